@@ -2,7 +2,7 @@
  * The guard of micro-kernels as others ask of it. The gates (kernel/kernel.h) end with the first
  * thing that they refuse; whoever writes a text wants to read of all of them. And whether the guard
  * still refuses what it has to can be tried at any time: known tricks are planted into texts of
- * units.
+ * units, and into modules of PTX as compilers write them.
  */
 #ifndef MGL_AUTOTUNE_GUARD_H
 #define MGL_AUTOTUNE_GUARD_H
@@ -46,7 +46,14 @@ typedef struct mgl_guard_plant {
     const char *because, *text;
 } mgl_guard_plant;
 
-/* A trick that was let through or refused for something else, or a unit that was refused. */
+/* A module of PTX that has these texts in it, and what its scan has to say then. */
+typedef struct mgl_guard_ptx {
+    const char *name;
+    const char *what, *why;    /* as in mgl_ptx_finding; NULL: it is to pass */
+    const char *module, *body; /* in front of the entry, and within; one line each */
+} mgl_guard_ptx;
+
+/* A trick that was let through or refused for something else, or what is clean and was refused. */
 typedef struct mgl_guard_miss {
     char name[64];
     char got[MGL_MAX_DIAGNOSTIC + 1];
@@ -54,15 +61,21 @@ typedef struct mgl_guard_miss {
 
 enum { MGL_GUARD_MISSES = 32 };
 typedef struct mgl_guard_test {
-    int tricks, units; /* that were tried */
-    int missed;        /* of both; the first of them are: */
+    int tricks, units;           /* that were tried */
+    int ptx_tricks, ptx_modules; /* likewise; modules that are clean */
+    int missed;                  /* of all; the first of them are: */
     mgl_guard_miss misses[MGL_GUARD_MISSES];
 } mgl_guard_test;
 
 /* Plants tricks, and adds to *out. */
 mgl_status mgl_guard_try(const mgl_guard_plant *plants, int count, mgl_guard_test *out,
                          mgl_error *err);
-/* The rows of guard.def, the words of words.def, and each unit as it was built. */
+/* Scans modules of PTX, and adds to *out. A trick is scanned against the same module without its
+ * texts, and against itself: what the incumbent does as often is no trick. */
+mgl_status mgl_guard_try_ptx(const mgl_guard_ptx *modules, int count, mgl_guard_test *out,
+                             mgl_error *err);
+/* The rows of guard.def, the words of words.def, each unit as it was built, and the rows of
+ * guard_ptx.def, which have a trick for each rule of the PTX scan. */
 mgl_status mgl_guard_selftest(mgl_guard_test *out, mgl_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/ptx/scan.h"
 #include "base/format.h"
 
 static const mgl_guard_plant plants[] = {
@@ -20,6 +21,12 @@ static const struct {
 #include "autotune/kernel/words.def"
 };
 
+static const mgl_guard_ptx modules[] = {
+#define MGL_PTX_TRICK(name, what, why, module, body) {name, what, why, module, body},
+#define MGL_PTX_CLEAN(name, module, body)            {name, NULL, NULL, module, body},
+#include "autotune/guard_ptx.def"
+};
+
 static void miss(mgl_guard_test *test, const char *name, const char *got)
 {
     if (test->missed++ >= MGL_GUARD_MISSES)
@@ -28,6 +35,8 @@ static void miss(mgl_guard_test *test, const char *name, const char *got)
     snprintf(to->name, sizeof to->name, "%s", name);
     mgl_format_into(to->got, sizeof to->got, "%s", got);
 }
+
+/* ---- texts of units -------------------------------------------------------------------------- */
 
 /* The unit's text with the plant in it. */
 static mgl_status put_plant(const mgl_kernel_unit *unit, const mgl_guard_plant *plant,
@@ -120,6 +129,108 @@ static mgl_status try_unit(const mgl_kernel_unit *unit, mgl_guard_test *out, mgl
     return MGL_OK;
 }
 
+/* ---- compiled PTX ---------------------------------------------------------------------------- */
+
+/* What the kernel around a micro-kernel has anyway: an atomic, a clock, a store. */
+enum { MODULE_LINE = 4, BODY_LINE = 15 };
+static const char module_text[] = ".version 8.0\n"
+                                  ".target sm_90a\n"
+                                  ".address_size 64\n"
+                                  "%s\n" /* MODULE_LINE */
+                                  ".visible .entry planted(.param .u64 planted_param_0)\n"
+                                  "{\n"
+                                  "\t.reg .pred %%p<2>;\n"
+                                  "\t.reg .b32 %%r<8>;\n"
+                                  "\t.reg .b64 %%rd<4>;\n"
+                                  "\tld.param.u64 %%rd1, [planted_param_0];\n"
+                                  "\tatom.global.add.u32 %%r1, [%%rd1], 1;\n"
+                                  "\tmov.u64 %%rd3, %%globaltimer;\n"
+                                  "\tmov.u32 %%r7, %%tid.x;\n"
+                                  "\tst.global.v4.f32 [%%rd1], {%%r1, %%r1, %%r1, %%r1};\n"
+                                  "\t%s\n" /* BODY_LINE */
+                                  "END:\n"
+                                  "\tret;\n"
+                                  "}\n";
+
+static mgl_status parse_module(const char *name, const char *module, const char *body, mgl_ptx *out,
+                               mgl_error *err)
+{
+    mgl_text text = {0};
+    *out = (mgl_ptx){0};
+    mgl_text_format(&text, module_text, module, body);
+    mgl_status status = text.failed ? mgl_fail_memory(err, sizeof module_text) : MGL_OK;
+    if (!status)
+        status = mgl_ptx_parse(text.bytes, text.length, name, out, err);
+    mgl_text_clear(&text);
+    return status;
+}
+
+static void judge_finding(const mgl_guard_ptx *m, const mgl_ptx_finding *found, mgl_guard_test *out)
+{
+    char told[MGL_MAX_DIAGNOSTIC + 1];
+    const int line = m->what && strstr(m->module, m->what) ? MODULE_LINE : BODY_LINE;
+    const bool refused = found->outcome != MGL_OUTCOME_OK;
+    snprintf(told, sizeof told, "%s at line %d: %s: %s", mgl_outcome_name(found->outcome),
+             found->line, found->what, found->why);
+    if (m->what && !refused)
+        miss(out, m->name, "nothing is refused");
+    else if (refused &&
+             (!m->what || found->outcome != MGL_OUTCOME_STATIC_FORBIDDEN || found->line != line ||
+              strcmp(found->what, m->what) != 0 || strcmp(found->why, m->why) != 0))
+        miss(out, m->name, told);
+}
+
+static mgl_status scan_module(const mgl_guard_ptx *m, const mgl_ptx *base, mgl_guard_test *out,
+                              mgl_error *err)
+{
+    mgl_ptx ptx;
+    mgl_ptx_finding found;
+    mgl_status status = parse_module(m->name, m->module, m->body, &ptx, err);
+    if (!status)
+        status = mgl_ptx_scan(&ptx, base, &found, err);
+    if (!status) {
+        *(m->what ? &out->ptx_tricks : &out->ptx_modules) += 1;
+        judge_finding(m, &found, out);
+        status = mgl_ptx_scan(&ptx, &ptx, &found, err);
+    }
+    if (!status && found.outcome != MGL_OUTCOME_OK)
+        miss(out, m->name, "it is refused where the incumbent does the same");
+    mgl_ptx_clear(&ptx);
+    return status;
+}
+
+mgl_status mgl_guard_try_ptx(const mgl_guard_ptx *list, int count, mgl_guard_test *out,
+                             mgl_error *err)
+{
+    mgl_ptx base;
+    mgl_status status = parse_module("the module", "", "", &base, err);
+    for (int i = 0; i < count && !status; i++)
+        status = scan_module(&list[i], &base, out, err);
+    mgl_ptx_clear(&base);
+    return status;
+}
+
+/* Whether one of the tricks is refused by this rule. */
+static bool has_trick(const mgl_ptx_forbidden *rule)
+{
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (modules[i].what && !strncmp(modules[i].what, rule->what, strlen(rule->what)) &&
+            !strcmp(modules[i].why, rule->why))
+            return true;
+    return false;
+}
+
+static mgl_status try_modules(mgl_guard_test *out, mgl_error *err)
+{
+    const mgl_ptx_forbidden *rule;
+    for (int i = 0; (rule = mgl_ptx_forbidden_get(i)); i++)
+        if (!has_trick(rule))
+            miss(out, rule->what, "no trick in PTX is planted for the rule");
+    return mgl_guard_try_ptx(modules, (int)(sizeof modules / sizeof *modules), out, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 mgl_status mgl_guard_selftest(mgl_guard_test *out, mgl_error *err)
 {
     *out = (mgl_guard_test){0};
@@ -128,5 +239,5 @@ mgl_status mgl_guard_selftest(mgl_guard_test *out, mgl_error *err)
         status = try_word(words[i].word, words[i].why, out, err);
     for (int i = 0; i < mgl_kernel_unit_count() && !status; i++)
         status = try_unit(mgl_kernel_unit_get(i), out, err);
-    return status;
+    return status ? status : try_modules(out, err);
 }

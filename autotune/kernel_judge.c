@@ -86,6 +86,39 @@ mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
     return try_on_device(candidate, device, out, err);
 }
 
+/* The unit's text today: what was promoted, or what was built in. */
+static const char *text_of(const mgl_kernel_unit *unit, const mgl_kernel_device *device)
+{
+    size_t length;
+    for (int i = 0; i < device->overlay.source_count; i++)
+        if (!strcmp(device->overlay.sources[i].name, unit->file))
+            return (const char *)device->overlay.sources[i].text;
+    return mgl_kernel_unit_text(unit, &length);
+}
+
+static mgl_status bench_own(const mgl_kernel_unit *unit, const mgl_kernel_device *device,
+                            mgl_kernel_verdict *out, mgl_error *err)
+{
+    mgl_status status =
+        mgl_kernel_try(unit, text_of(unit, device), &device->options, &out->trial, err);
+    if (status)
+        return status;
+    out->tried = true;
+    out->outcome = out->trial.outcome;
+    out->diagnostic = out->trial.diagnostic;
+    return MGL_OK;
+}
+
+mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
+                            mgl_kernel_verdict *out, mgl_error *err)
+{
+    const mgl_kernel_options how = {.arch = device->arch, .abort = device->options.abort};
+    if (!device->given)
+        return mgl_fail(err, MGL_USAGE, "--device", "nothing is timed without a device");
+    return candidate->text ? mgl_kernel_judge(candidate, &how, device, out, err)
+                           : bench_own(candidate->unit, device, out, err);
+}
+
 void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict)
 {
     mgl_kernel_result_clear(&verdict->before);

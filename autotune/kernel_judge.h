@@ -48,6 +48,10 @@ mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
                             const mgl_kernel_options *before_device,
                             const mgl_kernel_device *device, mgl_kernel_verdict *out,
                             mgl_error *err);
+/* Times a candidate that is right against what runs today; without a text that against itself.
+ * Fails without a device. */
+mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
+                            mgl_kernel_verdict *out, mgl_error *err);
 void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict);
 /* As members of an object. `promoted`: it was. */
 void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,

@@ -98,7 +98,7 @@ static void initialize(const request *r, mgl_json_out *out)
 
 static void put_schema(mgl_json_out *out, const mcp_tool *tool)
 {
-    static const char *const kinds[] = {"string", "integer", "object", "boolean"};
+    static const char *const kinds[] = {"string", "integer", "object", "boolean", "array"};
     mgl_json_out_object(out, "inputSchema");
     mgl_json_out_string(out, "type", "object");
     mgl_json_out_object(out, "properties");
@@ -169,6 +169,8 @@ static mgl_status check_argument(const mgl_json *json, const mcp_tool *tool, con
         return mgl_json_item_int(json, item, p->name, p->lo, p->hi, &number, err);
     if (p->kind == MCP_OBJECT && !cJSON_IsObject(item))
         return mgl_fail(err, MGL_USAGE, NULL, "%s is an object", p->name);
+    if (p->kind == MCP_ARRAY && !cJSON_IsArray(item))
+        return mgl_fail(err, MGL_USAGE, NULL, "%s is an array", p->name);
     if (p->kind == MCP_BOOLEAN && !cJSON_IsBool(item))
         return mgl_fail(err, MGL_USAGE, NULL, "%s is a boolean", p->name);
     if (p->kind == MCP_STRING && !cJSON_IsString(item))
@@ -193,6 +195,11 @@ static mgl_status check_arguments(const mgl_json *json, const mcp_tool *tool,
             status = mgl_fail(err, MGL_USAGE, NULL, "%s needs the argument \"%s\"", tool->name,
                               tool->params[i].name);
     return status;
+}
+
+bool mcp_is_given(const mcp_call *call, const char *name)
+{
+    return call->arguments && mgl_json_member(call->arguments, name);
 }
 
 const char *mcp_text_of(const mcp_call *call, const char *name)

@@ -2,10 +2,9 @@
  * What an agent can ask of micro-kernels, as the words of `megalith kernel` do it: what is known of
  * one and what is refused in a text can be read; works, verdicts and promotions need leave.
  */
+#include "autotune/mcp_kernel.h"
 #include "autotune/guard.h"
 #include "autotune/kernel_show.h"
-#include "autotune/loops/workshop.h"
-#include "autotune/mcp_parts.h"
 #include "base/memory.h"
 
 enum { MAX_FILE = 4 << 20 };
@@ -69,7 +68,7 @@ static mgl_status kernel_scan(const mcp_call *call, mgl_json_out *out, mgl_error
 
 /* ---- workbenches ----------------------------------------------------------------------------- */
 
-static mgl_status open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err)
+mgl_status mcp_open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err)
 {
     const mgl_workshop_options options = {.folder =
                                               call->mcp->kernels[0] ? call->mcp->kernels : NULL,
@@ -84,7 +83,7 @@ static mgl_status open_workshop(const mcp_call *call, bool reads, mgl_workshop *
 static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_workshop shop = {0};
-    mgl_status status = open_workshop(call, true, &shop, err);
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
     if (!status)
         status = mgl_workshop_put_next(&shop, out, err);
     if (!status)
@@ -97,7 +96,7 @@ static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error
 static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_workshop shop = {0};
-    mgl_status status = open_workshop(call, true, &shop, err);
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
     if (!status)
         status = mgl_workshop_put_prompt(&shop, false, out, err);
     mgl_workshop_close(&shop);
@@ -107,9 +106,64 @@ static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_err
 static mgl_status kernel_log(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_workshop shop = {0};
-    mgl_status status = open_workshop(call, true, &shop, err);
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
     if (!status)
         status = mgl_workshop_put_log(&shop, mcp_text_of(call, "at"), out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_diff(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_text diff = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_diff(&shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"), &diff,
+                                   err);
+    if (!status) {
+        mgl_json_out_string(out, "unit", shop.unit->name);
+        mgl_json_out_string(out, "diff", diff.bytes ? diff.bytes : "");
+    }
+    mgl_text_clear(&diff);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_export(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_checkpoint_record record = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_checkpoints_get(mgl_workbench_checkpoints(shop.bench), mcp_text_of(call, "at"),
+                                     &record, err);
+    if (!status)
+        mgl_workshop_put_record(&record, out);
+    mgl_checkpoint_clear(&record);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_branches(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_put_branches(&shop, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_branch(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, false, &shop, err);
+    if (!status)
+        status = mgl_workshop_make_branch(&shop, mcp_text_of(call, "name"), mcp_text_of(call, "at"),
+                                          err);
+    if (!status)
+        status = mgl_workshop_put_branches(&shop, out, err);
     mgl_workshop_close(&shop);
     return status;
 }
@@ -124,7 +178,7 @@ static mgl_status kernel_begin(const mcp_call *call, mgl_json_out *out, mgl_erro
     mgl_workshop shop = {0};
     if (!options.transformation == !options.task)
         return mgl_fail(err, MGL_USAGE, "arguments", "one of transformation and task is needed");
-    mgl_status status = open_workshop(call, false, &shop, err);
+    mgl_status status = mcp_open_workshop(call, false, &shop, err);
     if (!status)
         status = mgl_workshop_begin(&shop, &options, err);
     if (!status)
@@ -141,7 +195,7 @@ static mgl_status kernel_submit(const mcp_call *call, mgl_json_out *out, mgl_err
     mgl_work_end end;
     mgl_status status = mcp_read_text(call, "answer", MAX_FILE, place, &answer, &length, err);
     if (!status)
-        status = open_workshop(call, false, &shop, err);
+        status = mcp_open_workshop(call, false, &shop, err);
     if (!status)
         status =
             mgl_workbench_submit(shop.bench, answer, length, mcp_flag_of(call, "bare"), &end, err);
@@ -236,6 +290,33 @@ static mgl_status kernel_verify(const mcp_call *call, mgl_json_out *out, mgl_err
     return judge(call, false, out, err);
 }
 
+/* Without a text the one that runs today against itself. */
+static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const char *where = mcp_text_of(call, "device");
+    const bool has_text = mcp_is_given(call, "text") || mcp_is_given(call, "path");
+    const mgl_kernel_device_options options = {.device = where ? where : "cuda",
+                                               .shape = mcp_text_of(call, "shape"),
+                                               .workloads = mcp_text_of(call, "workloads"),
+                                               .depth = MGL_TRIAL_MODELS,
+                                               .abort = &call->mcp->abort};
+    candidate c = {0};
+    mgl_kernel_device device = {0};
+    mgl_kernel_verdict verdict = {0};
+    mgl_status status = has_text ? read_candidate(call, &c, err)
+                                 : mgl_kernel_find(mcp_text_of(call, "unit"), &c.of.unit, err);
+    if (!status)
+        status = mgl_kernel_device_open(&options, &device, err);
+    if (!status)
+        status = mgl_kernel_bench(&c.of, &device, &verdict, err);
+    if (!status)
+        mgl_kernel_put_verdict(out, c.of.unit, &verdict, false);
+    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_device_clear(&device);
+    mgl_free(c.text);
+    return status;
+}
+
 static mgl_status kernel_promote(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     return judge(call, true, out, err);
@@ -257,26 +338,6 @@ static mgl_status kernel_rollback(const mcp_call *call, mgl_json_out *out, mgl_e
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-#define UNIT                                                                                       \
-    {                                                                                              \
-        "unit", MCP_STRING, true, 0, MCP_MAX_NAME, "name of the micro-kernel, of kernel_list"      \
-    }
-#define REGION(what)                                                                               \
-    {                                                                                              \
-        "region", MCP_STRING, false, 0, MCP_MAX_NAME, what                                         \
-    }
-#define ARCH                                                                                       \
-    {                                                                                              \
-        "arch", MCP_STRING, false, 0, 31, "sm_80, sm_90a, sm_100a (the device's, or sm_90a)"       \
-    }
-#define DEVICE(what)                                                                               \
-    {                                                                                              \
-        "device", MCP_STRING, false, 0, 31, what                                                   \
-    }
-#define SCAN_ONLY                                                                                  \
-    {                                                                                              \
-        "scan_only", MCP_BOOLEAN, false, 0, 0, "the gates end before the compiler (false)"         \
-    }
 #define TEXT                                                                                       \
     {"text", MCP_STRING, false, 0, MGL_KERNEL_TEXT, "the whole text of the unit"},                 \
     {                                                                                              \
@@ -294,46 +355,63 @@ static mgl_status kernel_rollback(const mcp_call *call, mgl_json_out *out, mgl_e
         "workloads", MCP_STRING, false, 0, MCP_MAX_NAME, "of that model (ctx=0,2048;batch=1)"      \
     }
 
-static const mcp_param of_unit[] = {UNIT};
+static const mcp_param of_unit[] = {MCP_UNIT};
 static const mcp_param of_scan[] = {
     {"unit", MCP_STRING, false, 0, MCP_MAX_NAME, "whose text it is (the unit that has its frame)"},
     TEXT};
-static const mcp_param of_log[] = {UNIT,
-                                   {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-                                    "a branch or checkpoint (the branch that is worked on)"}};
+static const mcp_param of_checkpoint[] = {
+    MCP_UNIT,
+    {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a branch or checkpoint (the branch that is worked on)"}};
+static const mcp_param of_diff[] = {
+    MCP_UNIT,
+    {"from", MCP_STRING, false, 0, MCP_MAX_NAME, "a branch or checkpoint (the unit's own text)"},
+    {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
+static const mcp_param of_branch[] = {
+    MCP_UNIT,
+    {"name", MCP_STRING, true, 0, MCP_MAX_NAME, "a new branch, or one to go on with"},
+    {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "where a new one begins (where the branch that is worked on stands)"}};
 static const mcp_param of_begin[] = {
-    UNIT,
+    MCP_UNIT,
     {"transformation", MCP_STRING, false, 0, MCP_MAX_NAME, "one of those that kernel_next has"},
     {"task", MCP_STRING, false, 0, 10000, "or what is to be done, in words"},
-    REGION("launch, macros or device: the one that the task edits (device)"),
-    ARCH,
+    MCP_REGION("launch, macros or device: the one that the task edits (device)"),
+    MCP_ARCH,
     {"drop", MCP_BOOLEAN, false, 0, 0, "gives up the work that is open, first (false)"}};
 static const mcp_param of_submit[] = {
-    UNIT,
+    MCP_UNIT,
     {"answer", MCP_STRING, false, 0, MAX_FILE, "what the prompt asked for, in one fence"},
     {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
     {"bare", MCP_BOOLEAN, false, 0, 0, "the answer is the text itself, without a fence (false)"},
-    SCAN_ONLY,
-    DEVICE("none, cuda or cuda:N: that judges what passes the compiler (none)")};
+    MCP_SCAN_ONLY,
+    MCP_DEVICE("none, cuda or cuda:N: that judges what passes the compiler (none)")};
 static const mcp_param of_verify[] = {
-    UNIT,
+    MCP_UNIT,
     TEXT,
-    REGION("launch, macros or device: the only one that may differ (each may)"),
+    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
     TUNE,
-    ARCH,
-    SCAN_ONLY,
-    DEVICE("none, cuda or cuda:N: where it is examined and timed (none)"),
+    MCP_ARCH,
+    MCP_SCAN_ONLY,
+    MCP_DEVICE("none, cuda or cuda:N: where it is examined and timed (none)"),
     {"exam_only", MCP_BOOLEAN, false, 0, 0, "the gates end before anything is timed (false)"},
     MODELS};
-static const mcp_param of_promote[] = {
-    UNIT,
+static const mcp_param of_bench[] = {
+    MCP_UNIT,
     TEXT,
-    REGION("launch, macros or device: the only one that may differ (each may)"),
+    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    TUNE,
+    MCP_DEVICE("cuda or cuda:N: where (cuda)"),
+    MODELS};
+static const mcp_param of_promote[] = {
+    MCP_UNIT,
+    TEXT,
+    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
     TUNE,
     {"device", MCP_STRING, true, 0, 31, "cuda or cuda:N: that judges it"},
     MODELS};
 
-const mcp_tool mcp_kernel_tools[] = {
+static const mcp_tool tools[] = {
     {"kernel_list", "The micro-kernels", "Those whose text may be changed, and the file of each.",
      NULL, 0, false, kernel_list},
     {"kernel_show", "What is known of a micro-kernel",
@@ -348,7 +426,17 @@ const mcp_tool mcp_kernel_tools[] = {
     {"kernel_prompt", "The prompt of the open work", "What kernel_submit has to answer.",
      MCP_PARAMS(of_unit), false, kernel_prompt},
     {"kernel_log", "Checkpoints of a micro-kernel", "Those of a branch, the newest first.",
-     MCP_PARAMS(of_log), false, kernel_log},
+     MCP_PARAMS(of_checkpoint), false, kernel_log},
+    {"kernel_diff", "What differs between two checkpoints",
+     "Line by line, as a text; where nothing is named, what the branch's text has changed.",
+     MCP_PARAMS(of_diff), false, kernel_diff},
+    {"kernel_export", "A checkpoint with its text", "Its verdict, values of tunables and text.",
+     MCP_PARAMS(of_checkpoint), false, kernel_export},
+    {"kernel_branches", "Branches of a micro-kernel's checkpoints",
+     "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false, kernel_branches},
+    {"kernel_branch", "Make or change the branch",
+     "Makes a branch, or goes on with one; answers as kernel_branches.", MCP_PARAMS(of_branch),
+     true, kernel_branch},
     {"kernel_begin", "Begin a work",
      "Begins a transformation or a task on a micro-kernel, and answers with its prompt.",
      MCP_PARAMS(of_begin), true, kernel_begin},
@@ -360,10 +448,14 @@ const mcp_tool mcp_kernel_tools[] = {
      "The verdict on a whole text of a micro-kernel: before a device, and on one where it is "
      "named.",
      MCP_PARAMS(of_verify), true, kernel_verify},
+    {"kernel_bench", "Time a text",
+     "Times a text that is right against the one that runs today; without a text that one against "
+     "itself.",
+     MCP_PARAMS(of_bench), true, kernel_bench},
     {"kernel_promote", "Promote a text",
      "Passes a text through all gates, and compiles kernels with it from then on when all say OK.",
      MCP_PARAMS(of_promote), true, kernel_promote},
     {"kernel_rollback", "Take a promotion back",
      "Puts back what ran before a text of a micro-kernel was promoted.", MCP_PARAMS(of_unit), true,
      kernel_rollback}};
-const int mcp_kernel_tool_count = sizeof mcp_kernel_tools / sizeof *mcp_kernel_tools;
+const mcp_tool_list mcp_kernel_tools = {MCP_PARAMS(tools)};

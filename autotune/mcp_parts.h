@@ -1,5 +1,6 @@
 /* What the files of the MCP server share: mcp.c speaks the protocol, mcp_tools.c has the tools of
- * schedules and campaigns, mcp_kernel.c those of micro-kernels. */
+ * schedules and campaigns, mcp_kernel.c those of micro-kernels, mcp_transform.c, mcp_ptx.c and
+ * mcp_ledger.c those of what is done to them, what they are compiled to, and what was tried. */
 #ifndef MGL_AUTOTUNE_MCP_PARTS_H
 #define MGL_AUTOTUNE_MCP_PARTS_H
 
@@ -27,7 +28,7 @@ struct mgl_mcp {
 };
 
 /* The kinds of an argument, by their names in JSON schema. */
-typedef enum mcp_kind { MCP_STRING, MCP_INTEGER, MCP_OBJECT, MCP_BOOLEAN } mcp_kind;
+typedef enum mcp_kind { MCP_STRING, MCP_INTEGER, MCP_OBJECT, MCP_BOOLEAN, MCP_ARRAY } mcp_kind;
 
 typedef struct mcp_param {
     const char *name;
@@ -53,18 +54,27 @@ typedef struct mcp_tool {
     mgl_status (*run)(const mcp_call *call, mgl_json_out *out, mgl_error *err);
 } mcp_tool;
 
-/* Tools by number, those of both files; NULL: there are no more. */
+/* Tools by number, those of all files; NULL: there are no more. */
 const mcp_tool *mcp_tool_get(int index);
-extern const mcp_tool mcp_kernel_tools[];
-extern const int mcp_kernel_tool_count;
+/* Those of a file. */
+typedef struct mcp_tool_list {
+    const mcp_tool *tools; /* (count) */
+    int count;
+} mcp_tool_list;
+extern const mcp_tool_list mcp_kernel_tools, mcp_transform_tools, mcp_ptx_tools, mcp_ledger_tools;
 
+bool mcp_is_given(const mcp_call *call, const char *name);
 /* An argument, or what stands for one that was not given. */
 const char *mcp_text_of(const mcp_call *call, const char *name);
 int64_t mcp_number_of(const mcp_call *call, const char *name, int64_t otherwise);
 bool mcp_flag_of(const mcp_call *call, const char *name);
 
-/* A text that is an argument, or the file of the argument "path", which has to lie in the folders
- * that may be read: one of the two. `place` says which. Release *out with mgl_free. */
+/* A text that is an argument, or the JSON of an object or array that is one, or the file that the
+ * argument `path` names, which has to lie in the folders that may be read: one of the two. `place`
+ * says which. Release *out with mgl_free. */
+mgl_status mcp_read_either(const mcp_call *call, const char *name, const char *path, size_t most,
+                           char place[PATH_MAX], char **out, size_t *length, mgl_error *err);
+/* The same with "path". */
 mgl_status mcp_read_text(const mcp_call *call, const char *name, size_t most, char place[PATH_MAX],
                          char **out, size_t *length, mgl_error *err);
 

@@ -246,34 +246,52 @@ static bool may_read(const mgl_mcp *mcp, const char *path)
     return false;
 }
 
-/* The path that a name leads to, which has to lie in one of the folders. */
-static mgl_status confine(const mgl_mcp *mcp, const char *name, char path[PATH_MAX], mgl_error *err)
+/* The path that a name leads to, which has to lie in one of the folders; `key`: whose argument the
+ * name is. */
+static mgl_status confine(const mgl_mcp *mcp, const char *key, const char *name,
+                          char path[PATH_MAX], mgl_error *err)
 {
     if (!mcp->folder_count)
-        return mgl_fail(err, MGL_USAGE, "path",
+        return mgl_fail(err, MGL_USAGE, key,
                         "no folder was named that may be read (megalith mcp --folders): hand in "
                         "the text instead");
     if (realpath(name, path) && may_read(mcp, path))
         return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, "path",
-                    "there is no such file in the folders that may be read");
+    return mgl_fail(err, MGL_USAGE, key, "there is no such file in the folders that may be read");
+}
+
+/* An argument as a text of its own. */
+static mgl_status copy_argument(const cJSON *item, char **out, mgl_error *err)
+{
+    char *made = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item);
+    const char *text = cJSON_IsString(item) ? item->valuestring : made;
+    *out = text ? mgl_strdup(text) : NULL;
+    cJSON_free(made);
+    return *out ? MGL_OK : mgl_fail_memory(err, 1);
+}
+
+mgl_status mcp_read_either(const mcp_call *call, const char *key, const char *path, size_t most,
+                           char place[PATH_MAX], char **out, size_t *length, mgl_error *err)
+{
+    const cJSON *item = call->arguments ? mgl_json_member(call->arguments, key) : NULL;
+    const char *name = mcp_text_of(call, path);
+    *out = NULL;
+    if (!item == !name)
+        return mgl_fail(err, MGL_USAGE, "arguments", "one of %s and %s is needed", key, path);
+    if (name) {
+        mgl_status status = confine(call->mcp, path, name, place, err);
+        return status ? status : mgl_file_read_regular(place, most, out, length, err);
+    }
+    snprintf(place, PATH_MAX, "%s", key);
+    mgl_status status = copy_argument(item, out, err);
+    *length = status ? 0 : strlen(*out);
+    return status;
 }
 
 mgl_status mcp_read_text(const mcp_call *call, const char *key, size_t most, char place[PATH_MAX],
                          char **out, size_t *length, mgl_error *err)
 {
-    const char *text = mcp_text_of(call, key), *name = mcp_text_of(call, "path");
-    *out = NULL;
-    if (!text == !name)
-        return mgl_fail(err, MGL_USAGE, "arguments", "one of %s and path is needed", key);
-    if (name) {
-        mgl_status status = confine(call->mcp, name, place, err);
-        return status ? status : mgl_file_read_regular(place, most, out, length, err);
-    }
-    snprintf(place, PATH_MAX, "%s", key);
-    *length = strlen(text);
-    *out = mgl_strdup(text);
-    return *out ? MGL_OK : mgl_fail_memory(err, *length);
+    return mcp_read_either(call, key, "path", most, place, out, length, err);
 }
 
 static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_error *err)
@@ -342,7 +360,7 @@ static mgl_status import_model(const mcp_call *call, mgl_checkpoint **out, mgl_e
     *out = NULL;
     if (!name)
         return MGL_OK;
-    mgl_status status = confine(call->mcp, name, path, err);
+    mgl_status status = confine(call->mcp, "path", name, path, err);
     if (!status)
         status = confine_model(call->mcp, path, err);
     return status ? status : mgl_import(path, out, err);
@@ -506,10 +524,14 @@ static const mcp_tool tools[] = {
     {"report", "Report of a campaign", "The whole report as Markdown.", MCP_PARAMS(of_campaign),
      false, report}};
 
+static const mcp_tool_list own_tools = {MCP_PARAMS(tools)};
+
 const mcp_tool *mcp_tool_get(int index)
 {
-    const int own = sizeof tools / sizeof *tools;
-    if (index < own)
-        return &tools[index];
-    return index - own < mcp_kernel_tool_count ? &mcp_kernel_tools[index - own] : NULL;
+    const mcp_tool_list *const lists[] = {&own_tools, &mcp_kernel_tools, &mcp_transform_tools,
+                                          &mcp_ptx_tools, &mcp_ledger_tools};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; index -= lists[i++]->count)
+        if (index < lists[i]->count)
+            return &lists[i]->tools[index];
+    return NULL;
 }

@@ -164,9 +164,11 @@ void mgl_json_out_value(mgl_json_out *out, const char *key, cJSON *value)
     if (cJSON_IsString(value)) {
         const char *text = mgl_json_take_text(value, &length);
         mgl_json_out_text(out, key, text, length);
-    } else if (cJSON_IsNumber(value)) {
+    } else if (cJSON_IsNumber(value) && value->valuestring) {
         start_item(out, key);
         mgl_text_put(&out->text, value->valuestring);
+    } else if (cJSON_IsNumber(value)) {
+        mgl_json_out_double(out, key, value->valuedouble);
     } else if (cJSON_IsObject(value)) {
         mgl_json_out_object(out, key);
         put_members(out, value);

@@ -36,8 +36,8 @@ void mgl_json_out_float(mgl_json_out *out, const char *key, float value);
 void mgl_json_out_double(mgl_json_out *out, const char *key, double value);
 void mgl_json_out_bool(mgl_json_out *out, const char *key, bool value);
 void mgl_json_out_null(mgl_json_out *out, const char *key);
-/* A value of a tree that mgl_json_parse_values made: numbers as they stand. It takes the texts of
- * the tree. */
+/* A value of a tree: numbers as they stand where mgl_json_parse_values made it, and as doubles
+ * where not. It takes the texts of the tree. */
 void mgl_json_out_value(mgl_json_out *out, const char *key, cJSON *value);
 void mgl_json_out_ids(mgl_json_out *out, const char *key, const int32_t *ids, size_t count);
 

@@ -25,12 +25,9 @@ static mgl_status branch(const char *operand, const void *options, mgl_error *er
     const struct options *o = options;
     const mgl_workshop_options how = MGL_CLI_BENCH(o);
     mgl_workshop b = {0};
-    if (o->at.given && !o->name.given)
-        return mgl_fail(err, MGL_USAGE, "--at", "is where a new branch begins: --name says which");
     mgl_status status = mgl_workshop_open(operand, &how, &b, err);
-    if (!status && o->name.given)
-        status = mgl_checkpoints_make_branch(mgl_workbench_checkpoints(b.bench), o->name.value,
-                                             o->at.value, err);
+    if (!status)
+        status = mgl_workshop_make_branch(&b, o->name.value, o->at.value, err);
     if (!status)
         status = list(mgl_workbench_checkpoints(b.bench), err);
     mgl_workshop_close(&b);

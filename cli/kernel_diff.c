@@ -8,23 +8,6 @@
     MGL_CLI_BENCH_OPTIONS(X)
 MGL_CLI_OPTIONS(DIFF_OPTIONS)
 
-static mgl_status compare(const struct options *o, const mgl_workshop *b, mgl_text *out,
-                          mgl_error *err)
-{
-    const mgl_checkpoints *c = mgl_workbench_checkpoints(b->bench);
-    mgl_checkpoint_record from = {0}, to = {0};
-    size_t length;
-    const char *own = mgl_kernel_unit_text(b->unit, &length);
-    mgl_status status = mgl_checkpoints_get(c, o->to.value, &to, err);
-    if (!status && o->from.given)
-        status = mgl_checkpoints_get(c, o->from.value, &from, err);
-    if (!status)
-        status = mgl_text_diff(o->from.given ? from.text : own, to.text, out, err);
-    mgl_checkpoint_clear(&from);
-    mgl_checkpoint_clear(&to);
-    return status;
-}
-
 static mgl_status diff(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
@@ -33,7 +16,7 @@ static mgl_status diff(const char *operand, const void *options, mgl_error *err)
     mgl_text out = {0};
     mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
-        status = compare(o, &b, &out, err);
+        status = mgl_workshop_diff(&b, o->from.value, o->to.value, &out, err);
     if (!status)
         mgl_cli_print(out.bytes ? out.bytes : "", out.length);
     mgl_text_clear(&out);

@@ -13,8 +13,7 @@ MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 static void put_record(const mgl_checkpoint_record *r, mgl_json_out *out)
 {
     mgl_json_out_begin(out, "megalith.kernel/1");
-    mgl_workshop_put_checkpoint(r, out);
-    mgl_json_out_string(out, "text", r->text);
+    mgl_workshop_put_record(r, out);
     mgl_json_out_close(out);
     mgl_text_put(&out->text, "\n");
 }

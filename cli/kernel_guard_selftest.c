@@ -1,5 +1,5 @@
-/* megalith kernel guard selftest: whether the gates before the compiler refuse what they have to.
- */
+/* megalith kernel guard selftest: whether the gates before the compiler, and the scan of what it
+ * made, refuse what they have to. */
 #include "cli/kernel.h"
 
 #include "autotune/guard.h"
@@ -15,6 +15,8 @@ static void put_test(const mgl_guard_test *test)
     mgl_json_out_bool(&out, "holds", test->missed == 0);
     mgl_json_out_int(&out, "tricks", test->tricks);
     mgl_json_out_int(&out, "units", test->units);
+    mgl_json_out_int(&out, "ptx_tricks", test->ptx_tricks);
+    mgl_json_out_int(&out, "ptx_modules", test->ptx_modules);
     mgl_json_out_int(&out, "missed", test->missed);
     mgl_json_out_array(&out, "misses");
     for (int i = 0; i < test->missed && i < MGL_GUARD_MISSES; i++) {
@@ -31,8 +33,9 @@ static void print_test(const mgl_guard_test *test)
 {
     for (int i = 0; i < test->missed && i < MGL_GUARD_MISSES; i++)
         mgl_cli_printf("MISSED %s: %s\n", test->misses[i].name, test->misses[i].got);
-    mgl_cli_printf("%d tricks were planted, and %d units scanned as they were built: ",
-                   test->tricks, test->units);
+    mgl_cli_printf("%d tricks were planted, and %d units scanned as they were built; %d tricks in "
+                   "PTX, and %d modules that are clean: ",
+                   test->tricks, test->units, test->ptx_tricks, test->ptx_modules);
     if (test->missed)
         mgl_cli_printf("%d missed, the guard does not hold\n", test->missed);
     else

@@ -3,7 +3,6 @@
 #ifndef MGL_CLI_KERNEL_LOOP_H
 #define MGL_CLI_KERNEL_LOOP_H
 
-#include "autotune/loops/ledger.h"
 #include "autotune/loops/workshop.h"
 #include "cli/kernel.h"
 #include "cli/signals.h"
@@ -39,11 +38,6 @@
         .arch = (o)->arch.value, .no_compile = (o)->scan_only.given, .device = (o)->device.value,  \
         .no_sandbox = (o)->no_sandbox.given, .abort = mgl_cancel_flag(mgl_cli_cancel())            \
     }
-
-/* The ledger of a path, or of the folder (or the default one); its path goes to `path`, whose
- * folder is made, or NULL. Release both. */
-mgl_status mgl_cli_ledger_open(const char *given, const char *folder, mgl_ledger *out,
-                               mgl_text *path, mgl_error *err);
 
 typedef struct mgl_cli_ask {
     const char *proposer, *url, *model, *key_file;

@@ -94,18 +94,7 @@ static void put_diff(const mgl_ptx_diff *diff, bool all)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.ptx_diff/1");
-    mgl_json_out_array(&out, "differences");
-    for (size_t i = 0; i < diff->count; i++) {
-        if (diff->rows[i].counts_alone && !all)
-            continue;
-        mgl_json_out_object(&out, NULL);
-        mgl_json_out_string(&out, "feature", diff->rows[i].feature);
-        mgl_json_out_string(&out, "before", diff->rows[i].before);
-        mgl_json_out_string(&out, "after", diff->rows[i].after);
-        mgl_json_out_bool(&out, "counts_alone", diff->rows[i].counts_alone);
-        mgl_json_out_close_object(&out);
-    }
-    mgl_json_out_close_array(&out);
+    mgl_ptx_diff_put(diff, all, &out);
     mgl_cli_end_json(&out);
 }
 
@@ -245,12 +234,7 @@ static void tell_finding(const mgl_ptx_finding *found, const char *path, bool js
     if (json) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.ptx_scan/1");
-        mgl_json_out_string(&out, "verdict", mgl_outcome_name(found->outcome));
-        if (!good) {
-            mgl_json_out_int(&out, "line", found->line);
-            mgl_json_out_string(&out, "what", found->what);
-            mgl_json_out_string(&out, "why", found->why);
-        }
+        mgl_ptx_finding_put(found, &out);
         mgl_cli_end_json(&out);
     } else if (good) {
         mgl_cli_printf("OK\n");

@@ -40,7 +40,7 @@ static mgl_status record(const char *operand, const void *options, mgl_error *er
     mgl_text path = {0};
     mgl_status status = make_row(operand, o, &row, err);
     if (!status)
-        status = mgl_cli_ledger_open(o->ledger.value, o->folder.value, &ledger, &path, err);
+        status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, &path, err);
     if (!status)
         status = mgl_ledger_add(&ledger, &row, err);
     if (!status)

@@ -7,35 +7,13 @@
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 
-mgl_status mgl_cli_ledger_open(const char *given, const char *folder, mgl_ledger *out,
-                               mgl_text *path, mgl_error *err)
-{
-    mgl_text own = {0}, *to = path ? path : &own;
-    mgl_status status = MGL_OK;
-    if (given)
-        mgl_text_put(to, given);
-    else
-        status = mgl_workshop_folder(folder, to, err);
-    if (!status && !given) {
-        if (path)
-            status = mgl_folder_make(to->bytes, 0777, err);
-        mgl_text_put(to, "/ledger.json");
-    }
-    if (!status && to->failed)
-        status = mgl_fail_memory(err, 1);
-    if (!status)
-        status = mgl_ledger_read(to->bytes, out, err);
-    mgl_text_clear(&own);
-    return status;
-}
-
 static mgl_status report(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_ledger ledger = {0};
     mgl_text out = {0};
     (void)operand;
-    mgl_status status = mgl_cli_ledger_open(o->ledger.value, o->folder.value, &ledger, NULL, err);
+    mgl_status status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, NULL, err);
     if (!status)
         (o->csv.given ? mgl_ledger_put_csv : mgl_ledger_put_markdown)(&ledger, &out);
     if (!status && out.failed)

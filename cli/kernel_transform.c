@@ -4,7 +4,7 @@
 #include "cli/signals.h"
 #include "pipeline.h"
 
-#include "autotune/loops/course.h"
+#include "autotune/loops/transform.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -26,29 +26,6 @@ MGL_CLI_OPTIONS(TRANSFORM_OPTIONS)
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static void put_names(mgl_json_out *out, const char *key, const mgl_names *names)
-{
-    mgl_json_out_array(out, key);
-    for (int i = 0; i < names->count; i++)
-        mgl_json_out_string(out, NULL, names->names[i]);
-    mgl_json_out_close_array(out);
-}
-
-static void put_row(const mgl_transformation *t, mgl_json_out *out)
-{
-    mgl_json_out_object(out, NULL);
-    mgl_json_out_string(out, "name", t->name);
-    mgl_json_out_string(out, "summary", t->summary);
-    put_names(out, "ops", &t->ops);
-    put_names(out, "architectures", &t->architectures);
-    put_names(out, "requires", &t->requires);
-    put_names(out, "provides", &t->provides);
-    mgl_json_out_int(out, "passes", t->pass_count);
-    mgl_json_out_int(out, "calls", mgl_transformation_calls(t));
-    mgl_json_out_bool(out, "own", t->own);
-    mgl_json_out_close_object(out);
-}
-
 static mgl_status list(const struct options *o, const mgl_library *library, mgl_error *err)
 {
     mgl_json_out out = {0};
@@ -65,37 +42,12 @@ static mgl_status list(const struct options *o, const mgl_library *library, mgl_
         return MGL_OK;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_json_out_array(&out, "transformations");
-    for (size_t i = 0; i < library->count; i++)
-        put_row(&library->list[i], &out);
-    mgl_json_out_close_array(&out);
-    mgl_json_out_array(&out, "plans");
-    for (size_t i = 0; i < library->plan_count; i++) {
-        mgl_json_out_object(&out, NULL);
-        mgl_json_out_string(&out, "name", library->plans[i].name);
-        mgl_json_out_string(&out, "architecture", library->plans[i].architecture);
-        put_names(&out, "steps", &library->plans[i].steps);
-        mgl_json_out_close_object(&out);
-    }
-    mgl_json_out_close_array(&out);
+    mgl_transform_put_library(library, &out);
     mgl_cli_end_json(&out);
     return MGL_OK;
 }
 
 /* ---- show, check ----------------------------------------------------------------------------- */
-
-static mgl_status find(const struct options *o, const mgl_library *library,
-                       const mgl_transformation **t, const mgl_peak_plan **plan, mgl_error *err)
-{
-    *t = o->name.given ? mgl_library_find(library, o->name.value) : NULL;
-    *plan = o->plan.given ? mgl_library_find_plan(library, o->plan.value) : NULL;
-    if (o->name.given == o->plan.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--name or --plan is needed, and not both");
-    if (*t || *plan)
-        return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, o->name.given ? o->name.value : o->plan.value,
-                    "there is none of that name; `megalith kernel transform list` has them");
-}
 
 static void print_names(const char *what, const mgl_names *names)
 {
@@ -131,61 +83,42 @@ static void print_transformation(const mgl_transformation *t)
 
 static mgl_status show(const struct options *o, const mgl_library *library, mgl_error *err)
 {
-    const mgl_transformation *t;
-    const mgl_peak_plan *plan;
+    mgl_transform found;
     mgl_json_out out = {0};
-    mgl_status status = find(o, library, &t, &plan, err);
+    mgl_status status = mgl_transform_find(library, o->name.value, o->plan.value, &found, err);
     if (status)
         return status;
     if (o->json.given) {
         mgl_json_out_begin(&out, "megalith.kernel/1");
-        mgl_json_out_value(&out, t ? "transformation" : "plan", t ? t->json.root : plan->json.root);
+        mgl_transform_put(&found, &out);
         mgl_cli_end_json(&out);
-    } else if (t) {
-        print_transformation(t);
+    } else if (found.transformation) {
+        print_transformation(found.transformation);
     } else {
-        mgl_cli_printf("%s, for %s: %s\n", plan->name, plan->architecture, plan->summary);
-        print_names("steps", &plan->steps);
+        mgl_cli_printf("%s, for %s: %s\n", found.plan->name, found.plan->architecture,
+                       found.plan->summary);
+        print_names("steps", &found.plan->steps);
     }
     return MGL_OK;
 }
 
-static mgl_status check_ops(const mgl_library *library, const mgl_peak_plan *plan, mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    for (int i = 0; i < mgl_kernel_unit_count() && !status; i++) {
-        const mgl_transformation *steps[MGL_MAX_NAMES];
-        int count;
-        status = mgl_peak_plan_steps(library, plan, mgl_op_get(mgl_kernel_unit_get(i)->op)->name,
-                                     steps, &count, err);
-    }
-    return status;
-}
-
-/* A plan is looked at with the library as it is. */
 static mgl_status check(const struct options *o, const mgl_library *library, mgl_error *err)
 {
-    mgl_transformation t = {0};
-    mgl_peak_plan plan = {0};
+    mgl_transform_checked checked = {0};
+    const mgl_transformation *t = &checked.transformation;
     char *text = NULL;
     size_t length = 0;
     if (!o->file.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--file is needed: what is to be checked");
-    mgl_status status = mgl_file_read(o->file.value, 1 << 20, &text, &length, err);
-    if (!status && memmem(text, length, "megalith.plan/1", 15)) {
-        status = mgl_peak_plan_parse(text, length, o->file.value, &plan, err);
-        if (!status)
-            status = check_ops(library, &plan, err);
-        if (!status)
-            mgl_cli_printf("plan %s: %d steps\n", plan.name, plan.steps.count);
-    } else if (!status) {
-        status = mgl_transformation_parse(text, length, o->file.value, &t, err);
-        if (!status)
-            mgl_cli_printf("%s: %d passes, %d calls\n", t.name, t.pass_count,
-                           mgl_transformation_calls(&t));
-    }
-    mgl_transformation_clear(&t);
-    mgl_peak_plan_clear(&plan);
+    mgl_status status = mgl_file_read(o->file.value, MGL_TRANSFORM_MAX_TEXT, &text, &length, err);
+    if (!status)
+        status = mgl_transform_check(library, text, length, o->file.value, &checked, err);
+    if (!status && checked.is_plan)
+        mgl_cli_printf("plan %s: %d steps\n", checked.plan.name, checked.plan.steps.count);
+    else if (!status)
+        mgl_cli_printf("%s: %d passes, %d calls\n", t->name, t->pass_count,
+                       mgl_transformation_calls(t));
+    mgl_transform_checked_clear(&checked);
     mgl_free(text);
     return status;
 }
@@ -201,106 +134,52 @@ typedef struct telling {
 static void on_step(void *user, const mgl_step_report *step)
 {
     telling *t = user;
-    const char *why = step->missing ? step->missing
-                      : step->verdict && step->verdict->outcome
-                          ? mgl_outcome_name(step->verdict->outcome)
-                          : "";
     if (step->end == MGL_STEP_DONE && step->verdict)
         t->last = step->verdict->outcome;
-    if (!t->json) {
+    if (t->json)
+        mgl_transform_put_step(step, &t->out);
+    else
         mgl_cli_printf("%-18s %-8s %2d calls, %d of %d configurations  %s\n",
                        step->transformation->name, mgl_step_end_name(step->end), step->calls,
-                       step->carried, step->judged, why);
-        return;
-    }
-    mgl_json_out_object(&t->out, NULL);
-    mgl_json_out_string(&t->out, "transformation", step->transformation->name);
-    mgl_json_out_string(&t->out, "end", mgl_step_end_name(step->end));
-    mgl_json_out_int(&t->out, "calls", step->calls);
-    mgl_json_out_int(&t->out, "judged", step->judged);
-    mgl_json_out_int(&t->out, "carried", step->carried);
-    mgl_json_out_string(&t->out, "why", why);
-    mgl_json_out_string(&t->out, "checkpoint", step->checkpoint);
-    mgl_json_out_close_object(&t->out);
+                       step->carried, step->judged, mgl_transform_why(step));
 }
 
-/* Names with blanks between them; they point into the copy. */
-static void split_names(char *text, mgl_names *out)
+static void tell_result(telling *t, const mgl_course_result *result)
 {
-    char *rest = NULL;
-    for (char *at = strtok_r(text, " ", &rest); at && out->count < MGL_MAX_NAMES;
-         at = strtok_r(NULL, " ", &rest))
-        out->names[out->count++] = at;
+    if (t->json) {
+        mgl_json_out_close_array(&t->out);
+        mgl_transform_put_result(result, &t->out);
+        mgl_cli_end_json(&t->out);
+    } else {
+        mgl_cli_printf("%d done, %d failed, %d left out, %d calls%s%s\n", result->done,
+                       result->failed, result->left_out, result->calls, result->stopped ? "; " : "",
+                       result->stopped ? mgl_outcome_name(result->stopped) : "");
+    }
+    mgl_cli_end_with(t->last < MGL_OUTCOME_COUNT ? mgl_outcome_exit(t->last) : MGL_EXIT_REFUSED);
 }
 
-static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
-                      const mgl_transformation *const *steps, int count, mgl_error *err)
+static mgl_status apply_to(const struct options *o, mgl_workshop *b, mgl_asker *asker,
+                           mgl_error *err)
 {
     telling t = {.json = o->json.given, .last = MGL_OUTCOME_COUNT};
-    mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
-    mgl_text text = {0}, provides = {0};
-    mgl_names names = {0};
+    const mgl_transform_options options = {.name = o->name.value,
+                                           .plan = o->plan.value,
+                                           .carry = (int)o->carry.value,
+                                           .judgements = (int)o->judgements.value,
+                                           .on_step = on_step,
+                                           .user = &t,
+                                           .abort = mgl_cancel_flag(mgl_cli_cancel())};
     mgl_course_result result;
-    mgl_status status = mgl_workbench_text(b->bench, &text, &provides, err);
-    if (provides.bytes)
-        split_names(provides.bytes, &names);
-    const mgl_course_options options = {.work = mgl_workbench_work(b->bench),
-                                        .text = text.bytes,
-                                        .length = text.length,
-                                        .steps = steps,
-                                        .step_count = count,
-                                        .provides = &names,
-                                        .checkpoints = mgl_workbench_checkpoints(b->bench),
-                                        .carry = (int)o->carry.value,
-                                        .judgements = (int)o->judgements.value,
-                                        .on_step = on_step,
-                                        .user = &t};
     if (t.json) {
         mgl_json_out_begin(&t.out, "megalith.kernel/1");
         mgl_json_out_string(&t.out, "unit", b->unit->name);
         mgl_json_out_array(&t.out, "steps");
     }
+    mgl_status status = mgl_transform_apply(b, &options, asker, &result, err);
     if (!status)
-        status = mgl_course_run(&options, asker, &waiter, &result, err);
-    if (!status && t.json) {
-        mgl_json_out_close_array(&t.out);
-        mgl_json_out_int(&t.out, "calls", result.calls);
-        mgl_json_out_string(&t.out, "stopped",
-                            result.stopped ? mgl_outcome_name(result.stopped) : NULL);
-        mgl_cli_end_json(&t.out);
-    } else if (!status) {
-        mgl_cli_printf("%d done, %d failed, %d left out, %d calls%s%s\n", result.done,
-                       result.failed, result.left_out, result.calls, result.stopped ? "; " : "",
-                       result.stopped ? mgl_outcome_name(result.stopped) : "");
-    }
-    if (!status)
-        mgl_cli_end_with(t.last < MGL_OUTCOME_COUNT ? mgl_outcome_exit(t.last) : MGL_EXIT_REFUSED);
+        tell_result(&t, &result);
     mgl_text_clear(&t.out.text);
-    mgl_text_clear(&text);
-    mgl_text_clear(&provides);
     return status;
-}
-
-static mgl_status apply_to(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
-                           mgl_error *err)
-{
-    const mgl_transformation *t, *steps[MGL_MAX_NAMES];
-    const mgl_peak_plan *plan;
-    const mgl_work *work = mgl_workbench_work(b->bench);
-    int count = 1;
-    mgl_status status = find(o, &b->library, &t, &plan, err);
-    if (!status && mgl_workbench_state(b->bench).open)
-        status = mgl_fail(err, MGL_USAGE, b->unit->name,
-                          "a work is open: `megalith kernel prompt %s --drop` gives it up",
-                          b->unit->name);
-    if (!status && plan && strcmp(plan->architecture, work->arch) != 0)
-        status = mgl_fail(err, MGL_USAGE, "--arch", "the plan is for %s", plan->architecture);
-    if (!status && t && !mgl_transformation_suits(t, work->op, work->arch))
-        status = mgl_fail(err, MGL_USAGE, t->name, "it is not for %s on %s", work->op, work->arch);
-    steps[0] = t;
-    if (!status && plan)
-        status = mgl_peak_plan_steps(&b->library, plan, work->op, steps, &count, err);
-    return status ? status : run(o, b, asker, steps, count, err);
 }
 
 static mgl_status apply(const struct options *o, mgl_error *err)

@@ -37,6 +37,9 @@ void mgl_asker_close(mgl_asker *asker); /* NULL is fine */
  * of which every member but one of the first two may be left out. Behind the last one every request
  * ends with PROPOSER_BUDGET. */
 mgl_status mgl_asker_open_script(const char *path, mgl_asker **out, mgl_error *err);
+/* The same of a text; `file` for messages. */
+mgl_status mgl_asker_open_script_text(const char *text, size_t length, const char *file,
+                                      mgl_asker **out, mgl_error *err);
 /* How many answers were given. */
 int mgl_asker_script_used(const mgl_asker *script);
 

@@ -107,25 +107,39 @@ static mgl_status check_answers(const script *s, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_asker_open_script(const char *path, mgl_asker **out, mgl_error *err)
+/* Takes the tree, which may be none where `status` says so. */
+static mgl_status open_tree(mgl_status status, mgl_json *json, mgl_asker **out, mgl_error *err)
 {
+    script *s = status ? NULL : mgl_alloc_zero(1, sizeof *s);
     *out = NULL;
-    script *s = mgl_alloc_zero(1, sizeof *s);
-    if (!s)
-        return mgl_fail_memory(err, sizeof *s);
-    s->asker = (mgl_asker){"scripted", ask_script, close_script};
-    mgl_status status = mgl_json_read_file(path, MAX_SCRIPT, &s->json, err);
-    if (!status && !cJSON_IsArray(s->json.root))
-        status = mgl_fail(err, MGL_BAD_INPUT, path, "a script is a JSON list of answers");
+    if (!status && !s)
+        status = mgl_fail_memory(err, sizeof *s);
+    if (!status && !cJSON_IsArray(json->root))
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "a script is a JSON list of answers");
     if (!status) {
-        s->next = s->json.root->child;
+        *s = (script){{"scripted", ask_script, close_script}, *json, json->root->child, 0};
         status = check_answers(s, err);
     }
-    if (status)
-        close_script(&s->asker);
-    else
-        *out = &s->asker;
-    return status;
+    if (status) {
+        mgl_json_clear(json);
+        mgl_free(s);
+        return status;
+    }
+    *out = &s->asker;
+    return MGL_OK;
+}
+
+mgl_status mgl_asker_open_script(const char *path, mgl_asker **out, mgl_error *err)
+{
+    mgl_json json = {0};
+    return open_tree(mgl_json_read_file(path, MAX_SCRIPT, &json, err), &json, out, err);
+}
+
+mgl_status mgl_asker_open_script_text(const char *text, size_t length, const char *file,
+                                      mgl_asker **out, mgl_error *err)
+{
+    mgl_json json = {0};
+    return open_tree(mgl_json_parse(text, length, MAX_SCRIPT, file, &json, err), &json, out, err);
 }
 
 int mgl_asker_script_used(const mgl_asker *asker)

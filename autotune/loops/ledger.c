@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FILE = 64 << 20 };
-
 static const double near_floor = 0.9;
 static const double unknown_rest = 0.2; /* of an op's time, where its floor is not known */
 static const int64_t most_counted = INT64_C(1) << 50;
@@ -96,36 +94,54 @@ static mgl_status read_row(const mgl_json *json, const cJSON *object, mgl_ledger
     return status ? status : mgl_ledger_add(l, &row, err);
 }
 
-/* The list `key` of a file with that schema. */
-static mgl_status read_list(const char *path, const char *schema, const char *key, mgl_json *json,
+/* The list `key` of an object with that schema. */
+static mgl_status find_list(const mgl_json *json, const char *schema, const char *key,
                             const cJSON **list, mgl_error *err)
 {
     const char *found = NULL;
-    mgl_status status = mgl_json_read_file(path, MAX_FILE, json, err);
-    if (!status && !cJSON_IsObject(json->root))
-        status = mgl_fail(err, MGL_BAD_INPUT, path, "it is no object");
-    if (!status)
-        status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
+    if (!cJSON_IsObject(json->root))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "it is no object");
+    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
     if (!status && strcmp(found, schema) != 0)
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, path, "its schema is '%.80s', and not %s", found, schema);
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is '%.80s', and not %s",
+                          found, schema);
     return status ? status : mgl_json_get_array(json, json->root, key, true, list, err);
+}
+
+static mgl_status take_rows(const mgl_json *json, mgl_ledger *out, mgl_error *err)
+{
+    const cJSON *list = NULL;
+    mgl_status status = find_list(json, "megalith.ledger/1", "rows", &list, err);
+    for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next)
+        status = read_row(json, at, out, err);
+    if (status)
+        mgl_ledger_clear(out);
+    return status;
 }
 
 mgl_status mgl_ledger_read(const char *path, mgl_ledger *out, mgl_error *err)
 {
     mgl_json json = {0};
-    const cJSON *list = NULL;
     bool stands = false;
     *out = (mgl_ledger){0};
     mgl_status status = mgl_file_stands(path, &stands, err);
     if (!status && stands)
-        status = read_list(path, "megalith.ledger/1", "rows", &json, &list, err);
-    for (const cJSON *at = status || !list ? NULL : list->child; at && !status; at = at->next)
-        status = read_row(&json, at, out, err);
+        status = mgl_json_read_file(path, MGL_LEDGER_FILE, &json, err);
+    if (!status && stands)
+        status = take_rows(&json, out, err);
     mgl_json_clear(&json);
-    if (status)
-        mgl_ledger_clear(out);
+    return status;
+}
+
+mgl_status mgl_ledger_parse(const char *text, size_t length, const char *file, mgl_ledger *out,
+                            mgl_error *err)
+{
+    mgl_json json = {0};
+    *out = (mgl_ledger){0};
+    mgl_status status = mgl_json_parse(text, length, MGL_LEDGER_FILE, file, &json, err);
+    if (!status)
+        status = take_rows(&json, out, err);
+    mgl_json_clear(&json);
     return status;
 }
 
@@ -177,14 +193,34 @@ static mgl_status read_share(const mgl_json *json, const cJSON *object, mgl_shar
     return status;
 }
 
+static mgl_status take_shares(const mgl_json *json, mgl_shares *out, mgl_error *err)
+{
+    const cJSON *list = NULL;
+    mgl_status status = find_list(json, "megalith.shares/1", "ops", &list, err);
+    for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next)
+        status = read_share(json, at, out, err);
+    return status;
+}
+
 mgl_status mgl_shares_read(const char *path, mgl_shares *out, mgl_error *err)
 {
     mgl_json json = {0};
-    const cJSON *list = NULL;
     *out = (mgl_shares){0};
-    mgl_status status = read_list(path, "megalith.shares/1", "ops", &json, &list, err);
-    for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next)
-        status = read_share(&json, at, out, err);
+    mgl_status status = mgl_json_read_file(path, MGL_LEDGER_FILE, &json, err);
+    if (!status)
+        status = take_shares(&json, out, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+mgl_status mgl_shares_parse(const char *text, size_t length, const char *file, mgl_shares *out,
+                            mgl_error *err)
+{
+    mgl_json json = {0};
+    *out = (mgl_shares){0};
+    mgl_status status = mgl_json_parse(text, length, MGL_LEDGER_FILE, file, &json, err);
+    if (!status)
+        status = take_shares(&json, out, err);
     mgl_json_clear(&json);
     return status;
 }

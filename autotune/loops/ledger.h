@@ -14,13 +14,15 @@
 #define MGL_AUTOTUNE_LOOPS_LEDGER_H
 
 #include "autotune/loops/judge.h"
-#include "base/text.h"
+#include "base/json_out.h"
 
 enum {
     MGL_LEDGER_NAME = 64,
     MGL_LEDGER_OPS = 32,
     MGL_LEDGER_REVERTS = 5, /* in a row: then an op is left */
-    MGL_LEDGER_ROWS = 1 << 16
+    MGL_LEDGER_ROWS = 1 << 16,
+    MGL_LEDGER_FILE = 64 << 20, /* bytes of a file, at most */
+    MGL_LEDGER_IDEAS = 5        /* of a plan */
 };
 
 typedef struct mgl_ledger_row {
@@ -39,6 +41,9 @@ typedef struct mgl_ledger {
 void mgl_ledger_clear(mgl_ledger *ledger);
 /* A file that does not stand has no rows. */
 mgl_status mgl_ledger_read(const char *path, mgl_ledger *out, mgl_error *err);
+/* The same of a text; `file` for messages. */
+mgl_status mgl_ledger_parse(const char *text, size_t length, const char *file, mgl_ledger *out,
+                            mgl_error *err);
 /* MGL_USAGE: a name that is none, or a row that was kept and is not OK. */
 mgl_status mgl_ledger_add(mgl_ledger *ledger, const mgl_ledger_row *row, mgl_error *err);
 /* Whole or not at all. */
@@ -72,6 +77,8 @@ typedef struct mgl_shares {
     int count;
 } mgl_shares;
 mgl_status mgl_shares_read(const char *path, mgl_shares *out, mgl_error *err);
+mgl_status mgl_shares_parse(const char *text, size_t length, const char *file, mgl_shares *out,
+                            mgl_error *err);
 /* Fills shares, gains and states, sorts the open ones by gain to the front, and returns whether
  * there is one. */
 bool mgl_shares_order(mgl_shares *shares, const mgl_ledger *ledger);
@@ -92,6 +99,18 @@ int mgl_ledger_playbook(const mgl_ledger *ledger, const char *op, mgl_play *out,
 int mgl_ledger_by_op(const mgl_ledger *ledger, mgl_play *out, int most);
 /* The share of all rows that gained at least that. */
 double mgl_ledger_fast(const mgl_ledger *ledger, double gain);
+
+/* What is done next, and by which ideas. */
+typedef struct mgl_ledger_plan {
+    mgl_shares shares; /* as mgl_shares_order has them */
+    bool any;          /* the first op of them is worked on; false: every op is left */
+    mgl_play ideas[MGL_LEDGER_IDEAS]; /* (idea_count) */
+    int idea_count;
+} mgl_ledger_plan;
+/* Of a plan that has shares and nothing more. */
+void mgl_ledger_make_plan(const mgl_ledger *ledger, mgl_ledger_plan *plan);
+/* As members of an object. */
+void mgl_ledger_put_plan(const mgl_ledger_plan *plan, mgl_json_out *out);
 
 /* All rows, with a head, for spreadsheets; and the tables as Markdown. */
 void mgl_ledger_put_csv(const mgl_ledger *ledger, mgl_text *out);

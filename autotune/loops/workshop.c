@@ -15,6 +15,28 @@ mgl_status mgl_workshop_folder(const char *given, mgl_text *out, mgl_error *err)
     return out->failed ? mgl_fail_memory(err, 1) : MGL_OK;
 }
 
+mgl_status mgl_workshop_ledger(const char *given, const char *folder, mgl_ledger *out,
+                               mgl_text *path, mgl_error *err)
+{
+    mgl_text own = {0}, *to = path ? path : &own;
+    mgl_status status = MGL_OK;
+    if (given)
+        mgl_text_put(to, given);
+    else
+        status = mgl_workshop_folder(folder, to, err);
+    if (!status && !given) {
+        if (path)
+            status = mgl_folder_make(to->bytes, 0777, err);
+        mgl_text_put(to, "/ledger.json");
+    }
+    if (!status && to->failed)
+        status = mgl_fail_memory(err, 1);
+    if (!status)
+        status = mgl_ledger_read(to->bytes, out, err);
+    mgl_text_clear(&own);
+    return status;
+}
+
 mgl_status mgl_workshop_library(const char *folder, mgl_library *out, mgl_error *err)
 {
     mgl_text path = {0};
@@ -95,6 +117,35 @@ mgl_status mgl_workshop_begin(mgl_workshop *w, const mgl_workshop_begin_options 
     else if (!status && o->task)
         status = begin_task(o, w, err);
     return status;
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+mgl_status mgl_workshop_diff(const mgl_workshop *w, const char *from, const char *to, mgl_text *out,
+                             mgl_error *err)
+{
+    const mgl_checkpoints *c = mgl_workbench_checkpoints(w->bench);
+    mgl_checkpoint_record before = {0}, after = {0};
+    size_t length;
+    const char *own = mgl_kernel_unit_text(w->unit, &length);
+    mgl_status status = mgl_checkpoints_get(c, to, &after, err);
+    if (!status && from)
+        status = mgl_checkpoints_get(c, from, &before, err);
+    if (!status)
+        status = mgl_text_diff(from ? before.text : own, after.text, out, err);
+    mgl_checkpoint_clear(&before);
+    mgl_checkpoint_clear(&after);
+    return status;
+}
+
+mgl_status mgl_workshop_make_branch(mgl_workshop *w, const char *name, const char *at,
+                                    mgl_error *err)
+{
+    if (at && !name)
+        return mgl_fail(err, MGL_USAGE, "--at", "is where a new branch begins: --name says which");
+    if (!name)
+        return MGL_OK;
+    return mgl_checkpoints_make_branch(mgl_workbench_checkpoints(w->bench), name, at, err);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -199,6 +250,29 @@ void mgl_workshop_put_checkpoint(const mgl_checkpoint_record *r, mgl_json_out *o
     for (int i = 0; i < r->value_count; i++)
         mgl_json_out_int(out, r->values[i].name, r->values[i].value);
     mgl_json_out_close_object(out);
+}
+
+void mgl_workshop_put_record(const mgl_checkpoint_record *r, mgl_json_out *out)
+{
+    mgl_workshop_put_checkpoint(r, out);
+    mgl_json_out_string(out, "text", r->text);
+}
+
+mgl_status mgl_workshop_put_branches(const mgl_workshop *w, mgl_json_out *out, mgl_error *err)
+{
+    const mgl_checkpoints *c = mgl_workbench_checkpoints(w->bench);
+    mgl_file_list names = {0};
+    mgl_status status = mgl_checkpoints_branches(c, &names, err);
+    if (!status) {
+        mgl_json_out_string(out, "unit", w->unit->name);
+        mgl_json_out_string(out, "branch", mgl_checkpoints_branch(c));
+        mgl_json_out_array(out, "branches");
+        for (size_t i = 0; i < names.count; i++)
+            mgl_json_out_string(out, NULL, names.names[i]);
+        mgl_json_out_close_array(out);
+    }
+    mgl_file_list_clear(&names);
+    return status;
 }
 
 static mgl_status put_one(void *user, const mgl_checkpoint_record *r, mgl_error *err)

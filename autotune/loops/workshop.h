@@ -4,8 +4,8 @@
 #define MGL_AUTOTUNE_LOOPS_WORKSHOP_H
 
 #include "autotune/kernel_judge.h"
+#include "autotune/loops/ledger.h"
 #include "autotune/loops/workbench.h"
-#include "base/json_out.h"
 
 /* Of zeros: the user's folders, no device, all gates before one. */
 typedef struct mgl_workshop_options {
@@ -30,6 +30,10 @@ mgl_status mgl_workshop_open(const char *unit, const mgl_workshop_options *optio
 void mgl_workshop_close(mgl_workshop *workshop);
 /* The folder of all workbenches, or the user's for NULL. */
 mgl_status mgl_workshop_folder(const char *given, mgl_text *out, mgl_error *err);
+/* The ledger of a path, or of that folder for NULL; its path goes to `path`, whose folder is made,
+ * or NULL. Release both. */
+mgl_status mgl_workshop_ledger(const char *given, const char *folder, mgl_ledger *out,
+                               mgl_text *path, mgl_error *err);
 /* The transformations of a folder, or of the user's for NULL; release with mgl_library_clear. */
 mgl_status mgl_workshop_library(const char *folder, mgl_library *out, mgl_error *err);
 
@@ -42,6 +46,14 @@ typedef struct mgl_workshop_begin_options {
 /* MGL_USAGE: a work is open, or there is no such transformation or region. */
 mgl_status mgl_workshop_begin(mgl_workshop *workshop, const mgl_workshop_begin_options *options,
                               mgl_error *err);
+
+/* What differs between two checkpoints, as mgl_text_diff has it; `from` NULL: the unit's own text,
+ * `to` NULL: where the branch that is worked on stands. */
+mgl_status mgl_workshop_diff(const mgl_workshop *workshop, const char *from, const char *to,
+                             mgl_text *out, mgl_error *err);
+/* Makes a branch, and works on it; `name` NULL: nothing. MGL_USAGE: `at` without a name. */
+mgl_status mgl_workshop_make_branch(mgl_workshop *workshop, const char *name, const char *at,
+                                    mgl_error *err);
 
 /* ---- members of an object -------------------------------------------------------------------- */
 
@@ -56,6 +68,11 @@ mgl_status mgl_workshop_put_next(const mgl_workshop *workshop, mgl_json_out *out
 void mgl_workshop_put_end(const mgl_workshop *workshop, const mgl_work_end *end, mgl_json_out *out);
 /* A checkpoint without its text. */
 void mgl_workshop_put_checkpoint(const mgl_checkpoint_record *record, mgl_json_out *out);
+/* The same and its text. */
+void mgl_workshop_put_record(const mgl_checkpoint_record *record, mgl_json_out *out);
+/* The branch that is worked on, and all of them. */
+mgl_status mgl_workshop_put_branches(const mgl_workshop *workshop, mgl_json_out *out,
+                                     mgl_error *err);
 /* The checkpoints of a branch or from one on (NULL: the branch that is worked on), the newest
  * first, without their texts. */
 mgl_status mgl_workshop_put_log(const mgl_workshop *workshop, const char *at, mgl_json_out *out,

@@ -116,3 +116,20 @@ void mgl_ptx_diff_write(const mgl_ptx_diff *diff, bool all, mgl_text *out)
                         *row->before ? row->before : "none", *row->after ? row->after : "none");
     }
 }
+
+void mgl_ptx_diff_put(const mgl_ptx_diff *diff, bool all, mgl_json_out *out)
+{
+    mgl_json_out_array(out, "differences");
+    for (size_t i = 0; i < diff->count; i++) {
+        const mgl_ptx_difference *row = &diff->rows[i];
+        if (row->counts_alone && !all)
+            continue;
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "feature", row->feature);
+        mgl_json_out_string(out, "before", row->before);
+        mgl_json_out_string(out, "after", row->after);
+        mgl_json_out_bool(out, "counts_alone", row->counts_alone);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}

@@ -26,5 +26,7 @@ void mgl_ptx_diff_clear(mgl_ptx_diff *diff);
 const mgl_ptx_difference *mgl_ptx_diff_find(const mgl_ptx_diff *diff, const char *feature);
 /* A line each; without those of counts alone unless `all`. */
 void mgl_ptx_diff_write(const mgl_ptx_diff *diff, bool all, mgl_text *out);
+/* The same rows as a member of an object, "differences". */
+void mgl_ptx_diff_put(const mgl_ptx_diff *diff, bool all, mgl_json_out *out);
 
 #endif

@@ -52,20 +52,26 @@
     X("%reserved_smem", "it tells of the driver")                                                  \
     X("%current_graph_exec", "it tells of the launch")
 
-typedef struct rule {
-    const char *what, *why;
-} rule;
-static const rule instruction_rules[] = {
+static const mgl_ptx_forbidden instruction_rules[] = {
 #define MGL_X(what, why) {what, why},
     INSTRUCTION_RULES(MGL_X)
 #undef MGL_X
 };
-static const rule register_rules[] = {
+static const mgl_ptx_forbidden register_rules[] = {
 #define MGL_X(what, why) {what, why},
     REGISTER_RULES(MGL_X)
 #undef MGL_X
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
+
+const mgl_ptx_forbidden *mgl_ptx_forbidden_get(int index)
+{
+    size_t at = (size_t)index;
+    if (at < COUNT(instruction_rules))
+        return &instruction_rules[at];
+    at -= COUNT(instruction_rules);
+    return at < COUNT(register_rules) ? &register_rules[at] : NULL;
+}
 
 /* ---- what stands in a module ----------------------------------------------------------------- */
 
@@ -277,4 +283,14 @@ mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, mgl_
     if (!status && incumbent)
         status = scan_lists(candidate, incumbent, list_stores, true, out, err);
     return status;
+}
+
+void mgl_ptx_finding_put(const mgl_ptx_finding *f, mgl_json_out *out)
+{
+    mgl_json_out_string(out, "verdict", mgl_outcome_name(f->outcome));
+    if (f->outcome == MGL_OUTCOME_OK)
+        return;
+    mgl_json_out_int(out, "line", f->line);
+    mgl_json_out_string(out, "what", f->what);
+    mgl_json_out_string(out, "why", f->why);
 }

@@ -182,6 +182,8 @@ START_TEST(the_guard_holds)
     ck_assert_msg(test.missed == 0, "%s: %s", test.misses[0].name, test.misses[0].got);
     ck_assert_int_eq(test.units, mgl_kernel_unit_count());
     ck_assert_int_ge(test.tricks, 100);
+    ck_assert_int_ge(test.ptx_tricks, 50);
+    ck_assert_int_ge(test.ptx_modules, 8);
 }
 END_TEST
 
@@ -220,6 +222,62 @@ START_TEST(what_is_refused_for_something_else_is_missed)
 }
 END_TEST
 
+/* ---- the self-test of PTX ---------------------------------------------------------------------
+ */
+
+static void try_ptx(const char *what, const char *why, const char *module, const char *body)
+{
+    const mgl_guard_ptx one = {"planted", what, why, module, body};
+    mgl_error err = {0};
+    test = (mgl_guard_test){0};
+    ck_assert_msg(!mgl_guard_try_ptx(&one, 1, &test, &err), "%s: %s", err.where, err.message);
+    ck_assert_int_eq(test.ptx_tricks, what != NULL);
+    ck_assert_int_eq(test.ptx_modules, what == NULL);
+}
+
+START_TEST(ptx_that_is_let_through_is_missed)
+{
+    try_ptx("exit", "it ends a thread", "", "mov.u32 %r2, 0;");
+    ck_assert_int_eq(test.missed, 1);
+    ck_assert_str_eq(test.misses[0].name, "planted");
+    ck_assert_str_eq(test.misses[0].got, "nothing is refused");
+    try_ptx("exit", "it ends a thread", "", "exit;");
+    ck_assert_int_eq(test.missed, 0);
+}
+END_TEST
+
+START_TEST(ptx_that_is_refused_for_something_else_is_missed)
+{
+    try_ptx("trap", "it stops the kernel", "", "exit;");
+    ck_assert_int_eq(test.missed, 1);
+    ck_assert_str_eq(test.misses[0].got, "STATIC_FORBIDDEN at line 15: exit: it ends a thread");
+    try_ptx("exit", "it stops the kernel", "", "exit;");
+    ck_assert_int_eq(test.missed, 1);
+    /* in another line than the trick's */
+    try_ptx("exit", "it ends a thread", ".func exit_of_mine() { ret; }", "exit;");
+    ck_assert_int_eq(test.missed, 1);
+}
+END_TEST
+
+START_TEST(clean_ptx_that_is_refused_is_missed)
+{
+    try_ptx(NULL, NULL, "", "mov.u32 %r2, %clock;");
+    ck_assert_int_eq(test.missed, 1);
+    ck_assert_str_eq(test.misses[0].got, "STATIC_FORBIDDEN at line 15: %clock: a clock");
+    try_ptx(NULL, NULL, "", "mov.u32 %r2, %tid.x;");
+    ck_assert_int_eq(test.missed, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_ptx_fails)
+{
+    const mgl_guard_ptx one = {"planted", NULL, NULL, "", "}}"};
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_guard_try_ptx(&one, 1, &test, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.where, "planted"));
+}
+END_TEST
+
 int main(void)
 {
     mgl_error err = {0};
@@ -239,6 +297,10 @@ int main(void)
     tcase_add_test(all, the_guard_holds);
     tcase_add_test(all, what_is_let_through_is_missed);
     tcase_add_test(all, what_is_refused_for_something_else_is_missed);
+    tcase_add_test(all, ptx_that_is_let_through_is_missed);
+    tcase_add_test(all, ptx_that_is_refused_for_something_else_is_missed);
+    tcase_add_test(all, clean_ptx_that_is_refused_is_missed);
+    tcase_add_test(all, what_is_no_ptx_fails);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

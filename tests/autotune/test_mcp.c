@@ -10,6 +10,7 @@
 #include "autotune/tune.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 #include "tests/autotune/store_support.h"
 
@@ -22,8 +23,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MODEL MGL_SOURCE_DIR "/tests/models/tales-5m"
-#define CASES MGL_SOURCE_DIR "/tests/validator/cases/"
+#define MODEL           MGL_SOURCE_DIR "/tests/models/tales-5m"
+#define CASES           MGL_SOURCE_DIR "/tests/validator/cases/"
+#define TRANSFORMATIONS MGL_SOURCE_DIR "/autotune/loops/transformations/"
+#define PTX             MGL_SOURCE_DIR "/tests/autotune/ptx/"
+#define PLANS           MGL_SOURCE_DIR "/autotune/loops/plans/"
+
+#define SHARES                                                                                     \
+    "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,\"floor_us\":2},"      \
+    "{\"op\":\"head\",\"us\":30,\"floor_us\":26}]}"
+#define LEDGER                                                                                     \
+    "{\"schema\":\"megalith.ledger/1\",\"rows\":[{\"op\":\"merge\",\"idea\":\"split_k\","          \
+    "\"outcome\":\"NO_GAIN\",\"kept\":false}]}"
 
 static const char *folder;
 static mgl_error err;
@@ -43,21 +54,60 @@ static void copy_case(const char *name, const char *to)
     mgl_free(text);
 }
 
-/* merge with something in front of its device region; only that region, in a fence. */
-static void write_merge(const char *name, const char *added, bool fenced)
+/* merge with something in front of a region; only that region, in a fence, or all of it (ANY: the
+ * device region's front). */
+static void put_merge(mgl_text *out, const char *added, mgl_kernel_region region)
 {
+    const bool all = region == MGL_KERNEL_REGION_ANY;
     size_t length;
     mgl_kernel_regions regions;
     const char *text = mgl_kernel_unit_text(mgl_kernel_unit_find("merge"), &length);
     ck_assert_int_eq(mgl_kernel_regions_find(text, length, &regions, &err), MGL_OK);
-    const size_t at = regions.of[MGL_KERNEL_REGION_DEVICE].first;
-    const size_t from = fenced ? at : 0;
-    const size_t end = fenced ? regions.of[MGL_KERNEL_REGION_DEVICE].end : length;
+    const size_t at = regions.of[all ? MGL_KERNEL_REGION_DEVICE : region].first;
+    const size_t from = all ? 0 : at, end = all ? length : regions.of[region].end;
+    mgl_text_format(out, "%s%.*s%s%.*s%s", all ? "" : "```cuda\n", (int)(at - from), text + from,
+                    added, (int)(end - at), text + at, all ? "" : "```\n");
+    ck_assert(!out->failed);
+}
+
+static void write_text(const char *name, mgl_text *text)
+{
     FILE *file = fopen(store_path(name), "w");
     ck_assert_ptr_nonnull(file);
-    fprintf(file, "%s%.*s%s%.*s%s", fenced ? "```cuda\n" : "", (int)(at - from), text + from, added,
-            (int)(end - at), text + at, fenced ? "```\n" : "");
+    fputs(text->bytes, file);
     fclose(file);
+    mgl_text_clear(text);
+}
+
+static void write_merge(const char *name, const char *added, mgl_kernel_region region)
+{
+    mgl_text text = {0};
+    put_merge(&text, added, region);
+    write_text(name, &text);
+}
+
+/* Answers to the calls of refactor. */
+static void write_script(const char *name)
+{
+    static const mgl_kernel_region calls[] = {MGL_KERNEL_REGION_DEVICE, MGL_KERNEL_REGION_MACROS,
+                                              MGL_KERNEL_REGION_DEVICE};
+    mgl_json_out script = {0};
+    mgl_text_put(&script.text, "[");
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        mgl_text answer = {0};
+        put_merge(&answer, i < 2 ? "" : "enum { REFACTORED_OF_MINE = 1 };\n", calls[i]);
+        mgl_json_out_string(&script, NULL, answer.bytes);
+        mgl_text_clear(&answer);
+    }
+    mgl_text_put(&script.text, "]");
+    write_text(name, &script.text);
+}
+
+static void put_text(const char *name, const char *text)
+{
+    mgl_text copy = {0};
+    mgl_text_put(&copy, text);
+    write_text(name, &copy);
 }
 
 static void fill_folder(void)
@@ -71,11 +121,22 @@ static void fill_folder(void)
     ck_assert_int_eq(symlink("sound.mls", store_path("in/link_inside.mls")), 0);
     ck_assert_int_eq(symlink("../outside.mls", store_path("in/link_outside.mls")), 0);
     ck_assert_int_eq(mkfifo(store_path("in/pipe"), 0600), 0);
-    write_merge("in/merge.cuh", "", false);
-    write_merge("in/more.cuh", "enum { MORE_OF_MINE = 1 };\n", false);
-    write_merge("in/clock.cuh", "enum { MINE = clock };\n", false);
-    write_merge("in/answer.md", "enum { MORE_OF_MINE = 1 };\n", true);
-    write_merge("merge.cuh", "", false);
+    write_merge("in/merge.cuh", "", MGL_KERNEL_REGION_ANY);
+    write_merge("in/more.cuh", "enum { MORE_OF_MINE = 1 };\n", MGL_KERNEL_REGION_ANY);
+    write_merge("in/clock.cuh", "enum { MINE = clock };\n", MGL_KERNEL_REGION_ANY);
+    write_merge("in/answer.md", "enum { MORE_OF_MINE = 1 };\n", MGL_KERNEL_REGION_DEVICE);
+    write_merge("merge.cuh", "", MGL_KERNEL_REGION_ANY);
+    write_script("in/script.json");
+    put_text("in/shares.json", SHARES);
+    put_text("shares.json", SHARES);
+    put_text("in/ledger.json", LEDGER);
+    put_text("ledger.json", LEDGER);
+    copy_case(PTX "ring.ptx", "in/ring.ptx");
+    copy_case(PTX "bulk.ptx", "in/bulk.ptx");
+    copy_case(PTX "ring.ptx", "ring.ptx");
+    copy_case(TRANSFORMATIONS "offset.json", "in/offset.json");
+    copy_case(TRANSFORMATIONS "offset.json", "offset.json");
+    copy_case(PLANS "sm_80.json", "in/sm_80.json");
 }
 
 static void run_campaign(void)

@@ -1,6 +1,7 @@
 /* The strict JSON wrapper: what it takes, what it refuses and where, the getters, and memory that
  * runs out at every point. */
 #include "base/json.h"
+#include "base/json_out.h"
 #include "base/memory.h"
 
 #include <check.h>
@@ -362,6 +363,20 @@ START_TEST(test_values_as_they_stand)
 }
 END_TEST
 
+/* Of a tree that has no texts of its numbers. */
+START_TEST(test_values_as_doubles)
+{
+    static const char text[] = "{\"a\":[1,-0.5,1e+30,\"x\",null,true],\"b\":{}}";
+    mgl_json json;
+    mgl_json_out out = {0};
+    ck_assert_int_eq(mgl_json_parse(text, strlen(text), 1 << 20, "f.json", &json, NULL), MGL_OK);
+    mgl_json_out_value(&out, NULL, json.root);
+    ck_assert_str_eq(out.text.bytes, text);
+    mgl_text_clear(&out.text);
+    mgl_json_clear(&json);
+}
+END_TEST
+
 START_TEST(test_many_keys)
 {
     enum { KEYS = 100000 };
@@ -416,6 +431,7 @@ int main(void)
     tcase_add_test(cases, test_members_hold_zeros);
     tcase_add_loop_test(cases, test_texts_refuse, 0, 3);
     tcase_add_test(cases, test_values_as_they_stand);
+    tcase_add_test(cases, test_values_as_doubles);
     tcase_add_test(cases, test_many_keys);
     tcase_add_test(cases, test_too_many_values);
     suite_add_tcase(suite, cases);

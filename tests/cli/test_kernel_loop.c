@@ -80,6 +80,11 @@ START_TEST(transformations_are_listed_and_shown)
     ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "transformations")), 20);
     ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "plans")), 3);
     mgl_json_clear(&json);
+    json = run_json("transform show --name block_tiling", 0);
+    const cJSON *shown = json_at(&json, "transformation");
+    ck_assert_str_eq(mgl_json_member(shown, "name")->valuestring, "block_tiling");
+    ck_assert_int_eq(cJSON_GetArraySize(mgl_json_member(shown, "passes")), 6);
+    mgl_json_clear(&json);
     run("transform show --name block_tiling", 0, "pass 6, store: device macros");
     run("transform show --plan sm_80", 0, "refactor vector_loads");
     run("transform show --name nothing", 1, "there is none of that name");

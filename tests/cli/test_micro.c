@@ -213,6 +213,8 @@ START_TEST(the_guard_tests_itself)
     mgl_json json = command_json(&result, "megalith.kernel/1");
     ck_assert(cJSON_IsTrue(json_at(&json, "holds")));
     ck_assert_double_ge(json_number(&json, "tricks"), 100);
+    ck_assert_double_ge(json_number(&json, "ptx_tricks"), 50);
+    ck_assert_double_ge(json_number(&json, "ptx_modules"), 8);
     mgl_json_clear(&json);
     command_clear(&result);
     result = command_run("kernel guard selftest", NULL);
