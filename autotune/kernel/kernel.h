@@ -49,11 +49,6 @@ typedef struct mgl_kernel_resources {
     int64_t global, constant;
 } mgl_kernel_resources;
 
-/* Looks at the PTX that was compiled: MGL_OUTCOME_UNMEASURED, or why it is refused, in words of at
- * most MGL_MAX_DIAGNOSTIC bytes. */
-typedef mgl_outcome mgl_kernel_ptx_fn(void *user, const mgl_kernel_unit *unit, const char *ptx,
-                                      size_t length, char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
-
 /* Of zeros: all gates, for sm_90a. */
 typedef struct mgl_kernel_options {
     const char *arch;        /* "sm_90a"; NULL: that */
@@ -61,8 +56,6 @@ typedef struct mgl_kernel_options {
     double limit_s;          /* of a compilation; 0: 300 */
     const char *program;     /* whose worker compiles; NULL: "/proc/self/exe" */
     const atomic_int *abort; /* may be NULL */
-    mgl_kernel_ptx_fn *on_ptx;
-    void *ptx_user;
 } mgl_kernel_options;
 
 /* Release with mgl_kernel_result_clear. */

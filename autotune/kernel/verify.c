@@ -8,7 +8,9 @@
 #include "autotune/kernel/compile.h"
 #include "autotune/kernel/context.h"
 #include "autotune/kernel/launch.h"
+#include "autotune/kernel/own.h"
 #include "autotune/kernel/scan.h"
+#include "autotune/ptx/scan.h"
 #include "base/format.h"
 #include "base/memory.h"
 #include "plan.h"
@@ -22,6 +24,7 @@ typedef struct passage {
     mgl_kernel_launch launch;
     int64_t chosen[MGL_KERNEL_VALUES];
     mgl_kernel_context context;
+    mgl_kernel_compiled own; /* the unit's own text in the same program */
     mgl_kernel_result *out;
 } passage;
 
@@ -203,13 +206,12 @@ static mgl_status lower(const passage *p, mgl_plan **out, mgl_error *err)
     return mgl_plan_lower(&options, out, err);
 }
 
-static void make_job(const passage *p, const char *text, size_t text_length, const char *schedule,
-                     size_t length, mgl_kernel_job *job)
+static void make_job(const passage *p, const char *schedule, size_t length, mgl_kernel_job *job)
 {
     *job = (mgl_kernel_job){.arch = p->arch,
                             .file = p->c->unit->file,
-                            .text = text,
-                            .text_length = text_length,
+                            .text = p->c->text,
+                            .text_length = p->c->length,
                             .schedule = schedule,
                             .schedule_length = length,
                             .value_count = p->launch.tunable_count};
@@ -230,70 +232,60 @@ static mgl_status take_compiled(passage *p, mgl_kernel_compiled *made)
     return MGL_OK;
 }
 
-static mgl_status look_at_ptx(passage *p)
+/* Both modules. What can not be read of the candidate's is refused. */
+static mgl_status read_ptx(passage *p, mgl_ptx *candidate, mgl_ptx *incumbent, mgl_error *err)
 {
-    char what[MGL_MAX_DIAGNOSTIC + 1] = "";
-    if (!p->options->on_ptx)
-        return MGL_OK;
-    const mgl_outcome outcome =
-        p->options->on_ptx(p->options->ptx_user, p->c->unit, p->out->ptx, p->out->ptx_length, what);
-    return outcome == MGL_OUTCOME_UNMEASURED ? MGL_OK : refuse(p, outcome, 0, what);
+    mgl_error why = {0};
+    mgl_status status = mgl_ptx_parse(p->own.ptx, p->own.ptx_length, "own.ptx", incumbent, err);
+    if (status)
+        return status;
+    status = mgl_ptx_parse(p->out->ptx, p->out->ptx_length, "candidate.ptx", candidate, &why);
+    return judge(p, status, MGL_OUTCOME_STATIC_FORBIDDEN, &why, err);
+}
+
+/* What the compiler made of it, against what it makes of the unit's own text: see ptx/scan.h. */
+static mgl_status scan_ptx(passage *p, mgl_error *err)
+{
+    mgl_ptx candidate = {0}, incumbent = {0};
+    mgl_ptx_finding found;
+    char what[sizeof found.what + sizeof found.why + 32];
+    mgl_status status = read_ptx(p, &candidate, &incumbent, err);
+    if (!status && !is_refused(p))
+        status = mgl_ptx_scan(&candidate, &incumbent, &found, err);
+    if (!status && !is_refused(p) && found.outcome != MGL_OUTCOME_OK) {
+        snprintf(what, sizeof what, "compiled, it has `%s`: %s", found.what, found.why);
+        refuse(p, found.outcome, 0, what);
+    }
+    mgl_ptx_clear(&candidate);
+    mgl_ptx_clear(&incumbent);
+    return status;
 }
 
 /* What the unit's own text takes with this compiler, where that is more than the budget says, which
  * was counted with one compiler: spills and tables that are there anyway are nobody's fault. */
-static mgl_status raise_budget(passage *p, const char *schedule, size_t schedule_length,
-                               mgl_error *err)
+static void raise_budget(passage *p)
 {
-    mgl_kernel_job job;
-    mgl_kernel_compiled made;
-    size_t length;
     mgl_context_budget *b = &p->context.budget;
-    const char *text = mgl_kernel_unit_text(p->c->unit, &length);
-    make_job(p, text, length, schedule, schedule_length, &job);
-    job.value_count = 0;
-    mgl_status status = mgl_kernel_compile(&job, p->options, &made, err);
-    if (status)
-        return status;
-    const mgl_kernel_resources *r = &made.resources;
-    if (made.done && r->spill_stores + r->spill_loads > b->spill)
+    const mgl_kernel_resources *r = &p->own.resources;
+    if (r->spill_stores + r->spill_loads > b->spill)
         b->spill = r->spill_stores + r->spill_loads;
-    if (made.done && r->global + r->constant > b->global)
+    if (r->global + r->constant > b->global)
         b->global = r->global + r->constant;
-    mgl_kernel_compiled_clear(&made);
-    return MGL_OK;
 }
 
-static mgl_status pass_resources(passage *p, const mgl_dimensions *d, const char *schedule,
-                                 size_t length, mgl_error *err)
-{
-    mgl_status status = check_resources(p, d);
-    if (status || (p->out->outcome != MGL_OUTCOME_RESOURCE_SPILL &&
-                   p->out->outcome != MGL_OUTCOME_RESOURCE_GLOBAL))
-        return status;
-    status = raise_budget(p, schedule, length, err);
-    if (status)
-        return status;
-    p->out->outcome = MGL_OUTCOME_UNMEASURED;
-    p->out->diagnostic[0] = 0;
-    return check_resources(p, d);
-}
-
-static mgl_status compile_program(passage *p, const char *schedule, size_t length,
-                                  const mgl_dimensions *d, mgl_error *err)
+static mgl_status compile_program(passage *p, const mgl_program *program, const char *schedule,
+                                  size_t length, mgl_error *err)
 {
     mgl_kernel_job job;
     mgl_kernel_compiled made;
-    make_job(p, p->c->text, p->c->length, schedule, length, &job);
+    make_job(p, schedule, length, &job);
     mgl_status status = mgl_kernel_compile(&job, p->options, &made, err);
     if (status)
         return status;
     status = take_compiled(p, &made);
     mgl_kernel_compiled_clear(&made);
     if (!status && !is_refused(p))
-        status = look_at_ptx(p);
-    if (!status && !is_refused(p))
-        status = pass_resources(p, d, schedule, length, err);
+        status = mgl_kernel_compile_own(p->c->unit, program, &job, p->options, &p->own, err);
     return status;
 }
 
@@ -303,15 +295,21 @@ static mgl_status compile(passage *p, const mgl_plan *plan, const mgl_dimensions
     size_t length;
     mgl_status status = mgl_plan_text(plan, &schedule, &length, err);
     if (!status)
-        status = compile_program(p, schedule, length, d, err);
+        status = compile_program(p, plan->program, schedule, length, err);
     mgl_text_free(schedule);
+    if (!status && !is_refused(p))
+        status = scan_ptx(p, err);
+    if (!status && !is_refused(p)) {
+        raise_budget(p);
+        status = check_resources(p, d);
+    }
     return status;
 }
 
 /* No compiler on this machine: what passed so far is not refused for that. */
 static mgl_status note_missing(passage *p, mgl_status status, mgl_error *err)
 {
-    if (status != MGL_DEVICE)
+    if (status != MGL_DEVICE || p->out->compiled)
         return status;
     snprintf(p->out->not_compiled, sizeof p->out->not_compiled, "%.180s",
              err ? err->message : "there is no compiler");
@@ -365,6 +363,7 @@ mgl_status mgl_kernel_verify(const mgl_kernel_candidate *candidate,
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < sizeof gates / sizeof *gates && !status && !is_refused(p); i++)
         status = gates[i](p, err);
+    mgl_kernel_compiled_clear(&p->own);
     mgl_free(p);
     if (status)
         mgl_kernel_result_clear(out);

@@ -132,6 +132,7 @@ static bool has_no_compiler(void)
 int main(int argc, char **argv)
 {
     mgl_error err = {0};
+    setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/kernels", 1);
     compiles_all = argc > 1 && !strcmp(argv[1], "compile-all");
     compiles = compiles_all || (argc > 1 && !strcmp(argv[1], "compile"));
     if (compiles && has_no_compiler())

@@ -29,7 +29,8 @@ list() {
         autotune/lab_{check,look,pair,real}.c autotune/campaign_{control,final,measure,trial}.c \
         autotune/real.{c,h} autotune/worker_real.c schedule_api.c plan.h
     # who looks whether a micro-kernel may be compiled, and with what
-    printf '%s\n' autotune/kernel/*.{c,def,h} instructions/*/context.json
+    printf '%s\n' autotune/kernel/*.{c,def,h} instructions/*/context.json \
+        autotune/ptx/{classes,lex,parse,ptx,scan}.{c,h} autotune/ptx/parse_body.c
     # the statistics
     printf '%s\n' autotune/judge.{c,h} autotune/verdict.def eval/statistics.{c,h}
 }
