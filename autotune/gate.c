@@ -134,9 +134,11 @@ static mgl_status lower_one(const mgl_subject *subject, const mgl_proposal *prop
                             mgl_plan **out, mgl_error *why)
 {
     mgl_text config = {0}, moves = {0};
-    if (proposal->config.rows > 0 && proposal->config.rows < sequences)
-        return mgl_fail(why, MGL_BAD_INPUT, "rows", "%d rows are too few for %d sequences",
-                        proposal->config.rows, sequences);
+    const mgl_schedule_config *c = &proposal->config;
+    if (c->rows > 0 && c->rows < sequences && c->many < sequences)
+        return mgl_fail(why, MGL_BAD_INPUT, c->many > 0 ? "many" : "rows",
+                        "%d rows are too few for %d sequences", c->many > 0 ? c->many : c->rows,
+                        sequences);
     mgl_schedule_config_print(&proposal->config, &config);
     mgl_moves_print(&proposal->moves, &moves);
     mgl_status status = MGL_OK;

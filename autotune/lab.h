@@ -38,8 +38,8 @@ typedef struct mgl_lab_look {
 } mgl_lab_look;
 typedef struct mgl_lab_memory {
     unsigned char constants[MGL_SHA256_BYTES];
-    int32_t tokens[MGL_MAX_ROWS]; /* (batch) */
-    unsigned char *memory;        /* (length) owned: mgl_free */
+    int32_t tokens[MGL_MAX_SEQUENCES]; /* (batch) */
+    unsigned char *memory;             /* (length) owned: mgl_free */
     size_t length;
 } mgl_lab_memory;
 

@@ -36,8 +36,8 @@ struct check {
     float *first, *second;             /* (batch, vocab) of two launches */
     float *logits;                     /* (MGL_COMPARED_STEPS, batch, vocab) */
     float *reference; /* largest, chosen, norms (3, batch, TOKENS), then logits like the above */
-    int32_t fed[MGL_MAX_ROWS * TOKENS]; /* the tokens that the reference is of */
-    bool referred;                      /* there is one of the workload at hand */
+    int32_t fed[MGL_MAX_SEQUENCES * TOKENS]; /* the tokens that the reference is of */
+    bool referred;                           /* there is one of the workload at hand */
 };
 
 static const mgl_workload *workload_of(const struct check *c, int w)

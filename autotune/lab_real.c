@@ -177,7 +177,7 @@ static mgl_status check_call(const mgl_lab_state *lab, int program, int sequence
     if (!lab->checked)
         return mgl_fail(err, MGL_USAGE, NULL, "only what was checked, and is correct, is run");
     if (program < 0 || program >= lab->candidate.program_count ||
-        program >= lab->standard.program_count || sequences < 1 || sequences > MGL_MAX_ROWS)
+        program >= lab->standard.program_count || sequences < 1 || sequences > MGL_MAX_SEQUENCES)
         return mgl_fail(err, MGL_USAGE, "program", "there is no program %d of %d sequences",
                         program, sequences);
     return MGL_OK;

@@ -32,7 +32,7 @@ typedef struct mgl_lab_resident {
 } mgl_lab_resident;
 
 /* Tokens of one launch: (batch, MGL_WORKLOAD_TOKENS). */
-typedef int32_t mgl_lab_tokens[MGL_MAX_ROWS * MGL_WORKLOAD_TOKENS];
+typedef int32_t mgl_lab_tokens[MGL_MAX_SEQUENCES * MGL_WORKLOAD_TOKENS];
 
 /* How a trial ended, where it did. */
 typedef struct mgl_lab_verdict {

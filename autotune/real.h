@@ -14,7 +14,7 @@
 #include "eval/duel.h"
 
 enum {
-    MGL_REAL_TEXTS = MGL_MAX_ROWS, /* so that every sequence of a launch has one */
+    MGL_REAL_TEXTS = MGL_MAX_ROWS, /* so that all rows of an epoch of the first list have one */
     MGL_REAL_LENGTH = 64,          /* tokens of a text, at most */
     MGL_REAL_PROMPT = 16           /* of these, what a reply continues */
 };

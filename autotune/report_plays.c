@@ -35,7 +35,8 @@ static mgl_status play_program(const mgl_subject *subject, const mgl_program *pr
     const mgl_workload *workload = &subject->workloads.list[0];
     const double mean = workload->context + (double)(MGL_WORKLOAD_TOKENS - 1) / 2;
     const mgl_cost_load load = {workload->batch, mean, MGL_WORKLOAD_TOKENS};
-    const size_t count = (size_t)program->task_count;
+    const mgl_program *list = mgl_cost_list(program, workload->batch);
+    const size_t count = (size_t)list->task_count;
     out->spans = mgl_alloc_zero(count, sizeof *out->spans);
     if (!out->spans)
         return mgl_fail_memory(err, count * sizeof *out->spans);
@@ -45,8 +46,8 @@ static mgl_status play_program(const mgl_subject *subject, const mgl_program *pr
         clear_play(out);
         return status;
     }
-    out->span_count = program->task_count;
-    out->queue_count = program->queue_count;
+    out->span_count = list->task_count;
+    out->queue_count = list->queue_count;
     return MGL_OK;
 }
 

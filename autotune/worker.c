@@ -235,7 +235,7 @@ static mgl_status set_program(struct worker *w, struct request *r, mgl_error *er
 
 static bool is_load(const mgl_wire_load *load)
 {
-    return is_side(load->side) && load->batch >= 1 && load->batch <= MGL_MAX_ROWS &&
+    return is_side(load->side) && load->batch >= 1 && load->batch <= MGL_MAX_SEQUENCES &&
            load->tokens >= 1 && load->tokens <= MGL_WORKLOAD_TOKENS && load->context >= 0 &&
            load->kind >= 0 && load->kind < MGL_SYNTHETIC_KIND_COUNT;
 }
@@ -253,7 +253,7 @@ static mgl_duel_load load_of(const mgl_wire_load *load)
 static mgl_status run(struct worker *w, struct request *r, mgl_error *err)
 {
     mgl_wire_load wire;
-    int32_t tokens[MGL_MAX_ROWS * MGL_WORKLOAD_TOKENS];
+    int32_t tokens[MGL_MAX_SEQUENCES * MGL_WORKLOAD_TOKENS];
     double seconds = 0;
     if (!take(r, &wire, sizeof wire) || !is_load(&wire))
         return fail_form(MGL_REQUEST_RUN, err);
@@ -273,7 +273,7 @@ static mgl_status run(struct worker *w, struct request *r, mgl_error *err)
 static mgl_status put_logits(struct worker *w, struct request *r, mgl_error *err)
 {
     int32_t of[2]; /* side, batch */
-    if (!take(r, of, sizeof of) || !is_side(of[0]) || of[1] < 1 || of[1] > MGL_MAX_ROWS)
+    if (!take(r, of, sizeof of) || !is_side(of[0]) || of[1] < 1 || of[1] > MGL_MAX_SEQUENCES)
         return fail_form(MGL_REQUEST_LOGITS, err);
     size_t count = (size_t)of[1] * (size_t)w->config.geometry.vocab;
     float *logits = mgl_alloc_zero(count, sizeof *logits);
@@ -321,7 +321,7 @@ static mgl_status refer_to(struct worker *w, struct request *r, const mgl_wire_r
 {
     size_t words = (size_t)wire->load.batch * (size_t)wire->load.tokens;
     mgl_duel_load load = load_of(&wire->load);
-    int32_t made[MGL_MAX_ROWS * MGL_WORKLOAD_TOKENS];
+    int32_t made[MGL_MAX_SEQUENCES * MGL_WORKLOAD_TOKENS];
     int steps[MGL_WIRE_STEPS];
     memcpy(made, r->bytes + sizeof *wire, words * sizeof *made);
     for (int i = 0; i < wire->step_count; i++)
@@ -443,7 +443,7 @@ static mgl_status open_checkpoint(struct worker *w, struct request *r, mgl_error
 
 static bool is_decode(const mgl_wire_decode *wire, const struct request *r)
 {
-    return wire->count >= 1 && wire->count <= MGL_MAX_ROWS && wire->length >= 2 &&
+    return wire->count >= 1 && wire->count <= MGL_REAL_TEXTS && wire->length >= 2 &&
            wire->length <= MGL_WIRE_POSITIONS && wire->tokens >= 1 &&
            wire->tokens <= MGL_WIRE_POSITIONS &&
            r->length == sizeof *wire + (size_t)wire->count * (size_t)wire->length * sizeof(int32_t);

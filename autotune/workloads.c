@@ -92,7 +92,7 @@ mgl_status mgl_workloads_parse(const char *text, mgl_workloads *out, mgl_error *
 {
     number_list lists[] = {
         {.key = "ctx", .lowest = 0, .highest = MGL_MAX_CAPACITY - MGL_WORKLOAD_TOKENS},
-        {.key = "batch", .lowest = 1, .highest = MGL_MAX_ROWS},
+        {.key = "batch", .lowest = 1, .highest = MGL_MAX_SEQUENCES},
     };
     number_list *contexts = &lists[0], *batches = &lists[1];
     mgl_status status = parse_key(&text, lists, 2, err);

@@ -16,10 +16,12 @@
 #include <string.h>
 
 #define EXPLAIN_OPTIONS(X)                                                                         \
-    X(int, batch, "--batch", "N", 1, MGL_MAX_ROWS,                                                 \
+    X(int, batch, "--batch", "N", 1, MGL_MAX_SEQUENCES,                                            \
       "F.mls: sequences that are decoded together (1)")                                            \
+    X(int, prompt, "--prompt", "N", 1, MGL_MAX_MANY_ROWS,                                          \
+      "F.mls: in place of decoding, an epoch with the last N tokens of a prompt")                  \
     X(int, context, "--context", "N", 0, MGL_MAX_CAPACITY, "F.mls: positions in the KV cache (0)") \
-    X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32)")                  \
+    X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32; 1 with --prompt)") \
     X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
       "F.mls: whose costs, as the driver has it (the architecture's first device)")                \
     MGL_CLI_JSON_OPTION(X)
@@ -87,8 +89,21 @@ typedef struct prediction {
     const mgl_program *program;
     const char *device; /* whose costs these are */
     mgl_cost_load load;
+    int prompt; /* tokens of a prompt in the epoch; 0: it decodes */
     mgl_cost cost;
 } prediction;
+
+/* Rows of the epoch. */
+static int rows_of(const prediction *p)
+{
+    return p->prompt ? p->prompt : p->load.batch;
+}
+
+/* As `trace` calls it. */
+static const char *list_name(const prediction *p)
+{
+    return mgl_cost_list(p->program, rows_of(p)) == p->program ? "few" : "many";
+}
 
 static const char *step_name(int step)
 {
@@ -122,12 +137,15 @@ static void print_variants(const mgl_cost *cost)
 static void print_prediction(const prediction *p)
 {
     const mgl_cost *cost = &p->cost;
-    mgl_cli_printf("predicted   %.1f us per token\n", cost->us);
+    mgl_cli_printf("predicted   %.1f us per %s\n", cost->us, p->prompt ? "epoch" : "token");
     mgl_cli_printf("floor       %.1f us: nothing but reading %.1f MB\n", cost->floor_us,
                    (cost->tape_bytes + cost->cache_bytes) * 1e-6);
-    mgl_cli_printf("of          %s, %s:%d, batch %d, context %g, %d %s a launch\n", p->device,
-                   p->program->target.arch, p->program->queue_count, p->load.batch, p->load.context,
-                   p->load.tokens, p->load.tokens == 1 ? "token" : "tokens");
+    mgl_cli_printf("of          %s, %s:%d, %s %d, context %g, %d %s a launch\n", p->device,
+                   p->program->target.arch, p->program->queue_count, p->prompt ? "prompt" : "batch",
+                   rows_of(p), p->load.context, p->load.tokens,
+                   p->load.tokens == 1 ? "token" : "tokens");
+    if (p->program->many)
+        mgl_cli_printf("list        %s\n", list_name(p));
     mgl_cli_put("\nThe longest chain, by what its time goes into:\n");
     for (int i = 0; i < MGL_COST_PART_COUNT; i++)
         mgl_cli_printf("    %-10s %9.1f us %6.1f %%\n", mgl_cost_part_name((mgl_cost_part)i),
@@ -180,6 +198,9 @@ static void print_prediction_json(const prediction *p)
     mgl_json_out_string(&out, "arch", p->program->target.arch);
     mgl_json_out_int(&out, "queues", p->program->queue_count);
     mgl_json_out_int(&out, "batch", p->load.batch);
+    if (p->prompt)
+        mgl_json_out_int(&out, "prompt", p->prompt);
+    mgl_json_out_string(&out, "list", list_name(p));
     mgl_json_out_real(&out, "context", p->load.context);
     mgl_json_out_int(&out, "tokens", p->load.tokens);
     mgl_json_out_real(&out, "predicted_us", p->cost.us);
@@ -195,15 +216,32 @@ static void print_prediction_json(const prediction *p)
     mgl_cli_end_json(&out);
 }
 
+static mgl_status predict(prediction *p, const mgl_costs *costs, mgl_error *err)
+{
+    const mgl_cost_prompt prompt = {p->prompt, p->load.context, true, p->load.tokens};
+    return p->prompt ? mgl_schedule_cost_prompt(p->program, costs, &prompt, &p->cost, err)
+                     : mgl_schedule_cost(p->program, costs, &p->load, &p->cost, err);
+}
+
+static prediction asked_of(const struct options *o)
+{
+    const int tokens = o->prompt.given ? 1 : TOKENS;
+    return (prediction){.load = {.batch = o->batch.given ? (int)o->batch.value : 1,
+                                 .context = (double)o->context.value,
+                                 .tokens = o->tokens.given ? (int)o->tokens.value : tokens},
+                        .prompt = o->prompt.given ? (int)o->prompt.value : 0};
+}
+
 /* Only what the validator accepts has a time. */
 static mgl_status explain_schedule(const struct options *o, const char *path, mgl_error *err)
 {
     mgl_program *program = NULL;
     mgl_costs costs;
-    prediction p = {.load = {.batch = o->batch.given ? (int)o->batch.value : 1,
-                             .context = (double)o->context.value,
-                             .tokens = o->tokens.given ? (int)o->tokens.value : TOKENS}};
+    prediction p = asked_of(o);
+    if (o->prompt.given && o->batch.given)
+        return mgl_fail(err, MGL_USAGE, "--prompt", "is of one sequence; leave --batch out");
     mgl_status status = mgl_schedule_read(path, &program, err);
+    p.program = program;
     if (!status)
         status = mgl_vm_check(program, NULL, err);
     if (!status)
@@ -211,8 +249,7 @@ static mgl_status explain_schedule(const struct options *o, const char *path, mg
     if (!status)
         status = mgl_costs_find_for(&program->target, o->device_name.value, &p.device, &costs, err);
     if (!status)
-        status = mgl_schedule_cost(program, &costs, &p.load, &p.cost, err);
-    p.program = program;
+        status = predict(&p, &costs, err);
     if (!status && o->json.given)
         print_prediction_json(&p);
     else if (!status)
@@ -250,6 +287,7 @@ static mgl_status explain(const char *operand, const void *options, mgl_error *e
     if (is_path(operand))
         return explain_schedule(o, operand, err);
     const char *flag = o->batch.given         ? "--batch"
+                       : o->prompt.given      ? "--prompt"
                        : o->context.given     ? "--context"
                        : o->tokens.given      ? "--tokens"
                        : o->device_name.given ? "--device-name"

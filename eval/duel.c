@@ -181,9 +181,9 @@ void mgl_duel_make_first(const mgl_duel *d, const mgl_duel_load *load, int32_t *
 
 static mgl_status check_load(const mgl_duel *d, const mgl_duel_load *load, mgl_error *err)
 {
-    if (load->batch < 1 || load->batch > MGL_MAX_ROWS)
+    if (load->batch < 1 || load->batch > MGL_MAX_SEQUENCES)
         return mgl_fail(err, MGL_USAGE, "batch", "%d sequences; there may be 1 to %d", load->batch,
-                        MGL_MAX_ROWS);
+                        MGL_MAX_SEQUENCES);
     if (load->context < 0 || load->tokens < 1 ||
         (int64_t)load->context + load->tokens + 1 > d->config.max_positions)
         return mgl_fail(err, MGL_USAGE, "context",
@@ -264,8 +264,8 @@ static mgl_status take_tokens(const mgl_duel_load *load, const mgl_vm_report *re
 static mgl_status launch(const mgl_duel *d, mgl_duel_side *s, const mgl_duel_load *load,
                          int32_t *tokens, double *seconds, mgl_error *err)
 {
-    int32_t first[MGL_MAX_ROWS];
-    mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
+    int32_t first[MGL_MAX_SEQUENCES];
+    mgl_vm_sequence sequences[MGL_MAX_SEQUENCES] = {0};
     mgl_vm_report report = {0};
     mgl_duel_make_first(d, load, first);
     for (int i = 0; i < load->batch; i++)

@@ -76,6 +76,8 @@ static mgl_status open_reference(const mgl_duel *d, struct reference *r, mgl_err
                                  .sequences = r->load->batch};
     mgl_vm_options how = {.kind = MGL_VM_CPU, .plain = true, .abort = d->abort};
     mgl_schedule_config_default(&config);
+    if (r->load->batch > MGL_MAX_ROWS) /* rows of a second list */
+        config.many = r->load->batch;
     r->logits = mgl_alloc(r->vocab * sizeof *r->logits);
     mgl_status status = r->logits ? MGL_OK : mgl_fail_memory(err, r->vocab * sizeof *r->logits);
     if (!status)
@@ -117,7 +119,7 @@ static mgl_status take_step(const mgl_duel *d, struct reference *r, const int32_
                             mgl_error *err)
 {
     const mgl_duel_load *load = r->load;
-    mgl_vm_sequence sequences[MGL_MAX_ROWS] = {0};
+    mgl_vm_sequence sequences[MGL_MAX_SEQUENCES] = {0};
     mgl_vm_report report;
     for (int s = 0; s < load->batch; s++)
         sequences[s] =
@@ -142,7 +144,7 @@ mgl_status mgl_duel_cpu_refer(mgl_duel *d, const mgl_duel_load *load, const int3
 {
     struct reference r = {
         .load = load, .made = made, .out = out, .vocab = (size_t)d->config.geometry.vocab};
-    int32_t first[MGL_MAX_ROWS];
+    int32_t first[MGL_MAX_SEQUENCES];
     mgl_duel_make_first(d, load, first);
     mgl_status status = open_reference(d, &r, err);
     for (int step = 0; step < load->tokens && !status; step++)

@@ -52,7 +52,7 @@ static mgl_bench_case case_of(const mgl_duel *d, const mgl_duel_load *load, cons
 static mgl_status refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *made,
                         const mgl_duel_reference *out, mgl_error *err)
 {
-    int32_t first[MGL_MAX_ROWS];
+    int32_t first[MGL_MAX_SEQUENCES];
     mgl_bench_case of = case_of(d, load, first);
     mgl_duel_make_first(d, load, first);
     mgl_status status = mgl_bench_make_rope(&d->device, d->graph, of.capacity, &of.rope, err);
@@ -147,7 +147,7 @@ static mgl_status time_launches(const mgl_duel *d, mgl_baseline *baseline, int32
 static mgl_status time_baseline(mgl_duel *d, const mgl_duel_load *load, int count, double *seconds,
                                 mgl_error *err)
 {
-    int32_t first[MGL_MAX_ROWS];
+    int32_t first[MGL_MAX_SEQUENCES];
     mgl_baseline *baseline = NULL;
     mgl_bench_case of = case_of(d, load, first);
     size_t words = (size_t)load->batch * (size_t)load->tokens;

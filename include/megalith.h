@@ -636,9 +636,9 @@ typedef struct mgl_plan_prediction {
 
 /* Prices a plan on a device that was measured, "NVIDIA H200"; NULL: the first of the plan's
  * architecture. `batch` sequences decode `tokens` tokens each in a launch, with `context`
- * positions in the cache of each, the mean over these tokens. MGL_BAD_INPUT: such a device was
- * not measured; MGL_USAGE: the plan has no room for the load; MGL_REJECTED: the plan is not
- * safe. */
+ * positions in the cache of each, the mean over these tokens. Of a plan of two lists that one is
+ * priced which so many sequences run. MGL_BAD_INPUT: such a device was not measured; MGL_USAGE:
+ * the plan has no room for the load; MGL_REJECTED: the plan is not safe. */
 MGL_API mgl_status mgl_plan_predict(mgl_plan *plan, const char *device, int32_t batch,
                                     double context, int32_t tokens, mgl_plan_prediction *out,
                                     mgl_error *err);

@@ -31,31 +31,16 @@
 
 #include "base/format.h"
 #include "base/memory.h"
+#include "schedule/cost_jobs.h"
 #include "schedule/gates.h"
+#include "schedule/step.h"
 #include "schedule/ways.h"
 
 enum {
-    PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
-    GENERAL_WARPS = 8, /* that `general` of the costs is for */
     LEAST_CHUNK = 16384,
     MOST_CHUNKS = 64, /* of the cache, a task */
     ROOM = 4,         /* for events, times as many as can be to come at once */
     ENOUGH = 65536    /* bytes in flight, of each queue, that keep memory busy */
-};
-
-/* What a task is to do, and what became of it. */
-struct job {
-    int step;                          /* MGL_STEP_COUNT: none */
-    double fixed[MGL_COST_PART_COUNT]; /* us before it comes to its pages */
-    int64_t from, to;                  /* bytes of the tape */
-    double byte_us;                    /* of products */
-    double cache_bytes;
-    bool on_tape;                      /* they are [from, to) of it */
-    int waits;                         /* gates that are not open */
-    double ready;                      /* when the last of them opened */
-    int last;                          /* the task behind that, -1: none */
-    double start, end;                 /* us */
-    double parts[MGL_COST_PART_COUNT]; /* their sum is end - start */
 };
 
 /* What comes next of a queue's requests. */
@@ -89,15 +74,15 @@ struct line {            /* a queue */
 struct play {
     const mgl_program *program;
     const mgl_costs *costs;
-    const mgl_cost_load *load;
+    const mgl_cost_epoch *epoch;
     mgl_gates gates;
-    struct job *jobs;          /* (tasks) */
+    mgl_cost_job *jobs;        /* (tasks) */
     struct line *lines;        /* (queues) */
     double *slots;             /* (queues, 2, ring): landed, freed */
     int64_t *gate_left;        /* (gates) ends that are missing */
     double *gate_at;           /* (gates) the last end so far */
     int *gate_last;            /* (gates) and the task of it */
-    bool *is_ffn;              /* (buffers) holds what norm_swiglu made */
+    mgl_cost_tape *tapes;      /* (queues) */
     int *open;                 /* (queues) that may go on */
     int open_count;            /* of them */
     struct event *events;      /* (most_events) those that are to come, in their order */
@@ -120,174 +105,6 @@ const char *mgl_cost_part_name(mgl_cost_part part)
 #undef MGL_X
     };
     return names[part];
-}
-
-/* ---- what a task has to do ------------------------------------------------------------------ */
-
-/* o and down are one op: down reads what norm_swiglu made. */
-static int step_of(const struct play *s, const mgl_task *task)
-{
-    const mgl_step step = mgl_op_get(task->op)->step;
-    const bool down = step == MGL_STEP_O &&
-                      s->is_ffn[mgl_task_operand(s->program, task, MGL_PRODUCT_INPUT)->buffer];
-    return down ? MGL_STEP_DOWN : (int)step;
-}
-
-/* Splits of attention that have positions. */
-static int splits_used(const struct play *s, int splits)
-{
-    return mgl_splits_used((int)s->load->context, splits, s->program->limits.share);
-}
-
-/* Earlier positions of a sequence that an attention task goes through: its split's share. */
-static double positions_of(const struct play *s, const mgl_task *task)
-{
-    const int operand = mgl_op_attention(task->op)->part;
-    if (operand == MGL_NO_OPERAND)
-        return s->load->context;
-    const mgl_region *part = mgl_task_operand(s->program, task, operand);
-    const int splits = (int)s->program->buffers[part->buffer].extents[0].count;
-    const int used = splits_used(s, splits), split = (int)part->ranges[0].lo;
-    return split == splits - 1 || split + 1 < used ? s->load->context / used : 0;
-}
-
-/* Bytes of the cache that an attention task reads: of all rows, or of its share of them. */
-static double cache_bytes(const struct play *s, const mgl_task *task)
-{
-    const mgl_program *p = s->program;
-    const mgl_range *rows = &mgl_task_operand(p, task, mgl_op_attention(task->op)->q)->ranges[0];
-    const double shares = rows->kind == MGL_RANGE_SHARE ? (double)rows->hi : 1;
-    double position = 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
-    return positions_of(s, task) * s->load->batch * position / shares;
-}
-
-/* Whether an attention's keys and values come on the tape: by the ring, of more positions than
- * registers have room for. */
-static bool is_on_tape(const struct play *s, const mgl_task *task)
-{
-    const mgl_program *p = s->program;
-    return task->variant == MGL_VARIANT_RING &&
-           positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
-}
-
-static void plan_attention(const struct play *s, const mgl_task *task, struct job *job)
-{
-    const mgl_costs *c = s->costs;
-    job->cache_bytes = cache_bytes(s, task);
-    if (is_on_tape(s, task)) {
-        job->to = (int64_t)job->cache_bytes;
-        job->byte_us = 1e-3 / c->cache;
-        job->on_tape = true;
-    }
-    if (job->cache_bytes > 0 || mgl_op_attention(task->op)->k_now != MGL_NO_OPERAND)
-        job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (s->load->batch - 1);
-}
-
-/* Row groups of 8 rows, of both tensors of a segment of two. */
-static double groups_of(const mgl_segment *segment)
-{
-    int64_t groups = (mgl_segment_rows(segment) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
-    return (double)(segment->tensor2 < 0 ? groups : 2 * groups);
-}
-
-/* Values that a product reads of a row: its input, or the partials of all splits. */
-static double inputs_of(const struct play *s, const mgl_task *task)
-{
-    const mgl_program *p = s->program;
-    const mgl_region *in = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
-    const mgl_extent *extents = p->buffers[in->buffer].extents;
-    if (task->op != MGL_OP_MERGE_ADD)
-        return (double)mgl_task_inputs(p, task);
-    return splits_used(s, (int)extents[0].count) * (double)(extents[2].count * extents[3].count);
-}
-
-static void plan_product(const struct play *s, const mgl_task *task, struct job *job)
-{
-    const mgl_costs *c = s->costs;
-    const mgl_segment *segments = &s->program->segments[task->segments.first];
-    double groups = 0, rows = s->load->batch;
-    job->from = job->to = segments[0].offset;
-    for (int i = 0; i < task->segments.count; i++) {
-        groups += groups_of(&segments[i]);
-        job->to += mgl_segment_bytes(s->program, &segments[i]);
-    }
-    double sums = groups * (c->group + c->group_row * (rows - 1));
-    double page = task->variant == MGL_VARIANT_GENERAL
-                      ? c->general * rows * GENERAL_WARPS / s->program->exec.warps
-                      : c->page;
-    if (job->to > job->from)
-        job->byte_us = page / PAGE_UNIT + sums / (double)(job->to - job->from);
-    job->fixed[MGL_COST_TASK] += c->input * rows * inputs_of(s, task) * 1e-3;
-}
-
-static void plan_job(const struct play *s, const mgl_task *task, struct job *job)
-{
-    const mgl_costs *c = s->costs;
-    job->step = step_of(s, task);
-    job->last = -1;
-    switch (mgl_op_get(task->op)->family) {
-    case MGL_FAMILY_SAMPLE:
-        job->fixed[MGL_COST_TOKEN] = c->token + c->token_row * (s->load->batch - 1);
-        break;
-    case MGL_FAMILY_ENTER:
-    case MGL_FAMILY_CLEAR:
-    case MGL_FAMILY_COUNT:
-        break;
-    case MGL_FAMILY_MERGE:
-        job->fixed[MGL_COST_ATTEND] = c->merge;
-        job->fixed[MGL_COST_TASK] = c->task;
-        break;
-    case MGL_FAMILY_ATTENTION:
-    case MGL_FAMILY_ATTEND_ROWS:
-        plan_attention(s, task, job);
-        job->fixed[MGL_COST_TASK] = c->task;
-        break;
-    case MGL_FAMILY_GATHER:
-    case MGL_FAMILY_PRODUCT:
-    case MGL_FAMILY_PANEL:
-        job->fixed[MGL_COST_TASK] = c->task;
-        break;
-    }
-    if (task->segments.count > 0)
-        plan_product(s, task, job);
-}
-
-/* Makes room on a queue's tape for the keys and values that come on it. */
-static void plan_tape(struct play *s, int queue)
-{
-    const mgl_queue *q = &s->program->queues[queue];
-    int64_t at = 0, more = 0;
-    for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++) {
-        struct job *job = &s->jobs[t];
-        if (job->on_tape) {
-            job->from = at + more;
-            more += job->to;
-            job->to += job->from;
-        } else if (s->program->tasks[t].segments.count > 0) {
-            at = job->to;
-            job->from += more;
-            job->to += more;
-        }
-    }
-    s->lines[queue].last = s->ring + (q->tape_bytes + more) / s->page_bytes;
-}
-
-static void plan(struct play *s)
-{
-    const mgl_program *p = s->program;
-    for (int t = 0; t < p->task_count; t++)
-        if (mgl_op_get(p->tasks[t].op)->step == MGL_STEP_GATE_UP)
-            s->is_ffn[mgl_task_result(p, &p->tasks[t])->buffer] = true;
-    for (int t = 0; t < p->task_count; t++) {
-        plan_job(s, &p->tasks[t], &s->jobs[t]);
-        s->jobs[t].waits = s->gates.waits[t];
-    }
-    for (int q = 0; q < p->queue_count; q++)
-        plan_tape(s, q);
-    for (size_t g = 0; g < s->gates.count; g++) {
-        s->gate_left[g] = s->gates.gates[g].needs;
-        s->gate_last[g] = -1;
-    }
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -383,7 +200,7 @@ static void open_gate(struct play *s, int gate)
                 s->costs->carry * s->carried_us +
                 (g->counter < 0 ? s->costs->flag : s->costs->counter);
     for (int l = g->readers; l >= 0; l = s->gates.links[l].next) {
-        struct job *job = &s->jobs[s->gates.links[l].to];
+        mgl_cost_job *job = &s->jobs[s->gates.links[l].to];
         if (at > job->ready) {
             job->ready = at;
             job->last = s->gate_last[gate];
@@ -410,7 +227,7 @@ static void feed_gates(struct play *s, int task)
 /* ---- a queue's tasks ------------------------------------------------------------------------ */
 
 /* Time goes into a part of the task at hand. */
-static void pass(struct line *line, struct job *job, mgl_cost_part part, double us)
+static void pass(struct line *line, mgl_cost_job *job, mgl_cost_part part, double us)
 {
     job->parts[part] += us;
     line->clock += us;
@@ -419,7 +236,7 @@ static void pass(struct line *line, struct job *job, mgl_cost_part part, double 
 static void start_task(struct play *s, int queue)
 {
     struct line *line = &s->lines[queue];
-    struct job *job = &s->jobs[line->task];
+    mgl_cost_job *job = &s->jobs[line->task];
     const double turned = line->clock + s->costs->turn;
     line->started = true;
     line->woken = line->idle = line->clock;
@@ -447,7 +264,7 @@ static void leave_page(const struct play *s, struct line *line)
 }
 
 /* Takes the pages of the task as far as they were asked for; whether that were all. */
-static bool take_pages(struct play *s, struct line *line, struct job *job)
+static bool take_pages(struct play *s, struct line *line, mgl_cost_job *job)
 {
     for (int64_t at; (at = line->page * s->page_bytes) < job->to; leave_page(s, line)) {
         if (line->page >= line->asked)
@@ -468,7 +285,7 @@ static bool take_pages(struct play *s, struct line *line, struct job *job)
 
 /* Goes through the cache at the queue's own pace, or as it lands; false while it is being asked
  * for. */
-static bool take_cache(const struct play *s, struct line *line, struct job *job)
+static bool take_cache(const struct play *s, struct line *line, mgl_cost_job *job)
 {
     if (job->cache_bytes <= 0 || job->on_tape)
         return true;
@@ -485,7 +302,7 @@ static void run_queue(struct play *s, int queue)
 {
     struct line *line = &s->lines[queue];
     while (line->task < line->end) {
-        struct job *job = &s->jobs[line->task];
+        mgl_cost_job *job = &s->jobs[line->task];
         if (!line->started && job->waits > 0) {
             line->idle = line->clock;
             line->woken = INFINITY;
@@ -560,9 +377,20 @@ static void set_up_queue(struct play *s, int queue)
     line->asked = s->ring;
     line->landed = s->slots + (size_t)queue * 2 * (size_t)s->ring;
     line->freed = line->landed + s->ring;
-    s->busy_us +=
-        fmin((double)s->pending * (double)s->page_bytes, (double)q->tape_bytes) * s->byte_us;
+    line->last = s->ring + s->tapes[queue].stream / s->page_bytes;
+    s->busy_us += fmin((double)s->pending * (double)s->page_bytes, (double)s->tapes[queue].bytes) *
+                  s->byte_us;
     s->carried_us += fmax((double)s->flight * (double)s->page_bytes - ENOUGH, 0) * s->byte_us;
+}
+
+static void set_up_gates(struct play *s)
+{
+    for (int t = 0; t < s->program->task_count; t++)
+        s->jobs[t].waits = s->gates.waits[t];
+    for (size_t g = 0; g < s->gates.count; g++) {
+        s->gate_left[g] = s->gates.gates[g].needs;
+        s->gate_last[g] = -1;
+    }
 }
 
 static int pages_of(const struct play *s, int bytes)
@@ -575,19 +403,19 @@ static mgl_status allocate(struct play *s, mgl_error *err)
 {
     const mgl_program *p = s->program;
     size_t tasks = (size_t)p->task_count, queues = (size_t)p->queue_count;
-    size_t gates = s->gates.count + 1, buffers = (size_t)p->buffer_count + 1;
+    size_t gates = s->gates.count + 1;
     s->jobs = mgl_alloc_zero(tasks, sizeof *s->jobs);
     s->lines = mgl_alloc_zero(queues, sizeof *s->lines);
     s->slots = mgl_alloc_zero(queues * 2, (size_t)s->ring * sizeof *s->slots);
     s->gate_left = mgl_alloc_zero(gates, sizeof *s->gate_left);
     s->gate_at = mgl_alloc_zero(gates, sizeof *s->gate_at);
     s->gate_last = mgl_alloc_zero(gates, sizeof *s->gate_last);
-    s->is_ffn = mgl_alloc_zero(buffers, sizeof *s->is_ffn);
+    s->tapes = mgl_alloc_zero(queues, sizeof *s->tapes);
     s->open = mgl_alloc_zero(queues, sizeof *s->open);
     s->most_events = (int)queues * KINDS * ROOM;
     s->events = mgl_alloc_zero((size_t)s->most_events, sizeof *s->events);
     if (!s->jobs || !s->lines || !s->slots || !s->gate_left || !s->gate_at || !s->gate_last ||
-        !s->is_ffn || !s->open || !s->events)
+        !s->tapes || !s->open || !s->events)
         return mgl_fail_memory(err, tasks * sizeof *s->jobs);
     return MGL_OK;
 }
@@ -596,18 +424,21 @@ static mgl_status set_up(struct play *s, mgl_error *err)
 {
     const mgl_exec *exec = &s->program->exec;
     s->page_bytes = exec->page_bytes;
-    s->ring = exec->ring_pages;
+    s->ring =
+        mgl_cost_has_panels(s->program) ? MGL_PANEL_PAGES(exec->ring_pages) : exec->ring_pages;
     s->flight = pages_of(s, exec->flight_bytes);
     s->pending = pages_of(s, exec->pending_bytes);
     s->byte_us = 1e-3 / s->costs->bandwidth;
     mgl_status status = mgl_gates_make(s->program, &s->gates, err);
     if (!status)
         status = allocate(s, err);
+    if (!status)
+        status = mgl_cost_plan_jobs(s->program, s->costs, s->epoch, s->jobs, s->tapes, err);
     if (status)
         return status;
     for (int q = 0; q < s->program->queue_count; q++)
         set_up_queue(s, q);
-    plan(s);
+    set_up_gates(s);
     return MGL_OK;
 }
 
@@ -620,7 +451,7 @@ static void clear(struct play *s)
     mgl_free(s->gate_left);
     mgl_free(s->gate_at);
     mgl_free(s->gate_last);
-    mgl_free(s->is_ffn);
+    mgl_free(s->tapes);
     mgl_free(s->open);
     mgl_free(s->events);
 }
@@ -646,7 +477,7 @@ static mgl_cost_variant *variant_of(mgl_cost *out, const mgl_task *task)
 static void sum_chain(const struct play *s, int task, mgl_cost *out)
 {
     while (task >= 0) {
-        const struct job *job = &s->jobs[task];
+        const mgl_cost_job *job = &s->jobs[task];
         mgl_cost_step *step = &out->steps[job->step];
         bool first = task == s->program->queues[queue_of(s, task)].tasks.first;
         double before = first ? 0 : s->jobs[task - 1].end, edge = 0;
@@ -670,7 +501,7 @@ static void sum_bytes(const struct play *s, mgl_cost *out)
     for (int q = 0; q < p->queue_count; q++) {
         double bytes[MGL_STEP_COUNT + 1] = {0};
         for (int i = 0; i < p->queues[q].tasks.count; i++) {
-            const struct job *job = &s->jobs[p->queues[q].tasks.first + i];
+            const mgl_cost_job *job = &s->jobs[p->queues[q].tasks.first + i];
             const double read =
                 job->on_tape ? job->cache_bytes : (double)(job->to - job->from) + job->cache_bytes;
             mgl_cost_variant *variant = variant_of(out, &p->tasks[p->queues[q].tasks.first + i]);
@@ -683,7 +514,7 @@ static void sum_bytes(const struct play *s, mgl_cost *out)
             out->steps[i].bytes += bytes[i];
             out->steps[i].most = fmax(out->steps[i].most, bytes[i]);
         }
-        out->tape_bytes += (double)p->queues[q].tape_bytes;
+        out->tape_bytes += (double)s->tapes[q].bytes;
     }
     out->floor_us = (out->tape_bytes + out->cache_bytes) * s->byte_us;
 }
@@ -693,7 +524,7 @@ static void sum_up(const struct play *s, mgl_cost *out)
     mgl_cost_step *rest = &out->steps[MGL_STEP_COUNT];
     int last = find_last(s);
     double refill = s->served - s->jobs[last].end;
-    double launch = s->costs->launch / s->load->tokens;
+    double launch = s->costs->launch / s->epoch->epochs;
     *out = (mgl_cost){0};
     sum_chain(s, last, out);
     sum_bytes(s, out);
@@ -715,19 +546,42 @@ static mgl_status check_ended(const struct play *s, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status check_load(const mgl_program *p, const mgl_cost_load *load, mgl_error *err)
+/* Fails for rows that no list has room for, and says which knob gives it room. */
+static mgl_status fail_rows(const mgl_program *p, int rows, const char *where, mgl_error *err)
 {
-    int most = p->limits.sequences < p->limits.rows ? p->limits.sequences : p->limits.rows;
-    if (load->batch < 1 || load->batch > most)
-        return mgl_fail(err, MGL_USAGE, "batch", "is %d; the program has room for %s%d",
-                        load->batch, mgl_up_to((size_t)most), most);
-    if (!(load->context >= 0 && load->context < p->limits.capacity))
+    const int most = mgl_limits_most(&p->limits);
+    return mgl_fail(err, MGL_USAGE, where,
+                    "is %d; the lists of the program have room for %s%d: more take %sknob `%s` of "
+                    "its config",
+                    rows, mgl_up_to((size_t)most), most, p->many ? "a higher " : "the ",
+                    p->many || rows > MGL_MAX_ROWS ? "many" : "rows");
+}
+
+static mgl_status check_batch(const mgl_program *p, int batch, mgl_error *err)
+{
+    const int most = p->limits.sequences;
+    if (batch > mgl_limits_most(&p->limits))
+        return fail_rows(p, batch, "batch", err);
+    if (batch < 1 || batch > most)
+        return mgl_fail(err, MGL_USAGE, "batch", "is %d; the program has room for %s%d", batch,
+                        mgl_up_to((size_t)most), most);
+    return MGL_OK;
+}
+
+static mgl_status check_context(const mgl_program *p, double context, int rows, mgl_error *err)
+{
+    if (!(context >= 0 && context < p->limits.capacity - rows + 1))
         return mgl_fail(err, MGL_USAGE, "context",
-                        "%g positions before; the program has room for 0 to %d", load->context,
-                        p->limits.capacity - 1);
-    if (load->tokens < 1)
-        return mgl_fail(err, MGL_USAGE, "tokens", "%d tokens a launch; there is one at least",
-                        load->tokens);
+                        "%g positions before; the program has room for 0 to %d", context,
+                        p->limits.capacity - rows);
+    return MGL_OK;
+}
+
+static mgl_status check_epochs(int epochs, const char *what, mgl_error *err)
+{
+    if (epochs < 1)
+        return mgl_fail(err, MGL_USAGE, what, "%d %s a launch; there is one at least", epochs,
+                        what);
     return MGL_OK;
 }
 
@@ -740,15 +594,20 @@ static void list_spans(const struct play *s, mgl_cost_span *spans)
     }
 }
 
-mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_costs *costs,
-                                      const mgl_cost_load *load, mgl_cost *out,
-                                      mgl_cost_span *spans, mgl_error *err)
+const mgl_program *mgl_cost_list(const mgl_program *program, int rows)
 {
-    struct play play = {.program = program, .costs = costs, .load = load};
-    mgl_status status = check_load(program, load, err);
-    if (status)
-        return status;
-    status = set_up(&play, err);
+    const bool second = mgl_step_list(rows, program->limits.rows, program->limits.many);
+    return second && program->many ? program->many : program;
+}
+
+/* Plays an epoch of the list that is for as many rows. */
+static mgl_status play_epoch(const mgl_program *program, const mgl_costs *costs,
+                             const mgl_cost_epoch *epoch, mgl_cost *out, mgl_cost_span *spans,
+                             mgl_error *err)
+{
+    const mgl_program *list = mgl_cost_list(program, epoch->rows);
+    struct play play = {.program = list, .costs = costs, .epoch = epoch};
+    mgl_status status = set_up(&play, err);
     if (!status) {
         run_all(&play);
         status = check_ended(&play, err);
@@ -761,8 +620,42 @@ mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_cost
     return status;
 }
 
+mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_costs *costs,
+                                      const mgl_cost_load *load, mgl_cost *out,
+                                      mgl_cost_span *spans, mgl_error *err)
+{
+    const mgl_cost_epoch epoch = {.rows = load->batch,
+                                  .wanted = load->batch,
+                                  .context = load->context,
+                                  .epochs = load->tokens};
+    mgl_status status = check_batch(program, load->batch, err);
+    if (!status)
+        status = check_context(program, load->context, 1, err);
+    if (!status)
+        status = check_epochs(load->tokens, "tokens", err);
+    return status ? status : play_epoch(program, costs, &epoch, out, spans, err);
+}
+
 mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
                              const mgl_cost_load *load, mgl_cost *out, mgl_error *err)
 {
     return mgl_schedule_cost_timeline(program, costs, load, out, NULL, err);
+}
+
+mgl_status mgl_schedule_cost_prompt(const mgl_program *program, const mgl_costs *costs,
+                                    const mgl_cost_prompt *prompt, mgl_cost *out, mgl_error *err)
+{
+    const mgl_cost_epoch epoch = {.rows = prompt->rows,
+                                  .prompt = true,
+                                  .wanted = prompt->ends ? 1 : 0,
+                                  .context = prompt->context,
+                                  .epochs = prompt->epochs};
+    mgl_status status = MGL_OK;
+    if (prompt->rows < 1 || prompt->rows > mgl_limits_most(&program->limits))
+        status = fail_rows(program, prompt->rows, "prompt", err);
+    if (!status)
+        status = check_context(program, prompt->context, prompt->rows, err);
+    if (!status)
+        status = check_epochs(prompt->epochs, "epochs", err);
+    return status ? status : play_epoch(program, costs, &epoch, out, NULL, err);
 }

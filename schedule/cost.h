@@ -68,7 +68,7 @@ typedef struct mgl_cost_variant {
 } mgl_cost_variant;
 
 typedef struct mgl_cost {
-    double us;                         /* a token, of all sequences together */
+    double us;                         /* an epoch: a token of all sequences together */
     double parts[MGL_COST_PART_COUNT]; /* us; their sum is `us` */
     mgl_cost_step steps[MGL_STEP_COUNT + 1];
     double tape_bytes, cache_bytes; /* that are read for a token */
@@ -76,10 +76,27 @@ typedef struct mgl_cost {
     mgl_cost_variant variants[MGL_OP_COUNT][MGL_VARIANT_COUNT];
 } mgl_cost;
 
-/* Predicts. The program should be one that the validator accepts. MGL_USAGE: a load that the
- * program has no room for; MGL_BAD_INPUT: a program whose tasks wait for each other. */
+/* The list that an epoch of so many rows is of: the program itself, or its second list. */
+const mgl_program *mgl_cost_list(const mgl_program *program, int rows);
+
+/* Predicts an epoch that decodes, of the list that the batch is for. The program should be one that
+ * the validator accepts. MGL_USAGE: a load that the program has no room for; MGL_BAD_INPUT: a
+ * program whose tasks wait for each other. */
 mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
                              const mgl_cost_load *load, mgl_cost *out, mgl_error *err);
+
+/* An epoch that reads a part of one sequence's prompt. */
+typedef struct mgl_cost_prompt {
+    int rows;       /* tokens of it */
+    double context; /* positions in the cache before */
+    bool ends;      /* it has the prompt's last token, and the next one is chosen */
+    int epochs;     /* of a launch */
+} mgl_cost_prompt;
+
+/* Predicts such an epoch, of the list that so many rows are for; `us` is the whole epoch. Fails as
+ * mgl_schedule_cost. */
+mgl_status mgl_schedule_cost_prompt(const mgl_program *program, const mgl_costs *costs,
+                                    const mgl_cost_prompt *prompt, mgl_cost *out, mgl_error *err);
 
 /* A task of the epoch as it was played: it is at work from `start` to `end`. */
 typedef struct mgl_cost_span {
@@ -88,8 +105,8 @@ typedef struct mgl_cost_span {
     double start, end; /* us since the epoch began */
 } mgl_cost_span;
 
-/* The same play, with each task's span too: spans (program->task_count) in the order of the
- * program's tasks, so those of one queue stand together and follow each other. */
+/* The play of mgl_schedule_cost, with each task's span too: spans (task_count of mgl_cost_list) in
+ * the order of that list's tasks, so those of one queue stand together and follow each other. */
 mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_costs *costs,
                                       const mgl_cost_load *load, mgl_cost *out,
                                       mgl_cost_span *spans, mgl_error *err);

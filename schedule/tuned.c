@@ -195,7 +195,7 @@ static mgl_status read_place(const reader *r)
     if (!status)
         status = mgl_target_parse(target, &to->target, r->err);
     if (!status)
-        status = read_int(r, root, "sequences", MGL_MAX_ROWS, &to->sequences);
+        status = read_int(r, root, "sequences", MGL_MAX_SEQUENCES, &to->sequences);
     if (!status)
         status = open_object(r, "capacity", KEYS("lo", "hi"), &capacity);
     if (!status)

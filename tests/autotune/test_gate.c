@@ -70,6 +70,44 @@ static const struct {
     {PROPOSAL(",\"schedule\":\"megalith 1\""), MGL_OUTCOME_INVALID_CONFIG, "workloads"},
 };
 
+/* A program for each number of sequences; those that the first list has no rows for run, and are
+ * priced, by the second. */
+START_TEST(more_sequences_than_rows_take_a_second_list)
+{
+    mgl_error err = {0};
+    subject.start.rows = 4;
+    subject.start.many = 64;
+    ck_assert_int_eq(mgl_workloads_parse("batch=4,5,64", &subject.workloads, &err), MGL_OK);
+    mgl_candidate c = pass(PROPOSAL(""));
+    ck_assert_msg(c.outcome == MGL_OUTCOME_UNMEASURED, "%s", c.diagnostic);
+    ck_assert_int_eq(c.program_count, 3);
+    for (int w = 0; w < 3; w++)
+        ck_assert_double_gt(c.predicted_us[w], 0);
+    ck_assert_double_gt(c.predicted_us[1], c.predicted_us[0]);
+    mgl_candidate_clear(&c);
+}
+END_TEST
+
+/* What a config with these rows says of 32 sequences. */
+static const struct {
+    int rows, many;
+    const char *says;
+} few[] = {{0, 0, "knob `many`"}, {8, 0, "rows: 8 rows are too few"}, {8, 16, "many: 16 rows are"}};
+enum { FEW = sizeof few / sizeof *few };
+
+START_TEST(sequences_without_rows_are_refused)
+{
+    mgl_error err = {0};
+    subject.start.rows = few[_i].rows;
+    subject.start.many = few[_i].many;
+    ck_assert_int_eq(mgl_workloads_parse("batch=32", &subject.workloads, &err), MGL_OK);
+    mgl_candidate c = pass(PROPOSAL(""));
+    ck_assert_int_eq(c.outcome, MGL_OUTCOME_INVALID_CONFIG);
+    ck_assert_msg(strstr(c.diagnostic, few[_i].says) != NULL, "%s", c.diagnostic);
+    mgl_candidate_clear(&c);
+}
+END_TEST
+
 START_TEST(refuses_with_an_outcome)
 {
     mgl_candidate c = pass(refused[_i].json);
@@ -264,6 +302,8 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_default_passes);
+    tcase_add_test(tests, more_sequences_than_rows_take_a_second_list);
+    tcase_add_loop_test(tests, sequences_without_rows_are_refused, 0, FEW);
     tcase_add_loop_test(tests, refuses_with_an_outcome, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(tests, a_text_is_the_same_program);
     tcase_add_test(tests, a_long_diagnostic_keeps_what_to_do);

@@ -332,6 +332,69 @@ START_TEST(explains_in_words)
 }
 END_TEST
 
+/* A schedule by these knobs, of 4 sequences, or of 64 where there is a second list. */
+static const char *lowered_by(const char *knobs)
+{
+    char config[128];
+    const char *path = scratch_file("by.mls", "");
+    snprintf(config, sizeof config, "{\"schema\": \"megalith.config/1\", %s}", knobs);
+    command_result result =
+        command_runf("lower %s --target sm_90a:132 --sequences %d --dtype bf16 --config %s -o %s",
+                     model_path("tales-5m"), strstr(knobs, "many") ? 64 : 4,
+                     scratch_file("by.json", config), path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    return path;
+}
+
+static const struct {
+    const char *flags, *list;
+} listed[] = {{"", "few"},           {"--batch 4", "few"},
+              {"--batch 5", "many"}, {"--batch 64", "many"},
+              {"--prompt 4", "few"}, {"--prompt 64", "many"}};
+enum { LISTED = sizeof listed / sizeof *listed };
+
+START_TEST(explains_the_list_that_the_rows_are_for)
+{
+    const char *path = lowered_by("\"rows\": 4, \"many\": 64");
+    command_result result = command_runf("explain %s --json %s", path, listed[_i].flags);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.cost/1");
+    ck_assert_str_eq(json_string(&json, "list"), listed[_i].list);
+    ck_assert_double_gt(json_number(&json, "predicted_us"),
+                        json_number(&json, "predicted_floor_us"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("explain %s %s", path, listed[_i].flags);
+    char line[32];
+    snprintf(line, sizeof line, "\nlist        %s\n", listed[_i].list);
+    ck_assert_ptr_nonnull(strstr(result.out, line));
+    ck_assert_int_eq(!strstr(result.out, "us per epoch\n"), !strstr(listed[_i].flags, "prompt"));
+    command_clear(&result);
+}
+END_TEST
+
+static const struct {
+    const char *config, *flags, *message;
+} unlisted[] = {
+    {"\"rows\": 4", "--batch 5", "more take the knob `rows` of its config"},
+    {"\"rows\": 4", "--batch 64", "more take the knob `many` of its config"},
+    {"\"rows\": 4", "--prompt 128", "more take the knob `many` of its config"},
+    {"\"rows\": 4, \"many\": 64", "--prompt 65", "more take a higher knob `many` of its config"},
+    {"\"rows\": 4, \"many\": 64", "--batch 65", "--batch"},
+    {"\"rows\": 4, \"many\": 64", "--batch 2 --prompt 2", "--prompt: is of one sequence"}};
+enum { UNLISTED = sizeof unlisted / sizeof *unlisted };
+
+START_TEST(has_no_time_for_rows_without_a_list)
+{
+    const char *path = lowered_by(unlisted[_i].config);
+    command_result result = command_runf("explain %s %s", path, unlisted[_i].flags);
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_ptr_nonnull(strstr(result.err, unlisted[_i].message));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(explains_for_a_device_that_has_costs)
 {
     const char *path = lowered_for_a_gpu();
@@ -540,6 +603,8 @@ int main(void)
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);
+    tcase_add_loop_test(tests, explains_the_list_that_the_rows_are_for, 0, LISTED);
+    tcase_add_loop_test(tests, has_no_time_for_rows_without_a_list, 0, UNLISTED);
     tcase_add_test(tests, explains_for_a_device_that_has_costs);
     tcase_add_test(tests, has_no_time_for_what_it_can_not_run);
     tcase_add_test(tests, text_that_does_not_parse);

@@ -45,6 +45,55 @@ START_TEST(it_tunes_a_shape_on_no_device)
 }
 END_TEST
 
+/* The config that is begun with, of these rows in the second list. */
+static const char *config_of_many(int many)
+{
+    char text[96];
+    snprintf(text, sizeof text, "{\"schema\": \"megalith.config/1\", \"rows\": 4, \"many\": %d}",
+             many);
+    return scratch_file("many.json", text);
+}
+
+START_TEST(it_tunes_for_as_many_sequences_as_the_second_list_has_rows)
+{
+    const char *store = scratch_store("many");
+    command_result result = command_runf(
+        "tune %s --device none --trials 4 --store %s --config %s --workloads 'batch=1,64' --json",
+        model_path("tales-5m"), store, config_of_many(64));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.tune/1");
+    ck_assert_str_eq(json_string(&json, "state"), "ended");
+    ck_assert_double_gt(json_number(&json, "outcomes.UNMEASURED"), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(sequences_without_a_list_name_the_knob)
+{
+    const char *store = scratch_store("few");
+    command_result result = tune(store, "--trials 1 --workloads 'batch=17' --quiet");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "knob `many`"));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(a_cpu_runs_the_second_list)
+{
+    const char *store = scratch_store("manycpu");
+    command_result result = command_runf(
+        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --quiet "
+        "--capacity 64 --workloads 'batch=17' --config %s",
+        model_path("tales-5m"), store, config_of_many(20));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_result history = command_runf("campaign history --store %s", store);
+    ck_assert_msg(strstr(history.out, "UNMEASURED random: correct"), "%s", history.out);
+    command_clear(&result);
+    command_clear(&history);
+}
+END_TEST
+
 /* A worker executes, and nobody calls what it takes a time. */
 START_TEST(a_cpu_tells_what_is_correct)
 {
@@ -553,6 +602,9 @@ int main(void)
     TCase *tests = tcase_create("tune");
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, it_tunes_a_shape_on_no_device);
+    tcase_add_test(tests, it_tunes_for_as_many_sequences_as_the_second_list_has_rows);
+    tcase_add_test(tests, sequences_without_a_list_name_the_knob);
+    tcase_add_test(tests, a_cpu_runs_the_second_list);
     tcase_add_test(tests, a_cpu_tells_what_is_correct);
     tcase_add_test(tests, a_campaign_without_the_sandbox_says_so);
     tcase_add_test(tests, a_whole_sandbox_is_no_event);

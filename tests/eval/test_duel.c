@@ -254,6 +254,58 @@ START_TEST(the_reference_agrees)
 }
 END_TEST
 
+/* ---- more sequences than an epoch of one list has rows ----------------------------------------
+ */
+
+enum { SEQUENCES = 20 };
+
+/* Of 20 sequences, whose epochs are of the second list. */
+static mgl_program *with_two_lists(void)
+{
+    mgl_error err;
+    mgl_graph *graph;
+    mgl_program *program;
+    mgl_target target;
+    mgl_schedule_config config;
+    mgl_lower_options options = {.dtype = MGL_F32, .capacity = CAPACITY, .sequences = SEQUENCES};
+    mgl_schedule_config_default(&config);
+    config.rows = 4;
+    config.many = SEQUENCES;
+    ok(mgl_target_parse("cpu:2", &target, &err), err);
+    ok(mgl_synthetic_open(&small, 0, &graph, &err), err);
+    ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);
+    mgl_graph_free(graph);
+    return program;
+}
+
+START_TEST(the_reference_agrees_with_a_second_list)
+{
+    enum { WORDS = SEQUENCES * TOKENS, LOGITS = SEQUENCES * VOCAB, LAST = TOKENS - 1 };
+    mgl_error err;
+    double seconds;
+    int32_t made[WORDS];
+    static float logits[LOGITS], wanted[LOGITS], largest[WORDS], chosen[WORDS], norms[WORDS];
+    const int last = LAST;
+    const mgl_duel_load many = {
+        .batch = SEQUENCES, .context = CONTEXT, .tokens = TOKENS, .seed = 7, .poison = true};
+    mgl_duel_reference how = {.largest = largest,
+                              .chosen = chosen,
+                              .norms = norms,
+                              .steps = &last,
+                              .step_count = 1,
+                              .logits = wanted};
+    set(MGL_CANDIDATE, with_two_lists());
+    ok(mgl_duel_run(duel, MGL_CANDIDATE, &many, made, &seconds, &err), err);
+    ok(mgl_duel_get_logits(duel, MGL_CANDIDATE, logits, &err), err);
+    ok(mgl_duel_refer(duel, &many, made, &how, &err), err);
+    for (int s = 0; s < SEQUENCES; s++)
+        ck_assert_double_lt(mgl_reference_distance(logits + s * VOCAB, wanted + s * VOCAB, VOCAB),
+                            1e-5);
+    for (int i = 0; i < WORDS; i++)
+        ck_assert_float_ge(chosen[i], largest[i] - 0.02f * norms[i]);
+}
+END_TEST
+
 /* ---- families ------------------------------------------------------------------------------- */
 
 enum { EVERY_BIAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS };
@@ -571,6 +623,7 @@ int main(void)
     tcase_add_loop_test(tests, poison_changes_no_bit, 0, PROGRAMS);
     tcase_add_loop_test(tests, poison_changes_no_bit_of_a_larger_model, 0, 2);
     tcase_add_loop_test(tests, the_reference_agrees, 0, PROGRAMS);
+    tcase_add_test(tests, the_reference_agrees_with_a_second_list);
     tcase_add_loop_test(tests, the_reference_agrees_with_a_family, 0, 2 * FAMILIES);
     tcase_add_loop_test(tests, a_program_without_the_family_is_refused, 0, FAMILIES);
     tcase_add_test(tests, a_shorter_run_shows_an_earlier_step);

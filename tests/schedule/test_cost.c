@@ -34,6 +34,8 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .general = 1.2,
                                  .group = 0.02,
                                  .group_row = 0.004,
+                                 .tray = 1.1,
+                                 .panel = 0.9,
                                  .attend = 1.2,
                                  .attend_row = 0.15,
                                  .cache = 45,
@@ -542,6 +544,16 @@ static mgl_program *lowered_to_meet_all(void)
     return program;
 }
 
+/* A program whose second list, which has batches of more than two, multiplies panels. */
+static mgl_program *lowered_with_panels(void)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.rows = 2;
+    config.many = 32;
+    return lowered_with(&small, "sm_90a", 16, &config);
+}
+
 /* Rates make it faster and all else slower, and none has no effect. By much: what is a little later
  * may find the memory less busy. */
 START_TEST(every_cost_counts)
@@ -550,12 +562,14 @@ START_TEST(every_cost_counts)
 #define MGL_COST(field, unit, what) #field,
 #include "schedule/costs.def"
     };
-    mgl_program *program = lowered_to_meet_all();
     mgl_costs costs = device;
-    bool rate = field_of(&costs, _i) == &costs.bandwidth || field_of(&costs, _i) == &costs.cache;
-    double before = cost_of(program, &costs, 2, 8192).us;
-    *field_of(&costs, _i) *= rate ? 0.1 : 10;
-    double after = cost_of(program, &costs, 2, 8192).us;
+    double *field = field_of(&costs, _i);
+    bool rate = field == &costs.bandwidth || field == &costs.cache;
+    bool many = field == &costs.tray || field == &costs.panel;
+    mgl_program *program = many ? lowered_with_panels() : lowered_to_meet_all();
+    double before = cost_of(program, &costs, many ? 4 : 2, 8192).us;
+    *field *= rate ? 0.1 : 10;
+    double after = cost_of(program, &costs, many ? 4 : 2, 8192).us;
     ck_assert_msg(after > before, "%s: %g us, then %g", names[_i], before, after);
     mgl_program_free(program);
 }

@@ -179,7 +179,7 @@ static const struct {
     {"Test GPU", "", "device"},
     {"sm_90a:4", "sm_90a", "sm_90a"},
     {"sm_90a:4", "sm_1:4", "sm_1"},
-    {"\"sequences\": 2", "\"sequences\": 17", "sequences"},
+    {"\"sequences\": 2", "\"sequences\": 65", "sequences"},
     {"\"lo\": 64", "\"lo\": 513", "capacity"},
     {"\"lo\": 64", "\"lo\": 0", "lo"},
     {"\"lowering\": 1", "\"lowering\": 0", "lowering"},
