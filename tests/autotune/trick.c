@@ -100,6 +100,11 @@ void trick_read(const char *path, trick *out)
     mgl_free(text);
 }
 
+bool trick_is_of_ptx(const trick *t)
+{
+    return !strncmp(t->because, "compiled, ", 10);
+}
+
 bool trick_expects(const trick *t, mgl_outcome outcome)
 {
     for (int i = 0; i < t->verdict_count; i++)

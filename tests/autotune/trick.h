@@ -28,6 +28,9 @@ typedef struct trick {
     mgl_text text; /* of the whole unit */
 } trick;
 
+/* Whether the text alone says nothing, and the compiled PTX has to: `because` begins with
+ * "compiled, ". */
+bool trick_is_of_ptx(const trick *t);
 /* Ends the test where the file is none. Release with mgl_text_clear of `text`. */
 void trick_read(const char *path, trick *out);
 bool trick_expects(const trick *t, mgl_outcome outcome);
