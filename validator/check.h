@@ -5,8 +5,9 @@
  * Each pass is a function over mgl_check in a file of its own, one claim a file, in this order:
  *
  *     form.c      MG1xx  structure and declarations     (then every index can be followed)
- *     operands.c  MG1xx  tasks against the list of ops  (before and after bounds.c)
+ *     operands.c  MG1xx  tasks against the list of ops, each operand for itself
  *     bounds.c    MG4xx  regions, segments, tapes, sizes, limits
+ *     relations.c MG1xx  operands of one task against each other and the model
  *     boxes.c            the distinct rectangles that tasks touch
  *     flags.c            flag words have one writer and one clear: MG304, MG305, MG503, MG604
  *     deadlock.c  MG2xx  one epoch runs to its end, epochs are totally ordered

@@ -13,6 +13,7 @@
 
 #include "eval/synthetic.h"
 #include "schedule/schedule.h"
+#include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 
 struct options {
@@ -43,6 +44,18 @@ static bool read_row(const char *text, struct row *row)
     return text[end] == 0 || sscanf(text + end, ":%d", &row->hidden) == 1;
 }
 
+/* What no machine would run is not compiled either. */
+static mgl_status judge(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
+{
+    mgl_verdict verdict = {0};
+    mgl_status status = mgl_validator_check(program, graph, &verdict, err);
+    if (!status && !verdict.accepted)
+        status = mgl_fail(err, MGL_REJECTED, "program", "MG%d: %s", verdict.diagnostics[0].code,
+                          verdict.diagnostics[0].message);
+    mgl_verdict_clear(&verdict);
+    return status;
+}
+
 /* The program of a row, as eval/bench.c lowers it. */
 static mgl_status lower(const struct options *o, const struct row *row, mgl_program **out,
                         mgl_error *err)
@@ -67,6 +80,8 @@ static mgl_status lower(const struct options *o, const struct row *row, mgl_prog
         status = mgl_synthetic_open(&config, 1, &graph, err);
     if (!status)
         status = mgl_schedule_lower(graph, &target, &options, &knobs, out, err);
+    if (!status)
+        status = judge(*out, graph, err);
     mgl_graph_free(graph);
     return status;
 }
