@@ -162,23 +162,6 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-static void put_real(mgl_json_out *out, const mgl_real_facts *real)
-{
-    mgl_json_out_object(out, "checkpoint");
-    mgl_json_out_bool(out, "checked", real->checked);
-    if (real->texts > 0) {
-        mgl_json_out_int(out, "replies", real->texts);
-        mgl_json_out_int(out, "parted", real->parted);
-    }
-    if (real->checked) {
-        mgl_json_out_real(out, "nll", real->nll);
-        mgl_json_out_real(out, "nll_default", real->nll_default);
-    }
-    if (real->note[0])
-        mgl_json_out_string(out, "note", real->note);
-    mgl_json_out_close_object(out);
-}
-
 static void put_baseline(mgl_json_out *out, const final_facts *f, int workloads)
 {
     mgl_json_out_object(out, "cublas_graph");
@@ -199,7 +182,7 @@ static mgl_status keep(campaign *c, const attempt *a, const final_facts *f, mgl_
     mgl_json_out_begin(&out, "megalith.final/1");
     mgl_answer_trial(&out, trial);
     if (f->real.checked || f->real.texts > 0 || f->real.note[0])
-        put_real(&out, &f->real);
+        mgl_real_put(&out, &f->real);
     if (c->o->lab->baseline && !a->decided)
         put_baseline(&out, f, trial->workload_count);
     mgl_json_out_close(&out);

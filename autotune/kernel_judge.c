@@ -30,8 +30,11 @@ mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel
     out->given = g->device && strcmp(g->device, "none") != 0;
     if (!out->given)
         return MGL_OK;
-    out->options = (mgl_trial_options){
-        .device = g->device, .no_sandbox = g->no_sandbox, .depth = g->depth, .abort = g->abort};
+    out->options = (mgl_trial_options){.device = g->device,
+                                       .no_sandbox = g->no_sandbox,
+                                       .depth = g->depth,
+                                       .checkpoint = g->checkpoint,
+                                       .abort = g->abort};
     mgl_status status = read_workloads(g, out, err);
     if (!status)
         status = mgl_device_find(g->device, &device, err);
@@ -190,6 +193,8 @@ static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial
     mgl_json_out_close_object(out);
     put_duel(out, "duel", &t->duel);
     put_duel(out, "models", &t->models);
+    if (t->real.texts > 0 || t->real.note[0])
+        mgl_real_put(out, &t->real);
     mgl_json_out_close_object(out);
 }
 

@@ -186,3 +186,20 @@ mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *
                     sequences, mgl_plural((size_t)sequences), nll, wanted, share * MGL_REAL_NLL);
     return MGL_OUTCOME_MODEL_MISMATCH;
 }
+
+void mgl_real_put(mgl_json_out *out, const mgl_real_facts *facts)
+{
+    mgl_json_out_object(out, "checkpoint");
+    mgl_json_out_bool(out, "checked", facts->checked);
+    if (facts->texts > 0) {
+        mgl_json_out_int(out, "replies", facts->texts);
+        mgl_json_out_int(out, "parted", facts->parted);
+    }
+    if (facts->checked) {
+        mgl_json_out_real(out, "nll", facts->nll);
+        mgl_json_out_real(out, "nll_default", facts->nll_default);
+    }
+    if (facts->note[0])
+        mgl_json_out_string(out, "note", facts->note);
+    mgl_json_out_close_object(out);
+}

@@ -11,6 +11,7 @@
 #define MGL_AUTOTUNE_REAL_H
 
 #include "autotune/gate.h"
+#include "base/json_out.h"
 #include "eval/duel.h"
 
 enum {
@@ -63,5 +64,8 @@ typedef struct mgl_real_facts {
 mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
                            int sequences, bool narrow, mgl_real_facts *facts,
                            char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
+
+/* As the member "checkpoint" of an object: checked, replies, parted, nll, nll_default, note. */
+void mgl_real_put(mgl_json_out *out, const mgl_real_facts *facts);
 
 #endif

@@ -69,6 +69,7 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *g, const char 
     const mgl_kernel_device_options options = {.device = g->device ? g->device : standard,
                                                .shape = g->shape,
                                                .workloads = g->workloads,
+                                               .checkpoint = g->checkpoint,
                                                .no_sandbox = g->no_sandbox,
                                                .depth = depth,
                                                .abort = mgl_cancel_flag(mgl_cli_cancel())};
@@ -94,6 +95,16 @@ static void tell_duel(const char *what, const mgl_kernel_duel *duel)
     }
 }
 
+static void tell_real(const mgl_real_facts *real)
+{
+    if (real->checked)
+        mgl_cli_printf("on the checkpoint: %d of %d replies part where tokens are close; %.5f nats "
+                       "a token, the incumbent's %.5f\n",
+                       real->parted, real->texts, real->nll, real->nll_default);
+    else if (real->note[0])
+        mgl_cli_printf("on the checkpoint: %s\n", real->note);
+}
+
 static void tell_trial(const mgl_kernel_trial *t)
 {
     mgl_cli_printf("examined in %d programs, %d cases: error %.2g, the incumbent's %.2g, bias "
@@ -101,6 +112,7 @@ static void tell_trial(const mgl_kernel_trial *t)
                    t->harnesses, t->cases, t->exam.error, t->exam.incumbent_error, t->exam.bias);
     tell_duel("alone", &t->duel);
     tell_duel("in the model", &t->models);
+    tell_real(&t->real);
 }
 
 static void tell_lines(const mgl_kernel_verdict *v, bool promoted)

@@ -17,6 +17,8 @@
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
       "the model that it has to gain in (that of the op's context)")                               \
     X(text, workloads, "--workloads", "LIST", 0, 0, "of that model (ctx=0,2048;batch=1)")          \
+    X(text, checkpoint, "--checkpoint", "F", 0, 0,                                                 \
+      "a model with weights, on which its replies are compared too")                               \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "the text runs in a process that may do what you may")
 
@@ -25,7 +27,7 @@ typedef struct mgl_cli_kernel_given {
     const char *text, *before, *region;
     const char *const *tune; /* (tune_count) */
     size_t tune_count;
-    const char *device, *shape, *workloads;
+    const char *device, *shape, *workloads, *checkpoint;
     bool no_sandbox;
 } mgl_cli_kernel_given;
 #define MGL_CLI_KERNEL_GIVEN(o)                                                                    \
@@ -33,7 +35,7 @@ typedef struct mgl_cli_kernel_given {
         .text = (o)->text.value, .before = (o)->before.value, .region = (o)->region.value,         \
         .tune = (o)->tune.values, .tune_count = (o)->tune.count, .device = (o)->device.value,      \
         .shape = (o)->shape.value, .workloads = (o)->workloads.value,                              \
-        .no_sandbox = (o)->no_sandbox.given                                                        \
+        .checkpoint = (o)->checkpoint.value, .no_sandbox = (o)->no_sandbox.given                   \
     }
 
 /* A text as it was read. Zero-initialise; release with mgl_cli_kernel_text_clear. */

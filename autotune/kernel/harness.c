@@ -146,28 +146,38 @@ static mgl_status lower_batches(mgl_harness_set *set, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workloads *workloads,
-                                  int capacity, const mgl_target *target, mgl_harness_set *out,
-                                  mgl_error *err)
+mgl_status mgl_harness_open_config(const mgl_config *config, const mgl_workloads *workloads,
+                                   int capacity, const mgl_target *target, mgl_harness_set *out,
+                                   mgl_error *err)
 {
     *out = (mgl_harness_set){0};
     mgl_subject *s = &out->subject;
-    mgl_status status = mgl_synthetic_find_shape(shape, &s->config, err);
-    if (status)
-        return status;
-    if (layers > 0 && layers < s->config.geometry.layers)
-        s->config.geometry.layers = layers;
+    s->config = *config;
     s->target = *target;
     s->dtype = MGL_BF16;
     s->capacity = capacity;
     s->workloads = *workloads;
     mgl_schedule_config_default(&s->start);
-    status = open_graph(out, err);
+    mgl_status status = open_graph(out, err);
     if (!status)
         status = lower_batches(out, err);
     if (status)
         mgl_harness_clear(out);
     return status;
+}
+
+mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workloads *workloads,
+                                  int capacity, const mgl_target *target, mgl_harness_set *out,
+                                  mgl_error *err)
+{
+    mgl_config config;
+    *out = (mgl_harness_set){0};
+    mgl_status status = mgl_synthetic_find_shape(shape, &config, err);
+    if (status)
+        return status;
+    if (layers > 0 && layers < config.geometry.layers)
+        config.geometry.layers = layers;
+    return mgl_harness_open_config(&config, workloads, capacity, target, out, err);
 }
 
 void mgl_harness_make_general(mgl_harness_set *set)

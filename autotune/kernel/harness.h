@@ -36,6 +36,10 @@ mgl_status mgl_harness_open(const mgl_harness *harness, const mgl_target *target
 mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workloads *workloads,
                                   int capacity, const mgl_target *target, mgl_harness_set *out,
                                   mgl_error *err);
+/* The same of any config, with all its layers. */
+mgl_status mgl_harness_open_config(const mgl_config *config, const mgl_workloads *workloads,
+                                   int capacity, const mgl_target *target, mgl_harness_set *out,
+                                   mgl_error *err);
 void mgl_harness_clear(mgl_harness_set *set);
 
 /* Has all tasks done by the variant that takes every shape. */

@@ -1,6 +1,7 @@
 /* The gates on a device, one behind the other: see trial.h. */
 #include "autotune/kernel/trial.h"
 
+#include "autotune/kernel/checkpoint.h"
 #include "autotune/kernel/launch.h"
 #include "autotune/kernel/overlay.h"
 #include "base/clock.h"
@@ -25,6 +26,7 @@ struct passage {
     mgl_cuda_source sources[MGL_OVERLAY_UNITS]; /* (source_count) of the candidate */
     int source_count;
     char digest[MGL_SHA256_HEX]; /* of its own text */
+    mgl_trial_checkpoint checkpoint;
     mgl_kernel_trial *out;
 };
 
@@ -124,6 +126,14 @@ static mgl_status find_target(struct passage *p, mgl_error *err)
     return status;
 }
 
+/* A checkpoint that can not be looked at ends it before anything else. */
+static mgl_status open_checkpoint(struct passage *p, mgl_error *err)
+{
+    if (!p->o->checkpoint || p->o->depth < MGL_TRIAL_MODELS)
+        return MGL_OK;
+    return mgl_trial_checkpoint_open(p->o->checkpoint, &p->target, &p->checkpoint, err);
+}
+
 static mgl_candidate candidate_of(const struct passage *p, const mgl_harness_set *set)
 {
     mgl_candidate candidate = set->program;
@@ -131,6 +141,14 @@ static mgl_candidate candidate_of(const struct passage *p, const mgl_harness_set
     candidate.source_count = p->source_count;
     memcpy(candidate.digest, p->digest, sizeof candidate.digest);
     return candidate;
+}
+
+static mgl_candidate incumbent_of(const struct passage *p, const mgl_harness_set *set)
+{
+    mgl_candidate incumbent = set->program;
+    incumbent.sources = p->o->sources;
+    incumbent.source_count = p->o->source_count;
+    return incumbent;
 }
 
 /* ---- the exam -------------------------------------------------------------------------------- */
@@ -212,10 +230,7 @@ static mgl_status run_duel(struct passage *p, const char *shape, int layers,
         mgl_harness_clear(&set);
         return MGL_OK;
     }
-    const mgl_candidate candidate = candidate_of(p, &set);
-    mgl_candidate incumbent = set.program;
-    incumbent.sources = p->o->sources;
-    incumbent.source_count = p->o->source_count;
+    const mgl_candidate candidate = candidate_of(p, &set), incumbent = incumbent_of(p, &set);
     status =
         mgl_trial_duel(p->o, &set, &incumbent, &candidate, p->nonce, out, p->out->diagnostic, err);
     if (layers > 0)
@@ -285,6 +300,22 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
     return status;
 }
 
+/* Of a checkpoint whose programs do not run the unit nothing is learned. */
+static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
+{
+    const mgl_harness_set *set = &p->checkpoint.set;
+    if (!p->checkpoint.texts)
+        return MGL_OK;
+    if (!mgl_harness_runs(set, p->unit)) {
+        mgl_format_into(p->out->real.note, sizeof p->out->real.note,
+                        "no task of the checkpoint's programs runs %s", p->unit->name);
+        return MGL_OK;
+    }
+    const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
+    return mgl_trial_checkpoint_run(p->o, &p->checkpoint, &incumbent, &candidate, p->nonce, p->out,
+                                    err);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
@@ -303,13 +334,18 @@ mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
         status = find_target(p, err);
     if (!status)
         status = take_sources(p, text, err);
+    if (!status)
+        status = open_checkpoint(p, err);
     if (!status && !options->open_lab)
         status = pass_exam(p, err);
     if (!status && !is_over(p))
         status = pass_duel(p, err);
     if (!status && !is_over(p) && options->depth >= MGL_TRIAL_MODELS)
         status = pass_models(p, err);
+    if (!status && !is_over(p))
+        status = pass_checkpoint(p, err);
     out->seconds = mgl_clock_s() - start;
+    mgl_trial_checkpoint_clear(&p->checkpoint);
     mgl_free(p);
     return status;
 }

@@ -11,6 +11,8 @@
  *             layers                                NO_GAIN, REGRESSION, SUBFLOOR, SUSPICIOUS
  *   models    the same in whole models, on the workloads that somebody wants
  *                                                   MODEL_MISMATCH, MODEL_REGRESSION
+ *   weights   replies and likelihoods on a real checkpoint, where one is given (checkpoint.h)
+ *                                                   MODEL_MISMATCH
  *
  * The incumbent is the kernel as it runs today: as it was built, with what was promoted. Inputs are
  * made of a nonce that is drawn when the text is there.
@@ -44,6 +46,7 @@ typedef struct mgl_trial_options {
     mgl_trial_depth depth;
     const char *shape;           /* of the models; NULL: that of the op's context */
     const mgl_workloads *models; /* NULL: one sequence at contexts 0 and 2,048 */
+    const char *checkpoint;      /* its folder or file; NULL: none. With the models */
     int64_t decision;            /* the number of this decision among those of one search; 0: 1 */
     const mgl_cuda_source *sources; /* (source_count) what was promoted: the incumbent's, and of
                                        the candidate all but its own */
@@ -75,6 +78,7 @@ typedef struct mgl_kernel_trial {
     int harnesses, cases; /* that it was examined in */
     mgl_exam_result exam;
     mgl_kernel_duel duel, models;
+    mgl_real_facts real; /* of the checkpoint */
     double seconds;
 } mgl_kernel_trial;
 

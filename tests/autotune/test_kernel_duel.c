@@ -141,6 +141,97 @@ START_TEST(a_model_that_does_not_run_it_decides_nothing)
 }
 END_TEST
 
+/* ---- a real checkpoint ----------------------------------------------------------------------- */
+
+static struct {
+    int calls, sequences[4];
+    int32_t other;       /* added to one token of the candidate's reply */
+    float gap;           /* what the default says of the two */
+    mgl_outcome outcome; /* of the candidate's run */
+} decoding;
+
+static mgl_status decode(mgl_lab *self, const mgl_real_texts *texts, int program, int sequences,
+                         mgl_real_numbers *out, mgl_outcome *outcome,
+                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+{
+    const int last = texts->length - 1;
+    (void)self, (void)program, (void)err;
+    memset(out, 0, sizeof *out);
+    for (int side = 0; side < MGL_SIDES; side++)
+        memcpy(out->made[side], texts->ids, sizeof texts->ids);
+    out->made[MGL_CANDIDATE][last] += decoding.other;
+    out->of_made[MGL_CANDIDATE][last] = -decoding.gap;
+    decoding.sequences[decoding.calls++] = sequences;
+    *outcome = decoding.outcome;
+    strcpy(diagnostic, decoding.outcome == MGL_OUTCOME_OK ? "" : "scripted");
+    return MGL_OK;
+}
+
+static mgl_status try_checkpoint(const char *path, mgl_error *err)
+{
+    size_t length;
+    static const lab_script gains[] = {{.gain = 0.05}, {.gain = 0.05}, {.gain = 0.05}};
+    static const mgl_workloads models = {.list = {{1, 0}}, .count = 1};
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("norm_linear");
+    const mgl_trial_options options = {.depth = MGL_TRIAL_PROMOTE,
+                                       .shape = "smollm2-135m",
+                                       .models = &models,
+                                       .checkpoint = path,
+                                       .open_lab = open_lab,
+                                       .lab_user = &lab};
+    scripted_lab_init(&lab);
+    lab.lab.decode = decode;
+    lab.script = gains;
+    lab.script_count = 3;
+    decoding.calls = 0;
+    return mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, err);
+}
+
+/* Other tokens where the default thinks them as likely are rounding, elsewhere a fault. */
+START_TEST(the_checkpoint_speaks_last)
+{
+    static const char path[] = MGL_SOURCE_DIR "/tests/models/tales-5m";
+    memset(&decoding, 0, sizeof decoding);
+    ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(decoding.calls, 2);
+    ck_assert_int_eq(decoding.sequences[0], 1);
+    ck_assert_int_gt(decoding.sequences[1], 1);
+    ck_assert(trial.real.checked && trial.real.parted == 0 && trial.real.texts > 0);
+    decoding.other = 1;
+    decoding.gap = 0.1f;
+    ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.real.parted, 2);
+    decoding.gap = 3;
+    ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(decoding.calls, 1);
+    ck_assert_msg(strstr(trial.diagnostic, "on the real checkpoint") != NULL, "%s",
+                  trial.diagnostic);
+}
+END_TEST
+
+START_TEST(what_fails_on_the_checkpoint_is_not_kept)
+{
+    static const char path[] = MGL_SOURCE_DIR "/tests/models/tales-5m";
+    memset(&decoding, 0, sizeof decoding);
+    decoding.outcome = MGL_OUTCOME_HANG;
+    ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_HANG);
+    ck_assert_str_eq(trial.diagnostic, "scripted");
+}
+END_TEST
+
+/* Before a minute of a device is spent. */
+START_TEST(a_checkpoint_that_is_none_ends_it_first)
+{
+    mgl_error err = {0};
+    ck_assert_int_eq(try_checkpoint(MGL_SOURCE_DIR "/tests/autotune", &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(lab.starts, 0);
+}
+END_TEST
+
 START_TEST(a_lab_without_a_clock_leaves_it_unmeasured)
 {
     static const lab_script right = {0};
@@ -198,6 +289,9 @@ int main(void)
     tcase_add_test(all, what_is_wrong_is_not_timed);
     tcase_add_test(all, the_model_has_the_last_word);
     tcase_add_test(all, a_model_that_does_not_run_it_decides_nothing);
+    tcase_add_test(all, the_checkpoint_speaks_last);
+    tcase_add_test(all, what_fails_on_the_checkpoint_is_not_kept);
+    tcase_add_test(all, a_checkpoint_that_is_none_ends_it_first);
     tcase_add_test(all, a_lab_without_a_clock_leaves_it_unmeasured);
     tcase_add_test(all, a_text_has_its_tunables_in_front);
     suite_add_tcase(suite, all);
