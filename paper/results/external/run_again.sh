@@ -2,20 +2,23 @@
 # Hands each text of this folder to `megalith kernel verify` anew, and says a line each: number, unit,
 # the verdict that is recorded, the one of now. What verify answers is kept in --out, as NN.json.
 #
-#   run_again.sh [--device none|cuda|cuda:N] [--megalith PROGRAM] [--out FOLDER] [NN ...]
+#   run_again.sh [--device none|cuda|cuda:N] [--shape NAME] [--workloads LIST] [--megalith PROGRAM]
+#                [--out FOLDER] [NN ...]
 #
 # Exit: 0 where all texts were judged, and without a device as recorded; 1 where one was not.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-device=none
+device=none shape= workloads=
 program=$here/../../../build/megalith
 out=
 while [ $# -gt 0 ]; do
     case $1 in
     --device) device=$2; shift 2 ;;
+    --shape) shape=$2; shift 2 ;;
+    --workloads) workloads=$2; shift 2 ;;
     --megalith) program=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
-    -*) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    -*) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
     *) break ;;
     esac
 done
@@ -31,7 +34,8 @@ for number; do
     "$program" kernel show "$unit" --text >"$out/$number.cuh"
     if patch -s -f -F 0 -r - "$out/$number.cuh" "$file" >"$out/$number.log" 2>&1; then
         "$program" kernel verify "$unit" --text "$out/$number.cuh" --region "$(of region)" \
-            --device "$device" --json >"$out/$number.json" 2>>"$out/$number.log"
+            --device "$device" ${shape:+--shape "$shape"} ${workloads:+--workloads "$workloads"} \
+            --json >"$out/$number.json" 2>>"$out/$number.log"
         now=$(sed -n 's/.*"outcome":"\([A-Z_0-9]*\)".*/\1/p' "$out/$number.json")
         [ -n "$now" ] && judged=$((judged + 1)) || now=NO_VERDICT
     fi
