@@ -30,11 +30,12 @@ mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel
     out->given = g->device && strcmp(g->device, "none") != 0;
     if (!out->given)
         return MGL_OK;
-    out->options = (mgl_trial_options){.device = g->device,
-                                       .no_sandbox = g->no_sandbox,
-                                       .depth = g->depth,
-                                       .checkpoint = g->checkpoint,
-                                       .abort = g->abort};
+    out->options =
+        (mgl_trial_options){.device = g->device,
+                            .no_sandbox = g->no_sandbox,
+                            .depth = g->depth,
+                            .checkpoint = g->checkpoint && g->checkpoint[0] ? g->checkpoint : NULL,
+                            .abort = g->abort};
     mgl_status status = read_workloads(g, out, err);
     if (!status)
         status = mgl_device_find(g->device, &device, err);

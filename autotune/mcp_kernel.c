@@ -250,9 +250,11 @@ static mgl_status read_candidate(const mcp_call *call, candidate *c, mgl_error *
 /* The gates; with `promote` all of them, and what they let through is kept. */
 static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, mgl_error *err)
 {
+    char checkpoint[PATH_MAX];
     const mgl_kernel_device_options where = {.device = mcp_text_of(call, "device"),
                                              .shape = mcp_text_of(call, "shape"),
                                              .workloads = mcp_text_of(call, "workloads"),
+                                             .checkpoint = checkpoint,
                                              .depth = promote ? MGL_TRIAL_PROMOTE
                                                       : mcp_flag_of(call, "exam_only")
                                                           ? MGL_TRIAL_EXAM
@@ -264,6 +266,8 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
     mgl_kernel_verdict verdict = {0};
     bool promoted = false;
     mgl_status status = read_candidate(call, &c, err);
+    if (!status)
+        status = mcp_find_model(call, "checkpoint", checkpoint, err);
     if (!status)
         status = mgl_kernel_device_open(&where, &device, err);
     if (!status && promote && !device.given)
@@ -295,9 +299,11 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
 {
     const char *where = mcp_text_of(call, "device");
     const bool has_text = mcp_is_given(call, "text") || mcp_is_given(call, "path");
+    char checkpoint[PATH_MAX];
     const mgl_kernel_device_options options = {.device = where ? where : "cuda",
                                                .shape = mcp_text_of(call, "shape"),
                                                .workloads = mcp_text_of(call, "workloads"),
+                                               .checkpoint = checkpoint,
                                                .depth = MGL_TRIAL_MODELS,
                                                .abort = &call->mcp->abort};
     candidate c = {0};
@@ -305,6 +311,8 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
     mgl_kernel_verdict verdict = {0};
     mgl_status status = has_text ? read_candidate(call, &c, err)
                                  : mgl_kernel_find(mcp_text_of(call, "unit"), &c.of.unit, err);
+    if (!status)
+        status = mcp_find_model(call, "checkpoint", checkpoint, err);
     if (!status)
         status = mgl_kernel_device_open(&options, &device, err);
     if (!status)
@@ -351,8 +359,10 @@ static mgl_status kernel_rollback(const mcp_call *call, mgl_json_out *out, mgl_e
 #define MODELS                                                                                     \
     {"shape", MCP_STRING,   false,                                                                 \
      0,       MCP_MAX_NAME, "the model that it has to gain in (that of the op's context)"},        \
+        {"workloads", MCP_STRING, false, 0, MCP_MAX_NAME, "of that model (ctx=0,2048;batch=1)"},   \
     {                                                                                              \
-        "workloads", MCP_STRING, false, 0, MCP_MAX_NAME, "of that model (ctx=0,2048;batch=1)"      \
+        "checkpoint", MCP_STRING, false, 0, MCP_MAX_PATH,                                          \
+            "folder of a model with weights, on which its replies are compared too"                \
     }
 
 static const mcp_param of_unit[] = {MCP_UNIT};

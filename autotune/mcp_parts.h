@@ -78,6 +78,11 @@ mgl_status mcp_read_either(const mcp_call *call, const char *name, const char *p
 mgl_status mcp_read_text(const mcp_call *call, const char *name, size_t most, char place[PATH_MAX],
                          char **out, size_t *length, mgl_error *err);
 
+/* The folder or file of a model that an argument names, which has to lie in the folders that may be
+ * read, with all that it links to; "" where it was not given. */
+mgl_status mcp_find_model(const mcp_call *call, const char *key, char path[PATH_MAX],
+                          mgl_error *err);
+
 enum { MCP_MAX_NAME = 200, MCP_MAX_PATH = 4000 };
 #define MCP_PARAMS(list) list, (int)(sizeof list / sizeof *list)
 

@@ -327,7 +327,7 @@ static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const cha
 {
     char path[PATH_MAX], target[PATH_MAX], blobs[PATH_MAX];
     if (strlen(folder) + strlen(name) + 2 > sizeof path)
-        return mgl_fail(err, MGL_USAGE, "model", "its path is too long");
+        return mgl_fail(err, MGL_USAGE, name, "its path is too long");
     strcpy(stpcpy(stpcpy(path, folder), "/"), name);
     if (!realpath(path, target) || may_read(mcp, target) ||
         (find_blobs(folder, blobs) && is_within(blobs, target)))
@@ -353,17 +353,23 @@ static mgl_status confine_model(const mgl_mcp *mcp, const char *path, mgl_error 
     return status;
 }
 
+mgl_status mcp_find_model(const mcp_call *call, const char *key, char path[PATH_MAX],
+                          mgl_error *err)
+{
+    const char *name = mcp_text_of(call, key);
+    path[0] = 0;
+    if (!name)
+        return MGL_OK;
+    mgl_status status = confine(call->mcp, key, name, path, err);
+    return status ? status : confine_model(call->mcp, path, err);
+}
+
 static mgl_status import_model(const mcp_call *call, mgl_checkpoint **out, mgl_error *err)
 {
     char path[PATH_MAX];
-    const char *name = mcp_text_of(call, "model");
     *out = NULL;
-    if (!name)
-        return MGL_OK;
-    mgl_status status = confine(call->mcp, "path", name, path, err);
-    if (!status)
-        status = confine_model(call->mcp, path, err);
-    return status ? status : mgl_import(path, out, err);
+    mgl_status status = mcp_find_model(call, "model", path, err);
+    return status || !path[0] ? status : mgl_import(path, out, err);
 }
 
 static mgl_status check_schedule(const mcp_call *call, mgl_json_out *out, mgl_error *err)
