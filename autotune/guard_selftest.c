@@ -187,11 +187,11 @@ static mgl_status scan_module(const mgl_guard_ptx *m, const mgl_ptx *base, mgl_g
     mgl_ptx_finding found;
     mgl_status status = parse_module(m->name, m->module, m->body, &ptx, err);
     if (!status)
-        status = mgl_ptx_scan(&ptx, base, &found, err);
+        status = mgl_ptx_scan(&ptx, base, false, &found, err);
     if (!status) {
         *(m->what ? &out->ptx_tricks : &out->ptx_modules) += 1;
         judge_finding(m, &found, out);
-        status = mgl_ptx_scan(&ptx, &ptx, &found, err);
+        status = mgl_ptx_scan(&ptx, &ptx, true, &found, err);
     }
     if (!status && found.outcome != MGL_OUTCOME_OK)
         miss(out, m->name, "it is refused where the incumbent does the same");

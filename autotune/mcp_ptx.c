@@ -69,7 +69,7 @@ static mgl_status ptx_scan(const mcp_call *call, mgl_json_out *out, mgl_error *e
     if (!status && has_base)
         status = read_module(call, "base", "base_path", &incumbent, err);
     if (!status)
-        status = mgl_ptx_scan(&candidate, has_base ? &incumbent : NULL, &found, err);
+        status = mgl_ptx_scan(&candidate, has_base ? &incumbent : NULL, false, &found, err);
     if (!status)
         mgl_ptx_finding_put(&found, out);
     mgl_ptx_clear(&candidate);

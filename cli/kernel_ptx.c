@@ -253,7 +253,7 @@ static mgl_status scan(const char *operand, const void *options, mgl_error *err)
     if (!status && o->base.given)
         status = read_module(o->base.value, &incumbent, err);
     if (!status)
-        status = mgl_ptx_scan(&candidate, o->base.given ? &incumbent : NULL, &found, err);
+        status = mgl_ptx_scan(&candidate, o->base.given ? &incumbent : NULL, false, &found, err);
     if (!status) {
         tell_finding(&found, operand, o->json.given);
         mgl_cli_end_with(mgl_outcome_exit(found.outcome));

@@ -197,6 +197,19 @@ static mgl_status scan_expanded(scan *s, const mgl_tokens *words, mgl_error *err
     return status;
 }
 
+static mgl_status scan_branches(const mgl_kernel_unit *unit, const mgl_tokens *words,
+                                mgl_scan_fault *fault, mgl_error *err)
+{
+    size_t length;
+    mgl_tokens own = {0};
+    const char *text = mgl_kernel_unit_text(unit, &length);
+    mgl_status status = mgl_lex(text, length, &own, fault, err);
+    if (!status && !fault->line)
+        mgl_scan_branches(words, &own, fault);
+    mgl_tokens_clear(&own);
+    return status;
+}
+
 mgl_status mgl_kernel_scan(const mgl_kernel_unit *unit, const char *text, size_t length,
                            int64_t shared, mgl_scan_fault *fault, mgl_error *err)
 {
@@ -209,6 +222,8 @@ mgl_status mgl_kernel_scan(const mgl_kernel_unit *unit, const char *text, size_t
     scan s = {.vocabulary = vocabulary, .tokens = &words, .fault = fault, .shared = shared};
     if (!status && !fault->line && check_words(&s))
         status = scan_expanded(&s, &words, err);
+    if (!status && !fault->line)
+        status = scan_branches(unit, &words, fault, err);
     mgl_tokens_clear(&words);
     mgl_vocabulary_close(vocabulary);
     return status;

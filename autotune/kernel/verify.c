@@ -251,7 +251,7 @@ static mgl_status scan_ptx(passage *p, mgl_error *err)
     char what[sizeof found.what + sizeof found.why + 32];
     mgl_status status = read_ptx(p, &candidate, &incumbent, err);
     if (!status && !is_refused(p))
-        status = mgl_ptx_scan(&candidate, &incumbent, &found, err);
+        status = mgl_ptx_scan(&candidate, &incumbent, true, &found, err);
     if (!status && !is_refused(p) && found.outcome != MGL_OUTCOME_OK) {
         snprintf(what, sizeof what, "compiled, it has `%s`: %s", found.what, found.why);
         refuse(p, found.outcome, 0, what);

@@ -110,25 +110,47 @@ static mgl_status list_registers(const mgl_ptx *ptx, const mgl_ptx_instruction *
     return status;
 }
 
-static mgl_status list_instructions(const mgl_ptx *ptx, items *out, mgl_error *err)
+static int compare_slices(mgl_ptx_slice a, mgl_ptx_slice b)
+{
+    uint32_t length = a.length < b.length ? a.length : b.length;
+    int order = memcmp(a.at, b.at, length);
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+/* Whom a call calls; of one that goes nowhere in the module its own words. */
+static mgl_ptx_slice called(const mgl_ptx *ptx, const mgl_ptx_instruction *i)
+{
+    for (uint32_t k = 0; k < i->operand_count; k++)
+        for (size_t f = 0; f < ptx->function_list.count; f++)
+            if (!compare_slices(ptx->operands[i->first_operand + k].text, ptx->functions[f].name))
+                return ptx->functions[f].name;
+    return i->name;
+}
+
+/* `targets`: of calls whom they call, in place of their words. */
+static mgl_status list_forbidden(const mgl_ptx *ptx, bool targets, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (size_t n = 0; n < ptx->instruction_list.count && !status; n++) {
         const mgl_ptx_instruction *i = &ptx->instructions[n];
         for (size_t r = 0; r < COUNT(instruction_rules) && !status; r++)
             if (mgl_ptx_begins(i, instruction_rules[r].what))
-                status = add_item(out, i->name, instruction_rules[r].why, i->line, err);
+                status = add_item(out, targets && mgl_ptx_is(i, "call") ? called(ptx, i) : i->name,
+                                  instruction_rules[r].why, i->line, err);
         if (!status)
             status = list_registers(ptx, i, out, err);
     }
     return status;
 }
 
-static int compare_slices(mgl_ptx_slice a, mgl_ptx_slice b)
+static mgl_status list_instructions(const mgl_ptx *ptx, items *out, mgl_error *err)
 {
-    uint32_t length = a.length < b.length ? a.length : b.length;
-    int order = memcmp(a.at, b.at, length);
-    return order ? order : (a.length > b.length) - (a.length < b.length);
+    return list_forbidden(ptx, false, out, err);
+}
+
+static mgl_status list_kinds(const mgl_ptx *ptx, items *out, mgl_error *err)
+{
+    return list_forbidden(ptx, true, out, err);
 }
 
 static int compare_items(const void *a, const void *b)
@@ -271,11 +293,12 @@ static mgl_status list_declared(const mgl_ptx *ptx, items *out, mgl_error *err)
     return status;
 }
 
-mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, mgl_ptx_finding *out,
-                        mgl_error *err)
+mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, bool kinds,
+                        mgl_ptx_finding *out, mgl_error *err)
 {
     *out = (mgl_ptx_finding){.outcome = MGL_OUTCOME_OK};
-    mgl_status status = scan_lists(candidate, incumbent, list_instructions, false, out, err);
+    mgl_status status =
+        scan_lists(candidate, incumbent, kinds ? list_kinds : list_instructions, kinds, out, err);
     if (!status)
         status = scan_lists(candidate, incumbent, list_globals, true, out, err);
     if (!status)

@@ -2,7 +2,8 @@
  * What a candidate's compiled PTX must not have: state across launches, clocks, what tells where a
  * kernel runs, ends and traps, atomics and stores outside what the incumbent has, calls. The rules
  * in scan.c are the list. What the incumbent does as often is allowed, since the kernel
- * around a micro-kernel is compiled with it.
+ * around a micro-kernel is compiled with it; or however often, since the compiler repeats what it
+ * puts in line or unrolls.
  *
  * This is one guard of several: it sees instructions, not where their addresses lead.
  */
@@ -21,9 +22,10 @@ typedef struct mgl_ptx_finding {
 } mgl_ptx_finding;
 
 /* `incumbent` may be NULL: then nothing that a rule names is allowed, and stores are not compared.
- */
-mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, mgl_ptx_finding *out,
-                        mgl_error *err);
+ * `kinds`: what the incumbent has once is allowed however often, and so are calls of what it calls;
+ * else as often as it has it. */
+mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, bool kinds,
+                        mgl_ptx_finding *out, mgl_error *err);
 
 /* As members of an object: verdict, and where it is refused line, what and why. */
 void mgl_ptx_finding_put(const mgl_ptx_finding *finding, mgl_json_out *out);

@@ -42,15 +42,20 @@ static const struct trick {
     {"call vprintf;", "call"},
 };
 
-static mgl_ptx_finding scan(const char *candidate, const char *incumbent)
+static mgl_ptx_finding scan_by(const char *candidate, const char *incumbent, bool kinds)
 {
     mgl_ptx_finding out;
     mgl_error err;
     mgl_ptx ours = parse(candidate), theirs = parse(incumbent);
-    ck_assert(!mgl_ptx_scan(&ours, &theirs, &out, &err));
+    ck_assert(!mgl_ptx_scan(&ours, &theirs, kinds, &out, &err));
     mgl_ptx_clear(&ours);
     mgl_ptx_clear(&theirs);
     return out;
+}
+
+static mgl_ptx_finding scan(const char *candidate, const char *incumbent)
+{
+    return scan_by(candidate, incumbent, false);
 }
 
 START_TEST(a_trick_is_forbidden_with_its_line)
@@ -61,6 +66,40 @@ START_TEST(a_trick_is_forbidden_with_its_line)
     ck_assert_int_eq(found.outcome, MGL_OUTCOME_STATIC_FORBIDDEN);
     ck_assert_str_eq(found.what, tricks[_i].what);
     ck_assert_int_eq(found.line, 29);
+    ck_assert_int_eq(scan_by(text, base, true).outcome, MGL_OUTCOME_STATIC_FORBIDDEN);
+    mgl_free(base);
+    mgl_free(text);
+}
+END_TEST
+
+/* By kinds what the compiler repeats is none the worse. */
+START_TEST(what_the_incumbent_does_once_is_allowed_twice)
+{
+    char twice[200];
+    snprintf(twice, sizeof twice, "%s\n%s", tricks[_i].instruction, tricks[_i].instruction);
+    char *base = replace(read_ptx("ring.ptx"), "bar.sync 0;", tricks[_i].instruction);
+    char *text = replace(read_ptx("ring.ptx"), "bar.sync 0;", twice);
+    ck_assert_int_eq(scan_by(text, base, true).outcome, MGL_OUTCOME_OK);
+    const bool store = !strncmp(tricks[_i].what, "st.", 3); /* of which kinds alone count */
+    ck_assert_int_eq(scan_by(text, base, false).outcome,
+                     store ? MGL_OUTCOME_OK : MGL_OUTCOME_STATIC_FORBIDDEN);
+    mgl_free(base);
+    mgl_free(text);
+}
+END_TEST
+
+/* A call is of the kind of what it calls. */
+START_TEST(another_function_is_another_kind)
+{
+    static const char functions[] = ".func one() { ret; }\n.func other() { ret; }\n.visible";
+    char *base = replace(read_ptx("ring.ptx"), ".visible", functions);
+    base = replace(base, "bar.sync 0;", "call.uni one;");
+    char *text = replace(read_ptx("ring.ptx"), ".visible", functions);
+    text = replace(text, "bar.sync 0;", "call.uni one;\ncall.uni other;");
+    mgl_ptx_finding found = scan_by(text, base, true);
+    ck_assert_int_eq(found.outcome, MGL_OUTCOME_STATIC_FORBIDDEN);
+    ck_assert_str_eq(found.what, "other");
+    ck_assert_str_eq(found.why, "a call");
     mgl_free(base);
     mgl_free(text);
 }
@@ -232,6 +271,8 @@ int main(void)
     Suite *suite = suite_create("ptx_edit");
     TCase *tests = tcase_create("ptx_edit");
     tcase_add_loop_test(tests, a_trick_is_forbidden_with_its_line, 0, COUNT(tricks));
+    tcase_add_loop_test(tests, what_the_incumbent_does_once_is_allowed_twice, 0, COUNT(tricks));
+    tcase_add_test(tests, another_function_is_another_kind);
     tcase_add_loop_test(tests, what_the_incumbent_does_is_allowed, 0, COUNT(tricks));
     tcase_add_test(tests, a_variable_of_the_module_is_forbidden_once_it_is_used);
     tcase_add_test(tests, a_function_of_somebody_else_is_forbidden);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(!mgl_ptx_condense(&ptx, &condensed, &err));
     mgl_ptx_condensed_write(&condensed, &text);
     mgl_ptx_finding found;
-    require(!mgl_ptx_scan(&ptx, &ptx, &found, &err) && found.outcome == MGL_OUTCOME_OK);
+    require(!mgl_ptx_scan(&ptx, &ptx, false, &found, &err) && found.outcome == MGL_OUTCOME_OK);
     for (size_t i = 0; i < mgl_ptx_rule_count; i++) {
         size_t count;
         mgl_text out = {0};
