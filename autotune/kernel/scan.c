@@ -84,7 +84,7 @@ static bool check_word(scan *s, size_t at)
     if (bits & MGL_WORD_FAMILY)
         return true;
     if (bits & MGL_WORD_SCHEDULER)
-        return refuse(s, t, "is of the machine's scheduling");
+        return refuse(s, t, "is of the machine's scheduling; take another name for your own");
     if (member && at > 0 && (bits & MGL_WORD_MEMBER))
         return refuse(s, t, "is a word of the machine's own memory");
     return true;

@@ -137,17 +137,22 @@ static bool check_mnemonic(statement *a, const char *at, size_t length)
 #define MGL_ASM(name, needs, without) {name, needs, without},
 #include "autotune/kernel/asm.def"
     };
+    char what[120];
     size_t base = 0;
     while (base < length && at[base] != '.')
         base++;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         if (strlen(list[i].name) != base || memcmp(list[i].name, at, base) != 0)
             continue;
-        if (*list[i].needs && !has_part(at, length, list[i].needs))
-            return refuse(a, "needs its state space or kind, as autotune/kernel/asm.def says", at,
-                          length);
-        if (has_part(at, length, list[i].without))
-            return refuse(a, "is no form that a unit may have", at, length);
+        if (*list[i].needs && !has_part(at, length, list[i].needs)) {
+            snprintf(what, sizeof what, "needs its state space or kind, one of %s", list[i].needs);
+            return refuse(a, what, at, length);
+        }
+        if (has_part(at, length, list[i].without)) {
+            snprintf(what, sizeof what, "is no form that a unit may have: none of %s",
+                     list[i].without);
+            return refuse(a, what, at, length);
+        }
         return true;
     }
     return refuse(a, "is no instruction that a unit may have", at, length);
