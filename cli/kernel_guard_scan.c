@@ -82,6 +82,7 @@ const mgl_cli_verb mgl_cli_kernel_guard_scan_verb = {
     .operand_is_file = true,
     .summary = "all that the gates before the compiler refuse in a text: 11, or 0 for nothing",
     .example = "  megalith kernel guard scan merge.cuh --json",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = scan,
 };
