@@ -69,6 +69,7 @@ static mgl_status prompt(const char *operand, const void *options, mgl_error *er
     mgl_asker *asker = NULL;
     how.model = ask.model;
     mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
+    how.reads = !asker && !o->transform.given && !o->task.given && !o->drop.given;
     if (!status)
         status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
@@ -87,6 +88,7 @@ const mgl_cli_verb mgl_cli_kernel_prompt_verb = {
     .example =
         "  megalith kernel prompt merge --transform refactor\n"
         "  megalith kernel prompt merge --task 'Use 16-byte loads.' --proposer scripted:a.json",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = prompt,
 };
