@@ -213,6 +213,8 @@ START_TEST(a_work_has_words_and_what_it_requires)
     run("next head", 0, "\"open\":false");
     run("prompt merge --transform shuffle_reduction --drop", 1, "which `refactor` gives");
     run("next merge", 0, "\"open\":true"); /* nothing is given up for it */
+    run("prompt merge --drop", 0, "merge: no work is open now");
+    run("next merge", 0, "\"open\":false");
 }
 END_TEST
 
