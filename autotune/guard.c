@@ -8,8 +8,10 @@
 
 #include <string.h>
 
+#include "autotune/extract.h"
 #include "autotune/kernel/launch.h"
 #include "autotune/kernel/scan.h"
+#include "autotune/loops/fixups.h"
 #include "autotune/loops/judge.h"
 #include "base/format.h"
 #include "base/memory.h"
@@ -24,6 +26,30 @@ const mgl_kernel_unit *mgl_guard_find_unit(const char *text, size_t length)
             return unit;
     }
     return NULL;
+}
+
+mgl_status mgl_guard_take_text(const mgl_kernel_unit *unit, mgl_kernel_region region,
+                               const char *answer, size_t length, mgl_text *out, mgl_error *err)
+{
+    mgl_text piece = {0};
+    mgl_fixups mended = {0};
+    const char *from = NULL;
+    size_t bytes = 0, own_length;
+    if (!mgl_guard_find_unit(answer, length) &&
+        mgl_extract(answer, length, "cuda", 0, &from, &bytes) == MGL_OUTCOME_OK)
+        mgl_fixups_apply(from, bytes, &piece, &mended);
+    else
+        mgl_text_append(&piece, answer, length);
+    mgl_status status = piece.failed ? mgl_fail_memory(err, length) : MGL_OK;
+    if (!status && region != MGL_KERNEL_REGION_ANY) {
+        const char *own = mgl_kernel_unit_text(unit, &own_length);
+        status =
+            mgl_kernel_region_replace(own, own_length, region, piece.bytes, piece.length, out, err);
+    } else if (!status) {
+        mgl_text_append(out, piece.bytes, piece.length);
+    }
+    mgl_text_clear(&piece);
+    return !status && out->failed ? mgl_fail_memory(err, length) : status;
 }
 
 /* ---- findings -------------------------------------------------------------------------------- */

@@ -29,6 +29,11 @@ typedef struct mgl_guard_findings {
 /* The unit whose frame the text has; NULL: there is none. */
 const mgl_kernel_unit *mgl_guard_find_unit(const char *text, size_t length);
 
+/* The text that an answer of a proposer holds, appended to `out`: it stands in a fence, mended as
+ * the loops mend it. A text without one is taken as it stands. With a region, what stands there is
+ * that region's body, and the rest is the unit's own (`unit` may be NULL without one). */
+mgl_status mgl_guard_take_text(const mgl_kernel_unit *unit, mgl_kernel_region region,
+                               const char *answer, size_t length, mgl_text *out, mgl_error *err);
 /* The gates before the compiler, and the static scan again behind each line that it refuses. A
  * unit's own text has no findings. Fails as mgl_kernel_verify does. */
 mgl_status mgl_guard_scan(const mgl_kernel_unit *unit, const char *text, size_t length,

@@ -75,12 +75,23 @@ static mgl_status try_on_device(const mgl_kernel_candidate *candidate,
     return MGL_OK;
 }
 
+mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
+                                   const mgl_kernel_options *options, mgl_kernel_result *out,
+                                   mgl_error *err)
+{
+    mgl_status status = mgl_kernel_verify(candidate, options, out, err);
+    if (!status && options->no_compile && out->outcome == MGL_OUTCOME_UNMEASURED)
+        snprintf(out->not_compiled, sizeof out->not_compiled,
+                 "the gates ended before the compiler, as they were told to");
+    return status;
+}
+
 mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
                             const mgl_kernel_options *before_device,
                             const mgl_kernel_device *device, mgl_kernel_verdict *out,
                             mgl_error *err)
 {
-    mgl_status status = mgl_kernel_verify(candidate, before_device, &out->before, err);
+    mgl_status status = mgl_kernel_judge_before(candidate, before_device, &out->before, err);
     if (status)
         return status;
     out->outcome = out->before.outcome;
@@ -199,14 +210,9 @@ static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial
     mgl_json_out_close_object(out);
 }
 
-void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
-                            const mgl_kernel_verdict *v, bool promoted)
+void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *v)
 {
     const mgl_kernel_result *b = &v->before;
-    mgl_json_out_string(out, "unit", unit->name);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(v->outcome));
-    mgl_json_out_string(out, "diagnostic", v->diagnostic[0] ? v->diagnostic : NULL);
-    mgl_json_out_string(out, "hint", mgl_loop_hint(v->outcome));
     mgl_json_out_int(out, "line", b->line);
     mgl_json_out_string(out, "hash", b->hash[0] ? b->hash : NULL);
     mgl_json_out_bool(out, "compiled", b->compiled);
@@ -217,6 +223,16 @@ void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
     }
     if (v->tried)
         put_trial(out, "trial", &v->trial);
+}
+
+void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
+                            const mgl_kernel_verdict *v, bool promoted)
+{
+    mgl_json_out_string(out, "unit", unit->name);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(v->outcome));
+    mgl_json_out_string(out, "diagnostic", v->diagnostic[0] ? v->diagnostic : NULL);
+    mgl_json_out_string(out, "hint", mgl_loop_hint(v->outcome));
+    mgl_kernel_put_gates(out, v);
     if (promoted)
         mgl_json_out_bool(out, "promoted", promoted);
 }

@@ -44,7 +44,12 @@ typedef struct mgl_kernel_verdict {
     bool tried;
     mgl_kernel_trial trial;
 } mgl_kernel_verdict;
-/* The gates before a device, and behind them those on it. */
+/* The gates before a device: mgl_kernel_verify, which also says that a text was not compiled where
+ * the options end before the compiler. */
+mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
+                                   const mgl_kernel_options *options, mgl_kernel_result *out,
+                                   mgl_error *err);
+/* The same, and behind them those on a device. */
 mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
                             const mgl_kernel_options *before_device,
                             const mgl_kernel_device *device, mgl_kernel_verdict *out,
@@ -54,7 +59,9 @@ mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
 mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
                             mgl_kernel_verdict *out, mgl_error *err);
 void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict);
-/* As members of an object. `promoted`: it was. */
+/* What the gates found, as members of an object: line, hash, resources, trial. */
+void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *verdict);
+/* These and the outcome. `promoted`: it was. */
 void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
                             const mgl_kernel_verdict *verdict, bool promoted);
 

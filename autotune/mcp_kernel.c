@@ -372,16 +372,17 @@ static const mcp_param of_scan[] = {
 static const mcp_param of_checkpoint[] = {
     MCP_UNIT,
     {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "a branch or checkpoint (the branch that is worked on)"}};
+     "a branch, a checkpoint, or own: the unit's own text (the branch that is worked on)"}};
 static const mcp_param of_diff[] = {
     MCP_UNIT,
-    {"from", MCP_STRING, false, 0, MCP_MAX_NAME, "a branch or checkpoint (the unit's own text)"},
+    {"from", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a branch, a checkpoint, or own: the unit's own text (own)"},
     {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
 static const mcp_param of_branch[] = {
     MCP_UNIT,
     {"name", MCP_STRING, true, 0, MCP_MAX_NAME, "a new branch, or one to go on with"},
     {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "where a new one begins (where the branch that is worked on stands)"}};
+     "where a new one begins: as `at` of kernel_log (where the branch that is worked on stands)"}};
 static const mcp_param of_begin[] = {
     MCP_UNIT,
     {"transformation", MCP_STRING, false, 0, MCP_MAX_NAME, "one of those that kernel_next has"},

@@ -11,8 +11,9 @@
 #define SUBMIT_OPTIONS(X)                                                                          \
     X(text, name, "--name", "NAME", 0, 0, "the campaign (the newest)")                             \
     X(flag, wait, "--wait", NULL, 0, 0,                                                            \
-      "ends with the verdict: 0 kept, 10 not kept, 11 refused, 12 wrong, 13 unmeasured, 14 "       \
-      "frozen; with 1 where nobody runs the campaign, and the proposal stays in its queue")        \
+      "ends with the verdict: 0 kept" MGL_CLI_VERDICT_EXITS(                                       \
+          MGL_CLI_EXIT) "; with 1 where nobody runs the campaign, and the proposal stays in its "  \
+                        "queue")                                                                   \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SUBMIT_OPTIONS)

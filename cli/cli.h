@@ -154,6 +154,8 @@ typedef struct mgl_cli_verb {
      * nothing then. */
     const struct mgl_cli_verb *const *words; /* (word_count); NULL: none */
     size_t word_count;
+    const char *notes;          /* sentences that its help has behind the flags; NULL: none */
+    bool judges;                /* it may end with a verdict: MGL_CLI_VERDICT_EXITS */
     const mgl_cli_typed *lines; /* (line_count) what its help says of lines; NULL: it reads none */
     size_t line_count;
 } mgl_cli_verb;
@@ -237,6 +239,16 @@ int mgl_cli_end_code(void);
     X("5", "watchdog stopped the kernel")                                                          \
     X("6", "a gate failed")                                                                        \
     X("128 + signal", "when Ctrl-C (130), TERM (143) or HUP (129) ended it")
+
+/* Likewise, of a verb that ends with a verdict: those beside 0, which is kept. */
+#define MGL_CLI_VERDICT_EXITS(X)                                                                   \
+    X("10", "not kept")                                                                            \
+    X("11", "refused")                                                                             \
+    X("12", "wrong")                                                                               \
+    X("13", "unmeasured")                                                                          \
+    X("14", "frozen")
+/* As words, with ", " in front of each. */
+#define MGL_CLI_EXIT(code, meaning) ", " code " " meaning
 
 /* What the program is, what a MODEL is, and what - is; in words, without line ends. */
 extern const char mgl_cli_title[], mgl_cli_model_text[], mgl_cli_file_text[];

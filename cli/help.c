@@ -33,14 +33,15 @@ void mgl_cli_put_wrapped(const char *indent, const char *text)
     }
 }
 
-#define EXIT(code, meaning) ", " code " " meaning
-static const char exit_codes[] = MGL_CLI_EXITS(EXIT); /* with ", " in front */
+static const char exit_codes[] = MGL_CLI_EXITS(MGL_CLI_EXIT); /* with ", " in front */
+static const char verdict_codes[] = MGL_CLI_VERDICT_EXITS(MGL_CLI_EXIT);
 
 /* The end of every help. */
-static void put_exit_codes(void)
+static void put_exit_codes(bool judges)
 {
     mgl_text text = {0};
-    mgl_text_format(&text, "Exit codes: %s.", exit_codes + 2);
+    mgl_text_format(&text, "Exit codes: %s%s%s.", exit_codes + 2,
+                    judges ? "; of a verdict: 0 kept" : "", judges ? verdict_codes : "");
     if (text.failed)
         mgl_cli_lose_output();
     else
@@ -64,7 +65,7 @@ void mgl_cli_print_help(void)
     mgl_cli_put_wrapped("", mgl_cli_model_text);
     mgl_cli_put_wrapped("", mgl_cli_file_text);
     mgl_cli_put("\n");
-    put_exit_codes();
+    put_exit_codes(false);
 }
 
 /* `brief` and `argument` may be NULL. */
@@ -103,7 +104,7 @@ static void print_words(const mgl_cli_verb *verb)
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
-    put_exit_codes();
+    put_exit_codes(false);
 }
 
 void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
@@ -125,8 +126,12 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
     print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text");
     if (verb->lines)
         print_lines(verb);
+    if (verb->notes) {
+        mgl_cli_put("\n");
+        mgl_cli_put_wrapped("", verb->notes);
+    }
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
-    put_exit_codes();
+    put_exit_codes(verb->judges);
 }

@@ -37,6 +37,7 @@ const mgl_cli_verb mgl_cli_kernel_bench_verb = {
     .example = "  megalith kernel bench merge --text merge.cuh\n"
                "  megalith kernel bench merge --text merge.cuh --shape llama-1b --workloads "
                "'ctx=0,8192'",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = bench,
 };

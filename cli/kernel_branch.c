@@ -4,15 +4,18 @@
 #include <string.h>
 
 #define BRANCH_OPTIONS(X)                                                                          \
-    X(text, name, "--name", "NAME", 0, 0, "makes this branch, and works on it")                    \
-    X(text, at, "--at", "NAME", 0, 0, "where it begins (where the branch stands)")                 \
-    MGL_CLI_BENCH_OPTIONS(X)
+    X(text, name, "--name", "NEW", 0, 0, "makes this branch, or finds it there, and works on it")  \
+    X(text, at, "--at", "NAME", 0, 0,                                                              \
+      "where it begins (where the branch that is worked on stands)")                               \
+    MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(BRANCH_OPTIONS)
 
 static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
 {
     mgl_file_list names = {0};
     mgl_status status = mgl_checkpoints_branches(c, &names, err);
+    if (!status && !names.count) /* it has no checkpoint yet */
+        mgl_cli_printf("* %s\n", mgl_checkpoints_branch(c));
     for (size_t i = 0; i < names.count; i++)
         mgl_cli_printf("%s %s\n", strcmp(names.names[i], mgl_checkpoints_branch(c)) ? " " : "*",
                        names.names[i]);
@@ -23,7 +26,7 @@ static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
 static mgl_status branch(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, !o->name.given);
     mgl_workshop b = {0};
     mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
@@ -38,7 +41,9 @@ const mgl_cli_verb mgl_cli_kernel_branch_verb = {
     .name = "kernel branch",
     .operand = "UNIT",
     .summary = "the branches of a micro-kernel's checkpoints, or a new one",
-    .example = "  megalith kernel branch merge --name wide",
+    .example = "  megalith kernel branch merge --name wide\n"
+               "  megalith kernel branch merge --name anew --at own",
+    .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,
     .run = branch,
 };

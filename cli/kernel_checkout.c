@@ -2,9 +2,9 @@
 #include "cli/kernel_loop.h"
 
 #define CHECKOUT_OPTIONS(X)                                                                        \
-    X(text, branch, "--branch", "NAME", 0, 0, "that is worked on from now on")                     \
+    X(text, branch, "--branch", "NAME", 0, 0, "of those there are, that is worked on from now on") \
     X(text, at, "--at", "NAME", 0, 0, "where the branch stands from now on")                       \
-    MGL_CLI_BENCH_OPTIONS(X)
+    MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(CHECKOUT_OPTIONS)
 
 static mgl_status move(const struct options *o, const mgl_workshop *b, mgl_error *err)
@@ -17,7 +17,7 @@ static mgl_status move(const struct options *o, const mgl_workshop *b, mgl_error
                         "a work is open: `megalith kernel prompt %s --drop` gives it up",
                         b->unit->name);
     if (o->branch.given)
-        status = mgl_checkpoints_make_branch(c, o->branch.value, NULL, err);
+        status = mgl_checkpoints_go_to(c, o->branch.value, err);
     if (!status && o->at.given)
         status = mgl_checkpoints_restore(c, o->at.value, err);
     if (!status)
@@ -31,7 +31,7 @@ static mgl_status move(const struct options *o, const mgl_workshop *b, mgl_error
 static mgl_status checkout(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, false);
     mgl_workshop b = {0};
     if (!o->branch.given && !o->at.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--branch or --at is needed, or both");
@@ -47,6 +47,7 @@ const mgl_cli_verb mgl_cli_kernel_checkout_verb = {
     .operand = "UNIT",
     .summary = "works on another branch, or lets the branch stand at another checkpoint",
     .example = "  megalith kernel checkout merge --branch wide",
+    .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,
     .run = checkout,
 };

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #define EXPORT_OPTIONS(X)                                                                          \
-    X(text, at, "--at", "NAME", 0, 0, "a branch or checkpoint (the branch that is worked on)")     \
+    X(text, at, "--at", "NAME", 0, 0, "whose text (the branch that is worked on)")                 \
     X(text, output, "-o", "F", 0, 0, "write there rather than to standard output")                 \
     X(flag, json, "--json", NULL, 0, 0, "one JSON object with its verdict, values and text")       \
-    MGL_CLI_BENCH_OPTIONS(X)
+    MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
 static void put_record(const mgl_checkpoint_record *r, mgl_json_out *out)
@@ -38,7 +38,7 @@ static mgl_status write_record(const struct options *o, const mgl_checkpoint_rec
 static mgl_status export_text(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
     mgl_workshop b = {0};
     mgl_checkpoint_record r = {0};
     mgl_status status = mgl_workshop_open(operand, &how, &b, err);
@@ -54,8 +54,9 @@ static mgl_status export_text(const char *operand, const void *options, mgl_erro
 const mgl_cli_verb mgl_cli_kernel_export_verb = {
     .name = "kernel export",
     .operand = "UNIT",
-    .summary = "the text of a checkpoint, or all of it as JSON",
+    .summary = "the text of a checkpoint or the unit's own, or all of it as JSON",
     .example = "  megalith kernel export merge -o merge.cuh",
+    .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,
     .run = export_text,
 };

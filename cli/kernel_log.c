@@ -2,8 +2,8 @@
 #include "cli/kernel_loop.h"
 
 #define LOG_OPTIONS(X)                                                                             \
-    X(text, at, "--at", "NAME", 0, 0, "a branch or checkpoint (the branch that is worked on)")     \
-    MGL_CLI_BENCH_OPTIONS(X)                                                                       \
+    X(text, at, "--at", "NAME", 0, 0, "where it begins (the branch that is worked on)")            \
+    MGL_CLI_PLACE_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(LOG_OPTIONS)
 
@@ -31,7 +31,7 @@ static mgl_status log_json(const struct options *o, const mgl_workshop *b, mgl_e
 static mgl_status show_log(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
     mgl_workshop b = {0};
     mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
@@ -47,6 +47,7 @@ const mgl_cli_verb mgl_cli_kernel_log_verb = {
     .operand = "UNIT",
     .summary = "the checkpoints of a branch, the newest first",
     .example = "  megalith kernel log merge",
+    .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,
     .run = show_log,
 };

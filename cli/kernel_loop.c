@@ -1,5 +1,6 @@
 #include "cli/kernel_loop.h"
 #include "cli/campaign.h"
+#include "cli/kernel_text.h"
 
 #include "autotune/chat.h"
 #include "base/format.h"
@@ -59,6 +60,8 @@ void mgl_cli_tell_end(const mgl_workshop *b, const mgl_work_end *end, bool json)
                    end->verdict.diagnostic[0] ? end->verdict.diagnostic
                                               : mgl_outcome_name(end->verdict.outcome),
                    mgl_loop_hint(end->verdict.outcome));
+    if (end->gates)
+        mgl_cli_kernel_tell_gates(end->gates);
     if (end->checkpoint[0])
         mgl_cli_printf("checkpoint %s\n", end->checkpoint);
     else

@@ -11,11 +11,17 @@
 #define MGL_CLI_FOLDER_OPTION(X)                                                                   \
     X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
 
-#define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
+/* Of words that look at the workbench, or move a branch. */
+#define MGL_CLI_PLACE_OPTIONS(X)                                                                   \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
-      "of your own (transformations in XDG_DATA_HOME)")                                            \
-    X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")                          \
+      "of your own (transformations in XDG_DATA_HOME)")
+#define MGL_CLI_ARCH_OPTION(X) X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")
+
+/* Of words that have texts judged. */
+#define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
+    MGL_CLI_PLACE_OPTIONS(X)                                                                       \
+    MGL_CLI_ARCH_OPTION(X)                                                                         \
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")             \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
       "that judges what passes the compiler (none)")                                               \
@@ -38,6 +44,18 @@
         .arch = (o)->arch.value, .no_compile = (o)->scan_only.given, .device = (o)->device.value,  \
         .no_sandbox = (o)->no_sandbox.given, .abort = mgl_cancel_flag(mgl_cli_cancel())            \
     }
+
+/* The same of one that has MGL_CLI_PLACE_OPTIONS; `reading`: nothing is made or locked. */
+#define MGL_CLI_PLACE(o, reading)                                                                  \
+    {                                                                                              \
+        .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
+        .reads = (reading), .abort = mgl_cancel_flag(mgl_cli_cancel())                             \
+    }
+
+/* What a NAME of their help is. */
+#define MGL_CLI_PLACE_NOTES                                                                        \
+    "NAME is a branch, a checkpoint's id or its first digits, eight at least, or own: the unit's " \
+    "own text, where a branch without a checkpoint stands too."
 
 typedef struct mgl_cli_ask {
     const char *proposer, *url, *model, *key_file;

@@ -2,16 +2,18 @@
 #include "cli/kernel_loop.h"
 
 #define NEXT_OPTIONS(X)                                                                            \
-    MGL_CLI_BENCH_OPTIONS(X)                                                                       \
+    MGL_CLI_PLACE_OPTIONS(X)                                                                       \
+    MGL_CLI_ARCH_OPTION(X)                                                                         \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(NEXT_OPTIONS)
 
 static mgl_status next(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop_options how = MGL_CLI_PLACE(o, true);
     mgl_workshop b = {0};
     mgl_json_out out = {0};
+    how.arch = o->arch.value;
     mgl_status status = mgl_workshop_open(operand, &how, &b, err);
     mgl_json_out_begin(&out, "megalith.kernel/1");
     if (!status)

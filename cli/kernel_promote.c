@@ -44,6 +44,7 @@ const mgl_cli_verb mgl_cli_kernel_promote_verb = {
     .summary = "compiles kernels with a text of a micro-kernel, when all gates say OK",
     .example = "  megalith kernel promote merge --text merge.cuh --shape llama-1b --workloads "
                "'ctx=0,2048'",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = promote,
 };

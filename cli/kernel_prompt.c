@@ -35,6 +35,24 @@ static mgl_status print_json(const struct options *o, const mgl_workshop *b, mgl
     return status;
 }
 
+/* With --drop alone nothing is asked any more. */
+static bool is_dropped(const struct options *o, const mgl_workshop *b)
+{
+    return o->drop.given && !mgl_workbench_state(b->bench).open;
+}
+
+static void tell_dropped(const struct options *o, const mgl_workshop *b)
+{
+    mgl_json_out out = {0};
+    if (!o->json.given) {
+        mgl_cli_printf("%s: no work is open now\n", b->unit->name);
+        return;
+    }
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_workshop_put_state(b, &out);
+    mgl_cli_end_json(&out);
+}
+
 static mgl_status print(const struct options *o, const mgl_workshop *b, mgl_error *err)
 {
     mgl_text text = {0};
@@ -69,11 +87,14 @@ static mgl_status prompt(const char *operand, const void *options, mgl_error *er
     mgl_asker *asker = NULL;
     how.model = ask.model;
     mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
+    how.reads = !asker && !o->transform.given && !o->task.given && !o->drop.given;
     if (!status)
         status = mgl_workshop_open(operand, &how, &b, err);
     if (!status)
         status = begin(o, &b, err);
-    if (!status)
+    if (!status && is_dropped(o, &b))
+        tell_dropped(o, &b);
+    else if (!status)
         status = asker ? answer(o, &b, asker, err) : print(o, &b, err);
     mgl_asker_close(asker);
     mgl_workshop_close(&b);
@@ -87,6 +108,7 @@ const mgl_cli_verb mgl_cli_kernel_prompt_verb = {
     .example =
         "  megalith kernel prompt merge --transform refactor\n"
         "  megalith kernel prompt merge --task 'Use 16-byte loads.' --proposer scripted:a.json",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = prompt,
 };

@@ -115,16 +115,10 @@ static void tell_trial(const mgl_kernel_trial *t)
     tell_real(&t->real);
 }
 
-static void tell_lines(const mgl_kernel_verdict *v, bool promoted)
+void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *v)
 {
     const mgl_kernel_result *b = &v->before;
     const mgl_kernel_resources *r = &b->resources;
-    if (v->tried && v->diagnostic[0])
-        mgl_cli_printf("%s: %s\n", mgl_outcome_name(v->outcome), v->diagnostic);
-    else
-        mgl_cli_printf("%s\n", v->diagnostic[0] ? v->diagnostic : mgl_outcome_name(v->outcome));
-    mgl_cli_printf("%s\n", promoted ? "It is promoted: kernels are compiled with it from now on."
-                                    : mgl_outcome_hint(v->outcome));
     if (b->not_compiled[0])
         mgl_cli_printf("not compiled: %s\n", b->not_compiled);
     if (b->compiled)
@@ -135,6 +129,17 @@ static void tell_lines(const mgl_kernel_verdict *v, bool promoted)
             (long long)r->spill_loads, (long long)r->shared, (long long)(r->global + r->constant));
     if (v->tried)
         tell_trial(&v->trial);
+}
+
+static void tell_lines(const mgl_kernel_verdict *v, bool promoted)
+{
+    if (v->tried && v->diagnostic[0])
+        mgl_cli_printf("%s: %s\n", mgl_outcome_name(v->outcome), v->diagnostic);
+    else
+        mgl_cli_printf("%s\n", v->diagnostic[0] ? v->diagnostic : mgl_outcome_name(v->outcome));
+    mgl_cli_printf("%s\n", promoted ? "It is promoted: kernels are compiled with it from now on."
+                                    : mgl_outcome_hint(v->outcome));
+    mgl_cli_kernel_tell_gates(v);
 }
 
 void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,

@@ -53,6 +53,8 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *given, const c
                                       mgl_trial_depth depth, mgl_kernel_device *out,
                                       mgl_error *err);
 
+/* What the gates found beside the outcome, as lines. */
+void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *verdict);
 /* As lines, or as JSON; sets what the verb ends with. `promoted`: it was. */
 void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
                          bool promoted, bool json);

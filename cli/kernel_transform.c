@@ -234,6 +234,7 @@ const mgl_cli_verb mgl_cli_kernel_transform_verb = {
     .example = "  megalith kernel transform show --name split_k\n"
                "  megalith kernel transform apply --plan sm_90a --unit merge --proposer "
                "scripted:a.json",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = transform,
 };

@@ -48,6 +48,7 @@ const mgl_cli_verb mgl_cli_kernel_verify_verb = {
     .example = "  megalith kernel show merge --text > merge.cuh\n"
                "  megalith kernel verify merge --text merge.cuh --region device --json\n"
                "  megalith kernel verify merge --text merge.cuh --device cuda",
+    .judges = true,
     MGL_CLI_VERB_OPTIONS,
     .run = verify,
 };

@@ -19,9 +19,11 @@ enum {
 struct mgl_checkpoints {
     char *folder;
     char branch[MAX_BRANCH + 1];
+    const char *unit, *own; /* lent: the unit's own text; NULL: there is none */
 };
 
 static const char schema[] = "megalith.checkpoint/1";
+const char mgl_checkpoint_own[] = "own";
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -127,6 +129,12 @@ void mgl_checkpoints_close(mgl_checkpoints *c)
         return;
     mgl_free(c->folder);
     mgl_free(c);
+}
+
+void mgl_checkpoints_lend_own(mgl_checkpoints *c, const char *unit, const char *text)
+{
+    c->unit = unit;
+    c->own = text;
 }
 
 const char *mgl_checkpoints_branch(const mgl_checkpoints *c)
@@ -311,6 +319,16 @@ static mgl_status get_object(const mgl_checkpoints *c, const char *id, mgl_check
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+static bool is_own(const char *name)
+{
+    return !strcmp(name, mgl_checkpoint_own);
+}
+
+bool mgl_checkpoint_is_own(const mgl_checkpoint_record *r)
+{
+    return is_own(r->id);
+}
+
 /* Where a branch stands; "": there is no such branch. */
 static mgl_status look_branch(const mgl_checkpoints *c, const char *name, char id[MGL_SHA256_HEX],
                               mgl_error *err)
@@ -319,7 +337,7 @@ static mgl_status look_branch(const mgl_checkpoints *c, const char *name, char i
     mgl_status status = read_line(c, "branches/", name, id, MGL_SHA256_HEX, &stands, err);
     if (!status && !stands)
         id[0] = 0;
-    if (!status && stands && !is_id(id))
+    if (!status && stands && !is_id(id) && !is_own(id))
         status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no checkpoint");
     return status;
 }
@@ -345,27 +363,50 @@ static mgl_status find_id(const mgl_checkpoints *c, const char *name, char id[MG
             count++;
         }
     if (!status && count != 1)
-        status = mgl_fail(err, MGL_BAD_INPUT, name,
-                          count ? "several checkpoints begin so: give more digits"
-                                : "there is no branch and no checkpoint of that name: `megalith "
-                                  "kernel log` has them (eight digits of an id at least)");
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, name,
+                     count ? "several checkpoints begin so: give more digits"
+                           : "there is no branch and no checkpoint of that name: `megalith "
+                             "kernel log` has them (eight digits of an id at least), and `own` "
+                             "is the unit's own text");
     mgl_file_list_clear(&files);
     mgl_text_clear(&path);
     return status;
 }
 
+/* A branch without a checkpoint stands at the unit's own text, where that is lent. */
 static mgl_status resolve(const mgl_checkpoints *c, const char *name, char id[MGL_SHA256_HEX],
                           mgl_error *err)
 {
+    const bool head = !name || !strcmp(name, c->branch);
     id[0] = 0;
     mgl_status status = MGL_OK;
-    if (!name || !check_branch_name(name, NULL))
+    if (name && is_own(name) && c->own)
+        strcpy(id, mgl_checkpoint_own);
+    else if (!name || !check_branch_name(name, NULL))
         status = look_branch(c, name ? name : c->branch, id, err);
+    if (!status && !id[0] && head && c->own)
+        strcpy(id, mgl_checkpoint_own);
     if (status || id[0])
         return status;
     if (!name)
         return mgl_fail(err, MGL_BAD_INPUT, c->branch, "the branch has no checkpoint yet");
     return find_id(c, name, id, err);
+}
+
+static mgl_status get_own(const mgl_checkpoints *c, mgl_checkpoint_record *out, mgl_error *err)
+{
+    if (!c->own)
+        return mgl_fail(err, MGL_BAD_INPUT, mgl_checkpoint_own, "the unit's own text is not known");
+    *out = (mgl_checkpoint_record){.unit = c->unit,
+                                   .transformation = "",
+                                   .note = "the unit's own text",
+                                   .arch = "",
+                                   .text = c->own,
+                                   .verdict = {.facts = mgl_facts_unknown()},
+                                   .provides = ""};
+    strcpy(out->id, mgl_checkpoint_own);
+    return MGL_OK;
 }
 
 mgl_status mgl_checkpoints_get(const mgl_checkpoints *c, const char *name,
@@ -374,7 +415,9 @@ mgl_status mgl_checkpoints_get(const mgl_checkpoints *c, const char *name,
     char id[MGL_SHA256_HEX];
     *out = (mgl_checkpoint_record){0};
     mgl_status status = resolve(c, name, id, err);
-    return status ? status : get_object(c, id, out, err);
+    if (status)
+        return status;
+    return is_own(id) ? get_own(c, out, err) : get_object(c, id, out, err);
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */
@@ -388,7 +431,7 @@ mgl_status mgl_checkpoints_add(mgl_checkpoints *c, mgl_checkpoint_record *r, mgl
         return mgl_fail(err, MGL_USAGE, mgl_outcome_name(r->verdict.outcome),
                         "checkpoints are made on success only");
     mgl_status status = r->parent_count ? MGL_OK : look_branch(c, c->branch, at, err);
-    if (!status && at[0])
+    if (!status && is_id(at))
         memcpy(r->parents[r->parent_count++], at, sizeof at);
     if (!status)
         write_object(r, &out);
@@ -412,6 +455,10 @@ mgl_status mgl_checkpoints_log(const mgl_checkpoints *c, const char *name, mgl_c
 {
     mgl_checkpoint_record now, next;
     mgl_status status = mgl_checkpoints_get(c, name, &now, err);
+    if (!status && mgl_checkpoint_is_own(&now))
+        status = mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
+                          name && is_own(name) ? "it is the unit's own text, and no checkpoint"
+                                               : "the branch has no checkpoint yet");
     for (int i = 0; i < MOST_LOGGED && !status; i++) {
         status = tell(user, &now, err);
         if (status || !now.parent_count)
@@ -424,11 +471,64 @@ mgl_status mgl_checkpoints_log(const mgl_checkpoints *c, const char *name, mgl_c
     return status;
 }
 
+static mgl_status tell_object(const mgl_checkpoints *c, const char *file, mgl_checkpoint_fn *tell,
+                              void *user, mgl_error *err)
+{
+    mgl_checkpoint_record r;
+    char id[MGL_SHA256_HEX];
+    snprintf(id, sizeof id, "%.*s", MGL_SHA256_HEX - 1, file);
+    mgl_status status = is_id(id) ? get_object(c, id, &r, err) : MGL_BAD_INPUT;
+    if (status)
+        return status == MGL_BAD_INPUT ? MGL_OK : status;
+    status = tell(user, &r, err);
+    mgl_checkpoint_clear(&r);
+    return status;
+}
+
+mgl_status mgl_checkpoints_each(const mgl_checkpoints *c, mgl_checkpoint_fn *tell, void *user,
+                                mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_file_list files = {0};
+    mgl_status status = make_path(c, "objects", "", "", &path, err);
+    if (!status)
+        status = mgl_folder_list(path.bytes, ".json", &files, err);
+    for (size_t i = 0; i < files.count && !status; i++)
+        status = tell_object(c, files.names[i], tell, user, err);
+    mgl_file_list_clear(&files);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* The branch that is worked on is one of those that can be gone back to, if it has no checkpoint
+ * too. */
+static mgl_status keep_head(const mgl_checkpoints *c, mgl_error *err)
+{
+    char stands[MGL_SHA256_HEX] = "";
+    mgl_status status = c->own ? look_branch(c, c->branch, stands, err) : MGL_OK;
+    return status || stands[0] || !c->own
+               ? status
+               : write_line(c, "branches/", c->branch, mgl_checkpoint_own, err);
+}
+
+static mgl_status move_head(mgl_checkpoints *c, const char *branch, mgl_error *err)
+{
+    mgl_status status = keep_head(c, err);
+    if (!status)
+        status = write_line(c, "", "head", branch, err);
+    if (!status && branch != c->branch)
+        snprintf(c->branch, sizeof c->branch, "%s", branch);
+    return status;
+}
+
 mgl_status mgl_checkpoints_make_branch(mgl_checkpoints *c, const char *branch, const char *at,
                                        mgl_error *err)
 {
     char stands[MGL_SHA256_HEX] = "", id[MGL_SHA256_HEX] = "";
     mgl_status status = check_branch_name(branch, err);
+    if (!status && is_own(branch))
+        status = mgl_fail(err, MGL_USAGE, branch,
+                          "it names the unit's own text: take another name for a branch");
     if (!status)
         status = look_branch(c, branch, stands, err);
     if (!status && (at || !stands[0]))
@@ -438,11 +538,38 @@ mgl_status mgl_checkpoints_make_branch(mgl_checkpoints *c, const char *branch, c
                           "the branch stands elsewhere: take another name, or check it out first");
     if (!status && !stands[0])
         status = write_line(c, "branches/", branch, id, err);
+    return status ? status : move_head(c, branch, err);
+}
+
+static mgl_status refuse_branch(const mgl_checkpoints *c, const char *branch, mgl_error *err)
+{
+    mgl_file_list names = {0};
+    mgl_text list = {0};
+    mgl_status status = mgl_checkpoints_branches(c, &names, err);
+    for (size_t i = 0; i < names.count; i++)
+        mgl_text_format(&list, "%s%s", i ? ", " : "", names.names[i]);
+    if (!names.count)
+        mgl_text_put(&list, c->branch);
+    if (!status && list.failed)
+        status = mgl_fail_memory(err, 1);
     if (!status)
-        status = write_line(c, "", "head", branch, err);
-    if (!status)
-        snprintf(c->branch, sizeof c->branch, "%s", branch);
+        status = mgl_fail(err, MGL_BAD_INPUT, branch,
+                          "there is no such branch; there are: %s. `megalith kernel branch` makes "
+                          "one",
+                          list.bytes);
+    mgl_file_list_clear(&names);
+    mgl_text_clear(&list);
     return status;
+}
+
+mgl_status mgl_checkpoints_go_to(mgl_checkpoints *c, const char *branch, mgl_error *err)
+{
+    char stands[MGL_SHA256_HEX] = "";
+    mgl_status status =
+        check_branch_name(branch, NULL) ? MGL_OK : look_branch(c, branch, stands, err);
+    if (!status && !stands[0] && strcmp(branch, c->branch) != 0)
+        return refuse_branch(c, branch, err);
+    return status ? status : move_head(c, branch, err);
 }
 
 mgl_status mgl_checkpoints_restore(mgl_checkpoints *c, const char *name, mgl_error *err)

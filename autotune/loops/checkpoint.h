@@ -2,13 +2,16 @@
  * Checkpoints: texts of a unit that were good, as a directed graph in a folder.
  *
  *     FOLDER/objects/ID.json    a checkpoint; ID is the SHA-256 of the file's bytes
- *     FOLDER/branches/NAME      the id that a branch stands at, and a line end
+ *     FOLDER/branches/NAME      the id that a branch stands at, or "own", and a line end
  *     FOLDER/head               the name of the branch that is worked on, and a line end
  *
  * A checkpoint holds its parents' ids, the text, the verdict, the facts that were measured, and the
  * values of its tunables; it never changes. Files are written whole or not at all, objects before
  * the branch that names them: a process that is killed at any moment leaves a graph in which every
  * name leads to a whole checkpoint. What is damaged is refused by its hash.
+ *
+ * "own" names the unit's own text wherever a checkpoint can be named, and so does a branch that has
+ * no checkpoint yet; it is none itself, and has no verdict.
  */
 #ifndef MGL_AUTOTUNE_LOOPS_CHECKPOINT_H
 #define MGL_AUTOTUNE_LOOPS_CHECKPOINT_H
@@ -41,25 +44,36 @@ mgl_status mgl_checkpoints_open(const char *folder, bool reads, mgl_checkpoints 
                                 mgl_error *err);
 void mgl_checkpoints_close(mgl_checkpoints *checkpoints); /* NULL is fine */
 
+/* What "own" names from now on; without it there is no such text. Both are lent. */
+void mgl_checkpoints_lend_own(mgl_checkpoints *checkpoints, const char *unit, const char *text);
+extern const char mgl_checkpoint_own[]; /* "own" */
+bool mgl_checkpoint_is_own(const mgl_checkpoint_record *checkpoint);
+
 /* The branch that is worked on. */
 const char *mgl_checkpoints_branch(const mgl_checkpoints *checkpoints);
 /* Adds one behind where the branch stands, and moves the branch: id, and the first parent where
  * none is given, are filled. MGL_USAGE: its verdict is not good. */
 mgl_status mgl_checkpoints_add(mgl_checkpoints *checkpoints, mgl_checkpoint_record *checkpoint,
                                mgl_error *err);
-/* By a branch's name, an id, or the first eight digits of one or more; NULL: where the branch that
- * is worked on stands. MGL_BAD_INPUT: there is none, or several. */
+/* By a branch's name, an id, the first eight digits of one or more, or "own"; NULL: where the
+ * branch that is worked on stands. MGL_BAD_INPUT: there is none, or several. */
 mgl_status mgl_checkpoints_get(const mgl_checkpoints *checkpoints, const char *name,
                                mgl_checkpoint_record *out, mgl_error *err);
-/* From there back along the first parents. */
+/* From there back along the first parents. MGL_BAD_INPUT: there is none, as at "own". */
 typedef mgl_status mgl_checkpoint_fn(void *user, const mgl_checkpoint_record *checkpoint,
                                      mgl_error *err);
 mgl_status mgl_checkpoints_log(const mgl_checkpoints *checkpoints, const char *name,
                                mgl_checkpoint_fn *tell, void *user, mgl_error *err);
+/* All of them, in no order that counts, but for those that are damaged. */
+mgl_status mgl_checkpoints_each(const mgl_checkpoints *checkpoints, mgl_checkpoint_fn *tell,
+                                void *user, mgl_error *err);
 /* Makes a branch of that name there, and works on it; or, where it stands, goes on with it (`at`
- * NULL). Names are of letters, digits, '_', '-' and '.'. MGL_USAGE: it stands elsewhere. */
+ * NULL). Names are of letters, digits, '_', '-' and '.', and not "own". MGL_USAGE: it stands
+ * elsewhere. */
 mgl_status mgl_checkpoints_make_branch(mgl_checkpoints *checkpoints, const char *branch,
                                        const char *at, mgl_error *err);
+/* Works on a branch that stands. MGL_BAD_INPUT, with those there are, where there is none. */
+mgl_status mgl_checkpoints_go_to(mgl_checkpoints *checkpoints, const char *branch, mgl_error *err);
 /* The branch that is worked on stands there from now on; nothing is lost. */
 mgl_status mgl_checkpoints_restore(mgl_checkpoints *checkpoints, const char *name, mgl_error *err);
 mgl_status mgl_checkpoints_branches(const mgl_checkpoints *checkpoints, mgl_file_list *out,

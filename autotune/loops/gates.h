@@ -3,8 +3,7 @@
 #ifndef MGL_AUTOTUNE_LOOPS_GATES_H
 #define MGL_AUTOTUNE_LOOPS_GATES_H
 
-#include "autotune/kernel/kernel.h"
-#include "autotune/kernel/trial.h"
+#include "autotune/kernel_judge.h"
 #include "autotune/loops/judge.h"
 
 typedef struct mgl_gates {
@@ -12,6 +11,8 @@ typedef struct mgl_gates {
     mgl_kernel_options options;
     const mgl_trial_options *device; /* lent; NULL: none */
     int64_t decisions;               /* so far, of those that the device made */
+    mgl_kernel_verdict last;         /* what they found in the last text, without PTX; the outcome
+                                      * and its diagnostic are the loop's */
 } mgl_gates;
 
 /* `gates` is lent. */

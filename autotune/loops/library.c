@@ -158,6 +158,40 @@ static bool stands_among(const char *names, const char *name)
     return false;
 }
 
+/* "`x` or `y`": those for the op that provide it. */
+static void put_givers(const mgl_library *library, const char *op, const char *name, mgl_text *out)
+{
+    int count = 0;
+    for (size_t i = 0; i < library->count; i++) {
+        const mgl_transformation *t = &library->list[i];
+        if (mgl_names_have(&t->provides, name) && mgl_names_have(&t->ops, op))
+            mgl_text_format(out, "%s`%s`", count++ ? " or " : "", t->name);
+    }
+    if (!count)
+        mgl_text_format(out, "no transformation for %s", op);
+}
+
+mgl_status mgl_library_check_ready(const mgl_library *library, const mgl_transformation *t,
+                                   const char *op, const char *provides, mgl_error *err)
+{
+    mgl_text lacks = {0};
+    for (int i = 0; i < t->requires.count; i++) {
+        const char *name = t->requires.names[i];
+        if (stands_among(provides, name))
+            continue;
+        mgl_text_format(&lacks, "%s`%s`, which ", lacks.length ? "; " : "", name);
+        put_givers(library, op, name, &lacks);
+        mgl_text_put(&lacks, " gives");
+    }
+    mgl_status status =
+        lacks.failed ? mgl_fail_memory(err, 1)
+        : lacks.length
+            ? mgl_fail(err, MGL_USAGE, t->name, "the text lacks what it requires: %s", lacks.bytes)
+            : MGL_OK;
+    mgl_text_clear(&lacks);
+    return status;
+}
+
 bool mgl_transformation_is_ready(const mgl_transformation *t, const char *provides)
 {
     for (int i = 0; i < t->requires.count; i++)

@@ -121,6 +121,11 @@ bool mgl_transformation_suits(const mgl_transformation *transformation, const ch
                               const char *arch);
 /* Whether a text that has these names, with blanks between them, has all that it requires. */
 bool mgl_transformation_is_ready(const mgl_transformation *transformation, const char *provides);
+/* MGL_USAGE where it has not, with what is missing and the transformations for the op that provide
+ * it. */
+mgl_status mgl_library_check_ready(const mgl_library *library,
+                                   const mgl_transformation *transformation, const char *op,
+                                   const char *provides, mgl_error *err);
 /* The steps of a plan that are for this op, in order, with what each requires at its place.
  * MGL_BAD_INPUT: one is missing in the library, or requires what none before it provides. */
 mgl_status mgl_peak_plan_steps(const mgl_library *library, const mgl_peak_plan *plan,

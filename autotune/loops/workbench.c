@@ -1,10 +1,12 @@
 #include "autotune/loops/workbench.h"
 
 #include "autotune/kernel/context.h"
+#include "autotune/loops/known.h"
 #include "base/memory.h"
 #include "base/output.h"
 #include "schedule/program.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,6 +28,8 @@ struct mgl_workbench {
     mgl_text instruction;
     mgl_kernel_region region;
     int logged; /* calls of the transcript */
+    int told;   /* calls since it was opened */
+    int judged; /* the last one of them whose text came to the gates, from 1; 0: none */
     int lock;   /* descriptor of the folder's; -1: none */
     mgl_error log_error;
 };
@@ -79,6 +83,7 @@ static void on_call(void *user, const mgl_feedback_call *call)
     if (!status)
         status = mgl_output_write_file(path.bytes, out.text.bytes, out.text.length, &b->log_error);
     b->logged += !status;
+    b->told++;
     mgl_text_clear(&out.text);
     mgl_text_clear(&path);
 }
@@ -292,6 +297,43 @@ static uint64_t seed_of(const char *name)
     return seed;
 }
 
+static mgl_status find_known(const mgl_workbench *b, const char *text, size_t length,
+                             mgl_loop_verdict *out, mgl_error *err)
+{
+    mgl_text base = {0};
+    mgl_known known = {.unit = b->options.unit,
+                       .checkpoints = b->checkpoints,
+                       .arch = b->arch,
+                       .compiles = !b->options.no_compile,
+                       .has_device = b->options.device != NULL};
+    mgl_status status = b->site ? MGL_OK : mgl_workbench_text(b, &base, NULL, err);
+    known.base = base.bytes;
+    known.base_length = base.length;
+    if (b->site)
+        known.base = mgl_site_before(b->site, &known.base_length);
+    if (!status)
+        status = mgl_known_find(&known, text, length, out, err);
+    mgl_text_clear(&base);
+    return status;
+}
+
+/* A text that a work knows does not go through the gates again. Courses and rounds have no work
+ * open, and go on from texts that they know. */
+static mgl_status judge(void *user, const char *text, size_t length,
+                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        mgl_error *err)
+{
+    mgl_workbench *b = user;
+    const mgl_loop_judge gates = mgl_gates_judge(&b->gates);
+    if (b->peak || b->site) {
+        mgl_status status = find_known(b, text, length, out, err);
+        if (status || out->outcome == MGL_OUTCOME_DUPLICATE)
+            return status;
+    }
+    b->judged = b->told + 1;
+    return gates.judge(gates.user, text, length, values, count, out, err);
+}
+
 static void set_up(mgl_workbench *b)
 {
     const mgl_workbench_options *o = &b->options;
@@ -305,7 +347,7 @@ static void set_up(mgl_workbench *b)
                          .context = b->context.bytes,
                          .model = o->model,
                          .seed = seed_of(o->unit->name),
-                         .judge = mgl_gates_judge(&b->gates),
+                         .judge = {judge, b},
                          .on_call = on_call,
                          .user = b};
 }
@@ -334,6 +376,7 @@ mgl_status mgl_workbench_open(const mgl_workbench_options *options, mgl_workbenc
     mgl_workbench *b = *out = mgl_alloc_zero(1, sizeof *b);
     if (!b)
         return mgl_fail_memory(err, sizeof *b);
+    size_t own_length;
     b->options = *options;
     b->lock = -1;
     snprintf(b->arch, sizeof b->arch, "%s", options->arch ? options->arch : "sm_90a");
@@ -341,6 +384,9 @@ mgl_status mgl_workbench_open(const mgl_workbench_options *options, mgl_workbenc
     mgl_status status = b->folder.failed ? mgl_fail_memory(err, strlen(options->folder)) : MGL_OK;
     if (!status)
         status = mgl_checkpoints_open(b->folder.bytes, options->reads, &b->checkpoints, err);
+    if (!status)
+        mgl_checkpoints_lend_own(b->checkpoints, options->unit->name,
+                                 mgl_kernel_unit_text(options->unit, &own_length));
     if (!status && !options->reads)
         status = take_lock(b, err);
     if (!status && !options->reads)
@@ -381,34 +427,15 @@ const mgl_work *mgl_workbench_work(const mgl_workbench *b)
     return &b->work;
 }
 
-/* Whether the branch stands anywhere. */
-static bool has_checkpoint(const mgl_workbench *b)
-{
-    mgl_text path = {0};
-    bool stands = false;
-    mgl_text_format(&path, "%s/branches/%s", b->folder.bytes,
-                    mgl_checkpoints_branch(b->checkpoints));
-    bool has = !path.failed && !mgl_file_stands(path.bytes, &stands, NULL) && stands;
-    mgl_text_clear(&path);
-    return has;
-}
-
 mgl_status mgl_workbench_text(const mgl_workbench *b, mgl_text *out, mgl_text *provides,
                               mgl_error *err)
 {
     mgl_checkpoint_record r = {0};
-    size_t length;
-    mgl_status status = MGL_OK;
-    if (has_checkpoint(b)) {
-        status = mgl_checkpoints_get(b->checkpoints, NULL, &r, err);
-        mgl_text_put(out, status ? "" : r.text);
-        if (!status && provides)
-            mgl_text_put(provides, r.provides);
-        mgl_checkpoint_clear(&r);
-    } else {
-        const char *own = mgl_kernel_unit_text(b->options.unit, &length);
-        mgl_text_append(out, own, length);
-    }
+    mgl_status status = mgl_checkpoints_get(b->checkpoints, NULL, &r, err);
+    mgl_text_put(out, status ? "" : r.text);
+    if (!status && provides)
+        mgl_text_put(provides, r.provides);
+    mgl_checkpoint_clear(&r);
     return !status && out->failed ? mgl_fail_memory(err, 1) : status;
 }
 
@@ -554,6 +581,7 @@ static mgl_status settle(mgl_workbench *b, mgl_work_end *out, mgl_error *err)
             : mgl_site_text(b->site, &length);
     if (verdict)
         out->verdict = *verdict;
+    out->gates = b->told && b->judged == b->told ? &b->gates.last : NULL;
     out->calls = mgl_workbench_state(b).calls;
     out->ended = b->peak ? mgl_peak_state_of(b->peak) != MGL_PEAK_RUNNING
                          : mgl_feedback_ended(mgl_site_loop(b->site));
@@ -566,12 +594,22 @@ static mgl_status settle(mgl_workbench *b, mgl_work_end *out, mgl_error *err)
     return status;
 }
 
+static bool is_blank(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!isspace((unsigned char)text[i]))
+            return false;
+    return true;
+}
+
 mgl_status mgl_workbench_submit(mgl_workbench *b, const char *answer, size_t length, bool bare,
                                 mgl_work_end *out, mgl_error *err)
 {
     mgl_reply reply = {.retry_after_s = -1};
     *out = (mgl_work_end){0};
     mgl_status status = check_open(b, err);
+    if (!status && is_blank(answer, length))
+        status = mgl_fail(err, MGL_BAD_INPUT, "the answer", "it is empty: no attempt is counted");
     if (bare) /* longer than any fence of the text */
         mgl_text_put(&reply.content, "~~~~~~~~~~~~~~~~cuda\n");
     mgl_text_append(&reply.content, answer, length);

@@ -73,12 +73,15 @@ mgl_status mgl_workbench_prompt(const mgl_workbench *bench, bool body, mgl_text 
 /* What became of an answer, or of a run. */
 typedef struct mgl_work_end {
     mgl_loop_verdict verdict;
+    const mgl_kernel_verdict *gates; /* what the gates found, but for the outcome, until the next
+                                      * answer; NULL: no text of it came to them */
     bool ended;                      /* the work is closed */
     char checkpoint[MGL_SHA256_HEX]; /* that was made; "": none */
     mgl_outcome stopped;             /* of a run: PROPOSER_..., or OK */
     int calls;                       /* of the work */
 } mgl_work_end;
-/* `bare`: the answer is the text itself, without a fence. */
+/* `bare`: the answer is the text itself, without a fence. MGL_BAD_INPUT: it is empty, which costs
+ * no call. */
 mgl_status mgl_workbench_submit(mgl_workbench *bench, const char *answer, size_t length, bool bare,
                                 mgl_work_end *out, mgl_error *err);
 /* Asks until the work ends. */

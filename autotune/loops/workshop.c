@@ -87,14 +87,27 @@ void mgl_workshop_close(mgl_workshop *w)
 
 /* ---- a work ---------------------------------------------------------------------------------- */
 
-static mgl_status begin_transformation(const mgl_workshop_begin_options *o, mgl_workshop *w,
-                                       mgl_error *err)
+/* A transformation that the text is ready for; NULL: none is named. */
+static mgl_status find_ready(const mgl_workshop_begin_options *o, const mgl_workshop *w,
+                             const mgl_transformation **out, mgl_error *err)
 {
-    const mgl_transformation *t = mgl_library_find(&w->library, o->transformation);
-    if (!t)
+    mgl_text text = {0}, provides = {0};
+    *out = o->transformation ? mgl_library_find(&w->library, o->transformation) : NULL;
+    if (!o->transformation)
+        return MGL_OK;
+    if (!*out)
         return mgl_fail(err, MGL_USAGE, o->transformation,
                         "is no transformation; `megalith kernel transform list` has them");
-    return mgl_workbench_begin_transformation(w->bench, t, err);
+    const mgl_work *work = mgl_workbench_work(w->bench);
+    mgl_status status = mgl_workbench_text(w->bench, &text, &provides, err);
+    if (!status && provides.failed)
+        status = mgl_fail_memory(err, 1);
+    if (!status && mgl_transformation_suits(*out, work->op, work->arch))
+        status = mgl_library_check_ready(&w->library, *out, work->op,
+                                         provides.bytes ? provides.bytes : "", err);
+    mgl_text_clear(&text);
+    mgl_text_clear(&provides);
+    return status;
 }
 
 static mgl_status begin_task(const mgl_workshop_begin_options *o, mgl_workshop *w, mgl_error *err)
@@ -106,14 +119,18 @@ static mgl_status begin_task(const mgl_workshop_begin_options *o, mgl_workshop *
 
 mgl_status mgl_workshop_begin(mgl_workshop *w, const mgl_workshop_begin_options *o, mgl_error *err)
 {
+    const mgl_transformation *t = NULL;
     if (o->transformation && o->task)
         return mgl_fail(err, MGL_USAGE, "--task", "a work is a transformation or a task");
     if (o->region && !o->task)
         return mgl_fail(err, MGL_USAGE, "--region", "is that of a --task");
-    mgl_status status =
-        o->drop && mgl_workbench_state(w->bench).open ? mgl_workbench_drop(w->bench, err) : MGL_OK;
-    if (!status && o->transformation)
-        status = begin_transformation(o, w, err);
+    if (o->task && !o->task[strspn(o->task, " \t\r\n")])
+        return mgl_fail(err, MGL_USAGE, "--task", "it has no words: they say what is to be done");
+    mgl_status status = find_ready(o, w, &t, err);
+    if (!status && o->drop && mgl_workbench_state(w->bench).open)
+        status = mgl_workbench_drop(w->bench, err);
+    if (!status && t)
+        status = mgl_workbench_begin_transformation(w->bench, t, err);
     else if (!status && o->task)
         status = begin_task(o, w, err);
     return status;
@@ -126,13 +143,11 @@ mgl_status mgl_workshop_diff(const mgl_workshop *w, const char *from, const char
 {
     const mgl_checkpoints *c = mgl_workbench_checkpoints(w->bench);
     mgl_checkpoint_record before = {0}, after = {0};
-    size_t length;
-    const char *own = mgl_kernel_unit_text(w->unit, &length);
     mgl_status status = mgl_checkpoints_get(c, to, &after, err);
-    if (!status && from)
-        status = mgl_checkpoints_get(c, from, &before, err);
     if (!status)
-        status = mgl_text_diff(from ? before.text : own, after.text, out, err);
+        status = mgl_checkpoints_get(c, from ? from : mgl_checkpoint_own, &before, err);
+    if (!status)
+        status = mgl_text_diff(before.text, after.text, out, err);
     mgl_checkpoint_clear(&before);
     mgl_checkpoint_clear(&after);
     return status;
@@ -227,6 +242,8 @@ void mgl_workshop_put_end(const mgl_workshop *w, const mgl_work_end *end, mgl_js
     mgl_json_out_string(out, "diagnostic",
                         end->verdict.diagnostic[0] ? end->verdict.diagnostic : NULL);
     mgl_json_out_string(out, "hint", mgl_loop_hint(end->verdict.outcome));
+    if (end->gates)
+        mgl_kernel_put_gates(out, end->gates);
     mgl_json_out_int(out, "calls", end->calls);
     mgl_json_out_bool(out, "ended", end->ended);
     mgl_json_out_string(out, "stopped", end->stopped ? mgl_outcome_name(end->stopped) : NULL);
@@ -241,11 +258,12 @@ void mgl_workshop_put_checkpoint(const mgl_checkpoint_record *r, mgl_json_out *o
         mgl_json_out_string(out, NULL, r->parents[i]);
     mgl_json_out_close_array(out);
     mgl_json_out_string(out, "unit", r->unit);
-    mgl_json_out_string(out, "arch", r->arch);
+    mgl_json_out_string(out, "arch", r->arch[0] ? r->arch : NULL);
     mgl_json_out_string(out, "transformation", r->transformation[0] ? r->transformation : NULL);
     mgl_json_out_string(out, "note", r->note);
     mgl_json_out_string(out, "provides", r->provides);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(r->verdict.outcome));
+    mgl_json_out_string(out, "outcome",
+                        mgl_checkpoint_is_own(r) ? NULL : mgl_outcome_name(r->verdict.outcome));
     mgl_json_out_object(out, "values");
     for (int i = 0; i < r->value_count; i++)
         mgl_json_out_int(out, r->values[i].name, r->values[i].value);

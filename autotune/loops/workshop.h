@@ -43,7 +43,8 @@ typedef struct mgl_workshop_begin_options {
     const char *task, *region;  /* words of its own, for "device" where no region is named */
     bool drop;                  /* what is open is given up first */
 } mgl_workshop_begin_options;
-/* MGL_USAGE: a work is open, or there is no such transformation or region. */
+/* MGL_USAGE: a work is open, the task has no words, there is no such transformation or region, or
+ * the text lacks what the transformation requires. */
 mgl_status mgl_workshop_begin(mgl_workshop *workshop, const mgl_workshop_begin_options *options,
                               mgl_error *err);
 

@@ -113,6 +113,10 @@ static void put_verb(mgl_text *out, const mgl_cli_verb *verb)
         put_tag(out, NULL, line->name, *line->argument ? line->argument : NULL);
         put_line(out, line->help);
     }
+    if (verb->notes) {
+        mgl_text_put(out, ".PP\n");
+        put_line(out, verb->notes);
+    }
     put_example(out, verb->example);
 }
 
@@ -123,6 +127,9 @@ static void put_exits(mgl_text *out)
     } exits[] = {
 #define MGL_X(code, meaning) {code, meaning},
         MGL_CLI_EXITS(MGL_X)
+#undef MGL_X
+#define MGL_X(code, meaning) {code, "a verdict: " meaning},
+            MGL_CLI_VERDICT_EXITS(MGL_X)
 #undef MGL_X
     };
     mgl_text_put(out, ".SH EXIT STATUS\n");

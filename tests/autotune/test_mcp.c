@@ -126,6 +126,7 @@ static void fill_folder(void)
     write_merge("in/clock.cuh", "enum { MINE = clock };\n", MGL_KERNEL_REGION_ANY);
     write_merge("in/answer.md", "enum { MORE_OF_MINE = 1 };\n", MGL_KERNEL_REGION_DEVICE);
     write_merge("merge.cuh", "", MGL_KERNEL_REGION_ANY);
+    write_merge("in/other.md", "enum { OTHER_OF_MINE = 1 };\n", MGL_KERNEL_REGION_DEVICE);
     write_script("in/script.json");
     put_text("in/shares.json", SHARES);
     put_text("shares.json", SHARES);

@@ -20,9 +20,20 @@ static void setup(void)
     snprintf(folder, sizeof folder, "%s/kernels-%d", scratch_folder(), number++);
 }
 
+/* Of words that have texts judged: without the compiler. */
+static const char *scan_only(const char *line)
+{
+    static const char *const words[] = {"prompt ", "submit ", "transform ", "rounds "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strncmp(line, words[i], strlen(words[i])))
+            return " --scan-only";
+    return "";
+}
+
 static mgl_json run_json(const char *line, int code)
 {
-    command_result result = command_runf("kernel %s --folder %s --scan-only --json", line, folder);
+    command_result result =
+        command_runf("kernel %s --folder %s%s --json", line, folder, scan_only(line));
     ck_assert_msg(result.code == code, "%s: exit %d: %s%s", line, result.code, result.out,
                   result.err);
     mgl_json json = command_json(&result, "megalith.kernel/1");
@@ -32,7 +43,7 @@ static mgl_json run_json(const char *line, int code)
 
 static void run(const char *line, int code, const char *wanted)
 {
-    command_result result = command_runf("kernel %s --folder %s --scan-only", line, folder);
+    command_result result = command_runf("kernel %s --folder %s%s", line, folder, scan_only(line));
     ck_assert_msg(result.code == code, "%s: exit %d: %s%s", line, result.code, result.out,
                   result.err);
     ck_assert_msg(!wanted || strstr(result.out, wanted) || strstr(result.err, wanted), "%s: %s%s",
@@ -65,13 +76,31 @@ static const char *answer_file(int number)
     return path;
 }
 
-static void submit(const char *path, int code, const char *outcome)
+static mgl_json submit_json(const char *path, int code)
 {
     char line[600];
     snprintf(line, sizeof line, "submit %s --unit merge", path);
-    mgl_json json = run_json(line, code);
+    return run_json(line, code);
+}
+
+static void submit(const char *path, int code, const char *outcome)
+{
+    mgl_json json = submit_json(path, code);
     ck_assert_str_eq(json_string(&json, "outcome"), outcome);
     mgl_json_clear(&json);
+}
+
+/* What `export` gives, in a fence. */
+static const char *exported(const char *line)
+{
+    mgl_text answer = {0};
+    command_result result = command_runf("kernel %s --folder %s", line, folder);
+    ck_assert_msg(result.code == 0, "%s: %s", line, result.err);
+    mgl_text_format(&answer, "```cuda\n%s```\n", result.out);
+    const char *path = scratch_file("exported.md", answer.bytes);
+    mgl_text_clear(&answer);
+    command_clear(&result);
+    return path;
 }
 
 START_TEST(transformations_are_listed_and_shown)
@@ -124,6 +153,135 @@ START_TEST(a_task_is_asked_and_answered)
 }
 END_TEST
 
+START_TEST(what_is_known_is_a_duplicate)
+{
+    mgl_json json;
+    run("prompt merge --task 'One.'", 0, NULL);
+    submit(answer_file(1), 13, "UNMEASURED");
+    run("prompt merge --task 'Nothing.'", 0, NULL);
+    json = submit_json(exported("export merge"), 11);
+    ck_assert_str_eq(json_string(&json, "outcome"), "DUPLICATE");
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "that it was made of"));
+    ck_assert(cJSON_IsNull(json_at(&json, "checkpoint")));
+    mgl_json_clear(&json);
+    json = submit_json(exported("export merge --at own"), 11);
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "the unit's own text"));
+    mgl_json_clear(&json);
+    submit(answer_file(2), 13, "UNMEASURED");
+    run("branch merge --name anew --at own", 0, "* anew");
+    run("prompt merge --task 'One again.'", 0, NULL);
+    json = submit_json(answer_file(1), 11);
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "which was UNMEASURED"));
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(own_is_the_text_of_the_unit)
+{
+    run("branch merge", 0, "* main");
+    run("diff merge", 0, NULL);
+    run("export merge --at own", 0, "/* region: device */");
+    run("branch merge --name wide", 0, "* wide");
+    run("branch merge", 0, "  main");
+    run("checkout merge --branch main", 0, "main own");
+    run("prompt merge --task 'One.'", 0, NULL);
+    submit(answer_file(1), 13, "UNMEASURED");
+    run("diff merge --from main --to own", 0, "-static __device__ __forceinline__ float more_1");
+    run("log merge --at wide", 2, "no checkpoint yet");
+    run("log merge --at own", 2, "and no checkpoint");
+    run("checkout merge --at own", 0, "main own");
+    run("branch merge --name own", 1, "it names the unit's own text");
+    mgl_json json = run_json("export merge", 0);
+    ck_assert_str_eq(json_string(&json, "id"), "own");
+    ck_assert(cJSON_IsNull(json_at(&json, "outcome")));
+    mgl_json_clear(&json);
+    run("prompt merge --task 'Two.'", 0, NULL);
+    submit(answer_file(2), 13, "UNMEASURED");
+    json = run_json("log merge", 0);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "checkpoints")), 1);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(a_work_has_words_and_what_it_requires)
+{
+    run("prompt merge --task ''", 1, "it has no words");
+    run("prompt merge --task '  '", 1, "it has no words");
+    run("prompt merge --task 'One.'", 0, NULL);
+    run("prompt head --transform vector_loads", 1, "`parts`, which `refactor` gives");
+    run("prompt head --transform nothing", 1, "is no transformation");
+    run("next head", 0, "\"open\":false");
+    run("prompt merge --transform shuffle_reduction --drop", 1, "which `refactor` gives");
+    run("next merge", 0, "\"open\":true"); /* nothing is given up for it */
+    run("prompt merge --drop", 0, "merge: no work is open now");
+    run("next merge", 0, "\"open\":false");
+}
+END_TEST
+
+START_TEST(an_empty_answer_costs_nothing)
+{
+    run("prompt merge --task 'One.'", 0, NULL);
+    run("submit /dev/null --unit merge", 2, "it is empty: no attempt is counted");
+    char line[700];
+    snprintf(line, sizeof line, "kernel submit - --unit merge --folder %s --scan-only", folder);
+    command_result result = command_run(line, "\n\n");
+    ck_assert_int_eq(result.code, 2);
+    command_clear(&result);
+    mgl_json json = run_json("next merge", 0);
+    ck_assert_int_eq(json_at(&json, "calls")->valueint, 0);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(a_verdict_says_what_the_gates_found)
+{
+    run("prompt merge --task 'One.'", 0, NULL);
+    mgl_json json = submit_json(scratch_file("words.md", "no fence"), 11);
+    ck_assert_ptr_null(mgl_json_member(json.root, "hash"));
+    mgl_json_clear(&json);
+    json =
+        submit_json(scratch_file("clock.md", "```cuda\nvoid f()\n{\n    clock64();\n}\n```\n"), 11);
+    ck_assert_str_eq(json_string(&json, "outcome"), "STATIC_FORBIDDEN");
+    ck_assert_int_gt(json_at(&json, "line")->valueint, 4); /* of the whole text */
+    ck_assert_uint_eq(strlen(json_string(&json, "hash")), 64);
+    mgl_json_clear(&json);
+    json = submit_json(answer_file(1), 13);
+    ck_assert(cJSON_IsFalse(json_at(&json, "compiled")));
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "not_compiled"), "before the compiler"));
+    mgl_json_clear(&json);
+    run("prompt merge --task 'Two.'", 0, NULL);
+    char line[600];
+    snprintf(line, sizeof line, "submit %s --unit merge", answer_file(2));
+    run(line, 13, "not compiled: the gates ended before the compiler");
+}
+END_TEST
+
+/* Of each word those that mean something to it, and of those that judge the codes of verdicts. */
+START_TEST(words_have_flags_of_their_own)
+{
+    static const char *const looking[] = {"log", "branch", "checkout", "diff", "export", "next"};
+    static const char *const judging[] = {"verify", "submit", "bench", "promote", "rounds"};
+    for (size_t i = 0; i < sizeof looking / sizeof *looking; i++) {
+        command_result result = command_runf("kernel %s --help", looking[i]);
+        ck_assert_ptr_null(strstr(result.out, "--device"));
+        ck_assert_ptr_null(strstr(result.out, "--scan-only"));
+        ck_assert_ptr_null(strstr(result.out, "--no-sandbox"));
+        ck_assert_ptr_null(strstr(result.out, "of a verdict"));
+        command_clear(&result);
+    }
+    for (size_t i = 0; i < sizeof judging / sizeof *judging; i++) {
+        command_result result = command_runf("kernel %s --help", judging[i]);
+        ck_assert_msg(strstr(result.out, "of a verdict: 0 kept, 10 not kept, 11 refused") != NULL,
+                      "%s", result.out);
+        command_clear(&result);
+    }
+    command_result result = command_runf("kernel submit --help");
+    ck_assert_ptr_nonnull(strstr(result.out, "F may be -: standard input."));
+    ck_assert_ptr_nonnull(strstr(result.out, "15 answers"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(branches_part)
 {
     run("log merge", 2, "no checkpoint yet");
@@ -138,6 +296,8 @@ START_TEST(branches_part)
     run("export merge", 0, "more_1");
     run("checkout merge --at wide", 0, "main ");
     run("export merge", 0, "more_2");
+    run("checkout merge --branch nothing", 2, "there are: main, wide.");
+    run("branch merge", 0, "* main");
     run("checkout merge --at 0123456789", 2, "there is no branch and no checkpoint");
     run("checkout merge", 1, "--branch or --at is needed");
 }
@@ -240,6 +400,12 @@ int main(void)
     tcase_add_test(tests, transformations_are_listed_and_shown);
     tcase_add_test(tests, transformations_are_checked);
     tcase_add_test(tests, a_task_is_asked_and_answered);
+    tcase_add_test(tests, what_is_known_is_a_duplicate);
+    tcase_add_test(tests, own_is_the_text_of_the_unit);
+    tcase_add_test(tests, a_work_has_words_and_what_it_requires);
+    tcase_add_test(tests, an_empty_answer_costs_nothing);
+    tcase_add_test(tests, a_verdict_says_what_the_gates_found);
+    tcase_add_test(tests, words_have_flags_of_their_own);
     tcase_add_test(tests, branches_part);
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 static char path[] = MGL_BINARY_DIR "/micro-XXXXXX";
 
@@ -189,6 +190,33 @@ START_TEST(findings_are_lines_too)
 }
 END_TEST
 
+/* A whole text in a fence, or the body of a region. */
+START_TEST(answers_are_scanned_too)
+{
+    char *text, line[600];
+    size_t length;
+    mgl_text answer = {0};
+    write_text("float mean[4];", "float mean[4];\n    int t = clock64();");
+    ck_assert_int_eq(mgl_file_read(path, 1 << 20, &text, &length, NULL), MGL_OK);
+    mgl_text_format(&answer, "So:\n```cuda\n%s```\n", text);
+    snprintf(line, sizeof line, "kernel guard scan %s", scratch_file("whole.md", answer.bytes));
+    command_result result = command_run(line, NULL);
+    ck_assert_int_eq(result.code, 11);
+    ck_assert_ptr_nonnull(strstr(result.out, "`clock64` reads a clock"));
+    command_clear(&result);
+    const char *body = scratch_file("body.md", "```cuda\nenum { MINE = clock };\n```\n");
+    snprintf(line, sizeof line, "kernel guard scan %s --unit merge --region macros", body);
+    result = command_run(line, NULL);
+    ck_assert_int_eq(result.code, 11);
+    ck_assert_ptr_nonnull(strstr(result.out, "`clock` reads a clock"));
+    command_clear(&result);
+    snprintf(line, sizeof line, "guard scan %s --region macros", body);
+    fails(line, 1, "--unit is needed with it");
+    mgl_free(text);
+    mgl_text_clear(&answer);
+}
+END_TEST
+
 /* Where the frame is no unit's, somebody has to say whose the text is. */
 START_TEST(a_text_of_nobody_needs_its_unit)
 {
@@ -243,6 +271,7 @@ int main(void)
     tcase_add_test(all, what_ships_is_clean);
     tcase_add_test(all, findings_have_code_line_and_hint);
     tcase_add_test(all, findings_are_lines_too);
+    tcase_add_test(all, answers_are_scanned_too);
     tcase_add_test(all, a_text_of_nobody_needs_its_unit);
     tcase_add_test(all, the_guard_tests_itself);
     suite_add_tcase(suite, all);

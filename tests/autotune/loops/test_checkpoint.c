@@ -157,6 +157,53 @@ START_TEST(restoring_loses_nothing)
 }
 END_TEST
 
+START_TEST(own_is_the_text_that_was_lent)
+{
+    mgl_checkpoint_record r;
+    ck_assert_int_eq(mgl_checkpoints_get(points, "own", &r, NULL), MGL_BAD_INPUT);
+    mgl_checkpoints_lend_own(points, "merge", "own text");
+    check_text("own", "own text");
+    check_text(NULL, "own text");
+    add("a");
+    ck_assert_int_eq(mgl_checkpoints_make_branch(points, "anew", "own", NULL), MGL_OK);
+    check_text(NULL, "own text");
+    ck_assert_int_eq(mgl_checkpoints_get(points, NULL, &r, NULL), MGL_OK);
+    ck_assert(mgl_checkpoint_is_own(&r));
+    add("b"); /* without a parent */
+    check_log(NULL, "b ");
+    ck_assert_int_eq(mgl_checkpoints_restore(points, "own", NULL), MGL_OK);
+    check_text("anew", "own text");
+    ck_assert_int_eq(mgl_checkpoints_log(points, NULL, tell, NULL, NULL), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_checkpoints_make_branch(points, "own", NULL, NULL), MGL_USAGE);
+}
+END_TEST
+
+START_TEST(only_branches_that_stand_are_gone_to)
+{
+    mgl_error err = {0};
+    add("a");
+    ck_assert_int_eq(mgl_checkpoints_make_branch(points, "other", NULL, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_checkpoints_go_to(points, "main", NULL), MGL_OK);
+    ck_assert_int_eq(mgl_checkpoints_go_to(points, "nothing", &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "there are: main, other."));
+    ck_assert_str_eq(mgl_checkpoints_branch(points), "main");
+}
+END_TEST
+
+START_TEST(each_is_told_but_for_those_that_are_damaged)
+{
+    mgl_text texts = {0}, path = {0};
+    mgl_digest id = add("a");
+    add("b");
+    mgl_text_format(&path, "%s/objects/%s.json", folder, id.hex);
+    ck_assert_int_eq(mgl_output_write_file(path.bytes, "{}", 2, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_checkpoints_each(points, tell, &texts, NULL), MGL_OK);
+    ck_assert_str_eq(texts.bytes, "b ");
+    mgl_text_clear(&texts);
+    mgl_text_clear(&path);
+}
+END_TEST
+
 START_TEST(a_branch_that_stands_elsewhere_is_not_moved)
 {
     mgl_digest first = add("a");
@@ -323,6 +370,9 @@ int main(void)
     ADD(branches_part_and_stay);
     ADD(the_branch_is_remembered);
     ADD(restoring_loses_nothing);
+    ADD(own_is_the_text_that_was_lent);
+    ADD(only_branches_that_stand_are_gone_to);
+    ADD(each_is_told_but_for_those_that_are_damaged);
     ADD(a_branch_that_stands_elsewhere_is_not_moved);
     ALL(names_that_are_none_are_refused, bad_names);
     ADD(what_is_not_good_is_no_checkpoint);

@@ -246,6 +246,23 @@ START_TEST(one_process_at_a_time)
 }
 END_TEST
 
+START_TEST(others_may_read_meanwhile)
+{
+    const mgl_workbench_options options = {.folder = folder,
+                                           .unit = mgl_kernel_unit_find("merge"),
+                                           .library = &library,
+                                           .reads = true};
+    mgl_workbench *other;
+    mgl_text prompt = {0};
+    mgl_workbench_begin_task(bench, MGL_KERNEL_REGION_DEVICE, "add a function", NULL);
+    ck_assert_int_eq(mgl_workbench_open(&options, &other, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_workbench_prompt(other, false, &prompt, NULL), MGL_OK);
+    ck_assert_ptr_nonnull(strstr(prompt.bytes, "add a function"));
+    mgl_text_clear(&prompt);
+    mgl_workbench_close(other);
+}
+END_TEST
+
 START_TEST(a_damaged_work_is_told)
 {
     mgl_text path = {0};
@@ -276,6 +293,7 @@ int main(void)
     tcase_add_test(tests, a_transformation_of_another_op_is_refused);
     tcase_add_test(tests, a_script_runs_it_and_the_transcript_has_it_all);
     tcase_add_test(tests, one_process_at_a_time);
+    tcase_add_test(tests, others_may_read_meanwhile);
     tcase_add_test(tests, a_damaged_work_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
