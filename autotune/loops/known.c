@@ -1,3 +1,4 @@
+/* See known.h. */
 #include "autotune/loops/known.h"
 
 #include "autotune/kernel/kernel.h"
