@@ -326,12 +326,15 @@ static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const cha
                                mgl_error *err)
 {
     char path[PATH_MAX], target[PATH_MAX], blobs[PATH_MAX];
+    struct stat facts;
     if (strlen(folder) + strlen(name) + 2 > sizeof path)
         return mgl_fail(err, MGL_USAGE, name, "its path is too long");
     strcpy(stpcpy(stpcpy(path, folder), "/"), name);
-    if (!realpath(path, target) || may_read(mcp, target) ||
-        (find_blobs(folder, blobs) && is_within(blobs, target)))
-        return MGL_OK; /* what leads nowhere is not read either */
+    if (realpath(path, target)
+            ? may_read(mcp, target) || (find_blobs(folder, blobs) && is_within(blobs, target))
+            : lstat(path, &facts) || !S_ISLNK(facts.st_mode)) /* what leads nowhere may lead
+                                                                 somewhere once it is read */
+        return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "model",
                     "its %.80s is a link that leads out of the folders that may be read (megalith "
                     "mcp --folders)",

@@ -1,12 +1,13 @@
 /*
  * What stands behind a condition of the preprocessor. The gates compile and run some programs,
  * whose constants decide which branches there are: a text could be anything in the others. So these
- * are the unit's own, word for word. Free are conditions of the architecture, which is the device's
- * that judges, and of tunables, whose values are chosen with the text; it does not define them by
- * anything else. The guard of the file is no condition.
+ * are the unit's own, word for word. Free are conditions of the text's own tunables, whose values
+ * are chosen with it. The guard of the file is no condition: it has one branch, which is all of the
+ * file.
  */
 #include "autotune/kernel/scan.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* The groups of a text's words, one after the other. */
@@ -30,14 +31,6 @@ static bool begins(const mgl_tokens *t, size_t at)
            (is(t, at + 1, "if") || is(t, at + 1, "ifdef") || is(t, at + 1, "ifndef"));
 }
 
-/* #ifndef GUARD and #define GUARD right behind it, with which the file begins. */
-static bool is_guard(const mgl_tokens *t, size_t at)
-{
-    return at == 0 && is(t, at + 1, "ifndef") && at + 5 < t->count && is_directive(t, at + 3) &&
-           is(t, at + 4, "define") && t->list[at + 2].length == t->list[at + 5].length &&
-           !memcmp(t->list[at + 2].text, t->list[at + 5].text, (size_t)t->list[at + 2].length);
-}
-
 static size_t line_end(const mgl_tokens *t, size_t at)
 {
     do
@@ -46,24 +39,44 @@ static size_t line_end(const mgl_tokens *t, size_t at)
     return at;
 }
 
-static bool is_tunable(const mgl_token *word)
+/* #ifndef GUARD and #define GUARD right behind it, with which the file begins. */
+static bool has_guard(const mgl_tokens *t)
 {
-    return word->length > 5 && !memcmp(word->text, "TUNE_", 5);
+    return is_directive(t, 0) && is(t, 1, "ifndef") && t->count > 5 && is_directive(t, 3) &&
+           is(t, 4, "define") && t->list[2].length == t->list[5].length &&
+           !memcmp(t->list[2].text, t->list[5].text, (size_t)t->list[2].length);
 }
 
-/* Whether the words of a directive, behind its name, are tunables, the architecture and numbers. */
-static bool is_free(const mgl_tokens *t, size_t at, size_t end)
+/* Whether a word of the text is TUNE_ and the name of one of its tunables. */
+static bool is_tunable(const mgl_token *word, const mgl_kernel_launch *launch)
+{
+    if (word->length <= 5 || memcmp(word->text, "TUNE_", 5) != 0)
+        return false;
+    for (int i = 0; i < launch->tunable_count; i++) {
+        const char *name = launch->tunables[i].name;
+        int same = 0;
+        while (name[same] && same < word->length - 5 &&
+               toupper((unsigned char)name[same]) == word->text[5 + same])
+            same++;
+        if (!name[same] && same == word->length - 5)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the words of a directive, behind its name, are tunables and numbers. */
+static bool is_free(const mgl_tokens *t, size_t at, size_t end, const mgl_kernel_launch *launch)
 {
     for (size_t i = at + 2; i < end; i++)
         if (t->list[i].kind == MGL_TOKEN_WORD && !is(t, i, "defined") &&
-            !is(t, i, "__CUDA_ARCH__") && !is_tunable(&t->list[i]))
+            !is_tunable(&t->list[i], launch))
             return false;
     return true;
 }
 
 /* The end of the group that begins at `at`; *free: all its conditions are. A text whose
  * conditions do not go together ends with its last word: others refuse it. */
-static size_t group_end(const mgl_tokens *t, size_t at, bool *free)
+static size_t group_end(const mgl_tokens *t, size_t at, const mgl_kernel_launch *launch, bool *free)
 {
     int depth = 0;
     *free = true;
@@ -71,7 +84,7 @@ static size_t group_end(const mgl_tokens *t, size_t at, bool *free)
         if (!is_directive(t, i))
             continue;
         const size_t end = line_end(t, i);
-        if ((begins(t, i) || is(t, i + 1, "elif")) && !is_free(t, i, end))
+        if ((begins(t, i) || is(t, i + 1, "elif")) && !is_free(t, i, end, launch))
             *free = false;
         depth += begins(t, i);
         depth -= is(t, i + 1, "endif");
@@ -82,16 +95,16 @@ static size_t group_end(const mgl_tokens *t, size_t at, bool *free)
 }
 
 /* The next group from *at on that has to be the unit's own; false: there is none. */
-static bool next_group(const mgl_tokens *t, size_t *at, group *out)
+static bool next_group(const mgl_tokens *t, const mgl_kernel_launch *launch, size_t *at, group *out)
 {
     while (*at < t->count) {
         const size_t first = *at;
         bool free = true;
-        if (!begins(t, first) || is_guard(t, first)) {
+        if (!begins(t, first) || (first == 0 && has_guard(t))) {
             ++*at;
             continue;
         }
-        *at = group_end(t, first, &free);
+        *at = group_end(t, first, launch, &free);
         if (!free) {
             *out = (group){first, *at};
             return true;
@@ -113,19 +126,45 @@ static bool same(const mgl_tokens *a, const group *x, const mgl_tokens *b, const
     return true;
 }
 
-bool mgl_scan_branches(const mgl_tokens *text, const mgl_tokens *own, mgl_scan_fault *fault)
+/* The guard's group ends with the text, and has no other branch. */
+static bool check_guard(const mgl_tokens *t, mgl_scan_fault *fault)
+{
+    int depth = 0;
+    if (!has_guard(t))
+        return true;
+    for (size_t i = 0; i < t->count; i++) {
+        if (!is_directive(t, i))
+            continue;
+        depth += begins(t, i);
+        if (depth == 1 && (is(t, i + 1, "else") || is(t, i + 1, "elif")))
+            return mgl_scan_refuse(fault, t->list[i].line,
+                                   "`#%.*s`: the file's guard has one branch",
+                                   t->list[i + 1].length, t->list[i + 1].text);
+        depth -= is(t, i + 1, "endif");
+        if (depth == 0 && line_end(t, i) < t->count)
+            return mgl_scan_refuse(fault, t->list[i].line,
+                                   "`#endif`: the file's guard ends with the file");
+    }
+    return true;
+}
+
+bool mgl_scan_branches(const mgl_tokens *text, const mgl_tokens *own,
+                       const mgl_kernel_launch *launch, mgl_scan_fault *fault)
 {
     static const char why[] = "what stands behind a condition is compiled in some programs only: "
                               "leave it as it is, and write `if` for a new one";
     size_t at = 0, own_at = 0;
     group ours, theirs;
+    if (!check_guard(text, fault))
+        return false;
     for (;;) {
-        const bool has = next_group(text, &at, &ours), had = next_group(own, &own_at, &theirs);
+        const bool has = next_group(text, launch, &at, &ours);
+        const bool had = next_group(own, launch, &own_at, &theirs);
         if (!has && !had)
             return true;
-        const int line = has           ? text->list[ours.first].line
-                         : text->count ? text->list[text->count - 1].line
-                                       : 1;
+        const int line = has               ? text->list[ours.first].line
+                         : text->count > 0 ? text->list[text->count - 1].line
+                                           : 1;
         if (has != had || !same(text, &ours, own, &theirs))
             return mgl_scan_refuse(fault, line, "`#if`: %s", why);
     }

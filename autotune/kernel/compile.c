@@ -154,8 +154,10 @@ static mgl_status ask(mgl_process *process, const mgl_kernel_job *job,
     write_wire(job, &wire);
     mgl_text_append(&bytes, job->text, job->text_length);
     mgl_text_append(&bytes, job->schedule, job->schedule_length);
-    if (bytes.failed)
+    if (bytes.failed) {
+        mgl_text_clear(&bytes);
         return mgl_fail_memory(err, job->text_length + job->schedule_length);
+    }
     const mgl_question question = {.kind = MGL_REQUEST_KERNEL,
                                    .fixed = &wire,
                                    .bytes = bytes.bytes,

@@ -1,6 +1,7 @@
 /* See overlay.h. */
 #include "autotune/kernel/overlay.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,20 +98,56 @@ static mgl_status read_text(const char *folder, mgl_overlay_entry *entry, mgl_er
     return MGL_OK;
 }
 
+/* Behind a line "<directive>NAME" or "<directive>NAME NUMBER", as mgl_trial_text writes it; NULL:
+ * `at` is no such line. */
+static const char *behind_tunable(const char *at, const char *directive, bool valued)
+{
+    const size_t n = strlen(directive);
+    if (strncmp(at, directive, n) != 0)
+        return NULL;
+    at += n;
+    while (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_')
+        at++;
+    if (valued && *at++ != ' ')
+        return NULL;
+    at += valued && *at == '-';
+    while (valued && isdigit((unsigned char)*at))
+        at++;
+    return *at == '\n' ? at + 1 : NULL;
+}
+
+/* The text between the values of its tunables: what the gates saw. */
+static const char *find_body(const char *text, size_t *length)
+{
+    const char *at = text, *next, *end = text + strlen(text), *line;
+    while ((next = behind_tunable(at, "#define TUNE_", true)))
+        at = next;
+    for (; end > at; end = line) {
+        line = end - 1;
+        while (line > at && line[-1] != '\n')
+            line--;
+        if (behind_tunable(line, "#undef TUNE_", false) != end)
+            break;
+    }
+    *length = (size_t)(end - at);
+    return at;
+}
+
 /* Nothing that the scan would refuse comes to a compiler, whoever put it here. */
 static mgl_status scan_text(const mgl_overlay_entry *entry, mgl_error *err)
 {
     mgl_kernel_launch launch;
     mgl_scan_fault fault;
     int64_t chosen[MGL_KERNEL_VALUES] = {0}, shared = 0;
-    const size_t length = strlen(entry->bytes);
-    mgl_status status = mgl_kernel_launch_read(entry->bytes, length, &launch, err);
+    size_t length;
+    const char *body = find_body(entry->bytes, &length);
+    mgl_status status = mgl_kernel_launch_read(body, length, &launch, err);
     if (!status)
         status = mgl_kernel_launch_choose(&launch, NULL, 0, chosen, err);
     if (status)
         return status;
     mgl_kernel_launch_needs(&launch, MGL_KERNEL_NEED_SHARED, chosen, NULL, &shared);
-    status = mgl_kernel_scan(entry->unit, entry->bytes, length, shared, &fault, err);
+    status = mgl_kernel_scan(entry->unit, body, length, shared, &fault, err);
     if (status || fault.line == 0)
         return status;
     return mgl_fail(err, MGL_BAD_INPUT, entry->text, "line %d of the overlay's %s: %s", fault.line,

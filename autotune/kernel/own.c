@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "autotune/ptx/ptx.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "vm/cuda/cache.h"
@@ -30,19 +31,30 @@ static mgl_status name_it(const mgl_kernel_unit *unit, const mgl_program *progra
     const char *own = mgl_kernel_unit_text(unit, &length);
     mgl_text_append(&text, own, length);
     if (text.failed)
-        return mgl_fail_memory(err, job->schedule_length + length);
-    mgl_sha256_of(text.bytes, text.length, hash);
-    mgl_sha256_hex(hash, key);
+        status = mgl_fail_memory(err, job->schedule_length + length);
+    else
+        mgl_sha256_of(text.bytes, text.length, hash);
+    if (!status)
+        mgl_sha256_hex(hash, key);
     mgl_text_clear(&text);
-    return MGL_OK;
+    return status;
 }
 
-/* False: it is not kept, or there is no memory for it. */
+static bool is_ptx(const char *text, size_t length)
+{
+    mgl_ptx ptx;
+    const bool is = !mgl_ptx_parse(text, length, "own.ptx", &ptx, NULL);
+    mgl_ptx_clear(&ptx);
+    return is;
+}
+
+/* False: it is not kept, is none, or there is no memory for it. */
 static bool find_kept(const char *folder, const char *key, mgl_kernel_compiled *out)
 {
     size_t length;
     char *bytes = mgl_cuda_cache_get(folder, key, &length);
-    if (bytes && length > sizeof out->resources) {
+    if (bytes && length > sizeof out->resources &&
+        is_ptx(bytes + sizeof out->resources, length - sizeof out->resources)) {
         memcpy(&out->resources, bytes, sizeof out->resources);
         out->ptx_length = length - sizeof out->resources;
         out->ptx = mgl_strndup(bytes + sizeof out->resources, out->ptx_length);

@@ -197,15 +197,19 @@ static mgl_status scan_expanded(scan *s, const mgl_tokens *words, mgl_error *err
     return status;
 }
 
-static mgl_status scan_branches(const mgl_kernel_unit *unit, const mgl_tokens *words,
-                                mgl_scan_fault *fault, mgl_error *err)
+/* A text whose launch region can not be read has no tunables. */
+static mgl_status scan_branches(const mgl_kernel_unit *unit, const char *text, size_t length,
+                                const mgl_tokens *words, mgl_scan_fault *fault, mgl_error *err)
 {
-    size_t length;
+    size_t own_length;
     mgl_tokens own = {0};
-    const char *text = mgl_kernel_unit_text(unit, &length);
-    mgl_status status = mgl_lex(text, length, &own, fault, err);
+    mgl_kernel_launch launch;
+    const char *own_text = mgl_kernel_unit_text(unit, &own_length);
+    if (mgl_kernel_launch_read(text, length, &launch, NULL))
+        launch.tunable_count = 0;
+    mgl_status status = mgl_lex(own_text, own_length, &own, fault, err);
     if (!status && !fault->line)
-        mgl_scan_branches(words, &own, fault);
+        mgl_scan_branches(words, &own, &launch, fault);
     mgl_tokens_clear(&own);
     return status;
 }
@@ -223,7 +227,7 @@ mgl_status mgl_kernel_scan(const mgl_kernel_unit *unit, const char *text, size_t
     if (!status && !fault->line && check_words(&s))
         status = scan_expanded(&s, &words, err);
     if (!status && !fault->line)
-        status = scan_branches(unit, &words, fault, err);
+        status = scan_branches(unit, text, length, &words, fault, err);
     mgl_tokens_clear(&words);
     mgl_vocabulary_close(vocabulary);
     return status;

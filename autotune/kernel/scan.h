@@ -11,6 +11,7 @@
 #ifndef MGL_AUTOTUNE_KERNEL_SCAN_H
 #define MGL_AUTOTUNE_KERNEL_SCAN_H
 
+#include "autotune/kernel/launch.h"
 #include "autotune/kernel/vocabulary.h"
 
 /* fault->line is 0 where nothing is refused. Fails only where memory ran out, or the kernel's own
@@ -21,7 +22,8 @@ mgl_status mgl_kernel_scan(const mgl_kernel_unit *unit, const char *text, size_t
 
 /* Whether what stands behind conditions of the preprocessor is what stands behind those of the
  * unit's own text (branches.c). False: it said what is refused. */
-bool mgl_scan_branches(const mgl_tokens *text, const mgl_tokens *own, mgl_scan_fault *fault);
+bool mgl_scan_branches(const mgl_tokens *text, const mgl_tokens *own,
+                       const mgl_kernel_launch *launch, mgl_scan_fault *fault);
 
 /* The third walk, of words whose macros are put in. False: it said what is refused. */
 bool mgl_scan_asm(const mgl_tokens *tokens, mgl_scan_fault *fault);

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 #include "pipeline.h"
+#include "vm/cuda/cuda.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -50,12 +51,11 @@ mgl_status mgl_trial_open_lab(const mgl_trial_options *o, const mgl_subject *sub
     return mgl_lab_device_open(&options, out, err);
 }
 
-static void define(const char *name, int64_t value, mgl_text *out)
+static void put_tunable(const char *directive, const char *name, mgl_text *out)
 {
-    mgl_text_put(out, "#define TUNE_");
+    mgl_text_format(out, "%s TUNE_", directive);
     for (const char *c = name; *c; c++)
         mgl_text_format(out, "%c", toupper((unsigned char)*c));
-    mgl_text_format(out, " %lld\n", (long long)value);
 }
 
 mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *err)
@@ -68,9 +68,16 @@ mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *
         status = mgl_kernel_launch_choose(&launch, c->values, c->value_count, chosen, err);
     if (status)
         return status;
-    for (int i = 0; i < launch.tunable_count; i++)
-        define(launch.tunables[i].name, chosen[i], &text);
+    for (int i = 0; i < launch.tunable_count; i++) {
+        put_tunable("#define", launch.tunables[i].name, &text);
+        mgl_text_format(&text, " %lld\n", (long long)chosen[i]);
+    }
     mgl_text_append(&text, c->text, c->length);
+    for (int i = 0; i < launch.tunable_count; i++) {
+        put_tunable(i || c->text[c->length - 1] == '\n' ? "#undef" : "\n#undef",
+                    launch.tunables[i].name, &text);
+        mgl_text_put(&text, "\n");
+    }
     *out = text.bytes;
     if (!text.failed)
         return MGL_OK;
@@ -200,6 +207,12 @@ static mgl_status pass_exam(struct passage *p, mgl_error *err)
     return MGL_OK;
 }
 
+/* Whether the programs are others with the candidate than with the incumbent. */
+static bool takes_text(const struct passage *p, const mgl_harness_set *set)
+{
+    return mgl_harness_runs(set, p->unit) && mgl_cuda_takes_sources(set->program.programs[0]);
+}
+
 /* ---- duels ----------------------------------------------------------------------------------- */
 
 /* In programs that run the unit: alone a variant that takes every shape may be put there. */
@@ -223,10 +236,11 @@ static mgl_status run_duel(struct passage *p, const char *shape, int layers,
     *out = (mgl_kernel_duel){.outcome = MGL_OUTCOME_UNMEASURED};
     if (status)
         return status;
-    if (!mgl_harness_runs(&set, p->unit)) {
+    if (!takes_text(p, &set)) {
         mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
-                        "no task of %s runs %s on these workloads: name a model that does", shape,
-                        p->unit->name);
+                        "no task of %s runs %s on these workloads, or its kernel takes no text but "
+                        "the built-in one: name another model",
+                        shape, p->unit->name);
         mgl_harness_clear(&set);
         return MGL_OK;
     }
@@ -306,9 +320,11 @@ static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
     const mgl_harness_set *set = &p->checkpoint.set;
     if (!p->checkpoint.texts)
         return MGL_OK;
-    if (!mgl_harness_runs(set, p->unit)) {
+    if (!takes_text(p, set)) {
         mgl_format_into(p->out->real.note, sizeof p->out->real.note,
-                        "no task of the checkpoint's programs runs %s", p->unit->name);
+                        "no task of the checkpoint's programs runs %s, or their kernels take no "
+                        "text but the built-in one",
+                        p->unit->name);
         return MGL_OK;
     }
     const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);

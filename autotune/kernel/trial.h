@@ -89,7 +89,8 @@ mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
                           const mgl_trial_options *options, mgl_kernel_trial *out, mgl_error *err);
 
 /* A candidate's whole text with the values of all its tunables in front, as a kernel without -D
- * wants it. Owned by the caller: mgl_free. */
+ * wants it, and behind it #undef of each, since other files may have one of the name. Owned by the
+ * caller: mgl_free. */
 mgl_status mgl_trial_text(const mgl_kernel_candidate *candidate, char **out, mgl_error *err);
 
 /* The lab of the options. */

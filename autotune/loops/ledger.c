@@ -176,6 +176,8 @@ mgl_status mgl_ledger_write(const mgl_ledger *l, const char *path, mgl_error *er
 
 /* ---- which op comes next --------------------------------------------------------------------- */
 
+#define MOST_US 1e12 /* eleven days */
+
 static mgl_status read_share(const mgl_json *json, const cJSON *object, mgl_shares *out,
                              mgl_error *err)
 {
@@ -188,8 +190,9 @@ static mgl_status read_share(const mgl_json *json, const cJSON *object, mgl_shar
         status = mgl_json_get_double(json, object, "us", true, &s->us, err);
     if (!status)
         status = mgl_json_get_double(json, object, "floor_us", false, &s->floor_us, err);
-    if (!status && (s->us < 0 || s->floor_us < 0))
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "%s: times are not negative", s->op);
+    if (!status && !(s->us >= 0 && s->us <= MOST_US && s->floor_us >= 0 && s->floor_us <= MOST_US))
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "%s: times are from 0 to %.0f us", s->op,
+                          MOST_US);
     return status;
 }
 

@@ -199,7 +199,16 @@ static void compare_lists(const items *candidate, const items *incumbent, bool k
     }
 }
 
-/* Stores to memory that others can see. */
+static bool names(const mgl_ptx_instruction *i, const char *modifiers)
+{
+    const size_t n = strlen(modifiers);
+    for (size_t at = 0; at + n <= i->name.length; at++)
+        if (!memcmp(i->name.at + at, modifiers, n))
+            return true;
+    return false;
+}
+
+/* Stores and copies to memory that others can see. */
 static mgl_status list_stores(const mgl_ptx *ptx, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -207,7 +216,8 @@ static mgl_status list_stores(const mgl_ptx *ptx, items *out, mgl_error *err)
         const mgl_ptx_instruction *i = &ptx->instructions[n];
         mgl_ptx_space space = mgl_ptx_access_space(i);
         bool outside = space == MGL_PTX_generic || space == MGL_PTX_global;
-        if (mgl_ptx_is(i, "st") && outside)
+        if ((mgl_ptx_is(i, "st") && (outside || names(i, ".shared::cluster"))) ||
+            (mgl_ptx_begins(i, "cp.async.bulk") && names(i, ".global.shared")))
             status = add_item(out, i->name, "the incumbent has no such store", i->line, err);
     }
     return status;

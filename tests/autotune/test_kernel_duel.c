@@ -267,7 +267,8 @@ START_TEST(a_text_has_its_tunables_in_front)
     char *out;
     ck_assert_int_eq(mgl_trial_text(&candidate, &out, NULL), MGL_OK);
     ck_assert_ptr_eq(strstr(out, "#define TUNE_TILE 8\n"), out);
-    ck_assert_str_eq(out + strlen("#define TUNE_TILE 8\n"), text);
+    ck_assert_int_eq(strncmp(out + strlen("#define TUNE_TILE 8\n"), text, strlen(text)), 0);
+    ck_assert_str_eq(out + strlen("#define TUNE_TILE 8\n") + strlen(text), "#undef TUNE_TILE\n");
     free(out);
     candidate.value_count = 0;
     ck_assert_int_eq(mgl_trial_text(&candidate, &out, NULL), MGL_OK);

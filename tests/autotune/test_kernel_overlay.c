@@ -99,6 +99,65 @@ START_TEST(a_kernel_has_the_text_in_its_key)
 }
 END_TEST
 
+/* A text as mgl_trial_text makes it: the values of its tunables around it are no part of what is
+ * scanned, and more than values is. */
+START_TEST(a_text_with_tunables_is_kept)
+{
+    static const char tunable[] = "/* region: launch */\n", shows[] = "float mean[4];";
+    static const struct {
+        const char *front, *behind;
+        mgl_status status;
+    } cases[] = {
+        {"#define TUNE_TILE 4\n", "#undef TUNE_TILE\n", MGL_OK},
+        {"#define TUNE_TILE -4\n#define TUNE_B2 1\n", "#undef TUNE_TILE\n#undef TUNE_B2\n", MGL_OK},
+        {"#define TUNE_TILE MGL_ROWS\n", "", MGL_BAD_INPUT},
+        {"#define TUNE_TILE 4 + clock()\n", "", MGL_BAD_INPUT},
+        {"", "#undef MGL_ROWS\n", MGL_BAD_INPUT}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *own = other_text("const int more = TUNE_TILE;\n    (void)more;\n    ");
+        const char *at = strstr(own, tunable);
+        mgl_text text = {0};
+        mgl_error err = {0};
+        ck_assert(at && strstr(own, shows));
+        mgl_text_put(&text, cases[i].front);
+        mgl_text_append(&text, own, (size_t)(at - own) + strlen(tunable));
+        mgl_text_put(&text, "/* tunable tile: 4 8 */\n");
+        mgl_text_put(&text, at + strlen(tunable));
+        mgl_text_put(&text, cases[i].behind);
+        ck_assert_msg(mgl_overlay_put(overlay_path, mgl_kernel_unit_find("merge"), text.bytes, NULL,
+                                      &err) == cases[i].status,
+                      "%zu: %s", i, err.message);
+        mgl_text_clear(&text);
+        mgl_free(own);
+    }
+}
+END_TEST
+
+/* What no gate looked at is compiled as it was built in. */
+START_TEST(other_programs_take_no_texts)
+{
+    mgl_overlay o;
+    mgl_plan *normed = NULL;
+    char before[MGL_SHA256_HEX], after[MGL_SHA256_HEX];
+    const mgl_plan_options options = {.size = sizeof options,
+                                      .shape = "qwen3-0.6b", /* which norms q and k */
+                                      .target = "sm_90a:132",
+                                      .capacity = 256};
+    ck_assert_int_eq(mgl_plan_lower(&options, &normed, NULL), MGL_OK);
+    ck_assert(mgl_cuda_takes_sources(plan->program));
+    ck_assert(!mgl_cuda_takes_sources(normed->program));
+    mgl_cuda_kernel_key(normed->program, "sm_90a", 0, before);
+    put_merge();
+    ck_assert_int_eq(mgl_overlay_read(overlay_path, &o, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_overlay_use(&o, NULL), MGL_OK);
+    mgl_cuda_kernel_key(normed->program, "sm_90a", 0, after);
+    ck_assert_int_eq(mgl_overlay_use(NULL, NULL), MGL_OK);
+    ck_assert_str_eq(before, after);
+    mgl_overlay_clear(&o);
+    mgl_plan_close(normed);
+}
+END_TEST
+
 START_TEST(evidence_is_kept)
 {
     mgl_overlay o;
@@ -263,6 +322,8 @@ int main(void)
     tcase_add_checked_fixture(all, set_up, NULL);
     tcase_add_test(all, without_a_folder_nothing_changes);
     tcase_add_test(all, a_kernel_has_the_text_in_its_key);
+    tcase_add_test(all, a_text_with_tunables_is_kept);
+    tcase_add_test(all, other_programs_take_no_texts);
     tcase_add_test(all, evidence_is_kept);
     tcase_add_test(all, a_second_text_replaces_the_first);
     tcase_add_test(all, what_was_there_before_comes_back);

@@ -44,8 +44,7 @@ static const char *const good[] = {
     "#define EACH_OF_MINE(i, n) for (int i = 0; i < (n); i++)\n"
     "static __device__ int count_mine(int n)\n{\n    int c = 0;\n    EACH_OF_MINE(j, n)\n"
     "        c += j;\n    return c;\n}",
-    "#if __CUDA_ARCH__ >= 900\nenum { NEWER_OF_MINE = 1 };\n#else\nenum { NEWER_OF_MINE = 0 };\n"
-    "#endif",
+    "enum { NEWER_OF_MINE = __CUDA_ARCH__ >= 900 };",
     "static __device__ __forceinline__ uint4 load_of_mine(const void *at)\n{\n    uint4 v;\n"
     "    asm volatile(\"ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];\"\n"
     "                 : \"=r\"(v.x), \"=r\"(v.y), \"=r\"(v.z), \"=r\"(v.w)\n"

@@ -58,7 +58,9 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     const mgl_geometry *m = &program->geometry;
     uint32_t eps;
     memcpy(&eps, &m->eps, sizeof eps);
-    start_recipe(o, arch, mgl_cuda_kernel_sources(), mgl_cuda_source_count);
+    start_recipe(o, arch,
+                 mgl_cuda_takes_sources(program) ? mgl_cuda_kernel_sources() : mgl_cuda_sources,
+                 mgl_cuda_source_count);
     o->kept = true;
     define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
     define(o, "LISTS", program->many != NULL);

@@ -106,6 +106,10 @@ void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned 
  * The cache of compiled kernels tells them apart. Not thread safe. MGL_USAGE: the kernel has no
  * such source. */
 mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err);
+/* Whether a program's kernel is compiled with such texts. They are examined in programs of one list
+ * without biases, norms of q and k, penalties, and merges in o: what they do in others nobody
+ * looked at. */
+bool mgl_cuda_takes_sources(const mgl_program *program);
 
 /* What the compiler says of a program's kernel. Release with mgl_cuda_report_clear. */
 typedef struct mgl_cuda_report {

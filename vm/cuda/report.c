@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "vm/cuda/compile.h"
 #include "vm/cuda/driver.h"
+#include "vm/cuda/encode.h"
 
 /* ---- other sources --------------------------------------------------------------------------- */
 
@@ -18,6 +19,12 @@ static bool is_overridden;
 const mgl_cuda_source *mgl_cuda_kernel_sources(void)
 {
     return is_overridden ? overridden : mgl_cuda_sources;
+}
+
+bool mgl_cuda_takes_sources(const mgl_program *program)
+{
+    return !program->many && !mgl_cuda_has_biases(program) && !mgl_cuda_has_norms(program) &&
+           !mgl_cuda_has_merges(program) && !mgl_program_has_penalties(program);
 }
 
 static mgl_cuda_source *find(const char *name)
