@@ -1,5 +1,6 @@
 #include "autotune/loops/site.h"
 
+#include "autotune/loops/called.h"
 #include "autotune/prompt.h"
 #include "base/draw.h"
 #include "base/format.h"
@@ -12,6 +13,7 @@
 struct mgl_site {
     mgl_site_options options; /* text and instruction: of the site */
     mgl_text text, task, made;
+    mgl_text called; /* what the text uses of other files */
     mgl_feedback *loop;
     uint64_t border;
 };
@@ -53,6 +55,19 @@ static void put_text(const mgl_site *s, mgl_text *out)
     size_t length = s->text.length;
     mgl_text_append(out, s->text.bytes,
                     length && s->text.bytes[length - 1] == '\n' ? length - 1 : length);
+}
+
+static void put_called(const mgl_site *s, mgl_text *out)
+{
+    if (s->called.length)
+        mgl_text_append(out, s->called.bytes,
+                        s->called.length - 1); /* without the last line's end */
+}
+
+static void put_words(const mgl_site *s, mgl_text *out)
+{
+    (void)s;
+    mgl_called_put_words(out);
 }
 
 static void put_border(const mgl_site *s, mgl_text *out)
@@ -121,6 +136,8 @@ static void put_part(const void *user, const char *name, size_t length, mgl_text
                  {"instruction", put_instruction},
                  {"region", put_region},
                  {"text", put_text},
+                 {"called", put_called},
+                 {"words", put_words},
                  {"border", put_border},
                  {"transformation", put_transformation},
                  {"summary", put_summary},
@@ -134,11 +151,15 @@ static void put_part(const void *user, const char *name, size_t length, mgl_text
             parts[i].put(user, out);
 }
 
-static void make_task(mgl_site *s)
+static mgl_status make_task(mgl_site *s, mgl_error *err)
 {
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find(s->options.work->unit);
+    mgl_status status =
+        unit ? mgl_called_put(unit, s->text.bytes, s->text.length, &s->called, err) : MGL_OK;
     const char *name = s->options.place.transformation ? "autotune/loops/prompts/pass.md"
                                                        : "autotune/loops/prompts/task.md";
     mgl_prompt_fill(mgl_prompt_find(name), put_part, s, &s->task);
+    return status;
 }
 
 /* ---- the judge ------------------------------------------------------------------------------- */
@@ -236,7 +257,7 @@ mgl_status mgl_site_open(const mgl_site_options *options, mgl_site **out, mgl_er
     if (!status)
         status = check_region(s, err);
     if (!status)
-        make_task(s);
+        status = make_task(s, err);
     if (!status && s->task.failed)
         status = mgl_fail_memory(err, options->length);
     if (!status)
@@ -256,6 +277,7 @@ void mgl_site_close(mgl_site *s)
     mgl_text_clear(&s->text);
     mgl_text_clear(&s->task);
     mgl_text_clear(&s->made);
+    mgl_text_clear(&s->called);
     mgl_free(s);
 }
 

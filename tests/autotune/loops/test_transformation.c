@@ -504,7 +504,7 @@ START_TEST(memory_may_run_out_in_a_run)
     mgl_text words = {0};
     mgl_status status = MGL_NO_MEMORY;
     put_words(&words, 20);
-    for (uint64_t n = 1; status; n += 3) {
+    for (uint64_t n = 1; status; n += n < 300 ? 3 : 97) {
         mgl_asker *asker = script_of(words.bytes);
         mgl_waiter waiter = mgl_waiter_real(NULL);
         mgl_work work = work_with("w");
