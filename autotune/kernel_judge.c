@@ -23,19 +23,31 @@ static mgl_status read_workloads(const mgl_kernel_device_options *g, mgl_kernel_
     return mgl_workloads_parse(g->workloads, &out->workloads, err);
 }
 
+/* A comparison that somebody asked for is not left out in silence. */
+static mgl_status check_checkpoint(const char *checkpoint, const mgl_kernel_device *device,
+                                   mgl_trial_depth depth, mgl_error *err)
+{
+    if (!checkpoint || (device->given && depth >= MGL_TRIAL_MODELS))
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--checkpoint",
+                    device->given ? "the gates end before replies are compared: leave out one of "
+                                    "--checkpoint and --exam-only"
+                                  : "replies are compared on a device: name one with --device");
+}
+
 mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel_device *out,
                                   mgl_error *err)
 {
     mgl_device device = {0};
     out->given = g->device && strcmp(g->device, "none") != 0;
-    if (!out->given)
-        return MGL_OK;
-    out->options =
-        (mgl_trial_options){.device = g->device,
-                            .no_sandbox = g->no_sandbox,
-                            .depth = g->depth,
-                            .checkpoint = g->checkpoint && g->checkpoint[0] ? g->checkpoint : NULL,
-                            .abort = g->abort};
+    mgl_status checked = check_checkpoint(g->checkpoint, out, g->depth, err);
+    if (checked || !out->given)
+        return checked;
+    out->options = (mgl_trial_options){.device = g->device,
+                                       .no_sandbox = g->no_sandbox,
+                                       .depth = g->depth,
+                                       .checkpoint = g->checkpoint,
+                                       .abort = g->abort};
     mgl_status status = read_workloads(g, out, err);
     if (!status)
         status = mgl_device_find(g->device, &device, err);

@@ -251,15 +251,13 @@ static mgl_status read_candidate(const mcp_call *call, candidate *c, mgl_error *
 static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, mgl_error *err)
 {
     char checkpoint[PATH_MAX];
-    const mgl_kernel_device_options where = {.device = mcp_text_of(call, "device"),
-                                             .shape = mcp_text_of(call, "shape"),
-                                             .workloads = mcp_text_of(call, "workloads"),
-                                             .checkpoint = checkpoint,
-                                             .depth = promote ? MGL_TRIAL_PROMOTE
-                                                      : mcp_flag_of(call, "exam_only")
-                                                          ? MGL_TRIAL_EXAM
-                                                          : MGL_TRIAL_MODELS,
-                                             .abort = &call->mcp->abort};
+    mgl_kernel_device_options where = {.device = mcp_text_of(call, "device"),
+                                       .shape = mcp_text_of(call, "shape"),
+                                       .workloads = mcp_text_of(call, "workloads"),
+                                       .depth = promote                          ? MGL_TRIAL_PROMOTE
+                                                : mcp_flag_of(call, "exam_only") ? MGL_TRIAL_EXAM
+                                                                                 : MGL_TRIAL_MODELS,
+                                       .abort = &call->mcp->abort};
     const char *arch = mcp_text_of(call, "arch");
     candidate c = {0};
     mgl_kernel_device device = {0};
@@ -268,6 +266,7 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
     mgl_status status = read_candidate(call, &c, err);
     if (!status)
         status = mcp_find_model(call, "checkpoint", checkpoint, err);
+    where.checkpoint = !status && checkpoint[0] ? checkpoint : NULL;
     if (!status)
         status = mgl_kernel_device_open(&where, &device, err);
     if (!status && promote && !device.given)
@@ -300,12 +299,11 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
     const char *where = mcp_text_of(call, "device");
     const bool has_text = mcp_is_given(call, "text") || mcp_is_given(call, "path");
     char checkpoint[PATH_MAX];
-    const mgl_kernel_device_options options = {.device = where ? where : "cuda",
-                                               .shape = mcp_text_of(call, "shape"),
-                                               .workloads = mcp_text_of(call, "workloads"),
-                                               .checkpoint = checkpoint,
-                                               .depth = MGL_TRIAL_MODELS,
-                                               .abort = &call->mcp->abort};
+    mgl_kernel_device_options options = {.device = where ? where : "cuda",
+                                         .shape = mcp_text_of(call, "shape"),
+                                         .workloads = mcp_text_of(call, "workloads"),
+                                         .depth = MGL_TRIAL_MODELS,
+                                         .abort = &call->mcp->abort};
     candidate c = {0};
     mgl_kernel_device device = {0};
     mgl_kernel_verdict verdict = {0};
@@ -313,6 +311,7 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
                                  : mgl_kernel_find(mcp_text_of(call, "unit"), &c.of.unit, err);
     if (!status)
         status = mcp_find_model(call, "checkpoint", checkpoint, err);
+    options.checkpoint = !status && checkpoint[0] ? checkpoint : NULL;
     if (!status)
         status = mgl_kernel_device_open(&options, &device, err);
     if (!status)

@@ -20,9 +20,9 @@ mgl_status mgl_trial_checkpoint_open(const char *path, const mgl_target *target,
                                      mgl_trial_checkpoint *out, mgl_error *err);
 void mgl_trial_checkpoint_clear(mgl_trial_checkpoint *checkpoint);
 
-/* Runs both. Sources of the set's program are those of `incumbent` (incumbent_count) and of
- * `candidate` (candidate_count); `digest` names the candidate's text. Sets outcome, diagnostic and
- * `real` of *out: OK, MODEL_MISMATCH, or what a check of the lab says. */
+/* Runs both: the set's programs, with the sources of the incumbent and of the candidate. Sets
+ * outcome, diagnostic and `real` of *out: OK, MODEL_MISMATCH, or what a check of the lab says.
+ * Fails where the lab can not be opened or the incumbent comes to grief. */
 mgl_status mgl_trial_checkpoint_run(const mgl_trial_options *options,
                                     const mgl_trial_checkpoint *checkpoint,
                                     const mgl_candidate *incumbent, const mgl_candidate *candidate,

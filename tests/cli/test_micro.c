@@ -130,6 +130,20 @@ START_TEST(promotion_needs_a_device)
 }
 END_TEST
 
+/* A gate that somebody asked for is not left out in silence. */
+START_TEST(a_checkpoint_needs_its_gate)
+{
+    char line[900];
+    write_text("float mean[4];", "float mean[5];");
+    snprintf(line, sizeof line, "verify merge --text %s --checkpoint %s", path,
+             model_path("tales-5m"));
+    fails(line, 1, "replies are compared on a device");
+    snprintf(line, sizeof line, "verify merge --text %s --device cuda --exam-only --checkpoint %s",
+             path, model_path("tales-5m"));
+    fails(line, 1, "leave out one of --checkpoint and --exam-only");
+}
+END_TEST
+
 START_TEST(a_tunable_that_is_not_there_is_a_bad_configuration)
 {
     write_text("float mean[4];", "float mean[5];");
@@ -267,6 +281,7 @@ int main(void)
     tcase_add_test(all, a_byte_elsewhere_is_refused);
     tcase_add_test(all, what_passes_is_unmeasured);
     tcase_add_test(all, promotion_needs_a_device);
+    tcase_add_test(all, a_checkpoint_needs_its_gate);
     tcase_add_test(all, a_tunable_that_is_not_there_is_a_bad_configuration);
     tcase_add_test(all, what_ships_is_clean);
     tcase_add_test(all, findings_have_code_line_and_hint);
