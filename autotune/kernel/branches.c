@@ -7,7 +7,6 @@
  */
 #include "autotune/kernel/scan.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* The groups of a text's words, one after the other. */
@@ -47,18 +46,13 @@ static bool has_guard(const mgl_tokens *t)
            !memcmp(t->list[2].text, t->list[5].text, (size_t)t->list[2].length);
 }
 
-/* Whether a word of the text is TUNE_ and the name of one of its tunables. */
+/* Whether a word of the text is one of its tunables. */
 static bool is_tunable(const mgl_token *word, const mgl_kernel_launch *launch)
 {
-    if (word->length <= 5 || memcmp(word->text, "TUNE_", 5) != 0)
-        return false;
+    char macro[MGL_KERNEL_TUNABLE_MACRO];
     for (int i = 0; i < launch->tunable_count; i++) {
-        const char *name = launch->tunables[i].name;
-        int same = 0;
-        while (name[same] && same < word->length - 5 &&
-               toupper((unsigned char)name[same]) == word->text[5 + same])
-            same++;
-        if (!name[same] && same == word->length - 5)
+        mgl_kernel_tunable_macro(launch->tunables[i].name, macro);
+        if (mgl_token_is(word, macro))
             return true;
     }
     return false;

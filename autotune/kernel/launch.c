@@ -205,3 +205,10 @@ bool mgl_kernel_launch_needs(const mgl_kernel_launch *launch, mgl_kernel_need ne
         values[MGL_DIMENSION_COUNT + i] = i < launch->tunable_count ? chosen[i] : 0;
     return launch->needs[need].count > 0 && mgl_expression_value(&launch->needs[need], values, out);
 }
+
+void mgl_kernel_tunable_macro(const char *name, char to[MGL_KERNEL_TUNABLE_MACRO])
+{
+    snprintf(to, MGL_KERNEL_TUNABLE_MACRO, "TUNE_%.31s", name);
+    for (char *c = to; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+}

@@ -41,6 +41,10 @@ typedef struct mgl_kernel_tunable {
     int count;
 } mgl_kernel_tunable;
 
+/* What a tunable is called in a text: "TUNE_TILE" of "tile". */
+enum { MGL_KERNEL_TUNABLE_MACRO = 5 + MGL_KERNEL_TUNABLE_NAME };
+void mgl_kernel_tunable_macro(const char *name, char to[MGL_KERNEL_TUNABLE_MACRO]);
+
 typedef struct mgl_kernel_launch {
     mgl_expression needs[MGL_KERNEL_NEED_COUNT]; /* of no steps: not declared */
     int lines[MGL_KERNEL_NEED_COUNT];            /* of the text */

@@ -10,7 +10,6 @@
 #include "pipeline.h"
 #include "vm/cuda/cuda.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,17 +50,11 @@ mgl_status mgl_trial_open_lab(const mgl_trial_options *o, const mgl_subject *sub
     return mgl_lab_device_open(&options, out, err);
 }
 
-static void put_tunable(const char *directive, const char *name, mgl_text *out)
-{
-    mgl_text_format(out, "%s TUNE_", directive);
-    for (const char *c = name; *c; c++)
-        mgl_text_format(out, "%c", toupper((unsigned char)*c));
-}
-
 mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *err)
 {
     mgl_kernel_launch launch;
     int64_t chosen[MGL_KERNEL_VALUES];
+    char macro[MGL_KERNEL_TUNABLE_MACRO];
     mgl_text text = {0};
     mgl_status status = mgl_kernel_launch_read(c->text, c->length, &launch, err);
     if (!status)
@@ -69,14 +62,15 @@ mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *
     if (status)
         return status;
     for (int i = 0; i < launch.tunable_count; i++) {
-        put_tunable("#define", launch.tunables[i].name, &text);
-        mgl_text_format(&text, " %lld\n", (long long)chosen[i]);
+        mgl_kernel_tunable_macro(launch.tunables[i].name, macro);
+        mgl_text_format(&text, "#define %s %lld\n", macro, (long long)chosen[i]);
     }
     mgl_text_append(&text, c->text, c->length);
-    for (int i = 0; i < launch.tunable_count; i++) {
-        put_tunable(i || c->text[c->length - 1] == '\n' ? "#undef" : "\n#undef",
-                    launch.tunables[i].name, &text);
+    if (c->length && c->text[c->length - 1] != '\n' && launch.tunable_count)
         mgl_text_put(&text, "\n");
+    for (int i = 0; i < launch.tunable_count; i++) {
+        mgl_kernel_tunable_macro(launch.tunables[i].name, macro);
+        mgl_text_format(&text, "#undef %s\n", macro);
     }
     *out = text.bytes;
     if (!text.failed)
