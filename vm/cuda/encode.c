@@ -652,9 +652,7 @@ static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_que
         if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
             continue;
         const mgl_segment *first = &e->program->segments[task->segments.first];
-        const int in = mgl_task_operand(e->program, task, MGL_PRODUCT_INPUT)->buffer;
         mgl_device_panel panel = {.tape = out->tape + (uint64_t)first->offset,
-                                  .input = e->addresses->buffers[in],
                                   .heads = mgl_op_heads(task->op)};
         for (int s = 0; s < task->segments.count; s++) {
             const mgl_device_segment part =

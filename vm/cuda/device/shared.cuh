@@ -262,7 +262,9 @@ struct shared {
     volatile u32 listed;      /* epochs whose list is known, */
     volatile u32 list[4];     /* (epoch % 4) which is this, */
     volatile u32 heads[4];    /* and, of an epoch before them all, whether rows want logits */
-    volatile u32 announced;   /* panel tasks whose counters are there */
+    volatile u32 turned;      /* by the loader: what the first list had is let go of */
+    volatile u32 paneled;     /* by the epilogue: panel tasks that have ended */
+    volatile u32 tray_next;   /* trays that it has asked for */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_at[16]; /* (warp) and trays */
 #endif
