@@ -25,21 +25,22 @@ static __device__ __noinline__ machine do_panels(machine m)
     if (op == OP_SCALED_HEAD)
         clear_notes(m, note_of_best(nothing_yet()));
     consumer_barrier();
-    run_panels(m, op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows,
-               [&](const panel_lane &p) {
-                   if (op == OP_LINEAR_ADD_WEIGHED)
-                       leave_linear_add_weighed(m, p);
-                   else if (op == OP_SCALED_LINEAR)
-                       leave_scaled_linear(m, p);
-                   else if (op == OP_SCALED_SWIGLU)
-                       leave_scaled_swiglu(m, p);
-                   else
-                       leave_scaled_head(m, p);
-               });
-    if (op == OP_LINEAR_ADD_WEIGHED)
-        leave_squares(m, rows);
-    if (op == OP_SCALED_HEAD)
-        leave_bests(m, rows);
+    run_panels(m, [&](const panel_lane &p) {
+        switch (task_of(m)->op) {
+        case OP_LINEAR_ADD_WEIGHED:
+            return leave_linear_add_weighed(m, p);
+        case OP_SCALED_LINEAR:
+            return leave_scaled_linear(m, p);
+        case OP_SCALED_SWIGLU:
+            return leave_scaled_swiglu(m, p);
+        default:
+            return leave_scaled_head(m, p);
+        }
+    });
+    if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
+        leave_squares(m, rows_of(m));
+    if (task_of(m)->op == OP_SCALED_HEAD)
+        leave_bests(m, rows_of(m));
     return m;
 }
 

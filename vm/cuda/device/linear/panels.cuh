@@ -81,34 +81,33 @@ static __device__ __forceinline__ void note_scales(const machine &m, const mgl_d
 
 /* Where a warp stands in the second list's pages and trays, counted over all epochs. */
 struct panel_place {
-    u32 page;  /* the first of the k blocks at hand */
-    u32 known; /* pages below have landed, */
-    u32 freed; /* and are not needed by this warp */
+    u32 page; /* the first of the k blocks at hand */
     u32 tray;
 };
 
-static __device__ __forceinline__ void wait_pages(machine &m, panel_place &p, u32 end)
+/* Waits until pages [page + first, page + end) have landed: a lane for each. */
+static __device__ __forceinline__ void wait_pages(machine &m, u32 page, int first, int end)
 {
-    for (; (int)(end - p.known) > 0; p.known++) {
-        const u32 since = trace_clock();
-        while (
-            !barrier_passed(&own().page_full[p.known % PANEL_PAGES], p.known / PANEL_PAGES & 1) &&
-            !own().lost)
+    const u32 since = trace_clock();
+#pragma unroll 1
+    for (int i = first + m.lane; i < end; i += 32) {
+        const u32 n = page + (u32)i;
+        while (!barrier_passed(&own().page_full[n % PANEL_PAGES], n / PANEL_PAGES & 1) &&
+               !own().lost)
             ; /* the loader has a clock in its waits */
-        trace_starved(m, since);
-        __syncwarp();
     }
+    __syncwarp();
+    trace_starved(m, since);
 }
 
-/* Lets go of the pages below, waiting for those that have not landed. */
-static __device__ __forceinline__ void free_pages(machine &m, panel_place &p, u32 end)
+/* Lets go of so many pages from `page` on, which have landed. */
+static __device__ __forceinline__ void free_pages(const machine &m, u32 page, int count)
 {
-    for (; (int)(end - p.freed) > 0; p.freed++) {
-        wait_pages(m, p, p.freed + 1);
-        __syncwarp();
-        if (is_first_lane())
-            barrier_arrive(&own().page_empty[p.freed % PANEL_PAGES]);
-    }
+    __syncwarp();
+#pragma unroll 1
+    for (int i = m.lane; i < count; i += 32)
+        barrier_arrive(&own().page_empty[(page + (u32)i) % PANEL_PAGES]);
+    __syncwarp();
 }
 
 static __device__ __forceinline__ const u8 *wait_tray(const panel_place &p)
@@ -156,18 +155,23 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
 
 typedef float panel_sums[2][PANEL_TILES][4]; /* (tile of weight rows, tile of rows, a lane's) */
 
-/* Adds one k block: w[i] is this lane's 16 bytes of row group i, x those of the first tile of rows;
- * the next ones stand two tiles behind one another. Of the warp's tiles the first `tiles` have
- * rows; others are multiplied with these where AT_ONCE are. */
-static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], u32 at, const u8 *x,
-                                                      bool second, int tiles, panel_sums &sums)
+/* Adds one k block: w[i] is where this lane's 16 bytes of row group i are, x where those of the
+ * first tile of rows are; the next ones stand two tiles behind one another. Of the warp's tiles the
+ * first `tiles` have rows; others are multiplied with these where AT_ONCE are. SECOND: it has two
+ * tiles of weight rows. */
+template <bool SECOND>
+static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], const u8 *x,
+                                                      int tiles, panel_sums &sums)
 {
-    enum { STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES, AT_ONCE = 4 };
-    uint4 a[4] = {};
+    enum {
+        STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES,
+        AT_ONCE = 4,
+        WEIGHT_TILES = SECOND ? 2 : 1
+    };
+    uint4 a[2 * WEIGHT_TILES];
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (i < 2 || second)
-            a[i] = *(const uint4 *)(w[i] + at);
+    for (int i = 0; i < 2 * WEIGHT_TILES; i++)
+        a[i] = *(const uint4 *)w[i];
 #pragma unroll
     for (int from = 0; from < PANEL_TILES; from += AT_ONCE) {
         if (from > 0 && from >= tiles)
@@ -177,9 +181,7 @@ static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], u
         for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
             b[n] = *(const uint4 *)(x + (from + n) * STEP);
 #pragma unroll
-        for (int t = 0; t < 2; t++) {
-            if (t == 1 && !second)
-                break;
+        for (int t = 0; t < WEIGHT_TILES; t++) {
             const uint4 &lower = a[2 * t], &upper = a[2 * t + 1];
 #pragma unroll
             for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
@@ -193,52 +195,84 @@ static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], u
     }
 }
 
-/* Where this lane's 16 bytes of its row groups stand, at the first of the k blocks at hand; of a
- * row group that the panel does not have, another one's, whose sums nobody takes. */
-static __device__ __forceinline__ void find_weights(const machine &m, const panel_place &p,
-                                                    const panel_shape &s, const panel_part &part,
+/* The panel of row groups from `group` on of the task at hand, and activation rows. Both are found
+ * anew where they are wanted: what lived beside the sums would be kept in local memory. */
+static __device__ __forceinline__ panel_shape shape_at(const machine &m, int group)
+{
+    return panel_shape_of(segment(m, 0).groups - group);
+}
+
+static __device__ __forceinline__ int panel_rows(const machine &m)
+{
+    return task_of(m)->op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
+}
+
+/* A warp in the pages of a panel's k blocks. */
+struct panel_pages {
+    int count;      /* pages, */
+    int first, end; /* of which these have its row groups; none where it has no part */
+    /* the page of row group l % 4 of them, and the byte of it that this lane's weights begin at */
+    u32 page, byte;
+};
+
+/* Of a row group that the panel does not have, another one's, whose sums nobody takes. */
+static __device__ __forceinline__ panel_pages pages_of(const machine &m, const panel_shape &s,
+                                                       const panel_part &part)
+{
+    panel_pages p;
+    const int group = min(part.first + (m.lane & 3), s.groups - 1);
+    p.count = s.pages;
+    p.first = part.first / s.per;
+    p.end = part.works ? min(part.first + 3, s.groups - 1) / s.per + 1 : p.first;
+    p.page = (u32)(group / s.per);
+    p.byte = (u32)((group % s.per) * s.piece * MGL_BLOCK_BYTES);
+    return p;
+}
+
+/* Where this lane's 16 bytes of its row groups stand, at the first of the k blocks at hand. */
+static __device__ __forceinline__ void find_weights(const panel_pages &pages, u32 page,
                                                     const u8 *(&w)[4])
 {
+    const u32 at = (page + pages.page) % PANEL_PAGES * MGL_PAGE + pages.byte;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int group = min(part.first + i, s.groups - 1), page = group / s.per;
-        w[i] = page_memory() + (p.page + (u32)page) % PANEL_PAGES * MGL_PAGE +
-               (group - page * s.per) * s.piece * MGL_BLOCK_BYTES + m.lane * 16;
-    }
+    for (int i = 0; i < 4; i++)
+        w[i] = page_memory() + __shfl_sync(0xFFFFFFFFu, at, i) + thread_index() % 32 * 16;
 }
 
 /* All k blocks of a panel. */
+template <bool SECOND>
 static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p,
                                                       const panel_shape &s, const panel_part &part,
-                                                      int kblocks, int rows, panel_sums &sums)
+                                                      panel_sums &sums)
 {
-    const int tiles = (rows + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP;
-    const u32 own_pages = (u32)(part.first / s.per);
-    const u32 own_end = (u32)(min(part.first + 3, s.groups - 1) / s.per) + 1;
+    const int kblocks = segment(m, 0).kblocks, piece = s.piece, shares = s.shares;
+    const int tiles = (panel_rows(m) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP;
+    const panel_pages pages = pages_of(m, s, part);
     /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
     const u32 place = (u32)((m.lane >> 2) + part.half * 8) * MGL_PANEL_ROW_BYTES +
                       (u32)((m.lane & 3) ^ (m.lane >> 3)) * 16;
-    int mine = part.share; /* the next k block that this warp multiplies */
-    for (int chunk = 0; chunk < kblocks; chunk += s.piece) {
-        const int end = min(chunk + s.piece, kblocks);
+    int mine = part.works ? part.share : kblocks; /* the next k block that this warp multiplies */
+    for (int chunk = 0; chunk < kblocks; chunk += piece) {
         const u8 *w[4];
-        if (part.works) {
-            free_pages(m, p, p.page + own_pages);
-            wait_pages(m, p, p.page + own_end);
-            find_weights(m, p, s, part, w);
-        }
-        for (int at = chunk; at < end; at += TRAY_BLOCKS) {
+        wait_pages(m, p.page, pages.first, pages.end);
+        find_weights(pages, p.page, w);
+        for (int at = chunk, to = min(chunk + piece, kblocks); at < to; at += TRAY_BLOCKS) {
             const u8 *x = wait_tray(p) + place;
-            for (; part.works && mine < min(at + (int)TRAY_BLOCKS, end); mine += s.shares)
-                multiply_block(w, (u32)(mine - chunk) * MGL_BLOCK_BYTES,
-                               x + (mine - at) * (PANEL_ROWS * MGL_PANEL_ROW_BYTES), part.second,
-                               tiles, sums);
+            for (; mine < min(at + (int)TRAY_BLOCKS, to); mine += shares) {
+                const u8 *of_block[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    of_block[i] = w[i] + (mine - chunk) * MGL_BLOCK_BYTES;
+                multiply_block<SECOND>(of_block,
+                                       x + (mine - at) * (PANEL_ROWS * MGL_PANEL_ROW_BYTES), tiles,
+                                       sums);
+            }
             free_tray(p);
         }
-        free_pages(m, p, p.page + (part.works ? own_end : (u32)s.pages));
-        p.page += (u32)s.pages;
+        wait_pages(m, p.page, 0, pages.count);
+        free_pages(m, p.page, pages.count);
+        p.page += (u32)pages.count;
     }
-    free_pages(m, p, p.page);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -347,10 +381,12 @@ static __device__ __forceinline__ panel_lane take_tile(const machine &m, const p
 /* The panel's sums, pass by pass: leave(lane) makes outputs of a tile. `group`: the panel's first.
  */
 template <class LEAVE>
-static __device__ __forceinline__ void leave_panel(const machine &m, const panel_shape &s,
-                                                   const panel_part &part, int group, int rows,
+static __device__ __forceinline__ void leave_panel(const machine &m, int group,
                                                    const panel_sums &sums, const LEAVE &leave)
 {
+    const panel_shape s = shape_at(m, group);
+    const panel_part part = panel_part_of(m, s);
+    const int rows = panel_rows(m);
     const int passes = (min(s.groups, (int)MGL_PANEL_OWN_GROUPS) + 1) / 2 * HALF_PASSES;
     for (int pass = 0; pass < passes; pass++) {
         const int t = pass / HALF_PASSES, first = pass % HALF_PASSES * PASS_TILES;
@@ -383,25 +419,27 @@ static __device__ __forceinline__ void leave_panel(const machine &m, const panel
 /* ---- a task -----------------------------------------------------------------------------------
  */
 
-/* All panels of a task, of which `rows` rows stand in the trays; its notes are ready. Behind it all
- * warps' outputs and notes are there. */
+/* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
 template <class LEAVE>
-static __device__ __forceinline__ void run_panels(machine &m, int rows, const LEAVE &leave)
+static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
 {
-    const mgl_device_segment seg = segment(m, 0);
-    panel_place p = {own().page_at[m.warp], own().page_at[m.warp], own().page_at[m.warp],
-                     own().tray_at[m.warp]};
+    panel_place p = {own().page_at[m.warp], own().tray_at[m.warp]};
     wait_tray(p);
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
-    for (int group = 0; group < seg.groups; group += PANEL_GROUPS) {
-        const panel_shape s = panel_shape_of(seg.groups - group);
-        const panel_part part = panel_part_of(m, s);
+    for (int group = 0; group < segment(m, 0).groups; group += PANEL_GROUPS) {
         panel_sums sums = {};
-        multiply_panel(m, p, s, part, seg.kblocks, rows, sums);
-        leave_panel(m, s, part, group, rows, sums, leave);
-        if (group + PANEL_GROUPS < seg.groups)
+        {
+            const panel_shape s = shape_at(m, group);
+            const panel_part part = panel_part_of(m, s);
+            if (part.second)
+                multiply_panel<true>(m, p, s, part, sums);
+            else
+                multiply_panel<false>(m, p, s, part, sums);
+        }
+        leave_panel(m, group, sums, leave);
+        if (group + PANEL_GROUPS < segment(m, 0).groups)
             consumer_barrier(); /* the next panel's notes may be another warp's */
     }
     __syncwarp();
