@@ -98,26 +98,32 @@ static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, in
 /* ---- this epoch's vectors ---------------------------------------------------------------------
  */
 
-/* Eight elements of a row, from a column on, in f32. */
-static __device__ __forceinline__ octet load_octet(const view &v, int r, int column)
+/* Eight elements of a row, from a column on, in f32, one by one. Out of line: it is rarely wanted,
+ * and would stand in many places. */
+static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int column)
 {
-    bool whole = is_aligned(v);
-#if MGL_PANELS
-    whole = whole && !v.paged;
-#endif
-    octet o;
-    if (whole && v.dtype == DTYPE_F32) {
-        const u8 *at = element_of(v, r, column);
-        load_vector(&o.first, at);
-        load_vector(&o.second, at + 16);
-        return o;
-    }
     u32 x[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
         x[i] = __float_as_uint(load_element(v, r, column + i));
+    octet o;
     o.first = make_uint4(x[0], x[1], x[2], x[3]);
     o.second = make_uint4(x[4], x[5], x[6], x[7]);
+    return o;
+}
+
+static __device__ __forceinline__ octet load_octet(const view &v, int r, int column)
+{
+    bool whole = is_aligned(v) && v.dtype == DTYPE_F32;
+#if MGL_PANELS
+    whole = whole && !v.paged;
+#endif
+    if (!whole)
+        return load_octet_slowly(v, r, column);
+    octet o;
+    const u8 *at = element_of(v, r, column);
+    load_vector(&o.first, at);
+    load_vector(&o.second, at + 16);
     return o;
 }
 
@@ -250,8 +256,9 @@ static __device__ __forceinline__ void find_values(const machine &m, int sequenc
     }
 }
 
-/* Appends the keys and values of all rows of the epoch. */
-static __device__ __forceinline__ void append_rows(const machine &m)
+/* Appends the keys and values of all rows of the epoch. Out of line, as make_queries: their
+ * registers are not those of the loop. */
+static __device__ __noinline__ void append_rows(const machine m)
 {
     const int rows = rows_of(m);
 #pragma unroll 1
@@ -322,7 +329,7 @@ static __device__ __forceinline__ void make_half(const machine &m, const flash_u
 }
 
 /* All queries of a unit: a half of a tile a warp. */
-static __device__ __forceinline__ void make_queries(const machine &m, const flash_unit &u)
+static __device__ __noinline__ void make_queries(const machine m, const flash_unit u)
 {
     for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)
         make_half(m, u, half / 2, half % 2);
@@ -638,19 +645,15 @@ static __device__ __noinline__ void attend_flash(machine m)
     trace_input(m);
     if (own().att.now)
         append_rows(m);
-    flash_unit u = unit_at_row(row, end);
-    make_queries(m, u);
-    consumer_barrier();
-    while (u.row < end) {
-        const flash_unit next = unit_behind(u, end);
+    for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end)) {
+        make_queries(m, u);
+        consumer_barrier();
         flash_state s = empty_flash();
         attend_unit(m, u, s);
         leave_tops(m, tiles_of(u), s);
         consumer_barrier(); /* nobody needs the queries any more */
-        make_queries(m, next);
         divide_sums(m, tiles_of(u), s);
         leave_sums(m, u, s, policy);
-        u = next;
     }
 }
 
