@@ -155,23 +155,34 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
 
 typedef float panel_sums[2][PANEL_TILES][4]; /* (tile of weight rows, tile of rows, a lane's) */
 
+/* An operand's words in registers of their own. An MMA wants its four in a row, and the compiler
+ * would copy them there anew before each, waiting for the one before: it does not know that `zero`
+ * is 0. */
+static __device__ __forceinline__ uint4 gathered(u32 x, u32 y, u32 z, u32 w, u32 zero)
+{
+    return make_uint4(x ^ zero, y ^ zero, z ^ zero, w ^ zero);
+}
+
 /* Adds one k block: w[i] is where this lane's 16 bytes of row group i are, x where those of the
  * first tile of rows are; the next ones stand two tiles behind one another. Of the warp's tiles the
  * first `tiles` have rows; others are multiplied with these where AT_ONCE are. SECOND: it has two
  * tiles of weight rows. */
 template <bool SECOND>
 static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], const u8 *x,
-                                                      int tiles, panel_sums &sums)
+                                                      int tiles, u32 zero, panel_sums &sums)
 {
     enum {
         STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES,
         AT_ONCE = 4,
         WEIGHT_TILES = SECOND ? 2 : 1
     };
-    uint4 a[2 * WEIGHT_TILES];
+    uint4 a[WEIGHT_TILES][2]; /* operands: of the first 16 columns, and of the others */
 #pragma unroll
-    for (int i = 0; i < 2 * WEIGHT_TILES; i++)
-        a[i] = *(const uint4 *)w[i];
+    for (int t = 0; t < WEIGHT_TILES; t++) {
+        const uint4 lower = *(const uint4 *)w[2 * t], upper = *(const uint4 *)w[2 * t + 1];
+        a[t][0] = gathered(lower.x, upper.x, lower.y, upper.y, zero);
+        a[t][1] = gathered(lower.z, upper.z, lower.w, upper.w, zero);
+    }
 #pragma unroll
     for (int from = 0; from < PANEL_TILES; from += AT_ONCE) {
         if (from > 0 && from >= tiles)
@@ -181,17 +192,13 @@ static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], c
         for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
             b[n] = *(const uint4 *)(x + (from + n) * STEP);
 #pragma unroll
-        for (int t = 0; t < WEIGHT_TILES; t++) {
-            const uint4 &lower = a[2 * t], &upper = a[2 * t + 1];
+        for (int h = 0; h < 2; h++)
 #pragma unroll
-            for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
-                multiply_add<MGL_WEIGHT>(sums[t][from + n], lower.x, upper.x, lower.y, upper.y,
-                                         b[n].x, b[n].y);
+            for (int t = 0; t < WEIGHT_TILES; t++)
 #pragma unroll
-            for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
-                multiply_add<MGL_WEIGHT>(sums[t][from + n], lower.z, upper.z, lower.w, upper.w,
-                                         b[n].z, b[n].w);
-        }
+                for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
+                    multiply_add<MGL_WEIGHT>(sums[t][from + n], a[t][h].x, a[t][h].y, a[t][h].z,
+                                             a[t][h].w, h ? b[n].z : b[n].x, h ? b[n].w : b[n].y);
     }
 }
 
@@ -251,6 +258,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p
     /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
     const u32 place = (u32)((m.lane >> 2) + part.half * 8) * MGL_PANEL_ROW_BYTES +
                       (u32)((m.lane & 3) ^ (m.lane >> 3)) * 16;
+    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     int mine = part.works ? part.share : kblocks; /* the next k block that this warp multiplies */
     for (int chunk = 0; chunk < kblocks; chunk += piece) {
         const u8 *w[4];
@@ -265,7 +273,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p
                     of_block[i] = w[i] + (mine - chunk) * MGL_BLOCK_BYTES;
                 multiply_block<SECOND>(of_block,
                                        x + (mine - at) * (PANEL_ROWS * MGL_PANEL_ROW_BYTES), tiles,
-                                       sums);
+                                       zero, sums);
             }
             free_tray(p);
         }
