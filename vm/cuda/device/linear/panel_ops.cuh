@@ -12,20 +12,10 @@
 
 #if MGL_PANELS
 
-/* All of a task. Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ machine do_panels(machine m)
+/* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
+static __device__ __noinline__ void leave_outputs(const machine m, int group, int pass)
 {
-    const int rows = rows_of(m), op = task_of(m)->op;
-    if (op == OP_SCALED_HEAD && own().tile_count == 0)
-        return m; /* no row wants logits: nothing comes */
-    if (op == OP_LINEAR_ADD_WEIGHED)
-        clear_notes(m, {0.0f, 0});
-    else
-        note_scales(m, operand(m, MGL_PRODUCT_SQUARES), rows);
-    if (op == OP_SCALED_HEAD)
-        clear_notes(m, note_of_best(nothing_yet()));
-    consumer_barrier();
-    run_panels(m, [&](const panel_lane &p) {
+    leave_tiles(m, group, pass, [&](const panel_lane &p) {
         switch (task_of(m)->op) {
         case OP_LINEAR_ADD_WEIGHED:
             return leave_linear_add_weighed(m, p);
@@ -37,6 +27,21 @@ static __device__ __noinline__ machine do_panels(machine m)
             return leave_scaled_head(m, p);
         }
     });
+}
+
+static __device__ __noinline__ machine do_panels(machine m)
+{
+    const int op = task_of(m)->op;
+    if (op == OP_SCALED_HEAD && own().tile_count == 0)
+        return m; /* no row wants logits: nothing comes */
+    if (op == OP_LINEAR_ADD_WEIGHED)
+        clear_notes(m, {0.0f, 0});
+    else
+        note_scales(m, operand(m, MGL_PRODUCT_SQUARES), rows_of(m));
+    if (op == OP_SCALED_HEAD)
+        clear_notes(m, note_of_best(nothing_yet()));
+    consumer_barrier();
+    run_panels(m, [&](int group, int pass) { leave_outputs(m, group, pass); });
     if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
         leave_squares(m, rows_of(m));
     if (task_of(m)->op == OP_SCALED_HEAD)

@@ -58,7 +58,7 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
 static __device__ __forceinline__ void note_scales(const machine &m, const mgl_device_operand &s,
                                                    int rows)
 {
-    enum { AT_ONCE = 4 };
+    enum { AT_ONCE = 8 };
     const int parts = s.count[1];
     for (int first = m.warp * AT_ONCE; first < rows; first += MGL_WARPS * AT_ONCE) {
         float sums[AT_ONCE] = {};
@@ -386,38 +386,50 @@ static __device__ __forceinline__ panel_lane take_tile(const machine &m, const p
     return p;
 }
 
-/* The panel's sums, pass by pass: leave(lane) makes outputs of a tile. `group`: the panel's first.
- */
+/* Outputs of this warp's tiles of a pass: leave(lane) makes those of one. */
+template <class LEAVE>
+static __device__ __forceinline__ void leave_tiles(const machine &m, int group, int pass,
+                                                   const LEAVE &leave)
+{
+    const panel_shape s = shape_at(m, group);
+    const panel_part part = panel_part_of(m, s);
+    const int t = pass / HALF_PASSES, first = pass % HALF_PASSES * PASS_TILES;
+    const int rows = panel_rows(m);
+    if (!part.works || (t == 1 && !part.second))
+        return;
+    for (int n = part.share; n < PASS_TILES; n += s.shares) {
+        const int tile = ((first + n) * 2 + part.half) * 8;
+        if (first + n >= PANEL_TILES || tile >= rows)
+            break;
+        panel_lane p = take_tile(m, s, part, n);
+        p.group = group + part.first + 2 * t;
+        p.tile = tile;
+        p.row = tile + (m.lane & 3) * 2;
+        p.column = part.column;
+        p.rows = rows;
+        leave(p);
+    }
+}
+
+/* The sums of the panel from row group `group` on, pass by pass: leave(group, pass) makes outputs
+ * of what stands in shared memory. */
 template <class LEAVE>
 static __device__ __forceinline__ void leave_panel(const machine &m, int group,
                                                    const panel_sums &sums, const LEAVE &leave)
 {
     const panel_shape s = shape_at(m, group);
-    const panel_part part = panel_part_of(m, s);
-    const int rows = panel_rows(m);
+    const bool works = panel_part_of(m, s).works, shared = s.shares > 1;
     const int passes = (min(s.groups, (int)MGL_PANEL_OWN_GROUPS) + 1) / 2 * HALF_PASSES;
+#pragma unroll 1
     for (int pass = 0; pass < passes; pass++) {
-        const int t = pass / HALF_PASSES, first = pass % HALF_PASSES * PASS_TILES;
-        if (part.works)
+        if (works)
             leave_pass(m, pass, sums);
-        if (s.shares > 1)
+        if (shared)
             consumer_barrier();
         else
             __syncwarp();
-        for (int n = part.share; part.works && (t == 0 || part.second) && n < PASS_TILES;
-             n += s.shares) {
-            const int tile = ((first + n) * 2 + part.half) * 8;
-            if (first + n >= PANEL_TILES || tile >= rows)
-                break;
-            panel_lane p = take_tile(m, s, part, n);
-            p.group = group + part.first + 2 * t;
-            p.tile = tile;
-            p.row = tile + (m.lane & 3) * 2;
-            p.column = part.column;
-            p.rows = rows;
-            leave(p);
-        }
-        if (s.shares > 1)
+        leave(group, pass);
+        if (shared)
             consumer_barrier();
         else
             __syncwarp();
