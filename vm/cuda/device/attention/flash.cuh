@@ -112,14 +112,18 @@ static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int 
     return o;
 }
 
-static __device__ __forceinline__ octet load_octet(const view &v, int r, int column)
+/* Whether rows are read 16 bytes at a time. */
+static __device__ __forceinline__ bool is_whole(const view &v)
 {
-    bool whole = is_aligned(v) && v.dtype == DTYPE_F32;
 #if MGL_PANELS
-    whole = whole && !v.paged;
+    if (v.paged)
+        return false;
 #endif
-    if (!whole)
-        return load_octet_slowly(v, r, column);
+    return v.dtype == DTYPE_F32 && is_aligned(v);
+}
+
+static __device__ __forceinline__ octet load_whole(const view &v, int r, int column)
+{
     octet o;
     const u8 *at = element_of(v, r, column);
     load_vector(&o.first, at);
@@ -127,12 +131,18 @@ static __device__ __forceinline__ octet load_octet(const view &v, int r, int col
     return o;
 }
 
-/* A head's elements that four lanes have, from column `column` on. */
+/* A head's elements that four lanes have, from column `column` on: all on their way together. */
 static __device__ __forceinline__ void load_head(const view &v, int r, int column, key_octets &o)
 {
+    if (is_whole(v)) {
 #pragma unroll
-    for (int c = 0; c < KEY_CHUNKS; c++)
-        o.x[c] = load_octet(v, r, column + 32 * c);
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            o.x[c] = load_whole(v, r, column + 32 * c);
+    } else {
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            o.x[c] = load_octet_slowly(v, r, column + 32 * c);
+    }
 }
 
 /* The weights of a norm, which stand behind the outputs that the task has. */
@@ -199,19 +209,32 @@ static __device__ __forceinline__ void make_keys(const machine &m, const flash_r
 static __device__ __forceinline__ void make_values(const machine &m, const flash_rows &rows,
                                                    int from, flash_tile &t)
 {
+    const view &v = own().att.v_new;
+    const int first = rows.first + from - rows.past; /* row of the tile's first position */
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = rows.first + from + value_position(m, i) - rows.past;
-        if (r < rows.first)
-            continue;
+    for (int n = 0; n < 2 * VALUE_CHUNKS; n++) { /* two of a lane's positions, of a chunk */
+        const int c = n / 2, column = 64 * c + m.lane / 4 * 8;
+        int r[2];
+        octet o[2];
 #pragma unroll
-        for (int c = 0; c < VALUE_CHUNKS; c++) {
-            t.values[i][c] = make_uint4(0, 0, 0, 0);
-            if (r >= rows.end)
-                continue;
+        for (int i = 0; i < 2; i++)
+            r[i] = first + value_position(m, n % 2 * 2 + i);
+        if (is_whole(v)) {
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                o[i] = load_whole(v, min(max(r[i], 0), rows.end - 1), column);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                o[i] = load_octet_slowly(v, min(max(r[i], 0), rows.end - 1), column);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
             float x[8];
-            unpack_octet(load_octet(own().att.v_new, r, 64 * c + m.lane / 4 * 8), x);
-            t.values[i][c] = pack_octet(x);
+            unpack_octet(o[i], x);
+            const uint4 words = r[i] < rows.end ? pack_octet(x) : make_uint4(0, 0, 0, 0);
+            if (r[i] >= rows.first)
+                t.values[n % 2 * 2 + i][c] = words;
         }
     }
 }
