@@ -765,10 +765,10 @@ static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_de
     mgl_record *last = (mgl_record *)(e->records + e->before);
     last->next = out->first;
     last->next_bytes = out->first_bytes;
-    if (e->addresses->kv_ring)
-        add_kv(e, &queue, out);
-    else if (e->list->second)
+    if (e->list->second)
         add_panels(e, &queue, out);
+    else if (e->addresses->kv_ring)
+        add_kv(e, &queue, out);
 }
 
 /* The signals that each counter has in an epoch of a list; NULL: memory ran out. */

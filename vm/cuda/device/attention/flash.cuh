@@ -47,7 +47,7 @@ enum {
     FLASH_PASS = flash_pass(FLASH_TILES),  /* of them, those that are added up at once */
     FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
 };
-static_assert(TILED && !SWIZZLED && HEAD_DIM % 64 == 0 &&
+static_assert(TILED && HEAD_DIM % 64 == 0 &&
                   MGL_WARPS * FLASH_TILES * FLASH_PASS * 512 <= MGL_ACTIVATION_BYTES &&
                   FLASH_WORDS + MGL_WARPS * FLASH_QUERIES * 2 <= PARTIALS,
               "variants.def says so");
@@ -239,11 +239,13 @@ static __device__ __forceinline__ void make_values(const machine &m, const flash
     }
 }
 
-/* Where 16 bytes of a cache are. */
-static __device__ __forceinline__ u8 *cache_words(const cache_view &cache, int sequence,
-                                                  int position, int d)
+/* Where chunk `chunk` of a position, 16 bytes, is in the cache of keys (0) or of values (1). */
+static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int position, int chunk)
 {
-    return cache.at + (cache_index(cache, sequence, position) + d) * 2;
+    const cache_view &cache = which ? own().att.v : own().att.k;
+    if (SWIZZLED)
+        chunk = mgl_kv_chunk(which, position, chunk);
+    return cache.at + cache_index(cache, sequence, position) * 2 + chunk * 16;
 }
 
 /* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
@@ -253,12 +255,11 @@ static __device__ __forceinline__ void find_keys(const machine &m, int sequence,
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int p = from + key_position(m, i);
-        const u8 *at = cache_words(own().att.k, sequence, p, m.lane % 4 * 8);
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++) {
             t.keys[i][c] = make_uint4(0, 0, 0, 0);
             if (p < end)
-                load_vector(&t.keys[i][c], at + 64 * c);
+                load_vector(&t.keys[i][c], cache_chunk(0, sequence, p, m.lane % 4 + 4 * c));
         }
     }
 }
@@ -269,12 +270,11 @@ static __device__ __forceinline__ void find_values(const machine &m, int sequenc
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int p = from + value_position(m, i);
-        const u8 *at = cache_words(own().att.v, sequence, p, m.lane / 4 * 8);
 #pragma unroll
         for (int c = 0; c < VALUE_CHUNKS; c++) {
             t.values[i][c] = make_uint4(0, 0, 0, 0);
             if (p < end)
-                load_vector(&t.values[i][c], at + 128 * c);
+                load_vector(&t.values[i][c], cache_chunk(1, sequence, p, m.lane / 4 + 8 * c));
         }
     }
 }
@@ -293,23 +293,21 @@ static __device__ __noinline__ void append_rows(const machine m)
         for (int i = 0; i < 2; i++) {
             const int r = row + key_position(m, i);
             const int *entry = row_entry(min(r, rows - 1));
-            u8 *at = cache_words(own().att.k, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                 m.lane % 4 * 8);
 #pragma unroll
             for (int c = 0; c < KEY_CHUNKS; c++)
                 if (r < rows)
-                    *(uint4 *)(at + 64 * c) = t.keys[i][c];
+                    *(uint4 *)cache_chunk(0, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                          m.lane % 4 + 4 * c) = t.keys[i][c];
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int r = row + value_position(m, i);
             const int *entry = row_entry(min(r, rows - 1));
-            u8 *at = cache_words(own().att.v, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                 m.lane / 4 * 8);
 #pragma unroll
             for (int c = 0; c < VALUE_CHUNKS; c++)
                 if (r < rows)
-                    *(uint4 *)(at + 128 * c) = t.values[i][c];
+                    *(uint4 *)cache_chunk(1, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                          m.lane / 4 + 8 * c) = t.values[i][c];
         }
     }
 }

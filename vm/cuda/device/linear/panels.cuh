@@ -258,7 +258,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p
     /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
     const u32 place = (u32)((m.lane >> 2) + part.half * 8) * MGL_PANEL_ROW_BYTES +
                       (u32)((m.lane & 3) ^ (m.lane >> 3)) * 16;
-    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u32 zero = (u32)own().stop & 2;         /* a flag, 0 or 1 */
     int mine = part.works ? part.share : kblocks; /* the next k block that this warp multiplies */
     for (int chunk = 0; chunk < kblocks; chunk += piece) {
         const u8 *w[4];

@@ -101,10 +101,9 @@ static __device__ __forceinline__ bool may_fly(const stream &t, panel_stream &p)
 /* Waits until the next page may be asked for; false: the block is leaving. */
 static __device__ __forceinline__ bool wait_page(const machine &m, stream &t, panel_stream &p)
 {
-    return wait_until(m, t,
-                      [&] {
-                          return barrier_passed(&own().page_empty[p.next.at], p.next.parity ^ 1);
-                      }) &&
+    return wait_until(
+               m, t,
+               [&] { return barrier_passed(&own().page_empty[p.next.at], p.next.parity ^ 1); }) &&
            wait_until(m, t, [&] { return may_fly(t, p); });
 }
 
@@ -146,20 +145,6 @@ static __device__ __forceinline__ bool load_task(const machine &m, stream &t, pa
 
 /* ---- lists ------------------------------------------------------------------------------------
  */
-
-/* An epoch of the first list. */
-static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u64 policy)
-{
-    for (u32 i = 0; i < t.pages; i++, advance(t.next)) {
-        if (!loader_wait(m, t))
-            return false;
-        copy_page(m.lane, ring_memory() + t.next.frame * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
-                  &own().full[t.next.frame], policy);
-        t.at = next_on_tape(t, t.at);
-        t.fetched = max(t.fetched, 1u) - 1;
-    }
-    return true;
-}
 
 /* The weights of an epoch of the second list. */
 static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, panel_stream &p,
@@ -235,7 +220,7 @@ template <u32 COUNT> static __device__ __forceinline__ void await_copies(u64 *fu
 /* The loader warp, one thread of it. At the end it waits for the copies in flight. */
 static __device__ __noinline__ void run_panel_loader(machine m, const mgl_device_queue *queues)
 {
-    stream t = {(const u8 *)queues[0].tape, queues[0].pages, own().launch.pending};
+    stream t = stream_of(queues[0]);
     panel_stream p = {};
     if (m.lane != 0)
         return;

@@ -60,7 +60,8 @@ static __device__ __forceinline__ bool wait_empty(const tray_place &t)
     return true;
 }
 
-/* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has. */
+/* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has.
+ */
 struct tray_source {
     const u8 *input;
     int kblocks;
@@ -68,7 +69,8 @@ struct tray_source {
     u32 bytes, wanted;
 };
 
-/* Fills one tray with the k blocks that `blocks` lanes from `first` on have, each its own at `from`.
+/* Fills one tray with the k blocks that `blocks` lanes from `first` on have, each its own at
+ * `from`.
  */
 static __device__ __forceinline__ void fill_tray(const machine &m, const tray_place &t,
                                                  const tray_source &s, const u8 *from, int first,
@@ -93,7 +95,8 @@ static __device__ __forceinline__ bool fill_trays(const machine &m, tray_place &
                                                   const tray_source &s, u64 policy)
 {
     for (int base = 0; base < s.kblocks; base += 32) {
-        const int block = mgl_tape_block_at(s.kblocks, MGL_WARPS, min(base + m.lane, s.kblocks - 1));
+        const int block =
+            mgl_tape_block_at(s.kblocks, MGL_WARPS, min(base + m.lane, s.kblocks - 1));
         const u8 *from = s.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
         const int count = min(s.kblocks - base, 32);
         for (int first = 0; first < count; first += TRAY_BLOCKS) {
