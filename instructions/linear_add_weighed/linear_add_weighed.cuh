@@ -12,7 +12,7 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
-    const view n = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
+    const paged_view n = paged_view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);
     const int width = segment(m, 0).rows;

@@ -137,10 +137,12 @@ struct view {
     long long stride; /* bytes from row to row */
     int dtype;
     bool flag;
-#if MGL_PANELS
+};
+
+/* The same of activations that the second list exchanges. */
+struct paged_view : view {
     bool paged; /* it lies in pages: `at` is the buffer's start, */
     int first;  /* and it begins at this column */
-#endif
 };
 
 /* The input of a task with a tape; the consumers take a copy in one go. */

@@ -115,10 +115,6 @@ static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int 
 /* Whether rows are read 16 bytes at a time. */
 static __device__ __forceinline__ bool is_whole(const view &v)
 {
-#if MGL_PANELS
-    if (v.paged)
-        return false;
-#endif
     return v.dtype == DTYPE_F32 && is_aligned(v);
 }
 
@@ -600,6 +596,7 @@ static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, 
 static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u, int pass,
                                                   int tile, int i, u64 policy)
 {
+    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
     float sums[2][4] = {};
 #pragma unroll 4
     for (int w = 0; w < MGL_WARPS; w++)
@@ -615,7 +612,7 @@ static __device__ __forceinline__ void store_sums(const machine &m, const flash_
         const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
         for (int j = 0; j < 2; j++)
-            store_pair(own().att.y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j],
+            store_pair(y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j],
                        true, policy);
     }
 }

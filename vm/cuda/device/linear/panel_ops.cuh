@@ -29,11 +29,11 @@ static __device__ __noinline__ void leave_outputs(const machine m, int group, in
     });
 }
 
-static __device__ __noinline__ machine do_panels(machine m)
+static __device__ __noinline__ void do_panels(machine m)
 {
     const int op = task_of(m)->op;
     if (op == OP_SCALED_HEAD && own().tile_count == 0)
-        return m; /* no row wants logits: nothing comes */
+        return; /* no row wants logits: nothing comes */
     if (op == OP_LINEAR_ADD_WEIGHED)
         clear_notes(m, {0.0f, 0});
     else
@@ -46,14 +46,17 @@ static __device__ __noinline__ machine do_panels(machine m)
         leave_squares(m, rows_of(m));
     if (task_of(m)->op == OP_SCALED_HEAD)
         leave_bests(m, rows_of(m));
-    return m;
+#if MGL_TRACE
+    if (thread_of(m) == 0)
+        own().starved = m.starved;
+#endif
 }
 
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_panel(machine &m)
 {
     wait_go(m);
-    m = do_panels(m);
+    do_panels(m);
 }
 
 #else

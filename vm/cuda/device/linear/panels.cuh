@@ -325,7 +325,7 @@ static __device__ __forceinline__ void store_element(const view &v, int r, int c
 
 /* Values of two neighbouring rows, of one row group's columns, to a region of 16 bits: turned, so
  * that a lane has two neighbouring columns of row l / 4 of the tile. The whole warp. */
-static __device__ __forceinline__ void store_turned(const machine &m, const view &v,
+static __device__ __forceinline__ void store_turned(const machine &m, const paged_view &v,
                                                     const panel_lane &p, int first, float value,
                                                     float below)
 {
