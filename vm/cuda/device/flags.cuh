@@ -78,7 +78,7 @@ static __device__ __forceinline__ void store_four_floats(void *at, const float *
 }
 
 /* Where (row, column) of a region is. */
-static __device__ __forceinline__ u8 *element_of(const view &v, int r, int column)
+static __device__ __forceinline__ u8 *plain_element(const view &v, int r, int column)
 {
     return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
 }
@@ -89,8 +89,15 @@ static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int
     if (v.paged)
         return v.at + mgl_page_place(MGL_ROWS, r, v.first + column);
 #endif
-    return element_of((const view &)v, r, column);
+    return plain_element(v, r, column);
 }
+
+#if !VIEWS_PAGED
+static __device__ __forceinline__ u8 *element_of(const view &v, int r, int column)
+{
+    return plain_element(v, r, column);
+}
+#endif
 
 /* Writes columns `column` and, if `both`, the next of row r. A flagged region has both. */
 template <class VIEW>

@@ -62,6 +62,9 @@
 /* Whether its attention shares rows. */
 #define MGL_ATTEND_ROWS (MGL_VARIANTS_ATTEND_ROWS != 0)
 
+/* Whether any op may have pages. */
+#define VIEWS_PAGED (MGL_PANELS && !MGL_ATTEND_ROWS)
+
 #include "instructions/operands.h"
 #if MGL_PENALTIES
 #include "instructions/sample/penalties.h"
@@ -137,13 +140,22 @@ struct view {
     long long stride; /* bytes from row to row */
     int dtype;
     bool flag;
-};
-
-/* The same of activations that the second list exchanges. */
-struct paged_view : view {
+#if VIEWS_PAGED
     bool paged; /* it lies in pages: `at` is the buffer's start, */
     int first;  /* and it begins at this column */
+#endif
 };
+
+/* The same of activations that the second list exchanges. Where its attention is another family's
+ * than the first list's, no other op has pages (mgl_cuda_check_program). */
+#if VIEWS_PAGED
+typedef view paged_view;
+#else
+struct paged_view : view {
+    bool paged;
+    int first;
+};
+#endif
 
 /* The input of a task with a tape; the consumers take a copy in one go. */
 struct alignas(16) input {

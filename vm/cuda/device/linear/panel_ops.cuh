@@ -13,9 +13,9 @@
 #if MGL_PANELS
 
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
-static __device__ __noinline__ void leave_outputs(const machine m, int group, int pass)
+static __device__ __noinline__ void leave_outputs(const machine m, int group, bool last, int pass)
 {
-    leave_tiles(m, group, pass, [&](const panel_lane &p) {
+    leave_tiles(m, group, last, pass, [&](const panel_lane &p) {
         switch (task_of(m)->op) {
         case OP_LINEAR_ADD_WEIGHED:
             return leave_linear_add_weighed(m, p);
@@ -41,7 +41,7 @@ static __device__ __noinline__ void do_panels(machine m)
     if (op == OP_SCALED_HEAD)
         clear_notes(m, note_of_best(nothing_yet()));
     consumer_barrier();
-    run_panels(m, [&](int group, int pass) { leave_outputs(m, group, pass); });
+    run_panels(m, [&](int group, bool last, int pass) { leave_outputs(m, group, last, pass); });
     if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
         leave_squares(m, rows_of(m));
     if (task_of(m)->op == OP_SCALED_HEAD)

@@ -12,10 +12,10 @@
  * of a block, of the weights and of the activations alike: words 0 and 1 make one MMA, words 2 and
  * 3 another. Which k that is does not matter, since both sides have the same.
  *
- * Sums stay in registers until the panel's end. Then pass by pass some tiles stand in shared memory
- * (own().partial), where the pairs that share k blocks add them up, first pair first, and the op
- * makes outputs of them: a lane has four, of two columns and two rows. So all sums are made in one
- * order, and a row's does not depend on the other rows.
+ * Sums stay in registers until the panel's end. Then they stand in shared memory, all at once or
+ * pass by pass, where the pairs that share k blocks add them up, first pair first, and the op makes
+ * outputs of them: a lane has four, of two columns and two rows. So all sums are made in one order,
+ * and a row's does not depend on the other rows.
  *
  * What a task keeps of its rows (panel_notes): what scales them, and of each column of pairs the
  * squares of what it weighed, or the best of its logits.
@@ -53,6 +53,20 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
         panel_notes()[i] = nothing;
 }
 
+/* Numbers i to i + 3 of a row's parts, of which there are `count`; others are 0. */
+static __device__ __forceinline__ float sum_of_four(const float *parts, int i, int count,
+                                                    bool whole)
+{
+    if (whole && i + 3 < count) {
+        const float4 four = *(const float4 *)(parts + i);
+        return (four.x + four.y) + (four.z + four.w);
+    }
+    float sum = 0.0f;
+    for (int k = i; k < min(i + 4, count); k++)
+        sum += parts[k];
+    return sum;
+}
+
 /* What scales each row: 1 / sqrt(sum(s) / hidden + eps). A warp's rows, some at a time, so that
  * their loads are on their way together. */
 static __device__ __forceinline__ void note_scales(const machine &m, const mgl_device_operand &s,
@@ -60,12 +74,13 @@ static __device__ __forceinline__ void note_scales(const machine &m, const mgl_d
 {
     enum { AT_ONCE = 8 };
     const int parts = s.count[1];
+    const bool whole = (((size_t)s.at | (size_t)(s.stride0 * 4)) & 15) == 0;
     for (int first = m.warp * AT_ONCE; first < rows; first += MGL_WARPS * AT_ONCE) {
         float sums[AT_ONCE] = {};
-        for (int i = m.lane; i < parts; i += 32)
+        for (int i = m.lane * 4; i < parts; i += 128)
 #pragma unroll
             for (int r = 0; r < AT_ONCE; r++)
-                sums[r] += row_of(s, min(first + r, rows - 1))[i];
+                sums[r] += sum_of_four(row_of(s, min(first + r, rows - 1)), i, parts, whole);
 #pragma unroll
         for (int r = 0; r < AT_ONCE; r++) {
             const float sum = warp_sum(sums[r]);
@@ -188,9 +203,16 @@ static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], c
         if (from > 0 && from >= tiles)
             break;
         uint4 b[AT_ONCE];
+        u32 all = 0;
+#pragma unroll
+        for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++) {
+            b[n] = *(const uint4 *)(x + (from + n) * STEP);
+            all ^= b[n].x;
+        }
+        all &= zero; /* all are asked for before the first is waited for */
 #pragma unroll
         for (int n = 0; n < AT_ONCE && from + n < PANEL_TILES; n++)
-            b[n] = *(const uint4 *)(x + (from + n) * STEP);
+            b[n].x ^= all;
 #pragma unroll
         for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -246,7 +268,8 @@ static __device__ __forceinline__ void find_weights(const panel_pages &pages, u3
         w[i] = page_memory() + __shfl_sync(0xFFFFFFFFu, at, i) + thread_index() % 32 * 16;
 }
 
-/* All k blocks of a panel. */
+/* All k blocks of a panel. Pieces of pages and trays have numbers of k blocks that are powers of 2.
+ */
 template <bool SECOND>
 static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p,
                                                       const panel_shape &s, const panel_part &part,
@@ -254,32 +277,37 @@ static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p
 {
     const int kblocks = segment(m, 0).kblocks, piece = s.piece, shares = s.shares;
     const int tiles = (panel_rows(m) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP;
+    const tray_shape tray = tray_shape_of(panel_rows(m));
     const panel_pages pages = pages_of(m, s, part);
     /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
     const u32 place = (u32)((m.lane >> 2) + part.half * 8) * MGL_PANEL_ROW_BYTES +
                       (u32)((m.lane & 3) ^ (m.lane >> 3)) * 16;
-    const u32 zero = (u32)own().stop & 2;         /* a flag, 0 or 1 */
+    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     int mine = part.works ? part.share : kblocks; /* the next k block that this warp multiplies */
-    for (int chunk = 0; chunk < kblocks; chunk += piece) {
-        const u8 *w[4];
-        wait_pages(m, p.page, pages.first, pages.end);
-        find_weights(pages, p.page, w);
-        for (int at = chunk, to = min(chunk + piece, kblocks); at < to; at += TRAY_BLOCKS) {
-            const u8 *x = wait_tray(p) + place;
-            for (; mine < min(at + (int)TRAY_BLOCKS, to); mine += shares) {
-                const u8 *of_block[4];
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    of_block[i] = w[i] + (mine - chunk) * MGL_BLOCK_BYTES;
-                multiply_block<SECOND>(of_block,
-                                       x + (mine - at) * (PANEL_ROWS * MGL_PANEL_ROW_BYTES), tiles,
-                                       zero, sums);
-            }
-            free_tray(p);
+    const u8 *w[4], *x = NULL;
+    for (int at = 0, step = min(piece, tray.blocks); at < kblocks; at += step) {
+        const int to = min(at + step, kblocks);
+        if ((at & (piece - 1)) == 0) {
+            wait_pages(m, p.page, pages.first, pages.end);
+            find_weights(pages, p.page, w);
         }
-        wait_pages(m, p.page, 0, pages.count);
-        free_pages(m, p.page, pages.count);
-        p.page += (u32)pages.count;
+        if ((at & (tray.blocks - 1)) == 0)
+            x = wait_tray(p) + place;
+        for (; mine < to; mine += shares) {
+            const u8 *of_block[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                of_block[i] = w[i] + (mine & (piece - 1)) * MGL_BLOCK_BYTES;
+            multiply_block<SECOND>(of_block, x + (u32)(mine & (tray.blocks - 1)) * tray.stride,
+                                   tiles, zero, sums);
+        }
+        if ((to & (tray.blocks - 1)) == 0 || to == kblocks)
+            free_tray(p);
+        if ((to & (piece - 1)) == 0 || to == kblocks) {
+            wait_pages(m, p.page, 0, pages.count);
+            free_pages(m, p.page, pages.count);
+            p.page += (u32)pages.count;
+        }
     }
 }
 
@@ -337,48 +365,70 @@ static __device__ __forceinline__ void store_turned(const machine &m, const page
     delay();
 }
 
+/* Tiles of a warp: those of its first tile of weight rows, then those of its second. Some of them
+ * at a time stand in shared memory: behind the last panel of a task in the trays, which nobody
+ * needs any more, all of them if they have room; else in own().partial, pass by pass. */
 enum {
-    /* floats of a tile of a warp, and tiles of a warp that have room in own().partial */
-    TILE_SUMS = 4 * 32,
-    PANEL_FIT = PARTIALS / (MGL_WARPS * TILE_SUMS),
-    PASS_TILES = PANEL_FIT < PANEL_TILES ? PANEL_FIT : PANEL_TILES,
-    HALF_PASSES = (PANEL_TILES + PASS_TILES - 1) / PASS_TILES /* of a tile of weight rows */
+    TILE_SUMS = 4 * 32, /* floats of a tile */
+    ALL_TILES = 2 * PANEL_TILES,
+    PARTIAL_FIT = PARTIALS / (MGL_WARPS * TILE_SUMS),
+    TRAYS_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * TILE_SUMS * 4),
+    PARTIAL_TILES = PARTIAL_FIT < ALL_TILES ? PARTIAL_FIT : ALL_TILES,
+    LAST_TILES = TRAYS_FIT < ALL_TILES ? TRAYS_FIT : ALL_TILES
 };
-static_assert(PANEL_FIT >= 1, "a pass has a tile at least");
+static_assert(PARTIAL_FIT >= 1 && TRAYS_FIT >= 1, "a pass has a tile at least");
 
-/* The tiles of a pass, where the pairs that share them find them. */
-static __device__ __forceinline__ float *pass_memory(int warp)
+/* Some of the tiles: of each warp `count` from number `first` on, in shared memory at `memory`. */
+struct panel_pass {
+    float *memory; /* (warp, tile, TILE_SUMS) */
+    int first, count;
+};
+
+static __device__ __forceinline__ panel_pass pass_number(bool last, int pass)
 {
-    return own().partial + warp * (PASS_TILES * TILE_SUMS);
+    if (last)
+        return {(float *)tray_memory(), pass * LAST_TILES, LAST_TILES};
+    return {own().partial, pass * PARTIAL_TILES, PARTIAL_TILES};
 }
 
-static __device__ __forceinline__ void leave_pass(const machine &m, int pass,
+static __device__ __forceinline__ float *tile_memory(const panel_pass &pass, int warp, int n)
+{
+    return pass.memory + (warp * pass.count + n) * TILE_SUMS;
+}
+
+/* The first activation row of a warp's tile. */
+static __device__ __forceinline__ int row_of_tile(int tile, int half)
+{
+    return (tile % PANEL_TILES * 2 + half) * PANEL_TILE;
+}
+
+/* Where the pairs that share them find them. */
+static __device__ __forceinline__ void leave_pass(const machine &m, const panel_pass &pass,
+                                                  const panel_part &part, int rows,
                                                   const panel_sums &sums)
 {
-    float *to = pass_memory(m.warp) + m.lane;
 #pragma unroll
-    for (int n = 0; n < PASS_TILES; n++)
+    for (int k = 0; k < ALL_TILES; k++) {
+        const int n = k - pass.first;
+        if (n < 0 || n >= pass.count || row_of_tile(k, part.half) >= rows ||
+            (k >= PANEL_TILES && !part.second))
+            continue;
+        float *to = tile_memory(pass, m.warp, n) + m.lane;
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float value = 0.0f;
-#pragma unroll
-            for (int k = 0; k < 2 * HALF_PASSES; k++) {
-                const int tile = k % HALF_PASSES * PASS_TILES + n;
-                if (k == pass && tile < PANEL_TILES)
-                    value = sums[k / HALF_PASSES][tile < PANEL_TILES ? tile : 0][i];
-            }
-            to[(n * 4 + i) * 32] = value;
-        }
+        for (int i = 0; i < 4; i++)
+            to[i * 32] = sums[k / PANEL_TILES][k % PANEL_TILES][i];
+    }
 }
 
 /* Adds up what the pairs that share k blocks have of tile n of a pass. */
-static __device__ __forceinline__ panel_lane take_tile(const machine &m, const panel_shape &s,
-                                                       const panel_part &part, int n)
+static __device__ __forceinline__ panel_lane take_tile(const machine &m, const panel_pass &pass,
+                                                       const panel_shape &s, const panel_part &part,
+                                                       int n)
 {
     panel_lane p = {};
     for (int k = 0; k < s.shares; k++) {
         const int warp = (k * s.columns + part.column) * 2 + part.half;
-        const float *from = pass_memory(warp) + n * TILE_SUMS + m.lane;
+        const float *from = tile_memory(pass, warp, n) + m.lane;
 #pragma unroll
         for (int i = 0; i < 4; i++)
             p.sums[i / 2][i % 2] += from[i * 32];
@@ -386,23 +436,25 @@ static __device__ __forceinline__ panel_lane take_tile(const machine &m, const p
     return p;
 }
 
-/* Outputs of this warp's tiles of a pass: leave(lane) makes those of one. */
+/* Outputs of this warp's share of the tiles of a pass, of the panel from row group `group` on:
+ * leave(lane) makes those of one. */
 template <class LEAVE>
-static __device__ __forceinline__ void leave_tiles(const machine &m, int group, int pass,
-                                                   const LEAVE &leave)
+static __device__ __forceinline__ void leave_tiles(const machine &m, int group, bool last,
+                                                   int number, const LEAVE &leave)
 {
     const panel_shape s = shape_at(m, group);
     const panel_part part = panel_part_of(m, s);
-    const int t = pass / HALF_PASSES, first = pass % HALF_PASSES * PASS_TILES;
+    const panel_pass pass = pass_number(last, number);
     const int rows = panel_rows(m);
-    if (!part.works || (t == 1 && !part.second))
+    const int end = min(pass.count, (part.second ? ALL_TILES : PANEL_TILES) - pass.first);
+    if (!part.works)
         return;
-    for (int n = part.share; n < PASS_TILES; n += s.shares) {
-        const int tile = ((first + n) * 2 + part.half) * 8;
-        if (first + n >= PANEL_TILES || tile >= rows)
-            break;
-        panel_lane p = take_tile(m, s, part, n);
-        p.group = group + part.first + 2 * t;
+    for (int n = part.share; n < end; n += s.shares) {
+        const int k = pass.first + n, tile = row_of_tile(k, part.half);
+        if (tile >= rows)
+            continue;
+        panel_lane p = take_tile(m, pass, s, part, n);
+        p.group = group + part.first + k / PANEL_TILES * 2;
         p.tile = tile;
         p.row = tile + (m.lane & 3) * 2;
         p.column = part.column;
@@ -411,24 +463,28 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
     }
 }
 
-/* The sums of the panel from row group `group` on, pass by pass: leave(group, pass) makes outputs
- * of what stands in shared memory. */
+/* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass) makes
+ * outputs of what stands in shared memory. */
 template <class LEAVE>
-static __device__ __forceinline__ void leave_panel(const machine &m, int group,
+static __device__ __forceinline__ void leave_panel(const machine &m, int group, bool last,
                                                    const panel_sums &sums, const LEAVE &leave)
 {
-    const panel_shape s = shape_at(m, group);
-    const bool works = panel_part_of(m, s).works, shared = s.shares > 1;
-    const int passes = (min(s.groups, (int)MGL_PANEL_OWN_GROUPS) + 1) / 2 * HALF_PASSES;
+    const int tiles = min(shape_at(m, group).groups, (int)MGL_PANEL_OWN_GROUPS) > 2 ? ALL_TILES
+                                                                                    : PANEL_TILES;
+    if (last)
+        consumer_barrier(); /* all warps have let go of the trays */
 #pragma unroll 1
-    for (int pass = 0; pass < passes; pass++) {
-        if (works)
-            leave_pass(m, pass, sums);
+    for (int number = 0; pass_number(last, number).first < tiles; number++) {
+        const panel_shape s = shape_at(m, group);
+        const panel_part part = panel_part_of(m, s);
+        const bool shared = s.shares > 1;
+        if (part.works)
+            leave_pass(m, pass_number(last, number), part, panel_rows(m), sums);
         if (shared)
             consumer_barrier();
         else
             __syncwarp();
-        leave(group, pass);
+        leave(group, last, number);
         if (shared)
             consumer_barrier();
         else
@@ -458,8 +514,9 @@ static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave
             else
                 multiply_panel<false>(m, p, s, part, sums);
         }
-        leave_panel(m, group, sums, leave);
-        if (group + PANEL_GROUPS < segment(m, 0).groups)
+        const bool last = group + PANEL_GROUPS >= segment(m, 0).groups;
+        leave_panel(m, group, last, sums, leave);
+        if (!last)
             consumer_barrier(); /* the next panel's notes may be another warp's */
     }
     __syncwarp();
@@ -467,6 +524,7 @@ static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave
         own().page_at[m.warp] = p.page;
         own().tray_at[m.warp] = p.tray;
     }
+    fence_bulk_writes(); /* the next task's activations come where sums stood */
     consumer_barrier();
 }
 

@@ -64,6 +64,7 @@ static __device__ __forceinline__ bool wait_empty(const tray_place &t)
  */
 struct tray_source {
     const u8 *input;
+    tray_shape tray;
     int kblocks;
     bool heads;
     u32 bytes, wanted;
@@ -78,7 +79,7 @@ static __device__ __forceinline__ void fill_tray(const machine &m, const tray_pl
 {
     const int mine = m.lane - first;
     u64 *full = &own().tray_full[t.at];
-    u8 *to = tray_memory() + t.at * TRAY_BYTES + mine * (PANEL_ROWS * MGL_PANEL_ROW_BYTES);
+    u8 *to = tray_memory() + t.at * TRAY_BYTES + mine * (int)s.tray.stride;
     if (mine == 0)
         expect_bytes(full, (u32)blocks * s.wanted);
     __syncwarp();
@@ -99,10 +100,10 @@ static __device__ __forceinline__ bool fill_trays(const machine &m, tray_place &
             mgl_tape_block_at(s.kblocks, MGL_WARPS, min(base + m.lane, s.kblocks - 1));
         const u8 *from = s.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
         const int count = min(s.kblocks - base, 32);
-        for (int first = 0; first < count; first += TRAY_BLOCKS) {
+        for (int first = 0; first < count; first += s.tray.blocks) {
             if (!wait_empty(t))
                 return false;
-            fill_tray(m, t, s, from, first, min(count - first, (int)TRAY_BLOCKS), policy);
+            fill_tray(m, t, s, from, first, min(count - first, s.tray.blocks), policy);
             t.number++;
             if (++t.at == TRAYS) {
                 t.at = 0;
@@ -130,7 +131,11 @@ static __device__ __noinline__ void load_trays(const machine m)
     if ((heads && own().tile_count == 0) || !wait_turned())
         return;
     const u32 bytes = (u32)rows_of(m) * MGL_PANEL_ROW_BYTES, number = own().tray_next;
-    const tray_source s = {address_of(m, operand(m, MGL_PRODUCT_INPUT)), seg.kblocks, heads, bytes,
+    const tray_source s = {address_of(m, operand(m, MGL_PRODUCT_INPUT)),
+                           tray_shape_of(panel_rows(m)),
+                           seg.kblocks,
+                           heads,
+                           bytes,
                            heads ? bytes_of_tiles(bytes) : bytes};
     tray_place t = {number, number % TRAYS, number / TRAYS & 1};
     const u64 policy = keep_policy();
