@@ -362,6 +362,17 @@ static __device__ __forceinline__ void know_thread(machine &m)
     m.lane = (int)(thread % 32);
 }
 
+/* The consumer thread and its task, asked anew, for the same reason. */
+static __device__ __forceinline__ machine machine_now()
+{
+    machine m = {};
+    know_thread(m);
+    m.instruction = (own().begun[m.warp] - 1) & 1;
+    m.record = own().instruction[m.instruction].record;
+    m.epoch = own().instruction[m.instruction].epoch;
+    return m;
+}
+
 /* Its number in the block; for consumers, among them. */
 static __device__ __forceinline__ int thread_of(const machine &m)
 {

@@ -13,8 +13,9 @@
 #if MGL_PANELS
 
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
-static __device__ __noinline__ void leave_outputs(const machine m, int group, bool last, int pass)
+static __device__ __noinline__ void leave_outputs(int group, bool last, int pass)
 {
+    const machine m = machine_now();
     leave_tiles(m, group, last, pass, [&](const panel_lane &p) {
         switch (task_of(m)->op) {
         case OP_LINEAR_ADD_WEIGHED:
@@ -41,11 +42,12 @@ static __device__ __noinline__ void do_panels(machine m)
     if (op == OP_SCALED_HEAD)
         clear_notes(m, note_of_best(nothing_yet()));
     consumer_barrier();
-    run_panels(m, [&](int group, bool last, int pass) { leave_outputs(m, group, last, pass); });
-    if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
-        leave_squares(m, rows_of(m));
-    if (task_of(m)->op == OP_SCALED_HEAD)
-        leave_bests(m, rows_of(m));
+    run_panels(m, leave_outputs);
+    const machine now = machine_now();
+    if (task_of(now)->op == OP_LINEAR_ADD_WEIGHED)
+        leave_squares(now, rows_of(now));
+    if (task_of(now)->op == OP_SCALED_HEAD)
+        leave_bests(now, rows_of(now));
 #if MGL_TRACE
     if (thread_of(m) == 0)
         own().starved = m.starved;

@@ -53,34 +53,32 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
         panel_notes()[i] = nothing;
 }
 
-/* Numbers i to i + 3 of a row's parts, of which there are `count`; others are 0. */
-static __device__ __forceinline__ float sum_of_four(const float *parts, int i, int count,
-                                                    bool whole)
-{
-    if (whole && i + 3 < count) {
-        const float4 four = *(const float4 *)(parts + i);
-        return (four.x + four.y) + (four.z + four.w);
-    }
-    float sum = 0.0f;
-    for (int k = i; k < min(i + 4, count); k++)
-        sum += parts[k];
-    return sum;
-}
-
 /* What scales each row: 1 / sqrt(sum(s) / hidden + eps). A warp's rows, some at a time, so that
- * their loads are on their way together. */
+ * their loads are on their way together: 16 bytes each, where all rows have whole ones. */
 static __device__ __forceinline__ void note_scales(const machine &m, const mgl_device_operand &s,
                                                    int rows)
 {
     enum { AT_ONCE = 8 };
     const int parts = s.count[1];
-    const bool whole = (((size_t)s.at | (size_t)(s.stride0 * 4)) & 15) == 0;
+    const bool whole = (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(parts * 4)) & 15) == 0;
+#pragma unroll 1
     for (int first = m.warp * AT_ONCE; first < rows; first += MGL_WARPS * AT_ONCE) {
         float sums[AT_ONCE] = {};
-        for (int i = m.lane * 4; i < parts; i += 128)
+        if (whole) {
+#pragma unroll 1
+            for (int i = m.lane * 4; i < parts; i += 128)
 #pragma unroll
-            for (int r = 0; r < AT_ONCE; r++)
-                sums[r] += sum_of_four(row_of(s, min(first + r, rows - 1)), i, parts, whole);
+                for (int r = 0; r < AT_ONCE; r++) {
+                    const float4 four = *(const float4 *)(row_of(s, min(first + r, rows - 1)) + i);
+                    sums[r] += (four.x + four.y) + (four.z + four.w);
+                }
+        } else {
+#pragma unroll 1
+            for (int i = m.lane; i < parts; i += 32)
+#pragma unroll
+                for (int r = 0; r < AT_ONCE; r++)
+                    sums[r] += row_of(s, min(first + r, rows - 1))[i];
+        }
 #pragma unroll
         for (int r = 0; r < AT_ONCE; r++) {
             const float sum = warp_sum(sums[r]);
@@ -92,20 +90,32 @@ static __device__ __forceinline__ void note_scales(const machine &m, const mgl_d
 }
 
 /* ---- pages and trays --------------------------------------------------------------------------
+ *
+ * Where a warp stands in the second list's pages and trays, counted over all epochs, is in shared
+ * memory, and which thread this is is asked anew: what lived in registers beside the sums of a
+ * panel would be kept in local memory, which is ten times as far.
  */
 
-/* Where a warp stands in the second list's pages and trays, counted over all epochs. */
-struct panel_place {
-    u32 page; /* the first of the k blocks at hand */
-    u32 tray;
-};
-
-/* Waits until pages [page + first, page + end) have landed: a lane for each. */
-static __device__ __forceinline__ void wait_pages(machine &m, u32 page, int first, int end)
+static __device__ __forceinline__ int lane_now()
 {
-    const u32 since = trace_clock();
+    int lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
+static __device__ __forceinline__ int warp_now()
+{
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread / 32;
+}
+
+/* Waits until pages [first, end) of those from the warp's on have landed: a lane for each. */
+static __device__ __forceinline__ void wait_pages(machine &m, int first, int end)
+{
+    const u32 since = trace_clock(), page = own().page_at[warp_now()];
 #pragma unroll 1
-    for (int i = first + m.lane; i < end; i += 32) {
+    for (int i = first + lane_now(); i < end; i += 32) {
         const u32 n = page + (u32)i;
         while (!barrier_passed(&own().page_full[n % PANEL_PAGES], n / PANEL_PAGES & 1) &&
                !own().lost)
@@ -115,31 +125,37 @@ static __device__ __forceinline__ void wait_pages(machine &m, u32 page, int firs
     trace_starved(m, since);
 }
 
-/* Lets go of so many pages from `page` on, which have landed. */
-static __device__ __forceinline__ void free_pages(const machine &m, u32 page, int count)
+/* Lets go of its next so many pages, which have landed. */
+static __device__ __forceinline__ void free_pages(int count)
 {
+    const int warp = warp_now();
+    const u32 page = own().page_at[warp];
     __syncwarp();
 #pragma unroll 1
-    for (int i = m.lane; i < count; i += 32)
+    for (int i = lane_now(); i < count; i += 32)
         barrier_arrive(&own().page_empty[(page + (u32)i) % PANEL_PAGES]);
+    own().page_at[warp] = page + (u32)count; /* every lane: whoever reads it next has written it */
     __syncwarp();
 }
 
-static __device__ __forceinline__ const u8 *wait_tray(const panel_place &p)
+/* Waits until the warp's next tray is there: its bytes from tray_memory() on. */
+static __device__ __forceinline__ u32 wait_tray()
 {
-    const u32 at = p.tray % TRAYS;
-    while (!barrier_passed(&own().tray_full[at], p.tray / TRAYS & 1) && !own().lost)
+    const u32 tray = own().tray_at[warp_now()], at = tray % TRAYS;
+    while (!barrier_passed(&own().tray_full[at], tray / TRAYS & 1) && !own().lost)
         ; /* the loader has a clock in its waits */
     __syncwarp();
-    return tray_memory() + at * TRAY_BYTES;
+    return at * TRAY_BYTES;
 }
 
-static __device__ __forceinline__ void free_tray(panel_place &p)
+static __device__ __forceinline__ void free_tray()
 {
+    const int warp = warp_now();
+    const u32 tray = own().tray_at[warp];
     __syncwarp();
     if (is_first_lane())
-        barrier_arrive(&own().tray_empty[p.tray % TRAYS]);
-    p.tray++;
+        barrier_arrive(&own().tray_empty[tray % TRAYS]);
+    own().tray_at[warp] = tray + 1; /* every lane */
 }
 
 /* ---- products ---------------------------------------------------------------------------------
@@ -170,6 +186,66 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
 
 typedef float panel_sums[2][PANEL_TILES][4]; /* (tile of weight rows, tile of rows, a lane's) */
 
+/* The panel of row groups from `group` on of the task at hand, and activation rows. Both are found
+ * anew where they are wanted: what lived beside the sums would be kept in local memory. */
+static __device__ __forceinline__ panel_shape shape_at(const machine &m, int group)
+{
+    return panel_shape_of(segment(m, 0).groups - group);
+}
+
+static __device__ __forceinline__ int panel_rows(const machine &m)
+{
+    return task_of(m)->op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
+}
+
+/* A warp's part of a panel, in shared memory. */
+struct panel_plan {
+    int kblocks;
+    int piece, count;  /* k blocks of the pieces on pages, which are so many, */
+    int first, end;    /* and of which these have its row groups; none where it has no part */
+    int tray, stride;  /* k blocks of a tray, and bytes from one to the next */
+    int tiles;         /* of activation rows */
+    int share, shares; /* this is the first k block that it multiplies; and every so many-th */
+    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand, in
+     * bytes of page_memory() */
+    int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
+    int x; /* where the tray at hand is, in bytes of tray_memory() */
+};
+static_assert(sizeof(panel_plan) * MGL_WARPS <= MGL_PARTIAL_BYTES, "a plan for each warp");
+
+static __device__ __forceinline__ volatile panel_plan &plan_of(int warp)
+{
+    return ((volatile panel_plan *)own().partial)[warp];
+}
+
+/* The lanes of the warp, which has nothing in own().partial. */
+static __device__ __forceinline__ void make_plan(const machine &m, const panel_shape &s,
+                                                 const panel_part &part)
+{
+    volatile panel_plan &plan = plan_of(m.warp);
+    const int rows = panel_rows(m), kblocks = segment(m, 0).kblocks;
+    const tray_shape tray = tray_shape_of(rows);
+    /* of a row group that the panel does not have, another one's, whose sums nobody takes */
+    const int group = min(part.first + (m.lane & 3), s.groups - 1);
+    if (m.lane < MGL_PANEL_OWN_GROUPS) {
+        plan.page[m.lane] = group / s.per;
+        plan.byte[m.lane] = (group % s.per) * s.piece * MGL_BLOCK_BYTES;
+    }
+    if (m.lane == 0) {
+        plan.kblocks = kblocks;
+        plan.piece = s.piece;
+        plan.count = s.pages;
+        plan.first = part.first / s.per;
+        plan.end = part.works ? min(part.first + 3, s.groups - 1) / s.per + 1 : part.first / s.per;
+        plan.tray = tray.blocks;
+        plan.stride = (int)tray.stride;
+        plan.tiles = (rows + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP;
+        plan.share = part.works ? part.share : kblocks;
+        plan.shares = s.shares;
+    }
+    __syncwarp();
+}
+
 /* An operand's words in registers of their own. An MMA wants its four in a row, and the compiler
  * would copy them there anew before each, waiting for the one before: it does not know that `zero`
  * is 0. */
@@ -178,29 +254,35 @@ static __device__ __forceinline__ uint4 gathered(u32 x, u32 y, u32 z, u32 w, u32
     return make_uint4(x ^ zero, y ^ zero, z ^ zero, w ^ zero);
 }
 
-/* Adds one k block: w[i] is where this lane's 16 bytes of row group i are, x where those of the
- * first tile of rows are; the next ones stand two tiles behind one another. Of the warp's tiles the
- * first `tiles` have rows; others are multiplied with these where AT_ONCE are. SECOND: it has two
- * tiles of weight rows. */
+/* Adds k block `block`. Of the warp's tiles of activation rows those that have rows; others are
+ * multiplied with these where AT_ONCE are. SECOND: it has two tiles of weight rows. */
 template <bool SECOND>
-static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], const u8 *x,
-                                                      int tiles, u32 zero, panel_sums &sums)
+static __device__ __forceinline__ void multiply_block(int block, panel_sums &sums)
 {
     enum {
         STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES,
-        AT_ONCE = 4,
+        AT_ONCE = SECOND ? 2 : 4,
         WEIGHT_TILES = SECOND ? 2 : 1
     };
+    const int warp = warp_now(), lane = lane_now();
+    const volatile panel_plan &plan = plan_of(warp);
+    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u8 *w = page_memory() + (block & (plan.piece - 1)) * MGL_BLOCK_BYTES + lane * 16;
+    /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it; tiles of a warp
+     * stand two tiles behind one another */
+    const u8 *x = tray_memory() + plan.x + (block & (plan.tray - 1)) * plan.stride +
+                  (lane / 4 + warp % 2 * 8) * MGL_PANEL_ROW_BYTES + ((lane & 3) ^ (lane >> 3)) * 16;
     uint4 a[WEIGHT_TILES][2]; /* operands: of the first 16 columns, and of the others */
 #pragma unroll
     for (int t = 0; t < WEIGHT_TILES; t++) {
-        const uint4 lower = *(const uint4 *)w[2 * t], upper = *(const uint4 *)w[2 * t + 1];
+        const uint4 lower = *(const uint4 *)(w + plan.at[2 * t]);
+        const uint4 upper = *(const uint4 *)(w + plan.at[2 * t + 1]);
         a[t][0] = gathered(lower.x, upper.x, lower.y, upper.y, zero);
         a[t][1] = gathered(lower.z, upper.z, lower.w, upper.w, zero);
     }
 #pragma unroll
     for (int from = 0; from < PANEL_TILES; from += AT_ONCE) {
-        if (from > 0 && from >= tiles)
+        if (from > 0 && from >= plan.tiles)
             break;
         uint4 b[AT_ONCE];
         u32 all = 0;
@@ -224,89 +306,56 @@ static __device__ __forceinline__ void multiply_block(const u8 *const (&w)[4], c
     }
 }
 
-/* The panel of row groups from `group` on of the task at hand, and activation rows. Both are found
- * anew where they are wanted: what lived beside the sums would be kept in local memory. */
-static __device__ __forceinline__ panel_shape shape_at(const machine &m, int group)
+/* Makes the plan of the panel from row group `group` on; whether the warp has two tiles of weight
+ * rows. */
+static __device__ __forceinline__ bool begin_panel(int group)
 {
-    return panel_shape_of(segment(m, 0).groups - group);
+    const machine m = machine_now();
+    const panel_shape s = shape_at(m, group);
+    const panel_part part = panel_part_of(m, s);
+    make_plan(m, s, part);
+    return part.second;
 }
 
-static __device__ __forceinline__ int panel_rows(const machine &m)
+/* Where its row groups stand, at the first of the k blocks at hand. */
+static __device__ __forceinline__ void find_weights()
 {
-    return task_of(m)->op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
-}
-
-/* A warp in the pages of a panel's k blocks. */
-struct panel_pages {
-    int count;      /* pages, */
-    int first, end; /* of which these have its row groups; none where it has no part */
-    /* the page of row group l % 4 of them, and the byte of it that this lane's weights begin at */
-    u32 page, byte;
-};
-
-/* Of a row group that the panel does not have, another one's, whose sums nobody takes. */
-static __device__ __forceinline__ panel_pages pages_of(const machine &m, const panel_shape &s,
-                                                       const panel_part &part)
-{
-    panel_pages p;
-    const int group = min(part.first + (m.lane & 3), s.groups - 1);
-    p.count = s.pages;
-    p.first = part.first / s.per;
-    p.end = part.works ? min(part.first + 3, s.groups - 1) / s.per + 1 : p.first;
-    p.page = (u32)(group / s.per);
-    p.byte = (u32)((group % s.per) * s.piece * MGL_BLOCK_BYTES);
-    return p;
-}
-
-/* Where this lane's 16 bytes of its row groups stand, at the first of the k blocks at hand. */
-static __device__ __forceinline__ void find_weights(const panel_pages &pages, u32 page,
-                                                    const u8 *(&w)[4])
-{
-    const u32 at = (page + pages.page) % PANEL_PAGES * MGL_PAGE + pages.byte;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        w[i] = page_memory() + __shfl_sync(0xFFFFFFFFu, at, i) + thread_index() % 32 * 16;
+    const int warp = warp_now(), lane = lane_now();
+    volatile panel_plan &plan = plan_of(warp);
+    __syncwarp();
+    if (lane < MGL_PANEL_OWN_GROUPS)
+        plan.at[lane] =
+            (int)((own().page_at[warp] + (u32)plan.page[lane]) % PANEL_PAGES * MGL_PAGE) +
+            plan.byte[lane];
+    __syncwarp();
 }
 
 /* All k blocks of a panel. Pieces of pages and trays have numbers of k blocks that are powers of 2.
  */
 template <bool SECOND>
-static __device__ __forceinline__ void multiply_panel(machine &m, panel_place &p,
-                                                      const panel_shape &s, const panel_part &part,
-                                                      panel_sums &sums)
+static __device__ __forceinline__ void multiply_panel(machine &m, panel_sums &sums)
 {
-    const int kblocks = segment(m, 0).kblocks, piece = s.piece, shares = s.shares;
-    const int tiles = (panel_rows(m) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP;
-    const tray_shape tray = tray_shape_of(panel_rows(m));
-    const panel_pages pages = pages_of(m, s, part);
-    /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
-    const u32 place = (u32)((m.lane >> 2) + part.half * 8) * MGL_PANEL_ROW_BYTES +
-                      (u32)((m.lane & 3) ^ (m.lane >> 3)) * 16;
-    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
-    int mine = part.works ? part.share : kblocks; /* the next k block that this warp multiplies */
-    const u8 *w[4], *x = NULL;
-    for (int at = 0, step = min(piece, tray.blocks); at < kblocks; at += step) {
-        const int to = min(at + step, kblocks);
-        if ((at & (piece - 1)) == 0) {
-            wait_pages(m, p.page, pages.first, pages.end);
-            find_weights(pages, p.page, w);
+    int mine = plan_of(warp_now()).share;
+#pragma unroll 1
+    for (int at = 0, to;; at = to) {
+        volatile panel_plan &plan = plan_of(warp_now());
+        to = min(at + min(plan.piece, plan.tray), plan.kblocks);
+        if (at == to)
+            return;
+        if ((at & (plan.piece - 1)) == 0) {
+            wait_pages(m, plan.first, plan.end);
+            find_weights();
         }
-        if ((at & (tray.blocks - 1)) == 0)
-            x = wait_tray(p) + place;
-        for (; mine < to; mine += shares) {
-            const u8 *of_block[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                of_block[i] = w[i] + (mine & (piece - 1)) * MGL_BLOCK_BYTES;
-            multiply_block<SECOND>(of_block, x + (u32)(mine & (tray.blocks - 1)) * tray.stride,
-                                   tiles, zero, sums);
-        }
-        if ((to & (tray.blocks - 1)) == 0 || to == kblocks)
-            free_tray(p);
-        if ((to & (piece - 1)) == 0 || to == kblocks) {
-            wait_pages(m, p.page, 0, pages.count);
-            free_pages(m, p.page, pages.count);
-            p.page += (u32)pages.count;
+        if ((at & (plan.tray - 1)) == 0)
+            plan.x = (int)wait_tray(); /* every lane */
+#pragma unroll 1
+        for (; mine < to; mine += plan.shares)
+            multiply_block<SECOND>(mine, sums);
+        if ((to & (plan.tray - 1)) == 0 || to == plan.kblocks)
+            free_tray();
+        if ((to & (plan.piece - 1)) == 0 || to == plan.kblocks) {
+            wait_pages(m, 0, plan.count);
+            free_pages(plan.count);
         }
     }
 }
@@ -378,22 +427,23 @@ enum {
 };
 static_assert(PARTIAL_FIT >= 1 && TRAYS_FIT >= 1, "a pass has a tile at least");
 
-/* Some of the tiles: of each warp `count` from number `first` on, in shared memory at `memory`. */
+/* Some of the tiles: of each warp `count` from number `first` on, at byte `at` of the block's memory:
+ * (warp, tile, TILE_SUMS) floats. */
 struct panel_pass {
-    float *memory; /* (warp, tile, TILE_SUMS) */
+    u32 at;
     int first, count;
 };
 
 static __device__ __forceinline__ panel_pass pass_number(bool last, int pass)
 {
     if (last)
-        return {(float *)tray_memory(), pass * LAST_TILES, LAST_TILES};
-    return {own().partial, pass * PARTIAL_TILES, PARTIAL_TILES};
+        return {(u32)(tray_memory() - block_memory), pass * LAST_TILES, LAST_TILES};
+    return {(u32)((u8 *)own().partial - block_memory), pass * PARTIAL_TILES, PARTIAL_TILES};
 }
 
 static __device__ __forceinline__ float *tile_memory(const panel_pass &pass, int warp, int n)
 {
-    return pass.memory + (warp * pass.count + n) * TILE_SUMS;
+    return (float *)(block_memory + pass.at) + (warp * pass.count + n) * TILE_SUMS;
 }
 
 /* The first activation row of a warp's tile. */
@@ -466,16 +516,18 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
 /* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass) makes
  * outputs of what stands in shared memory. */
 template <class LEAVE>
-static __device__ __forceinline__ void leave_panel(const machine &m, int group, bool last,
-                                                   const panel_sums &sums, const LEAVE &leave)
+static __device__ __forceinline__ void leave_panel(int group, bool last, const panel_sums &sums,
+                                                   const LEAVE &leave)
 {
-    const int tiles = min(shape_at(m, group).groups, (int)MGL_PANEL_OWN_GROUPS) > 2 ? ALL_TILES
-                                                                                    : PANEL_TILES;
     if (last)
         consumer_barrier(); /* all warps have let go of the trays */
 #pragma unroll 1
-    for (int number = 0; pass_number(last, number).first < tiles; number++) {
+    for (int number = 0;; number++) {
+        const machine m = machine_now();
         const panel_shape s = shape_at(m, group);
+        const int tiles = min(s.groups, (int)MGL_PANEL_OWN_GROUPS) > 2 ? ALL_TILES : PANEL_TILES;
+        if (pass_number(last, number).first >= tiles)
+            return;
         const panel_part part = panel_part_of(m, s);
         const bool shared = s.shares > 1;
         if (part.works)
@@ -499,30 +551,22 @@ static __device__ __forceinline__ void leave_panel(const machine &m, int group, 
 template <class LEAVE>
 static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
 {
-    panel_place p = {own().page_at[m.warp], own().tray_at[m.warp]};
-    wait_tray(p);
+    wait_tray();
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
-    for (int group = 0; group < segment(m, 0).groups; group += PANEL_GROUPS) {
+#pragma unroll 1
+    for (int group = 0;; group += PANEL_GROUPS) {
         panel_sums sums = {};
-        {
-            const panel_shape s = shape_at(m, group);
-            const panel_part part = panel_part_of(m, s);
-            if (part.second)
-                multiply_panel<true>(m, p, s, part, sums);
-            else
-                multiply_panel<false>(m, p, s, part, sums);
-        }
-        const bool last = group + PANEL_GROUPS >= segment(m, 0).groups;
-        leave_panel(m, group, last, sums, leave);
-        if (!last)
-            consumer_barrier(); /* the next panel's notes may be another warp's */
-    }
-    __syncwarp();
-    if (is_first_lane()) {
-        own().page_at[m.warp] = p.page;
-        own().tray_at[m.warp] = p.tray;
+        if (begin_panel(group))
+            multiply_panel<true>(m, sums);
+        else
+            multiply_panel<false>(m, sums);
+        const bool last = group + PANEL_GROUPS >= segment(machine_now(), 0).groups;
+        leave_panel(group, last, sums, leave);
+        if (last)
+            break;
+        consumer_barrier(); /* the next panel's notes may be another warp's */
     }
     fence_bulk_writes(); /* the next task's activations come where sums stood */
     consumer_barrier();
