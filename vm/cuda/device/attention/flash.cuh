@@ -170,13 +170,14 @@ struct flash_rows {
 };
 
 /* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
- * All lanes come here. */
+ * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
+template <int AT_ONCE>
 static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
                                                  flash_tile &t)
 {
     tile_lane l;
     place_lane(m, l);
-#pragma unroll 1
+#pragma unroll AT_ONCE
     for (int i = 0; i < 2; i++) {
         const int r = rows.first + from + key_position(m, i) - rows.past;
         const int there = min(max(r, rows.first), rows.end - 1);
@@ -283,7 +284,7 @@ static __device__ __noinline__ void append_rows(const machine m)
 #pragma unroll 1
     for (int row = m.warp * TILE; row < rows; row += MGL_WARPS * TILE) {
         flash_tile t;
-        make_keys(m, {0, 0, rows}, row, t);
+        make_keys<2>(m, {0, 0, rows}, row, t);
         make_values(m, {0, 0, rows}, row, t);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
@@ -484,7 +485,7 @@ static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_
 }
 
 /* The warp's tiles of positions. What is asked for of the next tile is on its way while this one's
- * is worked on. */
+ * is worked on; the first one's comes before there are sums, so all at once. */
 static __device__ __forceinline__ void attend_unit(const machine &m, const flash_unit &u,
                                                    flash_state &s)
 {
@@ -495,36 +496,41 @@ static __device__ __forceinline__ void attend_unit(const machine &m, const flash
     rows.first = mgl_step_first_row(own().table, u.row);
     rows.end = u.row + last / MGL_HEADS + 1;
     rows.past = row_entry(rows.first)[MGL_TABLE_POSITION];
-    const int end = rows.past + rows.end - rows.first;
-    flash_tile t;
+    const int end = rows.past + rows.end - rows.first, first = m.warp * TILE;
+    flash_tile t = {};
+    if (first < min(end, rows.past)) {
+        find_keys(m, sequence, first, rows.past, t);
+        find_values(m, sequence, first, rows.past, t);
+    }
+    if (first < end && first + TILE > rows.past) {
+        make_keys<2>(m, rows, first, t);
+        make_values(m, rows, first, t);
+    }
 #pragma unroll 1
-    for (int from = m.warp * TILE - STEP; from < end; from += STEP) {
+    for (int from = first; from < end; from += STEP) {
         const int next = from + STEP;
         const bool past = next < end && next < rows.past;
         const bool now = next < end && next + TILE > rows.past;
         flash_weights weights;
-        if (from >= 0) {
-            flash_scores scores = {};
-            score_tile(m, tiles, t, scores);
+        flash_scores scores = {};
+        score_tile(m, tiles, t, scores);
 #pragma unroll
-            for (int tile = 0; tile < FLASH_TILES; tile++) {
-                if (tile >= tiles)
-                    break;
-                const int query = tile * TILE + m.lane / 4;
-                const int limit[2] = {limit_of(u, rows, from, query),
-                                      limit_of(u, rows, from, query + 8)};
-                weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
-                           weights[tile]);
-            }
+        for (int tile = 0; tile < FLASH_TILES; tile++) {
+            if (tile >= tiles)
+                break;
+            const int query = tile * TILE + m.lane / 4;
+            const int limit[2] = {limit_of(u, rows, from, query),
+                                  limit_of(u, rows, from, query + 8)};
+            weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
+                       weights[tile]);
         }
         if (past)
             find_keys(m, sequence, next, rows.past, t);
-        if (from >= 0)
-            add_weighed(tiles, t, weights, s);
+        add_weighed(tiles, t, weights, s);
         if (past)
             find_values(m, sequence, next, rows.past, t);
         if (now) { /* when no weights and values take registers */
-            make_keys(m, rows, next, t);
+            make_keys<1>(m, rows, next, t);
             make_values(m, rows, next, t);
         }
     }
