@@ -17,6 +17,8 @@
  */
 #include "autotune/campaign_parts.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 
 static bool is_ready(const campaign *c, const attempt *a)
@@ -74,7 +76,9 @@ static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_
     attempt_begin(c, a, number + c->ahead_count);
     a->trial.number = number;
     a->seed = campaign_draw_seed(c, number + c->ahead_count);
+    const double at = mgl_clock_s();
     mgl_status status = campaign_find_proposal(c, a, answer, err);
+    campaign_note(c, CAMPAIGN_PROPOSAL, at);
     if (!status && *answer == MGL_PROPOSED && !a->trial.proposal.queued && c->o->lab->is_ready)
         status = campaign_gate(c, a, err);
     return status;

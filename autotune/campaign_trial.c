@@ -6,6 +6,7 @@
 #include "autotune/campaign_parts.h"
 
 #include "autotune/frozen.h"
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -207,9 +208,10 @@ mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL
                           mgl_lab_check *out, mgl_error *err)
 {
     mgl_lab *lab = c->o->lab;
-    double before = lab->busy_s;
+    const double before = lab->busy_s, at = mgl_clock_s();
     mgl_status status = lab->check(lab, &a->candidate, nonce, out, err);
     a->trial.gpu_s += lab->busy_s - before;
+    campaign_note(c, CAMPAIGN_CHECK, at);
     return status;
 }
 
@@ -256,7 +258,10 @@ static mgl_status go_through(campaign *c, attempt *a, size_t end, mgl_error *err
 
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err)
 {
-    return go_through(c, a, STAGES_BEFORE_LAB, err);
+    const double at = mgl_clock_s();
+    mgl_status status = go_through(c, a, STAGES_BEFORE_LAB, err);
+    campaign_note(c, CAMPAIGN_GATES, at);
+    return status;
 }
 
 /* The store first: a run that is killed in between begins with the new incumbent. */
@@ -278,7 +283,9 @@ static mgl_status keep(campaign *c, attempt *a, mgl_error *err)
 
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err)
 {
-    mgl_status status = go_through(c, a, STAGES, err);
+    mgl_status status = a->stage < STAGES_BEFORE_LAB ? campaign_gate(c, a, err) : MGL_OK;
+    if (!status)
+        status = go_through(c, a, STAGES, err);
     if (status)
         return status;
     a->trial.seconds = campaign_clock(c) - a->began;

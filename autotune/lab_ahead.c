@@ -5,6 +5,7 @@
  */
 #include "autotune/lab_state.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
@@ -43,9 +44,14 @@ static mgl_status take_reply(mgl_lab_state *lab, int i, mgl_error *err)
 
 mgl_status mgl_lab_await_kernel(mgl_lab_state *lab, const char *key, mgl_error *err)
 {
-    for (int i = 0; i < lab->lab.compilers; i++)
-        if (lab->compilers[i].process && !strcmp(lab->compilers[i].key, key))
-            return take_reply(lab, i, err);
+    const double began = mgl_clock_s();
+    for (int i = 0; i < lab->lab.compilers; i++) {
+        if (!lab->compilers[i].process || strcmp(lab->compilers[i].key, key) != 0)
+            continue;
+        mgl_status status = take_reply(lab, i, err);
+        mgl_lab_note_wait(lab, MGL_REQUEST_COMPILE, began);
+        return status;
+    }
     return MGL_OK;
 }
 

@@ -79,11 +79,19 @@ typedef struct mgl_lab_state {
 mgl_status mgl_lab_ask_process(mgl_lab_state *lab, mgl_process *process,
                                const mgl_question *question, size_t wanted, mgl_answer *out,
                                mgl_error *err);
+/* A request was waited for since `since` (mgl_clock_s); and the device worked. */
+void mgl_lab_note_wait(mgl_lab_state *lab, mgl_request_kind kind, double since);
+void mgl_lab_note_work(mgl_lab_state *lab, mgl_lab_work work, double seconds);
 /* Asks the executor, which is started where none lives. */
 mgl_status mgl_lab_ask(mgl_lab_state *lab, const mgl_question *question, size_t wanted,
                        mgl_answer *out, mgl_error *err);
-/* A worker of a role, greeted: MGL_DEVICE and the like where it has no device. */
+/* A worker of a role, greeted: MGL_DEVICE and the like where it has no device. In two halves the
+ * caller does something else while it opens its device; a failure of either leaves none. */
 mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
+                                mgl_error *err);
+mgl_status mgl_lab_call_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
+                               mgl_error *err);
+mgl_status mgl_lab_await_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **worker,
                                 mgl_error *err);
 /* Ends the executor; the next one starts clean. */
 void mgl_lab_end_executor(mgl_lab_state *lab);

@@ -91,7 +91,8 @@ typedef struct mgl_wire_head {
 
 /* What a reply begins with, behind the head. More stands behind it only where `status` is 0. */
 typedef struct mgl_wire_reply {
-    int32_t status; /* mgl_status */
+    int32_t status;  /* mgl_status */
+    double device_s; /* that the device worked for it, beside the launch of a RUN */
     char where[256], message[1600];
 } mgl_wire_reply;
 

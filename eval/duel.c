@@ -75,7 +75,7 @@ static void choose_weights(mgl_duel *d, const mgl_duel_side *s)
 {
     mgl_synthetic_set_seed(d->graph, s->seed);
     mgl_synthetic_set_kind(d->graph, s->values);
-    d->filler = (mgl_filler){&d->device, d->graph, s->context};
+    d->filler = (mgl_filler){&d->device, d->graph, s->context, &d->device_s};
 }
 
 /* Opens the machine of a side's program, with what the last load of the duel had. */
@@ -382,6 +382,11 @@ mgl_status mgl_duel_refer(mgl_duel *d, const mgl_duel_load *load, const int32_t 
 }
 
 /* ---- the device ----------------------------------------------------------------------------- */
+
+double mgl_duel_device_s(const mgl_duel *d)
+{
+    return d->device_s;
+}
 
 static void describe_cpu(const mgl_duel *d, mgl_duel_device *out)
 {

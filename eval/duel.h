@@ -90,7 +90,8 @@ typedef struct mgl_duel_reference {
     float *largest, *chosen, *norms; /* (batch, tokens) */
     const int *steps;                /* (step_count) */
     int step_count;
-    float *logits; /* (step_count, batch, vocab) */
+    float *logits;    /* (step_count, batch, vocab) */
+    double *device_s; /* of mgl_reference_look: a GPU's time is added to it; NULL: nobody asks */
 } mgl_duel_reference;
 mgl_status mgl_duel_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
                           const mgl_duel_reference *out, mgl_error *err);
@@ -106,6 +107,10 @@ mgl_status mgl_duel_stream(mgl_duel *duel, double bytes, int count, double *seco
  * CPU. */
 mgl_status mgl_duel_baseline(mgl_duel *duel, const mgl_duel_load *load, int count, double *seconds,
                              mgl_error *err);
+
+/* Seconds that a GPU has worked beside the launches of mgl_duel_run, by its own clock: weights and
+ * cache that were made, references, streams. 0 on a CPU. */
+double mgl_duel_device_s(const mgl_duel *duel);
 
 /* One look at the device. */
 typedef struct mgl_duel_clocks {
