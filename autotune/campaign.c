@@ -373,6 +373,8 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
         status = mgl_store_set_state(o->store, c->record->id, "running", NULL, c->before, err);
     campaign_note(c, CAMPAIGN_START, c->spent.began);
     if (!status)
+        status = campaign_begin_ahead(c, err);
+    if (!status)
         status = campaign_restart_lab(c, err);
     if (!status)
         status = campaign_tell(c, false, "start", NULL, err, "%s, %lld trials so far, %s%s",

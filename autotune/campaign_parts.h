@@ -23,6 +23,7 @@ typedef struct attempt {
     double began;  /* clock */
     size_t stage;  /* that is next */
     bool decided;  /* its outcome is */
+    bool gated;    /* the candidate went through the gates beside a measurement */
 } attempt;
 
 typedef struct campaign_early campaign_early;
@@ -169,17 +170,30 @@ mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *
 
 /* ---- campaign_early.c ------------------------------------------------------------------------ */
 
+/* Whether proposals can be looked for apart: the lab measures on a device, and no proposer needs
+ * the store or a network. */
+bool campaign_can_look_early(const campaign *c);
 /* Begins to look for the proposal behind the trial at hand, where that is possible. */
 void campaign_look_early(campaign *c);
+/* Whether one was found that may be waited for: no failure, and not refused by the gates. Its
+ * candidate; NULL: none. */
+const mgl_candidate *campaign_found_early(const campaign *c);
 /* Until it was found: nobody uses a proposer meanwhile. */
 void campaign_await_early(const campaign *c);
-/* What was found, if anything was looked for: the attempt's seed and proposal, the answer, and what
- * campaign_ask_proposers returned. */
+/* What was found, if anything was looked for: the attempt's seed, proposal and candidate, the
+ * answer, and what campaign_ask_proposers or the gates returned. */
 bool campaign_take_early(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_status *status,
                          mgl_error *err);
 void campaign_forget_early(campaign *c);
 
 /* ---- campaign_ahead.c ------------------------------------------------------------------------ */
+
+/* Before the lab starts, which takes as long as its kernel is compiled: the first proposals, whose
+ * kernels are compiled meanwhile. */
+mgl_status campaign_begin_ahead(campaign *c, mgl_error *err);
+/* Between two stages of a trial: where what was found early needs a kernel, that is compiled from
+ * now on, and another proposal is looked for. */
+mgl_status campaign_tend_ahead(campaign *c, mgl_error *err);
 
 /* The attempt that is next; release with attempt_clear, whatever the answer is. */
 mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *answer,
@@ -193,6 +207,9 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number);
 void attempt_clear(attempt *a);
 void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Those of the gates that need no store, on any thread: lowering, the validator, the cost model.
+ * What they say is taken by campaign_gate. */
+mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err);
 /* Takes the attempt's proposal through the stages before the lab; one of them may decide it. */
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
 /* Decides an attempt whose program was tried before. */
