@@ -6,8 +6,9 @@
 #include "autotune/process.h"
 
 enum {
-    MGL_LAB_LONG = 5,       /* times the limit of a request, where weights or kernels are made */
-    MGL_LAB_COMPILE_S = 300 /* and so many seconds more where a kernel may be compiled */
+    MGL_LAB_LONG = 5,        /* times the limit of a request, where weights or kernels are made */
+    MGL_LAB_COMPILE_S = 300, /* and so many seconds more where a kernel may be compiled */
+    MGL_LAB_KEYS = 2 * MGL_MOST_COMPILERS
 };
 
 /* The programs of a candidate, as text: what a worker is sent, and what outlives the candidate. */
@@ -66,7 +67,13 @@ typedef struct mgl_lab_state {
         mgl_process *process;
         char key[MGL_SHA256_HEX];    /* of the kernel that it compiles; "": idle */
     } compilers[MGL_MOST_COMPILERS]; /* (lab.compilers) */
-    char (*ready)[MGL_SHA256_HEX];   /* (ready_count) keys of kernels that were compiled */
+    struct {
+        char digest[MGL_SHA256_HEX]; /* of a candidate; "": none */
+        char keys[MGL_MAX_WORKLOADS][MGL_SHA256_HEX];
+    } keys[MGL_LAB_KEYS]; /* those that were asked for last, in turn: to hash a kernel's sources
+                             takes milliseconds */
+    int next_keys;
+    char (*ready)[MGL_SHA256_HEX]; /* (ready_count) keys of kernels that were compiled */
     size_t ready_count, ready_capacity;
     bool killed; /* a worker that was at work on the candidate was, by somebody: not its fault */
     mgl_fault fault; /* tests only: of the next that is done of `fault_in` */
