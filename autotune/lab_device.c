@@ -335,6 +335,16 @@ static mgl_status take_failure(mgl_lab_state *lab, mgl_side side, const mgl_answ
     return mgl_lab_fail(answer, err);
 }
 
+/* Positions before those that the first workload of a program makes. */
+static int context_of(const mgl_lab_state *lab, const mgl_lab_set *set, int program)
+{
+    const mgl_workloads *workloads = &lab->options.subject->workloads;
+    int w = 0;
+    while (w < workloads->count - 1 && set->program_of[w] != program)
+        w++;
+    return workloads->list[w].context;
+}
+
 mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *set, int program,
                          mgl_wire_facts *facts, mgl_lab_verdict *verdict, mgl_error *err)
 {
@@ -349,6 +359,8 @@ mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *s
         status = mgl_lab_set_write(set, program, &fixed, &bytes, err);
     if (!status) {
         fixed.side = (int32_t)side;
+        fixed.seed = lab->expected;
+        fixed.context = context_of(lab, set, program);
         const mgl_question question = {.kind = MGL_REQUEST_SET,
                                        .fixed = &fixed,
                                        .bytes = bytes.bytes,

@@ -235,6 +235,7 @@ mgl_status mgl_lab_measure_pairs(mgl_lab *self, int workload, int count, uint64_
     if (status)
         return status;
     p.workload = &lab->options.subject->workloads.list[workload];
+    lab->expected = p.seed;
     for (int s = 0; s < MGL_SIDES; s++)
         p.expected[s] = control ? p.of_control : lab->made[s][workload];
     for (int i = 0; i < count; i++)

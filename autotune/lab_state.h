@@ -60,6 +60,7 @@ typedef struct mgl_lab_state {
     /* of the candidate that was checked last: */
     bool checked;
     uint64_t seed;
+    uint64_t expected; /* seed of the launches that follow */
     mgl_lab_tokens made[MGL_SIDES][MGL_MAX_WORKLOADS];
     double fastest; /* stream of the session, in bytes a second; 0: none was measured */
     bool measured[MGL_MAX_WORKLOADS]; /* the stream of as many bytes */

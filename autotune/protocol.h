@@ -109,8 +109,10 @@ void mgl_wire_build(char out[128]);
 /* A program, whose kernel is compiled with other texts of some of its sources: they stand behind
  * this struct, one behind the other, and behind them the schedule text. */
 typedef struct mgl_wire_set {
-    int32_t side;  /* of a SET */
-    char arch[16]; /* of a COMPILE */
+    int32_t side;    /* of a SET, */
+    int32_t context; /* and of the load that follows it, */
+    uint64_t seed;   /* likewise */
+    char arch[16];   /* of a COMPILE */
     int32_t source_count;
     char files[MGL_WIRE_SOURCES][96]; /* (source_count) */
     uint64_t lengths[MGL_WIRE_SOURCES];

@@ -208,6 +208,8 @@ static mgl_status put_program(struct worker *w, struct request *r, const struct 
     mgl_duel_facts facts = {0};
     mgl_wire_facts wire;
     mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
+    if (!status)
+        mgl_duel_expect(w->duel, s->wire.seed, s->wire.context);
     if (!status) /* taken over, whatever comes of it */
         status = mgl_duel_set(w->duel, (mgl_side)s->wire.side, program, &facts, err);
     if (status)
@@ -225,7 +227,7 @@ static mgl_status set_program(struct worker *w, struct request *r, mgl_error *er
 {
     struct sourced s;
     mgl_status status = take_sourced(r, MGL_REQUEST_SET, &s, err);
-    if (!status && !is_side(s.wire.side))
+    if (!status && (!is_side(s.wire.side) || s.wire.context < 0))
         status = fail_form(MGL_REQUEST_SET, err);
     if (!status)
         status = put_program(w, r, &s, err);

@@ -38,6 +38,9 @@ typedef struct mgl_duel_facts {
     mgl_vm_facts vm;
 } mgl_duel_facts;
 
+/* The seed and the context of the load that is run next: a GPU's machine that is set from now on
+ * has its weights and its cache at once, which are made once then. */
+void mgl_duel_expect(mgl_duel *duel, uint64_t seed, int context);
 /* Puts a program on a side: validated, its machine opened, or exchanged where the kernel's key is
  * the same. The program is taken over: it is released when another one takes its place, with the
  * side, or at once on failure. All machines of a duel have the same model; sequences and capacity
