@@ -154,6 +154,14 @@ static double sum_spent(const show_spent *spent, int part)
     return sum;
 }
 
+static double read_stretch(const show_spent *spent, const char *name)
+{
+    for (int i = 0; i < spent->count; i++)
+        if (spent->list[i].part == SHOW_STRETCHES && !strcmp(spent->list[i].name, name))
+            return spent->list[i].seconds;
+    return 0;
+}
+
 void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds)
 {
     const show_spent *spent = &counts->spent;
@@ -163,6 +171,11 @@ void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds
         mgl_json_out_real(out, "device_share", device_s / spent->seconds);
     else if (seconds > 0)
         mgl_json_out_real(out, "device_share", counts->device_s / seconds);
+    const double start = read_stretch(spent, "start") + read_stretch(spent, "lab") +
+                         read_stretch(spent, "self-test");
+    if (spent->seconds > start) /* behind the start */
+        mgl_json_out_real(out, "device_share_of_trials",
+                          counts->device_s / (spent->seconds - start));
     mgl_json_out_object(out, "spent_s");
     mgl_json_out_real(out, "all", spent->seconds);
     for (int part = 0; part < SHOW_PARTS; part++) {

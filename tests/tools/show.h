@@ -51,8 +51,8 @@ void show_count(mgl_store *store, const mgl_campaign_record *campaign, show_coun
 
 /* Median, p10 and p90 of log ratios as percent: an object. */
 void show_put_percent(mgl_json_out *out, const char *key, const double *values, int count);
-/* Seconds of trials on the device, its share of a campaign that took so long, and where the time
- * went, by part and name. */
+/* Seconds of trials on the device, its share of a campaign that took so long, that of the trials
+ * alone, behind all starts, and where the time went, by part and name. */
 void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds);
 /* Closes and prints it. */
 void show_end_json(mgl_json_out *out);
