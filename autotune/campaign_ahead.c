@@ -7,6 +7,10 @@
  * proposal is asked for; where as many wait as the lab compiles, and one more, the oldest goes,
  * ready or not. What comes from outside is not put off.
  *
+ * A device has nothing to do while the incumbent's own kernel is compiled, at the start: the first
+ * proposals are asked for then, so that theirs are compiled beside it. And what is found early,
+ * beside a measurement, and needs a kernel, waits from then on, so that another one is looked for.
+ *
  * A proposal is asked for with the seed of the number that it would have if all that wait went
  * before it, so no seed is used twice, and it has heard of every trial in the store: by the store
  * and the list of those that wait it is determined, unless it was looked for beside a measurement
