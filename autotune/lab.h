@@ -46,21 +46,32 @@ typedef struct mgl_lab_memory {
 /* Kernels that a lab compiles at the same time, at most. */
 enum { MGL_MOST_COMPILERS = 12 };
 
-/* What a lab was asked for, and for how long whoever asked has waited. */
-enum { MGL_LAB_WAITS = 20 };
-typedef struct mgl_lab_wait {
-    const char *what;
+/* What took so long, all together. */
+typedef struct mgl_lab_time {
+    const char *what; /* NULL: nothing did */
     double seconds;
     int64_t count;
-} mgl_lab_wait;
+} mgl_lab_time;
+
+enum { MGL_LAB_WAITS = 20 /* kinds of requests */ };
+
+/* What a device does for a lab. */
+typedef enum mgl_lab_work {
+    MGL_LAB_LAUNCHES,  /* of programs */
+    MGL_LAB_WEIGHTS,   /* and cache, made of a seed */
+    MGL_LAB_REFERENCE, /* in f32 */
+    MGL_LAB_STREAM,
+    MGL_LAB_WORKS
+} mgl_lab_work;
 
 typedef struct mgl_lab mgl_lab;
 struct mgl_lab {
     bool measures; /* has a clock */
     bool executes; /* can tell what is correct */
-    double busy_s; /* seconds of all launches so far, by the device's clock */
+    double busy_s; /* of all works so far, by the device's clock: a sum of `works` */
     int compilers; /* kernels that it compiles at the same time; at most MGL_MOST_COMPILERS */
-    mgl_lab_wait waits[MGL_LAB_WAITS]; /* those without a name are not used */
+    mgl_lab_time waits[MGL_LAB_WAITS]; /* whoever asked for something has waited so long */
+    mgl_lab_time works[MGL_LAB_WORKS]; /* and the device has worked so long, by its own clock */
     /* The device; also what it is now. */
     mgl_status (*get_device)(mgl_lab *self, mgl_lab_device *out, mgl_error *err);
     /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it.

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -393,6 +394,7 @@ static bool take_status(const mgl_wire_reply *reply, mgl_answer *out)
     memcpy(message, reply->message, sizeof message);
     where[sizeof where - 1] = message[sizeof message - 1] = 0;
     size_t i = 0, count = sizeof known / sizeof *known;
+    out->device_s = isfinite(reply->device_s) && reply->device_s > 0 ? reply->device_s : 0;
     while (i < count && reply->status != (int32_t)known[i])
         i++;
     if (i == count || known[i] == MGL_OK)

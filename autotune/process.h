@@ -39,7 +39,8 @@ typedef struct mgl_answer {
         error;   /* of the worker, code included; else how it ended; code MGL_OK: answered well */
     int signal;  /* that ended it; 0: none, or unknown */
     bool killed; /* by somebody who is neither the lab nor the kernel that ran out of memory */
-    void *bytes; /* (length) behind the reply's head; NULL: none */
+    double device_s; /* mgl_wire_reply; not negative */
+    void *bytes;     /* (length) behind the reply's head; NULL: none */
     size_t length;
 } mgl_answer;
 void mgl_answer_clear(mgl_answer *answer);

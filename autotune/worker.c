@@ -208,6 +208,8 @@ static mgl_status put_program(struct worker *w, struct request *r, const struct 
     mgl_duel_facts facts = {0};
     mgl_wire_facts wire;
     mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
+    if (!status)
+        mgl_duel_expect(w->duel, s->wire.seed, s->wire.context);
     if (!status) /* taken over, whatever comes of it */
         status = mgl_duel_set(w->duel, (mgl_side)s->wire.side, program, &facts, err);
     if (status)
@@ -225,7 +227,7 @@ static mgl_status set_program(struct worker *w, struct request *r, mgl_error *er
 {
     struct sourced s;
     mgl_status status = take_sourced(r, MGL_REQUEST_SET, &s, err);
-    if (!status && !is_side(s.wire.side))
+    if (!status && (!is_side(s.wire.side) || s.wire.context < 0))
         status = fail_form(MGL_REQUEST_SET, err);
     if (!status)
         status = put_program(w, r, &s, err);
@@ -534,7 +536,7 @@ static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status status,
+static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status status, double device_s,
                        const mgl_error *err, const mgl_text *reply)
 {
     mgl_wire_reply start;
@@ -543,6 +545,7 @@ static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status statu
         .magic = MGL_WIRE_MAGIC, .kind = kind, .reply = 1, .length = sizeof start + length};
     memset(&start, 0, sizeof start);
     start.status = (int32_t)status;
+    start.device_s = device_s;
     if (status) {
         memcpy(start.where, err->where, sizeof start.where);
         memcpy(start.message, err->message, sizeof start.message);
@@ -568,11 +571,13 @@ static bool serve(struct worker *w)
     }
     struct request r = {.bytes = bytes, .length = head.length};
     mgl_request_kind kind = (mgl_request_kind)head.kind;
+    const double before = w->duel ? mgl_duel_device_s(w->duel) : 0;
     mgl_status status = answer(w, kind, &r, &err);
+    const double device_s = w->duel ? mgl_duel_device_s(w->duel) - before : 0;
     if (!status && r.reply.failed)
         status = mgl_fail_memory(&err, r.reply.length);
     mgl_free(bytes);
-    bool good = send_reply(w, kind, status, &err, &r.reply);
+    bool good = send_reply(w, kind, status, device_s, &err, &r.reply);
     mgl_text_clear(&r.reply);
     return good;
 }
