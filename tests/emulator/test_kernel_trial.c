@@ -3,7 +3,7 @@
  * compiled with what somebody proposes and run in workers, which are this program. The texts are
  * those of tests/autotune/tricks whose trick shows at run time alone.
  *
- *     test_kernel_trial [TRICK... | own UNIT HARNESS]
+ *     test_kernel_trial [TRICK... | own UNIT HARNESS | text UNIT HARNESS FILE]
  */
 #include <check.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "autotune/kernel/trial.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "tests/autotune/trick.h"
 #include "tests/emulator/emulator.h"
@@ -55,7 +56,8 @@ START_TEST(tricks_get_their_verdict)
 }
 END_TEST
 
-static void try_own(const char *name, const char *harness)
+/* `text` NULL: the unit's own. */
+static void try_text(const char *name, const char *harness, const char *text)
 {
     size_t length;
     mgl_kernel_trial trial;
@@ -63,7 +65,7 @@ static void try_own(const char *name, const char *harness)
     own.only = harness;
     own.most_cases = 1;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
-    ok(mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
+    ok(mgl_kernel_try(unit, text ? text : mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
     printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
            mgl_outcome_name(trial.outcome), trial.seconds, trial.cases, trial.exam.error,
            trial.exam.incumbent_error, trial.exam.bias, trial.diagnostic);
@@ -73,7 +75,7 @@ static void try_own(const char *name, const char *harness)
 
 START_TEST(what_is_built_in_is_right)
 {
-    try_own("merge", "one row, splits");
+    try_text("merge", "one row, splits", NULL);
 }
 END_TEST
 
@@ -81,17 +83,23 @@ static char **given;
 
 START_TEST(what_is_named)
 {
-    if (strcmp(given[0], "own") == 0)
-        try_own(given[1], given[2]);
+    char *text = NULL;
+    size_t length;
+    if (strcmp(given[0], "text") == 0)
+        ok(mgl_file_read(given[3], MGL_KERNEL_TEXT, &text, &length, &err));
+    if (text || strcmp(given[0], "own") == 0)
+        try_text(given[1], given[2], text);
     else
         try_trick(given[_i]);
+    mgl_free(text);
 }
 END_TEST
 
 static void add_tests(TCase *all, int argc)
 {
     if (argc > 0) {
-        tcase_add_loop_test(all, what_is_named, 0, strcmp(given[0], "own") == 0 ? 1 : argc);
+        const bool one = strcmp(given[0], "own") == 0 || strcmp(given[0], "text") == 0;
+        tcase_add_loop_test(all, what_is_named, 0, one ? 1 : argc);
         return;
     }
     tcase_add_test(all, what_is_built_in_is_right);

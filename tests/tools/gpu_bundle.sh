@@ -2,7 +2,7 @@
 # Collects what the GPU tests need into a folder that runs on another machine with a GPU, without the
 # build tree: test binaries and tools, the shared libraries they name (but glibc's), the checkpoints,
 # run-all.sh, which runs every test under a time limit and sums up, and the scripts that measure:
-# FOLDER/tools/evidence.sh COMMIT FOLDER RESULTS.
+# FOLDER/tools/evidence.sh COMMIT FOLDER RESULTS, and likewise kernels.sh.
 #
 #     tests/tools/gpu_bundle.sh BUILD FOLDER
 set -eu
@@ -18,6 +18,7 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_fa
     "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_ways \
     "$build"/tests/tools/show_statistics "$build"/tests/tools/show_search "$build"/tests/tools/show_shapes \
+    "$build"/tests/tools/show_kernels \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue
     cp "$program" "$folder/bin/"
@@ -33,9 +34,10 @@ done
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
-for script in record evidence curves slices sanitize exchange; do
+for script in record evidence kernels curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
+cp -R "$source/tests/tools/kernels" "$folder/tools/"
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
 # Runs the GPU tests beside each other, the longest in parts; the exit code is the number of those that failed.
