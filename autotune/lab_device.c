@@ -9,9 +9,9 @@
  * better.
  *
  * The other files: lab_check.c (correctness), lab_look.c (what a launch
- * leaves in memory), lab_pair.c (times), lab_real.c (a real
- * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate),
- * process.c (one worker), worker.c (the worker itself).
+ * leaves in memory), lab_under.c (what a tool says of a launch), lab_pair.c (times), lab_real.c (a
+ * real checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a
+ * candidate), process.c (one worker), worker.c (the worker itself).
  */
 #include "autotune/lab_state.h"
 
@@ -33,7 +33,7 @@ static void set_hello(const mgl_lab_state *lab, mgl_worker_role role, mgl_wire_h
     memset(hello, 0, sizeof *hello);
     mgl_wire_build(hello->build);
     hello->role = (int32_t)role;
-    hello->parent = getpid();
+    hello->parent = lab->tool ? 0 : getpid(); /* a tool is the parent of its worker */
     snprintf(hello->device, sizeof hello->device, "%s", lab->device);
     hello->config = lab->options.subject->config;
 }
@@ -95,13 +95,15 @@ mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_pr
     mgl_process_options options = {.program = lab->program,
                                    .kernels = lab->kernels,
                                    .abort = lab->options.abort,
-                                   .limit_bytes = lab->limit_bytes};
+                                   .limit_bytes = lab->limit_bytes,
+                                   .under = lab->tool ? lab->tool->words : NULL};
+    const bool confined = !lab->options.no_sandbox && !(lab->tool && lab->tool->no_sandbox);
     mgl_status status = mgl_check_abort(lab->options.abort, err);
     if (!status)
         status = mgl_process_start(&options, out, err);
     if (!status)
         status = greet(lab, *out, role, err);
-    if (!status && !lab->options.no_sandbox)
+    if (!status && confined)
         status = confine(lab, *out, err);
     if (status) {
         mgl_process_close(*out);
@@ -591,6 +593,7 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .check = check_candidate,
                          .take = mgl_lab_take,
                          .look = mgl_lab_look_at,
+                         .under = mgl_lab_run_under,
                          .pair = measure_pairs,
                          .floor = mgl_lab_measure_floor,
                          .decode = decode,

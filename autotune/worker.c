@@ -36,7 +36,8 @@ struct worker {
     mgl_duel *duel; /* NULL in a compiler */
     bool gpu;       /* the duel's device is one */
     mgl_wire_sandbox sandbox;
-    bool confined; /* it is in there */
+    bool confined;   /* it is in there */
+    bool under_tool; /* that started it, in the lab's place */
     mgl_worker_fault fault;
     mgl_worker_real real;
     char device[sizeof((mgl_wire_hello *)0)->device + 1]; /* "cuda:1" */
@@ -98,7 +99,8 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     mgl_wire_build(build);
     if (!take(r, &hello, sizeof hello) || memcmp(hello.build, build, sizeof build) != 0)
         return mgl_fail(err, MGL_GATE, NULL, "the worker is another program than the lab");
-    if (getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
+    w->under_tool = hello.parent == 0;
+    if (hello.parent && getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
         return mgl_fail(err, MGL_SYSTEM, NULL, "the lab is gone");
     w->role = (mgl_worker_role)hello.role;
     w->config = hello.config;
@@ -598,5 +600,9 @@ int mgl_worker_main(const char *socket)
     struct worker w = {.wire = {.socket = (int)descriptor}};
     while (serve(&w))
         ;
+    if (w.under_tool) { /* which looks at how its process ends */
+        mgl_duel_close(w.duel);
+        return 0;
+    }
     _exit(0); /* nobody is there any more: what it holds goes with it, at once */
 }

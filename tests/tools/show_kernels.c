@@ -257,8 +257,7 @@ static void show_model(mgl_json_out *out)
 {
     mgl_error err = {0};
     mgl_kernel_trial trial;
-    char *slow = delay_merge(FIRST_CHAIN, "true"),
-         *trap = delay_merge(4 * FIRST_CHAIN, "r > 0");
+    char *slow = delay_merge(FIRST_CHAIN, "true"), *trap = delay_merge(4 * FIRST_CHAIN, "r > 0");
     const mgl_cuda_source incumbent = {merge->file, (const unsigned char *)slow};
     const mgl_workloads models = {.list = {{2, 0}, {2, 2048}}, .count = 2};
     const mgl_trial_options how = {.device = options.device,
@@ -465,8 +464,5 @@ int main(int argc, char **argv)
         return 2;
     }
     merge = find_unit("merge");
-    return i == 3   ? show_plant()
-           : i == 4 ? show_ptx()
-           : i == 5 ? show_warm()
-                    : show(argv[1]);
+    return i == 3 ? show_plant() : i == 4 ? show_ptx() : i == 5 ? show_warm() : show(argv[1]);
 }
