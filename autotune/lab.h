@@ -143,7 +143,8 @@ typedef struct mgl_lab_options {
  * the reference. */
 uint64_t mgl_lab_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
 
-#define MGL_WORKER_FLAG "--tune-worker"
+#define MGL_WORKER_FLAG       "--tune-worker"
+#define MGL_WORKER_UNDER_TOOL ",tool"    /* behind the socket's number: a tool has started it */
 int mgl_worker_main(const char *socket); /* the exit code of the process */
 
 /* A lab is used by one thread, which outlives it: its workers die with the thread that started

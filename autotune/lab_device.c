@@ -33,7 +33,7 @@ static void set_hello(const mgl_lab_state *lab, mgl_worker_role role, mgl_wire_h
     memset(hello, 0, sizeof *hello);
     mgl_wire_build(hello->build);
     hello->role = (int32_t)role;
-    hello->parent = lab->tool ? 0 : getpid(); /* a tool is the parent of its worker */
+    hello->parent = getpid();
     snprintf(hello->device, sizeof hello->device, "%s", lab->device);
     hello->config = lab->options.subject->config;
 }

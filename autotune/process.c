@@ -142,7 +142,7 @@ static int spawn(const mgl_process_options *options, int socket, char **environm
         argv[count] = program;
     argv[count + 1] = flag;
     argv[count + 2] = number;
-    snprintf(number, sizeof number, "%d", (int)SOCKET);
+    snprintf(number, sizeof number, "%d%s", (int)SOCKET, count > 0 ? MGL_WORKER_UNDER_TOOL : "");
     int error = posix_spawn_file_actions_init(&files);
     if (error)
         return error;

@@ -98,7 +98,7 @@ typedef struct mgl_wire_reply {
 typedef struct mgl_wire_hello {
     char build[128]; /* mgl_wire_build */
     int32_t role;
-    int64_t parent; /* process; 0: not the lab's, but a tool's */
+    int64_t parent; /* process */
     char device[64];
     mgl_config config;
 } mgl_wire_hello;
