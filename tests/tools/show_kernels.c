@@ -11,6 +11,7 @@
  *                                        as MODEL_REGRESSION
  *     show_kernels plant UNIT FILE       FILE is the incumbent from now on, in the overlay
  *     show_kernels ptx UNIT FILE         what the compiler makes of it, on standard output
+ *     show_kernels delay LINKS ROWS      merge with a delay of so many links, where ROWS holds
  *     show_kernels warm UNIT FILE        compiles the kernels that the exam and the duel of FILE
  *                                        want into the cache, without a device; --tune NAME=N
  *
@@ -35,9 +36,11 @@
 #include "vm/cuda/cuda.h"
 
 enum { MOST_TIMES = 200, LAYERS = 2, CAPACITY = 4096, CONTEXT = 3584 };
-enum { FIRST_CHAIN = 600 }; /* links of a delay that costs several percent */
-#define FOUND 0.02
-#define SMALL 0.003
+enum { FIRST_CHAIN = 600, TRAP_CHAIN = 2400 }; /* links of a delay that costs several percent */
+#define ALL_ROWS   "true"
+#define LATER_ROWS "r > 0"
+#define FOUND      0.02
+#define SMALL      0.003
 
 static struct {
     const char *device, *shape, *words[2];
@@ -207,7 +210,7 @@ static void show_equal(mgl_json_out *out)
 static int plant(mgl_json_out *out, const char *key, double gain, int links, int times)
 {
     int kept = 0;
-    char *slow = delay_merge(links, "true");
+    char *slow = delay_merge(links, ALL_ROWS);
     mgl_json_out_object(out, key);
     mgl_json_out_int(out, "links", links);
     mgl_json_out_real(out, "planted_percent", 100 * gain);
@@ -232,7 +235,7 @@ static int plant(mgl_json_out *out, const char *key, double gain, int links, int
 static void show_planted(mgl_json_out *out)
 {
     mgl_kernel_duel d;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "", *slow = delay_merge(FIRST_CHAIN, "true");
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "", *slow = delay_merge(FIRST_CHAIN, ALL_ROWS);
     const int times = options.times ? options.times : 2;
     fight(slow, NULL, 1, &d, diagnostic);
     tell("first", &d, diagnostic);
@@ -257,7 +260,7 @@ static void show_model(mgl_json_out *out)
 {
     mgl_error err = {0};
     mgl_kernel_trial trial;
-    char *slow = delay_merge(FIRST_CHAIN, "true"), *trap = delay_merge(4 * FIRST_CHAIN, "r > 0");
+    char *slow = delay_merge(FIRST_CHAIN, ALL_ROWS), *trap = delay_merge(4 * FIRST_CHAIN, "r > 0");
     const mgl_cuda_source incumbent = {merge->file, (const unsigned char *)slow};
     const mgl_workloads models = {.list = {{2, 0}, {2, 2048}}, .count = 2};
     const mgl_trial_options how = {.device = options.device,
@@ -293,6 +296,14 @@ static int show_plant(void)
     mgl_error err = {0};
     char *text = read_text(options.words[1]);
     check(mgl_overlay_put(NULL, find_unit(options.words[0]), text, NULL, &err), &err);
+    mgl_free(text);
+    return 0;
+}
+
+static int show_delay(void)
+{
+    char *text = delay_merge(atoi(options.words[0]), options.words[1]);
+    fputs(text, stdout);
     mgl_free(text);
     return 0;
 }
@@ -446,23 +457,31 @@ static bool read_arguments(int argc, char **argv)
     return options.times >= 0 && options.times <= MOST_TIMES;
 }
 
+static int usage(void)
+{
+    fprintf(stderr, "usage: show_kernels equal|planted|model [--times N] [--device cuda:N] "
+                    "[--shape NAME], plant|ptx|warm UNIT FILE [--tune NAME=N], or delay LINKS "
+                    "ROWS\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const words[] = {"equal", "planted", "model", "plant", "ptx", "warm"};
-    int code = 0;
-    size_t i = 0;
+    static const struct {
+        const char *name;
+        int (*run)(void); /* with two words; NULL: a part, with none */
+    } words[] = {{"equal", NULL},       {"planted", NULL}, {"model", NULL},
+                 {"plant", show_plant}, {"ptx", show_ptx}, {"warm", show_warm},
+                 {"delay", show_delay}};
+    enum { WORDS = sizeof words / sizeof *words };
+    int code = 0, i = 0;
     if (mgl_autotune_is_worker(argc, argv, &code))
         return code;
-    while (argc > 1 && i < sizeof words / sizeof *words && strcmp(argv[1], words[i]) != 0)
+    while (argc > 1 && i < WORDS && strcmp(argv[1], words[i].name) != 0)
         i++;
-    const int wanted = i < 3 ? 0 : 2;
-    if (argc < 2 || i == sizeof words / sizeof *words || !read_arguments(argc, argv) ||
-        options.word_count != wanted) {
-        fprintf(stderr, "usage: show_kernels equal|planted|model [--times N] [--device cuda:N] "
-                        "[--shape NAME], or "
-                        "plant|ptx|warm UNIT FILE [--tune NAME=N]\n");
-        return 2;
-    }
+    if (argc < 2 || i == WORDS || !read_arguments(argc, argv) ||
+        options.word_count != (words[i].run ? 2 : 0))
+        return usage();
     merge = find_unit("merge");
-    return i == 3 ? show_plant() : i == 4 ? show_ptx() : i == 5 ? show_warm() : show(argv[1]);
+    return words[i].run ? words[i].run() : show(argv[1]);
 }
