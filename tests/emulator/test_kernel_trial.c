@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "autotune/kernel/trial.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "tests/autotune/trick.h"
 #include "tests/emulator/emulator.h"
 #include "vm/cuda/cuda.h"
@@ -79,6 +82,45 @@ START_TEST(what_is_built_in_is_right)
 }
 END_TEST
 
+/* A script plays compute-sanitizer: it runs the worker, and finds something in the first one. */
+START_TEST(what_memcheck_finds_is_the_verdict)
+{
+    static const char tool[] = "#!/bin/sh\n"
+                               "while [ \"$1\" != --log-file ]; do shift; done\n"
+                               "log=$2\n"
+                               "while case $1 in --*) true ;; *) false ;; esac; do shift 2; done\n"
+                               "\"$@\" || exit 1\n"
+                               "if [ -e \"$0.ran\" ]; then\n"
+                               "    echo '========= ERROR SUMMARY: 0 errors' >\"$log\"\n"
+                               "else\n"
+                               "    echo '========= Invalid __global__ read of size 4' >\"$log\"\n"
+                               "fi\n"
+                               ": >\"$0.ran\"\n";
+    char folder[] = "/tmp/megalith-test-XXXXXX", path[64], ran[80];
+    size_t length;
+    mgl_kernel_trial trial;
+    mgl_trial_options deeper = options;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
+    deeper.depth = MGL_TRIAL_DUEL;
+    deeper.most_cases = 1;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/tool", folder);
+    snprintf(ran, sizeof ran, "%s.ran", path);
+    ok(mgl_output_write_file(path, tool, sizeof tool - 1, &err));
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    setenv("MEGALITH_SANITIZER", path, 1);
+    ok(mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &deeper, &trial, &err));
+    unsetenv("MEGALITH_SANITIZER");
+    ck_assert_int_eq(unlink(ran), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_msg(trial.outcome == MGL_OUTCOME_SANITIZER_MEMORY, "%s: %s",
+                  mgl_outcome_name(trial.outcome), trial.sanitizers.of[0].skipped);
+    ck_assert_str_eq(trial.diagnostic, "memcheck: Invalid __global__ read of size 4");
+    ck_assert_int_eq(trial.duel.pairs, 0);
+}
+END_TEST
+
 static char **given;
 
 START_TEST(what_is_named)
@@ -103,6 +145,7 @@ static void add_tests(TCase *all, int argc)
         return;
     }
     tcase_add_test(all, what_is_built_in_is_right);
+    tcase_add_test(all, what_memcheck_finds_is_the_verdict);
     tcase_add_loop_test(all, tricks_get_their_verdict, 0, (int)(sizeof tricks / sizeof *tricks));
 }
 

@@ -260,7 +260,8 @@ static void show_model(mgl_json_out *out)
 {
     mgl_error err = {0};
     mgl_kernel_trial trial;
-    char *slow = delay_merge(FIRST_CHAIN, ALL_ROWS), *trap = delay_merge(4 * FIRST_CHAIN, "r > 0");
+    char sanitizers[600], *slow = delay_merge(FIRST_CHAIN, ALL_ROWS),
+                          *trap = delay_merge(4 * FIRST_CHAIN, "r > 0");
     const mgl_cuda_source incumbent = {merge->file, (const unsigned char *)slow};
     const mgl_workloads models = {.list = {{2, 0}, {2, 2048}}, .count = 2};
     const mgl_trial_options how = {.device = options.device,
@@ -277,6 +278,8 @@ static void show_model(mgl_json_out *out)
     mgl_json_out_string(out, "outcome", mgl_outcome_name(trial.outcome));
     mgl_json_out_string(out, "diagnostic", trial.diagnostic);
     mgl_json_out_int(out, "cases", trial.cases);
+    mgl_sanitizer_tell(&trial.sanitizers, sanitizers, sizeof sanitizers);
+    mgl_json_out_string(out, "sanitizers", sanitizers);
     mgl_json_out_object(out, "alone");
     put_duel(out, &trial.duel, "");
     mgl_json_out_close_object(out);
