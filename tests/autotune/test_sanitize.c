@@ -94,7 +94,7 @@ static void play(const char *name, const char *before, const char *log)
             "echo x >>%s.runs\n"
             "n=$(wc -l <%s.runs)\n"
             "%s\n"
-            "\"$@\" && done=yes || done=no\n"
+            "\"$@\"\n"
             "{\n%s\n} >\"$log\"\n",
             path, path, before, log);
     fclose(file);
@@ -102,7 +102,8 @@ static void play(const char *name, const char *before, const char *log)
     setenv("MEGALITH_SANITIZER", path, 1);
 }
 
-#define CLEAN "[ $done = yes ] && echo '" SUMMARY(0) "'\n"
+/* Whether the launches went well is not the tool's to say. */
+#define CLEAN "echo '" SUMMARY(0) "'\n"
 #define FOUND "echo '" FINDING SUMMARY(1) "'\n"
 
 static int count_runs(const char *name)
@@ -262,5 +263,9 @@ int main(int argc, char **argv)
     srunner_run_all(runner, CK_NORMAL);
     const int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    char line[80];
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    if (system(line))
+        return EXIT_FAILURE;
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
