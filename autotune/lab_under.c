@@ -2,6 +2,7 @@
  * memory. The worker is one of its own, of which the lab remembers nothing. See lab_state.h. */
 #include "autotune/lab_state.h"
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -78,16 +79,22 @@ static mgl_status run(mgl_lab_state *lab, mgl_process *worker, const mgl_lab_set
     return status;
 }
 
-/* A tool that does not get as far as a worker that greets has a reason, which is no failure. */
+/* A tool that does not get as far as a worker that greets has a reason, which is no failure. It has
+ * as long as a launch. */
 static mgl_status start(mgl_lab_state *lab, const mgl_lab_tool *tool, mgl_process **worker,
                         mgl_lab_under *out, mgl_error *err)
 {
     mgl_error why = {0};
+    const double began = mgl_clock_s(), limit_s = lab->limit_s;
     lab->tool = tool;
+    lab->limit_s = SLOWER * limit_s / MGL_LAB_LONG;
     mgl_status status = mgl_lab_start_worker(lab, MGL_EXECUTOR, worker, &why);
+    lab->limit_s = limit_s;
     lab->tool = NULL;
-    if (status)
+    if (status) {
         mgl_diagnostic_of(&why, out->why);
+        out->hung = mgl_clock_s() - began >= SLOWER * limit_s;
+    }
     if ((status == MGL_INTERRUPTED || status == MGL_NO_MEMORY) && err)
         *err = why;
     return status == MGL_INTERRUPTED || status == MGL_NO_MEMORY ? status : MGL_OK;
@@ -108,6 +115,7 @@ mgl_status mgl_lab_run_under(mgl_lab *self, const mgl_lab_tool *tool,
         status = run(lab, worker, &set, seed, out, err);
     if (worker && !mgl_process_finish(worker, SLOWER * lab->limit_s) && out->done) {
         out->done = false;
+        out->hung = true;
         mgl_format_into(out->why, sizeof out->why, "the tool did not end within %.3g s",
                         SLOWER * lab->limit_s);
     }

@@ -175,6 +175,7 @@ mgl_outcome mgl_sanitizer_read(const char *log, char line[MGL_MAX_DIAGNOSTIC + 1
 /* One candidate under one tool. */
 typedef struct run {
     mgl_outcome outcome; /* OK: clean; UNMEASURED: it did not come to its end */
+    bool hung;           /* within its time */
     char line[MGL_MAX_DIAGNOSTIC + 1];
 } run;
 
@@ -213,6 +214,7 @@ static mgl_status run_in(mgl_lab *lab, const char *tool, const char *name, const
     const bool silent = out->outcome == MGL_OUTCOME_OK || out->outcome == MGL_OUTCOME_UNMEASURED;
     if (!status && !under.done && silent) {
         out->outcome = MGL_OUTCOME_UNMEASURED;
+        out->hung = under.hung;
         snprintf(out->line, sizeof out->line, "%s", under.why);
     }
     return status;
@@ -261,7 +263,7 @@ static mgl_status try_run(mgl_lab *lab, const char *tool, int sanitizer, bool no
     const bool without = no_sandbox || known[sanitizer].no_sandbox;
     mgl_status status = run_once(lab, tool, names[sanitizer], without, candidate, seed, out, err);
     known[sanitizer].works |= !status && out->outcome != MGL_OUTCOME_UNMEASURED;
-    if (status || without || known[sanitizer].works)
+    if (status || without || known[sanitizer].works || out->hung)
         return status;
     run again;
     status = run_once(lab, tool, names[sanitizer], true, candidate, seed, &again, err);
@@ -285,6 +287,10 @@ static mgl_status check_with(mgl_lab *lab, const char *tool, int sanitizer,
     out->ran = !status && mine.outcome == MGL_OUTCOME_OK;
     if (status || out->ran)
         return status;
+    if (mine.hung && !known[sanitizer].works) { /* nor would it for the incumbent */
+        skip(sanitizer, mine.line, out);
+        return MGL_OK;
+    }
     status = try_run(lab, tool, sanitizer, no_sandbox, incumbent, seed, &other, err);
     out->no_sandbox = no_sandbox || known[sanitizer].no_sandbox;
     if (status)

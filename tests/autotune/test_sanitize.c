@@ -219,6 +219,7 @@ START_TEST(a_tool_that_hangs_is_ended)
     ck_assert(!ends.of[0].ran);
     ck_assert_ptr_nonnull(strstr(ends.of[0].skipped, "within"));
     ck_assert_double_lt(mgl_clock_s() - start, 60);
+    ck_assert_int_eq(count_runs("hangs"), 2); /* once each: it is not tried again */
     snprintf(path, sizeof path, "%s/hangs.pid", folder);
     FILE *file = fopen(path, "r");
     ck_assert(file && fscanf(file, "%ld", &pid) == 1);

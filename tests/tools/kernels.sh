@@ -25,7 +25,8 @@
 #
 #   KIND    of the device, in the names of the results (h200)
 #   MODELS  where kernels and workbenches are kept for the next call (/tmp/megalith-kernels)
-#   DEVICE  none: the methods end before a device (cuda); a try without one: parts loop, peak, rounds, ptx
+#   DEVICE  none: the methods end before a device (cuda); scan: before the compiler. For a try of loop, peak and rounds,
+#           and but for scan ptx
 #   TIMES   of `equal` (12)
 #
 # The exit code is the number of parts that failed.
@@ -64,9 +65,12 @@ megalith=$(program megalith) show=$(program show_kernels)
 
 # ---- texts ------------------------------------------------------------------------------------------------------------
 
-# edit NAME FROM STEP: TEXTS/NAME-STEP.cuh, of TEXTS/FROM.cuh
+# edit NAME FROM STEP: TEXTS/NAME-STEP.cuh, of TEXTS/FROM.cuh. An edit that finds nothing to edit is out of date.
 edit() {
     sed -f "$here/kernels/$1-$3.sed" "$texts/$2.cuh" >"$texts/$1-$3.cuh"
+    cmp -s "$texts/$2.cuh" "$texts/$1-$3.cuh" || return
+    echo "kernels.sh: kernels/$1-$3.sed changes nothing" >&2
+    failed=1
 }
 
 # All texts of the methods, of the units' own ones.
@@ -241,6 +245,7 @@ run_ptx() {
 # method NAME: one JSON object
 method() {
     comma="" failed=0 scan=""
+    [ "$device" = scan ] && device=none scan=--scan-only
     write_texts
     printf '{"schema":"megalith.kernel-method/1","method":"%s","device":"%s","commands":[' "$1" "$device"
     "run_$1" || failed=1
@@ -260,6 +265,7 @@ list_texts() {
 
 # The text with a tunable is what the plan makes of the answers.
 warm() {
+    failed=0
     write_texts
     (
         comma="" failed=0 device=none scan=--scan-only scratch=$scratch/dry
