@@ -43,6 +43,18 @@ typedef struct mgl_lab_memory {
     size_t length;
 } mgl_lab_memory;
 
+/* A tool that runs a worker and looks at what its launches do. */
+typedef struct mgl_lab_tool {
+    const char *const *words; /* its path and flags; NULL at their end */
+    bool no_sandbox;          /* its part in the worker can not work there */
+} mgl_lab_tool;
+/* What came of it. What the tool found is in its own log. */
+typedef struct mgl_lab_under {
+    bool done;                        /* all launches ended well, and then the tool */
+    bool hung;                        /* it did not end within its time, and was killed */
+    char why[MGL_MAX_DIAGNOSTIC + 1]; /* of one that is not done */
+} mgl_lab_under;
+
 /* Kernels that a lab compiles at the same time, at most. */
 enum { MGL_MOST_COMPILERS = 12 };
 
@@ -89,6 +101,10 @@ struct mgl_lab {
     mgl_status (*look)(mgl_lab *self, mgl_side side, const mgl_lab_look *at, mgl_lab_memory *out,
                        mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
                        mgl_error *err);
+    /* A launch of one token of each workload of the subject, by a worker of its own that a tool
+     * runs. A candidate that hangs or fails there is no failure. NULL: the lab executes nothing. */
+    mgl_status (*under)(mgl_lab *self, const mgl_lab_tool *tool, const mgl_candidate *candidate,
+                        uint64_t seed, mgl_lab_under *out, mgl_error *err);
     /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
      * candidate that was checked last; with `control` the incumbent stands on both sides. *outcome
      * is MGL_OUTCOME_OK, or what ended it, with `diagnostic`. */
@@ -138,7 +154,8 @@ typedef struct mgl_lab_options {
  * the reference. */
 uint64_t mgl_lab_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
 
-#define MGL_WORKER_FLAG "--tune-worker"
+#define MGL_WORKER_FLAG       "--tune-worker"
+#define MGL_WORKER_UNDER_TOOL ",tool"    /* behind the socket's number: a tool has started it */
 int mgl_worker_main(const char *socket); /* the exit code of the process */
 
 /* A lab is used by one thread, which outlives it: its workers die with the thread that started

@@ -9,9 +9,9 @@
  * better.
  *
  * The other files: lab_check.c (correctness), lab_look.c (what a launch
- * leaves in memory), lab_pair.c (times), lab_real.c (a real
- * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate),
- * process.c (one worker), worker.c (the worker itself).
+ * leaves in memory), lab_under.c (what a tool says of a launch), lab_pair.c (times), lab_real.c (a
+ * real checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a
+ * candidate), process.c (one worker), worker.c (the worker itself).
  */
 #include "autotune/lab_state.h"
 
@@ -111,7 +111,8 @@ mgl_status mgl_lab_call_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_pro
     mgl_process_options options = {.program = lab->program,
                                    .kernels = lab->kernels,
                                    .abort = lab->options.abort,
-                                   .limit_bytes = lab->limit_bytes};
+                                   .limit_bytes = lab->limit_bytes,
+                                   .under = lab->tool ? lab->tool->words : NULL};
     mgl_status status = mgl_check_abort(lab->options.abort, err);
     if (!status)
         status = mgl_process_start(&options, out, err);
@@ -123,8 +124,9 @@ mgl_status mgl_lab_call_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_pro
 mgl_status mgl_lab_await_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **worker,
                                 mgl_error *err)
 {
+    const bool confined = !lab->options.no_sandbox && !(lab->tool && lab->tool->no_sandbox);
     mgl_status status = await_greeting(lab, *worker, role, err);
-    if (!status && !lab->options.no_sandbox)
+    if (!status && confined)
         status = confine(lab, *worker, err);
     return end_worker(worker, status);
 }
@@ -662,6 +664,7 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .check = check_candidate,
                          .take = mgl_lab_take,
                          .look = mgl_lab_look_at,
+                         .under = mgl_lab_run_under,
                          .pair = measure_pairs,
                          .floor = mgl_lab_measure_floor,
                          .decode = decode,

@@ -51,6 +51,7 @@ typedef struct mgl_lab_state {
     double limit_s;
     uint64_t limit_bytes;
     mgl_process *executor, *referee;
+    const mgl_lab_tool *tool; /* that runs workers which are started now; NULL: none */
     const char *readable; /* what workers that are started now may read of a model; NULL: nothing */
     char sandbox[256];    /* as in mgl_lab_device */
     mgl_wire_device facts; /* of the device, when the executor was asked last */
@@ -140,6 +141,12 @@ void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char 
 /* MGL_DEVICE, in bytes, where two machines of the set and the reference do not fit the device. */
 mgl_status mgl_lab_set_fits(const mgl_lab_set *set, const mgl_subject *subject,
                             const mgl_wire_device *device, mgl_error *err);
+
+/* ---- lab_under.c: one of the lab's functions ------------------------------------------------- */
+
+mgl_status mgl_lab_run_under(mgl_lab *self, const mgl_lab_tool *tool,
+                             const mgl_candidate *candidate, uint64_t seed, mgl_lab_under *out,
+                             mgl_error *err);
 
 /* ---- lab_check.c, lab_pair.c: the lab's functions -------------------------------------------- */
 

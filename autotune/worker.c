@@ -36,7 +36,8 @@ struct worker {
     mgl_duel *duel; /* NULL in a compiler */
     bool gpu;       /* the duel's device is one */
     mgl_wire_sandbox sandbox;
-    bool confined; /* it is in there */
+    bool confined;   /* it is in there */
+    bool under_tool; /* that started it, in the place of the lab */
     mgl_worker_fault fault;
     mgl_worker_real real;
     char device[sizeof((mgl_wire_hello *)0)->device + 1]; /* "cuda:1" */
@@ -98,7 +99,7 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     mgl_wire_build(build);
     if (!take(r, &hello, sizeof hello) || memcmp(hello.build, build, sizeof build) != 0)
         return mgl_fail(err, MGL_GATE, NULL, "the worker is another program than the lab");
-    if (getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
+    if (!w->under_tool && getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
         return mgl_fail(err, MGL_SYSTEM, NULL, "the lab is gone");
     w->role = (mgl_worker_role)hello.role;
     w->config = hello.config;
@@ -583,12 +584,15 @@ static bool serve(struct worker *w)
 }
 
 /* What holds for the process from its first moment: it ends with the lab, leaves no core behind,
- * and gets no rights by running another program. The rest is sandbox.h, when its device is open. */
-static void confine(void)
+ * and gets no rights by running another program. The rest is sandbox.h, when its device is open.
+ * A tool may have started it from a thread that has ended since: there the socket's end is its own.
+ */
+static void confine(bool under_tool)
 {
     struct rlimit none = {0, 0};
     prctl(PR_SET_NAME, "megalith-tune"); /* and not "exe" */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!under_tool)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setrlimit(RLIMIT_CORE, &none);
 }
@@ -597,11 +601,16 @@ int mgl_worker_main(const char *socket)
 {
     char *end;
     long descriptor = strtol(socket, &end, 10);
-    confine();
-    if (end == socket || *end || descriptor < 3 || descriptor > 1 << 20)
+    const bool under_tool = end != socket && !strcmp(end, MGL_WORKER_UNDER_TOOL);
+    confine(under_tool);
+    if (end == socket || (*end && !under_tool) || descriptor < 3 || descriptor > 1 << 20)
         return 1;
-    struct worker w = {.wire = {.socket = (int)descriptor}};
+    struct worker w = {.wire = {.socket = (int)descriptor}, .under_tool = under_tool};
     while (serve(&w))
         ;
+    if (w.under_tool) { /* which looks at how its process ends */
+        mgl_duel_close(w.duel);
+        return 0;
+    }
     _exit(0); /* nobody is there any more: what it holds goes with it, at once */
 }
