@@ -1,8 +1,9 @@
 /*
  * The gates of micro-kernels on a GPU: each unit's own text is right and gains nothing, the tricks
- * that show at run time get their verdicts, a candidate that hangs or traps ends with its worker
- * and the next one works, and one that is slower is a regression. Examinations run beside each
- * other, in processes of their own; duels alone. Prints a line for each.
+ * that show at run time get their verdicts, one of them by memcheck where that works, a candidate
+ * that hangs or traps ends with its worker and the next one works, and one that is slower is a
+ * regression. Examinations run beside each other, in processes of their own; duels alone. Prints a
+ * line for each.
  *
  *     test_kernel_gpu [cuda] [--at-once N] [--all]    --all: each unit in all harness programs
  */
@@ -31,17 +32,18 @@ static mgl_trial_options options = {
     .device = "cuda", .limit_s = 15, .depth = MGL_TRIAL_EXAM, .most_harnesses = 1};
 
 /* Of tests/autotune/tricks: what no compiler finds. */
-static const char *const tricks[] = {"run_bench_floor",   "run_bias",
-                                     "run_constant",      "run_deep",
-                                     "run_endless",       "run_knows_shape",
-                                     "run_mutates",       "run_nan",
-                                     "run_no_go",         "run_no_wait",
-                                     "run_null",          "run_other_meaning",
-                                     "run_out_of_bounds", "run_reads_out_of_bounds",
-                                     "run_remembers",     "run_rounded",
-                                     "run_scaled",        "run_skips_zeros",
-                                     "run_writes_half",   "run_writes_nothing",
-                                     "run_writes_old",    "run_zeros"};
+static const char *const tricks[] = {"run_bench_floor",    "run_bias",
+                                     "run_constant",       "run_deep",
+                                     "run_endless",        "run_knows_shape",
+                                     "run_mutates",        "run_nan",
+                                     "run_no_go",          "run_no_wait",
+                                     "run_null",           "run_other_meaning",
+                                     "run_out_of_bounds",  "run_reads_out_of_bounds",
+                                     "run_reads_past_end", "run_remembers",
+                                     "run_rounded",        "run_scaled",
+                                     "run_skips_zeros",    "run_writes_half",
+                                     "run_writes_nothing", "run_writes_old",
+                                     "run_zeros"};
 enum { TRICKS = sizeof tricks / sizeof *tricks };
 
 /* ---- one text -------------------------------------------------------------------------------- */
@@ -50,6 +52,7 @@ enum { TRICKS = sizeof tricks / sizeof *tricks };
 static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *text,
                      mgl_kernel_trial *out)
 {
+    char sanitizers[600];
     if (mgl_kernel_try(unit, text, &options, out, &err)) {
         printf("%-28s FAILED: %s: %s\n", what, err.where, err.message);
         return false;
@@ -61,6 +64,9 @@ static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *
         printf(", gain %+.2f %% (%+.2f to %+.2f) of %d pairs", 100 * out->duel.gain,
                100 * out->duel.gain_lo, 100 * out->duel.gain_hi, out->duel.pairs);
     printf(": %s\n", out->diagnostic);
+    mgl_sanitizer_tell(&out->sanitizers, sanitizers, sizeof sanitizers);
+    if (sanitizers[0])
+        printf("%-28s in %.1f s: %s\n", "  sanitizers", out->sanitizers.seconds, sanitizers);
     return true;
 }
 
@@ -96,6 +102,9 @@ static bool try_trick(const char *name)
     trick_read(path, &t);
     options.most_harnesses = 3;
     bool good = try_text(name, t.unit, t.text.bytes, &trial) && is_right(&t, trial.outcome);
+    if (trial.sanitizers.of[MGL_SANITIZER_MEMCHECK]
+            .ran) /* where the tool works, it has to see it */
+        good = trial.outcome == t.verdicts[0];
     const bool ends =
         trial.outcome == MGL_OUTCOME_HANG || trial.outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
     if (good && ends) { /* the next candidate works */
@@ -248,6 +257,7 @@ static void list_jobs(void)
     static const char *const last[] = {"run_endless", "run_null", "run_reads_out_of_bounds"};
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
         add_job("--trick", last[i]);
+    add_job("--sanitize", "run_reads_past_end");
     for (int i = 0; i < mgl_kernel_unit_count(); i++)
         add_job("--unit", mgl_kernel_unit_get(i)->name);
     for (int i = 0; i < TRICKS; i++) {
@@ -296,7 +306,9 @@ int main(int argc, char **argv)
         options.most_harnesses = mgl_harness_count();
     if (argc >= 3 && !strcmp(argv[1], "--unit"))
         return examine_unit(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
-    if (argc >= 3 && !strcmp(argv[1], "--trick"))
+    if (argc >= 3 && !strcmp(argv[1], "--sanitize")) /* on behind the exam */
+        options.depth = MGL_TRIAL_DUEL;
+    if (argc >= 3 && (!strcmp(argv[1], "--trick") || !strcmp(argv[1], "--sanitize")))
         return run_trick(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
     return run_all(argc, argv);
 }
