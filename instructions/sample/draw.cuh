@@ -525,14 +525,16 @@ static __device__ __noinline__ void add_rest()
     consumer_barrier();
 }
 
-/* Where the cut is in the end: among the values of the bin, or, there being none, anywhere. One
- * thread. */
-static __device__ __forceinline__ void narrow(drawing &d)
+/* Where the cut is in the end: among the values of the bin, or, there being none that reaches the
+ * limit, anywhere. One thread. */
+static __device__ __forceinline__ void narrow(drawing &d, u64 limit)
 {
     d.rest = d.row;
     d.range = {0xFFFFFFFFu, 0};
     if (d.bin == BINS) {
         d.range = {0, mgl_sampler_key(d.row.best)};
+        d.limit = limit;
+        d.before = 0;
         return;
     }
     for (int w = 0; w < MGL_WARPS; w++) {
@@ -557,7 +559,7 @@ static __device__ __noinline__ void select_cut(u64 limit, float top_p, bool segm
     if (found || segments)
         collect();
     if (thread_index() == 0)
-        narrow(d);
+        narrow(d, limit);
     cut_in_range(top_p > 0.0f);
     if (found && segments)
         add_rest();

@@ -3,12 +3,12 @@
  * consume_sample.
  *
  * Greedy: one warp a row over the parts of head. Sampling: draw.cuh, one row after the other. A
- * score is logit - (max + log(sum of exp(logit - max))), sum and
- * log in f64. Then one warp moves the sequences on (schedule/step.h), on a copy in shared memory:
- * those without a token whose best logit, which the parts tell of a drawn row too, is no finite
- * number. With one list a lane has a row and a sequence, and fills the rows of the sequence. With
- * two lists a lane has every 32nd, and all threads fill rows: there are more of them, and a prompt
- * may have most. The next table then stands in the place of this epoch's.
+ * score is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves the
+ * sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best
+ * logit, which the parts tell of a drawn row too, is no finite number. With one list a lane has a
+ * row and a sequence, and fills the rows of the sequence. With two lists a lane has every 32nd, and
+ * all threads fill rows: there are more of them, and a prompt may have most. The next table then
+ * stands in the place of this epoch's.
  */
 #include "instructions/sample/draw.cuh"
 
