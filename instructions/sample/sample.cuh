@@ -3,8 +3,8 @@
  * consume_sample.
  *
  * Greedy: one warp a row over the parts of head. Sampling: draw.cuh, one row after the other. A
- * score is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves the
- * sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best
+ * score is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves
+ * the sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best
  * logit, which the parts tell of a drawn row too, is no finite number. With one list a lane has a
  * row and a sequence, and fills the rows of the sequence. With two lists a lane has every 32nd, and
  * all threads fill rows: there are more of them, and a prompt may have most. The next table then
@@ -139,7 +139,6 @@ static __device__ __noinline__ void draw_and_score(const machine m)
             int token = draw(row_of(drawn_from(m), r), sequence, s.best[r], s.lowest[r], random);
             if (thread_of(m) == 0)
                 s.chosen[r] = token;
-            consumer_barrier();
         }
     }
 }
@@ -476,6 +475,7 @@ static __device__ __noinline__ void sample_apart(machine m)
         s.asked[word] = asked;
     consumer_barrier();
     draw_and_score(m);
+    consumer_barrier();
     if (s.asked[MGL_ASKED_LIKELY])
         tell_likely(m);
     if (m.warp == 0)
