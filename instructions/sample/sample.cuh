@@ -141,6 +141,7 @@ static __device__ __noinline__ void draw_and_score(const machine m)
                 s.chosen[r] = token;
         }
     }
+    consumer_barrier();
 }
 
 /* The best of every row that wants a token, which is the token of those that are not drawn. */
@@ -475,7 +476,6 @@ static __device__ __noinline__ void sample_apart(machine m)
         s.asked[word] = asked;
     consumer_barrier();
     draw_and_score(m);
-    consumer_barrier();
     if (s.asked[MGL_ASKED_LIKELY])
         tell_likely(m);
     if (m.warp == 0)
