@@ -56,6 +56,7 @@
 #define MGL_PAGE_FN      static __device__ __forceinline__
 #define MGL_FLOAT_BITS   __float_as_uint
 #define MGL_BITS_FLOAT   __uint_as_float
+#define MGL_HIGH_WORD    __umulhi
 
 /* Whether the second list's products are panels. */
 #define MGL_PANELS (MGL_VARIANTS_PANEL != 0)
