@@ -211,6 +211,24 @@ struct news {
     int token; /* + 1; 0: nothing */
 };
 
+#if MGL_PANELS
+
+/* A warp's part of a panel (linear/panels.cuh). */
+struct panel_plan {
+    int kblocks;
+    int piece, count;  /* k blocks of the pieces on pages, which are so many, */
+    int first, end;    /* and of which these have its row groups; none where it has no part */
+    int tray, stride;  /* k blocks of a tray, and bytes from one to the next */
+    int tiles;         /* of activation rows */
+    int share, shares; /* this is the first k block that it multiplies; and every so many-th */
+    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand, in
+     * bytes of page_memory() */
+    int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
+    int x; /* where the tray at hand is, in bytes of tray_memory() */
+};
+
+#endif
+
 /* Shared memory of a block: this in MGL_SHARED bytes, then the activation buffer, then the ring. */
 struct shared {
     /* the kernel's argument: as a pointer in each thread it would be spilled */
@@ -282,6 +300,7 @@ struct shared {
     volatile u32 tray_next;   /* trays that it has asked for */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_at[16]; /* (warp) and trays */
+    volatile panel_plan plan[MGL_WARPS];
 #endif
 
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */

@@ -198,27 +198,12 @@ static __device__ __forceinline__ int panel_rows(const machine &m)
     return task_of(m)->op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
 }
 
-/* A warp's part of a panel, in shared memory. */
-struct panel_plan {
-    int kblocks;
-    int piece, count;  /* k blocks of the pieces on pages, which are so many, */
-    int first, end;    /* and of which these have its row groups; none where it has no part */
-    int tray, stride;  /* k blocks of a tray, and bytes from one to the next */
-    int tiles;         /* of activation rows */
-    int share, shares; /* this is the first k block that it multiplies; and every so many-th */
-    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand, in
-     * bytes of page_memory() */
-    int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
-    int x; /* where the tray at hand is, in bytes of tray_memory() */
-};
-static_assert(sizeof(panel_plan) * MGL_WARPS <= MGL_PARTIAL_BYTES, "a plan for each warp");
-
 static __device__ __forceinline__ volatile panel_plan &plan_of(int warp)
 {
-    return ((volatile panel_plan *)own().partial)[warp];
+    return own().plan[warp];
 }
 
-/* The lanes of the warp, which has nothing in own().partial. */
+/* The warp. */
 static __device__ __forceinline__ void make_plan(const machine &m, const panel_shape &s,
                                                  const panel_part &part)
 {
