@@ -224,7 +224,6 @@ struct panel_plan {
     /* (row group) its page, the byte of it that its weights begin at, and where both are at hand, in
      * bytes of page_memory() */
     int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
-    int x; /* where the tray at hand is, in bytes of tray_memory() */
 };
 
 #endif

@@ -30,11 +30,11 @@ static __device__ __noinline__ void leave_outputs(int group, bool last, int pass
     });
 }
 
-static __device__ __noinline__ void do_panels(machine m)
+static __device__ __noinline__ u32 do_panels(machine m)
 {
     const int op = task_of(m)->op;
     if (op == OP_SCALED_HEAD && own().tile_count == 0)
-        return; /* no row wants logits: nothing comes */
+        return 0; /* no row wants logits: nothing comes */
     if (op == OP_LINEAR_ADD_WEIGHED)
         clear_notes(m, {0.0f, 0});
     else
@@ -48,17 +48,14 @@ static __device__ __noinline__ void do_panels(machine m)
         leave_squares(now, rows_of(now));
     if (task_of(now)->op == OP_SCALED_HEAD)
         leave_bests(now, rows_of(now));
-#if MGL_TRACE
-    if (thread_of(m) == 0)
-        own().starved = m.starved;
-#endif
+    return trace_starved_of(m);
 }
 
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_panel(machine &m)
 {
     wait_go(m);
-    do_panels(m);
+    trace_set_starved(m, do_panels(m));
 }
 
 #else

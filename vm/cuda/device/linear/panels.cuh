@@ -110,6 +110,13 @@ static __device__ __forceinline__ int warp_now()
     return thread / 32;
 }
 
+/* Waits for a phase of a barrier that others complete soon: without sleep, which ends late. */
+static __device__ __forceinline__ void wait_phase(u64 *barrier, u32 parity)
+{
+    while (!barrier_tested(barrier, parity) && !own().lost)
+        ; /* the loader has a clock in its waits */
+}
+
 /* Waits until pages [first, end) of those from the warp's on have landed: a lane for each. */
 static __device__ __forceinline__ void wait_pages(machine &m, int first, int end)
 {
@@ -117,9 +124,7 @@ static __device__ __forceinline__ void wait_pages(machine &m, int first, int end
 #pragma unroll 1
     for (int i = first + lane_now(); i < end; i += 32) {
         const u32 n = page + (u32)i;
-        while (!barrier_passed(&own().page_full[n % PANEL_PAGES], n / PANEL_PAGES & 1) &&
-               !own().lost)
-            ; /* the loader has a clock in its waits */
+        wait_phase(&own().page_full[n % PANEL_PAGES], n / PANEL_PAGES & 1);
     }
     __syncwarp();
     trace_starved(m, since);
@@ -138,24 +143,20 @@ static __device__ __forceinline__ void free_pages(int count)
     __syncwarp();
 }
 
-/* Waits until the warp's next tray is there: its bytes from tray_memory() on. */
-static __device__ __forceinline__ u32 wait_tray()
+/* Waits until a tray is there: its bytes from tray_memory() on. */
+static __device__ __forceinline__ u32 wait_tray(u32 tray)
 {
-    const u32 tray = own().tray_at[warp_now()], at = tray % TRAYS;
-    while (!barrier_passed(&own().tray_full[at], tray / TRAYS & 1) && !own().lost)
-        ; /* the loader has a clock in its waits */
+    const u32 at = tray % TRAYS;
+    wait_phase(&own().tray_full[at], tray / TRAYS & 1);
     __syncwarp();
     return at * TRAY_BYTES;
 }
 
-static __device__ __forceinline__ void free_tray()
+static __device__ __forceinline__ void free_tray(u32 tray)
 {
-    const int warp = warp_now();
-    const u32 tray = own().tray_at[warp];
     __syncwarp();
     if (is_first_lane())
         barrier_arrive(&own().tray_empty[tray % TRAYS]);
-    own().tray_at[warp] = tray + 1; /* every lane */
 }
 
 /* ---- products ---------------------------------------------------------------------------------
@@ -239,24 +240,19 @@ static __device__ __forceinline__ uint4 gathered(u32 x, u32 y, u32 z, u32 w, u32
     return make_uint4(x ^ zero, y ^ zero, z ^ zero, w ^ zero);
 }
 
-/* Adds k block `block`. Of the warp's tiles of activation rows those that have rows; others are
- * multiplied with these where AT_ONCE are. SECOND: it has two tiles of weight rows. */
+/* Adds one k block: w is where this lane's 16 bytes of a row group would stand at page_memory(), x
+ * where those of the first tile of rows are; the next ones stand two tiles behind one another. Of
+ * the warp's tiles those that have rows; others are multiplied with these where AT_ONCE are.
+ * SECOND: it has two tiles of weight rows. */
 template <bool SECOND>
-static __device__ __forceinline__ void multiply_block(int block, panel_sums &sums)
+static __device__ __forceinline__ void multiply_block(const volatile panel_plan &plan, const u8 *w,
+                                                      const u8 *x, u32 zero, panel_sums &sums)
 {
     enum {
         STEP = MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES,
         AT_ONCE = SECOND ? 2 : 4,
         WEIGHT_TILES = SECOND ? 2 : 1
     };
-    const int warp = warp_now(), lane = lane_now();
-    const volatile panel_plan &plan = plan_of(warp);
-    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
-    const u8 *w = page_memory() + (block & (plan.piece - 1)) * MGL_BLOCK_BYTES + lane * 16;
-    /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it; tiles of a warp
-     * stand two tiles behind one another */
-    const u8 *x = tray_memory() + plan.x + (block & (plan.tray - 1)) * plan.stride +
-                  (lane / 4 + warp % 2 * 8) * MGL_PANEL_ROW_BYTES + ((lane & 3) ^ (lane >> 3)) * 16;
     uint4 a[WEIGHT_TILES][2]; /* operands: of the first 16 columns, and of the others */
 #pragma unroll
     for (int t = 0; t < WEIGHT_TILES; t++) {
@@ -320,29 +316,38 @@ static __device__ __forceinline__ void find_weights()
 template <bool SECOND>
 static __device__ __forceinline__ void multiply_panel(machine &m, panel_sums &sums)
 {
-    int mine = plan_of(warp_now()).share;
+    const int warp = warp_now(), lane = lane_now();
+    const volatile panel_plan &plan = plan_of(warp);
+    const int kblocks = plan.kblocks, in_piece = plan.piece - 1, in_tray = plan.tray - 1;
+    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u8 *const w = page_memory() + lane * 16, *x = NULL;
+    u32 tray = own().tray_at[warp];
+    int mine = plan.share; /* the next k block that this warp multiplies */
 #pragma unroll 1
-    for (int at = 0, to;; at = to) {
-        volatile panel_plan &plan = plan_of(warp_now());
-        to = min(at + min(plan.piece, plan.tray), plan.kblocks);
-        if (at == to)
-            return;
-        if ((at & (plan.piece - 1)) == 0) {
+    for (int at = 0; at < kblocks;) {
+        const int to = min(at + min(in_piece, in_tray) + 1, kblocks);
+        if ((at & in_piece) == 0) {
             wait_pages(m, plan.first, plan.end);
             find_weights();
         }
-        if ((at & (plan.tray - 1)) == 0)
-            plan.x = (int)wait_tray(); /* every lane */
+        /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
+        if ((at & in_tray) == 0)
+            x = tray_memory() + wait_tray(tray) +
+                (lane / 4 + warp % 2 * 8) * MGL_PANEL_ROW_BYTES + ((lane & 3) ^ (lane >> 3)) * 16;
 #pragma unroll 1
         for (; mine < to; mine += plan.shares)
-            multiply_block<SECOND>(mine, sums);
-        if ((to & (plan.tray - 1)) == 0 || to == plan.kblocks)
-            free_tray();
-        if ((to & (plan.piece - 1)) == 0 || to == plan.kblocks) {
+            multiply_block<SECOND>(plan, w + (mine & in_piece) * MGL_BLOCK_BYTES,
+                                   x + (mine & in_tray) * plan.stride, zero, sums);
+        at = to;
+        if ((to & in_tray) == 0 || to == kblocks)
+            free_tray(tray++);
+        if ((to & in_piece) == 0 || to == kblocks) {
             wait_pages(m, 0, plan.count);
             free_pages(plan.count);
         }
     }
+    __syncwarp();
+    own().tray_at[warp] = tray; /* every lane */
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -536,7 +541,7 @@ static __device__ __forceinline__ void leave_panel(int group, bool last, const p
 template <class LEAVE>
 static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
 {
-    wait_tray();
+    wait_tray(own().tray_at[m.warp]);
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);

@@ -103,7 +103,7 @@ static __device__ __forceinline__ bool wait_page(const machine &m, stream &t, pa
 {
     return wait_until(
                m, t,
-               [&] { return barrier_passed(&own().page_empty[p.next.at], p.next.parity ^ 1); }) &&
+               [&] { return barrier_tested(&own().page_empty[p.next.at], p.next.parity ^ 1); }) &&
            wait_until(m, t, [&] { return may_fly(t, p); });
 }
 

@@ -54,7 +54,7 @@ struct tray_place {
 /* Waits until it is empty; false: the loader, which has a clock in its waits, has given up. */
 static __device__ __forceinline__ bool wait_empty(const tray_place &t)
 {
-    while (!__all_sync(0xFFFFFFFFu, barrier_passed(&own().tray_empty[t.at], t.parity ^ 1)))
+    while (!__all_sync(0xFFFFFFFFu, barrier_tested(&own().tray_empty[t.at], t.parity ^ 1)))
         if (__any_sync(0xFFFFFFFFu, own().lost))
             return false;
     return true;
