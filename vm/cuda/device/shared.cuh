@@ -221,8 +221,8 @@ struct panel_plan {
     int tray, stride;  /* k blocks of a tray, and bytes from one to the next */
     int tiles;         /* of activation rows */
     int share, shares; /* this is the first k block that it multiplies; and every so many-th */
-    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand, in
-     * bytes of page_memory() */
+    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand,
+     * in bytes of page_memory() */
     int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
 };
 

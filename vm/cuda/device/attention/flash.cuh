@@ -618,8 +618,8 @@ static __device__ __forceinline__ void store_sums(const machine &m, const flash_
         const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
         for (int j = 0; j < 2; j++)
-            store_pair(y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j],
-                       true, policy);
+            store_pair(y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j], true,
+                       policy);
     }
 }
 

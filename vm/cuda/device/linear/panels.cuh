@@ -332,8 +332,8 @@ static __device__ __forceinline__ void multiply_panel(machine &m, panel_sums &su
         }
         /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
         if ((at & in_tray) == 0)
-            x = tray_memory() + wait_tray(tray) +
-                (lane / 4 + warp % 2 * 8) * MGL_PANEL_ROW_BYTES + ((lane & 3) ^ (lane >> 3)) * 16;
+            x = tray_memory() + wait_tray(tray) + (lane / 4 + warp % 2 * 8) * MGL_PANEL_ROW_BYTES +
+                ((lane & 3) ^ (lane >> 3)) * 16;
 #pragma unroll 1
         for (; mine < to; mine += plan.shares)
             multiply_block<SECOND>(plan, w + (mine & in_piece) * MGL_BLOCK_BYTES,
@@ -417,8 +417,8 @@ enum {
 };
 static_assert(PARTIAL_FIT >= 1 && TRAYS_FIT >= 1, "a pass has a tile at least");
 
-/* Some of the tiles: of each warp `count` from number `first` on, at byte `at` of the block's memory:
- * (warp, tile, TILE_SUMS) floats. */
+/* Some of the tiles: of each warp `count` from number `first` on, at byte `at` of the block's
+ * memory: (warp, tile, TILE_SUMS) floats. */
 struct panel_pass {
     u32 at;
     int first, count;
