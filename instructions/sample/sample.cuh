@@ -2,16 +2,15 @@
  * sample: the next token of each row that wants one, scores, the next row table. Consumers:
  * consume_sample.
  *
- * Greedy: one warp a row over the parts of head. Sampling: the algorithm of
- * instructions/sample/sampler.h with its loops spread over the block; all its sums are of integers,
- * so their order does not matter. A score is logit - (max + log(sum of exp(logit - max))), sum and
- * log in f64. Then one warp moves the sequences on (schedule/step.h), on a copy in shared memory:
- * those without a token whose best logit, which the parts tell of a drawn row too, is no finite
- * number. With one list a lane has a row and a sequence, and fills the rows of the sequence. With
- * two lists a lane has every 32nd, and all threads fill rows: there are more of them, and a prompt
- * may have most. The next table then stands in the place of this epoch's.
+ * Greedy: one warp a row over the parts of head. Sampling: draw.cuh, one row after the other. A
+ * score is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves
+ * the sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best
+ * logit, which the parts tell of a drawn row too, is no finite number. With one list a lane has a
+ * row and a sequence, and fills the rows of the sequence. With two lists a lane has every 32nd, and
+ * all threads fill rows: there are more of them, and a prompt may have most. The next table then
+ * stands in the place of this epoch's.
  */
-#include "vm/cuda/device/flags.cuh"
+#include "instructions/sample/draw.cuh"
 
 /* Sequences that there is machine code for; a program has no more of them than rows. */
 enum {
@@ -22,25 +21,8 @@ enum {
 
 /* The room for partial sums, as sample uses it. */
 struct sampling {
-    int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
-    int control[MGL_CONTROL_WORDS];
-#if !MGL_LISTS
-    int table[MGL_ROWS * MGL_TABLE_WORDS];
-#endif
-    int chosen[MGL_ROWS];
-    u32 best[MGL_ROWS];         /* key of a row's best logit */
-    int asked[MGL_ASKED_WORDS]; /* by the host */
-    u32 best_key[MGL_WARPS];
-    double logs[MGL_WARPS];
-    u64 target; /* in the share of the ids that holds the token */
-    u32 ties;   /* that it may still take */
-    int owner;  /* whose share that is */
-    union {
-        u64 bins[256];
-        struct {
-            u64 weights[THREADS]; /* above the cut, of each thread's share of ids */
-            u32 equal[THREADS];   /* at the cut */
-        };
+    union { /* first: own_drawing() */
+        drawing draw;
         struct {
             u32 keys[MGL_MOST_LIKELY];
             int ids[MGL_MOST_LIKELY];
@@ -48,266 +30,69 @@ struct sampling {
             int lowest[MGL_WARPS];
         } likely;
     };
+    int sequences[MOST_SEQUENCES * MGL_SEQUENCE_WORDS];
+    int control[MGL_CONTROL_WORDS];
+#if !MGL_LISTS
+    int table[MGL_ROWS * MGL_TABLE_WORDS];
+#endif
+    int chosen[MGL_ROWS];
+    u32 best[MGL_ROWS];         /* key of a row's best logit, */
+    u32 lowest[MGL_ROWS];       /* and the least of those of its parts */
+    int asked[MGL_ASKED_WORDS]; /* by the host */
+    float tops[MGL_WARPS];
+    double logs[MGL_WARPS];
 };
 static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room than there is");
 
-/* Logits that a thread asks for before it looks at the first of them: memory is far away, and what
- * is done with a logit may end in shared memory, behind which the compiler asks for no other. As
- * many as there is room for behind struct sampling, and 8 at most. */
-enum {
-    LOGITS_ROOM = ((int)MGL_PARTIAL_BYTES - (int)sizeof(sampling)) / (4 * (int)THREADS),
-    LOGITS_AHEAD = LOGITS_ROOM < 1   ? 1
-                   : LOGITS_ROOM < 8 ? LOGITS_ROOM
-                                     : 8
-};
-
-/* Those of this thread: number n at [n * THREADS]. */
-static __device__ __forceinline__ float *logits_ahead()
-{
-    return (float *)((sampling *)own().partial + 1) + thread_index();
-}
-
-/* The sum of all threads' values, the same in every thread. */
-static __device__ u64 block_sum(const machine &m, sampling &s, u64 value)
-{
-    s.weights[thread_of(m)] = value;
-    consumer_barrier();
-#pragma unroll 1
-    for (int n = THREADS; n > 1; n = (n + 1) / 2) {
-        int half = (n + 1) / 2;
-        if (thread_of(m) + half < n)
-            s.weights[thread_of(m)] += s.weights[thread_of(m) + half];
-        consumer_barrier();
-    }
-    value = s.weights[0];
-    consumer_barrier();
-    return value;
-}
-
-/* Loads the thread's next logits: from, from + step and so on below `end`, of which there is one.
- */
-static __device__ __noinline__ void load_ahead(const float *from, int step, const float *end)
-{
-    float *const ahead = logits_ahead();
-    float logits[LOGITS_AHEAD];
-#pragma unroll
-    for (int n = 0; n < LOGITS_AHEAD; n++)
-        logits[n] = from + n * step < end ? from[n * step] : 0.0f;
-#pragma unroll
-    for (int n = 0; n < LOGITS_AHEAD; n++)
-        ahead[n * THREADS] = logits[n];
-}
-
-/* look(key, id) of the ids first, first + step and so on below `end`, in their order. */
-template <typename LOOK>
-static __device__ __forceinline__ void each_key(const mgl_sampler_input &in, int first, int step,
-                                                int end, LOOK look)
-{
-    if constexpr (LOGITS_AHEAD > 1) {
-#pragma unroll 1
-        for (int id = first; id < end;) {
-            load_ahead(in.logits + id, step, in.logits + end);
-#pragma unroll 1
-            for (int n = 0; n < LOGITS_AHEAD && id < end; n++, id += step)
-                look(mgl_sampler_key(logits_ahead()[n * THREADS] / in.temperature), id);
-        }
-    } else { /* there may be no room for one */
-#pragma unroll 1
-        for (int id = first; id < end; id += step)
-            look(mgl_sampler_key(in.logits[id] / in.temperature), id);
-    }
-}
-
-/* The same of all ids, by the block. */
-template <typename LOOK>
-static __device__ __forceinline__ void each_key(const machine &m, const mgl_sampler_input &in,
-                                                LOOK look)
-{
-    each_key(in, thread_of(m), (int)THREADS, in.count, look);
-}
-
-/* The largest key of the row. */
-static __device__ u32 best_key(const machine &m, sampling &s, const mgl_sampler_input &in)
-{
-    u32 best = 0;
-    each_key(m, in, [&](u32 key, int) { best = max(best, key); });
-    best = __reduce_max_sync(0xFFFFFFFFu, best);
-    if (m.lane == 0)
-        s.best_key[m.warp] = best;
-    consumer_barrier();
-    for (int w = 0; w < MGL_WARPS; w++)
-        best = max(best, s.best_key[w]);
-    consumer_barrier();
-    return best;
-}
-
-/* mgl_sampler_sum by the block. */
-static __device__ __noinline__ u64 sum_of_cut(const machine m, mgl_sampler_input in,
-                                              mgl_sampler_cut cut)
-{
-    sampling &s = *(sampling *)own().partial;
-    u64 sum = 0;
-    each_key(m, in, [&](u32 key, int) {
-        if (key > cut.key)
-            sum += mgl_sampler_unit(&in, key, 1);
-    });
-    sum = block_sum(m, s, sum);
-    return sum + (cut.ties ? cut.ties * mgl_sampler_unit(&in, cut.key, 1) : 0);
-}
-
-/* mgl_sampler_select by the block. Out of line, as log_sum: each is called from several places, and
- * what the compiler unrolls in them is compiled once. */
-static __device__ __noinline__ mgl_sampler_cut select_cut(const machine m, mgl_sampler_input in,
-                                                          mgl_sampler_cut within, int weighed,
-                                                          u64 limit)
-{
-    sampling &s = *(sampling *)own().partial;
-    u32 prefix = 0;
-    u64 before = 0;
-    for (int shift = 24; shift >= 0; shift -= 8) {
-#pragma unroll 1
-        for (int i = thread_of(m); i < 256; i += THREADS)
-            s.bins[i] = 0;
-        consumer_barrier();
-        each_key(m, in, [&](u32 key, int) {
-            if (key > within.key && mgl_sampler_matches(key, prefix, shift)) {
-                u64 unit = mgl_sampler_unit(&in, key, weighed);
-                if (unit)
-                    atomicAdd(&s.bins[key >> shift & 255], unit);
-            }
-        });
-        if (thread_of(m) == 0 && within.ties && mgl_sampler_matches(within.key, prefix, shift))
-            atomicAdd(&s.bins[within.key >> shift & 255],
-                      within.ties * mgl_sampler_unit(&in, within.key, weighed));
-        consumer_barrier();
-        prefix |= mgl_sampler_digit(s.bins, limit, &before) << shift;
-        consumer_barrier();
-    }
-    return mgl_sampler_finish(prefix, mgl_sampler_unit(&in, prefix, weighed), limit, before);
-}
-
-/* Which thread's share of the ids holds the token, what is left of the target there, and how many
- * of the cut's ties. One thread. */
-static __device__ void find_owner(sampling &s, const mgl_sampler_input &in, mgl_sampler_cut cut,
-                                  u64 target)
-{
-    u64 unit = cut.ties ? mgl_sampler_unit(&in, cut.key, 1) : 0;
-    u32 ties = cut.ties;
-    s.owner = -1;
-#pragma unroll 1
-    for (int t = 0; t < THREADS; t++) {
-        u32 taken = min(ties, s.equal[t]);
-        u64 weight = s.weights[t] + taken * unit;
-        if (target < weight) {
-            s.owner = t;
-            s.target = target;
-            s.ties = ties;
-            return;
-        }
-        target -= weight;
-        ties -= taken;
-    }
-}
-
-/* Where the share of thread `t` begins, of the ids from `lo` to `hi`. */
-static __device__ __forceinline__ int first_of_share(int lo, int hi, int t)
-{
-    return lo + (int)((long long)(hi - lo) * t / THREADS);
-}
-
-/* mgl_sampler_walk by the block: each thread has a run of consecutive ids, and the run that holds
- * the token is dealt again, until it is one id. */
-static __device__ int walk(const machine &m, sampling &s, const mgl_sampler_input &in,
-                           mgl_sampler_cut cut, u64 target)
-{
-    int lo = 0, hi = in.count;
-#pragma unroll 1
-    for (;;) {
-        u64 sum = 0;
-        u32 equal = 0;
-        each_key(in, first_of_share(lo, hi, thread_of(m)), 1,
-                 first_of_share(lo, hi, thread_of(m) + 1), [&](u32 key, int) {
-                     if (key > cut.key)
-                         sum += mgl_sampler_unit(&in, key, 1);
-                     equal += key == cut.key;
-                 });
-        s.weights[thread_of(m)] = sum;
-        s.equal[thread_of(m)] = equal;
-        consumer_barrier();
-        if (thread_of(m) == 0)
-            find_owner(s, in, cut, target);
-        consumer_barrier();
-        const int owner = s.owner, from = lo;
-        target = s.target;
-        cut.ties = s.ties;
-        consumer_barrier();
-        if (owner < 0)
-            return 0;
-        lo = first_of_share(from, hi, owner);
-        hi = first_of_share(from, hi, owner + 1);
-        if (hi - lo == 1)
-            return lo;
-    }
-}
-
-/* mgl_sampler_draw by the block. */
-static __device__ __noinline__ int draw(const machine m, const float *logits, const int *sequence,
-                                        u64 random)
-{
-    sampling &s = *(sampling *)own().partial;
-    mgl_sampler_input in = {logits, MGL_VOCAB, __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]),
-                            0.0f, 0};
-    int top_k = sequence[MGL_SEQUENCE_TOP_K];
-    float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
-    float min_p = __int_as_float(sequence[MGL_SEQUENCE_MIN_P]);
-    mgl_sampler_cut cut = {0, 0};
-    const u32 best = best_key(m, s, in);
-    if (best <= MGL_KEY_LOWEST || best == MGL_KEY_NAN)
-        return 0;
-    in.max = mgl_sampler_value(best);
-    if (top_k > 0 && top_k < in.count)
-        cut = select_cut(m, in, cut, 0, (u64)top_k);
-    if (top_p > 0.0f && top_p < 1.0f)
-        cut = select_cut(m, in, cut, 1, mgl_sampler_limit(sum_of_cut(m, in, cut), top_p));
-    in.least = mgl_sampler_least(min_p);
-    return walk(m, s, in, cut, mgl_sampler_scale(random, sum_of_cut(m, in, cut)));
-}
-
-/* The best of a row's parts, and its key; one warp. */
-static __device__ int greedy(const machine &m, int r, u32 *key_of_best)
+/* The best of a row's parts and its key, and the least key that a part has; one warp. */
+static __device__ int greedy(const machine &m, int r, u32 *key_of_best, u32 *least)
 {
     const mgl_device_operand &values = operand(m, MGL_OPERAND(sample, best_value)),
                              &ids = operand(m, MGL_OPERAND(sample, best_id));
-    u32 best = 0;
+    u32 best = 0, lowest = 0xFFFFFFFFu;
     int id = 0x7FFFFFFF;
     for (int i = m.lane; i < values.count[1]; i += 32) {
         u32 key = mgl_sampler_key(row_of(values, r)[i]);
         int other = ((const int *)row_of(ids, r))[i];
+        lowest = min(lowest, key);
         if (key > best || (key == best && other < id)) {
             best = key;
             id = other;
         }
     }
     u32 top = *key_of_best = __reduce_max_sync(0xFFFFFFFFu, best);
+    *least = __reduce_min_sync(0xFFFFFFFFu, lowest);
     return __reduce_min_sync(0xFFFFFFFFu, best == top ? id : 0x7FFFFFFF);
 }
 
-/* The logarithm of the sum of all exponentials, in every thread. */
-static __device__ __noinline__ double log_sum(const machine m, const float *logits)
+/* What the exponentials of a row are of: the largest logit, and the logarithm of their sum. */
+struct row_sum {
+    float top;
+    double log;
+};
+
+/* In every thread. */
+static __device__ __noinline__ row_sum log_sum(const machine m, const float *logits)
 {
     sampling &s = *(sampling *)own().partial;
+    const values v = values_of(logits, MGL_VOCAB, 1.0f, 0.0f);
     float top = -INFINITY;
     double sum = 0.0;
-    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
-        top = fmaxf(top, logits[i]);
+    each_four<6>(v, [&](const float4 &x, int) {
+        top = fmaxf(fmaxf(fmaxf(top, x.x), fmaxf(x.y, x.z)), x.w);
+    });
     top = warp_max(top);
     if (m.lane == 0)
-        s.best_key[m.warp] = __float_as_uint(top);
+        s.tops[m.warp] = top;
     consumer_barrier();
     for (int w = 0; w < MGL_WARPS; w++)
-        top = fmaxf(top, __uint_as_float(s.best_key[w]));
-    for (int i = thread_of(m); i < MGL_VOCAB; i += THREADS)
-        sum += (double)expf(logits[i] - top);
+        top = fmaxf(top, s.tops[w]);
+    each_four<4>(v, [&](const float4 &x, int id) {
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+            if (ROWS_ARE_VECTORS || id + n < MGL_VOCAB)
+                sum += (double)expf(part_of(x, n) - top);
+    });
     for (int offset = 16; offset > 0; offset >>= 1)
         sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
     if (m.lane == 0)
@@ -317,7 +102,7 @@ static __device__ __noinline__ double log_sum(const machine m, const float *logi
     for (int w = 0; w < MGL_WARPS; w++)
         sum += s.logs[w];
     consumer_barrier();
-    return (double)top + log(sum);
+    return {top, (double)top + log(sum)};
 }
 
 /* What tokens are drawn from. */
@@ -331,8 +116,9 @@ static __device__ __forceinline__ const mgl_device_operand &drawn_from(const mac
 }
 
 /* Tokens for rows that are sampled with a temperature, and scores: the block, row after row. */
-static __device__ void draw_and_score(machine &m, sampling &s)
+static __device__ __noinline__ void draw_and_score(const machine m)
 {
+    sampling &s = *(sampling *)own().partial;
     const mgl_device_operand &logits = operand(m, MGL_OPERAND(sample, logits)),
                              &prompt = operand(m, MGL_OPERAND(sample, prompt));
     const mgl_device_operand &score = operand(m, MGL_OPERAND(sample, score));
@@ -342,7 +128,7 @@ static __device__ void draw_and_score(machine &m, sampling &s)
         const int *sequence = s.sequences + index * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] == MGL_WANT_SCORE) {
             int target = ((const int *)row_of(prompt, index))[next];
-            double sum = log_sum(m, row_of(logits, r));
+            double sum = log_sum(m, row_of(logits, r)).log;
             if (thread_of(m) == 0)
                 row_of(score, index)[next] = (float)((double)row_of(logits, r)[target] - sum);
         } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE &&
@@ -350,11 +136,12 @@ static __device__ void draw_and_score(machine &m, sampling &s)
             u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
                                           (u32)sequence[MGL_SEQUENCE_SEED_HI],
                                           (u32)sequence[MGL_SEQUENCE_PRODUCED]);
-            int token = draw(m, row_of(drawn_from(m), r), sequence, random);
+            int token = draw(row_of(drawn_from(m), r), sequence, s.best[r], s.lowest[r], random);
             if (thread_of(m) == 0)
                 s.chosen[r] = token;
         }
     }
+    consumer_barrier();
 }
 
 /* The best of every row that wants a token, which is the token of those that are not drawn. */
@@ -366,11 +153,12 @@ static __device__ void choose_greedy(const machine &m, sampling &s)
         const int *sequence = s.sequences + row[MGL_TABLE_SEQUENCE] * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
             continue;
-        u32 key;
-        int token = greedy(m, r, &key);
+        u32 key, lowest;
+        int token = greedy(m, r, &key, &lowest);
         if (m.lane != 0)
             continue;
         s.best[r] = key;
+        s.lowest[r] = lowest;
         if (!(__int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f))
             s.chosen[r] = token;
     }
@@ -395,21 +183,33 @@ static __device__ int next_tied(const machine &m, sampling &s, const float *logi
     return lowest;
 }
 
-/* Has the `count` best of a row's logits in s.likely, in no order: those above the cut, and the
- * first of the tied. */
-static __device__ void find_likely(const machine &m, sampling &s, const float *logits, int count)
+/* Has the `count` best of a row's logits, the best being `top`, in s.likely, in no order: those
+ * above the cut, and the first of the tied. */
+static __device__ void find_likely(const machine &m, sampling &s, const float *logits, float top,
+                                   int count)
 {
-    const mgl_sampler_input in = {logits, MGL_VOCAB, 1.0f, 0.0f, 0};
-    const mgl_sampler_cut cut = select_cut(m, in, {0, 0}, 0, (u64)count);
+    const values v = values_of(logits, MGL_VOCAB, 1.0f, top);
+    if (thread_of(m) == 0) {
+        s.draw.row = v;
+        s.draw.width = WIDEST_BIN;
+        s.draw.cut = {0, 0};
+    }
+    select_cut((u64)count, 0.0f, false);
+    const mgl_sampler_cut cut = s.draw.cut;
+    consumer_barrier();
     if (thread_of(m) == 0)
         s.likely.found = 0;
     consumer_barrier();
-    each_key(m, in, [&](u32 key, int id) {
-        if (key <= cut.key)
-            return;
-        const u32 at = atomicAdd(&s.likely.found, 1u);
-        s.likely.keys[at] = key;
-        s.likely.ids[at] = id;
+    each_four<2>(v, [&](const float4 &x, int id) {
+#pragma unroll 1
+        for (int n = 0; n < 4; n++) {
+            const u32 key = mgl_sampler_key(part_of(x, n));
+            if (key <= cut.key || (!ROWS_ARE_VECTORS && id + n >= MGL_VOCAB))
+                continue;
+            const u32 at = atomicAdd(&s.likely.found, 1u);
+            s.likely.keys[at] = key;
+            s.likely.ids[at] = id + n;
+        }
     });
     for (int at = count - (int)cut.ties, last = -1; at < count; at++) {
         last = next_tied(m, s, logits, cut.key, last);
@@ -473,8 +273,9 @@ static __device__ __noinline__ void tell_likely(machine m)
         if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE || token == MGL_NO_TOKEN)
             continue;
         const float *logits = row_of(rows, r);
-        const double sum = log_sum(m, logits);
-        find_likely(m, s, logits, count);
+        const row_sum all = log_sum(m, logits);
+        const double sum = all.log;
+        find_likely(m, s, logits, all.top, count);
         const int produced = s.sequences[index * MGL_SEQUENCE_WORDS + MGL_SEQUENCE_PRODUCED];
         const long long at = (long long)index * capacity() + produced;
         int *to = (int *)own().launch.stream + (long long)sequence_count() * capacity() +
@@ -671,10 +472,10 @@ static __device__ __noinline__ void sample_apart(machine m)
     if (word < MGL_ASKED_WORDS)
         asked = load_system((const int *)own().launch.host + MGL_HOST_ASKED(word));
     choose_greedy(m, s);
-    draw_and_score(m, s);
     if (word < MGL_ASKED_WORDS)
         s.asked[word] = asked;
     consumer_barrier();
+    draw_and_score(m);
     if (s.asked[MGL_ASKED_LIKELY])
         tell_likely(m);
     if (m.warp == 0)

@@ -56,6 +56,15 @@ static inline float mgl_bits_float(unsigned bits)
 }
 #endif
 
+/* The high word of a product. The kernel defines it as __umulhi. */
+#ifndef MGL_HIGH_WORD
+#define MGL_HIGH_WORD mgl_high_word
+static inline unsigned mgl_high_word(unsigned a, unsigned b)
+{
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
+#endif
+
 /* The keys of -inf, +inf and NaN; none is below. */
 #define MGL_KEY_LOWEST  0x007FFFFFu
 #define MGL_KEY_HIGHEST 0xFF800000u
@@ -86,24 +95,67 @@ MGL_SAMPLER_FN float mgl_sampler_value(unsigned key)
     return MGL_BITS_FLOAT(key & 0x80000000u ? key & 0x7FFFFFFFu : ~key);
 }
 
-/* 2^40 exp(value - max), to within 1 + w / 2^27; 0 from 28 below the maximum on (2^40 e^-28 < 1)
- * and for NaN. value <= max.
- * exp(-d) = 2^-(n + f) with y = d log2(e) = n + f as a 32.32 integer; 2^-f by Horner's rule on
- * sum (-1)^i ln(2)^i / i! f^i, i = 0..11, coefficients times 2^32. */
+/* What a value that weighs nothing has as distance. */
+#define MGL_SAMPLER_FAR 0xFFFFFFFFu
+
+/* How far a value is below the largest, in 2^-27; MGL_SAMPLER_FAR from 28 on and for NaN.
+ * value <= max. */
+MGL_SAMPLER_FN unsigned mgl_sampler_distance(float value, float max)
+{
+    float distance = value == max ? 0.0f : max - value;
+    return distance < 28.0f ? (unsigned)(distance * 134217728.0f) : MGL_SAMPLER_FAR;
+}
+
+/* 2^40 exp(-distance) to within 1 + w / 2^27, of a distance below 28 (from there on 2^40 e^-28 <
+ * 1). exp(-d) = 2^-(n + f) with y = d log2(e) = n + f, log2(e) as 1.31; 2^-f by Horner's rule on
+ * sum (-1)^i ln(2)^i / i! f^i, i = 0..11, coefficients times 2^32, f in 2^-32, each product rounded
+ * down. The last coefficient is MGL_SAMPLER_LAST; STEP(term) has power = term - power f; the first
+ * is that of mgl_sampler_exp_of. */
+#define MGL_SAMPLER_LAST 2u
+#define MGL_SAMPLER_STEPS(STEP)                                                                    \
+    STEP(30u)                                                                                      \
+    STEP(437u)                                                                                     \
+    STEP(5676u)                                                                                    \
+    STEP(65510u)                                                                                   \
+    STEP(661577u)                                                                                  \
+    STEP(5726720u)                                                                                 \
+    STEP(41309550u)                                                                                \
+    STEP(238388332u)                                                                               \
+    STEP(1031764991u)                                                                              \
+    STEP(2977044472u)
+
+/* y in 2^-58. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_log2(unsigned distance)
+{
+    return distance * 3098164009ull;
+}
+
+MGL_SAMPLER_FN unsigned mgl_sampler_fraction(unsigned long long y)
+{
+    return (unsigned)(y >> 26);
+}
+
+/* What the steps end in. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_exp_of(unsigned long long y, unsigned power)
+{
+    return (4294967296ull - MGL_HIGH_WORD(power, mgl_sampler_fraction(y))) << 8 >> (y >> 58);
+}
+
+MGL_SAMPLER_FN unsigned long long mgl_sampler_exp(unsigned distance)
+{
+    const unsigned long long y = mgl_sampler_log2(distance);
+    unsigned power = MGL_SAMPLER_LAST;
+#define STEP(term) power = term - MGL_HIGH_WORD(power, mgl_sampler_fraction(y));
+    MGL_SAMPLER_STEPS(STEP)
+#undef STEP
+    return mgl_sampler_exp_of(y, power);
+}
+
+/* The weight of a value: 2^40 exp(value - max), and 0 of one that is far. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
 {
-    const unsigned long long terms[12] = {4294967296ull, 2977044472ull, 1031764991ull, 238388332ull,
-                                          41309550ull,   5726720ull,    661577ull,     65510ull,
-                                          5676ull,       437ull,        30ull,         2ull};
-    float distance = value == max ? 0.0f : max - value;
-    if (!(distance < 28.0f))
-        return 0;
-    unsigned long long fixed = (unsigned long long)(distance * 134217728.0f); /* 5.27 */
-    unsigned long long y = fixed * 3098164009ull >> 26;                       /* log2(e) as 1.31 */
-    unsigned long long fraction = y & 0xFFFFFFFFull, power = 0;
-    for (int i = 11; i >= 0; i--)
-        power = terms[i] - (power * fraction >> 32);
-    return power << 8 >> (y >> 32);
+    unsigned distance = mgl_sampler_distance(value, max);
+    return distance == MGL_SAMPLER_FAR ? 0 : mgl_sampler_exp(distance);
 }
 
 /* floor(a b / 2^64). */

@@ -116,6 +116,11 @@ static inline int __popc(unsigned value)
     return __builtin_popcount(value);
 }
 
+static inline unsigned __umulhi(unsigned x, unsigned y)
+{
+    return (unsigned)((uint64_t)x * y >> 32);
+}
+
 static inline int __clz(int value)
 {
     return value == 0 ? 32 : __builtin_clz((unsigned)value);

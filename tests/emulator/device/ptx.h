@@ -150,6 +150,14 @@ static inline void ptx_ld_acquire_cta_shared_u32(unsigned &value, unsigned at)
     value = *word;
 }
 
+static inline void ptx_atom_shared_add_u32(unsigned &before, unsigned at, unsigned value)
+{
+    volatile unsigned *word = emu_shared<unsigned>(at, 4);
+    before = *word;
+    *word = before + value;
+    emu_wrote(word);
+}
+
 static inline void ptx_st_release_cta_shared_u32(unsigned at, unsigned value)
 {
     volatile unsigned *word = emu_shared<unsigned>(at, 4);

@@ -128,6 +128,17 @@ static __device__ __forceinline__ void store_system(int *at, int value)
     delay();
 }
 
+/* Adds to a word of shared memory, at shared_address(); what it was. */
+static __device__ __forceinline__ u32 add_shared(u32 at, u32 value)
+{
+    u32 before;
+    asm volatile("atom.shared.add.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "r"(at), "r"(value)
+                 : "memory");
+    return before;
+}
+
 /* A word of shared memory that one role writes and others read. */
 static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
 {

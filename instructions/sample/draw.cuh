@@ -1,0 +1,707 @@
+/*
+ * The draw of one row by the block: the algorithm of instructions/sample/sampler.h in other steps.
+ * All its sums are of integers, so their order does not matter, and the token is the same.
+ *
+ *   bins      A cut is looked for in bins of the ranking. The first bins are of equal widths of
+ *             distance below the best, which are chosen by how far the bests of head's parts lie
+ *             apart. One pass over the row sums up each bin.
+ *   collect   A second pass takes the values of the one bin that holds the cut to a list in the
+ *             activation buffer, and sums up what is above that bin by segments of consecutive ids.
+ *   range     The list's keys are dealt to bins anew, until a bin is one key: the cut's. Where the
+ *             list has no room for the bin's values, the row takes its place.
+ *   walk      The rest of the list is added to the segments. One warp finds the segment that holds
+ *             the token, and goes through that.
+ *
+ * A quotient by the temperature is the IEEE one: made of the temperature's reciprocal and two
+ * corrections, whose remainders are exact (Markstein, IBM J. Res. Dev. 34, 1990), where neither
+ * number is so large or so small that a step is not, and else by a division.
+ */
+#ifndef MGL_INSTRUCTIONS_SAMPLE_DRAW_CUH
+#define MGL_INSTRUCTIONS_SAMPLE_DRAW_CUH
+
+#include "vm/cuda/device/flags.cuh"
+
+enum {
+    BIN_BITS = MGL_ROWS <= 16 ? 10 : 9, /* more rows, less room */
+    BINS = 1 << BIN_BITS,
+    WIDEST_BIN = 32 - BIN_BITS, /* log2; all distances, in 2^-27 */
+    WARP_IDS = 32 * 4,          /* ids that a warp has at once: 16 bytes a lane */
+    MOST_SEGMENTS = 128,
+    SEGMENT = (MGL_VOCAB + MOST_SEGMENTS * WARP_IDS - 1) / (MOST_SEGMENTS * WARP_IDS) * WARP_IDS,
+    SEGMENTS = (MGL_VOCAB + SEGMENT - 1) / SEGMENT,
+    SEGMENT_ROOM = (SEGMENTS + 31) / 32 * 32,
+    SEGMENTS_OF_WARP = (SEGMENTS + MGL_WARPS - 1) / MGL_WARPS,
+    LIST_ROOM = (MGL_ACTIVATION_BYTES < 32768 ? MGL_ACTIVATION_BYTES : 32768) / 32 * 4,
+    ROWS_ARE_VECTORS = MGL_VOCAB % 4 == 0
+};
+
+/* What is drawn from: logits of a row, or the list. */
+struct values {
+    const float *at; /* (count) */
+    const int *ids;  /* of the list; NULL: ids are places */
+    int count;
+    float divisor;    /* a value is what stands there by this, */
+    float reciprocal; /* and its; 0: a division it is */
+    float best;       /* the largest value */
+};
+
+/* Keys from `low` to `high`. */
+struct key_range {
+    u32 low, high;
+};
+
+/* What the threads share of a draw. It is here rather than in their registers, of which a function
+ * that is called has what all its callers leave: so the loops have more of them. */
+struct drawing {
+    u64 sums[SEGMENT_ROOM];  /* of weights above the cut */
+    u32 equal[SEGMENT_ROOM]; /* values at the cut */
+    u32 low[BINS], high[BINS];
+    u64 of_warp[MGL_WARPS];
+    u32 lowest[MGL_WARPS], highest[MGL_WARPS]; /* keys */
+    values row;
+    int width;           /* of the first bins, log2, in 2^-27 */
+    u64 least;           /* what weighs less weighs nothing, once there is a cut */
+    mgl_sampler_cut cut; /* so far */
+    u64 limit, before;   /* which sum is looked for, and what is known to be before */
+    int bin;             /* that has it; BINS: it is beyond all of them */
+    u32 found;           /* values of the bin */
+    values rest;         /* where the cut is in the end, */
+    key_range range;     /* and between which keys */
+    int token;
+};
+
+static __device__ __forceinline__ drawing &own_drawing()
+{
+    return *(drawing *)own().partial;
+}
+
+/* The list: values, and their ids behind them. */
+static __device__ __forceinline__ float *list_values()
+{
+    return (float *)activation_buffer();
+}
+
+static __device__ __forceinline__ int *list_ids()
+{
+    return (int *)activation_buffer() + LIST_ROOM;
+}
+
+static __device__ __forceinline__ values values_of(const float *at, int count, float divisor,
+                                                   float best)
+{
+    const bool plain = divisor > 0x1p-20f && divisor < 0x1p20f;
+    return {at, nullptr, count, divisor, plain ? 1.0f / divisor : 0.0f, best};
+}
+
+static __device__ __noinline__ float4 divide_apart(float4 x, float divisor)
+{
+    return make_float4(x.x / divisor, x.y / divisor, x.z / divisor, x.w / divisor);
+}
+
+static __device__ __forceinline__ float quotient(const values &v, float x)
+{
+    float q = x * v.reciprocal;
+    q = fmaf(fmaf(-v.divisor, q, x), v.reciprocal, q);
+    return fmaf(fmaf(-v.divisor, q, x), v.reciprocal, q);
+}
+
+/* How far a magnitude is above the least that has exact remainders; of 0 it is far. */
+static __device__ __forceinline__ u32 above_least(float x)
+{
+    return (__float_as_uint(x) << 1) - ((127u - 64) << 24);
+}
+
+/* Four values of what stands there. */
+static __device__ __forceinline__ float4 divide(const values &v, const float4 &x)
+{
+    const u32 most =
+        max(max(above_least(x.x), above_least(x.y)), max(above_least(x.z), above_least(x.w)));
+    if (most >= 128u << 24 || v.reciprocal == 0.0f)
+        return divide_apart(x, v.divisor);
+    return make_float4(quotient(v, x.x), quotient(v, x.y), quotient(v, x.z), quotient(v, x.w));
+}
+
+/* What stands at four places; NaN behind the end. */
+static __device__ __forceinline__ float4 load_four(const values &v, int place)
+{
+    const float nan = __uint_as_float(0x7FFFFFFFu);
+    if constexpr (ROWS_ARE_VECTORS)
+        return place < v.count ? *(const float4 *)(v.at + place) : make_float4(nan, nan, nan, nan);
+    else
+        return make_float4(place + 0 < v.count ? v.at[place + 0] : nan,
+                           place + 1 < v.count ? v.at[place + 1] : nan,
+                           place + 2 < v.count ? v.at[place + 2] : nan,
+                           place + 3 < v.count ? v.at[place + 3] : nan);
+}
+
+/* look(what stands at four places, the first place), of places first, first + step and so on below
+ * `end`. AHEAD loads are on their way: memory is far away. */
+template <int AHEAD, typename LOOK>
+static __device__ __forceinline__ void each_four(const values &v, int first, int step, int end,
+                                                 LOOK look)
+{
+    float4 next[AHEAD];
+#pragma unroll
+    for (int n = 0; n < AHEAD; n++)
+        next[n] = load_four(v, first + n * step);
+#pragma unroll 1
+    for (int place = first; place < end; place += step) {
+        const float4 now = next[0];
+#pragma unroll
+        for (int n = 0; n + 1 < AHEAD; n++)
+            next[n] = next[n + 1];
+        next[AHEAD - 1] = load_four(v, place + AHEAD * step);
+        look(now, place);
+    }
+}
+
+/* The same of all places, by the block. */
+template <int AHEAD, typename LOOK>
+static __device__ __forceinline__ void each_four(const values &v, LOOK look)
+{
+    each_four<AHEAD>(v, (int)thread_index() * 4, (int)THREADS * 4, v.count, look);
+}
+
+static __device__ __forceinline__ float part_of(const float4 &x, int n)
+{
+    return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
+}
+
+/* mgl_sampler_exp of four distances, whose steps go side by side; of one that is far, anything. */
+static __device__ __forceinline__ void exps_of(const u32 (&distance)[4], u64 (&to)[4])
+{
+    u64 y[4];
+    u32 power[4];
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+        y[n] = mgl_sampler_log2(distance[n]);
+        power[n] = MGL_SAMPLER_LAST;
+    }
+#define STEP(term)                                                                                 \
+    _Pragma("unroll") for (int n = 0; n < 4; n++) power[n] =                                       \
+        term - MGL_HIGH_WORD(power[n], mgl_sampler_fraction(y[n]));
+    MGL_SAMPLER_STEPS(STEP)
+#undef STEP
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+        to[n] = mgl_sampler_exp_of(y[n], power[n]);
+}
+
+/* ---- bins -------------------------------------------------------------------------------------
+ */
+
+static __device__ __forceinline__ void clear_bins()
+{
+    drawing &d = own_drawing();
+#pragma unroll 1
+    for (int i = (int)thread_index(); i < BINS; i += THREADS)
+        d.low[i] = d.high[i] = 0;
+    consumer_barrier();
+}
+
+/* Adds to some bins, side by side. Of 64 bits there is no atomic addition in shared memory but a
+ * loop. */
+template <int COUNT>
+static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[COUNT],
+                                                   const u64 (&unit)[COUNT])
+{
+    const u32 low = shared_address(own_drawing().low), high = shared_address(own_drawing().high);
+    u32 before[COUNT];
+#pragma unroll
+    for (int n = 0; n < COUNT; n++)
+        before[n] = add_shared(low + bin[n] * 4, (u32)unit[n]);
+#pragma unroll
+    for (int n = 0; n < COUNT; n++) {
+        const u32 carried = (u32)(unit[n] >> 32) + (before[n] + (u32)unit[n] < before[n]);
+        if (carried)
+            add_shared(high + bin[n] * 4, carried);
+    }
+}
+
+static __device__ __forceinline__ void add_to_bin(u32 bin, u64 unit)
+{
+    add_to_bins<1>({bin}, {unit});
+}
+
+static __device__ __forceinline__ u64 sum_of_bin(int bin)
+{
+    const drawing &d = own_drawing();
+    return (u64)d.high[bin] << 32 | d.low[bin];
+}
+
+/* The sum of the values of the lanes up to this one. */
+template <typename T> static __device__ __forceinline__ T sum_up_to(T value)
+{
+    const int lane = (int)thread_index() % 32;
+#pragma unroll 1
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const T other = __shfl_sync(0xFFFFFFFFu, value, max(lane - offset, 0));
+        value += lane >= offset ? other : 0;
+    }
+    return value;
+}
+
+/* Finds the bin at which the running sum, on top of `before`, reaches the limit: d.bin, and
+ * d.before of the bins before it. The limit is the one given, or with top_p above 0 that of the sum
+ * of all bins; d.limit. */
+static __device__ __noinline__ void find_bin(u64 limit, u64 before, float top_p)
+{
+    enum { SHARE = (BINS + THREADS - 1) / THREADS };
+    drawing &d = own_drawing();
+    const int thread = (int)thread_index(), first = thread * SHARE,
+              last = min(first + SHARE, (int)BINS);
+    u64 own_sum = 0, total = 0;
+#pragma unroll 1
+    for (int i = first; i < last; i++)
+        own_sum += sum_of_bin(i);
+    const u64 running = sum_up_to(own_sum);
+    if (thread % 32 == 31)
+        d.of_warp[thread / 32] = running;
+    if (thread == 0)
+        d.bin = BINS;
+    consumer_barrier();
+    before += running - own_sum;
+#pragma unroll 1
+    for (int w = 0; w < MGL_WARPS; w++) {
+        before += w < thread / 32 ? d.of_warp[w] : 0;
+        total += d.of_warp[w];
+    }
+    if (top_p > 0.0f)
+        limit = mgl_sampler_limit(total, top_p);
+#pragma unroll 1
+    for (int i = first; i < last; i++) {
+        const u64 sum = sum_of_bin(i);
+        if (before < limit && before + sum >= limit) {
+            d.bin = i;
+            d.before = before;
+            d.limit = limit;
+        }
+        before += sum;
+    }
+    consumer_barrier();
+}
+
+/* Which distances a bin has: those of `last` and more widths are all in the last. */
+static __device__ __forceinline__ u32 bin_of(u32 distance, int width)
+{
+    return min(distance >> width, (u32)BINS - 1);
+}
+
+/* The least value that a cut keeps some of. */
+static __device__ __forceinline__ float floor_of(mgl_sampler_cut cut)
+{
+    return cut.key ? mgl_sampler_value(cut.key) : -INFINITY;
+}
+
+/* Bins of distances: of the values within the cut, their units. */
+static __device__ __noinline__ void count_bins(int weighed)
+{
+    const drawing &d = own_drawing();
+    clear_bins();
+    const values v = d.row;
+    const int width = d.width;
+    const float floor = floor_of(d.cut);
+    const u32 lane = thread_index() % 32;
+    each_four<3>(v, [&](const float4 &x, int) {
+        const float4 l = divide(v, x);
+        u32 distance[4], bin[4];
+        u64 unit[4] = {1, 1, 1, 1};
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+            distance[n] = mgl_sampler_distance(part_of(l, n), v.best);
+        if (weighed)
+            exps_of(distance, unit);
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            const bool counts = distance[n] != MGL_SAMPLER_FAR && part_of(l, n) > floor;
+            bin[n] = counts ? bin_of(distance[n], width) : lane; /* 0 to any */
+            unit[n] = counts ? unit[n] : 0;
+        }
+        add_to_bins(bin, unit);
+    });
+    if (thread_index() == 0 && d.cut.ties) {
+        const u32 distance = mgl_sampler_distance(floor, v.best);
+        if (distance != MGL_SAMPLER_FAR)
+            add_to_bin(bin_of(distance, width),
+                       d.cut.ties * (weighed ? mgl_sampler_exp(distance) : 1));
+    }
+    consumer_barrier();
+}
+
+/* ---- the two passes ---------------------------------------------------------------------------
+ */
+
+/* What a value adds to a sum: its weight, if that is not below `least`. */
+static __device__ __forceinline__ u64 weight_of(const values &v, float value, u64 least)
+{
+    const u64 weight = mgl_sampler_weight(value, v.best);
+    return weight < least ? 0 : weight;
+}
+
+/* The sum of all lanes' values, in every lane. */
+static __device__ __forceinline__ u64 sum_of_lanes(u64 value)
+{
+#pragma unroll 1
+    for (int offset = 16; offset > 0; offset >>= 1)
+        value += __shfl_xor_sync(0xFFFFFFFFu, value, offset);
+    return value;
+}
+
+/* The distances that one bin has, and the least value that is looked at. */
+struct stretch {
+    u32 first, last;
+    float floor;
+};
+
+/* The distance of a value that is looked at. */
+static __device__ __forceinline__ u32 distance_of(const values &v, const stretch &of, float value)
+{
+    return value >= of.floor ? mgl_sampler_distance(value, v.best) : MGL_SAMPLER_FAR;
+}
+
+static __device__ __forceinline__ bool is_in(const stretch &of, u32 distance)
+{
+    return distance >= of.first && distance <= of.last;
+}
+
+/* Takes a value to the list, if there is room. */
+static __device__ __forceinline__ void take_to_list(float value, int id)
+{
+    const u32 at = atomicAdd(&own_drawing().found, 1u);
+    if (at >= LIST_ROOM)
+        return;
+    list_values()[at] = value;
+    list_ids()[at] = id;
+}
+
+/* The stretch of the bin that was found, of the values that the cut keeps so far; or, without one,
+ * a stretch that has nothing, behind all that weighs anything. */
+static __device__ __forceinline__ stretch stretch_of_bin()
+{
+    const drawing &d = own_drawing();
+    const u32 first = (u32)d.bin << d.width;
+    if (d.bin == BINS)
+        return {MGL_SAMPLER_FAR, 0, floor_of(d.cut)};
+    return {first, d.bin == BINS - 1 ? MGL_SAMPLER_FAR - 1 : first + (1u << d.width) - 1,
+            floor_of(d.cut)};
+}
+
+/* Sums up the segments, of values before the stretch of the bin, and lists those of the stretch:
+ * d.found, and per warp d.lowest and d.highest of their keys. The list is followed by NaNs up to a
+ * multiple of four. */
+static __device__ __noinline__ void collect()
+{
+    drawing &d = own_drawing();
+    const int warp = (int)thread_index() / 32, lane = (int)thread_index() % 32;
+    int segment = warp * SEGMENTS_OF_WARP, left = SEGMENT;
+    const int end = min(segment + SEGMENTS_OF_WARP, (int)SEGMENTS) * SEGMENT;
+    u32 lowest = 0xFFFFFFFFu, highest = 0;
+    u64 sum = 0;
+#pragma unroll 1
+    for (int i = (int)thread_index(); i < SEGMENT_ROOM; i += THREADS) {
+        d.equal[i] = 0;
+        if (i >= SEGMENTS)
+            d.sums[i] = 0;
+    }
+    if (thread_index() == 0)
+        d.found = 0;
+    consumer_barrier();
+    const values v = d.row;
+    const stretch of = stretch_of_bin();
+    const u64 least = d.least;
+    each_four<6>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
+        const float4 l = divide(v, x);
+        u32 distance[4], nearest = MGL_SAMPLER_FAR;
+        bool inside = false;
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            distance[n] = distance_of(v, of, part_of(l, n));
+            nearest = min(nearest, distance[n]);
+            inside |= is_in(of, distance[n]);
+        }
+        if (nearest < of.first) {
+            u64 weight[4];
+            exps_of(distance, weight);
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                sum += distance[n] < of.first && weight[n] >= least ? weight[n] : 0;
+        }
+        if (inside) {
+#pragma unroll 1
+            for (int n = 0; n < 4; n++) {
+                const float value = part_of(l, n);
+                if (!is_in(of, distance_of(v, of, value)))
+                    continue;
+                lowest = min(lowest, mgl_sampler_key(value));
+                highest = max(highest, mgl_sampler_key(value));
+                take_to_list(value, id + n);
+            }
+        }
+        left -= WARP_IDS;
+        if (left > 0)
+            return;
+        sum = sum_of_lanes(sum);
+        if (lane == 0)
+            d.sums[segment] = sum;
+        sum = 0;
+        segment++;
+        left = SEGMENT;
+    });
+    lowest = __reduce_min_sync(0xFFFFFFFFu, lowest);
+    highest = __reduce_max_sync(0xFFFFFFFFu, highest);
+    if (lane == 0) {
+        d.lowest[warp] = lowest;
+        d.highest[warp] = highest;
+    }
+    consumer_barrier();
+    const u32 at = d.found + thread_index();
+    if (at < LIST_ROOM && at < (d.found + 3) / 4 * 4)
+        list_values()[at] = __uint_as_float(0x7FFFFFFFu);
+    consumer_barrier();
+}
+
+static __device__ __forceinline__ bool is_in(const key_range &r, u32 key)
+{
+    return key >= r.low && key <= r.high;
+}
+
+/* The cut that lies in d.range, d.before being the sum above that: d.cut. */
+static __device__ __noinline__ void cut_in_range(int weighed)
+{
+    drawing &d = own_drawing();
+    const auto unit_of = [&](u32 key) {
+        return weighed ? mgl_sampler_weight(mgl_sampler_value(key), d.row.best) : 1;
+    };
+    consumer_barrier();
+    const values v = d.rest;
+    key_range r = d.range;
+    int width;
+#pragma unroll 1
+    do {
+        width = max(0, 32 - __clz((int)(r.high - r.low)) - (int)BIN_BITS);
+        clear_bins();
+        const mgl_sampler_cut within = d.cut;
+        each_four<2>(v, [&](const float4 &x, int) {
+            const float4 l = divide(v, x);
+#pragma unroll 1
+            for (int n = 0; n < 4; n++) {
+                const u32 key = mgl_sampler_key(part_of(l, n));
+                if (key > within.key && is_in(r, key))
+                    add_to_bin((r.high - key) >> width, unit_of(key));
+            }
+        });
+        if (thread_index() == 0 && within.ties && is_in(r, within.key))
+            add_to_bin((r.high - within.key) >> width, within.ties * unit_of(within.key));
+        consumer_barrier();
+        find_bin(d.limit, d.before, 0.0f);
+        const u32 most = (1u << width) - 1;
+        r.high -= (u32)d.bin << width;
+        r.low = r.high - r.low < most ? r.low : r.high - most;
+    } while (width > 0);
+    if (thread_index() == 0)
+        d.cut = mgl_sampler_finish(r.high, unit_of(r.high), d.limit, d.before);
+    consumer_barrier();
+}
+
+/* Adds to the segments what the cut keeps of d.range. */
+static __device__ __noinline__ void add_rest()
+{
+    drawing &d = own_drawing();
+    const values v = d.rest;
+    each_four<2>(v, [&](const float4 &x, int place) {
+        const float4 l = divide(v, x);
+#pragma unroll 1
+        for (int n = 0; n < 4; n++) {
+            const u32 key = mgl_sampler_key(part_of(l, n));
+            if (key < d.cut.key || !is_in(d.range, key))
+                continue;
+            const int segment = (v.ids ? v.ids[place + n] : place + n) / SEGMENT;
+            if (key > d.cut.key)
+                atomicAdd(&d.sums[segment], weight_of(v, part_of(l, n), d.least));
+            else
+                atomicAdd(&d.equal[segment], 1u);
+        }
+    });
+    consumer_barrier();
+}
+
+/* Where the cut is in the end: among the values of the bin, or, there being none that reaches the
+ * limit, anywhere. One thread. */
+static __device__ __forceinline__ void narrow(drawing &d, u64 limit)
+{
+    d.rest = d.row;
+    d.range = {0xFFFFFFFFu, 0};
+    if (d.bin == BINS) {
+        d.range = {0, mgl_sampler_key(d.row.best)};
+        d.limit = limit;
+        d.before = 0;
+        return;
+    }
+    for (int w = 0; w < MGL_WARPS; w++) {
+        d.range.low = min(d.range.low, d.lowest[w]);
+        d.range.high = max(d.range.high, d.highest[w]);
+    }
+    if (d.found > LIST_ROOM)
+        return;
+    d.rest = values_of(list_values(), ((int)d.found + 3) / 4 * 4, 1.0f, d.row.best);
+    d.rest.ids = list_ids();
+}
+
+/* mgl_sampler_select by the block, of d.row's values within d.cut, which is then the narrower one.
+ * The limit is the one given, or with top_p above 0 that of their sum. `segments`: the sums of what
+ * the cut keeps are wanted. */
+static __device__ __noinline__ void select_cut(u64 limit, float top_p, bool segments)
+{
+    drawing &d = own_drawing();
+    count_bins(top_p > 0.0f);
+    find_bin(limit, 0, top_p);
+    const bool found = d.bin < BINS;
+    if (found || segments)
+        collect();
+    if (thread_index() == 0)
+        narrow(d, limit);
+    cut_in_range(top_p > 0.0f);
+    if (found && segments)
+        add_rest();
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------
+ */
+
+/* What is left to go. */
+struct walking {
+    u64 target;
+    u32 ties; /* that may still be taken, */
+    u64 unit; /* each of so much */
+};
+
+/* The lane whose share holds the token, each having a sum above the cut and values at the cut, in
+ * the order of lanes; -1: it is behind them. One warp. */
+static __device__ __forceinline__ int find_lane(walking &to, u64 sum, u32 equal)
+{
+    const u32 equals = sum_up_to(equal) - equal, taken = min(equal, to.ties - min(to.ties, equals));
+    const u64 weight = sum + taken * to.unit, running = sum_up_to(weight);
+    const u32 beyond = __ballot_sync(0xFFFFFFFFu, running > to.target);
+    const int lane = __ffs((int)beyond) - 1;
+    const u64 before = __shfl_sync(0xFFFFFFFFu, lane < 0 ? running : running - weight, lane & 31);
+    const u32 passed = __shfl_sync(0xFFFFFFFFu, lane < 0 ? equals + equal : equals, lane & 31);
+    to.target -= before;
+    to.ties -= min(to.ties, passed);
+    return lane;
+}
+
+/* The weight of a value that may be kept: above the cut, or tied with it. */
+static __device__ __forceinline__ u64 weight_kept(const values &v, float value, mgl_sampler_cut cut,
+                                                  u64 least, bool &tied)
+{
+    const u32 key = mgl_sampler_key(value);
+    tied = key == cut.key;
+    return key >= cut.key ? weight_of(v, value, least) : 0;
+}
+
+/* mgl_sampler_walk in a segment; one warp. */
+static __device__ __forceinline__ int walk_segment(const values &v, int segment,
+                                                   mgl_sampler_cut cut, u64 least, walking &to)
+{
+    const int first = segment * SEGMENT;
+    int token = -1, owner = -1;
+    each_four<4>(v, first + (int)thread_index() % 32 * 4, WARP_IDS, first + SEGMENT,
+                 [&](const float4 &x, int id) {
+                     if (owner >= 0)
+                         return;
+                     const float4 l = divide(v, x);
+                     u64 sum = 0;
+                     u32 equal = 0;
+                     bool tied;
+#pragma unroll 1
+                     for (int n = 0; n < 4; n++) {
+                         const u64 weight = weight_kept(v, part_of(l, n), cut, least, tied);
+                         sum += tied ? 0 : weight;
+                         equal += tied;
+                     }
+                     owner = find_lane(to, sum, equal);
+                     walking left = to;
+#pragma unroll 1
+                     for (int n = 0; n < 4 && owner >= 0; n++) {
+                         u64 weight = weight_kept(v, part_of(l, n), cut, least, tied);
+                         weight = tied && left.ties == 0 ? 0 : weight;
+                         left.ties -= tied && left.ties > 0;
+                         if (token < 0 && left.target < weight)
+                             token = id + n;
+                         left.target -= weight;
+                     }
+                 });
+    return owner < 0 ? 0 : __shfl_sync(0xFFFFFFFFu, token, owner);
+}
+
+/* mgl_sampler_walk by one warp, the segments being summed up. */
+static __device__ __noinline__ int walk(u64 random)
+{
+    const drawing &d = own_drawing();
+    const values v = d.row;
+    const mgl_sampler_cut cut = d.cut;
+    const u64 least = d.least;
+    const int lane = (int)thread_index() % 32;
+    walking to = {0, cut.ties, 0};
+    u64 total = 0;
+    if (cut.ties)
+        to.unit = weight_of(v, mgl_sampler_value(cut.key), least);
+#pragma unroll 1
+    for (int s = lane; s < SEGMENT_ROOM; s += 32)
+        total += d.sums[s];
+    to.target = mgl_sampler_scale(random, sum_of_lanes(total) + cut.ties * to.unit);
+#pragma unroll 1
+    for (int s = 0; s < SEGMENT_ROOM; s += 32) {
+        const int owner = find_lane(to, d.sums[s + lane], d.equal[s + lane]);
+        if (owner >= 0)
+            return walk_segment(v, s + owner, cut, least, to);
+    }
+    return 0;
+}
+
+/* The width of the first bins, log2: twice as far apart as the bests of parts are, four times, as
+ * much again, must be all that there is of a row in practice. What is not comes into the last bin.
+ */
+static __device__ __forceinline__ int width_of(const values &v, float lowest)
+{
+    const u32 apart = mgl_sampler_distance(lowest, v.best);
+    return apart == 0 ? (int)WIDEST_BIN
+                      : max(0, min((int)WIDEST_BIN, 32 + 3 - __clz((int)apart) - (int)BIN_BITS));
+}
+
+/* mgl_sampler_draw by the block. `best` and `lowest` are keys of the largest logit, and of the
+ * least of the parts' largest. */
+static __device__ int draw(const float *logits, const int *sequence, u32 best, u32 lowest,
+                           u64 random)
+{
+    drawing &d = own_drawing();
+    const float temperature = __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]);
+    const int top_k = sequence[MGL_SEQUENCE_TOP_K];
+    const float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
+    const bool by_count = top_k > 0 && top_k<MGL_VOCAB, by_sum = top_p> 0.0f && top_p < 1.0f;
+    const float top = mgl_sampler_value(best) / temperature;
+    if (!mgl_sampler_is_finite(best) || top == -INFINITY)
+        return 0;
+    if (thread_index() == 0) {
+        d.row = values_of(logits, MGL_VOCAB, temperature, top);
+        d.width = width_of(d.row, mgl_sampler_value(lowest) / temperature);
+        d.least = mgl_sampler_least(__int_as_float(sequence[MGL_SEQUENCE_MIN_P]));
+        d.cut = {0, 0};
+        d.bin = BINS;
+    }
+    if (by_count)
+        select_cut((u64)top_k, 0.0f, !by_sum);
+    if (by_sum)
+        select_cut(0, top_p, true);
+    if (!by_count && !by_sum)
+        collect();
+    if (thread_index() < 32) {
+        const int token = walk(random);
+        if (thread_index() == 0)
+            d.token = token;
+    }
+    consumer_barrier();
+    return d.token;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * The draws of instructions/sample/draw.cuh alone, for test_draw.c: some rows, one after the other,
+ * by one block. The emulator takes it for one of the benchmark's kernels, which have no roles.
+ */
+#include "vm/cuda/device/delay.cuh"
+
+#include "instructions/sample/draw.cuh"
+
+struct draw_block {
+    const float *logits; /* (rows, MGL_VOCAB) */
+    const int *sequence; /* (rows, MGL_SEQUENCE_WORDS) */
+    const u32 *keys;     /* (rows, 2): of the best logit, and of the least of the parts' best */
+    const u64 *random;   /* (rows) */
+    u32 *drawn;          /* (rows, 3): the token; the cut of the sequence's top k of the logits */
+    int rows;
+};
+
+#define MGL_BENCH_KERNELS(X) X(DRAW_ROWS, draw_rows, draw_block)
+
+extern "C" __global__ void draw_rows(const draw_block b)
+{
+    for (int r = 0; r < b.rows; r++) {
+        const float *logits = b.logits + r * MGL_VOCAB;
+        const int *sequence = b.sequence + r * MGL_SEQUENCE_WORDS;
+        const int token = draw(logits, sequence, b.keys[2 * r], b.keys[2 * r + 1], b.random[r]);
+        mgl_sampler_cut cut = {0, 0};
+        if (sequence[MGL_SEQUENCE_TOP_K] > 0 && mgl_sampler_is_finite(b.keys[2 * r])) {
+            drawing &d = own_drawing();
+            consumer_barrier();
+            if (thread_index() == 0) {
+                d.row = values_of(logits, MGL_VOCAB, 1.0f, mgl_sampler_value(b.keys[2 * r]));
+                d.width = WIDEST_BIN;
+                d.cut = cut;
+            }
+            select_cut((u64)sequence[MGL_SEQUENCE_TOP_K], 0.0f, false);
+            cut = d.cut;
+        }
+        if (thread_index() == 0) {
+            b.drawn[3 * r] = (u32)token;
+            b.drawn[3 * r + 1] = cut.key;
+            b.drawn[3 * r + 2] = cut.ties;
+        }
+        consumer_barrier();
+    }
+}
