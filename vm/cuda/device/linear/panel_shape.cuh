@@ -31,8 +31,7 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     return s;
 }
 
-/* k blocks of a tray, and bytes from one to the next, where so many rows are multiplied: the fewer,
- * the more k blocks, in powers of 2. */
+/* k blocks of a tray, and bytes from one to the next, where so many rows are multiplied. */
 struct tray_shape {
     int blocks;
     u32 stride;
@@ -40,11 +39,7 @@ struct tray_shape {
 
 static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
 {
-    tray_shape t = {TRAY_BLOCKS, (u32)((rows + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP *
-                                       MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_BYTES)};
-    while (t.blocks < 32 && 2 * (u32)t.blocks * t.stride <= TRAY_BYTES)
-        t.blocks *= 2;
-    return t;
+    return {mgl_panel_tray_blocks(MGL_ROWS, rows), (u32)(MGL_PANEL_ROWS(rows) * MGL_PANEL_ROW_BYTES)};
 }
 
 #endif

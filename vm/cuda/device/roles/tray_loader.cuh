@@ -22,7 +22,8 @@
 #if MGL_PANELS
 
 enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
-static_assert(32 % TRAY_BLOCKS == 0, "a tray's k blocks are those of neighbouring lanes");
+static_assert(MGL_PANEL_MOST_BLOCKS == 32 && 32 % TRAY_BLOCKS == 0,
+              "a tray's k blocks are those of neighbouring lanes");
 
 /* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
 static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
