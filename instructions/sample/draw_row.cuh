@@ -303,7 +303,7 @@ static __device__ __noinline__ void count_bins(int weighed)
     const int width = d.width;
     const float floor = floor_of(d.cut);
     const u32 lane = thread_index() % 32;
-    each_four<3>(v, [&](const float4 &x, int) {
+    each_four<2>(v, [&](const float4 &x, int) {
         const float4 l = divide(v, x);
         u32 distance[4], bin[4];
         u64 unit[4] = {1, 1, 1, 1};
@@ -410,7 +410,7 @@ static __device__ __noinline__ void collect()
     const values v = d.row;
     const stretch of = stretch_of_bin();
     const u64 least = d.least;
-    each_four<6>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
+    each_four<4>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
         const float4 l = divide(v, x);
         u32 distance[4], nearest = MGL_SAMPLER_FAR;
         bool inside = false;
