@@ -58,15 +58,16 @@ double campaign_spent(const campaign *c)
     return c->before + campaign_clock(c) - c->began;
 }
 
-mgl_status campaign_wait(const campaign *c, double seconds, mgl_error *err)
+mgl_status campaign_wait(campaign *c, double seconds, mgl_error *err)
 {
     const struct timespec step = {.tv_nsec = 20 * 1000 * 1000};
-    double end = mgl_clock_s() + seconds;
+    const double start = mgl_clock_s(), end = start + seconds;
     mgl_status status = mgl_check_abort(c->o->abort, err);
     while (!status && !c->o->clock && mgl_clock_s() < end) {
         nanosleep(&step, NULL);
         status = mgl_check_abort(c->o->abort, err);
     }
+    campaign_note(c, CAMPAIGN_PAUSE, start);
     return status;
 }
 
@@ -107,7 +108,7 @@ void campaign_end(campaign *c, const char *state, const char *format, ...)
     c->over = state;
 }
 
-mgl_status campaign_teach(const campaign *c, const mgl_trial *trial, mgl_error *err)
+mgl_status campaign_teach(campaign *c, const mgl_trial *trial, mgl_error *err)
 {
     const mgl_campaign_options *o = c->o;
     mgl_status status = MGL_OK;
@@ -136,7 +137,9 @@ static mgl_status lose_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 {
+    double at = mgl_clock_s();
     mgl_status status = mgl_store_add_trial(c->o->store, trial, err);
+    at = campaign_note(c, CAMPAIGN_STORE, at);
     c->taken = 0;
     if (status == MGL_USAGE && c->worker)
         return lose_trial(c, trial, err);
@@ -150,6 +153,7 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
         campaign_count_keep(c, trial);
     if (!trial->control && !c->worker)
         status = campaign_teach(c, trial, err);
+    campaign_note(c, CAMPAIGN_LEARN, at);
     return status ? status : save_time(c, err);
 }
 
@@ -249,7 +253,10 @@ static mgl_status find_incumbent(campaign *c, mgl_error *err)
 
 mgl_status campaign_restart_lab(campaign *c, mgl_error *err)
 {
-    return c->o->lab->start(c->o->lab, &c->incumbent, err);
+    const double at = mgl_clock_s();
+    mgl_status status = c->o->lab->start(c->o->lab, &c->incumbent, err);
+    campaign_note(c, CAMPAIGN_LAB, at);
+    return status;
 }
 
 enum { LOCK_NAME = 40 };
@@ -364,13 +371,20 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
         status = forget_stop(c, err);
     if (!status)
         status = mgl_store_set_state(o->store, c->record->id, "running", NULL, c->before, err);
+    campaign_note(c, CAMPAIGN_START, c->spent.began);
+    if (!status)
+        status = campaign_begin_ahead(c, err);
     if (!status)
         status = campaign_restart_lab(c, err);
     if (!status)
         status = campaign_tell(c, false, "start", NULL, err, "%s, %lld trials so far, %s%s",
                                c->record->name, (long long)c->record->trials, c->device.name,
                                o->lab->executes ? ", on synthetic weights of its shape" : "");
-    return status ? status : campaign_test_machine(c, err);
+    const double at = mgl_clock_s();
+    if (!status)
+        status = campaign_test_machine(c, err);
+    campaign_note(c, CAMPAIGN_SELF_TEST, at);
+    return status;
 }
 
 /* ---- one step -------------------------------------------------------------------------------- */
@@ -448,24 +462,6 @@ static const char *kind_of_end(const campaign *c, mgl_status status)
     return status == MGL_OK ? "end" : status == MGL_INTERRUPTED ? "pause" : "error";
 }
 
-/* Where the time went that the campaign waited for its lab. */
-static mgl_status tell_waits(campaign *c, mgl_error *err)
-{
-    mgl_text text = {0};
-    for (int i = 0; i < MGL_LAB_WAITS; i++) {
-        const mgl_lab_wait *wait = &c->o->lab->waits[i];
-        if (wait->what)
-            mgl_text_format(&text, "%s%s %.1f s (%lld)", text.length ? ", " : "", wait->what,
-                            wait->seconds, (long long)wait->count);
-    }
-    mgl_status status = text.failed ? mgl_fail_memory(err, text.length) : MGL_OK;
-    if (!status && text.length)
-        status = campaign_tell(c, true, "waits", NULL, err, "of %.1f s: %s; launches %.1f s",
-                               campaign_clock(c) - c->began, text.bytes, c->o->lab->busy_s);
-    mgl_text_clear(&text);
-    return status;
-}
-
 /* The error that ended it counts more than one of telling about it. */
 static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
 {
@@ -481,7 +477,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
         told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
                                    c->record->seconds, &late);
     if (!told)
-        told = tell_waits(c, &late);
+        told = campaign_tell_spent(c, &late);
     if (!told)
         told = campaign_tell(c, true, kind_of_end(c, status), NULL, &late, "%s", c->reason);
     if (!told) {
@@ -503,6 +499,7 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
     campaign_locks held = {0};
     campaign c = {.o = options, .subject = options->subject, .record = options->record};
     c.began = c.saved = campaign_clock(&c);
+    campaign_start_spending(&c);
     mgl_status status = begin(&c, &held, &own);
     bool refused = status && !held.taken; /* whoever has the lock says what state it is in */
     while (!status && !c.over)

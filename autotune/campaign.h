@@ -15,11 +15,14 @@ enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
 
 typedef struct mgl_campaign_event {
     const char *kind; /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control",
-                         "pause", "error", "waits", "end", "condemned", "chat": an endpoint begins
-                         to fail, or answers again */
+                         "pause", "error", "waits" (MGL_SPENT_EVENT), "end", "condemned", "chat": an
+                         endpoint begins to fail, or answers again */
     const char *text; /* one sentence */
     const mgl_trial *trial; /* of "trial", "keep" and "control"; else NULL */
 } mgl_campaign_event;
+
+/* Where the time of a run went, told at its end: campaign_spent.c says in which words. */
+#define MGL_SPENT_EVENT "waits"
 
 typedef struct mgl_campaign_options {
     const mgl_subject *subject;

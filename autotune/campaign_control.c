@@ -8,6 +8,7 @@
  */
 #include "autotune/campaign_parts.h"
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -253,8 +254,10 @@ mgl_status campaign_run_control(campaign *c, int64_t number, mgl_error *err)
     a.trial.proposal.parent = c->record->incumbent;
     memcpy(a.trial.digest, c->incumbent.digest, sizeof a.trial.digest);
     a.trial.proposal.proposer = mgl_strdup("control");
+    const double at = mgl_clock_s();
     mgl_status status = a.trial.proposal.proposer ? measure_control(c, &a, &bad, err)
                                                   : mgl_fail_memory(err, sizeof "control");
+    campaign_note(c, CAMPAIGN_CONTROL, at);
     bool measured = !status && (a.trial.outcome == MGL_OUTCOME_NO_GAIN ||
                                 a.trial.outcome == MGL_OUTCOME_SUSPICIOUS);
     if (status)

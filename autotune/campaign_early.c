@@ -1,8 +1,9 @@
 /*
  * A proposal that is looked for while another one is measured: to price programs takes a processor
- * a tenth of a second or more, and the device would wait for it. There is one at most, and only
- * where the lab measures on a device and every proposer can do it apart (proposer.h): one that
- * knows no store and no network. What is proposed so has not heard of the trial at hand.
+ * a tenth of a second or more, to lower and to prove one as long, and the device would wait for it.
+ * There is one at a time, and only where the lab measures on a device and every proposer can do it
+ * apart (proposer.h): one that knows no store and no network. What is proposed so has not heard of
+ * the trial at hand.
  *
  * A thread asks; before any proposer learns, is asked, or is closed, the thread has ended.
  */
@@ -11,6 +12,7 @@
 #include "base/memory.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct campaign_early {
     campaign *campaign;
@@ -19,7 +21,8 @@ struct campaign_early {
     mgl_status status;
     mgl_error error;
     pthread_t thread;
-    bool runs; /* the thread does */
+    bool runs;        /* the thread was not joined yet */
+    atomic_bool done; /* the thread has nothing left to do */
 };
 
 static void *look(void *argument)
@@ -27,12 +30,15 @@ static void *look(void *argument)
     campaign_early *early = argument;
     early->status =
         campaign_ask_proposers(early->campaign, &early->attempt, &early->answer, &early->error);
+    if (!early->status && early->answer == MGL_PROPOSED)
+        early->status = campaign_gate_apart(early->campaign, &early->attempt, &early->error);
+    atomic_store(&early->done, true);
     return NULL;
 }
 
-static bool is_possible(const campaign *c)
+bool campaign_can_look_early(const campaign *c)
 {
-    bool possible = c->o->lab->is_ready && c->ahead_count <= c->o->lab->compilers && !c->worker;
+    bool possible = c->o->lab->is_ready && !c->worker;
     for (int i = 0; i < c->o->proposer_count; i++)
         possible = possible && c->o->proposers[i].proposer->apart;
     return possible;
@@ -41,7 +47,7 @@ static bool is_possible(const campaign *c)
 /* Without memory or threads the proposal is looked for when it is wanted. */
 void campaign_look_early(campaign *c)
 {
-    if (c->early || !is_possible(c))
+    if (c->early || c->ahead_count > c->o->lab->compilers || !campaign_can_look_early(c))
         return;
     campaign_early *early = mgl_alloc_zero(1, sizeof *early);
     if (!early)
@@ -66,6 +72,15 @@ void campaign_await_early(const campaign *c)
         c->early->runs = false;
 }
 
+const mgl_candidate *campaign_found_early(const campaign *c)
+{
+    const campaign_early *early = c->early;
+    const bool found = early && atomic_load(&early->done) && !early->status &&
+                       early->answer == MGL_PROPOSED &&
+                       early->attempt.candidate.outcome == MGL_OUTCOME_UNMEASURED;
+    return found ? &early->attempt.candidate : NULL;
+}
+
 bool campaign_take_early(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_status *status,
                          mgl_error *err)
 {
@@ -78,6 +93,9 @@ bool campaign_take_early(campaign *c, attempt *a, mgl_proposer_answer *answer, m
     mgl_proposal_clear(&a->trial.proposal);
     a->trial.proposal = early->attempt.trial.proposal;
     early->attempt.trial.proposal = (mgl_proposal){0};
+    a->candidate = early->attempt.candidate;
+    early->attempt.candidate = (mgl_candidate){0};
+    a->gated = early->attempt.gated;
     *answer = early->answer;
     *status = early->status;
     if (*status && err)

@@ -6,6 +6,7 @@
  */
 #include "autotune/campaign_parts.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "eval/statistics.h"
 
@@ -61,12 +62,15 @@ static mgl_status measure_workload(campaign *c, attempt *a, mgl_pair_stage stage
 
 mgl_status measure_stage(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error *err)
 {
+    const double at = mgl_clock_s();
     mgl_status status = MGL_OK;
     for (int w = 0; w < a->trial.workload_count && !status && !a->decided; w++) {
         status = mgl_check_abort(c->o->abort, err);
         if (!status)
             status = measure_workload(c, a, stage, w, err);
     }
+    if (stage != MGL_PAIRS_CONTROL) /* which is noted as a whole */
+        campaign_note(c, CAMPAIGN_PAIRS, at);
     return status;
 }
 
@@ -243,6 +247,7 @@ static mgl_status check_floors(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     bool right = mgl_outcome_is_correct(a->trial.outcome), below = false;
+    const double at = mgl_clock_s();
     for (int w = 0; w < a->trial.workload_count && right && !status && !below; w++) {
         mgl_workload_result *result = &a->trial.workloads[w];
         status = measure_floor(c, w, result->candidate_us, &result->stream_us, &below, err);
@@ -253,6 +258,7 @@ static mgl_status check_floors(campaign *c, attempt *a, mgl_error *err)
     }
     if (below || !right)
         withhold(&a->trial);
+    campaign_note(c, CAMPAIGN_FLOOR, at);
     return status;
 }
 

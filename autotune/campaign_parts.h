@@ -1,5 +1,6 @@
 /*
  * What the files of the loop share, and nobody else: campaign.c begins, goes on and ends;
+ * campaign_spent.c says where the time went;
  * campaign_source.c finds the next proposal, campaign_early.c while another one is measured;
  * campaign_ahead.c says which attempt is next; campaign_trial.c makes a trial of it;
  * campaign_measure.c takes pairs; campaign_control.c looks whether the machine can be trusted.
@@ -22,9 +23,39 @@ typedef struct attempt {
     double began;  /* clock */
     size_t stage;  /* that is next */
     bool decided;  /* its outcome is */
+    bool gated;    /* the candidate went through the gates beside a measurement */
 } attempt;
 
 typedef struct campaign_early campaign_early;
+
+/*  enum, name: stretches of a run, that do not overlap */
+#define CAMPAIGN_STRETCHES(X)                                                                      \
+    X(START, "start")         /* of the campaign: the store, what was tried, the gates */          \
+    X(LAB, "lab")             /* that starts: workers, and the incumbent's kernel */               \
+    X(SELF_TEST, "self-test") /* of the machine */                                                 \
+    X(PROPOSAL, "proposal")   /* to ask for one, or to wait for one that is being looked for */    \
+    X(GATES, "gates")                                                                              \
+    X(CHECK, "check") /* whether it is correct, and its kernel is waited for */                    \
+    X(PAIRS, "pairs")                                                                              \
+    X(FLOOR, "floor")                                                                              \
+    X(CONTROL, "control")                                                                          \
+    X(STORE, "store")                                                                              \
+    X(LEARN, "learn") /* proposers do, behind one that is looked for */                            \
+    X(PAUSE, "pause") /* of its own will */
+
+typedef enum campaign_stretch {
+#define MGL_X(id, name) CAMPAIGN_##id,
+    CAMPAIGN_STRETCHES(MGL_X)
+#undef MGL_X
+        CAMPAIGN_STRETCH_COUNT
+} campaign_stretch;
+
+/* Seconds of the wall's clock, whatever clock the campaign goes by. */
+typedef struct campaign_spent_time {
+    double began;
+    mgl_lab_time stretches[CAMPAIGN_STRETCH_COUNT];
+    mgl_lab_time requests[MGL_LAB_WAITS], works[MGL_LAB_WORKS]; /* of the lab, when it began */
+} campaign_spent_time;
 
 /* A campaign in progress. */
 typedef struct campaign {
@@ -38,9 +69,10 @@ typedef struct campaign {
     double began;               /* clock when this run began */
     double before;              /* seconds of earlier runs */
     double saved;               /* clock when the store was told of the time */
-    int64_t decisions;          /* so far, in the store */
-    double gained;              /* log ratio: of all that was kept, one upon the other */
-    double lost;                /* log ratio: by simpler programs that were kept (judge.h) */
+    campaign_spent_time spent;
+    int64_t decisions; /* so far, in the store */
+    double gained;     /* log ratio: of all that was kept, one upon the other */
+    double lost;       /* log ratio: by simpler programs that were kept (judge.h) */
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;
@@ -70,7 +102,7 @@ enum {
 double campaign_clock(const campaign *c);
 double campaign_spent(const campaign *c); /* seconds of the campaign's life */
 /* Sleeps, or until `abort`; not with a clock that is no clock. */
-mgl_status campaign_wait(const campaign *c, double seconds, mgl_error *err);
+mgl_status campaign_wait(campaign *c, double seconds, mgl_error *err);
 /* Tells the caller, and the store where `kept`. */
 mgl_status campaign_tell(campaign *c, bool kept, const char *kind, const mgl_trial *trial,
                          mgl_error *err, const char *format, ...)
@@ -95,7 +127,15 @@ mgl_status campaign_restart_lab(campaign *c, mgl_error *err);
 /* The store's incumbent, which has to pass all gates; the lab does not have it yet. */
 mgl_status campaign_load_incumbent(campaign *c, mgl_error *err);
 /* Every proposer hears of a trial. */
-mgl_status campaign_teach(const campaign *c, const mgl_trial *trial, mgl_error *err);
+mgl_status campaign_teach(campaign *c, const mgl_trial *trial, mgl_error *err);
+
+/* ---- campaign_spent.c ------------------------------------------------------------------------ */
+
+void campaign_start_spending(campaign *c);
+/* The time since `since` (mgl_clock_s) went to a stretch; returns now. */
+double campaign_note(campaign *c, campaign_stretch stretch, double since);
+/* Tells of all of it, and the store. */
+mgl_status campaign_tell_spent(campaign *c, mgl_error *err);
 
 /* ---- campaign_share.c ------------------------------------------------------------------------ */
 
@@ -130,17 +170,30 @@ mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *
 
 /* ---- campaign_early.c ------------------------------------------------------------------------ */
 
+/* Whether proposals can be looked for apart: the lab measures on a device, and no proposer needs
+ * the store or a network. */
+bool campaign_can_look_early(const campaign *c);
 /* Begins to look for the proposal behind the trial at hand, where that is possible. */
 void campaign_look_early(campaign *c);
+/* Whether one was found that may be waited for: no failure, and not refused by the gates. Its
+ * candidate; NULL: none. */
+const mgl_candidate *campaign_found_early(const campaign *c);
 /* Until it was found: nobody uses a proposer meanwhile. */
 void campaign_await_early(const campaign *c);
-/* What was found, if anything was looked for: the attempt's seed and proposal, the answer, and what
- * campaign_ask_proposers returned. */
+/* What was found, if anything was looked for: the attempt's seed, proposal and candidate, the
+ * answer, and what campaign_ask_proposers or the gates returned. */
 bool campaign_take_early(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_status *status,
                          mgl_error *err);
 void campaign_forget_early(campaign *c);
 
 /* ---- campaign_ahead.c ------------------------------------------------------------------------ */
+
+/* Before the lab starts, which takes as long as its kernel is compiled: the first proposals, whose
+ * kernels are compiled meanwhile. */
+mgl_status campaign_begin_ahead(campaign *c, mgl_error *err);
+/* Between two stages of a trial: where what was found early needs a kernel, that is compiled from
+ * now on, and another proposal is looked for. */
+mgl_status campaign_tend_ahead(campaign *c, mgl_error *err);
 
 /* The attempt that is next; release with attempt_clear, whatever the answer is. */
 mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *answer,
@@ -154,6 +207,9 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number);
 void attempt_clear(attempt *a);
 void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Those of the gates that need no store, on any thread: lowering, the validator, the cost model.
+ * What they say is taken by campaign_gate. */
+mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err);
 /* Takes the attempt's proposal through the stages before the lab; one of them may decide it. */
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
 /* Decides an attempt whose program was tried before. */

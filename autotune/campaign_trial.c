@@ -6,6 +6,7 @@
 #include "autotune/campaign_parts.h"
 
 #include "autotune/frozen.h"
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -95,13 +96,16 @@ static void take_refusal(attempt *a)
         attempt_decide(a, a->candidate.outcome, "%s", a->candidate.diagnostic);
 }
 
+/* A program that the validator refuses has a digest: it may be one that was tried before. */
 static mgl_status make(campaign *c, attempt *a, mgl_error *err)
 {
-    mgl_status status = mgl_gate_make(c->subject, &a->trial.proposal, &a->candidate, err);
+    mgl_status status =
+        a->gated ? MGL_OK : mgl_gate_make(c->subject, &a->trial.proposal, &a->candidate, err);
     if (status)
         return status;
     memcpy(a->trial.digest, a->candidate.digest, sizeof a->trial.digest);
-    take_refusal(a);
+    if (!a->candidate.digest[0])
+        take_refusal(a);
     return MGL_OK;
 }
 
@@ -131,7 +135,8 @@ mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
 
 static mgl_status prove(campaign *c, attempt *a, mgl_error *err)
 {
-    mgl_status status = mgl_gate_prove(c->subject, c->o->abort, &a->candidate, err);
+    mgl_status status =
+        a->gated ? MGL_OK : mgl_gate_prove(c->subject, c->o->abort, &a->candidate, err);
     if (status)
         return status;
     a->trial.predicted_us = a->candidate.predicted;
@@ -139,6 +144,12 @@ static mgl_status prove(campaign *c, attempt *a, mgl_error *err)
         a->trial.workloads[w].predicted_us = a->candidate.predicted_us[w];
     take_refusal(a);
     return MGL_OK;
+}
+
+mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err)
+{
+    a->gated = true;
+    return mgl_gate_pass(c->subject, &a->trial.proposal, c->o->abort, &a->candidate, err);
 }
 
 /* The cost model saves time where there is a clock, and decides nothing: what it holds to be much
@@ -207,9 +218,10 @@ mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL
                           mgl_lab_check *out, mgl_error *err)
 {
     mgl_lab *lab = c->o->lab;
-    double before = lab->busy_s;
+    const double before = lab->busy_s, at = mgl_clock_s();
     mgl_status status = lab->check(lab, &a->candidate, nonce, out, err);
     a->trial.gpu_s += lab->busy_s - before;
+    campaign_note(c, CAMPAIGN_CHECK, at);
     return status;
 }
 
@@ -250,13 +262,18 @@ static mgl_status go_through(campaign *c, attempt *a, size_t end, mgl_error *err
         status = mgl_check_abort(c->o->abort, err);
         if (!status)
             status = stages[a->stage++](c, a, err);
+        if (!status && !a->decided && a->stage > STAGES_BEFORE_LAB)
+            status = campaign_tend_ahead(c, err);
     }
     return status;
 }
 
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err)
 {
-    return go_through(c, a, STAGES_BEFORE_LAB, err);
+    const double at = mgl_clock_s();
+    mgl_status status = go_through(c, a, STAGES_BEFORE_LAB, err);
+    campaign_note(c, CAMPAIGN_GATES, at);
+    return status;
 }
 
 /* The store first: a run that is killed in between begins with the new incumbent. */
@@ -278,7 +295,9 @@ static mgl_status keep(campaign *c, attempt *a, mgl_error *err)
 
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err)
 {
-    mgl_status status = go_through(c, a, STAGES, err);
+    mgl_status status = a->stage < STAGES_BEFORE_LAB ? campaign_gate(c, a, err) : MGL_OK;
+    if (!status)
+        status = go_through(c, a, STAGES, err);
     if (status)
         return status;
     a->trial.seconds = campaign_clock(c) - a->began;

@@ -201,6 +201,23 @@ static void put_duel(mgl_json_out *out, const char *key, const mgl_kernel_duel *
     mgl_json_out_close_object(out);
 }
 
+/* Of those that a trial came to. */
+static void put_sanitizers(mgl_json_out *out, const mgl_sanitizer_ends *ends)
+{
+    mgl_json_out_object(out, "sanitizers");
+    for (int s = 0; s < MGL_SANITIZER_COUNT; s++) {
+        const mgl_sanitizer_end *e = &ends->of[s];
+        if (!e->ran && !e->skipped[0])
+            continue;
+        mgl_json_out_object(out, mgl_sanitizer_name(s));
+        mgl_json_out_string(out, "end", e->found ? "found" : e->ran ? "ok" : "skipped");
+        mgl_json_out_string(out, "why", e->ran ? NULL : e->skipped);
+        mgl_json_out_bool(out, "sandbox", !e->no_sandbox);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_object(out);
+}
+
 static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial *t)
 {
     mgl_json_out_object(out, key);
@@ -215,6 +232,7 @@ static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial
     mgl_json_out_real(out, "incumbent_error", t->exam.incumbent_error);
     mgl_json_out_real(out, "bias", t->exam.bias);
     mgl_json_out_close_object(out);
+    put_sanitizers(out, &t->sanitizers);
     put_duel(out, "duel", &t->duel);
     put_duel(out, "models", &t->models);
     if (t->real.texts > 0 || t->real.note[0])

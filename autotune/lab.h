@@ -43,24 +43,47 @@ typedef struct mgl_lab_memory {
     size_t length;
 } mgl_lab_memory;
 
+/* A tool that runs a worker and looks at what its launches do. */
+typedef struct mgl_lab_tool {
+    const char *const *words; /* its path and flags; NULL at their end */
+    bool no_sandbox;          /* its part in the worker can not work there */
+} mgl_lab_tool;
+/* What came of it. What the tool found is in its own log. */
+typedef struct mgl_lab_under {
+    bool done;                        /* all launches ended well, and then the tool */
+    bool hung;                        /* it did not end within its time, and was killed */
+    char why[MGL_MAX_DIAGNOSTIC + 1]; /* of one that is not done */
+} mgl_lab_under;
+
 /* Kernels that a lab compiles at the same time, at most. */
 enum { MGL_MOST_COMPILERS = 12 };
 
-/* What a lab was asked for, and for how long whoever asked has waited. */
-enum { MGL_LAB_WAITS = 20 };
-typedef struct mgl_lab_wait {
-    const char *what;
+/* What took so long, all together. */
+typedef struct mgl_lab_time {
+    const char *what; /* NULL: nothing did */
     double seconds;
     int64_t count;
-} mgl_lab_wait;
+} mgl_lab_time;
+
+enum { MGL_LAB_WAITS = 20 /* kinds of requests */ };
+
+/* What a device does for a lab. */
+typedef enum mgl_lab_work {
+    MGL_LAB_LAUNCHES,  /* of programs */
+    MGL_LAB_WEIGHTS,   /* and cache, made of a seed */
+    MGL_LAB_REFERENCE, /* in f32 */
+    MGL_LAB_STREAM,
+    MGL_LAB_WORKS
+} mgl_lab_work;
 
 typedef struct mgl_lab mgl_lab;
 struct mgl_lab {
     bool measures; /* has a clock */
     bool executes; /* can tell what is correct */
-    double busy_s; /* seconds of all launches so far, by the device's clock */
+    double busy_s; /* of all works so far, by the device's clock: a sum of `works` */
     int compilers; /* kernels that it compiles at the same time; at most MGL_MOST_COMPILERS */
-    mgl_lab_wait waits[MGL_LAB_WAITS]; /* those without a name are not used */
+    mgl_lab_time waits[MGL_LAB_WAITS]; /* whoever asked for something has waited so long */
+    mgl_lab_time works[MGL_LAB_WORKS]; /* and the device has worked so long, by its own clock */
     /* The device; also what it is now. */
     mgl_status (*get_device)(mgl_lab *self, mgl_lab_device *out, mgl_error *err);
     /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it.
@@ -78,6 +101,10 @@ struct mgl_lab {
     mgl_status (*look)(mgl_lab *self, mgl_side side, const mgl_lab_look *at, mgl_lab_memory *out,
                        mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
                        mgl_error *err);
+    /* A launch of one token of each workload of the subject, by a worker of its own that a tool
+     * runs. A candidate that hangs or fails there is no failure. NULL: the lab executes nothing. */
+    mgl_status (*under)(mgl_lab *self, const mgl_lab_tool *tool, const mgl_candidate *candidate,
+                        uint64_t seed, mgl_lab_under *out, mgl_error *err);
     /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
      * candidate that was checked last; with `control` the incumbent stands on both sides. *outcome
      * is MGL_OUTCOME_OK, or what ended it, with `diagnostic`. */
@@ -127,7 +154,8 @@ typedef struct mgl_lab_options {
  * the reference. */
 uint64_t mgl_lab_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
 
-#define MGL_WORKER_FLAG "--tune-worker"
+#define MGL_WORKER_FLAG       "--tune-worker"
+#define MGL_WORKER_UNDER_TOOL ",tool"    /* behind the socket's number: a tool has started it */
 int mgl_worker_main(const char *socket); /* the exit code of the process */
 
 /* A lab is used by one thread, which outlives it: its workers die with the thread that started

@@ -5,6 +5,7 @@
  */
 #include "autotune/lab_state.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
@@ -43,9 +44,14 @@ static mgl_status take_reply(mgl_lab_state *lab, int i, mgl_error *err)
 
 mgl_status mgl_lab_await_kernel(mgl_lab_state *lab, const char *key, mgl_error *err)
 {
-    for (int i = 0; i < lab->lab.compilers; i++)
-        if (lab->compilers[i].process && !strcmp(lab->compilers[i].key, key))
-            return take_reply(lab, i, err);
+    const double began = mgl_clock_s();
+    for (int i = 0; i < lab->lab.compilers; i++) {
+        if (!lab->compilers[i].process || strcmp(lab->compilers[i].key, key) != 0)
+            continue;
+        mgl_status status = take_reply(lab, i, err);
+        mgl_lab_note_wait(lab, MGL_REQUEST_COMPILE, began);
+        return status;
+    }
     return MGL_OK;
 }
 
@@ -125,29 +131,49 @@ static void start_compiling(mgl_lab_state *lab, int i, const mgl_candidate *cand
     mgl_lab_set_clear(&set);
 }
 
+/* The keys of a candidate's kernels, one a program. Texts in the place of sources are no part of
+ * its digest. Good until the next call. */
+static char (*keys_of(mgl_lab_state *lab, const mgl_candidate *candidate))[MGL_SHA256_HEX]
+{
+    const bool named = candidate->digest[0] && candidate->source_count == 0;
+    for (int i = 0; i < MGL_LAB_KEYS && named; i++)
+        if (!strcmp(lab->keys[i].digest, candidate->digest))
+            return lab->keys[i].keys;
+    const int i = lab->next_keys;
+    lab->next_keys = (i + 1) % MGL_LAB_KEYS;
+    memcpy(lab->keys[i].digest, named ? candidate->digest : "", named ? MGL_SHA256_HEX : 1);
+    for (int p = 0; p < candidate->program_count; p++)
+        mgl_lab_kernel_key(candidate, p, lab->options.subject->target.arch, lab->keys[i].keys[p]);
+    return lab->keys[i].keys;
+}
+
+static bool compiles(const mgl_lab_state *lab)
+{
+    return strcmp(lab->options.subject->target.arch, "cpu") != 0;
+}
+
 bool mgl_lab_is_ready(mgl_lab *self, const mgl_candidate *candidate)
 {
     mgl_lab_state *lab = (mgl_lab_state *)self;
-    const char *arch = lab->options.subject->target.arch;
     bool ready = true;
     find_idle(lab); /* takes the replies that are there */
-    for (int p = 0; p < candidate->program_count && strcmp(arch, "cpu") != 0; p++) {
-        char key[MGL_SHA256_HEX];
-        mgl_lab_kernel_key(candidate, p, arch, key);
-        ready &= is_compiled(lab, key);
-    }
+    if (!compiles(lab))
+        return true;
+    char(*keys)[MGL_SHA256_HEX] = keys_of(lab, candidate);
+    for (int p = 0; p < candidate->program_count; p++)
+        ready &= is_compiled(lab, keys[p]);
     return ready;
 }
 
 void mgl_lab_prepare(mgl_lab *self, const mgl_candidate *candidate)
 {
     mgl_lab_state *lab = (mgl_lab_state *)self;
-    const char *arch = lab->options.subject->target.arch;
-    for (int p = 0; p < candidate->program_count && strcmp(arch, "cpu") != 0; p++) {
-        char key[MGL_SHA256_HEX];
-        mgl_lab_kernel_key(candidate, p, arch, key);
-        int i = is_known(lab, key) ? -1 : find_idle(lab);
+    if (!compiles(lab))
+        return;
+    char(*keys)[MGL_SHA256_HEX] = keys_of(lab, candidate);
+    for (int p = 0; p < candidate->program_count; p++) {
+        int i = is_known(lab, keys[p]) ? -1 : find_idle(lab);
         if (i >= 0)
-            start_compiling(lab, i, candidate, p, key);
+            start_compiling(lab, i, candidate, p, keys[p]);
     }
 }

@@ -469,7 +469,7 @@ mgl_status mgl_lab_check_candidate(mgl_lab *self, const mgl_candidate *candidate
     if (lab->incumbent.serial == 0)
         return mgl_fail(err, MGL_USAGE, NULL, "the lab was not started: it has no incumbent");
     lab->checked = false;
-    lab->seed = seed_of(nonce);
+    lab->seed = lab->expected = seed_of(nonce);
     mgl_lab_set_clear(&lab->candidate);
     mgl_status status =
         mgl_lab_set_make(lab->options.subject, candidate, ++lab->serials, &lab->candidate, err);

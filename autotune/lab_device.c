@@ -9,9 +9,9 @@
  * better.
  *
  * The other files: lab_check.c (correctness), lab_look.c (what a launch
- * leaves in memory), lab_pair.c (times), lab_real.c (a real
- * checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a candidate),
- * process.c (one worker), worker.c (the worker itself).
+ * leaves in memory), lab_under.c (what a tool says of a launch), lab_pair.c (times), lab_real.c (a
+ * real checkpoint, and the baseline), lab_ahead.c (compiling), lab_set.c (what is kept of a
+ * candidate), process.c (one worker), worker.c (the worker itself).
  */
 #include "autotune/lab_state.h"
 
@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,19 +46,25 @@ mgl_status mgl_lab_fail(const mgl_answer *answer, mgl_error *err)
     return answer->error.code;
 }
 
-/* The greeting: a reply that is no failure has the device's facts, but for a compiler. */
-static mgl_status greet(mgl_lab_state *lab, mgl_process *process, mgl_worker_role role,
+static mgl_status greet(const mgl_lab_state *lab, mgl_process *process, mgl_worker_role role,
                         mgl_error *err)
 {
     mgl_wire_hello hello;
-    mgl_answer answer;
-    size_t wanted = role == MGL_COMPILER ? 0 : sizeof lab->facts;
     set_hello(lab, role, &hello);
     mgl_question question = {.kind = MGL_REQUEST_HELLO,
                              .fixed = &hello,
                              .fixed_length = sizeof hello,
                              .limit_s = MGL_LAB_LONG * lab->limit_s};
-    mgl_status status = mgl_process_ask(process, &question, wanted, &answer, err);
+    return mgl_process_post(process, &question, err);
+}
+
+/* The answer to the greeting: one that is no failure has the device's facts, but for a compiler. */
+static mgl_status await_greeting(mgl_lab_state *lab, mgl_process *process, mgl_worker_role role,
+                                 mgl_error *err)
+{
+    mgl_answer answer;
+    size_t wanted = role == MGL_COMPILER ? 0 : sizeof lab->facts;
+    mgl_status status = mgl_process_await(process, wanted, &answer, err);
     if (!status && answer.error.code)
         status = mgl_lab_fail(&answer, err);
     if (!status && role == MGL_EXECUTOR)
@@ -89,25 +96,46 @@ static mgl_status confine(mgl_lab_state *lab, mgl_process *process, mgl_error *e
     return status;
 }
 
-mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
-                                mgl_error *err)
+static mgl_status end_worker(mgl_process **worker, mgl_status status)
+{
+    if (status) {
+        mgl_process_close(*worker);
+        *worker = NULL;
+    }
+    return status;
+}
+
+mgl_status mgl_lab_call_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
+                               mgl_error *err)
 {
     mgl_process_options options = {.program = lab->program,
                                    .kernels = lab->kernels,
                                    .abort = lab->options.abort,
-                                   .limit_bytes = lab->limit_bytes};
+                                   .limit_bytes = lab->limit_bytes,
+                                   .under = lab->tool ? lab->tool->words : NULL};
     mgl_status status = mgl_check_abort(lab->options.abort, err);
     if (!status)
         status = mgl_process_start(&options, out, err);
     if (!status)
         status = greet(lab, *out, role, err);
-    if (!status && !lab->options.no_sandbox)
-        status = confine(lab, *out, err);
-    if (status) {
-        mgl_process_close(*out);
-        *out = NULL;
-    }
-    return status;
+    return end_worker(out, status);
+}
+
+mgl_status mgl_lab_await_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **worker,
+                                mgl_error *err)
+{
+    const bool confined = !lab->options.no_sandbox && !(lab->tool && lab->tool->no_sandbox);
+    mgl_status status = await_greeting(lab, *worker, role, err);
+    if (!status && confined)
+        status = confine(lab, *worker, err);
+    return end_worker(worker, status);
+}
+
+mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
+                                mgl_error *err)
+{
+    mgl_status status = mgl_lab_call_worker(lab, role, out, err);
+    return status ? status : mgl_lab_await_worker(lab, role, out, err);
 }
 
 void mgl_lab_end_executor(mgl_lab_state *lab)
@@ -125,16 +153,37 @@ static mgl_status need_executor(mgl_lab_state *lab, mgl_error *err)
     return mgl_lab_start_worker(lab, MGL_EXECUTOR, &lab->executor, err);
 }
 
+void mgl_lab_note_wait(mgl_lab_state *lab, mgl_request_kind kind, double since)
+{
+    mgl_lab_time *wait = &lab->lab.waits[kind];
+    wait->what = mgl_request_name(kind);
+    wait->seconds += mgl_clock_s() - since;
+    wait->count++;
+}
+
+void mgl_lab_note_work(mgl_lab_state *lab, mgl_lab_work work, double seconds)
+{
+    static const char *const names[MGL_LAB_WORKS] = {"launches", "weights", "reference", "stream"};
+    mgl_lab_time *time = &lab->lab.works[work];
+    time->what = names[work];
+    time->seconds += seconds;
+    time->count++;
+    lab->lab.busy_s += seconds;
+}
+
 mgl_status mgl_lab_ask_process(mgl_lab_state *lab, mgl_process *process,
                                const mgl_question *question, size_t wanted, mgl_answer *out,
                                mgl_error *err)
 {
-    mgl_lab_wait *wait = &lab->lab.waits[question->kind];
-    double began = mgl_clock_s();
+    static const mgl_lab_work works[MGL_REQUEST_COUNT] = {[MGL_REQUEST_SET] = MGL_LAB_WEIGHTS,
+                                                          [MGL_REQUEST_RUN] = MGL_LAB_WEIGHTS,
+                                                          [MGL_REQUEST_REFER] = MGL_LAB_REFERENCE,
+                                                          [MGL_REQUEST_STREAM] = MGL_LAB_STREAM};
+    const double began = mgl_clock_s();
     mgl_status status = mgl_process_ask(process, question, wanted, out, err);
-    wait->what = mgl_request_name(question->kind);
-    wait->seconds += mgl_clock_s() - began;
-    wait->count++;
+    mgl_lab_note_wait(lab, question->kind, began);
+    if (!status && out->device_s > 0) /* no worker has worked for longer than it was waited for */
+        mgl_lab_note_work(lab, works[question->kind], fmin(out->device_s, mgl_clock_s() - began));
     return status;
 }
 
@@ -288,6 +337,16 @@ static mgl_status take_failure(mgl_lab_state *lab, mgl_side side, const mgl_answ
     return mgl_lab_fail(answer, err);
 }
 
+/* Positions before those that the first workload of a program makes. */
+static int context_of(const mgl_lab_state *lab, const mgl_lab_set *set, int program)
+{
+    const mgl_workloads *workloads = &lab->options.subject->workloads;
+    int w = 0;
+    while (w < workloads->count - 1 && set->program_of[w] != program)
+        w++;
+    return workloads->list[w].context;
+}
+
 mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *set, int program,
                          mgl_wire_facts *facts, mgl_lab_verdict *verdict, mgl_error *err)
 {
@@ -302,6 +361,8 @@ mgl_status mgl_lab_place(mgl_lab_state *lab, mgl_side side, const mgl_lab_set *s
         status = mgl_lab_set_write(set, program, &fixed, &bytes, err);
     if (!status) {
         fixed.side = (int32_t)side;
+        fixed.seed = lab->expected;
+        fixed.context = context_of(lab, set, program);
         const mgl_question question = {.kind = MGL_REQUEST_SET,
                                        .fixed = &fixed,
                                        .bytes = bytes.bytes,
@@ -341,7 +402,7 @@ mgl_status mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t
         status = take_failure(lab, (mgl_side)load->side, &answer, verdict, err);
     } else {
         memcpy(seconds, answer.bytes, sizeof *seconds);
-        lab->lab.busy_s += *seconds;
+        mgl_lab_note_work(lab, MGL_LAB_LAUNCHES, *seconds);
         memcpy(tokens, (char *)answer.bytes + sizeof *seconds, bytes);
     }
     mgl_answer_clear(&answer);
@@ -489,26 +550,38 @@ static mgl_status take_incumbent(mgl_lab_state *lab, const mgl_candidate *incumb
     return status;
 }
 
-/* From new workers, so that a device that was lost and is back is found. */
+/* The incumbent's kernels are awaited while the referee opens its device. */
+static mgl_status start_referee(mgl_lab_state *lab, mgl_error *err)
+{
+    mgl_lab_verdict none = {.outcome = MGL_OUTCOME_OK};
+    mgl_status status = mgl_lab_call_worker(lab, MGL_REFEREE, &lab->referee, err);
+    for (int p = 0; p < lab->incumbent.program_count && !status; p++)
+        status = mgl_lab_place(lab, MGL_INCUMBENT, &lab->incumbent, p, NULL, &none, err);
+    if (!status)
+        return mgl_lab_await_worker(lab, MGL_REFEREE, &lab->referee, err);
+    return end_worker(&lab->referee, status);
+}
+
+/* From new workers, so that a device that was lost and is back is found: only an executor that was
+ * asked for its device alone, before the lab was started first, stays. The incumbent's kernels are
+ * compiled beside all of it. */
 static mgl_status start(mgl_lab *self, const mgl_candidate *incumbent, mgl_error *err)
 {
     mgl_lab_state *lab = (mgl_lab_state *)self;
-    mgl_lab_verdict none = {.outcome = MGL_OUTCOME_OK};
-    mgl_lab_end_executor(lab);
+    if (lab->incumbent.serial != 0)
+        mgl_lab_end_executor(lab);
     mgl_process_close(lab->referee);
     lab->referee = NULL;
     mgl_status status = check_workloads(lab->options.subject, err);
     if (!status)
         status = take_incumbent(lab, incumbent, err);
-    if (!status)
+    if (!status) {
+        mgl_lab_prepare(self, incumbent);
         status = ask_device(lab, err);
+    }
     if (!status)
         status = mgl_lab_set_fits(&lab->incumbent, lab->options.subject, &lab->facts, err);
-    if (!status)
-        status = mgl_lab_start_worker(lab, MGL_REFEREE, &lab->referee, err);
-    for (int p = 0; p < lab->incumbent.program_count && !status; p++)
-        status = mgl_lab_place(lab, MGL_INCUMBENT, &lab->incumbent, p, NULL, &none, err);
-    return status;
+    return status ? status : start_referee(lab, err);
 }
 
 static void close_lab(mgl_lab *self)
@@ -591,6 +664,7 @@ mgl_status mgl_lab_device_open(const mgl_lab_options *options, mgl_lab **out, mg
                          .check = check_candidate,
                          .take = mgl_lab_take,
                          .look = mgl_lab_look_at,
+                         .under = mgl_lab_run_under,
                          .pair = measure_pairs,
                          .floor = mgl_lab_measure_floor,
                          .decode = decode,

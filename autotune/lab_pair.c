@@ -32,7 +32,8 @@ struct pairs {
     const int32_t *expected[MGL_SIDES]; /* tokens (batch, MGL_WORKLOAD_TOKENS) */
     mgl_lab_tokens of_control;          /* what the incumbent makes in a control */
     bool known;                         /* ... was found out, by a launch of all tokens */
-    bool swapped; /* in this pair of a control the machines stand for each other */
+    bool swapped;         /* in this pair of a control the machines stand for each other */
+    mgl_wire_clocks last; /* the last look: behind the warm-ups, or behind the pair before */
 };
 
 static bool is_over(const struct pairs *p)
@@ -146,16 +147,19 @@ static mgl_status measure(struct pairs *p, mgl_pair *pair, mgl_error *err)
     mgl_side order[2] = {MGL_INCUMBENT, MGL_CANDIDATE};
     if (pair->candidate_first)
         order[0] = MGL_CANDIDATE, order[1] = MGL_INCUMBENT;
-    mgl_status status = look(p, &looks[0], err);
+    mgl_status status = MGL_OK;
+    looks[0] = p->last;
     for (int i = 0; i < 2 && !status && !is_over(p); i++) {
         double *us = order[i] == MGL_CANDIDATE ? &pair->candidate_us : &pair->incumbent_us;
         status = time_launch(p, machine_of(p, order[i]), us, err);
         if (!status && !is_over(p))
             status = look(p, &looks[i + 1], err);
     }
-    if (!status && !is_over(p))
-        note_clocks(looks, pair);
-    return status;
+    if (status || is_over(p))
+        return status;
+    note_clocks(looks, pair);
+    p->last = looks[2];
+    return MGL_OK;
 }
 
 static mgl_status place_both(struct pairs *p, mgl_error *err)
@@ -195,6 +199,8 @@ static mgl_status measure_all(struct pairs *p, int count, uint64_t seed, mgl_pai
         status = mgl_lab_arm(lab, fault, err);
     if (!status && !is_over(p))
         status = warm_up(p, err);
+    if (!status && !is_over(p))
+        status = look(p, &p->last, err);
     for (int i = 0; i < count && !status && !is_over(p); i++) {
         uint64_t bits = mgl_draw(&seed);
         out[i].candidate_first = bits & 1;
@@ -229,6 +235,7 @@ mgl_status mgl_lab_measure_pairs(mgl_lab *self, int workload, int count, uint64_
     if (status)
         return status;
     p.workload = &lab->options.subject->workloads.list[workload];
+    lab->expected = p.seed;
     for (int s = 0; s < MGL_SIDES; s++)
         p.expected[s] = control ? p.of_control : lab->made[s][workload];
     for (int i = 0; i < count; i++)

@@ -6,8 +6,9 @@
 #include "autotune/process.h"
 
 enum {
-    MGL_LAB_LONG = 5,       /* times the limit of a request, where weights or kernels are made */
-    MGL_LAB_COMPILE_S = 300 /* and so many seconds more where a kernel may be compiled */
+    MGL_LAB_LONG = 5,        /* times the limit of a request, where weights or kernels are made */
+    MGL_LAB_COMPILE_S = 300, /* and so many seconds more where a kernel may be compiled */
+    MGL_LAB_KEYS = 2 * MGL_MOST_COMPILERS
 };
 
 /* The programs of a candidate, as text: what a worker is sent, and what outlives the candidate. */
@@ -50,6 +51,7 @@ typedef struct mgl_lab_state {
     double limit_s;
     uint64_t limit_bytes;
     mgl_process *executor, *referee;
+    const mgl_lab_tool *tool; /* that runs workers which are started now; NULL: none */
     const char *readable; /* what workers that are started now may read of a model; NULL: nothing */
     char sandbox[256];    /* as in mgl_lab_device */
     mgl_wire_device facts; /* of the device, when the executor was asked last */
@@ -59,6 +61,7 @@ typedef struct mgl_lab_state {
     /* of the candidate that was checked last: */
     bool checked;
     uint64_t seed;
+    uint64_t expected; /* seed of the launches that follow */
     mgl_lab_tokens made[MGL_SIDES][MGL_MAX_WORKLOADS];
     double fastest; /* stream of the session, in bytes a second; 0: none was measured */
     bool measured[MGL_MAX_WORKLOADS]; /* the stream of as many bytes */
@@ -66,7 +69,13 @@ typedef struct mgl_lab_state {
         mgl_process *process;
         char key[MGL_SHA256_HEX];    /* of the kernel that it compiles; "": idle */
     } compilers[MGL_MOST_COMPILERS]; /* (lab.compilers) */
-    char (*ready)[MGL_SHA256_HEX];   /* (ready_count) keys of kernels that were compiled */
+    struct {
+        char digest[MGL_SHA256_HEX]; /* of a candidate; "": none */
+        char keys[MGL_MAX_WORKLOADS][MGL_SHA256_HEX];
+    } keys[MGL_LAB_KEYS]; /* those that were asked for last, in turn: to hash a kernel's sources
+                             takes milliseconds */
+    int next_keys;
+    char (*ready)[MGL_SHA256_HEX]; /* (ready_count) keys of kernels that were compiled */
     size_t ready_count, ready_capacity;
     bool killed; /* a worker that was at work on the candidate was, by somebody: not its fault */
     mgl_fault fault; /* tests only: of the next that is done of `fault_in` */
@@ -79,11 +88,19 @@ typedef struct mgl_lab_state {
 mgl_status mgl_lab_ask_process(mgl_lab_state *lab, mgl_process *process,
                                const mgl_question *question, size_t wanted, mgl_answer *out,
                                mgl_error *err);
+/* A request was waited for since `since` (mgl_clock_s); and the device worked. */
+void mgl_lab_note_wait(mgl_lab_state *lab, mgl_request_kind kind, double since);
+void mgl_lab_note_work(mgl_lab_state *lab, mgl_lab_work work, double seconds);
 /* Asks the executor, which is started where none lives. */
 mgl_status mgl_lab_ask(mgl_lab_state *lab, const mgl_question *question, size_t wanted,
                        mgl_answer *out, mgl_error *err);
-/* A worker of a role, greeted: MGL_DEVICE and the like where it has no device. */
+/* A worker of a role, greeted: MGL_DEVICE and the like where it has no device. In two halves the
+ * caller does something else while it opens its device; a failure of either leaves none. */
 mgl_status mgl_lab_start_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
+                                mgl_error *err);
+mgl_status mgl_lab_call_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **out,
+                               mgl_error *err);
+mgl_status mgl_lab_await_worker(mgl_lab_state *lab, mgl_worker_role role, mgl_process **worker,
                                 mgl_error *err);
 /* Ends the executor; the next one starts clean. */
 void mgl_lab_end_executor(mgl_lab_state *lab);
@@ -124,6 +141,12 @@ void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char 
 /* MGL_DEVICE, in bytes, where two machines of the set and the reference do not fit the device. */
 mgl_status mgl_lab_set_fits(const mgl_lab_set *set, const mgl_subject *subject,
                             const mgl_wire_device *device, mgl_error *err);
+
+/* ---- lab_under.c: one of the lab's functions ------------------------------------------------- */
+
+mgl_status mgl_lab_run_under(mgl_lab *self, const mgl_lab_tool *tool,
+                             const mgl_candidate *candidate, uint64_t seed, mgl_lab_under *out,
+                             mgl_error *err);
 
 /* ---- lab_check.c, lab_pair.c: the lab's functions -------------------------------------------- */
 

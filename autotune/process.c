@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -122,14 +124,26 @@ static int set_attributes(posix_spawnattr_t *attributes)
     return error ? error : posix_spawnattr_setpgroup(attributes, 0);
 }
 
+enum { MOST_WORDS = 24 };
+
 /* 0, or an error number. */
-static int spawn(const char *program, int socket, char **environment, pid_t *pid)
+static int spawn(const mgl_process_options *options, int socket, char **environment, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    char name[] = "megalith", flag[] = MGL_WORKER_FLAG, number[16];
-    char *argv[] = {name, flag, number, NULL};
-    snprintf(number, sizeof number, "%d", (int)SOCKET);
+    char name[] = "megalith", flag[] = MGL_WORKER_FLAG, number[16], program[PATH_MAX];
+    char *argv[MOST_WORDS + 4] = {name};
+    int count = 0;
+    for (; options->under && options->under[count] && count < MOST_WORDS; count++)
+        argv[count] = (char *)options->under[count];
+    /* of a tool "/proc/self/exe" would be another program */
+    if (count > 0 && !realpath(options->program, program))
+        return errno;
+    if (count > 0)
+        argv[count] = program;
+    argv[count + 1] = flag;
+    argv[count + 2] = number;
+    snprintf(number, sizeof number, "%d%s", (int)SOCKET, count > 0 ? MGL_WORKER_UNDER_TOOL : "");
     int error = posix_spawn_file_actions_init(&files);
     if (error)
         return error;
@@ -139,7 +153,8 @@ static int spawn(const char *program, int socket, char **environment, pid_t *pid
         if (!error)
             error = set_attributes(&attributes);
         if (!error)
-            error = posix_spawn(pid, program, &files, &attributes, argv, environment);
+            error = posix_spawn(pid, count > 0 ? argv[0] : options->program, &files, &attributes,
+                                argv, environment);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
@@ -168,7 +183,7 @@ static mgl_status start(mgl_process *p, mgl_error *err)
         return mgl_fail_errno(err, p->options.program, "a worker could not be started");
     uint64_t oom_kills = count_oom_kills();
     char **environment = mgl_process_environment(environ, p->options.kernels);
-    errno = environment ? spawn(p->options.program, ends[1], environment, &p->pid) : ENOMEM;
+    errno = environment ? spawn(&p->options, ends[1], environment, &p->pid) : ENOMEM;
     close(ends[1]);
     mgl_free(environment);
     if (!errno) {
@@ -213,11 +228,10 @@ static bool is_aborted(const mgl_process *p)
     return p->options.abort && atomic_load(p->options.abort);
 }
 
-/* Waits until it is gone, or so long: a process that has a GPU's context may take its time, and
- * ends all the same. */
-static void reap(mgl_process *p)
+/* Waits until it is gone, or so long. */
+static void reap_within(mgl_process *p, double limit_s)
 {
-    double end = mgl_clock_s() + (is_aborted(p) ? reap_aborted_s : reap_s);
+    double end = mgl_clock_s() + limit_s;
     struct timespec pause = {.tv_nsec = 1000000};
     while (p->pid) {
         pid_t pid = waitpid(p->pid, &p->how, WNOHANG);
@@ -231,11 +245,17 @@ static void reap(mgl_process *p)
     }
 }
 
-/* Its children, compilers, die with it. */
+/* A process that has a GPU's context may take its time, and ends all the same. */
+static void reap(mgl_process *p)
+{
+    reap_within(p, is_aborted(p) ? reap_aborted_s : reap_s);
+}
+
+/* Its children, compilers, die with it; those of a tool are of its group. */
 static void end_process(mgl_process *p)
 {
     if (p->pid)
-        kill(p->pid, SIGKILL);
+        kill(p->options.under ? -p->pid : p->pid, SIGKILL);
     if (p->socket >= 0)
         close(p->socket);
     p->socket = -1;
@@ -249,6 +269,19 @@ void mgl_process_close(mgl_process *process)
         return;
     end_process(process);
     mgl_free(process);
+}
+
+bool mgl_process_finish(mgl_process *process, double limit_s)
+{
+    if (process->dead)
+        return process->known;
+    if (process->socket >= 0)
+        close(process->socket);
+    process->socket = -1;
+    reap_within(process, limit_s);
+    const bool ended = process->known;
+    end_process(process);
+    return ended;
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */
@@ -393,6 +426,7 @@ static bool take_status(const mgl_wire_reply *reply, mgl_answer *out)
     memcpy(message, reply->message, sizeof message);
     where[sizeof where - 1] = message[sizeof message - 1] = 0;
     size_t i = 0, count = sizeof known / sizeof *known;
+    out->device_s = isfinite(reply->device_s) && reply->device_s > 0 ? reply->device_s : 0;
     while (i < count && reply->status != (int32_t)known[i])
         i++;
     if (i == count || known[i] == MGL_OK)

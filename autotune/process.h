@@ -15,10 +15,13 @@
 typedef struct mgl_process mgl_process;
 
 typedef struct mgl_process_options {
-    const char *program;     /* "/proc/self/exe" */
-    const char *kernels;     /* folder of compiled kernels; NULL: the default one */
-    const atomic_int *abort; /* may be NULL */
-    uint64_t limit_bytes;    /* of resident memory; 0: none */
+    const char *program;      /* "/proc/self/exe" */
+    const char *kernels;      /* folder of compiled kernels; NULL: the default one */
+    const atomic_int *abort;  /* may be NULL */
+    uint64_t limit_bytes;     /* of resident memory; 0: none */
+    const char *const *under; /* the words of a tool that runs the program, which stand in front of
+                               * it, the tool's path first; NULL at their end; NULL: none. All of
+                               * the tool's processes end with it */
 } mgl_process_options;
 
 /* How a request ended. */
@@ -39,7 +42,8 @@ typedef struct mgl_answer {
         error;   /* of the worker, code included; else how it ended; code MGL_OK: answered well */
     int signal;  /* that ended it; 0: none, or unknown */
     bool killed; /* by somebody who is neither the lab nor the kernel that ran out of memory */
-    void *bytes; /* (length) behind the reply's head; NULL: none */
+    double device_s; /* mgl_wire_reply; not negative */
+    void *bytes;     /* (length) behind the reply's head; NULL: none */
     size_t length;
 } mgl_answer;
 void mgl_answer_clear(mgl_answer *answer);
@@ -48,6 +52,9 @@ void mgl_answer_clear(mgl_answer *answer);
  * with mgl_process_close. */
 mgl_status mgl_process_start(const mgl_process_options *options, mgl_process **out, mgl_error *err);
 void mgl_process_close(mgl_process *process); /* kills it; NULL is fine */
+/* Tells it that nobody asks any more, and waits until it has ended by itself; false: it did not,
+ * and was killed. Close it all the same. */
+bool mgl_process_finish(mgl_process *process, double limit_s);
 pid_t mgl_process_id(const mgl_process *process);
 /* False once it was killed or found dead. */
 bool mgl_process_lives(const mgl_process *process);

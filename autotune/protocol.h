@@ -91,7 +91,8 @@ typedef struct mgl_wire_head {
 
 /* What a reply begins with, behind the head. More stands behind it only where `status` is 0. */
 typedef struct mgl_wire_reply {
-    int32_t status; /* mgl_status */
+    int32_t status;  /* mgl_status */
+    double device_s; /* that the device worked for it, beside the launch of a RUN */
     char where[256], message[1600];
 } mgl_wire_reply;
 
@@ -108,8 +109,10 @@ void mgl_wire_build(char out[128]);
 /* A program, whose kernel is compiled with other texts of some of its sources: they stand behind
  * this struct, one behind the other, and behind them the schedule text. */
 typedef struct mgl_wire_set {
-    int32_t side;  /* of a SET */
-    char arch[16]; /* of a COMPILE */
+    int32_t side;    /* of a SET, */
+    int32_t context; /* and of the load that follows it, */
+    uint64_t seed;   /* likewise */
+    char arch[16];   /* of a COMPILE */
     int32_t source_count;
     char files[MGL_WIRE_SOURCES][96]; /* (source_count) */
     uint64_t lengths[MGL_WIRE_SOURCES];

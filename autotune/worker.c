@@ -36,7 +36,8 @@ struct worker {
     mgl_duel *duel; /* NULL in a compiler */
     bool gpu;       /* the duel's device is one */
     mgl_wire_sandbox sandbox;
-    bool confined; /* it is in there */
+    bool confined;   /* it is in there */
+    bool under_tool; /* that started it, in the place of the lab */
     mgl_worker_fault fault;
     mgl_worker_real real;
     char device[sizeof((mgl_wire_hello *)0)->device + 1]; /* "cuda:1" */
@@ -98,7 +99,7 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     mgl_wire_build(build);
     if (!take(r, &hello, sizeof hello) || memcmp(hello.build, build, sizeof build) != 0)
         return mgl_fail(err, MGL_GATE, NULL, "the worker is another program than the lab");
-    if (getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
+    if (!w->under_tool && getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
         return mgl_fail(err, MGL_SYSTEM, NULL, "the lab is gone");
     w->role = (mgl_worker_role)hello.role;
     w->config = hello.config;
@@ -208,6 +209,8 @@ static mgl_status put_program(struct worker *w, struct request *r, const struct 
     mgl_duel_facts facts = {0};
     mgl_wire_facts wire;
     mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
+    if (!status)
+        mgl_duel_expect(w->duel, s->wire.seed, s->wire.context);
     if (!status) /* taken over, whatever comes of it */
         status = mgl_duel_set(w->duel, (mgl_side)s->wire.side, program, &facts, err);
     if (status)
@@ -225,7 +228,7 @@ static mgl_status set_program(struct worker *w, struct request *r, mgl_error *er
 {
     struct sourced s;
     mgl_status status = take_sourced(r, MGL_REQUEST_SET, &s, err);
-    if (!status && !is_side(s.wire.side))
+    if (!status && (!is_side(s.wire.side) || s.wire.context < 0))
         status = fail_form(MGL_REQUEST_SET, err);
     if (!status)
         status = put_program(w, r, &s, err);
@@ -534,7 +537,7 @@ static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status status,
+static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status status, double device_s,
                        const mgl_error *err, const mgl_text *reply)
 {
     mgl_wire_reply start;
@@ -543,6 +546,7 @@ static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status statu
         .magic = MGL_WIRE_MAGIC, .kind = kind, .reply = 1, .length = sizeof start + length};
     memset(&start, 0, sizeof start);
     start.status = (int32_t)status;
+    start.device_s = device_s;
     if (status) {
         memcpy(start.where, err->where, sizeof start.where);
         memcpy(start.message, err->message, sizeof start.message);
@@ -568,22 +572,27 @@ static bool serve(struct worker *w)
     }
     struct request r = {.bytes = bytes, .length = head.length};
     mgl_request_kind kind = (mgl_request_kind)head.kind;
+    const double before = w->duel ? mgl_duel_device_s(w->duel) : 0;
     mgl_status status = answer(w, kind, &r, &err);
+    const double device_s = w->duel ? mgl_duel_device_s(w->duel) - before : 0;
     if (!status && r.reply.failed)
         status = mgl_fail_memory(&err, r.reply.length);
     mgl_free(bytes);
-    bool good = send_reply(w, kind, status, &err, &r.reply);
+    bool good = send_reply(w, kind, status, device_s, &err, &r.reply);
     mgl_text_clear(&r.reply);
     return good;
 }
 
 /* What holds for the process from its first moment: it ends with the lab, leaves no core behind,
- * and gets no rights by running another program. The rest is sandbox.h, when its device is open. */
-static void confine(void)
+ * and gets no rights by running another program. The rest is sandbox.h, when its device is open.
+ * A tool may have started it from a thread that has ended since: there the socket's end is its own.
+ */
+static void confine(bool under_tool)
 {
     struct rlimit none = {0, 0};
     prctl(PR_SET_NAME, "megalith-tune"); /* and not "exe" */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!under_tool)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setrlimit(RLIMIT_CORE, &none);
 }
@@ -592,11 +601,16 @@ int mgl_worker_main(const char *socket)
 {
     char *end;
     long descriptor = strtol(socket, &end, 10);
-    confine();
-    if (end == socket || *end || descriptor < 3 || descriptor > 1 << 20)
+    const bool under_tool = end != socket && !strcmp(end, MGL_WORKER_UNDER_TOOL);
+    confine(under_tool);
+    if (end == socket || (*end && !under_tool) || descriptor < 3 || descriptor > 1 << 20)
         return 1;
-    struct worker w = {.wire = {.socket = (int)descriptor}};
+    struct worker w = {.wire = {.socket = (int)descriptor}, .under_tool = under_tool};
     while (serve(&w))
         ;
+    if (w.under_tool) { /* which looks at how its process ends */
+        mgl_duel_close(w.duel);
+        return 0;
+    }
     _exit(0); /* nobody is there any more: what it holds goes with it, at once */
 }

@@ -105,11 +105,20 @@ static void tell_real(const mgl_real_facts *real)
         mgl_cli_printf("on the checkpoint: %s\n", real->note);
 }
 
+static void tell_sanitizers(const mgl_sanitizer_ends *ends)
+{
+    char line[600];
+    mgl_sanitizer_tell(ends, line, sizeof line);
+    if (line[0])
+        mgl_cli_printf("sanitizers: %s\n", line);
+}
+
 static void tell_trial(const mgl_kernel_trial *t)
 {
     mgl_cli_printf("examined in %d programs, %d cases: error %.2g, the incumbent's %.2g, bias "
                    "%.2g\n",
                    t->harnesses, t->cases, t->exam.error, t->exam.incumbent_error, t->exam.bias);
+    tell_sanitizers(&t->sanitizers);
     tell_duel("alone", &t->duel);
     tell_duel("in the model", &t->models);
     tell_real(&t->real);

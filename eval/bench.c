@@ -257,7 +257,8 @@ static mgl_status lower(struct bench *b, mgl_error *err)
 /* The machine, and the second one where it is asked for. */
 static mgl_status open_vms(struct bench *b, mgl_error *err)
 {
-    b->filler = (mgl_filler){&b->device, b->graph, b->request->context};
+    b->filler =
+        (mgl_filler){.device = &b->device, .graph = b->graph, .positions = b->request->context};
     mgl_vm_options options = {.kind = MGL_VM_CUDA,
                               .device = b->machine.device,
                               .fill = mgl_filler_run,

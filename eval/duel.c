@@ -75,10 +75,19 @@ static void choose_weights(mgl_duel *d, const mgl_duel_side *s)
 {
     mgl_synthetic_set_seed(d->graph, s->seed);
     mgl_synthetic_set_kind(d->graph, s->values);
-    d->filler = (mgl_filler){&d->device, d->graph, s->context};
+    d->filler = (mgl_filler){&d->device, d->graph, s->context, &d->device_s};
 }
 
-/* Opens the machine of a side's program, with what the last load of the duel had. */
+/* Weights and cache of a side as the last load of the duel had them, or as the next one will. */
+static void take_load(mgl_duel *d, mgl_duel_side *s, const mgl_program *program)
+{
+    s->seed = d->seed;
+    s->values = d->values;
+    s->context = d->context <= program->limits.capacity ? d->context : 0;
+    choose_weights(d, s);
+}
+
+/* Opens the machine of a side's program. */
 static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, mgl_error *err)
 {
     bool gpu = d->kind == MGL_VM_CUDA;
@@ -88,10 +97,7 @@ static mgl_status open_machine(mgl_duel *d, mgl_duel_side *s, mgl_error *err)
                               .fill = gpu ? mgl_filler_run : NULL,
                               .fill_user = &d->filler,
                               .abort = d->abort};
-    s->seed = d->seed;
-    s->values = d->values;
-    s->context = d->context <= s->program->limits.capacity ? d->context : 0;
-    choose_weights(d, s);
+    take_load(d, s, s->program);
     if (gpu)
         mgl_duel_cuda_key(d, s->program, s->kernel);
     mgl_status status = mgl_vm_open(s->program, d->graph, &options, &s->vm, err);
@@ -107,7 +113,10 @@ static mgl_status exchange(mgl_duel *d, mgl_duel_side *s, mgl_program *program, 
         mgl_duel_cuda_key(d, program, key);
     if (!s->vm || (gpu && strcmp(key, s->kernel) != 0))
         return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program needs a machine of its own");
-    choose_weights(d, s);
+    if (gpu)
+        take_load(d, s, program);
+    else /* most of its weights are carried over, which its own seed made */
+        choose_weights(d, s);
     mgl_status status = mgl_vm_exchange(s->vm, program, d->graph, err);
     return status || gpu ? status : mgl_duel_cpu_fill(d, s->vm, s->context, err);
 }
@@ -134,6 +143,13 @@ static mgl_status put(mgl_duel *d, mgl_duel_side *s, mgl_program *program, bool 
     if (status)
         close_side(s);
     return status;
+}
+
+void mgl_duel_expect(mgl_duel *d, uint64_t seed, int context)
+{
+    d->seed = seed;
+    d->values = MGL_SYNTHETIC_DENSE;
+    d->context = context;
 }
 
 mgl_status mgl_duel_set(mgl_duel *d, mgl_side side, mgl_program *program, mgl_duel_facts *out,
@@ -382,6 +398,11 @@ mgl_status mgl_duel_refer(mgl_duel *d, const mgl_duel_load *load, const int32_t 
 }
 
 /* ---- the device ----------------------------------------------------------------------------- */
+
+double mgl_duel_device_s(const mgl_duel *d)
+{
+    return d->device_s;
+}
 
 static void describe_cpu(const mgl_duel *d, mgl_duel_device *out)
 {

@@ -38,6 +38,9 @@ typedef struct mgl_duel_facts {
     mgl_vm_facts vm;
 } mgl_duel_facts;
 
+/* The seed and the context of the load that is run next: a GPU's machine that is set from now on
+ * has its weights and its cache at once, which are made once then. */
+void mgl_duel_expect(mgl_duel *duel, uint64_t seed, int context);
 /* Puts a program on a side: validated, its machine opened, or exchanged where the kernel's key is
  * the same. The program is taken over: it is released when another one takes its place, with the
  * side, or at once on failure. All machines of a duel have the same model; sequences and capacity
@@ -90,7 +93,8 @@ typedef struct mgl_duel_reference {
     float *largest, *chosen, *norms; /* (batch, tokens) */
     const int *steps;                /* (step_count) */
     int step_count;
-    float *logits; /* (step_count, batch, vocab) */
+    float *logits;    /* (step_count, batch, vocab) */
+    double *device_s; /* of mgl_reference_look: a GPU's time is added to it; NULL: nobody asks */
 } mgl_duel_reference;
 mgl_status mgl_duel_refer(mgl_duel *duel, const mgl_duel_load *load, const int32_t *made,
                           const mgl_duel_reference *out, mgl_error *err);
@@ -106,6 +110,10 @@ mgl_status mgl_duel_stream(mgl_duel *duel, double bytes, int count, double *seco
  * CPU. */
 mgl_status mgl_duel_baseline(mgl_duel *duel, const mgl_duel_load *load, int count, double *seconds,
                              mgl_error *err);
+
+/* Seconds that a GPU has worked beside the launches of mgl_duel_run, by its own clock: weights and
+ * cache that were made, references, streams. 0 on a CPU. */
+double mgl_duel_device_s(const mgl_duel *duel);
 
 /* One look at the device. */
 typedef struct mgl_duel_clocks {

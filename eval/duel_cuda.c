@@ -53,11 +53,13 @@ static mgl_status refer(mgl_duel *d, const mgl_duel_load *load, const int32_t *m
                         const mgl_duel_reference *out, mgl_error *err)
 {
     int32_t first[MGL_MAX_SEQUENCES];
+    mgl_duel_reference timed = *out;
     mgl_bench_case of = case_of(d, load, first);
+    timed.device_s = &d->device_s;
     mgl_duel_make_first(d, load, first);
     mgl_status status = mgl_bench_make_rope(&d->device, d->graph, of.capacity, &of.rope, err);
     if (!status)
-        status = mgl_reference_look(&d->device, &of, made, out, err);
+        status = mgl_reference_look(&d->device, &of, made, &timed, err);
     mgl_bench_release(&d->device, of.rope);
     return status;
 }
@@ -100,6 +102,8 @@ static mgl_status time_stream(mgl_duel *d, double bytes, int count, double *fast
         status = mgl_check_abort(d->abort, err);
         if (!status)
             status = mgl_stream_run(&d->device, &d->stream, &seconds, err);
+        if (!status)
+            d->device_s += seconds;
         if (!status && (i == 0 || seconds < *fastest))
             *fastest = seconds;
     }

@@ -36,6 +36,7 @@ struct mgl_duel {
     mgl_clocks clocks;
     mgl_stream stream;
     double stream_bytes; /* that it was made for; 0: there is none */
+    double device_s;     /* mgl_duel_device_s */
 };
 
 /* The first token of each sequence of a load: first (batch). */

@@ -10,6 +10,7 @@ typedef struct mgl_filler {
     const mgl_bench_device *device;
     const mgl_graph *graph; /* synthetic */
     int positions;          /* of the cache that are filled, in every sequence */
+    double *device_s;       /* the time of the kernels is added to it; NULL: nobody asks */
 } mgl_filler;
 
 /* The `fill` of mgl_vm_options; `user` is a mgl_filler. */

@@ -281,6 +281,8 @@ static mgl_status run_rows(struct run *r, const mgl_bench_device *device, const 
     mgl_status status = allocate(r, err);
     if (!status)
         status = upload_inputs(r, made, err);
+    if (!status)
+        status = mgl_bench_start_clock(device, err);
     return status ? status : decode(r, err);
 }
 
@@ -336,7 +338,12 @@ mgl_status mgl_reference_look(const mgl_bench_device *device, const mgl_bench_ca
                               const int32_t *made, const mgl_duel_reference *out, mgl_error *err)
 {
     struct run r;
+    double seconds = 0;
     mgl_status status = run_rows(&r, device, of, made, err);
+    if (!status)
+        status = mgl_bench_stop_clock(device, &seconds, err);
+    if (out->device_s)
+        *out->device_s += seconds;
     if (!status)
         status = hand_out_rows(&r, out, err);
     if (!status)

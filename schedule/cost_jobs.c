@@ -2,8 +2,8 @@
  * What tasks have to do: see cost_jobs.h.
  *
  * Of panels (vm/cuda/device/linear/panels.cuh) each takes all k blocks of its input, tray after
- * tray, and its weights, page after page. In the prompts that were measured neither takes longer
- * for more rows; so a panel costs its trays and its pages.
+ * tray, and its weights, page after page; so a panel costs its trays, which are the more, the more
+ * rows there are, and its pages.
  */
 #include "schedule/cost_jobs.h"
 
@@ -168,16 +168,27 @@ bool mgl_cost_has_panels(const mgl_program *list)
     return false;
 }
 
-/* us of a panel of so many row groups: of its trays, which have all k blocks of the activations,
- * and of its pages. Both take as long whatever rows they have (schedule/costs.def). */
-static double panel_us(const struct planning *s, int groups, int kblocks)
+/* us of a panel of so many row groups, by so many activation rows: of its trays, which have all k
+ * blocks of these, and of its pages. */
+static double panel_us(const struct planning *s, int groups, int kblocks, int rows)
 {
     const mgl_exec *exec = &s->program->exec;
-    const int tray = MGL_PANEL_TRAY_BLOCKS(s->program->limits.rows);
+    const int most = s->program->limits.rows, least = MGL_PANEL_TRAY_BLOCKS(most);
+    const int tray = mgl_panel_tray_blocks(most, rows);
     const int blocks = exec->page_bytes / MGL_BLOCK_BYTES;
-    const int piece = mgl_panel_piece(groups, blocks, tray, MGL_PANEL_PAGES(exec->ring_pages));
+    const int piece = mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages));
     const int pages = mgl_panel_pages(groups, piece, blocks) * ((kblocks + piece - 1) / piece);
     return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
+}
+
+/* Activation rows that a product multiplies: a head's are those of the tiles that have a wanted
+ * row, each in one of its own at worst. */
+static int panel_rows(const struct planning *s, const mgl_task *task)
+{
+    enum { TILE = 8 };
+    const int rows = s->epoch->rows, tiles = (rows + TILE - 1) / TILE;
+    const int wanted = s->epoch->wanted < tiles ? s->epoch->wanted : tiles;
+    return mgl_op_heads(task->op) ? wanted * TILE : rows;
 }
 
 /* Values that a panel reads of a row to scale it: a sum of squares of each task that left some. */
@@ -206,7 +217,7 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
         groups += (int)groups_of(&segments[i]);
     }
     for (; groups > 0; groups -= most)
-        us += panel_us(s, groups < most ? groups : most, kblocks);
+        us += panel_us(s, groups < most ? groups : most, kblocks, panel_rows(s, task));
     if (job->to > 0)
         job->byte_us = us / (double)job->to;
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;

@@ -185,20 +185,30 @@ static void measure_attention(const mgl_program *program, const mgl_task *task, 
     d[MGL_DIMENSION_REACH] = larger(d[MGL_DIMENSION_REACH], positions);
 }
 
-/* What the ring does not stand beside, in either list: it does beside products that are skinny, and
- * attention by the ring. */
+/* What the ring does not stand beside: it does beside products that are skinny, and attention by
+ * the ring. */
 static bool is_stranger(const mgl_task *task)
 {
     const mgl_family family = mgl_op_get(task->op)->family;
-    return family == MGL_FAMILY_ATTEND_ROWS ||
-           (family == MGL_FAMILY_PRODUCT && task->variant != MGL_VARIANT_SKINNY) ||
+    return (family == MGL_FAMILY_PRODUCT && task->variant != MGL_VARIANT_SKINNY) ||
            (family == MGL_FAMILY_ATTENTION && task->variant != MGL_VARIANT_RING);
+}
+
+/* The same of a second list: whose panels and attention of rows have a memory of their own. */
+static int64_t strangers_of_many(const mgl_program *many)
+{
+    int64_t count = 0;
+    for (int i = 0; i < many->task_count; i++) {
+        const mgl_family family = mgl_op_get(many->tasks[i].op)->family;
+        count += family == MGL_FAMILY_PRODUCT || family == MGL_FAMILY_ATTENTION;
+    }
+    return count;
 }
 
 static void measure_queues(const mgl_program *program, int64_t *d)
 {
-    for (int i = 0; program->many && i < program->many->task_count; i++)
-        d[MGL_DIMENSION_STRANGERS] += is_stranger(&program->many->tasks[i]);
+    if (program->many)
+        d[MGL_DIMENSION_STRANGERS] += strangers_of_many(program->many);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_run *tasks = &program->queues[q].tasks;
         int64_t attentions = 0;
@@ -519,12 +529,18 @@ static mgl_dimensions dimensions_alone(const mgl_program *program)
     return alone;
 }
 
+static bool is_product(const mgl_task *task)
+{
+    return mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT;
+}
+
 /* Whether all attentions take the ring and are worth it, beside products that are all skinny. A
- * second list's never do: they have several rows. */
+ * second list's never do: they have several rows. Where there is one, the first list's may, if the
+ * loader tells the lists apart. */
 static bool attention_rings(const mgl_program *program, const mgl_dimensions *alone)
 {
     mgl_dimensions among = *alone;
-    if (program->many)
+    if (program->second || (program->many && strangers_of_many(program->many) > 0))
         return false;
     among.of[MGL_DIMENSION_STRANGERS] = 0;
     for (int i = 0; i < program->task_count; i++) {
@@ -533,11 +549,6 @@ static bool attention_rings(const mgl_program *program, const mgl_dimensions *al
             return false;
     }
     return true;
-}
-
-static bool is_product(const mgl_task *task)
-{
-    return mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT;
 }
 
 void mgl_variants_choose(mgl_program *program)

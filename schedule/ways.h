@@ -85,18 +85,30 @@ enum {
     MGL_PANEL_ROW_STEP = 16,  /* activation rows: a tile of 8 for each warp of a pair */
     MGL_PANEL_PIECE = 8, /* k blocks of a row group that are copied at once, at least, if a page
                             has room for them */
-    MGL_PANEL_MOST_TRAYS = 16, /* places for activations in shared memory */
+    MGL_PANEL_MOST_TRAYS = 16,  /* places for activations in shared memory, */
+    MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one: a lane copies one of them */
     MGL_PANEL_ROW_BYTES = 64   /* of a row, in a k block of activations */
 };
 
-/* Row groups of a panel; activation rows that there is room for; k blocks of a tray; and of a
- * ring's pages those that the second list has weights in. The others' memory, with the stage, is
- * trays. */
+/* Row groups of a panel; activation rows that there is room for; k blocks of a tray, where as many
+ * rows are multiplied as a list may have; and of a ring's pages those that the second list has
+ * weights in. The others' memory, with the stage, is trays. */
 #define MGL_PANEL_GROUPS(warps) ((warps) / 2 * MGL_PANEL_OWN_GROUPS)
 #define MGL_PANEL_ROWS(rows)                                                                       \
     (((rows) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_STEP)
 #define MGL_PANEL_TRAY_BLOCKS(rows) ((rows) <= 64 ? 4 : 2)
 #define MGL_PANEL_PAGES(ring_pages) ((ring_pages) - (ring_pages) / 2)
+
+/* k blocks of a tray where `rows` rows are multiplied, of the `most` that the list may have: the
+ * fewer rows, the more k blocks, in powers of 2. */
+MGL_WAYS_FN int mgl_panel_tray_blocks(int most, int rows)
+{
+    const int room = MGL_PANEL_TRAY_BLOCKS(most) * MGL_PANEL_ROWS(most);
+    int blocks = MGL_PANEL_TRAY_BLOCKS(most);
+    while (blocks < MGL_PANEL_MOST_BLOCKS && 2 * blocks * MGL_PANEL_ROWS(rows) <= room)
+        blocks *= 2;
+    return blocks;
+}
 
 /* Pages that row groups take whose pieces have so many blocks. */
 MGL_WAYS_FN int mgl_panel_pages(int groups, int piece, int page_blocks)

@@ -201,6 +201,41 @@ static mgl_status pass_exam(struct passage *p, mgl_error *err)
     return MGL_OK;
 }
 
+/* ---- sanitizers ------------------------------------------------------------------------------ */
+
+static mgl_status sanitize(struct passage *p, const mgl_harness_set *set, mgl_error *err)
+{
+    mgl_lab *lab = NULL;
+    uint64_t seed;
+    const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
+    memcpy(&seed, p->nonce + 8, sizeof seed);
+    mgl_status status = mgl_trial_open_lab(p->o, &set->subject, &lab, err);
+    if (!status)
+        status = mgl_sanitize(lab, &incumbent, &candidate, seed, p->o->no_sandbox,
+                              &p->out->sanitizers, &p->out->outcome, p->out->diagnostic, err);
+    if (lab)
+        lab->close(lab);
+    return status;
+}
+
+/* In the first program of the exam: its kernels are compiled. */
+static mgl_status pass_sanitizers(struct passage *p, mgl_error *err)
+{
+    bool taken = false;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < mgl_harness_count() && !status && !taken; i++) {
+        mgl_harness_set set;
+        if (!is_wanted(p, mgl_harness_get(i), 0) ||
+            mgl_harness_open(mgl_harness_get(i), &p->target, &set, err))
+            continue;
+        taken = mgl_harness_runs(&set, p->unit);
+        if (taken)
+            status = sanitize(p, &set, err);
+        mgl_harness_clear(&set);
+    }
+    return status;
+}
+
 /* Whether the programs are others with the candidate than with the incumbent. */
 static bool takes_text(const struct passage *p, const mgl_harness_set *set)
 {
@@ -348,6 +383,8 @@ mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
         status = open_checkpoint(p, err);
     if (!status && !options->open_lab)
         status = pass_exam(p, err);
+    if (!status && !is_over(p) && !options->open_lab)
+        status = pass_sanitizers(p, err);
     if (!status && !is_over(p))
         status = pass_duel(p, err);
     if (!status && !is_over(p) && options->depth >= MGL_TRIAL_MODELS)

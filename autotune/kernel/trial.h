@@ -5,6 +5,8 @@
  *   exam      the op in harness programs (harness.h), whose launches run in a worker (lab.h):
  *             values of six kinds, several shapes, three launches bit-identical, near the CPU
  *             machine's results (exam.h)            UNWRITTEN, MISMATCH, NONDETERMINISTIC, ...
+ *   sanitizers  launches under memcheck and synccheck, where the tool works (sanitize.h)
+ *                                                   SANITIZER_MEMORY, SANITIZER_SYNC
  *   model     whole launches of 32 tokens, whose tokens and logits are compared with the f32
  *             reference's                           MISMATCH, SEMANTIC, HANG, ...
  *   duel      pairs of launches against the incumbent, in a model of the op's own shape with two
@@ -24,6 +26,7 @@
 #include "autotune/kernel/exam.h"
 #include "autotune/kernel/harness.h"
 #include "autotune/kernel/kernel.h"
+#include "autotune/kernel/sanitize.h"
 #include "autotune/lab.h"
 
 /* Opens a lab for a subject; `user` of the options. Tests play one. */
@@ -77,6 +80,7 @@ typedef struct mgl_kernel_trial {
     char device[128], driver[32], uuid[48];
     int harnesses, cases; /* that it was examined in */
     mgl_exam_result exam;
+    mgl_sanitizer_ends sanitizers;
     mgl_kernel_duel duel, models;
     mgl_real_facts real; /* of the checkpoint */
     double seconds;

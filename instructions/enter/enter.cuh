@@ -3,12 +3,23 @@
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
+/* Whether the epoch is of the second list. */
+static __device__ __forceinline__ bool is_of_second(const machine &m)
+{
+#if MGL_LISTS
+    return m.list != 0;
+#else
+    return false;
+#endif
+}
+
 #if MGL_LISTS
 
-/* The row table: up to MGL_ROWS rows, of which all loads are on their way together. */
+/* The row table: up to ROWS rows, of which all loads are on their way together. */
+template <int ROWS>
 static __device__ __forceinline__ void take_table(const machine &m, const int *table)
 {
-    enum { WORDS = MGL_ROWS * MGL_TABLE_WORDS, LOADS = (WORDS + 31) / 32 };
+    enum { WORDS = ROWS * MGL_TABLE_WORDS, LOADS = (WORDS + 31) / 32 };
     int words[LOADS];
 #pragma unroll
     for (int i = 0; i < LOADS; i++)
@@ -61,7 +72,10 @@ static __device__ __forceinline__ void take_rows(const machine &m)
     const int *control = (const int *)operand(m, MGL_OPERAND(enter, control)).at,
               *table = (const int *)operand(m, MGL_OPERAND(enter, table)).at;
 #if MGL_LISTS
-    take_table(m, table);
+    if (is_of_second(m))
+        take_table<MGL_ROWS>(m, table);
+    else
+        take_table<MGL_FEW>(m, table);
     const int most = control[MGL_CONTROL_LIST] ? MGL_ROWS : MGL_FEW;
 #else
     for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
@@ -85,13 +99,13 @@ static __device__ __forceinline__ void take_rows(const machine &m)
     __syncwarp();
 }
 
-/* Tells the loader that an epoch has begun: what is in the cache before its row may be read. Where
- * that stands is the same word in each epoch, since the loader may look at it when another one has
- * begun. */
+/* Tells the loader that an epoch of the first list has begun: what is in the cache before its row
+ * may be read. Where that stands is the same word in each such epoch that follows another, since
+ * the loader may look at it when the next one has begun. */
 static __device__ __forceinline__ void announce_epoch(const machine &m)
 {
     __syncwarp();
-    if (!KV_RING || !is_first_lane() || !own().control[MGL_CONTROL_GO])
+    if (!KV_RING || !is_first_lane() || !own().control[MGL_CONTROL_GO] || is_of_second(m))
         return;
     own().kv_first = (u32)own().table[MGL_TABLE_POSITION] - m.epoch;
     store_shared_release(&own().entered, m.epoch + 1);

@@ -12,27 +12,37 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
-    const view n = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
+    const paged_view n = paged_view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);
     const int width = segment(m, 0).rows;
+    /* all that is loaded is on its way before the first is stored */
+    float before[2][2], weights[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int column = min(column_of(m, p, h), width - 1);
+        weights[h] = g[column];
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            before[h][r] = load_element(b, min(p.row + r, p.rows - 1), column);
+    }
     float squares[2] = {};
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int column = column_of(m, p, h), first = column - (m.lane >> 2);
         if (first >= width) /* a tile's second row group that the task does not have */
             break;
+        const float bias = bias_of(biases, column);
         float value[2] = {};
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             if (p.row + r >= p.rows)
                 continue;
-            const float before = load_element(b, p.row + r, column) + bias_of(biases, column);
-            value[r] = before + p.sums[h][r];
+            value[r] = before[h][r] + bias + p.sums[h][r];
             store_element(y, p.row + r, column, value[r]);
             squares[r] = fmaf(value[r], value[r], squares[r]);
         }
-        store_turned(m, n, p, first, value[0] * g[column], value[1] * g[column]);
+        store_turned(m, n, p, first, value[0] * weights[h], value[1] * weights[h]);
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {

@@ -1,6 +1,6 @@
 /* scaled_head: logits of a slice of the vocabulary for the rows that want them, each row of n
  * scaled, and the best of each row. What is multiplied are the tiles that have such rows
- * (roles/panel_loader.cuh). */
+ * (roles/tray_loader.cuh). */
 #ifndef MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 #define MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 

@@ -10,7 +10,7 @@
 
 static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, const panel_lane &p)
 {
-    const view y = view_of(m, operand(m, MGL_OPERAND(scaled_swiglu, y)));
+    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(scaled_swiglu, y)));
     const bias_list biases = biases_of(m);
     const int first = p.group / 2 * MGL_ROW_GROUP, column = first + (m.lane >> 2);
     float value[2];

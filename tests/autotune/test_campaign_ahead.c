@@ -200,6 +200,89 @@ START_TEST(an_interruption_forgets_what_is_looked_for)
 }
 END_TEST
 
+/* Before the lab is started there is a proposal, whose kernel is asked for, beside the
+ * incumbent's. */
+static struct {
+    mgl_status (*start)(mgl_lab *, const mgl_candidate *, mgl_error *);
+    int asked, prepared, count;
+} started;
+
+static mgl_status watched_start(mgl_lab *lab, const mgl_candidate *incumbent, mgl_error *err)
+{
+    if (started.count++ == 0) {
+        started.asked = watched.asked;
+        started.prepared = ((const scripted_lab *)(const void *)lab)->prepared;
+    }
+    return started.start(lab, incumbent, err);
+}
+
+START_TEST(kernels_are_compiled_while_the_lab_starts)
+{
+    fixture f;
+    watch(&f, "starts", true);
+    memset(&started, 0, sizeof started);
+    started.start = f.lab.lab.start;
+    f.lab.lab.start = watched_start;
+    must(run(&f, 3), &f.err);
+    ck_assert_int_eq(started.count, 1);
+    ck_assert_int_eq(started.asked, f.lab.lab.compilers / 2);
+    ck_assert_int_eq(started.prepared, 1 + f.lab.lab.compilers / 2);
+    ck_assert_int_eq(f.tune.record.trials, 3);
+    tear_down(&f);
+}
+END_TEST
+
+/* What the gates refuse before the lab is started is a trial like every other. */
+START_TEST(what_is_refused_before_the_start_is_a_trial)
+{
+    fixture f;
+    static const scripted_proposal refused[] = {{"rows", 1}};
+    watch(&f, "refused", true);
+    f.proposer.draws = false;
+    f.proposer.list = refused;
+    f.proposer.count = 1;
+    f.proposer.goes_on = true;
+    must(run(&f, 0), &f.err);
+    mgl_trial trial = trial_of(&f, 1);
+    ck_assert_int_eq(f.tune.record.trials, 1);
+    ck_assert_int_eq(mgl_outcome_exit(trial.outcome), MGL_EXIT_REFUSED);
+    mgl_trial_clear(&trial);
+    tear_down(&f);
+}
+END_TEST
+
+/* The lab looks at a candidate until what is looked for meanwhile was found. */
+static mgl_status (*real_check)(mgl_lab *, const mgl_candidate *,
+                                const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *,
+                                mgl_error *);
+
+static mgl_status slow_check(mgl_lab *lab, const mgl_candidate *candidate,
+                             const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
+                             mgl_error *err)
+{
+    for (int i = 0; i < 250; i++)
+        nap();
+    return real_check(lab, candidate, nonce, out, err);
+}
+
+/* One trial is ready, and no other: while it is measured, two proposals that are not are found, one
+ * behind the other. */
+START_TEST(behind_one_that_waits_another_is_looked_for)
+{
+    fixture f;
+    static const int slow[] = {0, 99, 99, 99, 99, 99, 99, 99};
+    watch(&f, "behind", true);
+    scripted_lab_compile(&f.lab, slow, sizeof slow / sizeof *slow);
+    real_check = f.lab.lab.check;
+    f.lab.lab.check = slow_check;
+    must(run(&f, 1), &f.err);
+    ck_assert_int_eq(f.tune.record.trials, 1);
+    ck_assert_int_ge(watched.asked, 3);
+    ck_assert_int_eq(watched.clashes, 0);
+    tear_down(&f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("ahead");
@@ -211,5 +294,8 @@ int main(void)
     tcase_add_test(tests, who_uses_the_store_is_asked_when_it_is_time);
     tcase_add_test(tests, what_fails_beside_a_measurement_fails_behind_it);
     tcase_add_test(tests, an_interruption_forgets_what_is_looked_for);
+    tcase_add_test(tests, kernels_are_compiled_while_the_lab_starts);
+    tcase_add_test(tests, what_is_refused_before_the_start_is_a_trial);
+    tcase_add_test(tests, behind_one_that_waits_another_is_looked_for);
     return run_suite("campaign ahead", tests);
 }

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <math.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- controls -------------------------------------------------------------------------------- */
@@ -700,6 +701,48 @@ START_TEST(seeds_depend_on_seed_and_number)
 }
 END_TEST
 
+/* ---- where the time went --------------------------------------------------------------------- */
+
+/* The one event that tells of it: its stretches make up the whole. */
+static mgl_status sum_stretches(void *user, int64_t unix_s, const char *kind, const char *text,
+                                mgl_error *err)
+{
+    (void)unix_s, (void)err;
+    int *events = user;
+    double all = -1, sum = 0, seconds;
+    if (strcmp(kind, MGL_SPENT_EVENT) != 0)
+        return MGL_OK;
+    (*events)++;
+    ck_assert_int_eq(sscanf(text, "of %lf s", &all), 1);
+    ck_assert_ptr_nonnull(strstr(text, ": start "));
+    ck_assert_ptr_nonnull(strstr(text, ", store "));
+    const char *const end = strchr(text, ';'), *at = strchr(text, ':');
+    ck_assert_msg(!end, "the scripted lab has no workers: %s", text);
+    for (; at; at = strchr(at + 1, ',')) {
+        ck_assert_int_eq(sscanf(at + 1, " %*[a-z-] %lf s", &seconds), 1);
+        sum += seconds;
+    }
+    ck_assert_double_eq_tol(sum, all, 0.2);
+    return MGL_OK;
+}
+
+START_TEST(a_run_tells_where_its_time_went)
+{
+    fixture f;
+    int events = 0;
+    set_up(&f, "spent");
+    f.proposer.draws = true;
+    must(run(&f, 12), &f.err);
+    must(mgl_store_each_event(f.store, f.tune.record.id, sum_stretches, &events, &f.err), &f.err);
+    ck_assert_int_eq(events, 1);
+    must(run(&f, 14), &f.err);
+    events = 0;
+    must(mgl_store_each_event(f.store, f.tune.record.id, sum_stretches, &events, &f.err), &f.err);
+    ck_assert_int_eq(events, 2);
+    tear_down(&f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("runs");
@@ -732,5 +775,6 @@ int main(void)
     tcase_add_test(tests, behind_a_wrong_winner_stands_what_was_kept_before);
     tcase_add_test(tests, what_was_condemned_is_told_and_not_exported);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
+    tcase_add_test(tests, a_run_tells_where_its_time_went);
     return run_suite("campaign runs", tests);
 }

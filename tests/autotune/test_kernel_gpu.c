@@ -1,8 +1,9 @@
 /*
  * The gates of micro-kernels on a GPU: each unit's own text is right and gains nothing, the tricks
- * that show at run time get their verdicts, a candidate that hangs or traps ends with its worker
- * and the next one works, and one that is slower is a regression. Examinations run beside each
- * other, in processes of their own; duels alone. Prints a line for each.
+ * that show at run time get their verdicts, one of them by memcheck where that works, a candidate
+ * that hangs or traps ends with its worker and the next one works, and one that is slower is a
+ * regression. Examinations run beside each other, in processes of their own; duels alone. Prints a
+ * line for each.
  *
  *     test_kernel_gpu [cuda] [--at-once N] [--all]    --all: each unit in all harness programs
  */
@@ -50,6 +51,7 @@ enum { TRICKS = sizeof tricks / sizeof *tricks };
 static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *text,
                      mgl_kernel_trial *out)
 {
+    char sanitizers[600];
     if (mgl_kernel_try(unit, text, &options, out, &err)) {
         printf("%-28s FAILED: %s: %s\n", what, err.where, err.message);
         return false;
@@ -61,6 +63,9 @@ static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *
         printf(", gain %+.2f %% (%+.2f to %+.2f) of %d pairs", 100 * out->duel.gain,
                100 * out->duel.gain_lo, 100 * out->duel.gain_hi, out->duel.pairs);
     printf(": %s\n", out->diagnostic);
+    mgl_sanitizer_tell(&out->sanitizers, sanitizers, sizeof sanitizers);
+    if (sanitizers[0])
+        printf("%-28s in %.1f s: %s\n", "  sanitizers", out->sanitizers.seconds, sanitizers);
     return true;
 }
 

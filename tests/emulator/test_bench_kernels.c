@@ -43,7 +43,7 @@ static int last = TOKENS - 1;
 
 static mgl_duel_reference asked(answer *to)
 {
-    return (mgl_duel_reference){to->largest, to->chosen, to->norms, &last, 1, to->logits};
+    return (mgl_duel_reference){to->largest, to->chosen, to->norms, &last, 1, to->logits, NULL};
 }
 
 static void ck_assert_close(const float *a, const float *b, size_t count)

@@ -538,6 +538,22 @@ static void past_in_the_ring_merged_in_o(void)
                5);
 }
 
+/* The same beside a second list, whose epochs read the prompt, and which has another use for the
+ * ring. */
+static void past_in_the_ring_of_two_lists(void)
+{
+    const device_options options = {.dtype = MGL_BF16,
+                                    .exchange = MGL_EXCHANGE_FLAGS,
+                                    .queues = 3,
+                                    .splits = 2,
+                                    .warps = 2,
+                                    .rows = 1,
+                                    .many = 24,
+                                    .page_bytes = 8192,
+                                    .ring_pages = 9};
+    check_past(&wide_groups, &options, 6);
+}
+
 /* Two attentions of a queue between the same two products, in two layers. */
 static void past_of_two_heads_in_the_ring(void)
 {
@@ -1036,6 +1052,7 @@ static void (*const replies[])(void) = {first_tokens,
                                         batch_of_waves,
                                         past_in_the_ring,
                                         past_in_the_ring_merged_in_o,
+                                        past_in_the_ring_of_two_lists,
                                         past_of_two_heads_in_the_ring,
                                         past_of_queues_without_products,
                                         two_capacities,

@@ -3,15 +3,19 @@
  * compiled with what somebody proposes and run in workers, which are this program. The texts are
  * those of tests/autotune/tricks whose trick shows at run time alone.
  *
- *     test_kernel_trial [TRICK... | own UNIT HARNESS]
+ *     test_kernel_trial [TRICK... | own UNIT HARNESS | text UNIT HARNESS FILE]
  */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "autotune/kernel/trial.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "tests/autotune/trick.h"
 #include "tests/emulator/emulator.h"
 #include "vm/cuda/cuda.h"
@@ -55,7 +59,8 @@ START_TEST(tricks_get_their_verdict)
 }
 END_TEST
 
-static void try_own(const char *name, const char *harness)
+/* `text` NULL: the unit's own. */
+static void try_text(const char *name, const char *harness, const char *text)
 {
     size_t length;
     mgl_kernel_trial trial;
@@ -63,7 +68,7 @@ static void try_own(const char *name, const char *harness)
     own.only = harness;
     own.most_cases = 1;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
-    ok(mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
+    ok(mgl_kernel_try(unit, text ? text : mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
     printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
            mgl_outcome_name(trial.outcome), trial.seconds, trial.cases, trial.exam.error,
            trial.exam.incumbent_error, trial.exam.bias, trial.diagnostic);
@@ -73,7 +78,46 @@ static void try_own(const char *name, const char *harness)
 
 START_TEST(what_is_built_in_is_right)
 {
-    try_own("merge", "one row, splits");
+    try_text("merge", "one row, splits", NULL);
+}
+END_TEST
+
+/* A script plays compute-sanitizer: it runs the worker, and finds something in the first one. */
+START_TEST(what_memcheck_finds_is_the_verdict)
+{
+    static const char tool[] = "#!/bin/sh\n"
+                               "while [ \"$1\" != --log-file ]; do shift; done\n"
+                               "log=$2\n"
+                               "while case $1 in --*) true ;; *) false ;; esac; do shift 2; done\n"
+                               "\"$@\" || exit 1\n"
+                               "if [ -e \"$0.ran\" ]; then\n"
+                               "    echo '========= ERROR SUMMARY: 0 errors' >\"$log\"\n"
+                               "else\n"
+                               "    echo '========= Invalid __global__ read of size 4' >\"$log\"\n"
+                               "fi\n"
+                               ": >\"$0.ran\"\n";
+    char folder[] = "/tmp/megalith-test-XXXXXX", path[64], ran[80];
+    size_t length;
+    mgl_kernel_trial trial;
+    mgl_trial_options deeper = options;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
+    deeper.depth = MGL_TRIAL_DUEL;
+    deeper.most_cases = 1;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/tool", folder);
+    snprintf(ran, sizeof ran, "%s.ran", path);
+    ok(mgl_output_write_file(path, tool, sizeof tool - 1, &err));
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    setenv("MEGALITH_SANITIZER", path, 1);
+    ok(mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &deeper, &trial, &err));
+    unsetenv("MEGALITH_SANITIZER");
+    ck_assert_int_eq(unlink(ran), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_msg(trial.outcome == MGL_OUTCOME_SANITIZER_MEMORY, "%s: %s",
+                  mgl_outcome_name(trial.outcome), trial.sanitizers.of[0].skipped);
+    ck_assert_str_eq(trial.diagnostic, "memcheck: Invalid __global__ read of size 4");
+    ck_assert_int_eq(trial.duel.pairs, 0);
 }
 END_TEST
 
@@ -81,20 +125,27 @@ static char **given;
 
 START_TEST(what_is_named)
 {
-    if (strcmp(given[0], "own") == 0)
-        try_own(given[1], given[2]);
+    char *text = NULL;
+    size_t length;
+    if (strcmp(given[0], "text") == 0)
+        ok(mgl_file_read(given[3], MGL_KERNEL_TEXT, &text, &length, &err));
+    if (text || strcmp(given[0], "own") == 0)
+        try_text(given[1], given[2], text);
     else
         try_trick(given[_i]);
+    mgl_free(text);
 }
 END_TEST
 
 static void add_tests(TCase *all, int argc)
 {
     if (argc > 0) {
-        tcase_add_loop_test(all, what_is_named, 0, strcmp(given[0], "own") == 0 ? 1 : argc);
+        const bool one = strcmp(given[0], "own") == 0 || strcmp(given[0], "text") == 0;
+        tcase_add_loop_test(all, what_is_named, 0, one ? 1 : argc);
         return;
     }
     tcase_add_test(all, what_is_built_in_is_right);
+    tcase_add_test(all, what_memcheck_finds_is_the_verdict);
     tcase_add_loop_test(all, tricks_get_their_verdict, 0, (int)(sizeof tricks / sizeof *tricks));
 }
 

@@ -372,7 +372,7 @@ START_TEST(the_reference_gives_the_steps_that_were_asked)
     static float largest[BATCH * TOKENS], both[2 * BATCH * VOCAB];
     int steps[] = {TOKENS - 1, 1};
     mgl_duel_reference how = {
-        largest, (float[BATCH * TOKENS]){0}, (float[BATCH * TOKENS]){0}, steps, 2, both};
+        largest, (float[BATCH * TOKENS]){0}, (float[BATCH * TOKENS]){0}, steps, 2, both, NULL};
     set(MGL_INCUMBENT, one_queue());
     run(MGL_INCUMBENT, &load, &made);
     refer(&load, made.tokens, &last);
@@ -587,7 +587,7 @@ START_TEST(a_lack_of_memory_is_an_error)
         reference wanted;
         int last = TOKENS - 1;
         mgl_duel_reference how = {wanted.largest, wanted.chosen, wanted.norms, &last, 1,
-                                  wanted.logits};
+                                  wanted.logits,  NULL};
         mgl_program *program = one_queue(), *next = one_queue();
         mgl_alloc_fail_at(n, false);
         status = mgl_duel_open(&options, &of, &err);

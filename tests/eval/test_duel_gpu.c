@@ -119,7 +119,9 @@ START_TEST(the_reference_agrees_with_both_sides)
     set(MGL_CANDIDATE, FLAGS);
     for (mgl_side side = MGL_INCUMBENT; side < MGL_SIDES; side++) {
         run(side, &load, &a);
+        const double before = mgl_duel_device_s(duel);
         refer(&load, a.tokens);
+        ck_assert_double_gt(mgl_duel_device_s(duel), before);
         for (int s = 0; s < BATCH; s++) {
             printf("side %d, sequence %d: error %.2e\n", side, s, distance(&a, s));
             ck_assert_double_lt(distance(&a, s), MGL_BENCH_ERROR);
@@ -353,7 +355,7 @@ static void check_family(mgl_duel *of, const mgl_config *family)
     const size_t vocab = FAMILY_VOCAB;
     int last = TOKENS - 1;
     mgl_duel_load with = load;
-    mgl_duel_reference how = {wanted.largest, wanted.chosen, wanted.norms, &last, 1, all};
+    mgl_duel_reference how = {wanted.largest, wanted.chosen, wanted.norms, &last, 1, all, NULL};
     with.poison = true;
     ok(mgl_duel_run(of, MGL_CANDIDATE, &with, tokens, &seconds, &err), err);
     ok(mgl_duel_get_logits(of, MGL_CANDIDATE, logits, &err), err);

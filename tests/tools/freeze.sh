@@ -26,7 +26,7 @@ list() {
         schedule/formats.{c,def,h}
     # who looks whether a candidate is correct, and takes its times
     printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/compare.{c,h} autotune/gate.{c,h} \
-        autotune/lab_{check,look,pair,real}.c autotune/campaign_{control,final,measure,trial}.c \
+        autotune/lab_{check,look,pair,real,under}.c autotune/campaign_{control,final,measure,trial}.c \
         autotune/real.{c,h} autotune/worker_real.c schedule_api.c plan.h
     # who looks whether a micro-kernel may be compiled, and with what
     printf '%s\n' autotune/kernel/*.{c,def,h} instructions/*/context.json \

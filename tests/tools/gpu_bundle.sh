@@ -2,11 +2,15 @@
 # Collects what the GPU tests need into a folder that runs on another machine with a GPU, without the
 # build tree: test binaries and tools, the shared libraries they name (but glibc's), the checkpoints,
 # run-all.sh, which runs every test under a time limit and sums up, and the scripts that measure:
-# FOLDER/tools/evidence.sh COMMIT FOLDER RESULTS.
+# FOLDER/tools/evidence.sh COMMIT FOLDER RESULTS, and likewise kernels.sh.
 #
-#     tests/tools/gpu_bundle.sh BUILD FOLDER
+#     tests/tools/gpu_bundle.sh BUILD FOLDER [PROGRAM...]
+#
+# With programs named these alone, without checkpoints: megalith show_kernels test_kernel_gpu for kernels.sh.
 set -eu
 build=$1 folder=$2
+shift 2
+only=$*
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
 for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_families "$build"/tests/vm/test_cuda_run \
@@ -18,24 +22,27 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_fa
     "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_ways \
     "$build"/tests/tools/show_statistics "$build"/tests/tools/show_search "$build"/tests/tools/show_shapes \
+    "$build"/tests/tools/show_kernels \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
     [ -x "$program" ] && [ -f "$program" ] || continue
+    [ -z "$only" ] || case " $only " in *" $(basename "$program") "*) ;; *) continue ;; esac
     cp "$program" "$folder/bin/"
     strip "$folder/bin/$(basename "$program")"
     ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
         grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|util|resolv)\.so[^/]*)$' |
         while read -r library; do cp -L "$library" "$folder/lib/"; done
 done
-for model in tales-5m llama3-rope llama-linear-rope qwen2 qwen3 mistral; do
+[ -n "$only" ] || for model in tales-5m llama3-rope llama-linear-rope qwen2 qwen3 mistral; do
     mkdir -p "$folder/models/$model"
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
-for script in record evidence curves slices sanitize exchange; do
+for script in record evidence kernels curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
+cp -R "$source/tests/tools/kernels" "$folder/tools/"
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
 # Runs the GPU tests beside each other, the longest in parts; the exit code is the number of those that failed.

@@ -107,11 +107,93 @@ static mgl_status count_trial(void *user, const mgl_trial *trial, mgl_error *err
     return MGL_OK;
 }
 
+/* ---- where the time went --------------------------------------------------------------------- */
+
+static const char *const part_names[SHOW_PARTS] = {"stretches", "requests", "device"};
+
+static void add_spent(show_spent *to, int part, const char *name, double seconds)
+{
+    int i = 0;
+    while (i < to->count && (to->list[i].part != part || strcmp(to->list[i].name, name) != 0))
+        i++;
+    if (i == SHOW_MOST_SPENT)
+        return;
+    if (i == to->count) {
+        to->list[to->count].part = part;
+        snprintf(to->list[to->count++].name, sizeof to->list[i].name, "%s", name);
+    }
+    to->list[i].seconds += seconds;
+}
+
+/* "of 40.8 s: start 1.20 s (1), ...; requests: set 3.21 s (22), ...; device: ..." */
+static mgl_status read_spent(void *user, int64_t unix_s, const char *kind, const char *text,
+                             mgl_error *err)
+{
+    (void)unix_s, (void)err;
+    show_spent *to = user;
+    double seconds = 0;
+    char name[24];
+    int part = SHOW_STRETCHES;
+    if (strcmp(kind, MGL_SPENT_EVENT) != 0 || sscanf(text, "of %lf s", &seconds) != 1)
+        return MGL_OK;
+    to->seconds += seconds;
+    for (const char *at = strchr(text, ':'); at; at = strpbrk(at + 1, ":,;")) {
+        if (*at == ';')
+            part = at[2] == 'r' ? SHOW_REQUESTS : SHOW_DEVICE;
+        else if (sscanf(at + 1, " %23[a-z-] %lf s", name, &seconds) == 2)
+            add_spent(to, part, name, seconds);
+    }
+    return MGL_OK;
+}
+
+static double sum_spent(const show_spent *spent, int part)
+{
+    double sum = 0;
+    for (int i = 0; i < spent->count; i++)
+        sum += spent->list[i].part == part ? spent->list[i].seconds : 0;
+    return sum;
+}
+
+static double read_stretch(const show_spent *spent, const char *name)
+{
+    for (int i = 0; i < spent->count; i++)
+        if (spent->list[i].part == SHOW_STRETCHES && !strcmp(spent->list[i].name, name))
+            return spent->list[i].seconds;
+    return 0;
+}
+
+void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds)
+{
+    const show_spent *spent = &counts->spent;
+    const double device_s = sum_spent(spent, SHOW_DEVICE);
+    mgl_json_out_real(out, "device_s", counts->device_s);
+    if (device_s > 0)
+        mgl_json_out_real(out, "device_share", device_s / spent->seconds);
+    else if (seconds > 0)
+        mgl_json_out_real(out, "device_share", counts->device_s / seconds);
+    const double start = read_stretch(spent, "start") + read_stretch(spent, "lab") +
+                         read_stretch(spent, "self-test");
+    if (spent->seconds > start) /* behind the start */
+        mgl_json_out_real(out, "device_share_of_trials",
+                          counts->device_s / (spent->seconds - start));
+    mgl_json_out_object(out, "spent_s");
+    mgl_json_out_real(out, "all", spent->seconds);
+    for (int part = 0; part < SHOW_PARTS; part++) {
+        mgl_json_out_object(out, part_names[part]);
+        for (int i = 0; i < spent->count; i++)
+            if (spent->list[i].part == part)
+                mgl_json_out_real(out, spent->list[i].name, spent->list[i].seconds);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_object(out);
+}
+
 void show_count(mgl_store *store, const mgl_campaign_record *campaign, show_counts *out)
 {
     mgl_error err = {0};
     *out = (show_counts){0};
     show_check(mgl_store_each_trial(store, campaign->id, 1, 0, count_trial, out, &err), &err);
+    show_check(mgl_store_each_event(store, campaign->id, read_spent, &out->spent, &err), &err);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */

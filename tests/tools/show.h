@@ -23,6 +23,18 @@ typedef struct show_limits {
 /* Runs a campaign until one of its limits, and tells of keeps, errors, and every fiftieth trial. */
 mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err);
 
+/* Where the time of a campaign's runs went, as their events say (MGL_SPENT_EVENT). */
+enum { SHOW_STRETCHES, SHOW_REQUESTS, SHOW_DEVICE, SHOW_PARTS, SHOW_MOST_SPENT = 64 };
+typedef struct show_spent {
+    double seconds; /* of the runs */
+    int count;
+    struct {
+        int part;
+        char name[24];
+        double seconds;
+    } list[SHOW_MOST_SPENT]; /* (count) */
+} show_spent;
+
 /* How the trials of a campaign came out. Controls are counted by themselves. */
 typedef struct show_counts {
     int64_t trials, measured; /* measured: pairs were taken */
@@ -33,11 +45,15 @@ typedef struct show_counts {
     double seconds, device_s;      /* of trials and controls */
     int controls, bad_controls;
     double control_gain[1001], control_width[1001]; /* (controls) log ratios, the first 1001 */
+    show_spent spent;
 } show_counts;
 void show_count(mgl_store *store, const mgl_campaign_record *campaign, show_counts *out);
 
 /* Median, p10 and p90 of log ratios as percent: an object. */
 void show_put_percent(mgl_json_out *out, const char *key, const double *values, int count);
+/* Seconds of trials on the device, its share of a campaign that took so long, that of the trials
+ * alone, behind all starts, and where the time went, by part and name. */
+void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds);
 /* Closes and prints it. */
 void show_end_json(mgl_json_out *out);
 

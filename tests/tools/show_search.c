@@ -222,7 +222,7 @@ static void put_course(mgl_json_out *out, int seed, const course *c)
     mgl_json_out_int(out, "suspicious", c->counts.suspicious);
     mgl_json_out_int(out, "refused", c->counts.refused);
     mgl_json_out_real(out, "seconds", c->seconds);
-    mgl_json_out_real(out, "device_s", c->counts.device_s);
+    show_put_spent(out, &c->counts, c->seconds);
     mgl_json_out_real(out, "gain_percent", 100 * expm1(c->gain));
     mgl_json_out_int(out, "checks", c->checks);
     if (c->checks > 0)

@@ -198,9 +198,7 @@ static void put_row(mgl_json_out *out, int i)
     mgl_json_out_int(out, "bad_controls", c->bad_controls);
     show_put_percent(out, "control_percent", c->control_gain, c->controls);
     show_put_percent(out, "control_interval_percent", c->control_width, c->controls);
-    mgl_json_out_real(out, "device_s", c->device_s);
-    if (rows[i].record.seconds > 0)
-        mgl_json_out_real(out, "device_share", c->device_s / rows[i].record.seconds);
+    show_put_spent(out, c, rows[i].record.seconds);
     show_check(mgl_answer_final(out, store, rows[i].record.id, &err), &err);
     show_check(mgl_answer_best(out, store, &rows[i].record, &err), &err);
     mgl_json_out_close_object(out);

@@ -309,6 +309,37 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
+static bool has_attention_of_rows(const mgl_program *program)
+{
+    bool has = false;
+    for (int i = 0; i < program->task_count; i++)
+        has |= mgl_op_get(program->tasks[i].op)->family == MGL_FAMILY_ATTEND_ROWS;
+    return has;
+}
+
+static bool writes_pages(const mgl_program *program, const mgl_task *task)
+{
+    bool writes = false;
+    for (int i = 0; i < task->out.count; i++)
+        writes |= program->buffers[program->regions[task->out.first + i].buffer].paged;
+    return writes;
+}
+
+/* Beside attention of rows, which writes pages itself, the code of other attention has none
+ * (VIEWS_PAGED of the kernel). */
+static mgl_status check_pages(const mgl_program *program, mgl_error *err)
+{
+    const bool rows = has_attention_of_rows(program);
+    for (int i = 0; i < program->task_count && rows; i++) {
+        const mgl_task *task = &program->tasks[i];
+        const mgl_family family = mgl_op_get(task->op)->family;
+        if (family != MGL_FAMILY_PANEL && family != MGL_FAMILY_ATTEND_ROWS &&
+            task->op != MGL_OP_EMBED_WEIGHED && writes_pages(program, task))
+            return refuse(program, i, "it writes pages beside attention of rows", err);
+    }
+    return MGL_OK;
+}
+
 /* One list; `norms`: the kernel norms q and k; `penalties`: it has those. */
 static mgl_status check_list(const mgl_program *program, bool norms, bool penalties, mgl_error *err)
 {
@@ -319,6 +350,8 @@ static mgl_status check_list(const mgl_program *program, bool norms, bool penalt
         if (why)
             status = refuse(program, i, why, err);
     }
+    if (!status)
+        status = check_pages(program, err);
     return status ? status : check_variants(program, err);
 }
 
@@ -652,9 +685,7 @@ static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_que
         if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
             continue;
         const mgl_segment *first = &e->program->segments[task->segments.first];
-        const int in = mgl_task_operand(e->program, task, MGL_PRODUCT_INPUT)->buffer;
         mgl_device_panel panel = {.tape = out->tape + (uint64_t)first->offset,
-                                  .input = e->addresses->buffers[in],
                                   .heads = mgl_op_heads(task->op)};
         for (int s = 0; s < task->segments.count; s++) {
             const mgl_device_segment part =
@@ -767,10 +798,10 @@ static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_de
     mgl_record *last = (mgl_record *)(e->records + e->before);
     last->next = out->first;
     last->next_bytes = out->first_bytes;
-    if (e->addresses->kv_ring)
-        add_kv(e, &queue, out);
-    else if (e->list->second)
+    if (e->list->second)
         add_panels(e, &queue, out);
+    else if (e->addresses->kv_ring)
+        add_kv(e, &queue, out);
 }
 
 /* The signals that each counter has in an epoch of a list; NULL: memory ran out. */

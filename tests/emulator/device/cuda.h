@@ -163,10 +163,12 @@ static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu)
     emu_meet_all(mask, EMU_SYNC, 0);
 }
 
-/* The value that lane `source` has. */
-template <class T> static inline T __shfl_sync(unsigned mask, T value, int source)
+/* The value that lane `source` of the group of `width` lanes has. */
+template <class T> static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32)
 {
     uint64_t bits = 0;
+    if (width != 32)
+        source = (int)(emu_self->thread % 32) / width * width + source % width;
     static_assert(sizeof value <= sizeof bits, "a word");
     memcpy(&bits, &value, sizeof value);
     bits = emu_meet_all(mask, EMU_SHUFFLE, bits, source);
@@ -177,6 +179,14 @@ template <class T> static inline T __shfl_sync(unsigned mask, T value, int sourc
 template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int distance)
 {
     return __shfl_sync(mask, value, (int)(emu_self->thread % 32) ^ distance);
+}
+
+/* A lane whose partner is in another group of `width` lanes keeps what it has. */
+template <class T>
+static inline T __shfl_down_sync(unsigned mask, T value, int distance, int width = 32)
+{
+    const int lane = (int)(emu_self->thread % 32);
+    return __shfl_sync(mask, value, lane % width + distance < width ? lane + distance : lane);
 }
 
 static inline int __all_sync(unsigned mask, int value)

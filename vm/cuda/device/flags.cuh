@@ -78,17 +78,30 @@ static __device__ __forceinline__ void store_four_floats(void *at, const float *
 }
 
 /* Where (row, column) of a region is. */
-static __device__ __forceinline__ u8 *element_of(const view &v, int r, int column)
+static __device__ __forceinline__ u8 *plain_element(const view &v, int r, int column)
+{
+    return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
+}
+
+static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int column)
 {
 #if MGL_PANELS
     if (v.paged)
         return v.at + mgl_page_place(MGL_ROWS, r, v.first + column);
 #endif
-    return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
+    return plain_element(v, r, column);
 }
 
+#if !VIEWS_PAGED
+static __device__ __forceinline__ u8 *element_of(const view &v, int r, int column)
+{
+    return plain_element(v, r, column);
+}
+#endif
+
 /* Writes columns `column` and, if `both`, the next of row r. A flagged region has both. */
-static __device__ __forceinline__ void store_pair(const view &v, int r, int column, float first,
+template <class VIEW>
+static __device__ __forceinline__ void store_pair(const VIEW &v, int r, int column, float first,
                                                   float second, bool both, u64 policy)
 {
     u8 *at = element_of(v, r, column);

@@ -23,13 +23,13 @@
  *   slot         where the consumers leave partial sums of row groups for the epilogue
  *   panel        row groups that are multiplied together by all activation rows of an epoch, in a
  *                program whose second list has such products (linear/panels.cuh)
- *   tray         where some k blocks of those activations are (roles/panel_loader.cuh)
+ *   tray         where some k blocks of those activations are (roles/tray_loader.cuh)
  *   strip        positions that a warp attends to at once: one tile of 16 or two
  *
  * Roles of a block's warps, a file each in roles/:
  *
  *   consumers    MGL_WARPS warps: inputs, products, attention, sampling
- *   epilogue     one warp: adds up the slots, writes outputs, ends tasks
+ *   epilogue     one warp: adds up the slots, writes outputs, ends tasks; copies into trays
  *   loader       one warp: copies pages into the ring
  *   landing      one warp: says which pages have landed
  *   controller   one warp: waits for counters, makes tasks known, signals, clears
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().others = 0;
 #endif
 #if MGL_PANELS
-        own().listed = own().announced = 0;
+        own().listed = own().turned = own().paneled = own().tray_next = 0;
         for (int w = 0; w < MGL_WARPS; w++)
             own().page_at[w] = own().tray_at[w] = 0;
 #endif

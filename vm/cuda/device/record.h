@@ -114,11 +114,10 @@ typedef struct mgl_device_kv {
 
 /* A product by panels, as the loader knows it (MGL_PANELS). */
 typedef struct mgl_device_panel {
-    unsigned long long tape;  /* address of its first block, */
-    unsigned long long input; /* and of its activations, which lie in pages */
+    unsigned long long tape;  /* address of its first block */
     unsigned groups, kblocks; /* row groups, of so many blocks each, one behind the other */
     unsigned heads;           /* 1: it makes logits, of the rows that want them */
-    unsigned unused;
+    unsigned unused[3];
 } mgl_device_panel;
 
 /* Words between host and kernel while it runs (pinned). */

@@ -64,6 +64,9 @@
 /* Whether its attention shares rows. */
 #define MGL_ATTEND_ROWS (MGL_VARIANTS_ATTEND_ROWS != 0)
 
+/* Whether any op may have pages. */
+#define VIEWS_PAGED (MGL_PANELS && !MGL_ATTEND_ROWS)
+
 #include "instructions/operands.h"
 #if MGL_PENALTIES
 #include "instructions/sample/penalties.h"
@@ -139,11 +142,22 @@ struct view {
     long long stride; /* bytes from row to row */
     int dtype;
     bool flag;
-#if MGL_PANELS
+#if VIEWS_PAGED
     bool paged; /* it lies in pages: `at` is the buffer's start, */
     int first;  /* and it begins at this column */
 #endif
 };
+
+/* The same of activations that the second list exchanges. Where its attention is another family's
+ * than the first list's, no other op has pages (mgl_cuda_check_program). */
+#if VIEWS_PAGED
+typedef view paged_view;
+#else
+struct paged_view : view {
+    bool paged;
+    int first;
+};
+#endif
 
 /* The input of a task with a tape; the consumers take a copy in one go. */
 struct alignas(16) input {
@@ -197,6 +211,23 @@ struct news {
     int at;    /* of the stream */
     int token; /* + 1; 0: nothing */
 };
+
+#if MGL_PANELS
+
+/* A warp's part of a panel (linear/panels.cuh). */
+struct panel_plan {
+    int kblocks;
+    int piece, count;  /* k blocks of the pieces on pages, which are so many, */
+    int first, end;    /* and of which these have its row groups; none where it has no part */
+    int tray, stride;  /* k blocks of a tray, and bytes from one to the next */
+    int tiles;         /* of activation rows */
+    int share, shares; /* this is the first k block that it multiplies; and every so many-th */
+    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand,
+     * in bytes of page_memory() */
+    int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
+};
+
+#endif
 
 /* Shared memory of a block: this in MGL_SHARED bytes, then the activation buffer, then the ring. */
 struct shared {
@@ -264,9 +295,12 @@ struct shared {
     volatile u32 listed;      /* epochs whose list is known, */
     volatile u32 list[4];     /* (epoch % 4) which is this, */
     volatile u32 heads[4];    /* and, of an epoch before them all, whether rows want logits */
-    volatile u32 announced;   /* panel tasks whose counters are there */
+    volatile u32 turned;      /* by the loader: what the first list had is let go of */
+    volatile u32 paneled;     /* by the epilogue: panel tasks that have ended */
+    volatile u32 tray_next;   /* trays that it has asked for */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_at[16]; /* (warp) and trays */
+    volatile panel_plan plan[MGL_WARPS];
 #endif
 
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */
@@ -346,6 +380,17 @@ static __device__ __forceinline__ void know_thread(machine &m)
     const u32 thread = thread_index();
     m.warp = (int)(thread / 32);
     m.lane = (int)(thread % 32);
+}
+
+/* The consumer thread and its task, asked anew, for the same reason. */
+static __device__ __forceinline__ machine machine_now()
+{
+    machine m = {};
+    know_thread(m);
+    m.instruction = (own().begun[m.warp] - 1) & 1;
+    m.record = own().instruction[m.instruction].record;
+    m.epoch = own().instruction[m.instruction].epoch;
+    return m;
 }
 
 /* Its number in the block; for consumers, among them. */

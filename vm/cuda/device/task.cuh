@@ -45,11 +45,21 @@ static __device__ __forceinline__ u8 *address_of(const machine &m, const mgl_dev
 static __device__ __forceinline__ view view_of(const machine &m, const mgl_device_operand &o)
 {
     view v = {address_of(m, o), o.stride0 * (o.dtype == 0 ? 4 : 2), o.dtype, o.flag != 0};
-#if MGL_PANELS
+#if VIEWS_PAGED
     v.paged = o.paged != 0;
     v.first = o.first1;
 #endif
     return v;
+}
+
+static __device__ __forceinline__ paged_view paged_view_of(const machine &m,
+                                                           const mgl_device_operand &o)
+{
+#if VIEWS_PAGED
+    return view_of(m, o);
+#else
+    return {view_of(m, o), o.paged != 0, o.first1};
+#endif
 }
 
 /* Row r of a (rows, columns) region of 32-bit elements, from its first column on. */

@@ -47,7 +47,7 @@ enum {
     FLASH_PASS = flash_pass(FLASH_TILES),  /* of them, those that are added up at once */
     FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
 };
-static_assert(TILED && !SWIZZLED && HEAD_DIM % 64 == 0 &&
+static_assert(TILED && HEAD_DIM % 64 == 0 &&
                   MGL_WARPS * FLASH_TILES * FLASH_PASS * 512 <= MGL_ACTIVATION_BYTES &&
                   FLASH_WORDS + MGL_WARPS * FLASH_QUERIES * 2 <= PARTIALS,
               "variants.def says so");
@@ -98,35 +98,47 @@ static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, in
 /* ---- this epoch's vectors ---------------------------------------------------------------------
  */
 
-/* Eight elements of a row, from a column on, in f32. */
-static __device__ __forceinline__ octet load_octet(const view &v, int r, int column)
+/* Eight elements of a row, from a column on, in f32, one by one. Out of line: it is rarely wanted,
+ * and would stand in many places. */
+static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int column)
 {
-    bool whole = is_aligned(v);
-#if MGL_PANELS
-    whole = whole && !v.paged;
-#endif
-    octet o;
-    if (whole && v.dtype == DTYPE_F32) {
-        const u8 *at = element_of(v, r, column);
-        load_vector(&o.first, at);
-        load_vector(&o.second, at + 16);
-        return o;
-    }
     u32 x[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
         x[i] = __float_as_uint(load_element(v, r, column + i));
+    octet o;
     o.first = make_uint4(x[0], x[1], x[2], x[3]);
     o.second = make_uint4(x[4], x[5], x[6], x[7]);
     return o;
 }
 
-/* A head's elements that four lanes have, from column `column` on. */
+/* Whether rows are read 16 bytes at a time. */
+static __device__ __forceinline__ bool is_whole(const view &v)
+{
+    return v.dtype == DTYPE_F32 && is_aligned(v);
+}
+
+static __device__ __forceinline__ octet load_whole(const view &v, int r, int column)
+{
+    octet o;
+    const u8 *at = element_of(v, r, column);
+    load_vector(&o.first, at);
+    load_vector(&o.second, at + 16);
+    return o;
+}
+
+/* A head's elements that four lanes have, from column `column` on: all on their way together. */
 static __device__ __forceinline__ void load_head(const view &v, int r, int column, key_octets &o)
 {
+    if (is_whole(v)) {
 #pragma unroll
-    for (int c = 0; c < KEY_CHUNKS; c++)
-        o.x[c] = load_octet(v, r, column + 32 * c);
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            o.x[c] = load_whole(v, r, column + 32 * c);
+    } else {
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            o.x[c] = load_octet_slowly(v, r, column + 32 * c);
+    }
 }
 
 /* The weights of a norm, which stand behind the outputs that the task has. */
@@ -158,13 +170,14 @@ struct flash_rows {
 };
 
 /* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
- * All lanes come here. */
+ * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
+template <int AT_ONCE>
 static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
                                                  flash_tile &t)
 {
     tile_lane l;
     place_lane(m, l);
-#pragma unroll 1
+#pragma unroll AT_ONCE
     for (int i = 0; i < 2; i++) {
         const int r = rows.first + from + key_position(m, i) - rows.past;
         const int there = min(max(r, rows.first), rows.end - 1);
@@ -193,28 +206,43 @@ static __device__ __forceinline__ void make_keys(const machine &m, const flash_r
 static __device__ __forceinline__ void make_values(const machine &m, const flash_rows &rows,
                                                    int from, flash_tile &t)
 {
+    const view &v = own().att.v_new;
+    const int first = rows.first + from - rows.past; /* row of the tile's first position */
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = rows.first + from + value_position(m, i) - rows.past;
-        if (r < rows.first)
-            continue;
+    for (int n = 0; n < 2 * VALUE_CHUNKS; n++) { /* two of a lane's positions, of a chunk */
+        const int c = n / 2, column = 64 * c + m.lane / 4 * 8;
+        int r[2];
+        octet o[2];
 #pragma unroll
-        for (int c = 0; c < VALUE_CHUNKS; c++) {
-            t.values[i][c] = make_uint4(0, 0, 0, 0);
-            if (r >= rows.end)
-                continue;
+        for (int i = 0; i < 2; i++)
+            r[i] = first + value_position(m, n % 2 * 2 + i);
+        if (is_whole(v)) {
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                o[i] = load_whole(v, min(max(r[i], 0), rows.end - 1), column);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                o[i] = load_octet_slowly(v, min(max(r[i], 0), rows.end - 1), column);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
             float x[8];
-            unpack_octet(load_octet(own().att.v_new, r, 64 * c + m.lane / 4 * 8), x);
-            t.values[i][c] = pack_octet(x);
+            unpack_octet(o[i], x);
+            const uint4 words = r[i] < rows.end ? pack_octet(x) : make_uint4(0, 0, 0, 0);
+            if (r[i] >= rows.first)
+                t.values[n % 2 * 2 + i][c] = words;
         }
     }
 }
 
-/* Where 16 bytes of a cache are. */
-static __device__ __forceinline__ u8 *cache_words(const cache_view &cache, int sequence,
-                                                  int position, int d)
+/* Where chunk `chunk` of a position, 16 bytes, is in the cache of keys (0) or of values (1). */
+static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int position, int chunk)
 {
-    return cache.at + (cache_index(cache, sequence, position) + d) * 2;
+    const cache_view &cache = which ? own().att.v : own().att.k;
+    if (SWIZZLED)
+        chunk = mgl_kv_chunk(which, position, chunk);
+    return cache.at + cache_index(cache, sequence, position) * 2 + chunk * 16;
 }
 
 /* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
@@ -224,12 +252,11 @@ static __device__ __forceinline__ void find_keys(const machine &m, int sequence,
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int p = from + key_position(m, i);
-        const u8 *at = cache_words(own().att.k, sequence, p, m.lane % 4 * 8);
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++) {
             t.keys[i][c] = make_uint4(0, 0, 0, 0);
             if (p < end)
-                load_vector(&t.keys[i][c], at + 64 * c);
+                load_vector(&t.keys[i][c], cache_chunk(0, sequence, p, m.lane % 4 + 4 * c));
         }
     }
 }
@@ -240,46 +267,44 @@ static __device__ __forceinline__ void find_values(const machine &m, int sequenc
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int p = from + value_position(m, i);
-        const u8 *at = cache_words(own().att.v, sequence, p, m.lane / 4 * 8);
 #pragma unroll
         for (int c = 0; c < VALUE_CHUNKS; c++) {
             t.values[i][c] = make_uint4(0, 0, 0, 0);
             if (p < end)
-                load_vector(&t.values[i][c], at + 128 * c);
+                load_vector(&t.values[i][c], cache_chunk(1, sequence, p, m.lane / 4 + 8 * c));
         }
     }
 }
 
-/* Appends the keys and values of all rows of the epoch. */
-static __device__ __forceinline__ void append_rows(const machine &m)
+/* Appends the keys and values of all rows of the epoch. Out of line, as make_queries: their
+ * registers are not those of the loop. */
+static __device__ __noinline__ void append_rows(const machine m)
 {
     const int rows = rows_of(m);
 #pragma unroll 1
     for (int row = m.warp * TILE; row < rows; row += MGL_WARPS * TILE) {
         flash_tile t;
-        make_keys(m, {0, 0, rows}, row, t);
+        make_keys<2>(m, {0, 0, rows}, row, t);
         make_values(m, {0, 0, rows}, row, t);
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int r = row + key_position(m, i);
             const int *entry = row_entry(min(r, rows - 1));
-            u8 *at = cache_words(own().att.k, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                 m.lane % 4 * 8);
 #pragma unroll
             for (int c = 0; c < KEY_CHUNKS; c++)
                 if (r < rows)
-                    *(uint4 *)(at + 64 * c) = t.keys[i][c];
+                    *(uint4 *)cache_chunk(0, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                          m.lane % 4 + 4 * c) = t.keys[i][c];
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int r = row + value_position(m, i);
             const int *entry = row_entry(min(r, rows - 1));
-            u8 *at = cache_words(own().att.v, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                 m.lane / 4 * 8);
 #pragma unroll
             for (int c = 0; c < VALUE_CHUNKS; c++)
                 if (r < rows)
-                    *(uint4 *)(at + 128 * c) = t.values[i][c];
+                    *(uint4 *)cache_chunk(1, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                          m.lane / 4 + 8 * c) = t.values[i][c];
         }
     }
 }
@@ -322,7 +347,7 @@ static __device__ __forceinline__ void make_half(const machine &m, const flash_u
 }
 
 /* All queries of a unit: a half of a tile a warp. */
-static __device__ __forceinline__ void make_queries(const machine &m, const flash_unit &u)
+static __device__ __noinline__ void make_queries(const machine m, const flash_unit u)
 {
     for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)
         make_half(m, u, half / 2, half % 2);
@@ -460,7 +485,7 @@ static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_
 }
 
 /* The warp's tiles of positions. What is asked for of the next tile is on its way while this one's
- * is worked on. */
+ * is worked on; the first one's comes before there are sums, so all at once. */
 static __device__ __forceinline__ void attend_unit(const machine &m, const flash_unit &u,
                                                    flash_state &s)
 {
@@ -471,36 +496,41 @@ static __device__ __forceinline__ void attend_unit(const machine &m, const flash
     rows.first = mgl_step_first_row(own().table, u.row);
     rows.end = u.row + last / MGL_HEADS + 1;
     rows.past = row_entry(rows.first)[MGL_TABLE_POSITION];
-    const int end = rows.past + rows.end - rows.first;
-    flash_tile t;
+    const int end = rows.past + rows.end - rows.first, first = m.warp * TILE;
+    flash_tile t = {};
+    if (first < min(end, rows.past)) {
+        find_keys(m, sequence, first, rows.past, t);
+        find_values(m, sequence, first, rows.past, t);
+    }
+    if (first < end && first + TILE > rows.past) {
+        make_keys<2>(m, rows, first, t);
+        make_values(m, rows, first, t);
+    }
 #pragma unroll 1
-    for (int from = m.warp * TILE - STEP; from < end; from += STEP) {
+    for (int from = first; from < end; from += STEP) {
         const int next = from + STEP;
         const bool past = next < end && next < rows.past;
         const bool now = next < end && next + TILE > rows.past;
         flash_weights weights;
-        if (from >= 0) {
-            flash_scores scores = {};
-            score_tile(m, tiles, t, scores);
+        flash_scores scores = {};
+        score_tile(m, tiles, t, scores);
 #pragma unroll
-            for (int tile = 0; tile < FLASH_TILES; tile++) {
-                if (tile >= tiles)
-                    break;
-                const int query = tile * TILE + m.lane / 4;
-                const int limit[2] = {limit_of(u, rows, from, query),
-                                      limit_of(u, rows, from, query + 8)};
-                weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
-                           weights[tile]);
-            }
+        for (int tile = 0; tile < FLASH_TILES; tile++) {
+            if (tile >= tiles)
+                break;
+            const int query = tile * TILE + m.lane / 4;
+            const int limit[2] = {limit_of(u, rows, from, query),
+                                  limit_of(u, rows, from, query + 8)};
+            weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
+                       weights[tile]);
         }
         if (past)
             find_keys(m, sequence, next, rows.past, t);
-        if (from >= 0)
-            add_weighed(tiles, t, weights, s);
+        add_weighed(tiles, t, weights, s);
         if (past)
             find_values(m, sequence, next, rows.past, t);
         if (now) { /* when no weights and values take registers */
-            make_keys(m, rows, next, t);
+            make_keys<1>(m, rows, next, t);
             make_values(m, rows, next, t);
         }
     }
@@ -572,6 +602,7 @@ static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, 
 static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u, int pass,
                                                   int tile, int i, u64 policy)
 {
+    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
     float sums[2][4] = {};
 #pragma unroll 4
     for (int w = 0; w < MGL_WARPS; w++)
@@ -587,8 +618,8 @@ static __device__ __forceinline__ void store_sums(const machine &m, const flash_
         const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
         for (int j = 0; j < 2; j++)
-            store_pair(own().att.y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j],
-                       true, policy);
+            store_pair(y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j], true,
+                       policy);
     }
 }
 
@@ -638,19 +669,15 @@ static __device__ __noinline__ void attend_flash(machine m)
     trace_input(m);
     if (own().att.now)
         append_rows(m);
-    flash_unit u = unit_at_row(row, end);
-    make_queries(m, u);
-    consumer_barrier();
-    while (u.row < end) {
-        const flash_unit next = unit_behind(u, end);
+    for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end)) {
+        make_queries(m, u);
+        consumer_barrier();
         flash_state s = empty_flash();
         attend_unit(m, u, s);
         leave_tops(m, tiles_of(u), s);
         consumer_barrier(); /* nobody needs the queries any more */
-        make_queries(m, next);
         divide_sums(m, tiles_of(u), s);
         leave_sums(m, u, s, policy);
-        u = next;
     }
 }
 

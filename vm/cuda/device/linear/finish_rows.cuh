@@ -23,7 +23,7 @@ enum {
 /* Whether a task of `count` rows is one of several. */
 static __device__ __forceinline__ bool has_rows(int count)
 {
-    return MGL_ROWS > 1 && count > 1;
+    return PRODUCT_ROWS > 1 && count > 1;
 }
 
 /* Where the epilogue stands in the slots of a task, and this lane's part of a row group. */

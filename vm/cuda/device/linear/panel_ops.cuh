@@ -12,42 +12,50 @@
 
 #if MGL_PANELS
 
-/* All of a task. Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ machine do_panels(machine m)
+/* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
+static __device__ __noinline__ void leave_outputs(int group, bool last, int pass)
 {
-    const int rows = rows_of(m), op = task_of(m)->op;
+    const machine m = machine_now();
+    leave_tiles(m, group, last, pass, [&](const panel_lane &p) {
+        switch (task_of(m)->op) {
+        case OP_LINEAR_ADD_WEIGHED:
+            return leave_linear_add_weighed(m, p);
+        case OP_SCALED_LINEAR:
+            return leave_scaled_linear(m, p);
+        case OP_SCALED_SWIGLU:
+            return leave_scaled_swiglu(m, p);
+        default:
+            return leave_scaled_head(m, p);
+        }
+    });
+}
+
+static __device__ __noinline__ u32 do_panels(machine m)
+{
+    const int op = task_of(m)->op;
     if (op == OP_SCALED_HEAD && own().tile_count == 0)
-        return m; /* no row wants logits: nothing comes */
+        return 0; /* no row wants logits: nothing comes */
     if (op == OP_LINEAR_ADD_WEIGHED)
         clear_notes(m, {0.0f, 0});
     else
-        note_scales(m, operand(m, MGL_PRODUCT_SQUARES), rows);
+        note_scales(m, operand(m, MGL_PRODUCT_SQUARES), rows_of(m));
     if (op == OP_SCALED_HEAD)
         clear_notes(m, note_of_best(nothing_yet()));
     consumer_barrier();
-    run_panels(m, op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows,
-               [&](const panel_lane &p) {
-                   if (op == OP_LINEAR_ADD_WEIGHED)
-                       leave_linear_add_weighed(m, p);
-                   else if (op == OP_SCALED_LINEAR)
-                       leave_scaled_linear(m, p);
-                   else if (op == OP_SCALED_SWIGLU)
-                       leave_scaled_swiglu(m, p);
-                   else
-                       leave_scaled_head(m, p);
-               });
-    if (op == OP_LINEAR_ADD_WEIGHED)
-        leave_squares(m, rows);
-    if (op == OP_SCALED_HEAD)
-        leave_bests(m, rows);
-    return m;
+    run_panels(m, leave_outputs);
+    const machine now = machine_now();
+    if (task_of(now)->op == OP_LINEAR_ADD_WEIGHED)
+        leave_squares(now, rows_of(now));
+    if (task_of(now)->op == OP_SCALED_HEAD)
+        leave_bests(now, rows_of(now));
+    return trace_starved_of(m);
 }
 
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_panel(machine &m)
 {
     wait_go(m);
-    m = do_panels(m);
+    trace_set_starved(m, do_panels(m));
 }
 
 #else

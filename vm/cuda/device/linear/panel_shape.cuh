@@ -1,6 +1,6 @@
 /*
- * What loader and consumers know alike of a panel: how its row groups lie on pages, and how they
- * are shared among the pairs of warps.
+ * What loader, epilogue and consumers know alike of a panel: how its row groups lie on pages, how
+ * they are shared among the pairs of warps, and what a tray has of the activations.
  */
 #ifndef MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
 #define MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
@@ -29,6 +29,17 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     s.columns = (s.groups + MGL_PANEL_OWN_GROUPS - 1) / MGL_PANEL_OWN_GROUPS;
     s.shares = PANEL_PARTS / s.columns;
     return s;
+}
+
+/* k blocks of a tray, and bytes from one to the next, where so many rows are multiplied. */
+struct tray_shape {
+    int blocks;
+    u32 stride;
+};
+
+static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
+{
+    return {mgl_panel_tray_blocks(MGL_ROWS, rows), (u32)(MGL_PANEL_ROWS(rows) * MGL_PANEL_ROW_BYTES)};
 }
 
 #endif

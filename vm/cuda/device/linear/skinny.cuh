@@ -543,7 +543,7 @@ template <int KB> static __device__ __forceinline__ void consume_skinny(machine 
         groups = segment(m, 0).groups;
     };
     float squares = 0.0f;
-    if (MGL_ROWS == 1 || in.count == 1) {
+    if (PRODUCT_ROWS == 1 || in.count == 1) {
         squares = gather_skinny<KB>(m, in, meanwhile);
     } else {
         meanwhile();

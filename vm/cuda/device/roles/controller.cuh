@@ -82,16 +82,6 @@ static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
 #endif
 }
 
-/* Tells the loader that the counters of a task are there, whose input it copies. */
-static __device__ __forceinline__ void announce_panel(const machine &m)
-{
-#if MGL_PANELS
-    __syncwarp();
-    if (is_of<FAMILY_PANEL>(task_of(m)->op) && is_first_lane())
-        store_shared_release(&own().announced, own().announced + 1);
-#endif
-}
-
 /* Fetches the first record of the launch: of the list that its first epoch has. */
 static __device__ __forceinline__ void fetch_first(machine &m, const mgl_device_queue &queue)
 {
@@ -328,7 +318,6 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     wait_counters(m);
     if (!is_alive())
         return false;
-    announce_panel(m);
     if (is_alone(task_of(m)->op)) {
         const u32 go = trace_clock();
         do_op(m);

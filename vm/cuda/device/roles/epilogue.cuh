@@ -6,6 +6,7 @@
 #define MGL_DEVICE_ROLES_EPILOGUE_CUH
 
 #include "vm/cuda/device/dispatch.cuh"
+#include "vm/cuda/device/roles/tray_loader.cuh"
 #include "vm/cuda/device/trace.cuh"
 
 /* Whether the controller has made task `number` known. */
@@ -35,7 +36,7 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
             while (!is_prepared(number))
                 ; /* the controller and the consumers have a clock in each of their waits */
             if (own().leave)
-                return;
+                return await_trays();
             open(number);
         }
         const instruction_slot task = own().instruction[number & 1];
@@ -43,12 +44,14 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
         m.instruction = number & 1;
         m.epoch = task.epoch;
         if (!finish_op(m)) {
+            bring_trays(m, task.op);
             /* before all consumers are done with the task, `go` may not open again, or a warp that
              * is late would take the next phase for this one */
             while (!barrier_passed(&own().body, bodies & 1))
                 ; /* the consumers have a clock in each of their waits */
             __syncwarp();
             bodies++;
+            note_panel(task.op);
         }
         trace_end(number);
         opened = is_prepared(++number);

@@ -124,16 +124,6 @@ static __device__ __forceinline__ void begin_stops(ring_stream &r)
     r.behind = stop_number(r, 1);
 }
 
-/* At the end of the tape, and behind the last attention: to the next epoch. */
-static __device__ __forceinline__ void end_epoch(stream &t)
-{
-    if (t.at < t.pages || t.ring.stop < t.ring.stop_count)
-        return;
-    t.at = 0;
-    t.ring.epoch++;
-    begin_stops(t.ring);
-}
-
 /* Waits until the epoch of the attention at hand has begun; false: the block is leaving. */
 static __device__ __forceinline__ bool wait_for_kv(const machine &m, stream &t)
 {
@@ -149,27 +139,26 @@ static __device__ __forceinline__ bool wait_for_kv(const machine &m, stream &t)
     return true;
 }
 
-/* The tape round and round, and in between the keys and values of attentions, until the block
- * leaves. */
-static __device__ __forceinline__ void load_pages(const machine &m, stream &t, u64 policy)
+/* The tape once, and in between the keys and values of attentions: an epoch. False: the block is
+ * leaving. */
+static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u64 policy)
 {
     ring_stream &r = t.ring;
     begin_stops(r);
-    for (;;) {
+    while (t.at < t.pages || r.stop < r.stop_count) {
         const bool stands = t.at * PAGE_BLOCKS + r.from == r.next.stop; /* an attention, here */
         if (stands && !wait_for_kv(m, t))
-            return;
+            return false;
         if (stands && r.copied == r.pages) {
             /* passes it; the one behind it has been asked for long ago */
             r.stop++;
             r.begun = false;
             r.next = r.behind;
             r.behind = stop_number(r, r.stop + 1);
-            end_epoch(t);
             continue;
         }
         if (!loader_wait(m, t))
-            return;
+            return false;
         u8 *to = ring_memory() + t.next.frame * MGL_PAGE;
         u64 *full = &own().full[t.next.frame];
         if (stands) {
@@ -188,26 +177,43 @@ static __device__ __forceinline__ void load_pages(const machine &m, stream &t, u
             if (end == PAGE_BLOCKS) {
                 t.at++;
                 t.fetched = max(t.fetched, 1u) - 1;
-                end_epoch(t);
             }
         }
         advance(t.next);
     }
+    t.at = 0;
+    r.epoch++;
+    return true;
 }
 
 #else
 
-static __device__ __forceinline__ void load_pages(const machine &m, stream &t, u64 policy)
+/* The tape once. False: the block is leaving. */
+static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u64 policy)
 {
-    for (; loader_wait(m, t); advance(t.next)) {
+    for (u32 i = 0; i < t.pages; i++, advance(t.next)) {
+        if (!loader_wait(m, t))
+            return false;
         copy_page(m.lane, ring_memory() + t.next.frame * MGL_PAGE, t.tape + (size_t)t.at * MGL_PAGE,
                   &own().full[t.next.frame], policy);
         t.at = next_on_tape(t, t.at);
         t.fetched = max(t.fetched, 1u) - 1;
     }
+    return true;
 }
 
 #endif
+
+/* At the start of a queue's tape, which is that of the first list. */
+static __device__ __forceinline__ stream stream_of(const mgl_device_queue &queue)
+{
+    stream t = {(const u8 *)queue.tape, queue.pages, own().launch.pending};
+    if (KV_RING) {
+        t.ring.stops = (const mgl_device_kv *)((const u8 *)own().launch.records + queue.kv_at);
+        t.ring.stop_count = queue.kv_count;
+    }
+    return t;
+}
 
 #if !MGL_PANELS /* which have roles/panel_loader.cuh */
 
@@ -216,13 +222,9 @@ static __device__ __forceinline__ void load_pages(const machine &m, stream &t, u
 static __device__ void run_loader(machine &m, const mgl_device_queue &queue)
 {
     u64 policy = copy_policy();
-    stream t = {(const u8 *)queue.tape, queue.pages, own().launch.pending};
+    stream t = stream_of(queue);
     if (MGL_BULK_COPY && m.lane != 0)
         return;
-    if (KV_RING) {
-        t.ring.stops = (const mgl_device_kv *)((const u8 *)own().launch.records + queue.kv_at);
-        t.ring.stop_count = queue.kv_count;
-    }
     if (t.pages == 0 && t.ring.stop_count == 0) {
         /* a queue without a tape may still attend */
         while (!load_shared_acquire((const volatile u32 *)&own().stop)) {
@@ -231,7 +233,8 @@ static __device__ void run_loader(machine &m, const mgl_device_queue &queue)
         }
         return;
     }
-    load_pages(m, t, policy);
+    while (load_tape(m, t, policy))
+        ;
     for (u32 page = own().landed; page < t.next.page; page++)
         while (!barrier_passed(&own().full[page % MGL_RING], parity_of(page)))
             ;

@@ -1,0 +1,2 @@
+# merge as it was built in, by another name of a value: no text is its own duplicate.
+/region: device/,/region: end/ s/\binverse\b/share/g
