@@ -87,7 +87,7 @@ enum {
                             has room for them */
     MGL_PANEL_MOST_TRAYS = 16,  /* places for activations in shared memory, */
     MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one: a lane copies one of them */
-    MGL_PANEL_ROW_BYTES = 64   /* of a row, in a k block of activations */
+    MGL_PANEL_ROW_BYTES = 64    /* of a row, in a k block of activations */
 };
 
 /* Row groups of a panel; activation rows that there is room for; k blocks of a tray, where as many

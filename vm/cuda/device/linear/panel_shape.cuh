@@ -39,7 +39,8 @@ struct tray_shape {
 
 static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
 {
-    return {mgl_panel_tray_blocks(MGL_ROWS, rows), (u32)(MGL_PANEL_ROWS(rows) * MGL_PANEL_ROW_BYTES)};
+    return {mgl_panel_tray_blocks(MGL_ROWS, rows),
+            (u32)(MGL_PANEL_ROWS(rows) * MGL_PANEL_ROW_BYTES)};
 }
 
 #endif
