@@ -230,6 +230,10 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
     job->last = -1;
     switch (mgl_op_get(task->op)->family) {
     case MGL_FAMILY_SAMPLE:
+        if (task->op == MGL_OP_DRAW) { /* of rows that are not drawn */
+            job->fixed[MGL_COST_TASK] = c->task;
+            break;
+        }
         job->fixed[MGL_COST_TOKEN] =
             c->token + c->token_row * (s->epoch->wanted > 1 ? s->epoch->wanted - 1 : 0);
         break;

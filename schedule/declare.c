@@ -408,7 +408,15 @@ int mgl_lowering_tasks(const mgl_lowering *w, mgl_step step)
     return groups < count ? (int)groups : count;
 }
 
-/* What the head makes for sample. */
+int mgl_lowering_draws(const mgl_lowering *w)
+{
+    const mgl_limits *limits = &w->program->limits;
+    const int heads = mgl_lowering_tasks(w, MGL_STEP_HEAD);
+    const int count = limits->rows < heads ? limits->rows : heads;
+    return limits->sequences > 1 && count > 1 ? count : 0;
+}
+
+/* What the head, and those who draw, make for sample. */
 static void declare_results(mgl_lowering *w)
 {
     int vocab = w->program->geometry.vocab, parts = mgl_lowering_tasks(w, MGL_STEP_HEAD);
@@ -418,7 +426,7 @@ static void declare_results(mgl_lowering *w)
     snprintf(names[2], sizeof names[2], "%sbest_id", w->prefix);
     w->logits = DECLARE(w, names[0], IO, MGL_F32, ROWS, vocab);
     w->best_value = DECLARE(w, names[1], IO, MGL_F32, ROWS, parts);
-    w->best_id = DECLARE(w, names[2], IO, MGL_I32, ROWS, parts);
+    w->best_id = DECLARE(w, names[2], IO, MGL_I32, ROWS, parts + (mgl_lowering_draws(w) > 0));
     w->penalized = -1;
     snprintf(names[3], sizeof names[3], "%spenalized", w->prefix);
     if (w->penalties)

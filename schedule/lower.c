@@ -462,6 +462,29 @@ static void emit_head(mgl_lowering *w, int queue)
     signal_to(w, w->head_done);
 }
 
+/* The queue's share of the rows, whose tokens it draws: behind those of best_id that the head
+ * makes. */
+static void emit_draw(mgl_lowering *w, int queue)
+{
+    const int count = mgl_lowering_draws(w), parts = mgl_lowering_tasks(w, MGL_STEP_HEAD);
+    const int64_t index = share_index(w, MGL_STEP_HEAD, queue);
+    int64_t lo, hi;
+    if (!share(w, MGL_STEP_HEAD, queue, &lo, &hi) || index >= count)
+        return;
+    mgl_region logits = whole(w, w->penalties ? w->penalized : w->logits);
+    mgl_region values = whole(w, w->best_value);
+    mgl_region token = columns(w, w->best_id, parts, parts + 1);
+    logits.ranges[0] = values.ranges[0] = token.ranges[0] =
+        (mgl_range){MGL_RANGE_SHARE, index, count};
+    task(w, MGL_OP_DRAW);
+    in(w, logits);
+    in(w, values);
+    in(w, whole(w, w->sequence));
+    out(w, token);
+    wait_for(w, w->head_done, mgl_lowering_tasks(w, MGL_STEP_HEAD));
+    signal_to(w, w->drawn);
+}
+
 /* Queues whose end sample does not learn from their head, beside its own queue 0. */
 struct others {
     int idle; /* that have nothing but enter */
@@ -517,7 +540,10 @@ static void emit_sample(mgl_lowering *w, const struct others *others)
         out(w, whole(w, outputs[i]));
     if (w->penalties)
         out(w, whole(w, w->counts));
-    wait_for(w, w->head_done, mgl_lowering_tasks(w, MGL_STEP_HEAD));
+    if (mgl_lowering_draws(w)) /* which wait for the head */
+        wait_for(w, w->drawn, mgl_lowering_draws(w));
+    else
+        wait_for(w, w->head_done, mgl_lowering_tasks(w, MGL_STEP_HEAD));
     wait_for(w, w->idle, others->idle);
     wait_for(w, w->done, others->done);
     signal_to(w, w->sampled);
@@ -582,6 +608,7 @@ static void emit_queue(mgl_lowering *w, int queue, const struct others *others)
     if (ends_unseen(w, queue))
         signal_to(w, w->done);
     emit_head(w, queue);
+    emit_draw(w, queue);
     if (queue == 0)
         emit_sample(w, others);
     if (index < 0 || w->second || mgl_program_failed(program))
@@ -597,6 +624,8 @@ static void emit_queues(mgl_lowering *w)
 {
     char name[64];
     struct others others = count_others(w);
+    snprintf(name, sizeof name, "%sdrawn", w->prefix);
+    w->drawn = mgl_lowering_draws(w) ? mgl_program_add_counter(w->program, name) : -1;
     snprintf(name, sizeof name, "%sidle", w->prefix);
     w->idle = others.idle ? mgl_program_add_counter(w->program, name) : -1;
     snprintf(name, sizeof name, "%sdone", w->prefix);

@@ -43,6 +43,7 @@ typedef struct mgl_lowering {
     int control, table, sequence, prompt, output, score, logits, best_value, best_id;
     int counts, penalized;            /* with penalties; else -1 */
     int embedded, head_done, sampled; /* counters; embedded: -1 with flags */
+    int drawn;                        /* counter of draws; -1: sample draws */
     int idle, done;                   /* counters of queues without a head; -1: none */
     int64_t tape;                     /* bytes so far on the tape of the newest queue */
     const char *prefix;               /* of what the list declares for itself */
@@ -66,6 +67,10 @@ enum { MGL_NARROW_FFN = 1, MGL_NARROW_ATTENTION, MGL_NARROW_RESIDUAL };
 
 /* The dtype in which values are exchanged: exchange_dtype from that level on. */
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level);
+
+/* Tasks that draw tokens: a share of the rows each, behind the head's first tasks, where a launch
+ * may have several sequences; else 0. */
+int mgl_lowering_draws(const mgl_lowering *w);
 
 /* Whether tasks of their own merge the splits of attention. */
 bool mgl_lowering_has_merges(const mgl_lowering *w);

@@ -9,7 +9,9 @@
 #ifndef MGL_SCHEDULE_LOWERING_H
 #define MGL_SCHEDULE_LOWERING_H
 
-#define MGL_LOWERINGS(X) X("61a6acb5ade440a378dfee254fb61b6ad751da50ff0c1f27f6faa6572f8e06e2")
+#define MGL_LOWERINGS(X)                                                                           \
+    X("61a6acb5ade440a378dfee254fb61b6ad751da50ff0c1f27f6faa6572f8e06e2")                          \
+    X("924b0308280054d2e7c347d32452644002f50dbfa376de80be823233cc01984f")
 
 #define MGL_X(digest) +1
 enum { MGL_LOWERING_VERSION = 0 MGL_LOWERINGS(MGL_X) };

@@ -24,6 +24,7 @@ enum {
     MGL_EDIT_CLEAR,
     MGL_EDIT_ENTER,
     MGL_EDIT_SAMPLE,
+    MGL_EDIT_DRAW,
     MGL_EDIT_OTHER /* a task that is not as lowering makes it: moves leave it alone */
 };
 

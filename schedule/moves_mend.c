@@ -259,13 +259,24 @@ size_t mgl_edit_find_sample(const mgl_edit *e, int *queue)
     return 0;
 }
 
-/* The buffer has one part a task of the head, all of which sample reads. */
+/* The buffer has one part a task of the head, and perhaps one of draws, all of which sample reads.
+ */
 static void resize_parts(mgl_edit *e, int sample, int buffer, int64_t parts)
 {
     e->p->buffers[buffer].extents[1] = (mgl_extent){MGL_FIXED, parts};
     for (int i = 0; i < e->p->tasks[sample].in.count; i++)
         if (mgl_edit_in(e, sample, i)->buffer == buffer)
             mgl_edit_in(e, sample, i)->ranges[1] = (mgl_range){MGL_RANGE_FIXED, 0, parts};
+}
+
+/* A draw reads all parts, and its tokens stand behind them in a buffer of sample's. */
+static void resize_draw(mgl_edit *e, int sample, int draw, int64_t parts)
+{
+    mgl_region *token = mgl_edit_out(e, draw, 0);
+    resize_parts(e, sample, token->buffer, parts + 1);
+    token->ranges[1] = (mgl_range){MGL_RANGE_FIXED, parts, parts + 1};
+    mgl_edit_in(e, draw, MGL_OPERAND(draw, best_value))->ranges[1] =
+        (mgl_range){MGL_RANGE_FIXED, 0, parts};
 }
 
 mgl_status mgl_edit_mend_heads(mgl_edit *e)
@@ -285,6 +296,11 @@ mgl_status mgl_edit_mend_heads(mgl_edit *e)
             region->ranges[1] = (mgl_range){MGL_RANGE_FIXED, (int64_t)i, (int64_t)i + 1};
             resize_parts(e, mgl_edit_at(e, queue, place), region->buffer, (int64_t)heads.count);
         }
+    for (int q = 0; q < e->p->queue_count; q++)
+        for (size_t i = 0; i < e->queues[q].count; i++)
+            if (e->roles[mgl_edit_at(e, q, i)].step == MGL_EDIT_DRAW)
+                resize_draw(e, mgl_edit_at(e, queue, place), mgl_edit_at(e, q, i),
+                            (int64_t)heads.count);
     mgl_free(heads.items);
     return MGL_OK;
 }
@@ -306,8 +322,8 @@ static bool signals_to(const mgl_edit *e, int task, int counter)
     return false;
 }
 
-/* Sorts a counter that sample waits for into idle or done, by who signals it: a head's is neither.
- */
+/* Sorts a counter that sample waits for into idle or done, by who signals it: that of a head or a
+ * draw is neither. */
 static void note_end(const mgl_edit *e, int counter, struct ends *ends)
 {
     int enters = 0, heads = 0, all = 0;
@@ -318,7 +334,7 @@ static void note_end(const mgl_edit *e, int counter, struct ends *ends)
                 continue;
             all++;
             enters += e->roles[task].step == MGL_EDIT_ENTER;
-            heads += e->roles[task].step == MGL_STEP_HEAD;
+            heads += e->roles[task].step == MGL_STEP_HEAD || e->roles[task].step == MGL_EDIT_DRAW;
         }
     if (all > 0 && enters == all)
         ends->idle = counter;

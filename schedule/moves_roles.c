@@ -114,7 +114,8 @@ static mgl_role role_of(const mgl_program *p, const mgl_task *task)
     case MGL_FAMILY_ENTER:
         return (mgl_role){0, MGL_EDIT_ENTER};
     case MGL_FAMILY_SAMPLE:
-        return (mgl_role){p->geometry.layers, MGL_EDIT_SAMPLE};
+        return (mgl_role){p->geometry.layers,
+                          task->op == MGL_OP_DRAW ? MGL_EDIT_DRAW : MGL_EDIT_SAMPLE};
     case MGL_FAMILY_GATHER:
         return has_plain_columns(p, task) ? (mgl_role){0, MGL_EDIT_EMBED} : other;
     case MGL_FAMILY_PRODUCT:

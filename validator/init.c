@@ -49,7 +49,8 @@ static bool needs_write(const mgl_check *check, int task, int place)
     mgl_space space = p->buffers[region->buffer].space;
     return (space == MGL_SPACE_ACT && !region->flag) ||
            (space == MGL_SPACE_IO && task == check->sample &&
-            is_of_heads(mgl_task_operand_at(&p->tasks[task], place)));
+            is_of_heads(mgl_task_operand_at(&p->tasks[task], place))) ||
+           (p->tasks[task].op == MGL_OP_DRAW && place != MGL_OPERAND(draw, sequence));
 }
 
 static void check_task(struct coverage *c, int t)

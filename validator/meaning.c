@@ -570,6 +570,18 @@ static bool find_chosen(mgl_meaning *m, const mgl_node_value *logits, int *node)
            mgl_meaning_fail(m, 707, "what it chooses from are not its logits, penalized");
 }
 
+/* All tasks draw from one value, of all its columns. */
+static bool run_draw(mgl_meaning *m)
+{
+    mgl_node_value v;
+    if (!mgl_meaning_read(m, MGL_OPERAND(draw, logits), &v))
+        return false;
+    if (v.lo != 0 || (m->drawn >= 0 && m->drawn != v.index))
+        return mgl_meaning_fail(m, 707, "it draws from another value than other tasks");
+    m->drawn = v.index;
+    return true;
+}
+
 static bool run_sample(mgl_meaning *m)
 {
     int output, chosen;
@@ -582,6 +594,8 @@ static bool run_sample(mgl_meaning *m)
         return false;
     if (result.index != m->graph->output)
         return mgl_meaning_fail(m, 707, "what it reads are not the logits of the model's output");
+    if (m->drawn >= 0 && m->drawn != chosen)
+        return mgl_meaning_fail(m, 707, "its tokens are drawn from another value than its logits");
     int64_t at = 0;
     for (int64_t i = 0; i < m->parts; i++) {
         const struct mgl_best *value = &m->value[i], *id = &m->id[i];
@@ -634,6 +648,7 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_SCALED_SWIGLU] = mgl_meaning_run,
     [MGL_OP_SCALED_HEAD] = run_head,
     [MGL_OP_ATTEND_ROWS] = mgl_splits_run_attend_rows,
+    [MGL_OP_DRAW] = run_draw,
 };
 
 /* Into how many shares of the rows the tasks that write a buffer part it: those of one of them. */
@@ -658,6 +673,7 @@ static void prepare(mgl_meaning *m)
     m->value = mgl_check_alloc(check, (size_t)m->parts, sizeof *m->value);
     m->id = mgl_check_alloc(check, (size_t)m->parts, sizeof *m->id);
     m->holdings = mgl_check_alloc(check, (size_t)p->buffer_count, sizeof *m->holdings);
+    m->drawn = -1;
     count_shares(m);
     for (int i = 0; i < MGL_MEANING_CACHE; i++)
         m->find_cache[i] = -1;

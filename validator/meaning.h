@@ -52,6 +52,7 @@ typedef struct mgl_meaning {
     mgl_holding *holdings;       /* (buffers) */
     struct mgl_best *value, *id; /* (parts) of sample's best_value and best_id */
     int64_t parts;
+    int drawn;                         /* the value that tokens are drawn from; -1: none are */
     int find_cache[MGL_MEANING_CACHE]; /* nodes found before */
 
     /* the task at hand */

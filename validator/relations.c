@@ -485,13 +485,51 @@ static void check_role(const struct view *v, int operand, int64_t first, int64_t
                              buffer->name, op->operands[other].name, op->operands[operand].name);
 }
 
+/* A draw is of rows of what sample chooses from, and its tokens stand behind the parts of sample's
+ * best_id. */
+static void check_draw(const struct view *v)
+{
+    const int logits = MGL_OPERAND(draw, logits), values = MGL_OPERAND(draw, best_value);
+    const int token = MGL_OPERAND(draw, token);
+    const mgl_region *penalized = sample_region(v, MGL_OPERAND(sample, penalized));
+    const mgl_region *wanted =
+        penalized ? penalized : sample_region(v, MGL_OPERAND(sample, logits));
+    demand(v,
+           range(v, logits, 0)->lo == range(v, token, 0)->lo &&
+               range(v, logits, 0)->hi == range(v, token, 0)->hi &&
+               range(v, values, 0)->lo == range(v, token, 0)->lo &&
+               range(v, values, 0)->hi == range(v, token, 0)->hi,
+           "logits, best_value and token must be of the same share of the rows");
+    demand(
+        v,
+        region_of(v, logits)->buffer == wanted->buffer &&
+            region_of(v, values)->buffer ==
+                sample_region(v, MGL_OPERAND(sample, best_value))->buffer &&
+            region_of(v, MGL_OPERAND(draw, sequence))->buffer ==
+                sample_region(v, MGL_OPERAND(sample, sequence))->buffer &&
+            region_of(v, token)->buffer == sample_region(v, MGL_OPERAND(sample, best_id))->buffer,
+        "what it draws from and by must be what sample chooses from and by, and its tokens stand "
+        "in sample's best_id");
+    equal(v, "the index of the token", range(v, token, 1)->lo, "the number of parts of best_value",
+          extent(v, values, 1));
+}
+
+/* Whether the program has tasks that draw. */
+static bool has_draws(const mgl_program *p)
+{
+    bool has = false;
+    for (int t = 0; t < p->task_count && !has; t++)
+        has = p->tasks[t].op == MGL_OP_DRAW;
+    return has;
+}
+
 static void check_sample(const struct view *v)
 {
     const mgl_limits *limits = &v->check->program->limits;
     int64_t parts = extent(v, MGL_OPERAND(sample, best_value), 1), sequences = limits->sequences;
     check_role(v, MGL_OPERAND(sample, logits), limits->rows, v->model->vocab);
     check_role(v, MGL_OPERAND(sample, best_value), limits->rows, parts);
-    check_role(v, MGL_OPERAND(sample, best_id), limits->rows, parts);
+    check_role(v, MGL_OPERAND(sample, best_id), limits->rows, parts + has_draws(v->check->program));
     check_role(v, MGL_OPERAND(sample, sequence), sequences, MGL_CHECK_SEQUENCE_WORDS);
     check_role(v, MGL_OPERAND(sample, prompt), sequences, limits->capacity);
     check_role(v, MGL_OPERAND(sample, control), MGL_CHECK_CONTROL_WORDS, 1);

@@ -7,11 +7,11 @@
  * token, drawn or not. When the host asked to stop all, nothing is taken. With penalties what is
  * drawn from, and what the best is of, are the penalized logits; and tokens are counted.
  */
+#include "instructions/draw/draw.h"
 #include "instructions/reference.h"
 
 #include <math.h>
 
-#include "instructions/sample/philox.h"
 #include "instructions/sample/sampler.h"
 
 /* The regions of a sample task, as pointers. */
@@ -19,12 +19,13 @@ struct sampling {
     const float *logits; /* (rows, vocab) */
     const float *drawn;  /* (rows, vocab) what a token is drawn from: those, or the penalized */
     const float *values; /* (rows, parts) */
-    const int32_t *ids;  /* (rows, parts) */
+    const int32_t *ids;  /* (rows, id_count): (parts), and a drawn token behind them if there is a
+                            task that draws */
     const int32_t *prompt;
     int32_t *control, *table, *sequences, *output;
     int32_t *counts; /* (sequences, vocab); NULL: there are no penalties */
     float *score;
-    int vocab, parts, sequence_count, capacity;
+    int vocab, parts, id_count, sequence_count, capacity;
 };
 
 static struct sampling regions_of(const mgl_call *call)
@@ -47,6 +48,7 @@ static struct sampling regions_of(const mgl_call *call)
         .score = mgl_call_at(call, MGL_CALL(call, sample, score)),
         .vocab = (int)mgl_call_buffer(call, MGL_CALL(call, sample, logits))->extents[1].count,
         .parts = (int)best->extents[1].count,
+        .id_count = (int)mgl_call_buffer(call, MGL_CALL(call, sample, best_id))->extents[1].count,
         .sequence_count = (int)sequence->extents[0].count,
         .capacity = (int)mgl_call_buffer(call, MGL_CALL(call, sample, prompt))->extents[1].count,
     };
@@ -56,7 +58,7 @@ static struct sampling regions_of(const mgl_call *call)
 static int greedy(const struct sampling *s, int row)
 {
     const float *values = s->values + (int64_t)row * s->parts;
-    const int32_t *ids = s->ids + (int64_t)row * s->parts;
+    const int32_t *ids = s->ids + (int64_t)row * s->id_count;
     int best = 0;
     for (int i = 1; i < s->parts; i++) {
         unsigned key = mgl_sampler_key(values[i]), top = mgl_sampler_key(values[best]);
@@ -68,17 +70,12 @@ static int greedy(const struct sampling *s, int row)
 
 static int choose(const struct sampling *s, int row, const int32_t *sequence)
 {
-    float temperature = mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TEMPERATURE]);
     const int best = greedy(s, row);
-    if (!(temperature > 0.0f) || best == MGL_NO_TOKEN)
+    if (!mgl_is_drawn(sequence) || best == MGL_NO_TOKEN)
         return best;
-    unsigned long long random = mgl_philox_token((unsigned)sequence[MGL_SEQUENCE_SEED_LO],
-                                                 (unsigned)sequence[MGL_SEQUENCE_SEED_HI],
-                                                 (unsigned)sequence[MGL_SEQUENCE_PRODUCED]);
-    return mgl_sampler_draw(s->drawn + (int64_t)row * s->vocab, s->vocab, temperature,
-                            sequence[MGL_SEQUENCE_TOP_K],
-                            mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]),
-                            mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_MIN_P]), random);
+    if (s->id_count > s->parts)
+        return s->ids[(int64_t)row * s->id_count + s->parts];
+    return mgl_draw_row(s->drawn + (int64_t)row * s->vocab, s->vocab, sequence);
 }
 
 /* The logarithm of the sum of all exponentials. */

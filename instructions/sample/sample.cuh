@@ -2,7 +2,7 @@
  * sample: the next token of each row that wants one, scores, the next row table. Consumers:
  * consume_sample.
  *
- * Greedy: one warp a row over the parts of head. Sampling: draw.cuh, one row after the other. A
+ * Greedy: one warp a row over the parts of head. Sampling: draw_row.cuh, one row after the other. A
  * score is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves
  * the sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best
  * logit, which the parts tell of a drawn row too, is no finite number. With one list a lane has a
@@ -10,7 +10,7 @@
  * all threads fill rows: there are more of them, and a prompt may have most. The next table then
  * stands in the place of this epoch's.
  */
-#include "instructions/sample/draw.cuh"
+#include "instructions/draw/draw.cuh"
 
 /* Sequences that there is machine code for; a program has no more of them than rows. */
 enum {
@@ -43,27 +43,6 @@ struct sampling {
     double logs[MGL_WARPS];
 };
 static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room than there is");
-
-/* The best of a row's parts and its key, and the least key that a part has; one warp. */
-static __device__ int greedy(const machine &m, int r, u32 *key_of_best, u32 *least)
-{
-    const mgl_device_operand &values = operand(m, MGL_OPERAND(sample, best_value)),
-                             &ids = operand(m, MGL_OPERAND(sample, best_id));
-    u32 best = 0, lowest = 0xFFFFFFFFu;
-    int id = 0x7FFFFFFF;
-    for (int i = m.lane; i < values.count[1]; i += 32) {
-        u32 key = mgl_sampler_key(row_of(values, r)[i]);
-        int other = ((const int *)row_of(ids, r))[i];
-        lowest = min(lowest, key);
-        if (key > best || (key == best && other < id)) {
-            best = key;
-            id = other;
-        }
-    }
-    u32 top = *key_of_best = __reduce_max_sync(0xFFFFFFFFu, best);
-    *least = __reduce_min_sync(0xFFFFFFFFu, lowest);
-    return __reduce_min_sync(0xFFFFFFFFu, best == top ? id : 0x7FFFFFFF);
-}
 
 /* What the exponentials of a row are of: the largest logit, and the logarithm of their sum. */
 struct row_sum {
@@ -115,7 +94,15 @@ static __device__ __forceinline__ const mgl_device_operand &drawn_from(const mac
 #endif
 }
 
-/* Tokens for rows that are sampled with a temperature, and scores: the block, row after row. */
+/* Whether `draw` has drawn the tokens: they stand behind the parts' ids. */
+static __device__ __forceinline__ bool has_draws(const machine &m)
+{
+    return operand(m, MGL_OPERAND(sample, best_id)).count[1] >
+           operand(m, MGL_OPERAND(sample, best_value)).count[1];
+}
+
+/* Tokens for rows that are sampled with a temperature, if nobody has drawn them, and scores: the
+ * block, row after row. */
 static __device__ __noinline__ void draw_and_score(const machine m)
 {
     sampling &s = *(sampling *)own().partial;
@@ -131,12 +118,9 @@ static __device__ __noinline__ void draw_and_score(const machine m)
             double sum = log_sum(m, row_of(logits, r)).log;
             if (thread_of(m) == 0)
                 row_of(score, index)[next] = (float)((double)row_of(logits, r)[target] - sum);
-        } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE &&
-                   __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f) {
-            u64 random = mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
-                                          (u32)sequence[MGL_SEQUENCE_SEED_HI],
-                                          (u32)sequence[MGL_SEQUENCE_PRODUCED]);
-            int token = draw(row_of(drawn_from(m), r), sequence, s.best[r], s.lowest[r], random);
+        } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE && is_drawn(sequence) && !has_draws(m)) {
+            int token = draw_row(row_of(drawn_from(m), r), sequence, s.best[r], s.lowest[r],
+                                 random_of(sequence));
             if (thread_of(m) == 0)
                 s.chosen[r] = token;
         }
@@ -144,23 +128,27 @@ static __device__ __noinline__ void draw_and_score(const machine m)
     consumer_barrier();
 }
 
-/* The best of every row that wants a token, which is the token of those that are not drawn. */
+/* The best of every row that wants a token, which is the token of those that are not drawn; and
+ * what `draw` has drawn. */
 static __device__ void choose_greedy(const machine &m, sampling &s)
 {
+    const mgl_device_operand &values = operand(m, MGL_OPERAND(sample, best_value)),
+                             &ids = operand(m, MGL_OPERAND(sample, best_id));
 #pragma unroll 1
     for (int r = m.warp; r < rows_of(m); r += MGL_WARPS) {
         const int *row = own().table + r * MGL_TABLE_WORDS;
         const int *sequence = s.sequences + row[MGL_TABLE_SEQUENCE] * MGL_SEQUENCE_WORDS;
         if (row[MGL_TABLE_WANT] != MGL_WANT_SAMPLE)
             continue;
-        u32 key, lowest;
-        int token = greedy(m, r, &key, &lowest);
+        const best_parts best = find_best(values, &ids, r);
         if (m.lane != 0)
             continue;
-        s.best[r] = key;
-        s.lowest[r] = lowest;
-        if (!(__int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f))
-            s.chosen[r] = token;
+        s.best[r] = best.best;
+        s.lowest[r] = best.lowest;
+        if (!is_drawn(sequence))
+            s.chosen[r] = best.id;
+        else if (has_draws(m))
+            s.chosen[r] = ((const int *)row_of(ids, r))[values.count[1]];
     }
 }
 
@@ -457,6 +445,10 @@ static __device__ void copy_words(const machine &m, int *to, const int *from, in
 /* Out of line: its registers are not those of the loop. */
 static __device__ __noinline__ void sample_apart(machine m)
 {
+#if MGL_DRAWS
+    if (task_of(m)->op == OP_DRAW)
+        return draw_share(m);
+#endif
     sampling &s = *(sampling *)own().partial;
     copy_words(m, s.sequences, (const int *)operand(m, MGL_OPERAND(sample, sequence)).at,
                sequence_count() * MGL_SEQUENCE_WORDS);

@@ -1,7 +1,7 @@
 /*
  * Sampling, defined so that every machine takes the same token for the same logits: temperature,
  * then top-k, then top-p, then min-p, then one draw. Ties go to the lowest id. The reference runs
- * these functions one after the other; the CUDA kernel spreads their loops over a block.
+ * these functions one after the other; the CUDA kernel has other steps to the same (draw_row.cuh).
  *
  *   value    l = logit / temperature, one f32 division.
  *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is.

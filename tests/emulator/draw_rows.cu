@@ -1,10 +1,11 @@
 /*
- * The draws of instructions/sample/draw.cuh alone, for test_draw.c: some rows, one after the other,
- * by one block. The emulator takes it for one of the benchmark's kernels, which have no roles.
+ * The draws of instructions/sample/draw_row.cuh alone, for test_draw.c: some rows, one after the
+ * other, by one block. The emulator takes it for one of the benchmark's kernels, which have no
+ * roles.
  */
 #include "vm/cuda/device/delay.cuh"
 
-#include "instructions/sample/draw.cuh"
+#include "instructions/sample/draw_row.cuh"
 
 struct draw_block {
     const float *logits; /* (rows, MGL_VOCAB) */
@@ -22,7 +23,7 @@ extern "C" __global__ void draw_rows(const draw_block b)
     for (int r = 0; r < b.rows; r++) {
         const float *logits = b.logits + r * MGL_VOCAB;
         const int *sequence = b.sequence + r * MGL_SEQUENCE_WORDS;
-        const int token = draw(logits, sequence, b.keys[2 * r], b.keys[2 * r + 1], b.random[r]);
+        const int token = draw_row(logits, sequence, b.keys[2 * r], b.keys[2 * r + 1], b.random[r]);
         mgl_sampler_cut cut = {0, 0};
         if (sequence[MGL_SEQUENCE_TOP_K] > 0 && mgl_sampler_is_finite(b.keys[2 * r])) {
             drawing &d = own_drawing();

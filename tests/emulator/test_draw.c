@@ -1,7 +1,7 @@
 /*
- * The block's draw (instructions/sample/draw.cuh) in the emulator against the sampler's functions,
- * which take one item after the other: the same token, and the same cut of the most likely, for
- * all kinds of logits and settings, in blocks of several shapes.
+ * The block's draw (instructions/sample/draw_row.cuh) in the emulator against the sampler's
+ * functions, which take one item after the other: the same token, and the same cut of the most
+ * likely, for all kinds of logits and settings, in blocks of several shapes.
  */
 #include <check.h>
 #include <math.h>
@@ -183,6 +183,7 @@ static const emu_plain_kernel *compile(const struct shape *s)
                      {"KV_RING", 0},
                      {"BIAS", 0},
                      {"MERGE_ADD", 0},
+                     {"DRAWS", 0},
                      {"PENALTIES", 0},
                      {"SHARE", 0},
                      {"QK_NORM", 0},

@@ -469,7 +469,8 @@ static void check_program(const mgl_geometry *geometry, mgl_dtype dtype, int spl
         for (int i = run->first; i < run->first + run->count; i++) {
             const mgl_task *t = &b.program->tasks[i];
             static double before[ROWS * 600];
-            if (t->op == MGL_OP_ENTER || t->op == MGL_OP_SAMPLE || t->op == MGL_OP_CLEAR)
+            if (t->op == MGL_OP_ENTER || t->op == MGL_OP_DRAW || t->op == MGL_OP_SAMPLE ||
+                t->op == MGL_OP_CLEAR)
                 continue;
             fill(&b);
             const mgl_region *y = out(&b, t, 0);
@@ -583,7 +584,7 @@ START_TEST(sample_decides)
         logits[i] = random_float() * 3.0f;
     for (int i = 0; i < parts; i++) {
         values[parts + i] = 2.0f;
-        ids[parts + i] = 40 - i;
+        ids[parts + 1 + i] = 40 - i; /* one more of each row: what is drawn */
     }
     for (int r = 0; r < ROWS; r += ROWS - 1)
         for (int i = 0; i < parts; i++)
@@ -591,6 +592,11 @@ START_TEST(sample_decides)
     start_sequences(m);
     for (int i = 0; i < 5; i++)
         prompt[i] = 7 + i;
+    for (int t = 0; t < p->task_count; t++)
+        if (p->tasks[t].op == MGL_OP_DRAW)
+            execute(&b, t, &rows);
+    for (int r = 0; r < ROWS; r++)
+        ck_assert_int_eq(ids[r * (parts + 1) + parts] == MGL_NO_TOKEN, r != 6);
     execute(&b, last, &rows);
     ck_assert_int_eq(output[2 * CAPACITY], 41 - parts);
     /* key (77, 0), counter (token 2, 0, 0, 0), whatever the sequence */

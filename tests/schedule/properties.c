@@ -141,7 +141,8 @@ static void check_regions(const mgl_program *p)
         const mgl_buffer *buffer = &p->buffers[region->buffer];
         for (int d = 0; d < buffer->rank; d++) {
             const mgl_range *range = &region->ranges[d];
-            mgl_symbol symbol = range->kind == MGL_RANGE_ROWS ? MGL_ROWS : MGL_CAPACITY;
+            const bool rows = range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_SHARE;
+            mgl_symbol symbol = rows ? MGL_ROWS : MGL_CAPACITY;
             bool inside = range->kind != MGL_RANGE_FIXED
                               ? buffer->extents[d].symbol == symbol
                               : range->lo >= 0 && range->lo < range->hi &&
@@ -293,18 +294,28 @@ static bool waits_for(const mgl_program *p, const mgl_task *task, int counter)
     return false;
 }
 
-/* Only enter and sample wait, and sample for the last task of every queue but its own. */
+/* Whether sample waits for all signals of the counter, or for a draw that does. */
+static bool is_joined(const mgl_program *p, const mgl_task *sample, int counter)
+{
+    bool joined = waits_for(p, sample, counter);
+    for (int t = 0; t < p->task_count && !joined; t++)
+        joined = p->tasks[t].op == MGL_OP_DRAW && waits_for(p, &p->tasks[t], counter) &&
+                 waits_for(p, sample, p->signals[p->tasks[t].signals.first]);
+    return joined;
+}
+
+/* Only enter, draw and sample wait, and sample for the last task of every queue but its own. */
 static void check_epoch_edge(const mgl_program *p)
 {
     const mgl_task *sample = &p->tasks[p->queues[0].tasks.count - 1];
     for (int t = 0; t < p->task_count; t++)
         NEED(p->tasks[t].waits.count == 0 || p->tasks[t].op == MGL_OP_ENTER ||
-             p->tasks[t].op == MGL_OP_SAMPLE);
+             p->tasks[t].op == MGL_OP_DRAW || p->tasks[t].op == MGL_OP_SAMPLE);
     for (int q = 1; q < p->queue_count; q++) {
         const mgl_run *run = &p->queues[q].tasks;
         const mgl_task *last = &p->tasks[run->first + run->count - 1];
         NEED(last->signals.count == 1);
-        NEED(waits_for(p, sample, p->signals[last->signals.first]));
+        NEED(is_joined(p, sample, p->signals[last->signals.first]));
     }
 }
 

@@ -421,9 +421,9 @@ START_TEST(edges_alone_are_counted)
     mgl_program *program = lowered(&small, 128);
     mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 1, .counter = 100};
     /* into each layer and within it: attention has splits here, so qkv, attend, merge, o, gate/up
-     * and down; then into the head; then by a counter to the sample */
+     * and down; then into the head; then by counters to the draws and the sample */
     mgl_cost cost = cost_of(program, &costs, 1, 0);
-    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 6 + 1 + 100, 1e-3);
+    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 6 + 1 + 2 * 100, 1e-3);
     ck_assert_double_eq_tol(cost.us, cost.parts[MGL_COST_EDGE], 1e-3);
     mgl_program_free(program);
 }
@@ -438,7 +438,7 @@ START_TEST(counters_are_edges_too)
     mgl_program *program = lowered_with(&small, "sm_90a", 128, &config);
     mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 100, .counter = 1};
     mgl_cost cost = cost_of(program, &costs, 1, 0);
-    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 5 + 2, 1e-3);
+    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 5 + 3, 1e-3);
     mgl_program_free(program);
 }
 END_TEST

@@ -444,6 +444,7 @@ static void run_task(struct machine *m, struct queue *q)
     case MGL_OP_SCALED_SWIGLU:
     case MGL_OP_SCALED_HEAD:
     case MGL_OP_ATTEND_ROWS:
+    case MGL_OP_DRAW: /* of programs of several sequences, likewise */
     case MGL_OP_COUNT:
         break;
     }

@@ -286,8 +286,10 @@ START_TEST(finds_a_late_clear)
     mgl_program *program = flag_program(graph, 2, 1);
     mgl_task *head = task_of(program, 1, MGL_OP_HEAD, 0), copy = head[-1];
     ck_assert_int_eq(copy.op, MGL_OP_CLEAR);
-    head[-1] = *head;
-    *head = copy;
+    ck_assert_int_eq(head[1].op, MGL_OP_DRAW);
+    head[-1] = head[0];
+    head[0] = head[1];
+    head[1] = copy;
     check_found(program, graph, MGL_FOUND_RACE, "(clear)");
     mgl_graph_free(graph);
 }

@@ -90,6 +90,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "KV_RING", mgl_cuda_streams_kv(program, arch));
     define(o, "BIAS", mgl_cuda_has_biases(program));
     define(o, "MERGE_ADD", mgl_cuda_has_merges(program));
+    define(o, "DRAWS", mgl_cuda_has_draws(program));
     define(o, "PENALTIES", mgl_program_has_penalties(program));
     define(o, "SHARE", (uint32_t)program->limits.share);
     define(o, "QK_NORM", mgl_cuda_has_norms(program));

@@ -72,6 +72,14 @@ bool mgl_cuda_has_merges(const mgl_program *program)
     return has;
 }
 
+bool mgl_cuda_has_draws(const mgl_program *program)
+{
+    bool has = program->many && mgl_cuda_has_draws(program->many);
+    for (int i = 0; i < program->task_count; i++)
+        has |= program->tasks[i].op == MGL_OP_DRAW;
+    return has;
+}
+
 bool mgl_cuda_has_norms(const mgl_program *program)
 {
     return any_extra(program, true);

@@ -12,6 +12,7 @@
 #include "instructions/attend_rows/attend_rows.cuh"
 #include "instructions/attend_tail/attend_tail.cuh"
 #include "instructions/clear/clear.cuh"
+#include "instructions/draw/draw.cuh"
 #include "instructions/embed/embed.cuh"
 #include "instructions/embed_weighed/embed_weighed.cuh"
 #include "instructions/enter/enter.cuh"

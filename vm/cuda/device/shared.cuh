@@ -35,8 +35,9 @@
  * MGL_VARIANTS_ATTEND_ROWS), MGL_KV_RING
  * (1: attention has its keys and values from the ring), MGL_BIAS (1: products may have biases),
  * MGL_QK_NORM (1: attention norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's
- * splits), MGL_PENALTIES (1: head and sample have what penalties need), MGL_SHARE (of the program's
- * limits), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1: random delays, see delay.cuh).
+ * splits), MGL_DRAWS (1: tasks draw tokens), MGL_PENALTIES (1: head and sample have what penalties
+ * need), MGL_SHARE (of the program's limits), MGL_TRACE (1: tasks leave events), MGL_DELAYS (1:
+ * random delays, see delay.cuh).
  *
  * What a launch can be told is no constant, or each length of a prompt would have a kernel of its
  * own: sequences, capacity and the pages that may be on their way while an edge is waited for stand

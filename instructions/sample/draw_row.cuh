@@ -16,8 +16,8 @@
  * corrections, whose remainders are exact (Markstein, IBM J. Res. Dev. 34, 1990), where neither
  * number is so large or so small that a step is not, and else by a division.
  */
-#ifndef MGL_INSTRUCTIONS_SAMPLE_DRAW_CUH
-#define MGL_INSTRUCTIONS_SAMPLE_DRAW_CUH
+#ifndef MGL_INSTRUCTIONS_SAMPLE_DRAW_ROW_CUH
+#define MGL_INSTRUCTIONS_SAMPLE_DRAW_ROW_CUH
 
 #include "vm/cuda/device/flags.cuh"
 
@@ -199,28 +199,29 @@ static __device__ __forceinline__ void clear_bins()
     consumer_barrier();
 }
 
-/* Adds to some bins, side by side. Of 64 bits there is no atomic addition in shared memory but a
+/* Adds to four bins, side by side. Of 64 bits there is no atomic addition in shared memory but a
  * loop. */
-template <int COUNT>
-static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[COUNT],
-                                                   const u64 (&unit)[COUNT])
+static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[4], const u64 (&unit)[4])
 {
     const u32 low = shared_address(own_drawing().low), high = shared_address(own_drawing().high);
-    u32 before[COUNT];
+    u32 before[4];
 #pragma unroll
-    for (int n = 0; n < COUNT; n++)
+    for (int n = 0; n < 4; n++)
         before[n] = add_shared(low + bin[n] * 4, (u32)unit[n]);
 #pragma unroll
-    for (int n = 0; n < COUNT; n++) {
+    for (int n = 0; n < 4; n++) {
         const u32 carried = (u32)(unit[n] >> 32) + (before[n] + (u32)unit[n] < before[n]);
         if (carried)
             add_shared(high + bin[n] * 4, carried);
     }
 }
 
+/* To one. */
 static __device__ __forceinline__ void add_to_bin(u32 bin, u64 unit)
 {
-    add_to_bins<1>({bin}, {unit});
+    const u32 low = shared_address(own_drawing().low), high = shared_address(own_drawing().high);
+    const u32 before = add_shared(low + bin * 4, (u32)unit);
+    add_shared(high + bin * 4, (u32)(unit >> 32) + (before + (u32)unit < before));
 }
 
 static __device__ __forceinline__ u64 sum_of_bin(int bin)
@@ -302,7 +303,7 @@ static __device__ __noinline__ void count_bins(int weighed)
     const int width = d.width;
     const float floor = floor_of(d.cut);
     const u32 lane = thread_index() % 32;
-    each_four<3>(v, [&](const float4 &x, int) {
+    each_four<2>(v, [&](const float4 &x, int) {
         const float4 l = divide(v, x);
         u32 distance[4], bin[4];
         u64 unit[4] = {1, 1, 1, 1};
@@ -409,7 +410,7 @@ static __device__ __noinline__ void collect()
     const values v = d.row;
     const stretch of = stretch_of_bin();
     const u64 least = d.least;
-    each_four<6>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
+    each_four<4>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
         const float4 l = divide(v, x);
         u32 distance[4], nearest = MGL_SAMPLER_FAR;
         bool inside = false;
@@ -669,16 +670,55 @@ static __device__ __forceinline__ int width_of(const values &v, float lowest)
                       : max(0, min((int)WIDEST_BIN, 32 + 3 - __clz((int)apart) - (int)BIN_BITS));
 }
 
+/* The best of a row's parts and its key, and the least key that a part has; one warp. */
+struct best_parts {
+    u32 best, lowest;
+    int id;
+};
+
+static __device__ __forceinline__ best_parts find_best(const mgl_device_operand &values,
+                                                       const mgl_device_operand *ids, int r)
+{
+    u32 best = 0, lowest = 0xFFFFFFFFu;
+    int id = 0x7FFFFFFF;
+#pragma unroll 1
+    for (int i = (int)thread_index() % 32; i < values.count[1]; i += 32) {
+        const u32 key = mgl_sampler_key(row_of(values, r)[i]);
+        const int other = ids ? ((const int *)row_of(*ids, r))[i] : 0;
+        lowest = min(lowest, key);
+        if (key > best || (key == best && other < id)) {
+            best = key;
+            id = other;
+        }
+    }
+    const u32 top = __reduce_max_sync(0xFFFFFFFFu, best);
+    return {top, __reduce_min_sync(0xFFFFFFFFu, lowest),
+            __reduce_min_sync(0xFFFFFFFFu, best == top ? id : 0x7FFFFFFF)};
+}
+
+static __device__ __forceinline__ bool is_drawn(const int *sequence)
+{
+    return __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.0f;
+}
+
+static __device__ __forceinline__ u64 random_of(const int *sequence)
+{
+    return mgl_philox_token((u32)sequence[MGL_SEQUENCE_SEED_LO],
+                            (u32)sequence[MGL_SEQUENCE_SEED_HI],
+                            (u32)sequence[MGL_SEQUENCE_PRODUCED]);
+}
+
 /* mgl_sampler_draw by the block. `best` and `lowest` are keys of the largest logit, and of the
  * least of the parts' largest. */
-static __device__ int draw(const float *logits, const int *sequence, u32 best, u32 lowest,
-                           u64 random)
+static __device__ __noinline__ int draw_row(const float *logits, const int *sequence, u32 best,
+                                            u32 lowest, u64 random)
 {
     drawing &d = own_drawing();
     const float temperature = __int_as_float(sequence[MGL_SEQUENCE_TEMPERATURE]);
     const int top_k = sequence[MGL_SEQUENCE_TOP_K];
     const float top_p = __int_as_float(sequence[MGL_SEQUENCE_TOP_P]);
-    const bool by_count = top_k > 0 && top_k<MGL_VOCAB, by_sum = top_p> 0.0f && top_p < 1.0f;
+    const bool by_count = top_k > 0 && top_k < MGL_VOCAB;
+    const bool by_sum = top_p > 0.0f && top_p < 1.0f;
     const float top = mgl_sampler_value(best) / temperature;
     if (!mgl_sampler_is_finite(best) || top == -INFINITY)
         return 0;

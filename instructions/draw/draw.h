@@ -1,0 +1,15 @@
+/* What a row that is sampled with a temperature gets: of `draw`, or of a sample that draws itself.
+ */
+#ifndef MGL_DRAW_DRAW_H
+#define MGL_DRAW_DRAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether the sequence (MGL_SEQUENCE_WORDS) is sampled with a temperature. */
+bool mgl_is_drawn(const int32_t *sequence);
+
+/* The next token of the sequence, drawn from logits (vocab) of which all are numbers. */
+int mgl_draw_row(const float *logits, int vocab, const int32_t *sequence);
+
+#endif
