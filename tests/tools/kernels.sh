@@ -20,7 +20,7 @@
 # does not reach it has not failed, one that comes to no verdict has.
 #
 # Parts that time anything have the device for themselves, one after the other. The limits of `warm equal planted model`
-# are 325 s together, those of `loop peak rounds ptx` 420 s: two halves, of which each is expected to take half of that
+# are 325 s together, those of `loop peak rounds ptx` 580 s: two halves, of which each is expected to take half of that
 # on 16 processors. `warm` comes first, and `loop` before `ptx`, which learns what was measured there.
 #
 #   KIND    of the device, in the names of the results (h200)
@@ -38,7 +38,7 @@ equal    75
 planted  70
 model    80
 loop     80
-peak    160
+peak    320
 rounds   80
 ptx     100"
 if [ $# -lt 3 ]; then

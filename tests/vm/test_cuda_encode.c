@@ -259,9 +259,9 @@ START_TEST(a_second_list_without_panels_has_16_rows_at_most)
 END_TEST
 
 /* For a GPU, in bf16, with a ring and a stage that are large enough. */
-static mgl_program *program_of_panels(int many, int sequences)
+static mgl_program *program_of_heads(int heads, int head_dim, int many, int sequences)
 {
-    static const mgl_geometry widths = {128, 1, 4, 2, 32, 192, 75, 1e-5f};
+    const mgl_geometry widths = {128, 1, heads, 2, head_dim, 192, 75, 1e-5f};
     mgl_error err;
     mgl_target target;
     mgl_program *program;
@@ -275,6 +275,11 @@ static mgl_program *program_of_panels(int many, int sequences)
     ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);
     mgl_graph_free(graph);
     return program;
+}
+
+static mgl_program *program_of_panels(int many, int sequences)
+{
+    return program_of_heads(4, 32, many, sequences);
 }
 
 START_TEST(panels_have_128_rows_and_launches_64_sequences)
@@ -304,6 +309,24 @@ START_TEST(weighed_products_are_panels)
     refused(program, "is not by panels");
     program->exec.stage_bytes = many->exec.stage_bytes = 1024;
     refused(program, "bytes of the stage");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* Its kernel has pages in the code of products and of that attention alone. */
+START_TEST(beside_attention_of_rows_no_other_op_writes_pages)
+{
+    mgl_error err;
+    mgl_program *program = program_of_heads(2, 64, 40, 1), *many = program->many;
+    const mgl_task *task = many->tasks;
+    ok(mgl_cuda_check_program(program, &err), err);
+    while (task->op != MGL_OP_ATTEND_ROWS)
+        task++;
+    for (task = many->tasks; task->op != MGL_OP_SAMPLE;)
+        task++;
+    ck_assert_int_gt(task->out.count, 0);
+    many->buffers[many->regions[task->out.first].buffer].paged = true;
+    refused(program, "writes pages beside attention of rows");
     mgl_program_free(program);
 }
 END_TEST
@@ -666,6 +689,7 @@ int main(void)
     tcase_add_test(tests, a_second_list_without_panels_has_16_rows_at_most);
     tcase_add_test(tests, panels_have_128_rows_and_launches_64_sequences);
     tcase_add_test(tests, weighed_products_are_panels);
+    tcase_add_test(tests, beside_attention_of_rows_no_other_op_writes_pages);
     tcase_add_test(tests, panels_that_make_logits_are_told_apart);
     tcase_add_test(tests, both_lists_take_a_tape_in_one_order);
     tcase_add_test(tests, both_lists_take_all_of_a_tape);
