@@ -72,7 +72,8 @@ static int rank_of(int step)
     static const int ranks[] = {
         [MGL_EDIT_ENTER] = 0, [MGL_EDIT_EMBED] = 1, [MGL_STEP_QKV] = 2,     [MGL_STEP_ATTEND] = 3,
         [MGL_EDIT_MERGE] = 4, [MGL_STEP_O] = 5,     [MGL_STEP_GATE_UP] = 6, [MGL_STEP_DOWN] = 7,
-        [MGL_EDIT_CLEAR] = 8, [MGL_STEP_HEAD] = 9,  [MGL_EDIT_SAMPLE] = 10};
+        [MGL_EDIT_CLEAR] = 8, [MGL_STEP_HEAD] = 9,  [MGL_EDIT_DRAW] = 10,   [MGL_EDIT_SAMPLE] = 11};
+    _Static_assert(sizeof ranks / sizeof *ranks == MGL_EDIT_OTHER, "every step has a place");
     return ranks[step];
 }
 

@@ -9,17 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_REQUESTS = 64, MAX_REQUEST = 1 << 20 };
 
 struct stub_server {
-    const stub_answer *script;
+    stub_answer *script; /* (count) a copy: a test may end before its last answer has been sent */
     int count, listener, seen;
+    int served; /* connections, now */
+    bool stops;
     char url[80];
     char *heads[MAX_REQUESTS], *bodies[MAX_REQUESTS];
     pthread_t thread;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of `seen`, `served` and `stops`, */
+    pthread_cond_t change;
 };
 
 /* One connection, on a thread of its own. */
@@ -73,6 +77,23 @@ static void send_answer(int connection, const stub_answer *a)
             return;
 }
 
+/* Waits for so many seconds; false: the server stops. */
+static bool wait_s(stub_server *s, double seconds)
+{
+    struct timespec until;
+    int status = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    const double end = (double)until.tv_nsec * 1e-9 + seconds;
+    until.tv_sec += (time_t)end;
+    until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
+    pthread_mutex_lock(&s->lock);
+    while (!s->stops && status == 0 && seconds > 0)
+        status = pthread_cond_timedwait(&s->change, &s->lock, &until);
+    const bool goes_on = !s->stops;
+    pthread_mutex_unlock(&s->lock);
+    return goes_on;
+}
+
 static void *serve(void *user)
 {
     talk *t = user;
@@ -88,12 +109,15 @@ static void *serve(void *user)
         }
         pthread_mutex_unlock(&s->lock);
         const stub_answer *a = &s->script[index];
-        usleep((useconds_t)(a->delay_s * 1e6));
-        if (a->status)
+        if (wait_s(s, a->delay_s) && a->status)
             send_answer(t->connection, a);
     }
     close(t->connection);
     free(t);
+    pthread_mutex_lock(&s->lock);
+    s->served--;
+    pthread_cond_broadcast(&s->change);
+    pthread_mutex_unlock(&s->lock);
     return NULL;
 }
 
@@ -105,6 +129,9 @@ static void *listen_for_requests(void *user)
         pthread_t thread;
         talk *t = malloc(sizeof *t);
         *t = (talk){s, connection};
+        pthread_mutex_lock(&s->lock);
+        s->served++;
+        pthread_mutex_unlock(&s->lock);
         pthread_create(&thread, NULL, serve, t);
         pthread_detach(thread);
     }
@@ -116,7 +143,8 @@ stub_server *stub_start(const stub_answer *script, int count)
     stub_server *s = calloc(1, sizeof *s);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
-    s->script = script;
+    s->script = malloc((size_t)count * sizeof *script);
+    memcpy(s->script, script, (size_t)count * sizeof *script);
     s->count = count;
     s->listener = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_eq(bind(s->listener, (struct sockaddr *)&at, sizeof at), 0);
@@ -124,6 +152,7 @@ stub_server *stub_start(const stub_answer *script, int count)
     ck_assert_int_eq(getsockname(s->listener, (struct sockaddr *)&at, &size), 0);
     snprintf(s->url, sizeof s->url, "http://127.0.0.1:%d/v1/chat/completions", ntohs(at.sin_port));
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->change, NULL);
     ck_assert_int_eq(pthread_create(&s->thread, NULL, listen_for_requests, s), 0);
     return s;
 }
@@ -133,9 +162,17 @@ void stub_stop(stub_server *s)
     shutdown(s->listener, SHUT_RDWR);
     pthread_join(s->thread, NULL);
     close(s->listener);
-    usleep(20000); /* what is being served ends */
+    pthread_mutex_lock(&s->lock);
+    s->stops = true;
+    pthread_cond_broadcast(&s->change);
+    while (s->served > 0)
+        pthread_cond_wait(&s->change, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    pthread_cond_destroy(&s->change);
+    pthread_mutex_destroy(&s->lock);
     for (int i = 0; i < s->seen; i++)
         free(s->heads[i]);
+    free(s->script);
     free(s);
 }
 
