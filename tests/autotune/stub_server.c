@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,6 +128,8 @@ static void *listen_for_requests(void *user)
     int connection;
     while ((connection = accept(s->listener, NULL, NULL)) >= 0) {
         pthread_t thread;
+        const struct timeval limit = {.tv_sec = 10}; /* nobody sends for so long: stub_stop ends */
+        setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         talk *t = malloc(sizeof *t);
         *t = (talk){s, connection};
         pthread_mutex_lock(&s->lock);

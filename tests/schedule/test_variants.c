@@ -11,6 +11,7 @@
 #include "eval/synthetic.h"
 #include "schedule/expression.h"
 #include "schedule/variants.h"
+#include "schedule/ways.h"
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -751,6 +752,24 @@ START_TEST(mending_leaves_nothing_that_does_not_fit)
 }
 END_TEST
 
+/* Kernel and cost model ask how many k blocks a tray has; what the kernel's tray has room for is
+ * that of as many rows as the list may have. */
+START_TEST(a_tray_has_as_many_k_blocks_as_fit)
+{
+    for (int most = 1; most <= MGL_MAX_MANY_ROWS; most++) {
+        const int least = MGL_PANEL_TRAY_BLOCKS(most), room = least * MGL_PANEL_ROWS(most);
+        ck_assert_int_eq(mgl_panel_tray_blocks(most, most), least);
+        for (int count = 1; count <= most; count++) {
+            const int blocks = mgl_panel_tray_blocks(most, count);
+            ck_assert_int_le(blocks * MGL_PANEL_ROWS(count), room);
+            ck_assert_int_eq(MGL_PANEL_MOST_BLOCKS % blocks, 0);
+            ck_assert_int_eq(blocks % least, 0);
+            ck_assert(blocks == MGL_PANEL_MOST_BLOCKS || 2 * blocks * MGL_PANEL_ROWS(count) > room);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule variants");
@@ -780,6 +799,7 @@ int main(void)
     tcase_add_test(cases, general_is_left_out);
     tcase_add_test(cases, mending_keeps_what_still_fits);
     tcase_add_test(cases, mending_leaves_nothing_that_does_not_fit);
+    tcase_add_test(cases, a_tray_has_as_many_k_blocks_as_fit);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* `named` is counted from test to test */

@@ -98,19 +98,15 @@ static __device__ __forceinline__ void note_scales(const machine &m, const mgl_d
 
 static __device__ __forceinline__ int lane_now()
 {
-    int lane;
-    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
+    return (int)(thread_index() % 32);
 }
 
 static __device__ __forceinline__ int warp_now()
 {
-    int thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return thread / 32;
+    return (int)(thread_index() / 32);
 }
 
-/* Waits for a phase of a barrier that others complete soon: without sleep, which ends late. */
+/* Waits for a phase of a barrier that others complete soon, without the sleep of barrier_passed. */
 static __device__ __forceinline__ void wait_phase(u64 *barrier, u32 parity)
 {
     while (!barrier_tested(barrier, parity) && !own().lost)
@@ -130,7 +126,7 @@ static __device__ __forceinline__ void wait_pages(machine &m, int first, int end
     trace_starved(m, since);
 }
 
-/* Lets go of its next so many pages, which have landed. */
+/* Lets go of the warp's next so many pages, which have landed. */
 static __device__ __forceinline__ void free_pages(int count)
 {
     const int warp = warp_now();
@@ -204,7 +200,7 @@ static __device__ __forceinline__ volatile panel_plan &plan_of(int warp)
     return own().plan[warp];
 }
 
-/* The warp. */
+/* Writes the warp's plan; all lanes come here. */
 static __device__ __forceinline__ void make_plan(const machine &m, const panel_shape &s,
                                                  const panel_part &part)
 {
@@ -287,8 +283,8 @@ static __device__ __forceinline__ void multiply_block(const volatile panel_plan 
     }
 }
 
-/* Makes the plan of the panel from row group `group` on; whether the warp has two tiles of weight
- * rows. */
+/* Makes the plan of the panel from row group `group` on. Returns whether the warp has two tiles of
+ * weight rows. */
 static __device__ __forceinline__ bool begin_panel(int group)
 {
     const machine m = machine_now();
@@ -298,7 +294,7 @@ static __device__ __forceinline__ bool begin_panel(int group)
     return part.second;
 }
 
-/* Where its row groups stand, at the first of the k blocks at hand. */
+/* Notes where the warp's row groups stand, at the first of the k blocks at hand. */
 static __device__ __forceinline__ void find_weights()
 {
     const int warp = warp_now(), lane = lane_now();
@@ -442,7 +438,7 @@ static __device__ __forceinline__ int row_of_tile(int tile, int half)
     return (tile % PANEL_TILES * 2 + half) * PANEL_TILE;
 }
 
-/* Where the pairs that share them find them. */
+/* Stores the warp's tiles of a pass where the pairs that share their k blocks find them. */
 static __device__ __forceinline__ void leave_pass(const machine &m, const panel_pass &pass,
                                                   const panel_part &part, int rows,
                                                   const panel_sums &sums)
