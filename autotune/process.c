@@ -286,20 +286,26 @@ bool mgl_process_finish(mgl_process *process, double limit_s)
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-/* Resident memory in bytes; 0: nobody tells. */
-static uint64_t resident_bytes(pid_t pid)
+/* Bytes that a line of /proc/PID/status tells of; 0: it tells nothing. */
+static uint64_t bytes_in(const char *text, const char *line)
+{
+    const char *at = strstr(text, line);
+    return at ? (uint64_t)strtoull(at + strlen(line), NULL, 10) * 1024 : 0;
+}
+
+/* Resident memory in bytes, 0: nobody tells; and to *peak the most that it has been. */
+static uint64_t resident_bytes(pid_t pid, uint64_t *peak)
 {
     char path[40], *text;
     size_t length;
-    unsigned long long kilobytes = 0;
     snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
     if (mgl_file_read(path, MAX_STATUS, &text, &length, NULL))
         return 0;
-    const char *line = strstr(text, "\nVmRSS:");
-    if (line)
-        kilobytes = strtoull(line + strlen("\nVmRSS:"), NULL, 10);
+    const uint64_t held = bytes_in(text, "\nVmRSS:"), most = bytes_in(text, "\nVmHWM:");
+    *peak = most > *peak ? most : *peak;
+    *peak = held > *peak ? held : *peak;
     mgl_free(text);
-    return (uint64_t)kilobytes * 1024;
+    return held;
 }
 
 /* SIGKILL comes of the kernel when memory runs out, or of somebody. It was somebody where the
@@ -322,8 +328,7 @@ static bool watch(void *user)
         p->stopped = MGL_FATE_HUNG;
     if (!p->stopped && p->options.limit_bytes && now > p->looked + memory_every_s) {
         p->looked = now;
-        uint64_t held = resident_bytes(p->pid);
-        p->peak = held > p->peak ? held : p->peak;
+        uint64_t held = resident_bytes(p->pid, &p->peak);
         if (held > p->options.limit_bytes)
             p->stopped = MGL_FATE_GREW;
     }

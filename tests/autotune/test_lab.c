@@ -194,7 +194,7 @@ START_TEST(a_kill_of_a_large_worker_is_a_verdict)
 {
     pthread_t thread;
     begin(NULL);
-    options.limit_bytes = resident_bytes(mgl_process_id(state()->executor)) * 19 / 10;
+    options.limit_bytes = resident_bytes(mgl_process_id(state()->executor)) * 3 / 2;
     lab->close(lab);
     begin("hang");
     pid_t worker = mgl_process_id(state()->executor);
