@@ -640,6 +640,11 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
 {
     out->many = config->many;
     out->weighed = is_weighed(config, dtype, is_gpu(target));
+    out->warpgroups = config->warpgroups == MGL_WARPGROUPS_YES;
+    if (out->warpgroups && (out->many == 0 || !out->weighed || !is_gpu(target)))
+        return mgl_fail(err, MGL_BAD_INPUT, "warpgroups",
+                        "multiply weighed values of a second list on a GPU, and here are none: see "
+                        "the knobs many and weighed");
     if (out->many == 0 || out->many > out->rows)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "many",

@@ -12,7 +12,8 @@ typedef struct mgl_choices {
     int narrow;       /* what is exchanged in 16 bits then */
     int rows;         /* of an epoch */
     int many;         /* of an epoch of the second list; 0: there is none */
-    bool weighed;     /* its queues exchange weighed values */
+    bool weighed;     /* its queues exchange weighed values, */
+    bool warpgroups;  /* which warpgroups multiply */
     int splits;       /* of attention */
     int share;        /* positions for which one more of them is used; 0: all are */
     bool merges_in_o; /* o merges them */

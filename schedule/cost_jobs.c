@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "schedule/variants.h"
 #include "schedule/ways.h"
 
 enum {
@@ -164,19 +165,20 @@ bool mgl_cost_has_panels(const mgl_program *list)
 {
     for (int t = 0; t < list->task_count; t++)
         if (mgl_op_get(list->tasks[t].op)->family == MGL_FAMILY_PANEL)
-            return list->tasks[t].variant == MGL_VARIANT_PANELS;
+            return mgl_variant_is_panels(list->tasks[t].variant);
     return false;
 }
 
 /* us of a panel of so many row groups, by so many activation rows: of its trays, which have all k
- * blocks of these, and of its pages. */
-static double panel_us(const struct planning *s, int groups, int kblocks, int rows)
+ * blocks of these, and of its pages. `grouped`: by warpgroups. */
+static double panel_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
 {
     const mgl_exec *exec = &s->program->exec;
     const int most = s->program->limits.rows, least = MGL_PANEL_TRAY_BLOCKS(most);
-    const int tray = mgl_panel_tray_blocks(most, rows);
+    const int tray = mgl_panel_tray_blocks(most, rows, grouped);
     const int blocks = exec->page_bytes / MGL_BLOCK_BYTES;
-    const int piece = mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages));
+    const int piece =
+        mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages), grouped);
     const int pages = mgl_panel_pages(groups, piece, blocks) * ((kblocks + piece - 1) / piece);
     return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
 }
@@ -208,6 +210,7 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
     const mgl_segment *segments = &p->segments[task->segments.first];
     const int kblocks = (int)mgl_segment_blocks(p, &segments[0]);
     const int most = MGL_PANEL_GROUPS(p->exec.warps);
+    const bool grouped = task->variant == MGL_VARIANT_WARPGROUPS;
     double us = 0;
     int groups = 0;
     if (mgl_op_heads(task->op) && s->epoch->wanted == 0)
@@ -217,7 +220,7 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
         groups += (int)groups_of(&segments[i]);
     }
     for (; groups > 0; groups -= most)
-        us += panel_us(s, groups < most ? groups : most, kblocks, panel_rows(s, task));
+        us += panel_us(s, groups < most ? groups : most, kblocks, panel_rows(s, task), grouped);
     if (job->to > 0)
         job->byte_us = us / (double)job->to;
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
@@ -259,7 +262,7 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     }
-    if (task->segments.count > 0 && task->variant == MGL_VARIANT_PANELS)
+    if (task->segments.count > 0 && mgl_variant_is_panels(task->variant))
         plan_panels(s, task, job);
     else if (task->segments.count > 0)
         plan_product(s, task, job);
@@ -276,7 +279,7 @@ static void lay_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
         mgl_cost_job *job = &s->jobs[t];
         if (s->program->tasks[t].segments.count == 0)
             continue;
-        if (s->program->tasks[t].variant == MGL_VARIANT_PANELS)
+        if (mgl_variant_is_panels(s->program->tasks[t].variant))
             at = (at + page - 1) / page * page;
         job->to = at + job->to - job->from;
         job->from = at;

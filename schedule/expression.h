@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 
-enum { MGL_EXPRESSION_STEPS = 64, MGL_EXPRESSION_DEPTH = 12 };
+enum { MGL_EXPRESSION_STEPS = 128, MGL_EXPRESSION_DEPTH = 12 };
 
 typedef enum mgl_expression_kind {
     MGL_EXPRESSION_NUMBER, /* pushes `number` */

@@ -708,8 +708,11 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (!w.status && (!w.layers || has_failed(program)))
         w.status = mgl_fail_memory(err, 0);
     mgl_free(w.layers);
-    if (!w.status)
+    if (!w.status) {
         mgl_variants_choose(program);
+        if (w.choices.warpgroups)
+            w.status = mgl_variants_name_warpgroups(program->many, err);
+    }
     MGL_ASSERT(w.status || program->queue_count == target->queues);
     if (w.status)
         mgl_program_free(program);

@@ -19,11 +19,15 @@ enum { MGL_MERGE_TASKS = 1, MGL_MERGE_IN_O = 2 };
 /* What queues of the second list exchange. */
 enum { MGL_WEIGHED_NO = 1, MGL_WEIGHED_YES = 2 };
 
+/* Who multiplies them. */
+enum { MGL_WARPGROUPS_NO = 1, MGL_WARPGROUPS_YES = 2 };
+
 /* What a search may choose. One list of fields, ranges and defaults: schedule/config.def. */
 typedef struct mgl_schedule_config {
     int rows;           /* rows of an epoch, 1 to 16; 0: chosen */
     int many;           /* rows of an epoch of the second list, up to 128; 0: there is none */
     int weighed;        /* its queues exchange weighed values: MGL_WEIGHED_...; 0: chosen */
+    int warpgroups;     /* who multiplies them: MGL_WARPGROUPS_...; 0: chosen */
     int splits;         /* KV splits of attention; 0: chosen from capacity and queues */
     int exchange;       /* MGL_EXCHANGE_...; 0: chosen from target and model */
     int narrow;         /* what is exchanged in 16 bits with flags, 0 to 3 */

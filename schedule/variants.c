@@ -245,6 +245,7 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
     d[MGL_DIMENSION_PARTIAL_WORDS] = MGL_PARTIAL_BYTES / 4;
     d[MGL_DIMENSION_HEADS] = over(m->heads, m->kv_heads);
     d[MGL_DIMENSION_HEAD_DIM] = m->head_dim;
+    d[MGL_DIMENSION_HOPPER] = !strcmp(program->target.arch, MGL_WARPGROUP_ARCH);
     d[MGL_DIMENSION_SPAN] = MGL_KV_SPAN(m->head_dim);
     d[MGL_DIMENSION_NEAR] = MGL_KV_REGISTERS(m->head_dim, (int64_t)exec->warps);
     d[MGL_DIMENSION_PAGE_POSITIONS] =
@@ -566,6 +567,29 @@ void mgl_variants_choose(mgl_program *program)
     for (int i = 0; i < program->task_count && ring; i++)
         if (mgl_op_is_attention(program->tasks[i].op))
             program->tasks[i].variant = MGL_VARIANT_RING;
+}
+
+bool mgl_variant_is_panels(mgl_variant variant)
+{
+    return variant == MGL_VARIANT_PANELS || variant == MGL_VARIANT_WARPGROUPS;
+}
+
+mgl_status mgl_variants_name_warpgroups(mgl_program *many, mgl_error *err)
+{
+    mgl_dimensions dimensions;
+    mgl_variant_fault fault;
+    mgl_dimensions_of_program(many, &dimensions);
+    for (int i = 0; i < many->task_count; i++) {
+        mgl_task *task = &many->tasks[i];
+        if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
+            continue;
+        if (!mgl_variant_takes_task(many, task, MGL_VARIANT_WARPGROUPS, &dimensions, &fault))
+            return mgl_fail(err, MGL_BAD_INPUT, "warpgroups", "%s.%s %s",
+                            mgl_op_get(task->op)->name,
+                            mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name, fault.text);
+        task->variant = MGL_VARIANT_WARPGROUPS;
+    }
+    return MGL_OK;
 }
 
 bool mgl_variants_are_chosen(const mgl_program *program)

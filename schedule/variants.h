@@ -122,6 +122,16 @@ mgl_rungs mgl_variant_rungs(const mgl_program *program, const mgl_task *task,
 /* Names the variant of each task: the first of its op that takes it and is worth it. The ring is
  * named for all attentions or for none. */
 void mgl_variants_choose(mgl_program *program);
+
+/* Has warpgroups multiply all weighed values of a second list. MGL_BAD_INPUT: one of its tasks does
+ * not allow that; then the list is worth nothing. */
+mgl_status mgl_variants_name_warpgroups(mgl_program *many, mgl_error *err);
+
+/* The one architecture that has warpgroups. */
+#define MGL_WARPGROUP_ARCH "sm_90a"
+
+/* Whether a variant is one that multiplies weighed values on a GPU, panel by panel. */
+bool mgl_variant_is_panels(mgl_variant variant);
 /* Whether each task has the variant that mgl_variants_choose would name. */
 bool mgl_variants_are_chosen(const mgl_program *program);
 /* Names new variants for those tasks alone that theirs does not take. */

@@ -78,8 +78,10 @@ MGL_WAYS_FN int mgl_kv_chunk(int value, int position, int chunk)
 }
 
 /* Panels: products of the second list whose weights and activations are both whole operands of
- * tensor cores (vm/cuda/device/linear/panels.cuh). Warps go in pairs, one for each half of the
- * activation rows; a pair has row groups of a panel, or a share of their k blocks. */
+ * tensor cores (vm/cuda/device/linear/panels.cuh). By pairs of warps (linear/pairs.cuh), one for
+ * each half of the activation rows: a pair has row groups of a panel, or a share of their k blocks.
+ * Or by warpgroups of 4 warps (linear/warpgroups.cuh): a warp has two row groups and all activation
+ * rows, and warpgroups have row groups of a panel, or a share of their k blocks. */
 enum {
     MGL_PANEL_OWN_GROUPS = 4, /* row groups that a pair multiplies at once: two tiles of 16 rows */
     MGL_PANEL_ROW_STEP = 16,  /* activation rows: a tile of 8 for each warp of a pair */
@@ -87,25 +89,29 @@ enum {
                             has room for them */
     MGL_PANEL_MOST_TRAYS = 16,  /* places for activations in shared memory, */
     MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one: a lane copies one of them */
-    MGL_PANEL_ROW_BYTES = 64    /* of a row, in a k block of activations */
+    MGL_PANEL_ROW_BYTES = 64,   /* of a row, in a k block of activations */
+    MGL_WARPGROUP_WARPS = 4,    /* of sm_90a */
+    MGL_WARPGROUP_GROUPS = 8    /* row groups of a warpgroup */
 };
 
-/* Row groups of a panel; activation rows that there is room for; k blocks of a tray, where as many
- * rows are multiplied as a list may have; and of a ring's pages those that the second list has
- * weights in. The others' memory, with the stage, is trays. */
+/* Row groups of a panel; activation rows that there is room for, by pairs and by warpgroups; k
+ * blocks of a tray, where as many rows are multiplied as a list may have; and of a ring's pages
+ * those that the second list has weights in. The others' memory, with the stage, is trays. */
 #define MGL_PANEL_GROUPS(warps) ((warps) / 2 * MGL_PANEL_OWN_GROUPS)
 #define MGL_PANEL_ROWS(rows)                                                                       \
     (((rows) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_STEP)
-#define MGL_PANEL_TRAY_BLOCKS(rows) ((rows) <= 64 ? 4 : 2)
-#define MGL_PANEL_PAGES(ring_pages) ((ring_pages) - (ring_pages) / 2)
+#define MGL_WARPGROUP_ROWS(rows)      ((rows) <= 16 ? 16 : (rows) <= 32 ? 32 : (rows) <= 64 ? 64 : 128)
+#define MGL_PANEL_ROOM(rows, grouped) ((grouped) ? MGL_WARPGROUP_ROWS(rows) : MGL_PANEL_ROWS(rows))
+#define MGL_PANEL_TRAY_BLOCKS(rows)   ((rows) <= 64 ? 4 : 2)
+#define MGL_PANEL_PAGES(ring_pages)   ((ring_pages) - (ring_pages) / 2)
 
 /* k blocks of a tray where `rows` rows are multiplied, of the `most` that the list may have: the
- * fewer rows, the more k blocks, in powers of 2. */
-MGL_WAYS_FN int mgl_panel_tray_blocks(int most, int rows)
+ * fewer rows, the more k blocks, in powers of 2. `grouped`: by warpgroups. */
+MGL_WAYS_FN int mgl_panel_tray_blocks(int most, int rows, int grouped)
 {
-    const int room = MGL_PANEL_TRAY_BLOCKS(most) * MGL_PANEL_ROWS(most);
+    const int room = MGL_PANEL_TRAY_BLOCKS(most) * MGL_PANEL_ROOM(most, grouped);
     int blocks = MGL_PANEL_TRAY_BLOCKS(most);
-    while (blocks < MGL_PANEL_MOST_BLOCKS && 2 * blocks * MGL_PANEL_ROWS(rows) <= room)
+    while (blocks < MGL_PANEL_MOST_BLOCKS && 2 * blocks * MGL_PANEL_ROOM(rows, grouped) <= room)
         blocks *= 2;
     return blocks;
 }
@@ -119,13 +125,17 @@ MGL_WAYS_FN int mgl_panel_pages(int groups, int piece, int page_blocks)
 
 /* k blocks of a row group that lie together on a page, of a panel of so many row groups: a tray's,
  * doubled as long as all row groups have room on one page; or pieces are short, and `pages`, of
- * which one stays free, have room. A warp holds a page of its own while it waits for others. */
-MGL_WAYS_FN int mgl_panel_piece(int groups, int page_blocks, int tray_blocks, int pages)
+ * which one stays free, have room. A warp holds a page of its own while it waits for others. With
+ * warpgroups, which take less time than their weights, pieces are half as long: more of them are on
+ * their way while one is held. */
+MGL_WAYS_FN int mgl_panel_piece(int groups, int page_blocks, int tray_blocks, int pages,
+                                int grouped)
 {
+    const int least = grouped ? MGL_PANEL_PIECE / 2 : MGL_PANEL_PIECE;
     int piece = tray_blocks;
     while (2 * piece <= page_blocks) {
         const int wanted = mgl_panel_pages(groups, 2 * piece, page_blocks);
-        if (wanted > 1 && (2 * piece > MGL_PANEL_PIECE || wanted >= pages))
+        if (wanted > 1 && (2 * piece > least || wanted >= pages))
             break;
         piece *= 2;
     }

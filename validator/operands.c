@@ -239,8 +239,9 @@ static void check_paged(mgl_check *check, int t, bool panels)
     }
 }
 
-/* MG131: weighed values are the second list's; on a GPU by the variant that has code of them. */
-static void check_place(mgl_check *check, int t)
+/* MG131: weighed values are the second list's; on a GPU by the variants that have code of them, all
+ * of a list by one: that of `first`. */
+static void check_place(mgl_check *check, int t, const mgl_task *first)
 {
     const mgl_program *p = check->program;
     const mgl_op op = p->tasks[t].op;
@@ -256,10 +257,17 @@ static void check_place(mgl_check *check, int t)
                          "sm_%d or newer, but here it is the %s list of a program for %s",
                          mgl_check_task(check, t, name), panels->arch,
                          p->second ? "second" : "first", p->target.arch);
-    else if (product && !cpu && p->tasks[t].variant != MGL_VARIANT_PANELS)
+    else if (product && !cpu && !mgl_variant_is_panels(p->tasks[t].variant))
         mgl_check_report(check, 131, t, 0,
-                         "%s: on a GPU products of weighed values have one variant, %s.%s",
-                         mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name);
+                         "%s: on a GPU products of weighed values have two variants, %s.%s and "
+                         "%s.%s",
+                         mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name,
+                         mgl_op_get(op)->name, mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name);
+    else if (product && !cpu && p->tasks[t].variant != first->variant)
+        mgl_check_report(check, 131, t, 0,
+                         "%s: on a GPU all products of weighed values of a list have one variant, "
+                         "and the first one's is %s",
+                         mgl_check_task(check, t, name), mgl_variant_get(first->variant)->name);
 }
 
 /* MG133: attention of shares of the rows is the second list's, without flags; on a GPU by the
@@ -286,7 +294,8 @@ static void check_shared(mgl_check *check, int t)
                              mgl_check_task(check, t, name));
 }
 
-static void check_task(mgl_check *check, int t, bool gpu, bool panels)
+/* `first`: the list's first product of weighed values; NULL: it has none. */
+static void check_task(mgl_check *check, int t, bool gpu, const mgl_task *first)
 {
     const mgl_task *task = &check->program->tasks[t];
     const mgl_op_info *op = mgl_op_get(task->op);
@@ -304,10 +313,10 @@ static void check_task(mgl_check *check, int t, bool gpu, bool panels)
         check_operand(check, t, &op->operands[mgl_task_operand_at(task, i)],
                       mgl_task_region(task, i));
     check_segments(check, t);
-    check_place(check, t);
+    check_place(check, t, first);
     check_shared(check, t);
     if (gpu)
-        check_paged(check, t, panels);
+        check_paged(check, t, first != NULL);
 }
 
 /* ---- the shape of a queue ---- */
@@ -346,10 +355,10 @@ void mgl_check_operands(mgl_check *check)
 {
     const mgl_program *p = check->program;
     const bool gpu = strcmp(p->target.arch, "cpu") != 0;
-    bool panels = false;
-    for (int t = 0; t < p->task_count && !panels; t++)
-        panels = mgl_op_get(p->tasks[t].op)->family == MGL_FAMILY_PANEL;
+    const mgl_task *first = NULL;
+    for (int t = 0; t < p->task_count && !first; t++)
+        first = mgl_op_get(p->tasks[t].op)->family == MGL_FAMILY_PANEL ? &p->tasks[t] : NULL;
     for (int t = 0; t < p->task_count; t++)
-        check_task(check, t, gpu, panels);
+        check_task(check, t, gpu, first);
     check_queues(check);
 }

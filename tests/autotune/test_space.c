@@ -125,12 +125,13 @@ END_TEST
 START_TEST(a_gpu_has_every_knob_but_those_of_rows_and_merges)
 {
     mgl_search_space space = default_of("sm_90a:132", true);
-    ck_assert_int_eq(space.count, mgl_knob_count() - 5);
+    ck_assert_int_eq(space.count, mgl_knob_count() - 6);
     ck_assert_ptr_null(find(&space, "merge"));
     ck_assert_ptr_null(find(&space, "share"));
     ck_assert_ptr_null(find(&space, "rows"));
     ck_assert_ptr_null(find(&space, "many"));
     ck_assert_ptr_null(find(&space, "weighed"));
+    ck_assert_ptr_null(find(&space, "warpgroups"));
 }
 END_TEST
 
@@ -197,7 +198,7 @@ static const struct {
     {SPACE ",\"knob\":{}}", "unknown key \"knob\""},
     {SPACE ",\"knobs\":[]}", "object"},
     {SPACE ",\"knobs\":{\"pages\":[1]}}",
-     "unknown knob \"pages\"; known: rows, many, weighed, splits"},
+     "unknown knob \"pages\"; known: rows, many, weighed, warpgroups"},
     {SPACE ",\"knobs\":{\"rows\":[1],\"rows\":[2]}}", "rows"},
     {SPACE ",\"knobs\":{\"rows\":1}}", "must be an array"},
     {SPACE ",\"knobs\":{\"rows\":[]}}", "must be an array"},

@@ -92,17 +92,13 @@ static void describe_look(const emu_lane *lane, char *to, size_t length)
 
 static void describe_lane(const emu_lane *lane, char *to, size_t length)
 {
-    static const char *const meetings[] = {[EMU_SYNC] = "__syncwarp",
-                                           [EMU_SHUFFLE] = "a shuffle",
-                                           [EMU_BALLOT] = "__ballot_sync",
-                                           [EMU_ALL] = "__all_sync",
-                                           [EMU_ANY] = "__any_sync",
-                                           [EMU_MAX] = "__reduce_max_sync",
-                                           [EMU_MIN] = "__reduce_min_sync",
-                                           [EMU_MIN_SIGNED] = "__reduce_min_sync",
-                                           [EMU_ADD] = "__reduce_add_sync",
-                                           [EMU_MMA_BF16] = "mma",
-                                           [EMU_MMA_F16] = "mma"};
+    static const char *const meetings[] = {
+        [EMU_SYNC] = "__syncwarp",       [EMU_SHUFFLE] = "a shuffle",
+        [EMU_BALLOT] = "__ballot_sync",  [EMU_ALL] = "__all_sync",
+        [EMU_ANY] = "__any_sync",        [EMU_MAX] = "__reduce_max_sync",
+        [EMU_MIN] = "__reduce_min_sync", [EMU_MIN_SIGNED] = "__reduce_min_sync",
+        [EMU_ADD] = "__reduce_add_sync", [EMU_MMA_BF16] = "mma",
+        [EMU_MMA_F16] = "mma",           [EMU_WARPGROUP] = "wgmma"};
     if (lane->state == EMU_MEETING)
         snprintf(to, length, "waits for other lanes in %s", meetings[lane->meeting]);
     else if (lane->state == EMU_ASLEEP)

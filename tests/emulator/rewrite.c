@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPERANDS = 32, MOST_TEMPLATE = 2048, MOST_NAME = 200, MOST_WORD = 400 };
+enum { MOST_OPERANDS = 48, MOST_TEMPLATE = 2048, MOST_NAME = 200, MOST_WORD = 400 };
 
 struct piece { /* of the text */
     const char *at;

@@ -30,7 +30,7 @@ typedef struct emu_lane {
     emu_meeting meeting;
     uint64_t value; /* what it brought, then what it takes home */
     int argument;
-    float *d; /* of emu_mma */
+    float *d; /* of emu_mma and emu_warpgroup_multiply */
     const uint32_t *a, *b;
     /* EMU_AT_BARRIER */
     int barrier;
@@ -44,6 +44,15 @@ typedef struct emu_lane {
     int look_count;
 } emu_lane;
 
+/* What a product of a warpgroup reads of shared memory, which has to stay as it is. */
+typedef struct emu_operand {
+    uint64_t descriptor;
+    int columns;
+    uint64_t sum; /* of its words */
+} emu_operand;
+
+enum { EMU_MOST_PRODUCTS = 64 }; /* of a warp, before it waits */
+
 typedef struct emu_warp {
     emu_lane *lanes; /* (EMU_LANES) */
     struct emu_block *block;
@@ -54,6 +63,10 @@ typedef struct emu_warp {
     int asleep;     /* lanes */
     int turns;      /* meetings that it may have before another warp runs */
     bool queued;    /* among those that can run */
+    /* products of its warpgroup that it has not waited for, and of them those that are committed */
+    emu_operand products[EMU_MOST_PRODUCTS];
+    int product_count, committed;
+    bool fenced; /* since it waited */
 } emu_warp;
 
 typedef struct emu_block {

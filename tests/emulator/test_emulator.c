@@ -800,6 +800,21 @@ static void logits_of_many_rows(void)
     }
 }
 
+/* The same by warpgroups: rows as one, two and four instructions of 16 columns or more take them,
+ * and as two of the largest. */
+static void logits_of_warpgroups(void)
+{
+    static const int many[] = {16, 17, 40, 128};
+    device_options options = panel_options;
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    check_logits(&even_model, &options, 1, 19, 5);
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        options.many = many[i];
+        options.warps = i % 2 ? 8 : 4;
+        check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
+    }
+}
+
 /* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
  * that have rows for prompts besides, and in epochs that have not. */
 static void company_of_20(void)
@@ -841,9 +856,10 @@ static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logi
 }
 
 /* Without the fence before it, a copy of activations brings what was there before. */
-static void fences_of_panels(void)
+static void fences_by(int warpgroups)
 {
     device_options options = panel_options;
+    options.warpgroups = warpgroups;
     int32_t prompt[14];
     float logits[300];
     options.capacity = CHECK_CAPACITY;
@@ -864,16 +880,45 @@ static void fences_of_panels(void)
     mgl_graph_free(graph);
 }
 
+static void fences_of_panels(void)
+{
+    fences_by(MGL_WARPGROUPS_NO);
+}
+
+static void fences_of_warpgroups(void)
+{
+    fences_by(MGL_WARPGROUPS_YES);
+}
+
 /* Lists in turn: sequences that prompts and tokens share epochs with, and alone. */
-static void batch_of_panels(void)
+static void batch_by(int warpgroups)
 {
     device_options options = panel_options;
+    options.warpgroups = warpgroups;
     options.queues = 7;
     options.rows = 4;
     options.many = 11;
     options.warps = 4;
     options.splits = 1;
     check_ragged(&even_model, &options, 7);
+}
+
+static void batch_of_panels(void)
+{
+    batch_by(MGL_WARPGROUPS_NO);
+}
+
+static void batch_of_warpgroups(void)
+{
+    batch_by(MGL_WARPGROUPS_YES);
+}
+
+static void delays_of_warpgroups(void)
+{
+    device_options options = panel_options;
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    options.many = 40;
+    check_delays(&few_columns, &options, 3, 3);
 }
 
 static void delays_of_panels(void)
@@ -1111,8 +1156,9 @@ static void traces_of_panels(void)
 
 /* Second lists of more rows than the first list may have, and traces of both lists. */
 static void (*const many_rows[])(void) = {
-    logits_of_many_rows, company_of_20,         company_of_64,       company_of_40_in_128_rows,
-    delays_of_many_rows, watchdog_of_many_rows, traces_of_two_lists, traces_of_panels};
+    logits_of_many_rows,  company_of_20,         company_of_64,       company_of_40_in_128_rows,
+    delays_of_many_rows,  watchdog_of_many_rows, traces_of_two_lists, traces_of_panels,
+    logits_of_warpgroups, fences_of_warpgroups,  batch_of_warpgroups, delays_of_warpgroups};
 
 START_TEST(many_rows_are_as_on_a_gpu)
 {

@@ -1,4 +1,5 @@
-/* What the lanes of a warp do together: votes, shuffles, reductions, and mma.m16n8k16. */
+/* What the lanes of a warp do together: votes, shuffles, reductions, mma.m16n8k16, and a warp's
+ * part of wgmma.m64nNk16. */
 #include <string.h>
 
 #include "base/dtype.h"
@@ -18,18 +19,21 @@ static float element(uint32_t word, int half, bool bf16)
 /* Fragments as PTX ISA 9.7.14.5.8 deals them: lane 4 g + t has, of A, rows g and g + 8 and columns
  * 2 t and 2 t + 8 (two each), of B the same of K in column g, of D columns 2 t and 2 t + 1 of rows
  * g, g + 8. */
+static void gather_rows(const emu_warp *warp, bool bf16, float a[M][K])
+{
+    for (int lane = 0; lane < EMU_LANES; lane++)
+        for (int i = 0; i < 8; i++)
+            a[lane / 4 + i / 2 % 2 * 8][lane % 4 * 2 + i / 4 * 8 + i % 2] =
+                element(warp->lanes[lane].a[i / 2], i % 2, bf16);
+}
+
 static void gather(const emu_warp *warp, bool bf16, float a[M][K], float b[K][N])
 {
-    for (int lane = 0; lane < EMU_LANES; lane++) {
-        const emu_lane *l = &warp->lanes[lane];
-        int g = lane / 4, t = lane % 4;
-        for (int half = 0; half < 2; half++) {
-            for (int i = 0; i < 4; i++)
-                a[g + i % 2 * 8][t * 2 + i / 2 * 8 + half] = element(l->a[i], half, bf16);
-            for (int i = 0; i < 2; i++)
-                b[t * 2 + i * 8 + half][g] = element(l->b[i], half, bf16);
-        }
-    }
+    gather_rows(warp, bf16, a);
+    for (int lane = 0; lane < EMU_LANES; lane++)
+        for (int i = 0; i < 4; i++)
+            b[lane % 4 * 2 + i / 2 * 8 + i % 2][lane / 4] =
+                element(warp->lanes[lane].b[i / 2], i % 2, bf16);
 }
 
 /* What lane `lane` has as its i-th element of D. */
@@ -58,6 +62,62 @@ static void multiply(emu_warp *warp, bool bf16)
     }
     for (int i = 0; i < M * N; i++)
         warp->lanes[i / 4].d[i % 4] = *element_of(d, i / 4, i % 4);
+}
+
+/* ---- wgmma ------------------------------------------------------------------------------------
+ *
+ * B lies column by column, 16 k of 64 bytes of a column; eight columns are an atom. Bits 4 and 5 of
+ * an address are swizzled by bits 7 and 8.
+ */
+
+enum { MOST_COLUMNS = 64 };
+
+/* What the warp's block has at k and column of an operand. */
+static const uint16_t *operand_at(const emu_warp *warp, uint64_t descriptor, int k, int column)
+{
+    const size_t start = (size_t)(descriptor & 0x3FFF) << 4;
+    const size_t stride = (size_t)(descriptor >> 32 & 0x3FFF) << 4;
+    size_t at = start + (size_t)(column / 8) * stride + (size_t)(column % 8) * 64 + (size_t)k * 2;
+    at ^= (at >> 7 & 3) << 4;
+    if (descriptor >> 62 != 2 || at + 2 > emu.shared_bytes)
+        emu_fail("a descriptor of wgmma, 0x%llx", (unsigned long long)descriptor);
+    return (const uint16_t *)(warp->block->shared + at);
+}
+
+static uint64_t sum_of(const emu_warp *warp, uint64_t descriptor, int columns)
+{
+    uint64_t sum = 1469598103934665603u;
+    for (int column = 0; column < columns; column++)
+        for (int k = 0; k < K; k++)
+            sum = (sum ^ *operand_at(warp, descriptor, k, column)) * 1099511628211u;
+    return sum;
+}
+
+/* Each sum in the order of k. */
+static void multiply_warpgroup(emu_warp *warp)
+{
+    const emu_lane *first = &warp->lanes[0];
+    const uint64_t descriptor = first->value;
+    const int columns = first->argument;
+    float a[M][K], b[K];
+    for (int i = 0; i < EMU_LANES; i++)
+        if (warp->lanes[i].value != descriptor || warp->lanes[i].argument != columns)
+            emu_fail("lanes have different descriptors of wgmma");
+    if (!warp->fenced || warp->product_count == EMU_MOST_PRODUCTS)
+        emu_fail("wgmma %s", warp->fenced ? "too often without a wait" : "without its fence");
+    warp->products[warp->product_count++] =
+        (emu_operand){descriptor, columns, sum_of(warp, descriptor, columns)};
+    gather_rows(warp, true, a);
+    for (int column = 0; column < columns; column++) {
+        for (int k = 0; k < K; k++)
+            b[k] = mgl_bf16_to_f32(*operand_at(warp, descriptor, k, column));
+        for (int row = 0; row < M; row++) {
+            float *d = &warp->lanes[row % 8 * 4 + column % 8 / 2]
+                            .d[column / 8 * 4 + row / 8 * 2 + column % 2];
+            for (int k = 0; k < K; k++)
+                *d += a[row][k] * b[k];
+        }
+    }
 }
 
 /* ---- values -----------------------------------------------------------------------------------
@@ -133,11 +193,14 @@ static emu_meeting kind_of(const emu_warp *warp)
 void emu_conclude(emu_warp *warp)
 {
     emu_meeting kind = kind_of(warp);
-    bool whole = kind == EMU_SHUFFLE || kind == EMU_MMA_BF16 || kind == EMU_MMA_F16;
+    bool whole =
+        kind == EMU_SHUFFLE || kind == EMU_MMA_BF16 || kind == EMU_MMA_F16 || kind == EMU_WARPGROUP;
     if (whole && warp->live < EMU_LANES)
         emu_problem("a shuffle or an mma of a warp that has lost lanes");
     else if (kind == EMU_SHUFFLE)
         shuffle(warp);
+    else if (kind == EMU_WARPGROUP)
+        multiply_warpgroup(warp);
     else if (whole)
         multiply(warp, kind == EMU_MMA_BF16);
     else
@@ -178,4 +241,51 @@ void emu_mma(emu_meeting kind, float *d, const uint32_t *a, const uint32_t *b)
     lane->a = a;
     lane->b = b;
     meet(lane, kind);
+}
+
+/* ---- warpgroups -------------------------------------------------------------------------------
+ */
+
+void emu_warpgroup_multiply(float *d, const uint32_t *a, uint64_t descriptor, int columns)
+{
+    emu_lane *lane = emu.current;
+    lane->d = d;
+    lane->a = a;
+    lane->value = descriptor;
+    lane->argument = columns;
+    meet(lane, EMU_WARPGROUP);
+}
+
+static bool is_first(void)
+{
+    return emu.current->number == 0;
+}
+
+void emu_warpgroup_fence(void)
+{
+    emu.current->warp->fenced |= is_first();
+}
+
+void emu_warpgroup_commit(void)
+{
+    if (is_first())
+        emu.current->warp->committed = emu.current->warp->product_count;
+}
+
+/* Other warps have run meanwhile. */
+void emu_warpgroup_wait(void)
+{
+    emu_warp *warp = emu.current->warp;
+    emu_pause();
+    if (!is_first())
+        return;
+    if (warp->committed < warp->product_count)
+        emu_problem("wgmma waited for before it was committed");
+    for (int i = 0; i < warp->product_count; i++) {
+        const emu_operand *o = &warp->products[i];
+        if (sum_of(warp, o->descriptor, o->columns) != o->sum)
+            emu_problem("what wgmma reads has changed before it was waited for");
+    }
+    warp->product_count = warp->committed = 0;
+    warp->fenced = false;
 }

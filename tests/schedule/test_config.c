@@ -166,7 +166,8 @@ static const struct {
     {"{\"schema\":\"megalith.config/2\"}",
      "must be \"megalith.config/1\", not \"megalith.config/2\""},
     {"{" SCHEMA ",\"row\":1}",
-     "unknown key \"row\"; known here: schema, rows, many, weighed, splits, exchange, narrow, "
+     "unknown key \"row\"; known here: schema, rows, many, weighed, warpgroups, splits, exchange, "
+     "narrow, "
      "merge, share, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
      "pending_bytes, prefetch_bytes, queues"},
     {"{" SCHEMA ",\"queues\":{\"kqv\":{}}}",

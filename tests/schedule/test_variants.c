@@ -412,6 +412,53 @@ START_TEST(weighed_values_are_multiplied_by_panels)
 }
 END_TEST
 
+/* The same by warpgroups, which the config names: of sm_90a alone, four warps each, and all of a
+ * list. */
+START_TEST(weighed_values_are_multiplied_by_warpgroups)
+{
+    static const struct {
+        const char *target;
+        int many, warps, weighed;
+        const char *says; /* NULL: it is lowered */
+    } cases[] = {{"sm_90a:12", 16, 8, MGL_WEIGHED_YES, NULL},
+                 {"sm_90a:12", 128, 8, 0, NULL},
+                 {"sm_90a:12", 64, 4, 0, NULL},
+                 {"sm_90a:12", 64, 6, 0, "finds 2 warps beside whole warpgroups"},
+                 {"sm_100a:12", 64, 8, 0, "instructions of sm_90a"},
+                 {"sm_90a:12", 16, 8, MGL_WEIGHED_NO, "see the knobs many and weighed"},
+                 {"sm_90a:12", 0, 8, 0, "see the knobs many and weighed"},
+                 {"cpu:2", 64, 8, 0, "on a GPU"}};
+    mgl_config model;
+    mgl_schedule_config config;
+    mgl_program *p;
+    mgl_error err;
+    const mgl_target target = target_of(cases[_i].target);
+    const mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 64, .sequences = 1};
+    ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &model, NULL), MGL_OK);
+    mgl_graph *graph = open_graph(&model);
+    mgl_schedule_config_default(&config);
+    config.rows = 1;
+    config.many = cases[_i].many;
+    config.warps = cases[_i].warps;
+    config.weighed = cases[_i].weighed;
+    config.warpgroups = MGL_WARPGROUPS_YES;
+    const mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    if (cases[_i].says) {
+        ck_assert_int_eq(status, MGL_BAD_INPUT);
+        ck_assert_msg(strstr(err.message, cases[_i].says), "%s", err.message);
+    } else {
+        ck_assert_msg(!status, "%s: %s", err.where, err.message);
+        for (int t = 0; t < p->many->task_count; t++)
+            if (mgl_op_get(p->many->tasks[t].op)->family == MGL_FAMILY_PANEL) {
+                ck_assert_int_eq(p->many->tasks[t].variant, MGL_VARIANT_WARPGROUPS);
+                named[MGL_VARIANT_WARPGROUPS]++;
+            }
+        mgl_program_free(p);
+    }
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* No test above is empty: each variant was somebody's. (The suite does not fork.) */
 START_TEST(every_variant_was_named)
 {
@@ -753,18 +800,20 @@ START_TEST(mending_leaves_nothing_that_does_not_fit)
 END_TEST
 
 /* Kernel and cost model ask how many k blocks a tray has; what the kernel's tray has room for is
- * that of as many rows as the list may have. */
+ * that of as many rows as the list may have. By pairs of warps and by warpgroups. */
 START_TEST(a_tray_has_as_many_k_blocks_as_fit)
 {
     for (int most = 1; most <= MGL_MAX_MANY_ROWS; most++) {
-        const int least = MGL_PANEL_TRAY_BLOCKS(most), room = least * MGL_PANEL_ROWS(most);
-        ck_assert_int_eq(mgl_panel_tray_blocks(most, most), least);
+        const int least = MGL_PANEL_TRAY_BLOCKS(most), room = least * MGL_PANEL_ROOM(most, _i);
+        ck_assert_int_eq(mgl_panel_tray_blocks(most, most, _i), least);
         for (int count = 1; count <= most; count++) {
-            const int blocks = mgl_panel_tray_blocks(most, count);
-            ck_assert_int_le(blocks * MGL_PANEL_ROWS(count), room);
+            const int blocks = mgl_panel_tray_blocks(most, count, _i);
+            ck_assert_int_ge(MGL_PANEL_ROOM(count, _i), count);
+            ck_assert_int_le(blocks * MGL_PANEL_ROOM(count, _i), room);
             ck_assert_int_eq(MGL_PANEL_MOST_BLOCKS % blocks, 0);
             ck_assert_int_eq(blocks % least, 0);
-            ck_assert(blocks == MGL_PANEL_MOST_BLOCKS || 2 * blocks * MGL_PANEL_ROWS(count) > room);
+            ck_assert(blocks == MGL_PANEL_MOST_BLOCKS ||
+                      2 * blocks * MGL_PANEL_ROOM(count, _i) > room);
         }
     }
 }
@@ -784,6 +833,7 @@ int main(void)
     tcase_add_loop_test(cases, odd_shapes_have_the_variants_that_the_kernel_chose, 0,
                         sizeof odd / sizeof *odd);
     tcase_add_loop_test(cases, weighed_values_are_multiplied_by_panels, 0, 7);
+    tcase_add_loop_test(cases, weighed_values_are_multiplied_by_warpgroups, 0, 8);
     tcase_add_test(cases, every_variant_was_named);
     tcase_add_test(cases, skinny_needs_a_stage_and_a_ring);
     tcase_add_test(cases, an_mma_has_four_rows);
@@ -799,7 +849,7 @@ int main(void)
     tcase_add_test(cases, general_is_left_out);
     tcase_add_test(cases, mending_keeps_what_still_fits);
     tcase_add_test(cases, mending_leaves_nothing_that_does_not_fit);
-    tcase_add_test(cases, a_tray_has_as_many_k_blocks_as_fit);
+    tcase_add_loop_test(cases, a_tray_has_as_many_k_blocks_as_fit, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* `named` is counted from test to test */

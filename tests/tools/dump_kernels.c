@@ -20,6 +20,8 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
+enum { BY_WARPGROUPS = 1 + MGL_WEIGHED_YES }; /* weighed values, which warpgroups multiply */
+
 static const struct kernel {
     const char *name, *shape;
     int rows, capacity; /* rows: sequences, and what they need */
@@ -30,7 +32,7 @@ static const struct kernel {
     int merge;       /* the knob */
     bool penalties;
     int many;    /* rows of the second list; 0: there is none, else the first one's are one, */
-    int weighed; /* and what it exchanges: MGL_WEIGHED_... */
+    int weighed; /* and what it exchanges: MGL_WEIGHED_..., or BY_WARPGROUPS */
 } kernels[] = {
     {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
     {"llama-1b-1024-penalties", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, true, 0, 0},
@@ -66,6 +68,10 @@ static const struct kernel {
      false, 16, MGL_WEIGHED_YES},
     {"llama-1b-panels-64", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64, 0},
     {"llama-1b-panels-128", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 128, 0},
+    {"llama-1b-warpgroups-64", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64,
+     BY_WARPGROUPS},
+    {"llama-1b-warpgroups-128", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 128,
+     BY_WARPGROUPS},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
 
@@ -133,7 +139,8 @@ static mgl_status lower(const struct kernel *k, mgl_program **out, mgl_error *er
     mgl_schedule_config_default(&knobs);
     knobs.merge = k->merge;
     knobs.many = k->many;
-    knobs.weighed = k->weighed;
+    knobs.weighed = k->weighed == BY_WARPGROUPS ? MGL_WEIGHED_YES : k->weighed;
+    knobs.warpgroups = k->weighed == BY_WARPGROUPS ? MGL_WARPGROUPS_YES : 0;
     knobs.rows = k->many > 0 ? 1 : 0;
     mgl_status status = mgl_synthetic_find_shape(k->shape, &config, err);
     if (!status)

@@ -27,10 +27,11 @@ int skip_without_compiler(const char *test)
     return SKIP;
 }
 
-/* Names for each task some variant that takes it. The ring, which wants all, is left to lowering.
- */
+/* Names for each task some variant that takes it. The ring, which wants all, is left to lowering;
+ * panels are by one variant in all. */
 static void draw_variants(mgl_program *program, uint64_t state)
 {
+    const bool grouped = state % 2;
     mgl_dimensions dimensions;
     mgl_dimensions_of_program(program, &dimensions);
     for (int i = 0; i < program->task_count; i++) {
@@ -40,6 +41,11 @@ static void draw_variants(mgl_program *program, uint64_t state)
         while (!mgl_variant_takes_task(program, task, (mgl_variant)drawn, &dimensions, NULL))
             drawn = (drawn + 1) % MGL_VARIANT_COUNT;
         task->variant = (mgl_variant)drawn;
+        if (mgl_variant_is_panels(task->variant))
+            task->variant = grouped && mgl_variant_takes_task(program, task, MGL_VARIANT_WARPGROUPS,
+                                                              &dimensions, NULL)
+                                ? MGL_VARIANT_WARPGROUPS
+                                : MGL_VARIANT_PANELS;
     }
     mgl_variants_mend(program);
     if (program->many)
@@ -61,6 +67,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
     } knobs[] = {{o->rows, &config.rows},
                  {o->many, &config.many},
                  {o->weighed, &config.weighed},
+                 {o->warpgroups, &config.warpgroups},
                  {o->splits, &config.splits},
                  {o->narrow, &config.narrow},
                  {o->merge, &config.merge},

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "schedule/variants.h"
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
@@ -86,6 +87,8 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "VARIANTS_PRODUCT", mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, arch));
     define(o, "VARIANTS_ATTENTION", mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch));
     define(o, "VARIANTS_PANEL", mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch));
+    define(o, "WARPGROUPS",
+           mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch) >> MGL_VARIANT_WARPGROUPS & 1);
     define(o, "VARIANTS_ATTEND_ROWS", mgl_cuda_variants(program, MGL_FAMILY_ATTEND_ROWS, arch));
     define(o, "KV_RING", mgl_cuda_streams_kv(program, arch));
     define(o, "BIAS", mgl_cuda_has_biases(program));

@@ -291,20 +291,29 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     return NULL;
 }
 
-/* Of a program whose operands fit their ops. Products of weighed values have no code but panels. */
+/* Of a program whose operands fit their ops. Products of weighed values have no code but panels,
+ * and a kernel has one way of these. */
 static mgl_status check_variants(const mgl_program *program, mgl_error *err)
 {
     mgl_dimensions dimensions;
     mgl_variant_fault fault;
+    mgl_variant panels = MGL_VARIANT_GENERAL; /* of the list's products of weighed values */
     mgl_dimensions_of_program(program, &dimensions);
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         const bool panel = mgl_op_get(task->op)->family == MGL_FAMILY_PANEL;
-        const mgl_variant variant = panel ? MGL_VARIANT_PANELS : task->variant;
+        const bool bare = panel && !mgl_variant_is_panels(task->variant);
+        const mgl_variant variant = bare ? MGL_VARIANT_PANELS : task->variant;
         if (!mgl_variant_takes_task(program, task, variant, &dimensions, &fault))
             return refuse(program, i, fault.text, err);
-        if (task->variant != variant)
+        if (bare)
             return refuse(program, i, "a product of weighed values is not by panels", err);
+        if (panel && panels != MGL_VARIANT_GENERAL && panels != variant)
+            return refuse(program, i,
+                          "some products of weighed values are by pairs of warps, and some by "
+                          "warpgroups",
+                          err);
+        panels = panel ? variant : panels;
     }
     return MGL_OK;
 }

@@ -3,6 +3,8 @@
  * that its tasks name (schedule/variants.def) and their extra operands, whether the machine at hand
  * has it, and how many pages bytes are.
  */
+#include <string.h>
+
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 #include "vm/cuda/encode.h"
@@ -31,6 +33,11 @@ mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl
                 "the schedule names %s.%s, which is for sm_%d and newer, and this device "
                 "is %s: lower the model for it",
                 mgl_op_get(task->op)->name, variant->name, variant->arch, arch);
+        if (task->variant == MGL_VARIANT_WARPGROUPS && strcmp(arch, MGL_WARPGROUP_ARCH) != 0)
+            return mgl_fail(err, MGL_BAD_INPUT, "target",
+                            "the schedule names %s.%s, which is for %s alone, and this device is "
+                            "%s: lower the model for it",
+                            mgl_op_get(task->op)->name, variant->name, MGL_WARPGROUP_ARCH, arch);
     }
     return program->many ? mgl_cuda_check_arch(program->many, arch, err) : MGL_OK;
 }

@@ -35,7 +35,8 @@ typedef enum emu_meeting {
     EMU_MIN_SIGNED,
     EMU_ADD,
     EMU_MMA_BF16,
-    EMU_MMA_F16
+    EMU_MMA_F16,
+    EMU_WARPGROUP
 } emu_meeting;
 
 /* Waits for the other threads of the warp that have not ended; what it makes of their values. */
@@ -43,6 +44,14 @@ uint64_t emu_meet(emu_meeting kind, uint64_t value, int argument);
 
 /* d = a b + d: the fragments of mma.m16n8k16 that this thread holds (PTX ISA 9.7.14.5.8). */
 void emu_mma(emu_meeting kind, float *d, const uint32_t *a, const uint32_t *b);
+
+/* What wgmma does for this thread's warp: d += a b, of `columns` columns, b where the descriptor
+ * says (PTX ISA, wgmma: its register fragments and its matrix descriptor). What is read of shared
+ * memory has to stay as it is until the wait behind it. */
+void emu_warpgroup_multiply(float *d, const uint32_t *a, uint64_t descriptor, int columns);
+void emu_warpgroup_fence(void);
+void emu_warpgroup_commit(void);
+void emu_warpgroup_wait(void);
 
 /* bar.sync */
 void emu_bar_sync(int barrier, int threads);

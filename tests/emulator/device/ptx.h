@@ -359,6 +359,88 @@ static inline void ptx_movmatrix_sync_aligned_m8n8_trans_b16(unsigned &to, unsig
     to = (upper >> shift & 0xFFFFu) | (lower >> shift) << 16;
 }
 
+/* Four 8 x 8 matrices of 16-bit elements: lane l names row l % 8 of matrix l / 8. */
+static inline void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned &w0, unsigned &w1,
+                                                                unsigned &w2, unsigned &w3,
+                                                                unsigned at)
+{
+    const int lane = (int)(emu_self->thread % 32);
+    unsigned words[4];
+    (void)emu_shared<uint64_t>(at, 16);
+    for (int i = 0; i < 4; i++) {
+        const unsigned row = __shfl_sync(0xFFFFFFFFu, at, i * 8 + lane / 4);
+        words[i] = *emu_shared<unsigned>(row + (unsigned)(lane % 4 * 4), 4);
+    }
+    w0 = words[0];
+    w1 = words[1];
+    w2 = words[2];
+    w3 = words[3];
+}
+
+static inline void ptx_setp_ne_u32(bool &to, unsigned a, unsigned b)
+{
+    to = a != b;
+}
+
+/* The operands of wgmma with weights in registers, and N columns: N / 2 sums, four words, the
+ * descriptor of the other matrix, and 1, 1, 1, 0. */
+template <int N, class... REST> static inline void emu_wgmma(REST &&...rest)
+{
+    float *sums[N / 2];
+    unsigned words[4];
+    unsigned long long descriptor = 0;
+    int at = 0;
+    auto take = [&](auto &&value) {
+        if constexpr (std::is_same_v<std::remove_reference_t<decltype(value)>, float>)
+            sums[at] = &value;
+        else if (at < N / 2 + 4)
+            words[at - N / 2] = (unsigned)value;
+        else if (at == N / 2 + 4)
+            descriptor = (unsigned long long)value;
+        at++;
+    };
+    (take(rest), ...);
+    float d[N / 2];
+    for (int i = 0; i < N / 2; i++)
+        d[i] = *sums[i];
+    emu_warpgroup_multiply(d, words, descriptor, N);
+    for (int i = 0; i < N / 2; i++)
+        *sums[i] = d[i];
+}
+
+template <class... REST>
+static inline void ptx_wgmma_mma_async_sync_aligned_m64n16k16_f32_bf16_bf16(REST &&...rest)
+{
+    emu_wgmma<16>(rest...);
+}
+
+template <class... REST>
+static inline void ptx_wgmma_mma_async_sync_aligned_m64n32k16_f32_bf16_bf16(REST &&...rest)
+{
+    emu_wgmma<32>(rest...);
+}
+
+template <class... REST>
+static inline void ptx_wgmma_mma_async_sync_aligned_m64n64k16_f32_bf16_bf16(REST &&...rest)
+{
+    emu_wgmma<64>(rest...);
+}
+
+static inline void ptx_wgmma_fence_sync_aligned()
+{
+    emu_warpgroup_fence();
+}
+
+static inline void ptx_wgmma_commit_group_sync_aligned()
+{
+    emu_warpgroup_commit();
+}
+
+static inline void ptx_wgmma_wait_group_sync_aligned(int)
+{
+    emu_warpgroup_wait();
+}
+
 /* d = a b + c */
 static inline void emu_multiply(emu_meeting kind, float &d0, float &d1, float &d2, float &d3,
                                 const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4])

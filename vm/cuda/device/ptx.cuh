@@ -487,4 +487,100 @@ static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u3
             : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+/* ---- warpgroups ---- */
+
+/* Four 8 x 8 matrices of 16-bit elements of shared memory: lane l hands in where row l % 8 of
+ * matrix l / 8 is, and gets two neighbours of row l / 4 of each. */
+static __device__ __forceinline__ void load_matrices(u32 (&words)[4], u32 at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(at)
+                 : "memory");
+}
+
+#if MGL_WARPGROUPS
+
+/* Products behind it read what registers have now; of the whole warpgroup, as all of these. */
+static __device__ __forceinline__ void warpgroup_fence()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+static __device__ __forceinline__ void warpgroup_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/* Waits until all products that were committed are done. */
+static __device__ __forceinline__ void warpgroup_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+/* A word that products will read: it is made before the fence. */
+static __device__ __forceinline__ void warpgroup_ready(u32 &word)
+{
+    asm volatile("" : "+r"(word)::"memory");
+}
+
+/* A sum of products that are done: nothing that reads it is moved before the wait. */
+static __device__ __forceinline__ void warpgroup_settled(float &sum)
+{
+    asm volatile("" : "+f"(sum)::"memory");
+}
+
+/* The low word of what tells where an operand of 16 columns lies in shared memory, at a multiple of
+ * 16 bytes; what is so many times 16 bytes behind it has a word as much larger. Eight rows of 64
+ * bytes are an atom, swizzled by quarters; atoms follow one another (PTX ISA, matrix descriptor:
+ * bits 0 to 13 the address / 16, 16 to 29 a stride that is not used, 32 to 45 the bytes from atom
+ * to atom / 16, 62 and 63 the swizzle, 2 for 64 bytes). */
+static __device__ __forceinline__ u32 operand_word(u32 at)
+{
+    return 1 << 16 | at >> 4;
+}
+
+/* d += a b, of 64 rows, a warp's 16 each, by COUNT columns of 16 k, of bf16 with f32 sums. A lane
+ * has what multiply_add has of a and of each eight columns of d. Of b, which lies column by column
+ * at `at` of shared memory, see matrix_descriptor. Begins it: see warpgroup_wait. */
+template <int COUNT>
+static __device__ __forceinline__ void warpgroup_multiply(float *d, const u32 (&a)[4], u32 word)
+{
+    const u64 b = (u64)(2u << 30 | 512 / 16) << 32 | word;
+    if constexpr (COUNT == 16)
+        asm volatile("{\n .reg .pred p;\n setp.ne.u32 p, 1, 0;\n"
+                     " wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0, %1, %2, %3, %4,"
+                     " %5, %6, %7}, {%8, %9, %10, %11}, %12, p, 1, 1, 0;\n}"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+                       "+f"(d[6]), "+f"(d[7])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+                     : "memory");
+    else if constexpr (COUNT == 32)
+        asm volatile("{\n .reg .pred p;\n setp.ne.u32 p, 1, 0;\n"
+                     " wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4,"
+                     " %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, {%16, %17, %18, %19},"
+                     " %20, p, 1, 1, 0;\n}"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+                       "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+                       "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+                     : "memory");
+    else
+        asm volatile("{\n .reg .pred p;\n setp.ne.u32 p, 1, 0;\n"
+                     " wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4,"
+                     " %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20,"
+                     " %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, {%32, %33, %34,"
+                     " %35}, %36, p, 1, 1, 0;\n}"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+                       "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+                       "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+                       "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+                       "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+                       "+f"(d[30]), "+f"(d[31])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
+                     : "memory");
+}
+
+#endif
+
 #endif

@@ -32,7 +32,8 @@
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
  * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT, MGL_VARIANTS_ATTENTION and
  * MGL_VARIANTS_PANEL (which variants the program's tasks name, a bit each: ops.cuh; and so
- * MGL_VARIANTS_ATTEND_ROWS), MGL_KV_RING
+ * MGL_VARIANTS_ATTEND_ROWS), MGL_WARPGROUPS (1: the second list's panels are multiplied by
+ * warpgroups), MGL_KV_RING
  * (1: attention has its keys and values from the ring), MGL_BIAS (1: products may have biases),
  * MGL_QK_NORM (1: attention norms the heads of q and k), MGL_MERGE_ADD (1: o merges attention's
  * splits), MGL_DRAWS (1: tasks draw tokens), MGL_PENALTIES (1: head and sample have what penalties
@@ -112,24 +113,30 @@ static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
 
 /* How the second list's products share the block's memory: see roles/panel_loader.cuh. */
 enum {
-    PANEL_TILE = 8,                                /* activation rows of an MMA */
-    PANEL_ROWS = MGL_PANEL_ROWS(MGL_ROWS),         /* of activations */
-    PANEL_TILES = PANEL_ROWS / MGL_PANEL_ROW_STEP, /* of 8 of them, that a warp has */
-    PANEL_PARTS = MGL_WARPS / 2,                   /* pairs of warps */
+    PANEL_TILE = 8,                                        /* activation rows of an MMA */
+    PANEL_ROWS = MGL_PANEL_ROOM(MGL_ROWS, MGL_WARPGROUPS), /* of activations */
+    PANEL_TILES = PANEL_ROWS / MGL_PANEL_ROW_STEP, /* of 8 of them, that a warp of a pair has */
+    PANEL_PARTS = MGL_WARPS / 2,                   /* columns of four row groups */
     PANEL_GROUPS = MGL_PANEL_GROUPS(MGL_WARPS),
+    /* row groups of a pair or a warpgroup, and those of which a warp has sums */
+    OWN_GROUPS = MGL_WARPGROUPS ? MGL_WARPGROUP_GROUPS : MGL_PANEL_OWN_GROUPS,
+    WARP_GROUPS = MGL_WARPGROUPS ? 2 : MGL_PANEL_OWN_GROUPS,
     PANEL_PAGES = MGL_PANEL_PAGES(MGL_RING),
     PANEL_FLIGHT = MGL_FLIGHT < PANEL_PAGES ? MGL_FLIGHT : PANEL_PAGES,
     TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS),
     TRAY_BYTES = TRAY_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
-    /* what a task keeps of its activation rows, before the trays: scales, and per pair a word or
-     * two */
-    PANEL_NOTES = PANEL_ROWS * 4 * (1 + 2 * PANEL_PARTS),
+    /* what a task keeps of its activation rows, before the trays: scales, and per column a word or
+     * two. Warpgroups want trays at multiples of an atom of eight rows. */
+    NOTES = PANEL_ROWS * 4 * (1 + 2 * PANEL_PARTS),
+    ATOM = 8 * MGL_PANEL_ROW_BYTES,
+    PANEL_NOTES =
+        MGL_WARPGROUPS ? (MGL_SHARED + NOTES + ATOM - 1) / ATOM * ATOM - MGL_SHARED : NOTES,
     TRAY_ROOM = MGL_ACTIVATION_BYTES - PANEL_NOTES + (MGL_RING - PANEL_PAGES) * MGL_PAGE,
     TRAYS = TRAY_ROOM / TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? TRAY_ROOM / TRAY_BYTES
                                                           : MGL_PANEL_MOST_TRAYS
 };
-static_assert(MGL_WARPS % 2 == 0 && MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 &&
-                  PAGE_BLOCKS >= TRAY_BLOCKS &&
+static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
+                  MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 && PAGE_BLOCKS >= TRAY_BLOCKS &&
                   (PANEL_PAGES - 1) * (PAGE_BLOCKS / TRAY_BLOCKS) >= PANEL_GROUPS,
               "panels need more room than there is");
 
@@ -217,11 +224,13 @@ struct news {
 /* A warp's part of a panel (linear/panels.cuh). */
 struct panel_plan {
     int kblocks;
-    int piece, count;  /* k blocks of the pieces on pages, which are so many, */
-    int first, end;    /* and of which these have its row groups; none where it has no part */
-    int tray, stride;  /* k blocks of a tray, and bytes from one to the next */
-    int tiles;         /* of activation rows */
-    int share, shares; /* this is the first k block that it multiplies; and every so many-th */
+    int piece, count; /* k blocks of the pieces on pages, which are so many, */
+    int first, end;   /* and of which these have its row groups; none where it has no part */
+    int tray, stride; /* k blocks of a tray, and bytes from one to the next */
+    int tiles;        /* of activation rows; of pairs */
+    /* by pairs: this is the first k block that it multiplies, and every so many-th; by warpgroups:
+     * which of them it is, -1 for none, of so many */
+    int share, shares;
     /* (row group) its page, the byte of it that its weights begin at, and where both are at hand,
      * in bytes of page_memory() */
     int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
@@ -323,7 +332,7 @@ struct shared {
 
 static_assert(sizeof(shared) <= MGL_SHARED, "the block's own shared memory is too small");
 
-extern __shared__ __align__(128) u8 block_memory[];
+extern __shared__ __align__(1024) u8 block_memory[];
 
 /* The three parts. Named like this rather than by pointers, so that the compiler sees what memory
  * it is. */

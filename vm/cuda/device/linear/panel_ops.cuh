@@ -9,6 +9,8 @@
 #include "instructions/scaled_head/scaled_head.cuh"
 #include "instructions/scaled_linear/scaled_linear.cuh"
 #include "instructions/scaled_swiglu/scaled_swiglu.cuh"
+#include "vm/cuda/device/linear/pairs.cuh"
+#include "vm/cuda/device/linear/warpgroups.cuh"
 
 #if MGL_PANELS
 
@@ -30,10 +32,38 @@ static __device__ __noinline__ void leave_outputs(int group, bool last, int pass
     });
 }
 
-static __device__ __noinline__ u32 do_panels(machine m)
+/* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
+template <class LEAVE>
+static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
 {
-    const int op = task_of(m)->op;
-    if (op == OP_SCALED_HEAD && own().tile_count == 0)
+    wait_tray(own().tray_at[m.warp]);
+    if (thread_of(m) == 0)
+        own().pending = 0;
+    trace_input(m);
+#pragma unroll 1
+    for (int group = 0;; group += PANEL_GROUPS) {
+        const bool last = group + PANEL_GROUPS >= same_in_all(segment(machine_now(), 0).groups);
+        run_panel(m, group, last, leave);
+        if (last)
+            break;
+        consumer_barrier(); /* the next panel's notes may be another warp's */
+    }
+    fence_bulk_writes(); /* the next task's activations come where sums stood */
+    consumer_barrier();
+}
+
+/* Out of line, or all of a kernel would have its registers; but the compiler lets products of
+ * warpgroups wait for one another where it can not see that none is on its way over a call. */
+#if MGL_WARPGROUPS
+#define DO_PANELS __forceinline__
+#else
+#define DO_PANELS __noinline__
+#endif
+
+static __device__ DO_PANELS u32 do_panels(machine m)
+{
+    const int op = same_in_all(task_of(m)->op);
+    if (op == OP_SCALED_HEAD && same_in_all(own().tile_count) == 0)
         return 0; /* no row wants logits: nothing comes */
     if (op == OP_LINEAR_ADD_WEIGHED)
         clear_notes(m, {0.0f, 0});

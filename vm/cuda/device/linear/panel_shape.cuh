@@ -1,6 +1,6 @@
 /*
  * What loader, epilogue and consumers know alike of a panel: how its row groups lie on pages, how
- * they are shared among the pairs of warps, and what a tray has of the activations.
+ * they are shared among pairs of warps or warpgroups, and what a tray has of the activations.
  */
 #ifndef MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
 #define MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
@@ -14,8 +14,8 @@ struct panel_shape {
     int piece;   /* k blocks of one of them that lie together on a page; the last may be fewer */
     int per;     /* row groups of a page, */
     int pages;   /* and pages of the same k blocks */
-    int columns; /* pairs side by side: each has MGL_PANEL_OWN_GROUPS row groups, */
-    int shares;  /* and so many pairs share their k blocks, one in so many each */
+    int columns; /* pairs, or warpgroups, side by side: each has OWN_GROUPS row groups, */
+    int shares;  /* and so many share their k blocks, one in so many each */
 };
 
 /* The panel of a task with so many row groups left. */
@@ -23,11 +23,11 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
 {
     panel_shape s;
     s.groups = min(left, (int)PANEL_GROUPS);
-    s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, TRAY_BLOCKS, PANEL_PAGES);
+    s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, TRAY_BLOCKS, PANEL_PAGES, MGL_WARPGROUPS);
     s.per = PAGE_BLOCKS / s.piece;
     s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS);
-    s.columns = (s.groups + MGL_PANEL_OWN_GROUPS - 1) / MGL_PANEL_OWN_GROUPS;
-    s.shares = PANEL_PARTS / s.columns;
+    s.columns = (s.groups + OWN_GROUPS - 1) / OWN_GROUPS;
+    s.shares = PANEL_GROUPS / OWN_GROUPS / s.columns;
     return s;
 }
 
@@ -39,8 +39,8 @@ struct tray_shape {
 
 static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
 {
-    return {mgl_panel_tray_blocks(MGL_ROWS, rows),
-            (u32)(MGL_PANEL_ROWS(rows) * MGL_PANEL_ROW_BYTES)};
+    return {mgl_panel_tray_blocks(MGL_ROWS, rows, MGL_WARPGROUPS),
+            (u32)(MGL_PANEL_ROOM(rows, MGL_WARPGROUPS) * MGL_PANEL_ROW_BYTES)};
 }
 
 #endif
