@@ -276,6 +276,7 @@ static mgl_trace_time read_event(const mgl_device_event *event, const mgl_task *
     if (time.products != NEVER && time.products < time.input)
         time.products = time.input;
     time.starved = event->starved;
+    time.trays = event->trays;
     time.ahead = time.tape ? (int)event->ahead : 0;
     return time;
 }
@@ -298,6 +299,7 @@ static void complete(const mgl_trace *trace, int row, int task)
     if (time->products == NEVER)
         time->products = time->input;
     time->starved = clamp(time->starved, 0, time->products - time->input);
+    time->trays = clamp(time->trays, 0, time->products - time->input - time->starved);
 }
 
 static void read_row(mgl_trace *trace, int row, const mgl_device_event *events,

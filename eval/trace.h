@@ -31,6 +31,7 @@ const char *mgl_trace_list_name(int list);
     X(EDGE, "edge")           /* for counters, and until the last flagged word was written */      \
     X(INPUT, "input")         /* reading the input */                                              \
     X(STARVED, "starved")     /* for the tape */                                                   \
+    X(TRAYS, "trays")         /* for activations, of panels */                                     \
     X(COMPUTING, "computing") /* up to the last product */                                         \
     X(WRITING, "writing")     /* of the outputs, and what comes before that behind the products */
 
@@ -49,6 +50,7 @@ const char *mgl_trace_kind_name(mgl_trace_kind kind);
     X(OF_PRODUCTS, "products") /* from there to the last product */                                \
     X(OF_OUTPUT, "output")     /* from there to the end */                                         \
     X(OF_STARVED, "starved")   /* for the tape, as a part of `products` */                         \
+    X(OF_TRAYS, "trays")       /* for activations of panels, as another part of it */              \
     X(OF_AHEAD, "pages_ahead") /* that had landed, and were not yet needed, with the input */
 
 typedef enum mgl_trace_metric {
@@ -69,7 +71,8 @@ typedef struct mgl_trace_time {
     int64_t input;    /* its input was there */
     int64_t products; /* its last product */
     int64_t end;      /* its outputs were written */
-    int64_t starved;  /* of the time between input and products */
+    int64_t starved;  /* of the time between input and products, for the tape, */
+    int64_t trays;    /* and for activations of panels */
     int ahead;        /* pages that had landed and were not yet needed, at `input` */
 } mgl_trace_time;
 

@@ -91,9 +91,9 @@ static void print_task(const mgl_trace *trace, int row, int task, mgl_text *out)
     print_waits(trace->program, &trace->program->tasks[task], out);
     mgl_text_format(out,
                     "\",\"wait_us\":%.3f,\"input_us\":%.3f,\"products_us\":%.3f,"
-                    "\"output_us\":%.3f,\"starved_us\":%.3f",
+                    "\"output_us\":%.3f,\"starved_us\":%.3f,\"trays_us\":%.3f",
                     us(t->go - t->begin), us(t->input - t->go), us(t->products - t->input),
-                    us(t->end - t->products), us(t->starved));
+                    us(t->end - t->products), us(t->starved), us(t->trays));
     if (t->tape)
         mgl_text_format(out, ",\"pages_ahead\":%d", t->ahead);
     mgl_text_put(out, "}}");

@@ -22,6 +22,7 @@ enum {
     END = 900,
     SLOW_END = 950, /* of queue 1 */
     STARVED = 50,
+    TRAYS = 30,
     AHEAD = 3,
     SLOW = 1 /* that queue */
 };
@@ -68,6 +69,7 @@ static mgl_device_event make_event(const mgl_task *task, bool slow, int slot, in
     event.input = at + INPUT;
     event.products = at + PRODUCTS;
     event.starved = STARVED;
+    event.trays = TRAYS;
     event.ahead = AHEAD;
     return event;
 }
@@ -226,6 +228,7 @@ START_TEST(summary_of_a_step)
     near(m[MGL_TRACE_OF_OUTPUT].mean, (0.2 + 0.2 + 0.25) / 3);
     near(m[MGL_TRACE_OF_OUTPUT].p90, 0.25);
     near(m[MGL_TRACE_OF_STARVED].mean, 0.05);
+    near(m[MGL_TRACE_OF_TRAYS].mean, 0.03);
     near(m[MGL_TRACE_OF_AHEAD].mean, AHEAD);
     near(s.ahead_bytes, AHEAD * (double)l.program->exec.page_bytes);
     near(s.epoch_us, EPOCH * 1e-3);
@@ -249,7 +252,8 @@ START_TEST(summary_of_a_layer)
     near(down->layer_us[MGL_TRACE_EDGE], 0.1);
     near(down->layer_us[MGL_TRACE_INPUT], 0.2);
     near(down->layer_us[MGL_TRACE_STARVED], 0.05);
-    near(down->layer_us[MGL_TRACE_COMPUTING], 0.35);
+    near(down->layer_us[MGL_TRACE_TRAYS], 0.03);
+    near(down->layer_us[MGL_TRACE_COMPUTING], 0.32);
     near(down->layer_us[MGL_TRACE_WRITING], (0.2 + 0.2 + 0.25) / 3);
     near(down->layer_us[MGL_TRACE_BETWEEN], (0.1 + 0.1 + 0.05) / 3);
     /* each queue spends a slot from end to end of a step; a queue without attention's tasks waits
@@ -536,6 +540,7 @@ START_TEST(timeline_of_a_task)
         near(number_at(args, "input_us"), 0.2);
         near(number_at(args, "products_us"), 0.4);
         near(number_at(args, "starved_us"), 0.05);
+        near(number_at(args, "trays_us"), 0.03);
         near(number_at(args, "pages_ahead"), AHEAD);
         ck_assert_str_eq(text_at(args, "waits"),
                          _i == MGL_EXCHANGE_COUNTERS ? "l1.gate_up>=3" : "");

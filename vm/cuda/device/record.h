@@ -164,7 +164,8 @@ typedef struct mgl_device_event {
     unsigned input;    /* consumer warp 0 had its share of the input */
     unsigned products; /* and had done its last product, or all of a task without tape */
     unsigned end;      /* outputs written */
-    unsigned starved;  /* ns that consumer warp 0 waited for the tape */
+    unsigned starved;  /* ns that consumer warp 0 waited for the tape, */
+    unsigned trays;    /* and for activations of panels */
     unsigned ahead;    /* pages that had landed and were not yet needed, at `input` */
 } mgl_device_event;
 

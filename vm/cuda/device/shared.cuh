@@ -320,8 +320,9 @@ struct shared {
     int tile_count;
 #endif
 #if MGL_TRACE
-    volatile u32 input, products, starved, ahead; /* of consumer warp 0 in the task at hand */
-    volatile u32 ended;                           /* when the task before did */
+    volatile u32 input, products, starved, trays,
+        ahead;                /* of consumer warp 0 in the task at hand */
+    volatile u32 ended;       /* when the task before did */
     mgl_device_event seen[3]; /* of the instruction slots, and of a task without consumers */
 #endif
 #if MGL_DELAYS

@@ -22,7 +22,7 @@ static __device__ __forceinline__ void trace_start()
 /* The epilogue opens task `number`; one lane. */
 static __device__ __forceinline__ void trace_go(u32 number)
 {
-    own().input = own().products = own().starved = 0;
+    own().input = own().products = own().starved = own().trays = 0;
     own().seen[number & 1].begin = own().ended;
     own().seen[number & 1].go = time_ns();
 }
@@ -36,8 +36,10 @@ static __device__ __forceinline__ void trace_begin(machine &m)
 /* The consumers have their input. */
 static __device__ __forceinline__ void trace_input(const machine &m)
 {
-    if (thread_of(m) == 0)
-        own().input = time_ns();
+    if (thread_of(m) != 0)
+        return;
+    own().input = time_ns();
+    own().trays = 0; /* those that are waited for behind it count */
 }
 
 /* The same of a task with pages of the ring; one thread. */
@@ -56,6 +58,13 @@ static __device__ __forceinline__ u32 trace_clock()
 static __device__ __forceinline__ void trace_starved(machine &m, u32 since)
 {
     m.starved += time_ns() - since;
+}
+
+/* The same of activations of panels. */
+static __device__ __forceinline__ void trace_tray(u32 since)
+{
+    if (thread_index() == 0)
+        own().trays += time_ns() - since;
 }
 
 /* How long it has waited in the task; and the same set, where a function out of line has waited. */
@@ -88,6 +97,7 @@ static __device__ __forceinline__ void trace_end(u32 number)
     seen.products = own().products;
     seen.end = own().ended = time_ns();
     seen.starved = own().starved;
+    seen.trays = own().trays;
     seen.ahead = own().ahead;
 }
 
@@ -148,6 +158,8 @@ static __device__ __forceinline__ u32 trace_clock()
 }
 
 static __device__ __forceinline__ void trace_starved(machine &, u32) {}
+
+static __device__ __forceinline__ void trace_tray(u32) {}
 
 static __device__ __forceinline__ u32 trace_starved_of(const machine &)
 {

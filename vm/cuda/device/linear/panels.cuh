@@ -137,9 +137,10 @@ static __device__ __forceinline__ void free_pages(int count)
 /* Waits until a tray is there: its bytes from tray_memory() on. */
 static __device__ __forceinline__ u32 wait_tray(u32 tray)
 {
-    const u32 at = tray % TRAYS;
+    const u32 at = tray % TRAYS, since = trace_clock();
     wait_phase(&own().tray_full[at], tray / TRAYS & 1);
     __syncwarp();
+    trace_tray(since);
     return at * TRAY_BYTES;
 }
 
