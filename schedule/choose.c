@@ -634,6 +634,19 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     return MGL_OK;
 }
 
+/* What the ring leaves of shared memory, where the config leaves that open: activations of
+ * warpgroups are waited for more than weights, and trays of them are in the stage too. */
+static int spare_stage(const mgl_target *target, const mgl_schedule_config *config,
+                       const mgl_exec *exec)
+{
+    const int64_t spare = target->shared_bytes - mgl_shared_reserved(config->many) -
+                          exec->stage_bytes - (int64_t)exec->ring_pages * exec->page_bytes;
+    const int64_t most = MGL_MAX_STAGE_BYTES - exec->stage_bytes;
+    if (config->stage_bytes > 0 || spare <= 0)
+        return 0;
+    return (int)((spare < most ? spare : most) / MGL_STAGE_UNIT * MGL_STAGE_UNIT);
+}
+
 /* The second list is for epochs that the first has too few rows for. */
 static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
                               const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
@@ -645,6 +658,8 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
         return mgl_fail(err, MGL_BAD_INPUT, "warpgroups",
                         "multiply weighed values of a second list on a GPU, and here are none: see "
                         "the knobs many and weighed");
+    if (out->warpgroups)
+        out->exec.stage_bytes += spare_stage(target, config, &out->exec);
     if (out->many == 0 || out->many > out->rows)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "many",

@@ -453,6 +453,10 @@ START_TEST(weighed_values_are_multiplied_by_warpgroups)
                 ck_assert_int_eq(p->many->tasks[t].variant, MGL_VARIANT_WARPGROUPS);
                 named[MGL_VARIANT_WARPGROUPS]++;
             }
+        const int used = mgl_shared_reserved(config.many) + p->exec.stage_bytes +
+                         p->exec.ring_pages * p->exec.page_bytes;
+        ck_assert_int_le(used, p->target.shared_bytes); /* and no more than a unit is left */
+        ck_assert_int_gt(used + MGL_STAGE_UNIT, p->target.shared_bytes);
         mgl_program_free(p);
     }
     mgl_graph_free(graph);
