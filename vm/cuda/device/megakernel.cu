@@ -100,6 +100,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().entered = 0;
 #if MGL_LISTS
         own().others = 0;
+        for (int w = 0; w < MGL_WARPS; w++)
+            own().slots_at[w] = 0;
 #endif
 #if MGL_PANELS
         own().listed = own().turned = own().paneled = own().tray_next = 0;

@@ -297,6 +297,7 @@ struct shared {
     volatile u32 kv_used;   /* stretches that the warps have asked for themselves */
 
 #if MGL_LISTS
+    volatile u32 slots_at[16]; /* (warp) slots that it has used, behind its last product */
     u32 first[LISTS], first_bytes[LISTS]; /* (list) its first record: where, and how long */
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
 #endif
@@ -309,6 +310,7 @@ struct shared {
     volatile u32 tray_next;   /* trays that it has asked for */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_at[16]; /* (warp) and trays */
+    volatile u32 known_at[16], freed_at[16]; /* (warp) of machine, while it multiplies panels */
     volatile panel_plan plan[MGL_WARPS];
 #endif
 
@@ -415,10 +417,18 @@ static __device__ __forceinline__ void consumer_barrier()
     named_barrier<(int)THREADS>();
 }
 
+/* The slot of the task at hand, which is asked for anew where the compiler would keep it in local
+ * memory. */
+static __device__ __forceinline__ u32 instruction_now(const machine &m)
+{
+    return MGL_LISTS ? (own().begun[thread_index() / 32] - 1) & 1 : m.instruction;
+}
+
 /* Waits until the task before has ended: activation buffer, squares and slots are this task's. */
 static __device__ __forceinline__ void wait_go(const machine &m)
 {
-    while (!barrier_passed(&own().go, m.instruction))
+    const u32 parity = instruction_now(m);
+    while (!barrier_passed(&own().go, parity))
         ; /* the controller has a clock in each of its waits, and so have the consumers */
     __syncwarp();
 }

@@ -37,6 +37,7 @@
  * and leaves nothing in the slots. */
 static __device__ __forceinline__ bool consume_product(machine &m)
 {
+    take_slots(m);
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
                   FFN = blocks_of(MGL_FFN);
     if (!own().in[m.instruction].flows)
@@ -65,6 +66,7 @@ static __device__ __forceinline__ bool consume_product(machine &m)
         consume_skinny<FFN>(m, in);
     }
     ring_done(m, own().end[m.warp]);
+    leave_slots(m);
     return true;
 }
 
