@@ -54,6 +54,7 @@ typedef struct emu_warp {
     int asleep;     /* lanes */
     int turns;      /* meetings that it may have before another warp runs */
     bool queued;    /* among those that can run */
+    bool slow;      /* behind others of its block (emu_uneven) */
 } emu_warp;
 
 typedef struct emu_block {
@@ -63,6 +64,7 @@ typedef struct emu_block {
     unsigned char *shared;
     int number, live;          /* lanes that are not gone */
     int arrived[EMU_BARRIERS]; /* lanes at bar.sync */
+    uint64_t stretch_end;      /* step from which on other warps are slow */
 } emu_block;
 
 typedef struct emu_engine {
