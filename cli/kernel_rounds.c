@@ -15,7 +15,8 @@
     X(flag, no_profile, "--no-profile", NULL, 0, 0, "no hint, to see what it is worth")            \
     X(flag, one_shot, "--one-shot", NULL, 0, 0, "one round of one call, likewise")                 \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
-    MGL_CLI_BENCH_OPTIONS(X)
+    MGL_CLI_BENCH_OPTIONS(X)                                                                       \
+    MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(ROUNDS_OPTIONS)
 
 enum { MAX_CSV = 64 << 20 };
@@ -55,14 +56,61 @@ static mgl_status read_profile(const struct options *o, first_profile *out, mgl_
     return status;
 }
 
+/* Where rounds are told: printed, or elements of an array that is open. */
+typedef struct telling {
+    bool json;
+    mgl_json_out out;
+} telling;
+
+static void put_round(const mgl_round_report *r, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_int(out, "round", r->number);
+    mgl_json_out_int(out, "calls", r->calls);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(r->verdict->outcome));
+    mgl_json_out_string(out, "class", mgl_class_name(r->class));
+    mgl_json_out_string(out, "decision", mgl_decision_name(r->ruling.decision));
+    mgl_json_out_string(out, "finish", r->ruling.finish ? mgl_finish_why(r->ruling.finish) : NULL);
+    mgl_json_out_close_object(out);
+}
+
 static void on_round(void *user, const mgl_round_report *r)
 {
-    (void)user;
-    mgl_cli_printf("round %d: %d call%s, %s, %s, %s%s%s\n", r->number, r->calls,
-                   r->calls == 1 ? "" : "s", mgl_outcome_name(r->verdict->outcome),
-                   mgl_class_name(r->class), mgl_decision_name(r->ruling.decision),
-                   r->ruling.finish ? ": " : "",
-                   r->ruling.finish ? mgl_finish_why(r->ruling.finish) : "");
+    telling *t = user;
+    if (t->json)
+        put_round(r, &t->out);
+    else
+        mgl_cli_printf("round %d: %d call%s, %s, %s, %s%s%s\n", r->number, r->calls,
+                       r->calls == 1 ? "" : "s", mgl_outcome_name(r->verdict->outcome),
+                       mgl_class_name(r->class), mgl_decision_name(r->ruling.decision),
+                       r->ruling.finish ? ": " : "",
+                       r->ruling.finish ? mgl_finish_why(r->ruling.finish) : "");
+}
+
+static void begin_telling(telling *t, const char *unit)
+{
+    if (!t->json)
+        return;
+    mgl_json_out_begin(&t->out, "megalith.kernel/1");
+    mgl_json_out_string(&t->out, "unit", unit);
+    mgl_json_out_array(&t->out, "rounds");
+}
+
+static void tell_result(telling *t, const mgl_rounds_result *result)
+{
+    const char *stopped = result->stopped ? mgl_outcome_name(result->stopped) : NULL;
+    if (t->json) {
+        mgl_json_out_close_array(&t->out);
+        mgl_json_out_int(&t->out, "calls", result->calls);
+        mgl_json_out_int(&t->out, "accepted", result->accepted);
+        mgl_json_out_string(&t->out, "stopped", stopped);
+        mgl_cli_end_json(&t->out);
+    } else {
+        mgl_cli_printf("%d round%s, %d call%s, %d accepted%s%s\n", result->rounds,
+                       result->rounds == 1 ? "" : "s", result->calls, result->calls == 1 ? "" : "s",
+                       result->accepted, stopped ? "; " : "", stopped ? stopped : "");
+    }
+    mgl_cli_end_with(result->accepted ? MGL_EXIT_KEPT : MGL_EXIT_UNMEASURED);
 }
 
 static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
@@ -72,6 +120,7 @@ static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker 
     mgl_kernel_region region = MGL_KERNEL_REGION_DEVICE;
     mgl_rounds_result result = {0};
     mgl_text text = {0};
+    telling t = {.json = o->json.given};
     mgl_status status =
         o->region.given ? mgl_kernel_find_region(o->region.value, &region, err) : MGL_OK;
     if (!status)
@@ -86,16 +135,14 @@ static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker 
                                         .no_profile = o->no_profile.given,
                                         .one_shot = o->one_shot.given,
                                         .checkpoints = mgl_workbench_checkpoints(b->bench),
-                                        .on_round = on_round};
+                                        .on_round = on_round,
+                                        .user = &t};
+    begin_telling(&t, b->unit->name);
     if (!status)
         status = mgl_rounds_run(&options, asker, &waiter, &result, err);
-    if (!status) {
-        mgl_cli_printf("%d round%s, %d call%s, %d accepted%s%s\n", result.rounds,
-                       result.rounds == 1 ? "" : "s", result.calls, result.calls == 1 ? "" : "s",
-                       result.accepted, result.stopped ? "; " : "",
-                       result.stopped ? mgl_outcome_name(result.stopped) : "");
-        mgl_cli_end_with(result.accepted ? MGL_EXIT_KEPT : MGL_EXIT_UNMEASURED);
-    }
+    if (!status)
+        tell_result(&t, &result);
+    mgl_text_clear(&t.out.text);
     mgl_rounds_result_clear(&result);
     mgl_text_clear(&text);
     return status;

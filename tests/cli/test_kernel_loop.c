@@ -386,6 +386,16 @@ START_TEST(rounds_are_told)
              MGL_SOURCE_DIR "/tests/autotune/loops/ncu/long.csv",
              scratch_file("rounds.json", script.text.bytes));
     run(line, 13, "five rounds without an acceptance");
+    mgl_json json = run_json(line, 13);
+    const cJSON *rounds = json_at(&json, "rounds");
+    ck_assert_int_eq(cJSON_GetArraySize(rounds), 5);
+    ck_assert(cJSON_IsNull(cJSON_GetObjectItem(rounds->child, "finish")));
+    ck_assert_str_eq(cJSON_GetObjectItem(rounds->child->prev, "finish")->valuestring,
+                     "five rounds without an acceptance");
+    ck_assert_str_eq(json_string(&json, "unit"), "merge");
+    ck_assert_double_eq(json_number(&json, "accepted"), 0);
+    ck_assert(cJSON_IsNull(json_at(&json, "stopped")));
+    mgl_json_clear(&json);
     run("rounds merge", 1, "scripted:FILE or chat is needed");
     mgl_text_clear(&script.text);
 }

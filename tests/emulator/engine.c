@@ -13,9 +13,12 @@
 enum {
     STEP_NS = 10,
     TURNS = 64,             /* meetings of a warp in a row, at most */
-    PAUSE_CHANCE = 8,       /* one in so many accesses lets another warp run */
+    PAUSE_CHANCE = 8,       /* one in so many accesses lets another warp run; a slow one's all do */
     COPY_CHANCE = 16,       /* one in so many steps lands a copy */
     LOOK_CHANCE = 32,       /* one in so many steps wakes a warp for nothing */
+    SLOW_CHANCE = 256,      /* one in so many picks of a slow warp runs it before faster ones */
+    SHORTEST_STRETCH = 8,   /* log2 of the steps for which the same warps of a block are slow */
+    STRETCHES = 8,          /* octaves of that: up to 2^16 steps */
     QUIET_ROUNDS = 60,      /* looks of everybody, in vain: a deadlock */
     QUIET_STEPS = 400000,   /* the same, of threads that never sleep */
     LEAP_NS = 10 * 1000000, /* of the clock, a round of looks, in a deadlock */
@@ -30,7 +33,8 @@ static struct {
     char **at; /* stacks, kept for the next launch */
     size_t count, used;
 } stacks;
-static bool deadlock_expected;
+static bool deadlock_expected, uneven;
+static uint64_t seed_at_hand; /* of emu_seed */
 
 /* xorshift64* (Vigna 2016) */
 uint32_t emu_random(void)
@@ -43,12 +47,18 @@ uint32_t emu_random(void)
 
 void emu_seed(uint64_t seed)
 {
+    seed_at_hand = seed;
     emu.random = (seed + 1) * 0x9E3779B97F4A7C15u;
 }
 
 uint64_t emu_steps(void)
 {
     return *(volatile uint64_t *)&emu.steps;
+}
+
+void emu_uneven(bool wanted)
+{
+    uneven = wanted;
 }
 
 void emu_expect_deadlock(bool expected)
@@ -63,7 +73,8 @@ static void say(const char *format, va_list values)
 {
     fprintf(stderr, "emulator: ");
     vfprintf(stderr, format, values);
-    fputc('\n', stderr);
+    fprintf(stderr, " (seed %llu, progress %s)\n", (unsigned long long)seed_at_hand,
+            uneven ? "uneven" : "even");
     if (emu.current)
         emu_report_lane(stderr, emu.current);
     emu_report(stderr);
@@ -173,7 +184,7 @@ static void run_lanes(emu_warp *warp)
 /* A warp, until all its lanes wait or others have a turn. */
 static void run_warp(emu_warp *warp)
 {
-    warp->turns = 1 + (int)(emu_random() % TURNS);
+    warp->turns = warp->slow ? 1 : 1 + (int)(emu_random() % TURNS);
     while (warp->ready && warp->turns > 0 && !emu.failed)
         run_lanes(warp);
     if (warp->ready)
@@ -185,7 +196,7 @@ static void run_warp(emu_warp *warp)
 
 void emu_pause(void)
 {
-    if (emu_random() % PAUSE_CHANCE != 0)
+    if (!emu.current->warp->slow && emu_random() % PAUSE_CHANCE != 0)
         return;
     emu.current->warp->turns = 0;
     emu_leave();
@@ -352,9 +363,40 @@ static void note_events(struct quiet *q)
     q->rounds = 0;
 }
 
+/* Draws which warps of a block are slow, each with a chance of 1 to 7 in 8, and for how long. */
+static void begin_stretch(emu_block *block)
+{
+    const uint64_t octave = UINT64_C(1) << (SHORTEST_STRETCH + emu_random() % STRETCHES);
+    const uint32_t slow = 1 + emu_random() % 7;
+    for (int w = 0; w < emu.warps_of_block; w++)
+        block->warps[w].slow = emu_random() % 8 < slow;
+    block->stretch_end = emu.steps + octave + emu_random() % octave;
+}
+
+/* Whether a warp of the block that is not slow can run. */
+static bool has_faster(const emu_block *block)
+{
+    for (int w = 0; w < emu.warps_of_block; w++)
+        if (block->warps[w].queued && !block->warps[w].slow)
+            return true;
+    return false;
+}
+
+/* Whether others run before a warp. With uneven progress a slow one waits while a faster one of its
+ * block can run; not for ever, as those may spin on what only the slow one can do. */
+static bool lets_others_run(const emu_warp *warp)
+{
+    if (uneven && emu.steps >= warp->block->stretch_end)
+        begin_stretch(warp->block);
+    return warp->slow && has_faster(warp->block) && emu_random() % SLOW_CHANCE != 0;
+}
+
 static void run_any_warp(void)
 {
-    uint32_t i = emu_random() % (uint32_t)emu.queued;
+    uint32_t i;
+    do
+        i = emu_random() % (uint32_t)emu.queued;
+    while (lets_others_run(emu.queue[i]));
     emu_warp *warp = emu.queue[i];
     emu.queue[i] = emu.queue[--emu.queued];
     warp->queued = false;

@@ -23,6 +23,11 @@
 /* The order of everything from here on. */
 void emu_seed(uint64_t seed);
 
+/* In each launch from here on, whether some warps of a block are much slower than others: they run
+ * hardly ever while others of the block can, for a stretch of 2^8 to 2^16 steps, then others are
+ * slow. Without this all proceed at about the same pace. */
+void emu_uneven(bool wanted);
+
 /* A deadlock is what the test wants: no word about it. */
 void emu_expect_deadlock(bool expected);
 

@@ -67,6 +67,7 @@ typedef struct emu_warp {
     emu_operand products[EMU_MOST_PRODUCTS];
     int product_count, committed;
     bool fenced; /* since it waited */
+    bool slow;   /* behind others of its block (emu_uneven) */
 } emu_warp;
 
 typedef struct emu_block {
@@ -76,6 +77,7 @@ typedef struct emu_block {
     unsigned char *shared;
     int number, live;          /* lanes that are not gone */
     int arrived[EMU_BARRIERS]; /* lanes at bar.sync */
+    uint64_t stretch_end;      /* step from which on other warps are slow */
 } emu_block;
 
 typedef struct emu_engine {

@@ -2,12 +2,15 @@
  * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the
  * checks and tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
  *
- *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3]
+ *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3] [--pace even|uneven]
  *
  * A group is `shapes`, `replies`, `many` (rows of a second list) or `configs`, of which there is no
  * end: --count says how many. --part takes the first of three shares of the group's cases, of equal
  * length. Another seed is another order of everything that has none: of warps, of the copies that
  * land. What fails can be repeated with the seed and the number of the case.
+ *
+ * Some cases run with uneven progress (emu_uneven): all of `many` once more, with numbers behind
+ * the others', and some of the other groups. --pace uneven makes all cases so.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@
 #include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;
+static bool all_uneven; /* every case, not only those that are meant to be */
 
 static const mgl_geometry multi_query = {96, 2, 6, 1, 32, 200, 333, 1e-5f};
 static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
@@ -246,6 +250,11 @@ static const struct shape {
 START_TEST(logits_are_the_cpus)
 {
     emu_seed(first_seed + (uint64_t)_i);
+    emu_uneven(all_uneven);
+    check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 19, 5);
+    if (_i % 12 != 5)
+        return;
+    emu_uneven(true); /* some of all kinds once more */
     check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 19, 5);
 }
 END_TEST
@@ -815,6 +824,16 @@ static void logits_of_warpgroups(void)
     }
 }
 
+/* Tasks of several panels: warps leave sums of one while others are still at it. */
+static void logits_of_many_rows_in_several_panels(void)
+{
+    device_options options = panel_options;
+    options.many = 40;
+    check_logits(&even_model, &options, 1, 45, 3);
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    check_logits(&even_model, &options, 1, 45, 3);
+}
+
 /* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
  * that have rows for prompts besides, and in epochs that have not. */
 static void company_of_20(void)
@@ -1066,15 +1085,39 @@ static void watchdog_of_two_lists(void)
     emu_expect_deadlock(false);
 }
 
+/* Some of the others once more: warps that fall behind in panels, in attention that shares rows,
+ * and where one list follows another. */
+static void uneven_panels(void)
+{
+    emu_uneven(true);
+    logits_of_panels();
+    delays_of_panels();
+}
+
+static void uneven_rows(void)
+{
+    emu_uneven(true);
+    logits_of_rows_by_few_warps();
+    delays_of_rows();
+}
+
+static void uneven_lists(void)
+{
+    emu_uneven(true);
+    two_lists_with_splits();
+}
+
 static void (*const replies[])(void) = {first_tokens,
                                         logits_of_panels,
                                         fences_of_panels,
                                         batch_of_panels,
                                         delays_of_panels,
+                                        uneven_panels,
                                         logits_of_rows,
                                         batch_of_rows,
                                         logits_of_rows_by_few_warps,
                                         delays_of_rows,
+                                        uneven_rows,
                                         first_tokens_with_counters,
                                         batch,
                                         batch_with_splits,
@@ -1115,6 +1158,7 @@ static void (*const replies[])(void) = {first_tokens,
                                         two_lists,
                                         two_lists_of_four_rows_and_more,
                                         two_lists_with_splits,
+                                        uneven_lists,
                                         two_lists_with_counters,
                                         logits_of_two_lists,
                                         talk_of_two_lists,
@@ -1132,6 +1176,7 @@ static void (*const replies[])(void) = {first_tokens,
 START_TEST(replies_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
+    emu_uneven(all_uneven);
     replies[_i]();
 }
 END_TEST
@@ -1156,14 +1201,19 @@ static void traces_of_panels(void)
 
 /* Second lists of more rows than the first list may have, and traces of both lists. */
 static void (*const many_rows[])(void) = {
-    logits_of_many_rows,  company_of_20,         company_of_64,       company_of_40_in_128_rows,
-    delays_of_many_rows,  watchdog_of_many_rows, traces_of_two_lists, traces_of_panels,
-    logits_of_warpgroups, fences_of_warpgroups,  batch_of_warpgroups, delays_of_warpgroups};
+    logits_of_many_rows,       company_of_20,        company_of_64,
+    company_of_40_in_128_rows, delays_of_many_rows,  watchdog_of_many_rows,
+    traces_of_two_lists,       traces_of_panels,     logits_of_many_rows_in_several_panels,
+    logits_of_warpgroups,      fences_of_warpgroups, batch_of_warpgroups,
+    delays_of_warpgroups};
+enum { MANY_ROWS = sizeof many_rows / sizeof *many_rows };
 
+/* All of them, then all once more with uneven progress. */
 START_TEST(many_rows_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
-    many_rows[_i]();
+    emu_uneven(all_uneven || _i >= MANY_ROWS);
+    many_rows[_i % MANY_ROWS]();
 }
 END_TEST
 
@@ -1251,6 +1301,7 @@ START_TEST(any_config_gives_the_same)
         o.merge, o.share, o.rows, o.many, o.arch ? ", by cp.async" : "");
     fflush(stdout);
     emu_seed(first_seed + (uint64_t)_i);
+    emu_uneven(all_uneven);
     if (o.rows + o.many >= 6 && draw(2))
         check_ragged(geometries[which], &o, 9);
     else
@@ -1263,10 +1314,10 @@ END_TEST
 
 static int complain(const char *name)
 {
-    fprintf(
-        stderr,
-        "usage: %s shapes|replies|many|configs [--seed N] [--case N] [--count N] [--part I/N]\n",
-        name);
+    fprintf(stderr,
+            "usage: %s shapes|replies|many|configs [--seed N] [--case N] [--count N] [--part I/N]\n"
+            "          [--pace even|uneven]\n",
+            name);
     return 2;
 }
 
@@ -1285,7 +1336,7 @@ static bool add_group(TCase *tests, const char *group, int first, int count, sha
         int count;
     } groups[] = {{"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
                   {"replies", replies_are_as_on_a_gpu, (int)(sizeof replies / sizeof *replies)},
-                  {"many", many_rows_are_as_on_a_gpu, (int)(sizeof many_rows / sizeof *many_rows)},
+                  {"many", many_rows_are_as_on_a_gpu, 2 * MANY_ROWS},
                   {"configs", any_config_gives_the_same, FEW_CONFIGS}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         const int cases = count > 0 ? count : groups[i].count;
@@ -1311,6 +1362,8 @@ int main(int argc, char **argv)
             first = atoi(argv[i + 1]), count = count > 0 ? count : 1;
         else if (!strcmp(argv[i], "--count"))
             count = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--pace"))
+            all_uneven = !strcmp(argv[i + 1], "uneven");
         else if (strcmp(argv[i], "--part") != 0 ||
                  sscanf(argv[i + 1], "%d/%d", &of.part, &of.parts) != 2 || of.part < 1 ||
                  of.part > of.parts)
