@@ -44,6 +44,7 @@ soak-smollm2       150
 gate-1b            120
 trace-overhead      90
 prefill            180
+many               420
 load               180
 exchange           240
 ways              500
@@ -62,13 +63,7 @@ export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 config=${CONFIG:+--config $CONFIG}
 mkdir -p "$folder" "$models"
 
-program() { # program NAME: where it is
-    for place in "$bin" "$bin/tests/tools" "$bin/bin"; do
-        [ -f "$place/$1" ] && [ -x "$place/$1" ] && echo "$place/$1" && return
-    done
-    echo "evidence.sh: there is no $1 in $bin" >&2
-    echo "$1"
-}
+. "$here/programs.sh"
 megalith=$(program megalith) soak=$(program soak)
 tools=$(dirname "$soak")
 
@@ -160,6 +155,7 @@ run_part() {
         record prefill "$megalith" bench --shape llama-1b --prompt 16,64,512,2048 --samples 7 \
             $config --json
         ;;
+    many) write_1b && record many "$here/many.sh" "$megalith" "$tools" "$models/1b" ;;
     load) load ;;
     ways)
         # More rows than the table has: each variant's own are among them.

@@ -39,7 +39,7 @@ done
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
-for script in record evidence kernels curves slices sanitize exchange; do
+for script in record programs evidence kernels many curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
 cp -R "$source/tests/tools/kernels" "$folder/tools/"

@@ -54,13 +54,7 @@ export MEGALITH_CACHE="$scratch/cache"
 export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 mkdir -p "$scratch" "$MEGALITH_CACHE"
 
-program() { # program NAME: where it is
-    for place in "$bin" "$bin/tests/tools" "$bin/bin"; do
-        [ -f "$place/$1" ] && [ -x "$place/$1" ] && echo "$place/$1" && return
-    done
-    echo "kernels.sh: there is no $1 in $bin" >&2
-    echo "$1"
-}
+. "$here/programs.sh"
 megalith=$(program megalith) show=$(program show_kernels)
 
 # ---- texts ------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ if "$tools/evidence.sh" abc "$tools" "$scratch" no-such-part 2>"$scratch/errors"
 grep -q 'there is no part no-such-part' "$scratch/errors"
 mkdir -p "$scratch/bin" "$scratch/models/1b"
 touch "$scratch/models/1b/done"
-for tool in megalith soak compare_vms trace_overhead show_statistics show_search show_shapes; do
+for tool in megalith soak compare_vms warm_kernels trace_overhead show_statistics show_search show_shapes; do
     printf '#!/bin/sh\necho "{\\"tool\\":\\"%s\\"}"\n' $tool >"$scratch/bin/$tool"
     chmod +x "$scratch/bin/$tool"
 done
@@ -40,3 +40,6 @@ MODELS=$scratch/models SEARCH=evolve "$tools/evidence.sh" abc "$scratch/bin" "$s
     2>"$scratch/errors"
 grep -q '"command":"timeout [0-9]* show_search llama-1b --proposer evolve ' \
     "$scratch/results/h200-search-evolve.json"
+MODELS=$scratch/models WAYS=warpgroups "$tools/evidence.sh" abc "$scratch/bin" "$scratch/results" many 2>"$scratch/errors"
+grep -q '"command":"timeout [0-9]* many.sh megalith ' "$scratch/results/h200-many.json"
+[ "$(grep -c '{"name":"[a-z0-9 ]*","exit":0,"result":{"tool":"megalith"}}' "$scratch/results/h200-many.json")" -eq 12 ]
