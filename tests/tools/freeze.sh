@@ -13,7 +13,7 @@ list() {
     # the machines' scheduling: epochs, edges, rings; not the arithmetic of the ops
     printf '%s\n' schedule/step.h schedule/gates.{c,h} \
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
-        vm/cuda/{encode,launch,limits,plan,watchdog}.c vm/cuda/{encode,machine}.h \
+        vm/cuda/{encode,launch,limits,plan,runnable,watchdog}.c vm/cuda/{encode,machine}.h \
         vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
         vm/cuda/device/record.h schedule/{pages,tape,ways}.h schedule/variants.{c,def,h} \
         schedule/expression.{c,h} schedule/lists.{c,h} vm/prefix.{c,h} vm/cuda/device/megakernel.cu

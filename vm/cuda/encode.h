@@ -71,6 +71,15 @@ bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
  */
 bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch);
 
+/* Bytes of a task's record, at most, without a `clear` behind it. */
+size_t mgl_cuda_record_bytes(const mgl_task *task);
+
+/* What a `clear` has to reset, without its address, and from which byte of the buffer on: at most
+ * one dimension in front of the rows, one run of bytes behind them. False: it is not of that kind,
+ * or too large. */
+bool mgl_cuda_find_clear(const mgl_program *program, const mgl_region *region,
+                         mgl_device_clear *out, int64_t *first);
+
 /* Encodes a program that mgl_cuda_check_program accepts. */
 mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses *addresses,
                            mgl_cuda_tables *out, mgl_error *err);
