@@ -91,7 +91,8 @@ enum {
     MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one: a lane copies one of them */
     MGL_PANEL_ROW_BYTES = 64,   /* of a row, in a k block of activations */
     MGL_WARPGROUP_WARPS = 4,    /* of sm_90a */
-    MGL_WARPGROUP_GROUPS = 8    /* row groups of a warpgroup */
+    MGL_WARPGROUP_GROUPS = 8,   /* row groups of a warpgroup, */
+    MGL_WARPGROUP_BLOCKS = 2    /* and k blocks that it multiplies at once */
 };
 
 /* Row groups of a panel; activation rows that there is room for, by pairs and by warpgroups; k

@@ -8,7 +8,8 @@
  *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory
  *
  * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources,
- * are compared by compare_kernels.sh. A kernel takes a minute of a processor.
+ * are compared by compare_kernels.sh. A kernel takes a minute of a processor. The exit code is 6
+ * where the assembler lets products of warpgroups wait for one another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
 static struct {
     const char *folder, *name;
     const mgl_nvrtc *nvrtc;
+    int complaints; /* kernels whose products of warpgroups wait */
 } at;
 
 /* ---- what the compiler made ------------------------------------------------------------------ */
@@ -110,6 +112,19 @@ static void write_result(void *program, const char *ending, size_fn *size, text_
     mgl_free(result);
 }
 
+/* The assembler says where it lets products of warpgroups wait for one another, or for registers,
+ * by messages C7510 to C7520. */
+static void look_for_complaints(void *program)
+{
+    size_t bytes = 0;
+    if (at.nvrtc->log_size(program, &bytes) || bytes <= 1)
+        return;
+    char *log = mgl_alloc_zero(bytes + 1, 1);
+    if (log && !at.nvrtc->log(program, log) && strstr(log, "(C75"))
+        at.complaints++;
+    mgl_free(log);
+}
+
 /* In the place of the compiler: the same, with what it says of registers, and its results in files.
  */
 static int compile(void *program, int count, const char *const *options)
@@ -119,6 +134,7 @@ static int compile(void *program, int count, const char *const *options)
     more[count] = "--ptxas-options=-v";
     const int result = at.nvrtc->compile(program, count + 1, more);
     write_result(program, "log", at.nvrtc->log_size, at.nvrtc->log, true);
+    look_for_complaints(program);
     write_result(program, "ptx", at.nvrtc->ptx_size, at.nvrtc->ptx, true);
     write_result(program, "cubin", at.nvrtc->cubin_size, at.nvrtc->cubin, false);
     return result;
@@ -201,5 +217,10 @@ int main(int argc, char **argv)
             status = dump(&kernels[i], &err);
     if (status)
         fprintf(stderr, "dump_kernels: %s: %s\n", err.where, err.message);
+    if (!status && at.complaints > 0) {
+        fprintf(stderr,
+                "dump_kernels: products of warpgroups wait for one another: C75 in the log\n");
+        return 6;
+    }
     return (int)status;
 }

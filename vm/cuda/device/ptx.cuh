@@ -541,8 +541,8 @@ static __device__ __forceinline__ u32 operand_word(u32 at)
 }
 
 /* d += a b, of 64 rows, a warp's 16 each, by COUNT columns of 16 k, of bf16 with f32 sums. A lane
- * has what multiply_add has of a and of each eight columns of d. Of b, which lies column by column
- * at `at` of shared memory, see matrix_descriptor. Begins it: see warpgroup_wait. */
+ * has what multiply_add has of a and of each eight columns of d. For b, which lies column by
+ * column, see operand_word. Begins it: see warpgroup_wait. */
 template <int COUNT>
 static __device__ __forceinline__ void warpgroup_multiply(float *d, const u32 (&a)[4], u32 word)
 {

@@ -126,11 +126,11 @@ enum {
     TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS),
     TRAY_BYTES = TRAY_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
     /* what a task keeps of its activation rows, before the trays: scales, and per column a word or
-     * two. Warpgroups want trays at multiples of an atom of eight rows. */
+     * two. Warpgroups want trays at multiples of two atoms of eight rows. */
     NOTES = PANEL_ROWS * 4 * (1 + 2 * PANEL_PARTS),
-    ATOM = 8 * MGL_PANEL_ROW_BYTES,
+    ATOMS = 2 * 8 * MGL_PANEL_ROW_BYTES,
     PANEL_NOTES =
-        MGL_WARPGROUPS ? (MGL_SHARED + NOTES + ATOM - 1) / ATOM * ATOM - MGL_SHARED : NOTES,
+        MGL_WARPGROUPS ? (MGL_SHARED + NOTES + ATOMS - 1) / ATOMS * ATOMS - MGL_SHARED : NOTES,
     TRAY_ROOM = MGL_ACTIVATION_BYTES - PANEL_NOTES + (MGL_RING - PANEL_PAGES) * MGL_PAGE,
     TRAYS = TRAY_ROOM / TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? TRAY_ROOM / TRAY_BYTES
                                                           : MGL_PANEL_MOST_TRAYS

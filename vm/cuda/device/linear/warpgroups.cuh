@@ -103,8 +103,7 @@ struct weight_block {
 };
 
 /* Word i of a row is that of quarter i ^ (l / 8). */
-static __device__ __forceinline__ void arrange(const loaded_block &from, int lane, bool there,
-                                               weight_block &to)
+static __device__ __forceinline__ void arrange(const loaded_block &from, int lane, weight_block &to)
 {
     const bool odd = lane / 8 & 1, high = lane / 16 & 1;
 #pragma unroll
@@ -112,10 +111,10 @@ static __device__ __forceinline__ void arrange(const loaded_block &from, int lan
         const u32(&w)[4] = from.words[g];
         const u32 first = odd ? w[1] : w[0], second = odd ? w[0] : w[1];
         const u32 third = odd ? w[3] : w[2], fourth = odd ? w[2] : w[3];
-        to.a[0][g] = there ? high ? third : first : 0;
-        to.a[0][2 + g] = there ? high ? fourth : second : 0;
-        to.a[1][g] = there ? high ? first : third : 0;
-        to.a[1][2 + g] = there ? high ? second : fourth : 0;
+        to.a[0][g] = high ? third : first;
+        to.a[0][2 + g] = high ? fourth : second;
+        to.a[1][g] = high ? first : third;
+        to.a[1][2 + g] = high ? second : fourth;
     }
 }
 
@@ -134,22 +133,22 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
                 x + (u32)((row * MGL_PANEL_ROW_BYTES + half * HALF) / MGL_GRANULE_BYTES));
 }
 
-/* All k blocks of a panel. Pieces of pages and trays have numbers of k blocks that are powers of 2.
- * A warp multiplies UNIT of them at a time, or as many as a piece and a tray have, and loads the
- * next ones' weights meanwhile. */
+/* All k blocks of a panel, which are a multiple of UNIT, as those of pieces and trays are, which
+ * are powers of 2 besides. A warp multiplies UNIT of them at a time, and loads the next ones'
+ * weights meanwhile. */
 template <int ROWS>
 static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[ROWS / 2])
 {
-    enum { UNIT = 2 };
+    enum { UNIT = MGL_WARPGROUP_BLOCKS };
+    static_assert(TRAY_BLOCKS % UNIT == 0, "a tray has whole units");
     const int warp = warp_now(), lane = lane_now();
     const volatile panel_plan &plan = plan_of(warp);
     const int kblocks = same_in_all(plan.kblocks), share = same_in_all(plan.share);
     const int in_piece = same_in_all(plan.piece) - 1, in_tray = same_in_all(plan.tray) - 1;
-    const int unit = min((int)UNIT, min(in_piece, in_tray) + 1);
-    const int step = unit * same_in_all(plan.shares);
+    const int step = UNIT * same_in_all(plan.shares);
     const u32 stride = (u32)same_in_all(plan.stride) / MGL_GRANULE_BYTES;
     u32 tray = own().tray_at[warp], x = 0, from[WARP_GROUPS] = {};
-    int mine = share < 0 ? kblocks : share * unit; /* the next that this warp multiplies */
+    int mine = share < 0 ? kblocks : share * UNIT; /* the next that this warp multiplies */
     bool ahead = false;                            /* their weights are loaded */
     loaded_block next[UNIT];
 #pragma unroll 1
@@ -166,27 +165,25 @@ static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[
             x = operand_word(shared_address(tray_memory()) + wait_tray(tray));
 #pragma unroll 1
         for (; mine < to; mine += step) {
-            const int count = min(unit, to - mine), behind = min((mine | in_piece) + 1, kblocks);
             weight_block w[UNIT];
 #pragma unroll
             for (int i = 0; i < UNIT; i++) {
-                if (!ahead && i < count)
+                if (!ahead)
                     load_weights(next[i], from, (mine + i) & in_piece);
-                arrange(next[i], lane, i < count, w[i]);
+                arrange(next[i], lane, w[i]);
 #pragma unroll
                 for (int n = 0; n < 8; n++)
                     warpgroup_ready(w[i].a[n / 4][n % 4]);
             }
             warpgroup_fence();
 #pragma unroll
-            for (int i = 0; i < UNIT; i++) /* one that is not there adds nothing, times the first */
-                multiply_block<ROWS>(
-                    w[i], x + (u32)((mine + (i < count ? i : 0)) & in_tray) * stride, sums);
-            warpgroup_commit();
-            ahead = mine + step < behind;
-#pragma unroll
             for (int i = 0; i < UNIT; i++)
-                if (mine + step + i < behind && i < unit)
+                multiply_block<ROWS>(w[i], x + (u32)((mine + i) & in_tray) * stride, sums);
+            warpgroup_commit();
+            ahead = mine + step < min((mine | in_piece) + 1, kblocks);
+            if (ahead)
+#pragma unroll
+                for (int i = 0; i < UNIT; i++)
                     load_weights(next[i], from, (mine + step + i) & in_piece);
             warpgroup_wait();
         }
