@@ -14,9 +14,11 @@
  * of positions; then what the warps have is added up, first warp first. Tiles of positions begin at
  * multiples of 16, so a row has the same bits whatever epoch it is in, and with what other rows.
  *
- * Positions of earlier epochs are in the cache. Of this epoch's rows each warp makes keys and
- * values from the exchange for itself, as the cache keeps them: no task waits for the one that
- * appends. A row looks at the rows of its sequence up to itself.
+ * Positions of earlier epochs are in the cache, and come through trays in the memory of panels
+ * (attention/kv_trays.cuh), or, in a program without panels, straight into registers. Of this
+ * epoch's rows each warp makes keys and values from the exchange for itself, as the cache keeps
+ * them: no task waits for the one that appends. A row looks at the rows of its sequence up to
+ * itself.
  *
  * In lane l an MMA of scores has words of the 16 bytes at dimensions 32 c + 8 (l % 4) of queries
  * l / 4 and l / 4 + 8, and of position l / 4: which dimensions these are does not matter, since
@@ -27,28 +29,25 @@
 #ifndef MGL_DEVICE_ATTENTION_FLASH_CUH
 #define MGL_DEVICE_ATTENTION_FLASH_CUH
 
+#include "vm/cuda/device/attention/kv_trays.cuh"
 #include "vm/cuda/device/attention/short.cuh"
 
 #if MGL_ATTEND_ROWS
 
-/* How many sums of each tile all warps leave in the stage at once: 8, 4 or 2. */
-static constexpr int flash_pass(int tiles)
-{
-    int sums = 8;
-    while (sums > 2 && MGL_WARPS * tiles * sums * 512 > MGL_ACTIVATION_BYTES)
-        sums /= 2;
-    return sums;
-}
-
 enum {
     FLASH_TILES = HEAD_DIM <= 64 ? 2 : 1,
     FLASH_QUERIES = FLASH_TILES * TILE,
-    FLASH_SUMS = 8 * VALUE_CHUNKS,         /* MMAs of values of a tile of queries */
-    FLASH_PASS = flash_pass(FLASH_TILES),  /* of them, those that are added up at once */
-    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
+    FLASH_SUMS = 8 * VALUE_CHUNKS,          /* MMAs of values of a tile of queries */
+    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM, /* of a unit's queries: they come first */
+    LEFT_BYTES = MGL_WARPS * 256,           /* of one sum of half a tile, of all warps */
+#if MGL_PANELS
+    LEFT_ROOM = KV_TRAYS > 0 ? KV_LEFT : MGL_ACTIVATION_BYTES
+#else
+    LEFT_ROOM = MGL_ACTIVATION_BYTES
+#endif
 };
-static_assert(TILED && HEAD_DIM % 64 == 0 &&
-                  MGL_WARPS * FLASH_TILES * FLASH_PASS * 512 <= MGL_ACTIVATION_BYTES &&
+static_assert(TILED && HEAD_DIM % 64 == 0 && 2 * FLASH_TILES * 2 * LEFT_BYTES <= LEFT_ROOM &&
+                  LEFT_ROOM <= MGL_ACTIVATION_BYTES &&
                   FLASH_WORDS + MGL_WARPS * FLASH_QUERIES * 2 <= PARTIALS,
               "variants.def says so");
 
@@ -77,6 +76,19 @@ static __device__ __forceinline__ int tiles_of(const flash_unit &u)
     return min((int)FLASH_TILES, (queries_of(u) - u.first + TILE - 1) / TILE);
 }
 
+/* Halves of tiles that have queries of the unit. */
+static __device__ __forceinline__ int halves_of(const flash_unit &u)
+{
+    return min(2 * (int)FLASH_TILES, (queries_of(u) - u.first + 7) / 8);
+}
+
+/* The task's share of the epoch's rows, [row, end). */
+static __device__ __forceinline__ void find_share(const machine &m, int &row, int &end)
+{
+    const mgl_device_operand &y = operand(m, MGL_OPERAND(attend_rows, y));
+    mgl_row_share(rows_of(m), y.first0, y.extent0, &row, &end);
+}
+
 /* The unit at the first query of row `row`; of no row where the share ends. */
 static __device__ __forceinline__ flash_unit unit_at_row(int row, int end)
 {
@@ -93,6 +105,31 @@ static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, in
     flash_unit next = u;
     next.first += FLASH_QUERIES;
     return next.first < queries_of(u) ? next : unit_at_row(u.end, end);
+}
+
+/* Which rows have positions of this epoch: position `past` is that of row `first`, and so on. */
+struct flash_rows {
+    int past;
+    int first, end;
+};
+
+/* What a unit looks at: positions of its sequence up to `end`, those of the rows that its queries
+ * are of, and those before them. */
+struct flash_reach {
+    flash_rows rows;
+    int sequence, end;
+};
+
+static __device__ __forceinline__ flash_reach reach_of(const flash_unit &u)
+{
+    flash_reach r;
+    const int last = min(u.first + (int)FLASH_QUERIES, queries_of(u)) - 1;
+    r.rows.first = mgl_step_first_row(own().table, u.row);
+    r.rows.end = u.row + last / MGL_HEADS + 1;
+    r.rows.past = row_entry(r.rows.first)[MGL_TABLE_POSITION];
+    r.sequence = row_entry(u.row)[MGL_TABLE_SEQUENCE];
+    r.end = r.rows.past + r.rows.end - r.rows.first;
+    return r;
 }
 
 /* ---- this epoch's vectors ---------------------------------------------------------------------
@@ -162,12 +199,6 @@ static __device__ __forceinline__ int value_position(const machine &m, int i)
 {
     return m.lane % 4 * 2 + i % 2 + i / 2 * 8;
 }
-
-/* Which rows have positions of this epoch: position `past` is that of row `first`, and so on. */
-struct flash_rows {
-    int past;
-    int first, end;
-};
 
 /* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
  * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
@@ -484,19 +515,35 @@ static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_
     return rows.past + row + 1 - rows.first - from;
 }
 
-/* The warp's tiles of positions. What is asked for of the next tile is on its way while this one's
- * is worked on; the first one's comes before there are sums, so all at once. */
-static __device__ __forceinline__ void attend_unit(const machine &m, const flash_unit &u,
-                                                   flash_state &s)
+/* Takes the scores of a tile of positions, from `from` on, into the softmaxes of all tiles of
+ * queries. */
+static __device__ __forceinline__ void weigh_scores(const machine &m, const flash_unit &u,
+                                                    const flash_rows &rows, int from,
+                                                    flash_scores &scores, flash_state &s,
+                                                    flash_weights &weights)
 {
-    enum { STEP = MGL_WARPS * TILE };
-    flash_rows rows;
-    const int last = min(u.first + (int)FLASH_QUERIES, queries_of(u)) - 1, tiles = tiles_of(u);
-    const int sequence = row_entry(u.row)[MGL_TABLE_SEQUENCE];
-    rows.first = mgl_step_first_row(own().table, u.row);
-    rows.end = u.row + last / MGL_HEADS + 1;
-    rows.past = row_entry(rows.first)[MGL_TABLE_POSITION];
-    const int end = rows.past + rows.end - rows.first, first = m.warp * TILE;
+    const int tiles = tiles_of(u);
+#pragma unroll
+    for (int tile = 0; tile < FLASH_TILES; tile++) {
+        if (tile >= tiles)
+            break;
+        const int query = tile * TILE + m.lane / 4;
+        const int limit[2] = {limit_of(u, rows, from, query), limit_of(u, rows, from, query + 8)};
+        weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile], weights[tile]);
+    }
+}
+
+enum { FLASH_STEP = MGL_WARPS * TILE }; /* from a warp's tile of positions to its next one */
+
+/* The warp's tiles of positions, from registers. What is asked for of the next tile is on its way
+ * while this one's is worked on; the first one's comes before there are sums, so all at once. */
+static __device__ __forceinline__ void attend_registered(const machine &m, const flash_unit &u,
+                                                         flash_state &s)
+{
+    const flash_reach reach = reach_of(u);
+    const flash_rows &rows = reach.rows;
+    const int tiles = tiles_of(u), sequence = reach.sequence, end = reach.end;
+    const int first = m.warp * TILE;
     flash_tile t = {};
     if (first < min(end, rows.past)) {
         find_keys(m, sequence, first, rows.past, t);
@@ -507,23 +554,14 @@ static __device__ __forceinline__ void attend_unit(const machine &m, const flash
         make_values(m, rows, first, t);
     }
 #pragma unroll 1
-    for (int from = first; from < end; from += STEP) {
-        const int next = from + STEP;
+    for (int from = first; from < end; from += FLASH_STEP) {
+        const int next = from + FLASH_STEP;
         const bool past = next < end && next < rows.past;
         const bool now = next < end && next + TILE > rows.past;
         flash_weights weights;
         flash_scores scores = {};
         score_tile(m, tiles, t, scores);
-#pragma unroll
-        for (int tile = 0; tile < FLASH_TILES; tile++) {
-            if (tile >= tiles)
-                break;
-            const int query = tile * TILE + m.lane / 4;
-            const int limit[2] = {limit_of(u, rows, from, query),
-                                  limit_of(u, rows, from, query + 8)};
-            weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
-                       weights[tile]);
-        }
+        weigh_scores(m, u, rows, from, scores, s, weights);
         if (past)
             find_keys(m, sequence, next, rows.past, t);
         add_weighed(tiles, t, weights, s);
@@ -536,6 +574,91 @@ static __device__ __forceinline__ void attend_unit(const machine &m, const flash
     }
 }
 
+#if MGL_PANELS
+
+/* Where chunk `chunk` of position `position`, 16 bytes, is in its tray. */
+static __device__ __forceinline__ const uint4 *tray_chunk(u32 tray, int which, int position,
+                                                          int chunk)
+{
+    if (SWIZZLED)
+        chunk = mgl_kv_chunk(which, position, chunk);
+    return (const uint4 *)(kv_tray(tray, which) + position % KV_TRAY_POSITIONS * POSITION_BYTES) +
+           chunk;
+}
+
+/* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
+static __device__ __forceinline__ void take_keys(const machine &m, u32 tray, int from, int end,
+                                                 flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int p = from + key_position(m, i);
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            t.keys[i][c] = make_uint4(0, 0, 0, 0);
+            if (p < end)
+                t.keys[i][c] = *tray_chunk(tray, 0, p, m.lane % 4 + 4 * c);
+        }
+    }
+}
+
+static __device__ __forceinline__ void take_values(const machine &m, u32 tray, int from, int end,
+                                                   flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int p = from + value_position(m, i);
+#pragma unroll
+        for (int c = 0; c < VALUE_CHUNKS; c++) {
+            t.values[i][c] = make_uint4(0, 0, 0, 0);
+            if (p < end)
+                t.values[i][c] = *tray_chunk(tray, 1, p, m.lane / 4 + 8 * c);
+        }
+    }
+}
+
+/* The warp's tiles of positions, from trays. */
+static __device__ __forceinline__ void attend_trays(machine &m, const flash_unit &u, flash_state &s)
+{
+    const flash_reach reach = reach_of(u);
+    const flash_rows &rows = reach.rows;
+    const int tiles = tiles_of(u);
+    const u32 first = own().kv_tray_at[m.warp]; /* the unit's first tray, */
+    u32 at = first;                             /* and the one that the warp has come to */
+#pragma unroll 1
+    for (int from = m.warp * TILE; from < reach.end; from += FLASH_STEP) {
+        const bool past = from<rows.past, now = from + TILE> rows.past;
+        flash_tile t = {};
+        flash_weights weights;
+        flash_scores scores = {};
+        if (past) {
+            pass_kv_trays(m, at, first + (u32)from / KV_TRAY_POSITIONS);
+            wait_kv_tray(m, at);
+            take_keys(m, at, from, rows.past, t);
+        }
+        if (now)
+            make_keys<1>(m, rows, from, t);
+        score_tile(m, tiles, t, scores);
+        weigh_scores(m, u, rows, from, scores, s, weights);
+        if (past)
+            take_values(m, at, from, rows.past, t);
+        if (now)
+            make_values(m, rows, from, t);
+        if (past && (u32)(from + FLASH_STEP) / KV_TRAY_POSITIONS != (u32)from / KV_TRAY_POSITIONS)
+            free_kv_tray(at++);
+        add_weighed(tiles, t, weights, s);
+    }
+    pass_kv_trays(m, at, first + kv_trays_of(rows.past));
+    __syncwarp();
+    own().kv_tray_at[m.warp] = at; /* every lane: whoever reads it next has written it */
+}
+
+#else
+
+static __device__ __forceinline__ void attend_trays(machine &, const flash_unit &, flash_state &) {}
+
+#endif
+
 /* ---- results ----------------------------------------------------------------------------------
  */
 
@@ -545,11 +668,20 @@ static __device__ __forceinline__ float2 *left_top(int warp, int query)
     return (float2 *)(own().partial + FLASH_WORDS) + warp * FLASH_QUERIES + query;
 }
 
-/* Where warp `warp` leaves sum i of those of a pass, of tile `tile`: a lane's four, 32 floats from
- * one to the next. */
-static __device__ __forceinline__ float *left_pass(int warp, int tile, int i)
+/* Where warp `warp` leaves sum i of a pass, which has `count` of them, of half a tile: a lane's
+ * two, 32 floats from one to the next. */
+static __device__ __forceinline__ float *left_pass(int warp, int half, int i, int count)
 {
-    return (float *)activation_buffer() + ((warp * FLASH_TILES + tile) * FLASH_PASS + i) * 128;
+    return (float *)activation_buffer() + ((half * count + i) * MGL_WARPS + warp) * 64;
+}
+
+/* How many sums of so many halves all warps leave at once: 8, 4 or 2. */
+static __device__ __forceinline__ int left_at_once(int halves)
+{
+    int sums = 8;
+    while (sums > 2 && halves * sums * LEFT_BYTES > LEFT_ROOM)
+        sums /= 2;
+    return sums;
 }
 
 static __device__ __forceinline__ void leave_tops(const machine &m, int tiles, flash_state &s)
@@ -568,9 +700,11 @@ static __device__ __forceinline__ void leave_tops(const machine &m, int tiles, f
     }
 }
 
-/* Divides a warp's sums by what those of all warps have in common: then they need to be added up.
- */
-static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, flash_state &s)
+/* What a warp's sums are to be multiplied by, so that those of all warps need to be added up. */
+typedef float flash_scales[FLASH_TILES][2];
+
+static __device__ __forceinline__ void find_scales(const machine &m, int tiles,
+                                                   const flash_state &s, flash_scales &scales)
 {
 #pragma unroll
     for (int tile = 0; tile < FLASH_TILES; tile++) {
@@ -588,61 +722,65 @@ static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, 
                 const float2 left = *left_top(w, query);
                 total = fmaf(left.y, power_of_2(left.x - top), total);
             }
-            const float by = power_of_2(s.max[tile][h] - top) * reciprocal(total);
-#pragma unroll
-            for (int i = 0; i < FLASH_SUMS; i++) {
-                s.sums[tile][i][2 * h] *= by;
-                s.sums[tile][i][2 * h + 1] *= by;
-            }
+            scales[tile][h] = power_of_2(s.max[tile][h] - top) * reciprocal(total);
         }
     }
 }
 
-/* Adds up sums i and i + 1 of a pass whose first is number `pass`, and stores them. */
-static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u, int pass,
-                                                  int tile, int i, u64 policy)
+/* A pass: `count` of the sums from number `first` on. */
+struct flash_pass {
+    int first, count;
+};
+
+/* Leaves the warp's sums of a pass. */
+static __device__ __forceinline__ void leave_pass(const machine &m, int halves,
+                                                  const flash_pass &pass, const flash_state &s,
+                                                  const flash_scales &scales)
 {
-    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
-    float sums[2][4] = {};
-#pragma unroll 4
-    for (int w = 0; w < MGL_WARPS; w++)
 #pragma unroll
-        for (int j = 0; j < 8; j++)
-            sums[j / 4][j % 4] += left_pass(w, tile, i + j / 4)[j % 4 * 32 + m.lane];
-    const int number = pass + i, d = number / 8 * 64 + m.lane % 4 * 16 + number % 8;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int query = u.first + tile * TILE + m.lane / 4 + 8 * h;
-        if (query >= queries_of(u))
+    for (int i = 0; i < FLASH_SUMS; i++) {
+        const int n = i - pass.first;
+        if (n < 0 || n >= pass.count)
             continue;
-        const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
-        for (int j = 0; j < 2; j++)
-            store_pair(y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j], true,
-                       policy);
+        for (int half = 0; half < 2 * FLASH_TILES; half++) {
+            if (half >= halves)
+                break;
+            float *to = left_pass(m.warp, half, n, pass.count) + m.lane;
+            to[0] = s.sums[half / 2][i][half % 2 * 2] * scales[half / 2][half % 2];
+            to[32] = s.sums[half / 2][i][half % 2 * 2 + 1] * scales[half / 2][half % 2];
+        }
     }
 }
 
-/* What the warps have of the unit, as outputs. */
-static __device__ __forceinline__ void leave_sums(const machine &m, const flash_unit &u,
-                                                  const flash_state &s, u64 policy)
+/* Adds up sums i and i + 1 of a pass, of half a tile, and stores them. */
+static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u,
+                                                  const flash_pass &pass, int half, int i,
+                                                  u64 policy)
 {
-    enum { PAIRS_OF_PASS = FLASH_PASS / 2 };
-    const int tiles = tiles_of(u);
+    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
+    float sums[2][2] = {};
+#pragma unroll 4
+    for (int w = 0; w < MGL_WARPS; w++)
 #pragma unroll
-    for (int pass = 0; pass < FLASH_SUMS; pass += FLASH_PASS) {
+        for (int j = 0; j < 4; j++)
+            sums[j / 2][j % 2] += left_pass(w, half, i + j / 2, pass.count)[j % 2 * 32 + m.lane];
+    const int number = pass.first + i, d = number / 8 * 64 + m.lane % 4 * 16 + number % 8;
+    const int query = u.first + half * 8 + m.lane / 4;
+    if (query >= queries_of(u))
+        return;
+    const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
-        for (int tile = 0; tile < FLASH_TILES; tile++)
-#pragma unroll
-            for (int i = 0; i < FLASH_PASS * 4; i++)
-                if (tile < tiles)
-                    left_pass(m.warp, tile, i / 4)[i % 4 * 32 + m.lane] =
-                        s.sums[tile][pass + i / 4][i % 4];
-        consumer_barrier();
-        for (int item = m.warp; item < tiles * PAIRS_OF_PASS; item += MGL_WARPS)
-            store_sums(m, u, pass, item / PAIRS_OF_PASS, item % PAIRS_OF_PASS * 2, policy);
-        consumer_barrier();
-    }
+    for (int j = 0; j < 2; j++)
+        store_pair(y, row, column + 8 * j, sums[0][j], sums[1][j], true, policy);
+}
+
+static __device__ __forceinline__ void store_pass(const machine &m, const flash_unit &u,
+                                                  const flash_pass &pass, u64 policy)
+{
+    const int pairs = pass.count / 2;
+    for (int item = m.warp; item < halves_of(u) * pairs; item += MGL_WARPS)
+        store_sums(m, u, pass, item / pairs, item % pairs * 2, policy);
 }
 
 /* ---- a task -----------------------------------------------------------------------------------
@@ -657,35 +795,64 @@ static __device__ __forceinline__ flash_state empty_flash()
     return s;
 }
 
-/* All of a task. Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ void attend_flash(machine m)
+/* One unit. Its last pass is left to add up. */
+static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash_unit &u,
+                                                         u64 policy)
 {
-    const mgl_device_operand &y = operand(m, MGL_OPERAND(attend_rows, y));
+    const int tiles = tiles_of(u), halves = halves_of(u);
+    flash_state s = empty_flash();
+    flash_scales scales = {};
+    if (KV_TRAYS > 0)
+        attend_trays(m, u, s);
+    else
+        attend_registered(m, u, s);
+    leave_tops(m, tiles, s);
+    consumer_barrier(); /* nobody needs the queries any more */
+    find_scales(m, tiles, s, scales);
+    for (flash_pass pass = {0, left_at_once(halves)};; pass.first += pass.count) {
+        leave_pass(m, halves, pass, s, scales);
+        if (pass.first + pass.count == FLASH_SUMS)
+            return pass;
+        consumer_barrier();
+        store_pass(m, u, pass, policy);
+        consumer_barrier();
+    }
+}
+
+/* All of a task. Out of line: its registers are not those of the loop. The queries of a unit are
+ * made when those of the one before are not needed any more, and its sums stand in registers no
+ * more. How long the warp waited for trays. */
+static __device__ __noinline__ u32 attend_flash(machine m)
+{
     const u64 policy = keep_policy();
     int row, end;
-    mgl_row_share(rows_of(m), y.first0, y.extent0, &row, &end);
+    find_share(m, row, end);
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
     if (own().att.now)
         append_rows(m);
-    for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end)) {
+    flash_unit u = unit_at_row(row, end);
+    if (u.row < end)
         make_queries(m, u);
+    consumer_barrier();
+    while (u.row < end) {
+        const flash_pass last = attend_unit(m, u, policy);
+        const flash_unit next = unit_behind(u, end);
+        if (next.row < end)
+            make_queries(m, next);
         consumer_barrier();
-        flash_state s = empty_flash();
-        attend_unit(m, u, s);
-        leave_tops(m, tiles_of(u), s);
-        consumer_barrier(); /* nobody needs the queries any more */
-        divide_sums(m, tiles_of(u), s);
-        leave_sums(m, u, s, policy);
+        store_pass(m, u, last, policy);
+        u = next;
     }
+    return trace_starved_of(m);
 }
 
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_attend_rows(machine &m)
 {
     wait_go(m);
-    attend_flash(m);
+    trace_set_starved(m, attend_flash(m));
 }
 
 #else
