@@ -538,8 +538,23 @@ static void past_in_the_ring_merged_in_o(void)
                5);
 }
 
+/* Tasks of attention that shares rows, in the second list. */
+static int tasks_of_rows(const mgl_geometry *geometry, const device_options *wanted)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    int tasks = 0;
+    for (int t = 0; t < program->many->task_count; t++)
+        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    return tasks;
+}
+
 /* The same beside a second list, whose epochs read the prompt, and which has another use for the
- * ring. */
+ * ring: its attention has the same keys and values, swizzled, from trays. */
 static void past_in_the_ring_of_two_lists(void)
 {
     const device_options options = {.dtype = MGL_BF16,
@@ -552,6 +567,7 @@ static void past_in_the_ring_of_two_lists(void)
                                     .page_bytes = 8192,
                                     .ring_pages = 9};
     check_past(&wide_groups, &options, 6);
+    ck_assert_int_gt(tasks_of_rows(&wide_groups, &options), 0);
 }
 
 /* Two attentions of a queue between the same two products, in two layers. */
@@ -906,16 +922,9 @@ static device_options rows_options(const mgl_geometry *geometry, int queues, int
     device_options options = panel_options;
     options.queues = queues;
     options.many = many;
-    options.capacity = CHECK_CAPACITY;
     options.splits = 1;
-    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    int tasks = 0;
-    for (int t = 0; t < program->many->task_count; t++)
-        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
-    ck_assert_int_eq(tasks, count);
-    mgl_program_free(program);
-    mgl_graph_free(graph);
+    ck_assert_int_eq(tasks_of_rows(geometry, &options), count);
+    options.capacity = CHECK_CAPACITY;
     return options;
 }
 

@@ -572,6 +572,7 @@ static __device__ __noinline__ u32 attend_flash(machine m)
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
+    touch_rows(m, row, end);
     if (own().att.now)
         append_rows(m);
     flash_unit u = unit_at_row(row, end);

@@ -304,6 +304,27 @@ static __device__ __noinline__ void append_rows(const machine m)
     }
 }
 
+/* Brings near what the task makes of its rows' vectors from unit to unit, a row a warp: they are on
+ * their way together, and wait in L1 until their unit comes. */
+static __device__ __forceinline__ void touch_rows(const machine &m, int row, int end)
+{
+    enum { HEAD_BYTES = HEAD_DIM * 4, GROUP_BYTES = MGL_HEADS * HEAD_BYTES };
+    const attention &a = own().att;
+    uint4 unused;
+    if (!is_whole(a.q) || !is_whole(a.k_new) || !is_whole(a.v_new))
+        return;
+#pragma unroll 1
+    for (int r = row + m.warp; r < end; r += MGL_WARPS) {
+#pragma unroll 1
+        for (int at = m.lane * 16; at < GROUP_BYTES; at += 512)
+            load_vector(&unused, element_of(a.q, r, 0) + at);
+        const int at = m.lane * 16 % HEAD_BYTES;
+        load_vector(&unused, element_of(a.k_new, r, 0) + at);
+        load_vector(&unused, element_of(a.v_new, r, 0) + at);
+        touch_rope(m, rope_row(r));
+    }
+}
+
 /* ---- queries ----------------------------------------------------------------------------------
  */
 
