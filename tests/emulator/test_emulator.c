@@ -951,6 +951,19 @@ static void batch_of_rows(void)
     check_ragged(&three_heads, &options, 7);
 }
 
+/* Sequences that a task has a row each of, one unit after the other, in trays of 16 positions and
+ * of 64. */
+static void company_of_rows(void)
+{
+    device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
+    check_company(&three_heads, &options, 20);
+    options.warps = 2;
+    options.page_bytes = 4096;
+    options.ring_pages = 6;
+    options.stage_bytes = 13312;
+    check_company(&three_heads, &options, 20);
+}
+
 /* Two warps have several tiles of positions each. */
 static void logits_of_rows_by_few_warps(void)
 {
@@ -1207,8 +1220,9 @@ static void traces_of_panels(void)
 
 /* Second lists of more rows than the first list may have, and traces of both lists. */
 static void (*const many_rows[])(void) = {
-    logits_of_many_rows, company_of_20,         company_of_64,       company_of_40_in_128_rows,
-    delays_of_many_rows, watchdog_of_many_rows, traces_of_two_lists, traces_of_panels};
+    logits_of_many_rows,       company_of_20,       company_of_64,
+    company_of_40_in_128_rows, delays_of_many_rows, watchdog_of_many_rows,
+    traces_of_two_lists,       traces_of_panels,    company_of_rows};
 
 START_TEST(many_rows_are_as_on_a_gpu)
 {
