@@ -212,19 +212,18 @@ static __device__ __forceinline__ void weigh_tile(const flash_scores &scores, in
 }
 
 /* Takes a tile of positions, from `from` on, into the softmaxes of all tiles of queries: makes
- * weights of its scores. */
-template <int HALVES>
+ * weights of its scores. WHOLE: all of them are those of earlier epochs. */
+template <bool WHOLE, int HALVES>
 static __device__ __forceinline__ void
 weigh_keys(const machine &m, const flash_unit &u, const flash_rows &rows,
            const flash_queries<HALVES> &q, int from, const flash_tile &t, flash_state<HALVES> &s,
            flash_weights *weights)
 {
-    const bool whole = from + TILE <= rows.past;
 #pragma unroll
     for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++) {
         flash_scores scores;
         score_tile(m, q, tile, t, scores);
-        if (!whole)
+        if (!WHOLE)
             limit_scores<HALVES>(m, u, rows, from, tile, scores);
         weigh_tile(scores, tile, s, weights[tile]);
     }
@@ -290,7 +289,7 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
         const bool past = next < end && next < rows.past;
         const bool now = next < end && next + TILE > rows.past;
         flash_weights weights[flash_shape<HALVES>::TILES];
-        weigh_keys(m, u, rows, q, from, t, s, weights);
+        weigh_keys<false>(m, u, rows, q, from, t, s, weights);
         if (past)
             find_keys(m, sequence, next, rows.past, t);
         add_weighed(t, weights, s);
@@ -351,6 +350,43 @@ static __device__ __forceinline__ void take_values(const machine &m, u32 tray, i
     }
 }
 
+/* Where a warp is among a unit's trays: `first` is the unit's first one, `at` the one that it has
+ * come to. */
+struct flash_place {
+    u32 first, at;
+};
+
+/* One tile of positions, from position `from` on, all of which are WHOLE in the cache; else some of
+ * them, or all, are this epoch's. */
+template <int HALVES, bool WHOLE>
+static __device__ __forceinline__ void
+attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash_queries<HALVES> &q,
+            int from, flash_place &place, flash_state<HALVES> &s)
+{
+    const bool past = WHOLE || from < rows.past;
+    const u32 tray = (u32)from / KV_TRAY_POSITIONS;
+    flash_tile t;
+    flash_weights weights[flash_shape<HALVES>::TILES];
+    if (past) {
+        pass_kv_trays(m, place.at, place.first + tray);
+        wait_kv_tray(m, place.at);
+    }
+    take_keys<WHOLE>(m, place.at, from, rows.past, t); /* none, where it has come to no tray */
+    if (!WHOLE)
+        make_keys<1>(m, rows, from, t);
+    weigh_keys<WHOLE>(m, u, rows, q, from, t, s, weights);
+    take_values<WHOLE>(m, place.at, from, rows.past, t);
+    if (!WHOLE)
+        make_values(m, rows, from, t);
+    /* registers have room for all values of short heads, but not of long ones */
+    const bool done = past && (u32)(from + FLASH_STEP) / KV_TRAY_POSITIONS != tray;
+    if (VALUE_CHUNKS == 1 && done)
+        free_kv_tray(place.at++);
+    add_weighed(t, weights, s);
+    if (VALUE_CHUNKS > 1 && done)
+        free_kv_tray(place.at++);
+}
+
 /* The warp's tiles of positions, by trays. */
 template <int HALVES>
 static __device__ __forceinline__ void attend_positions(machine &m, const flash_unit &u,
@@ -358,41 +394,20 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 {
     const flash_reach reach = reach_of(u);
     const flash_rows &rows = reach.rows;
-    const u32 first = own().kv_tray_at[m.warp]; /* the unit's first tray, */
-    u32 at = first;                             /* and the one that the warp has come to */
+    const u32 first = own().kv_tray_at[m.warp];
+    flash_place place = {first, first};
     flash_queries<HALVES> q;
+    int from = m.warp * TILE;
     hold_queries(m, q);
 #pragma unroll 1
-    for (int from = m.warp * TILE; from < reach.end; from += FLASH_STEP) {
-        const bool past = from < rows.past;
-        const bool whole = from + TILE <= rows.past;
-        const u32 tray = (u32)from / KV_TRAY_POSITIONS;
-        flash_tile t;
-        flash_weights weights[flash_shape<HALVES>::TILES];
-        if (past) {
-            pass_kv_trays(m, at, first + tray);
-            wait_kv_tray(m, at);
-        }
-        if (whole) {
-            take_keys<true>(m, at, from, rows.past, t);
-        } else { /* none, where it has come to no tray */
-            take_keys<false>(m, at, from, rows.past, t);
-            make_keys<1>(m, rows, from, t);
-        }
-        weigh_keys(m, u, rows, q, from, t, s, weights);
-        if (whole) {
-            take_values<true>(m, at, from, rows.past, t);
-        } else {
-            take_values<false>(m, at, from, rows.past, t);
-            make_values(m, rows, from, t);
-        }
-        if (past && (u32)(from + FLASH_STEP) / KV_TRAY_POSITIONS != tray)
-            free_kv_tray(at++);
-        add_weighed(t, weights, s);
-    }
-    pass_kv_trays(m, at, first + kv_trays_of(rows.past));
+    for (; from + TILE <= rows.past; from += FLASH_STEP)
+        attend_tile<HALVES, true>(m, u, rows, q, from, place, s);
+#pragma unroll 1
+    for (; from < reach.end; from += FLASH_STEP)
+        attend_tile<HALVES, false>(m, u, rows, q, from, place, s);
+    pass_kv_trays(m, place.at, first + kv_trays_of(rows.past));
     __syncwarp();
-    own().kv_tray_at[m.warp] = at; /* every lane: whoever reads it next has written it */
+    own().kv_tray_at[m.warp] = place.at; /* every lane: whoever reads it next has written it */
 }
 
 #endif
@@ -551,14 +566,12 @@ static __device__ __forceinline__ flash_pass attend_halves(machine &m, const fla
 static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash_unit &u,
                                                          u64 policy)
 {
-    switch (halves_of(u)) {
-    case 1:
+    const int halves = halves_of(u);
+    if (halves == 1)
         return attend_halves<1>(m, u, policy);
-    case 2:
+    if (FLASH_TILES == 1 || halves == 2)
         return attend_halves<2>(m, u, policy);
-    default:
-        return attend_halves<2 * FLASH_TILES>(m, u, policy);
-    }
+    return attend_halves<2 * FLASH_TILES>(m, u, policy);
 }
 
 /* All of a task. Out of line: its registers are not those of the loop. The queries of a unit are
