@@ -43,6 +43,9 @@ void emu_memory_remove(const void *at);
 /* Whether fences of bulk copies do nothing, from here on. */
 void emu_forget_fences(bool forgotten);
 
+/* Likewise those of one block; -1: none. */
+void emu_forget_fences_of(int block);
+
 /* Runs a kernel to its end; false if it did what it must not, with the reasons on stderr. */
 bool emu_launch(const emu_kernel *kernel, const void *launch, unsigned blocks, unsigned threads,
                 size_t shared_bytes);

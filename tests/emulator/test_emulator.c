@@ -547,8 +547,23 @@ static void past_in_the_ring_merged_in_o(void)
                5);
 }
 
+/* Tasks of attention that shares rows, in the second list. */
+static int tasks_of_rows(const mgl_geometry *geometry, const device_options *wanted)
+{
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    int tasks = 0;
+    for (int t = 0; t < program->many->task_count; t++)
+        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    return tasks;
+}
+
 /* The same beside a second list, whose epochs read the prompt, and which has another use for the
- * ring. */
+ * ring: its attention has the same keys and values, swizzled, from trays. */
 static void past_in_the_ring_of_two_lists(void)
 {
     const device_options options = {.dtype = MGL_BF16,
@@ -561,6 +576,7 @@ static void past_in_the_ring_of_two_lists(void)
                                     .page_bytes = 8192,
                                     .ring_pages = 9};
     check_past(&wide_groups, &options, 6);
+    ck_assert_int_gt(tasks_of_rows(&wide_groups, &options), 0);
 }
 
 /* Two attentions of a queue between the same two products, in two layers. */
@@ -970,16 +986,9 @@ static device_options rows_options(const mgl_geometry *geometry, int queues, int
     device_options options = panel_options;
     options.queues = queues;
     options.many = many;
-    options.capacity = CHECK_CAPACITY;
     options.splits = 1;
-    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    int tasks = 0;
-    for (int t = 0; t < program->many->task_count; t++)
-        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
-    ck_assert_int_eq(tasks, count);
-    mgl_program_free(program);
-    mgl_graph_free(graph);
+    ck_assert_int_eq(tasks_of_rows(geometry, &options), count);
+    options.capacity = CHECK_CAPACITY;
     return options;
 }
 
@@ -1006,12 +1015,108 @@ static void batch_of_rows(void)
     check_ragged(&three_heads, &options, 7);
 }
 
+/* Sequences that a task has a row each of, one unit after the other, in trays of 16 positions and
+ * of 64. */
+static void company_of_rows(void)
+{
+    device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
+    check_company(&three_heads, &options, 20);
+    options.warps = 2;
+    options.page_bytes = 4096;
+    options.ring_pages = 6;
+    options.stage_bytes = 13312;
+    check_company(&three_heads, &options, 20);
+}
+
 /* Two warps have several tiles of positions each. */
 static void logits_of_rows_by_few_warps(void)
 {
     device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
     options.warps = 2;
     check_logits(&three_heads, &options, 1, 60, 3);
+}
+
+/* Trays of 16 positions, of which a unit takes more than there are: three of short heads, and one
+ * of long ones. */
+static void logits_of_rows_in_small_trays(void)
+{
+    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
+    options.warps = 2;
+    options.page_bytes = 4096;
+    options.ring_pages = 6;
+    options.stage_bytes = 4096;
+    check_logits(&three_heads, &options, 1, 80, 3);
+    check_logits(&long_rows, &options, 1, 80, 3);
+}
+
+/* The same of several sequences, with delays, and with tokens that the first list makes between
+ * prompts. */
+static void delays_of_rows_in_small_trays(void)
+{
+    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
+    options.warps = 2;
+    options.page_bytes = 4096;
+    options.ring_pages = 6;
+    options.stage_bytes = 4096;
+    check_delays(&three_heads, &options, 2, 3);
+    options.rows = 4;
+    check_ragged(&three_heads, &options, 7);
+}
+
+/* The last queue of the second list that has attention of rows, and no panels, whose copies are
+ * behind fences as well; -1: there is none. Its share of the rows has the last one. */
+static int queue_of_rows(const mgl_program *many)
+{
+    for (int q = many->queue_count - 1; q >= 0; q--) {
+        const mgl_run *tasks = &many->queues[q].tasks;
+        bool rows = false, panels = false;
+        for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
+            const mgl_family family = mgl_op_get(many->tasks[t].op)->family;
+            rows |= family == MGL_FAMILY_ATTEND_ROWS;
+            panels |= family == MGL_FAMILY_PANEL;
+        }
+        if (rows && !panels)
+            return q;
+    }
+    return -1;
+}
+
+/* Without the fence before it, a copy of keys and values brings those of the launch before. */
+static void fences_of_rows(void)
+{
+    enum { PROMPT = 40 }; /* three epochs */
+    device_options options = rows_options(&three_heads, 7, 16, 3 * 2);
+    int32_t prompt[PROMPT];
+    float logits[300];
+    options.products = 3;
+    mgl_graph *graph = random_graph(&three_heads, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    const int queue = queue_of_rows(program->many);
+    ck_assert_int_ge(queue, 0);
+    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
+    ck_assert(has_logits(vm, prompt, PROMPT, logits, true));
+    fill_prompt(prompt, PROMPT, three_heads.vocab, 4);
+    ck_assert(!has_logits(vm, prompt, PROMPT, logits, false)); /* what copies then find */
+    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
+    emu_forget_fences_of(queue);
+    ck_assert(!has_logits(vm, prompt, PROMPT, logits, false));
+    emu_forget_fences_of(-1);
+    ck_assert(has_logits(vm, prompt, PROMPT, logits, false));
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* Lists in turn where queues have nothing but attention: what is in trays is let go of before the
+ * first list's pages come in their place. */
+static void batch_of_rows_apart(void)
+{
+    device_options options = rows_options(&three_heads, 7, 11, 3 * 2);
+    options.rows = 4;
+    options.products = 3;
+    check_ragged(&three_heads, &options, 30);
+    check_delays(&three_heads, &options, 2, 3);
 }
 
 static void delays_of_rows(void)
@@ -1118,6 +1223,10 @@ static void (*const replies[])(void) = {first_tokens,
                                         logits_of_rows_by_few_warps,
                                         delays_of_rows,
                                         uneven_rows,
+                                        logits_of_rows_in_small_trays,
+                                        delays_of_rows_in_small_trays,
+                                        fences_of_rows,
+                                        batch_of_rows_apart,
                                         first_tokens_with_counters,
                                         batch,
                                         batch_with_splits,
@@ -1205,7 +1314,7 @@ static void (*const many_rows[])(void) = {
     company_of_40_in_128_rows, delays_of_many_rows,  watchdog_of_many_rows,
     traces_of_two_lists,       traces_of_panels,     logits_of_many_rows_in_several_panels,
     logits_of_warpgroups,      fences_of_warpgroups, batch_of_warpgroups,
-    delays_of_warpgroups};
+    delays_of_warpgroups,      company_of_rows};
 enum { MANY_ROWS = sizeof many_rows / sizeof *many_rows };
 
 /* All of them, then all once more with uneven progress. */

@@ -23,6 +23,7 @@ static unsigned char *first;              /* the view of a launch's beginning */
 static unsigned char *views[MOST_BLOCKS]; /* (block) NULL: it has had no fence */
 static size_t view_bytes;
 static bool fences_forgotten;
+static int forgetful = -1; /* block whose fences are forgotten */
 
 void emu_memory_add(void *at, size_t bytes)
 {
@@ -41,6 +42,11 @@ void emu_memory_remove(const void *at)
 void emu_forget_fences(bool forgotten)
 {
     fences_forgotten = forgotten;
+}
+
+void emu_forget_fences_of(int block)
+{
+    forgetful = block;
 }
 
 static void take_view(unsigned char **view)
@@ -76,7 +82,7 @@ void emu_views_end(void)
 void emu_fence_async(void)
 {
     const int block = emu.current->warp->block->number;
-    if (block < MOST_BLOCKS && !fences_forgotten)
+    if (block < MOST_BLOCKS && !fences_forgotten && block != forgetful)
         take_view(&views[block]);
     emu_pause();
 }

@@ -406,18 +406,20 @@ static void add_kv(struct encoder *e, const mgl_queue *queue, mgl_device_queue *
     }
 }
 
-/* The queue's products of weighed values, behind its records. Of the second list, the segments are
- * those of the first, in the same order (mgl_cuda_check_order). */
+/* The queue's products of weighed values and its attentions of rows, which are without row groups,
+ * behind its records. Of the second list, the segments are those of the first, in the same order
+ * (mgl_cuda_check_order). */
 static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
 {
     out->kv_at = (uint32_t)e->length;
     for (int i = queue->tasks.first; i < queue->tasks.first + queue->tasks.count; i++) {
         const mgl_task *task = &e->program->tasks[i];
-        if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
+        const mgl_family family = mgl_op_get(task->op)->family;
+        if (family != MGL_FAMILY_PANEL && family != MGL_FAMILY_ATTEND_ROWS)
             continue;
-        const mgl_segment *first = &e->program->segments[task->segments.first];
-        mgl_device_panel panel = {.tape = out->tape + (uint64_t)first->offset,
-                                  .heads = mgl_op_heads(task->op)};
+        mgl_device_panel panel = {.heads = mgl_op_heads(task->op)};
+        if (task->segments.count > 0)
+            panel.tape = out->tape + (uint64_t)e->program->segments[task->segments.first].offset;
         for (int s = 0; s < task->segments.count; s++) {
             const mgl_device_segment part =
                 device_segment(e, queue, task, task->segments.first + s);

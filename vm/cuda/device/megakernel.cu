@@ -23,7 +23,8 @@
  *   slot         where the consumers leave partial sums of row groups for the epilogue
  *   panel        row groups that are multiplied together by all activation rows of an epoch, in a
  *                program whose second list has such products (linear/panels.cuh)
- *   tray         where some k blocks of those activations are (roles/tray_loader.cuh)
+ *   tray         where some k blocks of those activations are (roles/tray_loader.cuh); or, while
+ *                attention is at work, keys and values of some positions (attention/kv_trays.cuh)
  *   strip        positions that a warp attends to at once: one tile of 16 or two
  *
  * Roles of a block's warps, a file each in roles/:
@@ -77,6 +78,10 @@ static __device__ void init_barriers()
         barrier_init(&own().tray_full[i], 1);
         barrier_init(&own().tray_empty[i], MGL_WARPS);
     }
+    for (int i = 0; i < KV_TRAYS; i++) {
+        barrier_init(&own().kv_tray_full[i], 1);
+        barrier_init(&own().kv_tray_empty[i], MGL_WARPS);
+    }
 #endif
     barrier_init_fence();
 }
@@ -104,9 +109,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
             own().slots_at[w] = 0;
 #endif
 #if MGL_PANELS
-        own().listed = own().turned = own().paneled = own().tray_next = 0;
+        own().listed = own().turned = own().paneled = 0;
+        own().tray_next = own().kv_tray_next = 0;
         for (int w = 0; w < MGL_WARPS; w++)
-            own().page_at[w] = own().tray_at[w] = 0;
+            own().page_at[w] = own().tray_at[w] = own().kv_tray_at[w] = 0;
 #endif
         for (int w = 0; w < MGL_WARPS; w++)
             own().begun[w] = 0;

@@ -112,10 +112,11 @@ typedef struct mgl_device_kv {
     unsigned unused;
 } mgl_device_kv;
 
-/* A product by panels, as the loader knows it (MGL_PANELS). */
+/* A product by panels, as the loader knows it (MGL_PANELS); or an attention of rows, of which it
+ * knows that it has trays as well. */
 typedef struct mgl_device_panel {
     unsigned long long tape;  /* address of its first block */
-    unsigned groups, kblocks; /* row groups, of so many blocks each, one behind the other */
+    unsigned groups, kblocks; /* row groups, of so many blocks each, one behind the other; none */
     unsigned heads;           /* 1: it makes logits, of the rows that want them */
     unsigned unused[3];
 } mgl_device_panel;

@@ -140,6 +140,39 @@ static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
                   (PANEL_PAGES - 1) * (PAGE_BLOCKS / TRAY_BLOCKS) >= PANEL_GROUPS,
               "panels need more room than there is");
 
+/* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys
+ * and the values of some positions (attention/kv_trays.cuh). */
+enum {
+    KV_LEFT = MGL_WARPS * 1024 * (MGL_HEAD_DIM <= 64 ? 2 : 1),
+    KV_ROOM =
+        MGL_ATTEND_ROWS ? MGL_ACTIVATION_BYTES - KV_LEFT + (MGL_RING - PANEL_PAGES) * MGL_PAGE : 0
+};
+
+/* Positions of a tray: 64 of short heads, or fewer where two trays have no room for so many; whole
+ * tiles of 16. */
+static constexpr int kv_tray_positions()
+{
+    int tiles = 16384 / (4 * MGL_HEAD_DIM) / 16;
+    while (tiles > 1 && 2 * tiles * 16 * 4 * MGL_HEAD_DIM > KV_ROOM)
+        tiles /= 2;
+    return tiles * 16;
+}
+
+enum {
+    KV_TRAY_POSITIONS = kv_tray_positions(),
+    KV_TRAY_BYTES = KV_TRAY_POSITIONS * 4 * MGL_HEAD_DIM,
+    /* one at least, since panels have as much room; 0 without that attention */
+    KV_TRAYS = KV_ROOM / KV_TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? KV_ROOM / KV_TRAY_BYTES
+                                                              : MGL_PANEL_MOST_TRAYS,
+    KV_TRAY_PLACES = KV_TRAYS > 0 ? KV_TRAYS : 1
+};
+static_assert(!MGL_ATTEND_ROWS || (KV_TRAYS >= 1 && KV_TRAYS * KV_TRAY_BYTES <= KV_ROOM),
+              "trays of keys and values stand behind what the warps leave");
+
+#else
+
+enum { KV_TRAYS = 0 };
+
 #endif
 
 /* A (rows, columns) region as a task uses it: taken from its operand once, before there is haste.
@@ -257,6 +290,8 @@ struct shared {
     u64 page_empty[PANEL_PAGES];
     u64 tray_full[TRAYS]; /* the tray's activations have landed */
     u64 tray_empty[TRAYS];
+    u64 kv_tray_full[KV_TRAY_PLACES]; /* the same of keys and values */
+    u64 kv_tray_empty[KV_TRAY_PLACES];
 #endif
 
     /* words between the roles */
@@ -302,14 +337,16 @@ struct shared {
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
 #endif
 #if MGL_PANELS
-    volatile u32 listed;      /* epochs whose list is known, */
-    volatile u32 list[4];     /* (epoch % 4) which is this, */
-    volatile u32 heads[4];    /* and, of an epoch before them all, whether rows want logits */
-    volatile u32 turned;      /* by the loader: what the first list had is let go of */
-    volatile u32 paneled;     /* by the epilogue: panel tasks that have ended */
-    volatile u32 tray_next;   /* trays that it has asked for */
-    volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
-    volatile u32 tray_at[16]; /* (warp) and trays */
+    volatile u32 listed;       /* epochs whose list is known, */
+    volatile u32 list[4];      /* (epoch % 4) which is this, */
+    volatile u32 heads[4];     /* and, of an epoch before them all, whether rows want logits */
+    volatile u32 turned;       /* by the loader: what the first list had is let go of */
+    volatile u32 paneled;      /* by the epilogue: tasks with trays that have ended */
+    volatile u32 tray_next;    /* trays that it has asked for */
+    volatile u32 page_at[16];  /* (warp) pages of the second list's weights that it is done with, */
+    volatile u32 tray_at[16];  /* (warp) and trays */
+    volatile u32 kv_tray_next; /* trays of keys and values that the epilogue has asked for, */
+    volatile u32 kv_tray_at[16];             /* and (warp) those that it is done with */
     volatile u32 known_at[16], freed_at[16]; /* (warp) of machine, while it multiplies panels */
     volatile panel_plan plan[MGL_WARPS];
 #endif
@@ -358,6 +395,11 @@ static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
 static __device__ __forceinline__ u8 *tray_memory() /* (TRAYS, TRAY_BYTES) */
 {
     return activation_buffer() + PANEL_NOTES;
+}
+
+static __device__ __forceinline__ u8 *kv_tray_memory() /* (KV_TRAYS, KV_TRAY_BYTES) */
+{
+    return activation_buffer() + KV_LEFT;
 }
 
 static __device__ __forceinline__ u8 *page_memory() /* (PANEL_PAGES, MGL_PAGE) */

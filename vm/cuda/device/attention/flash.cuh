@@ -14,9 +14,11 @@
  * of positions; then what the warps have is added up, first warp first. Tiles of positions begin at
  * multiples of 16, so a row has the same bits whatever epoch it is in, and with what other rows.
  *
- * Positions of earlier epochs are in the cache. Of this epoch's rows each warp makes keys and
- * values from the exchange for itself, as the cache keeps them: no task waits for the one that
- * appends. A row looks at the rows of its sequence up to itself.
+ * Positions of earlier epochs are in the cache, and come through trays in the memory of panels
+ * (attention/kv_trays.cuh), or, in a program without panels, straight into registers. Of this
+ * epoch's rows each warp makes keys and values from the exchange for itself, as the cache keeps
+ * them: no task waits for the one that appends. A row looks at the rows of its sequence up to
+ * itself.
  *
  * In lane l an MMA of scores has words of the 16 bytes at dimensions 32 c + 8 (l % 4) of queries
  * l / 4 and l / 4 + 8, and of position l / 4: which dimensions these are does not matter, since
@@ -27,372 +29,113 @@
 #ifndef MGL_DEVICE_ATTENTION_FLASH_CUH
 #define MGL_DEVICE_ATTENTION_FLASH_CUH
 
-#include "vm/cuda/device/attention/short.cuh"
+#include "vm/cuda/device/attention/flash_vectors.cuh"
+#include "vm/cuda/device/attention/kv_trays.cuh"
 
 #if MGL_ATTEND_ROWS
 
-/* How many sums of each tile all warps leave in the stage at once: 8, 4 or 2. */
-static constexpr int flash_pass(int tiles)
-{
-    int sums = 8;
-    while (sums > 2 && MGL_WARPS * tiles * sums * 512 > MGL_ACTIVATION_BYTES)
-        sums /= 2;
-    return sums;
-}
-
 enum {
-    FLASH_TILES = HEAD_DIM <= 64 ? 2 : 1,
-    FLASH_QUERIES = FLASH_TILES * TILE,
-    FLASH_SUMS = 8 * VALUE_CHUNKS,         /* MMAs of values of a tile of queries */
-    FLASH_PASS = flash_pass(FLASH_TILES),  /* of them, those that are added up at once */
-    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
+    FLASH_SUMS = 8 * VALUE_CHUNKS, /* MMAs of values of a tile of queries */
+    LEFT_BYTES = MGL_WARPS * 256,  /* of one sum of half a tile, of all warps */
+#if MGL_PANELS
+    LEFT_ROOM = KV_TRAYS > 0 ? KV_LEFT : MGL_ACTIVATION_BYTES
+#else
+    LEFT_ROOM = MGL_ACTIVATION_BYTES
+#endif
 };
-static_assert(TILED && HEAD_DIM % 64 == 0 &&
-                  MGL_WARPS * FLASH_TILES * FLASH_PASS * 512 <= MGL_ACTIVATION_BYTES &&
+static_assert(TILED && HEAD_DIM % 64 == 0 && 2 * FLASH_TILES * 2 * LEFT_BYTES <= LEFT_ROOM &&
+                  LEFT_ROOM <= MGL_ACTIVATION_BYTES &&
                   FLASH_WORDS + MGL_WARPS * FLASH_QUERIES * 2 <= PARTIALS,
               "variants.def says so");
 
-/* ---- units ------------------------------------------------------------------------------------
- */
-
-/* Queries [first, first + FLASH_QUERIES) of rows [row, end), which are of one sequence; query i is
- * of row row + i / MGL_HEADS. */
-struct flash_unit {
-    int row, end;
-    int first;
-};
-
-static __device__ __forceinline__ const int *row_entry(int r)
-{
-    return own().table + r * MGL_TABLE_WORDS;
-}
-
-static __device__ __forceinline__ int queries_of(const flash_unit &u)
-{
-    return (u.end - u.row) * MGL_HEADS;
-}
-
-static __device__ __forceinline__ int tiles_of(const flash_unit &u)
-{
-    return min((int)FLASH_TILES, (queries_of(u) - u.first + TILE - 1) / TILE);
-}
-
-/* The unit at the first query of row `row`; of no row where the share ends. */
-static __device__ __forceinline__ flash_unit unit_at_row(int row, int end)
-{
-    flash_unit u = {row, row, 0};
-    while (u.end < end &&
-           row_entry(u.end)[MGL_TABLE_SEQUENCE] == row_entry(row)[MGL_TABLE_SEQUENCE])
-        u.end++;
-    return u;
-}
-
-/* The one behind it in a share that ends at row `end`. */
-static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, int end)
-{
-    flash_unit next = u;
-    next.first += FLASH_QUERIES;
-    return next.first < queries_of(u) ? next : unit_at_row(u.end, end);
-}
-
-/* ---- this epoch's vectors ---------------------------------------------------------------------
- */
-
-/* Eight elements of a row, from a column on, in f32, one by one. Out of line: it is rarely wanted,
- * and would stand in many places. */
-static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int column)
-{
-    u32 x[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        x[i] = __float_as_uint(load_element(v, r, column + i));
-    octet o;
-    o.first = make_uint4(x[0], x[1], x[2], x[3]);
-    o.second = make_uint4(x[4], x[5], x[6], x[7]);
-    return o;
-}
-
-/* Whether rows are read 16 bytes at a time. */
-static __device__ __forceinline__ bool is_whole(const view &v)
-{
-    return v.dtype == DTYPE_F32 && is_aligned(v);
-}
-
-static __device__ __forceinline__ octet load_whole(const view &v, int r, int column)
-{
-    octet o;
-    const u8 *at = element_of(v, r, column);
-    load_vector(&o.first, at);
-    load_vector(&o.second, at + 16);
-    return o;
-}
-
-/* A head's elements that four lanes have, from column `column` on: all on their way together. */
-static __device__ __forceinline__ void load_head(const view &v, int r, int column, key_octets &o)
-{
-    if (is_whole(v)) {
-#pragma unroll
-        for (int c = 0; c < KEY_CHUNKS; c++)
-            o.x[c] = load_whole(v, r, column + 32 * c);
-    } else {
-#pragma unroll
-        for (int c = 0; c < KEY_CHUNKS; c++)
-            o.x[c] = load_octet_slowly(v, r, column + 32 * c);
-    }
-}
-
-/* The weights of a norm, which stand behind the outputs that the task has. */
-static __device__ __forceinline__ const float *norm_weights(const machine &m, int extra)
-{
-    return MGL_QK_NORM ? (const float *)operand(m, extra - 3 + task_of(m)->outputs).at : NULL;
-}
-
-/* The keys and values of a tile of positions: see above. */
-struct flash_tile {
-    uint4 keys[2][KEY_CHUNKS], values[4][VALUE_CHUNKS];
-};
-
-/* Number i of a lane's positions in a tile: of keys, and of values. */
-static __device__ __forceinline__ int key_position(const machine &m, int i)
-{
-    return m.lane / 4 + 8 * i;
-}
-
-static __device__ __forceinline__ int value_position(const machine &m, int i)
-{
-    return m.lane % 4 * 2 + i % 2 + i / 2 * 8;
-}
-
-/* Which rows have positions of this epoch: position `past` is that of row `first`, and so on. */
-struct flash_rows {
-    int past;
-    int first, end;
-};
-
-/* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
- * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
-template <int AT_ONCE>
-static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
-                                                 flash_tile &t)
-{
-    tile_lane l;
-    place_lane(m, l);
-#pragma unroll AT_ONCE
-    for (int i = 0; i < 2; i++) {
-        const int r = rows.first + from + key_position(m, i) - rows.past;
-        const int there = min(max(r, rows.first), rows.end - 1);
-        key_octets o;
-        load_head(own().att.k_new, there, l.d_key, o);
-        const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, k_g)));
-        uint4 key[KEY_CHUNKS];
-#pragma unroll
-        for (int c = 0; c < PAIRS; c++) {
-            float x[8], y[8];
-            rotate_chunks(o, c, norm, load_rope(l, rope_row(there), c), x, y);
-            key[c] = pack_octet(x);
-            key[c + PAIRS] = pack_octet(y);
-        }
-#pragma unroll
-        for (int c = 0; c < KEY_CHUNKS; c++) {
-            const uint4 words = r < rows.end ? key[c] : make_uint4(0, 0, 0, 0);
-            if (r >= rows.first && i == 0)
-                t.keys[0][c] = words;
-            if (r >= rows.first && i == 1)
-                t.keys[1][c] = words;
-        }
-    }
-}
-
-static __device__ __forceinline__ void make_values(const machine &m, const flash_rows &rows,
-                                                   int from, flash_tile &t)
-{
-    const view &v = own().att.v_new;
-    const int first = rows.first + from - rows.past; /* row of the tile's first position */
-#pragma unroll
-    for (int n = 0; n < 2 * VALUE_CHUNKS; n++) { /* two of a lane's positions, of a chunk */
-        const int c = n / 2, column = 64 * c + m.lane / 4 * 8;
-        int r[2];
-        octet o[2];
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            r[i] = first + value_position(m, n % 2 * 2 + i);
-        if (is_whole(v)) {
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                o[i] = load_whole(v, min(max(r[i], 0), rows.end - 1), column);
-        } else {
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                o[i] = load_octet_slowly(v, min(max(r[i], 0), rows.end - 1), column);
-        }
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            float x[8];
-            unpack_octet(o[i], x);
-            const uint4 words = r[i] < rows.end ? pack_octet(x) : make_uint4(0, 0, 0, 0);
-            if (r[i] >= rows.first)
-                t.values[n % 2 * 2 + i][c] = words;
-        }
-    }
-}
-
-/* Where chunk `chunk` of a position, 16 bytes, is in the cache of keys (0) or of values (1). */
-static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int position, int chunk)
-{
-    const cache_view &cache = which ? own().att.v : own().att.k;
-    if (SWIZZLED)
-        chunk = mgl_kv_chunk(which, position, chunk);
-    return cache.at + cache_index(cache, sequence, position) * 2 + chunk * 16;
-}
-
-/* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
-static __device__ __forceinline__ void find_keys(const machine &m, int sequence, int from, int end,
-                                                 flash_tile &t)
-{
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int p = from + key_position(m, i);
-#pragma unroll
-        for (int c = 0; c < KEY_CHUNKS; c++) {
-            t.keys[i][c] = make_uint4(0, 0, 0, 0);
-            if (p < end)
-                load_vector(&t.keys[i][c], cache_chunk(0, sequence, p, m.lane % 4 + 4 * c));
-        }
-    }
-}
-
-static __device__ __forceinline__ void find_values(const machine &m, int sequence, int from,
-                                                   int end, flash_tile &t)
-{
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int p = from + value_position(m, i);
-#pragma unroll
-        for (int c = 0; c < VALUE_CHUNKS; c++) {
-            t.values[i][c] = make_uint4(0, 0, 0, 0);
-            if (p < end)
-                load_vector(&t.values[i][c], cache_chunk(1, sequence, p, m.lane / 4 + 8 * c));
-        }
-    }
-}
-
-/* Appends the keys and values of all rows of the epoch. Out of line, as make_queries: their
- * registers are not those of the loop. */
-static __device__ __noinline__ void append_rows(const machine m)
-{
-    const int rows = rows_of(m);
-#pragma unroll 1
-    for (int row = m.warp * TILE; row < rows; row += MGL_WARPS * TILE) {
-        flash_tile t;
-        make_keys<2>(m, {0, 0, rows}, row, t);
-        make_values(m, {0, 0, rows}, row, t);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int r = row + key_position(m, i);
-            const int *entry = row_entry(min(r, rows - 1));
-#pragma unroll
-            for (int c = 0; c < KEY_CHUNKS; c++)
-                if (r < rows)
-                    *(uint4 *)cache_chunk(0, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                          m.lane % 4 + 4 * c) = t.keys[i][c];
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int r = row + value_position(m, i);
-            const int *entry = row_entry(min(r, rows - 1));
-#pragma unroll
-            for (int c = 0; c < VALUE_CHUNKS; c++)
-                if (r < rows)
-                    *(uint4 *)cache_chunk(1, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                          m.lane / 4 + 8 * c) = t.values[i][c];
-        }
-    }
-}
-
-/* ---- queries ----------------------------------------------------------------------------------
- */
-
-/* The operand of tile `tile` of the unit: chunk c of its query `query`, 16 bytes of quarter `k`,
- * rounded (0) or what rounding left (1). Eight lanes that read together read one run. */
-static __device__ __forceinline__ uint4 *query_words_at(int tile, int part, int c, int query, int k)
-{
-    const int chunk = (tile * 2 + part) * KEY_CHUNKS + c;
-    return (uint4 *)own().partial + (chunk * TILE + query) * 4 + k;
-}
-
-/* Eight queries of a tile: half `half`. Those that the unit does not have are 0. */
-static __device__ __forceinline__ void make_half(const machine &m, const flash_unit &u, int tile,
-                                                 int half)
-{
-    const int query = half * 8 + m.lane / 4, i = u.first + tile * TILE + query;
-    const bool there = i < queries_of(u);
-    const int row = u.row + (there ? i / MGL_HEADS : 0);
-    tile_lane l;
-    place_lane(m, l);
-    key_octets o;
-    load_head(own().att.q, row, (there ? i % MGL_HEADS : 0) * HEAD_DIM + l.d_key, o);
-    const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, q_g)));
-#pragma unroll
-    for (int c = 0; c < PAIRS; c++) {
-        float x[8], y[8];
-        rotate_chunks(o, c, norm, load_rope(l, rope_row(row), c), x, y);
-#pragma unroll
-        for (int part = 0; part < 2; part++) {
-            const uint4 none = make_uint4(0, 0, 0, 0);
-            *query_words_at(tile, part, c, query, m.lane % 4) = there ? query_words(x, part) : none;
-            *query_words_at(tile, part, c + PAIRS, query, m.lane % 4) =
-                there ? query_words(y, part) : none;
-        }
-    }
-}
-
-/* All queries of a unit: a half of a tile a warp. */
-static __device__ __noinline__ void make_queries(const machine m, const flash_unit u)
-{
-    for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)
-        make_half(m, u, half / 2, half % 2);
-}
-
 /* ---- a unit's positions -----------------------------------------------------------------------
+ *
+ * HALVES: of tiles, that a unit may have queries of. Where that is one, as of a single row, there
+ * is code of its own: no half is worked on that has none.
  */
+template <int HALVES> struct flash_shape {
+    enum {
+        TILES = (HALVES + 1) / 2,
+        SIDES = HALVES > 1 ? 2 : 1,         /* halves of a tile */
+        HELD = TILES == 1 && HEAD_DIM <= 64 /* registers have room for the queries */
+    };
+};
 
 /* A warp's softmaxes of a unit: of queries l / 4 and l / 4 + 8 of each tile. Maximum and scores are
  * powers of 2. */
-struct flash_state {
-    float max[FLASH_TILES][2];
-    float sum[FLASH_TILES][2]; /* this lane's positions */
-    float sums[FLASH_TILES][FLASH_SUMS][4];
+template <int HALVES> struct flash_state {
+    enum { TILES = flash_shape<HALVES>::TILES, SIDES = flash_shape<HALVES>::SIDES };
+    float max[TILES][SIDES];
+    float sum[TILES][SIDES]; /* this lane's positions */
+    float sums[TILES][FLASH_SUMS][4];
 };
 
-/* Scores of a tile of positions: of queries and positions as an MMA has them. */
-typedef float flash_scores[FLASH_TILES][2][4];
+template <int HALVES> static __device__ __forceinline__ void empty_state_of(flash_state<HALVES> &s)
+{
+    s = {};
+#pragma unroll
+    for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++)
+#pragma unroll
+        for (int h = 0; h < flash_shape<HALVES>::SIDES; h++)
+            s.max[tile][h] = -INFINITY;
+}
+
+/* Scores of a tile of queries and one of positions, as an MMA has them. */
+typedef float flash_scores[2][4];
 
 /* Weights of a tile of positions as operands: rounded, and what rounding left. */
-typedef u32 flash_weights[FLASH_TILES][2][4];
+typedef u32 flash_weights[2][4];
 
-static __device__ __forceinline__ void score_tile(const machine &m, int tiles, const flash_tile &t,
+/* The lane's operands of a unit's queries, in registers, if those have room for them. */
+template <int HALVES> struct flash_queries {
+    uint4 at[flash_shape<HALVES>::HELD ? 4 * KEY_CHUNKS : 1];
+};
+
+template <int HALVES>
+static __device__ __forceinline__ void hold_queries(const machine &m, flash_queries<HALVES> &q)
+{
+    if (flash_shape<HALVES>::HELD)
+#pragma unroll
+        for (int n = 0; n < 4 * KEY_CHUNKS; n++)
+            q.at[n] = query_operands(0, n / 2 / KEY_CHUNKS, n / 2 % KEY_CHUNKS, n % 2)[m.lane];
+}
+
+template <int HALVES>
+static __device__ __forceinline__ uint4 held_query(const machine &m, const flash_queries<HALVES> &q,
+                                                   int tile, int part, int c, int j)
+{
+    return flash_shape<HALVES>::HELD ? q.at[(part * KEY_CHUNKS + c) * 2 + j]
+                                     : query_operands(tile, part, c, j)[m.lane];
+}
+
+/* Scores of one tile of queries. Both parts have sums of their own: chains of MMAs that are half as
+ * long. */
+template <int HALVES>
+static __device__ __forceinline__ void score_tile(const machine &m, const flash_queries<HALVES> &q,
+                                                  int tile, const flash_tile &t,
                                                   flash_scores &scores)
 {
+    flash_scores rest = {};
 #pragma unroll
-    for (int tile = 0; tile < FLASH_TILES; tile++) {
-        if (tile >= tiles)
-            break;
+    for (int i = 0; i < 8; i++)
+        scores[i / 4][i % 4] = 0.0f;
 #pragma unroll
-        for (int c = 0; c < KEY_CHUNKS; c++)
+    for (int c = 0; c < KEY_CHUNKS; c++)
+#pragma unroll
+        for (int j = 0; j < 2; j++)
 #pragma unroll
             for (int part = 0; part < 2; part++) {
-                uint4 q[2];
-#pragma unroll
-                for (int i = 0; i < 2; i++)
-                    q[i] = *query_words_at(tile, part, c, key_position(m, i), m.lane % 4);
+                const uint4 a = held_query(m, q, tile, part, c, j);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     const uint4 &k = t.keys[i][c];
-                    mma_tile(scores[tile][i], q[0].x, q[1].x, q[0].y, q[1].y, k.x, k.y);
-                    mma_tile(scores[tile][i], q[0].z, q[1].z, q[0].w, q[1].w, k.z, k.w);
+                    mma_tile(part ? rest[i] : scores[i], a.x, a.y, a.z, a.w, j ? k.z : k.x,
+                             j ? k.w : k.y);
                 }
             }
-    }
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        scores[i / 4][i % 4] += rest[i / 4][i % 4];
 }
 
 /* The largest of the four lanes that have scores of one query. */
@@ -408,41 +151,81 @@ static __device__ __forceinline__ float query_sum(float value)
     return value + __shfl_xor_sync(0xFFFFFFFFu, value, 2);
 }
 
-/* Takes the scores of a tile of queries into its softmax, `limit[h]` being how many of the tile's
- * positions count for query l / 4 + 8 h; and makes weights of them. */
-static __device__ __forceinline__ void weigh_tile(const machine &m, const int (&limit)[2],
-                                                  float (&scores)[2][4], float (&max)[2],
-                                                  float (&sum)[2], float (&sums)[FLASH_SUMS][4],
-                                                  u32 (&weights)[2][4])
+/* How many positions from `from` on count for query `query` of the unit's. */
+static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_rows &rows,
+                                               int from, int query)
+{
+    const int row = u.row + (u.first + query) / MGL_HEADS;
+    return rows.past + row + 1 - rows.first - from;
+}
+
+/* Scores of positions, from `from` on, that a query does not look at, count for nothing. */
+template <int HALVES>
+static __device__ __forceinline__ void limit_scores(const machine &m, const flash_unit &u,
+                                                    const flash_rows &rows, int from, int tile,
+                                                    flash_scores &scores)
 {
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float top = max[h];
+    for (int h = 0; h < flash_shape<HALVES>::SIDES; h++) {
+        const int limit = limit_of(u, rows, from, tile * TILE + m.lane / 4 + 8 * h);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float &score = scores[i / 2][2 * h + i % 2];
-            score = m.lane % 4 * 2 + i % 2 + i / 2 * 8 < limit[h] ? score : -INFINITY;
-            top = fmaxf(top, score);
-        }
+        for (int i = 0; i < 4; i++)
+            if (m.lane % 4 * 2 + i % 2 + i / 2 * 8 >= limit)
+                scores[i / 2][2 * h + i % 2] = -INFINITY;
+    }
+}
+
+/* Takes the scores of a tile of queries into its softmax, and makes weights of them. */
+template <int HALVES>
+static __device__ __forceinline__ void weigh_tile(const flash_scores &scores, int tile,
+                                                  flash_state<HALVES> &s, flash_weights &weights)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        weights[i / 4][i % 4] = 0;
+#pragma unroll
+    for (int h = 0; h < flash_shape<HALVES>::SIDES; h++) {
+        float top = s.max[tile][h];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            top = fmaxf(top, scores[i / 2][2 * h + i % 2]);
         top = query_max(top);
-        const float from = top == -INFINITY ? 0.0f : top, keep = power_of_2(max[h] - from);
-        max[h] = top;
-        sum[h] *= keep;
+        const float from = top == -INFINITY ? 0.0f : top, keep = power_of_2(s.max[tile][h] - from);
+        s.max[tile][h] = top;
+        s.sum[tile][h] *= keep;
 #pragma unroll
         for (int i = 0; i < FLASH_SUMS; i++) {
-            sums[i][2 * h] *= keep;
-            sums[i][2 * h + 1] *= keep;
+            s.sums[tile][i][2 * h] *= keep;
+            s.sums[tile][i][2 * h + 1] *= keep;
         }
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const float first = power_of_2(scores[i][2 * h] - from);
             const float second = power_of_2(scores[i][2 * h + 1] - from);
             const u32 word = pack_pair(MGL_CACHE, first, second);
-            sum[h] += first + second;
+            s.sum[tile][h] += first + second;
             weights[0][2 * i + h] = word;
             weights[1][2 * i + h] =
                 pack_pair(MGL_CACHE, first - low_half(word), second - high_half(word));
         }
+    }
+}
+
+/* Takes a tile of positions, from `from` on, into the softmaxes of all tiles of queries: makes
+ * weights of its scores. WHOLE: all of them are those of earlier epochs. */
+template <bool WHOLE, int HALVES>
+static __device__ __forceinline__ void
+weigh_keys(const machine &m, const flash_unit &u, const flash_rows &rows,
+           const flash_queries<HALVES> &q, int from, const flash_tile &t, flash_state<HALVES> &s,
+           flash_weights *weights)
+{
+#pragma unroll
+    for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++) {
+        flash_scores scores;
+        score_tile(m, q, tile, t, scores);
+        if (!WHOLE)
+            limit_scores<HALVES>(m, u, rows, from, tile, scores);
+        weigh_tile(scores, tile, s, weights[tile]);
     }
 }
 
@@ -451,8 +234,10 @@ static __device__ __forceinline__ u32 word_of(const uint4 &words, int i)
     return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
-static __device__ __forceinline__ void add_weighed(int tiles, const flash_tile &t,
-                                                   const flash_weights &weights, flash_state &s)
+/* Adds a tile's values by weight. */
+template <int HALVES>
+static __device__ __forceinline__ void
+add_weighed(const flash_tile &t, const flash_weights *weights, flash_state<HALVES> &s)
 {
 #pragma unroll
     for (int i = 0; i < FLASH_SUMS; i++) {
@@ -464,9 +249,7 @@ static __device__ __forceinline__ void add_weighed(int tiles, const flash_tile &
         const u32 low = __byte_perm(words[0], words[1], half);
         const u32 high = __byte_perm(words[2], words[3], half);
 #pragma unroll
-        for (int tile = 0; tile < FLASH_TILES; tile++) {
-            if (tile >= tiles)
-                break;
+        for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++) {
 #pragma unroll
             for (int part = 0; part < 2; part++) {
                 const u32(&w)[4] = weights[tile][part];
@@ -476,27 +259,20 @@ static __device__ __forceinline__ void add_weighed(int tiles, const flash_tile &
     }
 }
 
-/* How many positions from `from` on count for query `query` of the unit's. */
-static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_rows &rows,
-                                               int from, int query)
-{
-    const int row = u.row + (u.first + query) / MGL_HEADS;
-    return rows.past + row + 1 - rows.first - from;
-}
+enum { FLASH_STEP = MGL_WARPS * TILE }; /* from a warp's tile of positions to its next one */
 
-/* The warp's tiles of positions. What is asked for of the next tile is on its way while this one's
- * is worked on; the first one's comes before there are sums, so all at once. */
-static __device__ __forceinline__ void attend_unit(const machine &m, const flash_unit &u,
-                                                   flash_state &s)
+#if !MGL_PANELS
+
+/* The warp's tiles of positions, by registers. What is asked for of the next tile is on its way
+ * while this one's is worked on; the first one's comes before there are sums, so all at once. */
+template <int HALVES>
+static __device__ __forceinline__ void attend_positions(machine &m, const flash_unit &u,
+                                                        flash_state<HALVES> &s)
 {
-    enum { STEP = MGL_WARPS * TILE };
-    flash_rows rows;
-    const int last = min(u.first + (int)FLASH_QUERIES, queries_of(u)) - 1, tiles = tiles_of(u);
-    const int sequence = row_entry(u.row)[MGL_TABLE_SEQUENCE];
-    rows.first = mgl_step_first_row(own().table, u.row);
-    rows.end = u.row + last / MGL_HEADS + 1;
-    rows.past = row_entry(rows.first)[MGL_TABLE_POSITION];
-    const int end = rows.past + rows.end - rows.first, first = m.warp * TILE;
+    const flash_reach reach = reach_of(u);
+    const flash_rows &rows = reach.rows;
+    const int sequence = reach.sequence, end = reach.end, first = m.warp * TILE;
+    flash_queries<HALVES> q;
     flash_tile t = {};
     if (first < min(end, rows.past)) {
         find_keys(m, sequence, first, rows.past, t);
@@ -506,27 +282,17 @@ static __device__ __forceinline__ void attend_unit(const machine &m, const flash
         make_keys<2>(m, rows, first, t);
         make_values(m, rows, first, t);
     }
+    hold_queries(m, q);
 #pragma unroll 1
-    for (int from = first; from < end; from += STEP) {
-        const int next = from + STEP;
+    for (int from = first; from < end; from += FLASH_STEP) {
+        const int next = from + FLASH_STEP;
         const bool past = next < end && next < rows.past;
         const bool now = next < end && next + TILE > rows.past;
-        flash_weights weights;
-        flash_scores scores = {};
-        score_tile(m, tiles, t, scores);
-#pragma unroll
-        for (int tile = 0; tile < FLASH_TILES; tile++) {
-            if (tile >= tiles)
-                break;
-            const int query = tile * TILE + m.lane / 4;
-            const int limit[2] = {limit_of(u, rows, from, query),
-                                  limit_of(u, rows, from, query + 8)};
-            weigh_tile(m, limit, scores[tile], s.max[tile], s.sum[tile], s.sums[tile],
-                       weights[tile]);
-        }
+        flash_weights weights[flash_shape<HALVES>::TILES];
+        weigh_keys<false>(m, u, rows, q, from, t, s, weights);
         if (past)
             find_keys(m, sequence, next, rows.past, t);
-        add_weighed(tiles, t, weights, s);
+        add_weighed(t, weights, s);
         if (past)
             find_values(m, sequence, next, rows.past, t);
         if (now) { /* when no weights and values take registers */
@@ -535,6 +301,116 @@ static __device__ __forceinline__ void attend_unit(const machine &m, const flash
         }
     }
 }
+
+#else
+
+/* Where chunk `chunk` of position `position`, 16 bytes, is in its tray. */
+static __device__ __forceinline__ const uint4 *tray_chunk(u32 tray, int which, int position,
+                                                          int chunk)
+{
+    if (SWIZZLED)
+        chunk = mgl_kv_chunk(which, position, chunk);
+    return (const uint4 *)(kv_tray(tray, which) + position % KV_TRAY_POSITIONS * POSITION_BYTES) +
+           chunk;
+}
+
+/* The tile's keys, from position `from` on, that are before `end`, which all are of a WHOLE tile;
+ * the others are 0. */
+template <bool WHOLE>
+static __device__ __forceinline__ void take_keys(const machine &m, u32 tray, int from, int end,
+                                                 flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int p = from + key_position(m, i);
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            if (!WHOLE)
+                t.keys[i][c] = make_uint4(0, 0, 0, 0);
+            if (WHOLE || p < end)
+                t.keys[i][c] = *tray_chunk(tray, 0, p, m.lane % 4 + 4 * c);
+        }
+    }
+}
+
+template <bool WHOLE>
+static __device__ __forceinline__ void take_values(const machine &m, u32 tray, int from, int end,
+                                                   flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int p = from + value_position(m, i);
+#pragma unroll
+        for (int c = 0; c < VALUE_CHUNKS; c++) {
+            if (!WHOLE)
+                t.values[i][c] = make_uint4(0, 0, 0, 0);
+            if (WHOLE || p < end)
+                t.values[i][c] = *tray_chunk(tray, 1, p, m.lane / 4 + 8 * c);
+        }
+    }
+}
+
+/* Where a warp is among a unit's trays: `first` is the unit's first one, `at` the one that it has
+ * come to. */
+struct flash_place {
+    u32 first, at;
+};
+
+/* One tile of positions, from position `from` on, all of which are WHOLE in the cache; else some of
+ * them, or all, are this epoch's. */
+template <int HALVES, bool WHOLE>
+static __device__ __forceinline__ void
+attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash_queries<HALVES> &q,
+            int from, flash_place &place, flash_state<HALVES> &s)
+{
+    const bool past = WHOLE || from < rows.past;
+    const u32 tray = (u32)from / KV_TRAY_POSITIONS;
+    flash_tile t;
+    flash_weights weights[flash_shape<HALVES>::TILES];
+    if (past) {
+        pass_kv_trays(m, place.at, place.first + tray);
+        wait_kv_tray(m, place.at);
+    }
+    take_keys<WHOLE>(m, place.at, from, rows.past, t); /* none, where it has come to no tray */
+    if (!WHOLE)
+        make_keys<1>(m, rows, from, t);
+    weigh_keys<WHOLE>(m, u, rows, q, from, t, s, weights);
+    take_values<WHOLE>(m, place.at, from, rows.past, t);
+    if (!WHOLE)
+        make_values(m, rows, from, t);
+    /* registers have room for all values of short heads, but not of long ones */
+    const bool done = past && (u32)(from + FLASH_STEP) / KV_TRAY_POSITIONS != tray;
+    if (VALUE_CHUNKS == 1 && done)
+        free_kv_tray(place.at++);
+    add_weighed(t, weights, s);
+    if (VALUE_CHUNKS > 1 && done)
+        free_kv_tray(place.at++);
+}
+
+/* The warp's tiles of positions, by trays. */
+template <int HALVES>
+static __device__ __forceinline__ void attend_positions(machine &m, const flash_unit &u,
+                                                        flash_state<HALVES> &s)
+{
+    const flash_reach reach = reach_of(u);
+    const flash_rows &rows = reach.rows;
+    const u32 first = own().kv_tray_at[m.warp];
+    flash_place place = {first, first};
+    flash_queries<HALVES> q;
+    int from = m.warp * TILE;
+    hold_queries(m, q);
+#pragma unroll 1
+    for (; from + TILE <= rows.past; from += FLASH_STEP)
+        attend_tile<HALVES, true>(m, u, rows, q, from, place, s);
+#pragma unroll 1
+    for (; from < reach.end; from += FLASH_STEP)
+        attend_tile<HALVES, false>(m, u, rows, q, from, place, s);
+    pass_kv_trays(m, place.at, first + kv_trays_of(rows.past));
+    __syncwarp();
+    own().kv_tray_at[m.warp] = place.at; /* every lane: whoever reads it next has written it */
+}
+
+#endif
 
 /* ---- results ----------------------------------------------------------------------------------
  */
@@ -545,21 +421,29 @@ static __device__ __forceinline__ float2 *left_top(int warp, int query)
     return (float2 *)(own().partial + FLASH_WORDS) + warp * FLASH_QUERIES + query;
 }
 
-/* Where warp `warp` leaves sum i of those of a pass, of tile `tile`: a lane's four, 32 floats from
- * one to the next. */
-static __device__ __forceinline__ float *left_pass(int warp, int tile, int i)
+/* Where warp `warp` leaves sum i of a pass, which has `count` of them, of half a tile: a lane's
+ * two, 32 floats from one to the next. */
+static __device__ __forceinline__ float *left_pass(int warp, int half, int i, int count)
 {
-    return (float *)activation_buffer() + ((warp * FLASH_TILES + tile) * FLASH_PASS + i) * 128;
+    return (float *)activation_buffer() + ((half * count + i) * MGL_WARPS + warp) * 64;
 }
 
-static __device__ __forceinline__ void leave_tops(const machine &m, int tiles, flash_state &s)
+/* How many sums of so many halves all warps leave at once: 8, 4 or 2. */
+static __device__ __forceinline__ int left_at_once(int halves)
+{
+    int sums = 8;
+    while (sums > 2 && halves * sums * LEFT_BYTES > LEFT_ROOM)
+        sums /= 2;
+    return sums;
+}
+
+template <int HALVES>
+static __device__ __forceinline__ void leave_tops(const machine &m, const flash_state<HALVES> &s)
 {
 #pragma unroll
-    for (int tile = 0; tile < FLASH_TILES; tile++) {
-        if (tile >= tiles)
-            break;
+    for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < flash_shape<HALVES>::SIDES; h++) {
             const float sum = query_sum(s.sum[tile][h]);
             if (m.lane % 4 == 0)
                 *left_top(m.warp, tile * TILE + m.lane / 4 + 8 * h) =
@@ -568,16 +452,19 @@ static __device__ __forceinline__ void leave_tops(const machine &m, int tiles, f
     }
 }
 
-/* Divides a warp's sums by what those of all warps have in common: then they need to be added up.
- */
-static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, flash_state &s)
+/* What a warp's sums are to be multiplied by, so that those of all warps need to be added up. */
+template <int HALVES> struct flash_scales {
+    float of[flash_shape<HALVES>::TILES][flash_shape<HALVES>::SIDES];
+};
+
+template <int HALVES>
+static __device__ __forceinline__ void find_scales(const machine &m, const flash_state<HALVES> &s,
+                                                   flash_scales<HALVES> &scales)
 {
 #pragma unroll
-    for (int tile = 0; tile < FLASH_TILES; tile++) {
-        if (tile >= tiles)
-            break;
+    for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
+        for (int h = 0; h < flash_shape<HALVES>::SIDES; h++) {
             const int query = tile * TILE + m.lane / 4 + 8 * h;
             float top = -INFINITY, total = 0.0f;
 #pragma unroll 4
@@ -588,104 +475,140 @@ static __device__ __forceinline__ void divide_sums(const machine &m, int tiles, 
                 const float2 left = *left_top(w, query);
                 total = fmaf(left.y, power_of_2(left.x - top), total);
             }
-            const float by = power_of_2(s.max[tile][h] - top) * reciprocal(total);
-#pragma unroll
-            for (int i = 0; i < FLASH_SUMS; i++) {
-                s.sums[tile][i][2 * h] *= by;
-                s.sums[tile][i][2 * h + 1] *= by;
-            }
+            scales.of[tile][h] = power_of_2(s.max[tile][h] - top) * reciprocal(total);
         }
     }
 }
 
-/* Adds up sums i and i + 1 of a pass whose first is number `pass`, and stores them. */
-static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u, int pass,
-                                                  int tile, int i, u64 policy)
+/* A pass: `count` of the sums from number `first` on. */
+struct flash_pass {
+    int first, count;
+};
+
+/* Leaves the warp's sums of a pass. */
+template <int HALVES>
+static __device__ __forceinline__ void
+leave_pass(const machine &m, int halves, const flash_pass &pass, const flash_state<HALVES> &s,
+           const flash_scales<HALVES> &scales)
 {
-    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
-    float sums[2][4] = {};
-#pragma unroll 4
-    for (int w = 0; w < MGL_WARPS; w++)
 #pragma unroll
-        for (int j = 0; j < 8; j++)
-            sums[j / 4][j % 4] += left_pass(w, tile, i + j / 4)[j % 4 * 32 + m.lane];
-    const int number = pass + i, d = number / 8 * 64 + m.lane % 4 * 16 + number % 8;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const int query = u.first + tile * TILE + m.lane / 4 + 8 * h;
-        if (query >= queries_of(u))
+    for (int i = 0; i < FLASH_SUMS; i++) {
+        const int n = i - pass.first;
+        if (n < 0 || n >= pass.count)
             continue;
-        const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
-        for (int j = 0; j < 2; j++)
-            store_pair(y, row, column + 8 * j, sums[0][2 * h + j], sums[1][2 * h + j], true,
-                       policy);
+        for (int half = 0; half < HALVES; half++) {
+            if (half >= halves)
+                break;
+            float *to = left_pass(m.warp, half, n, pass.count) + m.lane;
+            to[0] = s.sums[half / 2][i][half % 2 * 2] * scales.of[half / 2][half % 2];
+            to[32] = s.sums[half / 2][i][half % 2 * 2 + 1] * scales.of[half / 2][half % 2];
+        }
     }
 }
 
-/* What the warps have of the unit, as outputs. */
-static __device__ __forceinline__ void leave_sums(const machine &m, const flash_unit &u,
-                                                  const flash_state &s, u64 policy)
+/* Adds up sums i and i + 1 of a pass, of half a tile, and stores them. */
+static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u,
+                                                  const flash_pass &pass, int half, int i,
+                                                  u64 policy)
 {
-    enum { PAIRS_OF_PASS = FLASH_PASS / 2 };
-    const int tiles = tiles_of(u);
+    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
+    float sums[2][2] = {};
+#pragma unroll 4
+    for (int w = 0; w < MGL_WARPS; w++)
 #pragma unroll
-    for (int pass = 0; pass < FLASH_SUMS; pass += FLASH_PASS) {
+        for (int j = 0; j < 4; j++)
+            sums[j / 2][j % 2] += left_pass(w, half, i + j / 2, pass.count)[j % 2 * 32 + m.lane];
+    const int number = pass.first + i, d = number / 8 * 64 + m.lane % 4 * 16 + number % 8;
+    const int query = u.first + half * 8 + m.lane / 4;
+    if (query >= queries_of(u))
+        return;
+    const int row = u.row + query / MGL_HEADS, column = query % MGL_HEADS * HEAD_DIM + d;
 #pragma unroll
-        for (int tile = 0; tile < FLASH_TILES; tile++)
-#pragma unroll
-            for (int i = 0; i < FLASH_PASS * 4; i++)
-                if (tile < tiles)
-                    left_pass(m.warp, tile, i / 4)[i % 4 * 32 + m.lane] =
-                        s.sums[tile][pass + i / 4][i % 4];
-        consumer_barrier();
-        for (int item = m.warp; item < tiles * PAIRS_OF_PASS; item += MGL_WARPS)
-            store_sums(m, u, pass, item / PAIRS_OF_PASS, item % PAIRS_OF_PASS * 2, policy);
-        consumer_barrier();
-    }
+    for (int j = 0; j < 2; j++)
+        store_pair(y, row, column + 8 * j, sums[0][j], sums[1][j], true, policy);
+}
+
+static __device__ __forceinline__ void store_pass(const machine &m, const flash_unit &u,
+                                                  const flash_pass &pass, u64 policy)
+{
+    const int pairs = pass.count / 2;
+    for (int item = m.warp; item < halves_of(u) * pairs; item += MGL_WARPS)
+        store_sums(m, u, pass, item / pairs, item % pairs * 2, policy);
 }
 
 /* ---- a task -----------------------------------------------------------------------------------
  */
 
-static __device__ __forceinline__ flash_state empty_flash()
+/* One unit. Its last pass is left to add up. */
+template <int HALVES>
+static __device__ __forceinline__ flash_pass attend_halves(machine &m, const flash_unit &u,
+                                                           u64 policy)
 {
-    flash_state s = {};
-#pragma unroll
-    for (int i = 0; i < 2 * FLASH_TILES; i++)
-        s.max[i / 2][i % 2] = -INFINITY;
-    return s;
+    const int halves = halves_of(u);
+    flash_state<HALVES> s;
+    flash_scales<HALVES> scales;
+    empty_state_of(s);
+    attend_positions(m, u, s);
+    leave_tops(m, s);
+    consumer_barrier(); /* nobody needs the queries any more */
+    find_scales(m, s, scales);
+    for (flash_pass pass = {0, left_at_once(halves)};; pass.first += pass.count) {
+        leave_pass(m, halves, pass, s, scales);
+        if (pass.first + pass.count == FLASH_SUMS)
+            return pass;
+        consumer_barrier();
+        store_pass(m, u, pass, policy);
+        consumer_barrier();
+    }
 }
 
-/* All of a task. Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ void attend_flash(machine m)
+static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash_unit &u,
+                                                         u64 policy)
 {
-    const mgl_device_operand &y = operand(m, MGL_OPERAND(attend_rows, y));
+    const int halves = halves_of(u);
+    if (halves == 1)
+        return attend_halves<1>(m, u, policy);
+    if (FLASH_TILES == 1 || halves == 2)
+        return attend_halves<2>(m, u, policy);
+    return attend_halves<2 * FLASH_TILES>(m, u, policy);
+}
+
+/* All of a task. Out of line: its registers are not those of the loop. The queries of a unit are
+ * made when those of the one before are not needed any more, and its sums stand in registers no
+ * more. How long the warp waited for trays. */
+static __device__ __noinline__ u32 attend_flash(machine m)
+{
     const u64 policy = keep_policy();
     int row, end;
-    mgl_row_share(rows_of(m), y.first0, y.extent0, &row, &end);
+    find_share(m, row, end);
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
+    touch_rows(m, row, end);
     if (own().att.now)
         append_rows(m);
-    for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end)) {
+    flash_unit u = unit_at_row(row, end);
+    if (u.row < end)
         make_queries(m, u);
+    consumer_barrier();
+    while (u.row < end) {
+        const flash_pass last = attend_unit(m, u, policy);
+        const flash_unit next = unit_behind(u, end);
+        if (next.row < end)
+            make_queries(m, next);
         consumer_barrier();
-        flash_state s = empty_flash();
-        attend_unit(m, u, s);
-        leave_tops(m, tiles_of(u), s);
-        consumer_barrier(); /* nobody needs the queries any more */
-        divide_sums(m, tiles_of(u), s);
-        leave_sums(m, u, s, policy);
+        store_pass(m, u, last, policy);
+        u = next;
     }
+    return trace_starved_of(m);
 }
 
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_attend_rows(machine &m)
 {
     wait_go(m);
-    attend_flash(m);
+    trace_set_starved(m, attend_flash(m));
 }
 
 #else

@@ -51,7 +51,7 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
                 ; /* the consumers have a clock in each of their waits */
             __syncwarp();
             bodies++;
-            note_panel(task.op);
+            note_trays(task.op);
         }
         trace_end(number);
         opened = is_prepared(++number);

@@ -46,7 +46,7 @@ static __device__ __forceinline__ void advance(panel_page &p)
 struct panel_stream {
     const mgl_device_panel *panels; /* the queue's tasks, in order, */
     u32 count;                      /* so many */
-    u32 tasks;                      /* panel tasks so far, over all epochs */
+    u32 tasks;                      /* of them so far, over all epochs */
     panel_page next, landed;
 };
 

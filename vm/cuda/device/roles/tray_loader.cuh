@@ -18,6 +18,7 @@
 #define MGL_DEVICE_ROLES_TRAY_LOADER_CUH
 
 #include "vm/cuda/device/linear/panel_ops.cuh"
+#include "vm/cuda/device/roles/kv_tray_loader.cuh"
 
 #if MGL_PANELS
 
@@ -115,15 +116,6 @@ static __device__ __forceinline__ bool fill_trays(const machine &m, tray_place &
     return true;
 }
 
-/* Waits until the loader has turned to the second list; false: it has given up. */
-static __device__ __forceinline__ bool wait_turned()
-{
-    while (!__all_sync(0xFFFFFFFFu, load_shared_acquire(&own().turned)))
-        if (__any_sync(0xFFFFFFFFu, own().lost))
-            return false;
-    return true;
-}
-
 /* All trays of a task. Out of line: its registers are not those of the epilogue. */
 static __device__ __noinline__ void load_trays(const machine m)
 {
@@ -156,20 +148,23 @@ static __device__ __forceinline__ void await_trays()
     for (u32 i = end > TRAYS ? end - TRAYS : 0; i < end; i++)
         while (!barrier_passed(&own().tray_full[i % TRAYS], i / TRAYS & 1))
             ;
+    await_kv_trays();
 }
 
-/* The trays of a task with panels; none of another. */
+/* The trays of a task with panels, or of one with keys and values; none of another. */
 static __device__ __forceinline__ void bring_trays(const machine &m, int op)
 {
     if (is_of<FAMILY_PANEL>(op))
         load_trays(m);
+    else if (KV_TRAYS > 0 && is_of<FAMILY_ATTEND_ROWS>(op))
+        load_kv_trays(m);
 }
 
 /* The task's trays and pages have been let go of: the loader may turn to the other list. */
-static __device__ __forceinline__ void note_panel(int op)
+static __device__ __forceinline__ void note_trays(int op)
 {
     __syncwarp();
-    if (is_of<FAMILY_PANEL>(op) && is_first_lane())
+    if ((is_of<FAMILY_PANEL>(op) || is_of<FAMILY_ATTEND_ROWS>(op)) && is_first_lane())
         store_shared_release(&own().paneled, own().paneled + 1);
 }
 
@@ -178,7 +173,7 @@ static __device__ __forceinline__ void note_panel(int op)
 /* Of a kernel without panels: no task is of that family. */
 static __device__ __forceinline__ void bring_trays(const machine &, int) {}
 static __device__ __forceinline__ void await_trays() {}
-static __device__ __forceinline__ void note_panel(int) {}
+static __device__ __forceinline__ void note_trays(int) {}
 
 #endif
 

@@ -1,0 +1,385 @@
+/*
+ * What attention of rows works on (attention/flash.cuh): the units of a task, this epoch's keys and
+ * values, made from the exchange, and a unit's queries as operands in shared memory.
+ */
+#ifndef MGL_DEVICE_ATTENTION_FLASH_VECTORS_CUH
+#define MGL_DEVICE_ATTENTION_FLASH_VECTORS_CUH
+
+#include "vm/cuda/device/attention/short.cuh"
+
+#if MGL_ATTEND_ROWS
+
+enum {
+    FLASH_TILES = HEAD_DIM <= 64 ? 2 : 1,
+    FLASH_QUERIES = FLASH_TILES * TILE,
+    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
+};
+
+/* ---- units ------------------------------------------------------------------------------------
+ */
+
+/* Queries [first, first + FLASH_QUERIES) of rows [row, end), which are of one sequence; query i is
+ * of row row + i / MGL_HEADS. */
+struct flash_unit {
+    int row, end;
+    int first;
+};
+
+static __device__ __forceinline__ const int *row_entry(int r)
+{
+    return own().table + r * MGL_TABLE_WORDS;
+}
+
+static __device__ __forceinline__ int queries_of(const flash_unit &u)
+{
+    return (u.end - u.row) * MGL_HEADS;
+}
+
+static __device__ __forceinline__ int tiles_of(const flash_unit &u)
+{
+    return min((int)FLASH_TILES, (queries_of(u) - u.first + TILE - 1) / TILE);
+}
+
+/* Halves of tiles that have queries of the unit. */
+static __device__ __forceinline__ int halves_of(const flash_unit &u)
+{
+    return min(2 * (int)FLASH_TILES, (queries_of(u) - u.first + 7) / 8);
+}
+
+/* The task's share of the epoch's rows, [row, end). */
+static __device__ __forceinline__ void find_share(const machine &m, int &row, int &end)
+{
+    const mgl_device_operand &y = operand(m, MGL_OPERAND(attend_rows, y));
+    mgl_row_share(rows_of(m), y.first0, y.extent0, &row, &end);
+}
+
+/* The unit at the first query of row `row`; of no row where the share ends. */
+static __device__ __forceinline__ flash_unit unit_at_row(int row, int end)
+{
+    flash_unit u = {row, row, 0};
+    while (u.end < end &&
+           row_entry(u.end)[MGL_TABLE_SEQUENCE] == row_entry(row)[MGL_TABLE_SEQUENCE])
+        u.end++;
+    return u;
+}
+
+/* The one behind it in a share that ends at row `end`. */
+static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, int end)
+{
+    flash_unit next = u;
+    next.first += FLASH_QUERIES;
+    return next.first < queries_of(u) ? next : unit_at_row(u.end, end);
+}
+
+/* Which rows have positions of this epoch: position `past` is that of row `first`, and so on. */
+struct flash_rows {
+    int past;
+    int first, end;
+};
+
+/* What a unit looks at: positions of its sequence up to `end`, those of the rows that its queries
+ * are of, and those before them. */
+struct flash_reach {
+    flash_rows rows;
+    int sequence, end;
+};
+
+static __device__ __forceinline__ flash_reach reach_of(const flash_unit &u)
+{
+    flash_reach r;
+    const int last = min(u.first + (int)FLASH_QUERIES, queries_of(u)) - 1;
+    r.rows.first = mgl_step_first_row(own().table, u.row);
+    r.rows.end = u.row + last / MGL_HEADS + 1;
+    r.rows.past = row_entry(r.rows.first)[MGL_TABLE_POSITION];
+    r.sequence = row_entry(u.row)[MGL_TABLE_SEQUENCE];
+    r.end = r.rows.past + r.rows.end - r.rows.first;
+    return r;
+}
+
+/* ---- this epoch's vectors ---------------------------------------------------------------------
+ */
+
+/* Eight elements of a row, from a column on, in f32, one by one. Out of line: it is rarely wanted,
+ * and would stand in many places. */
+static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int column)
+{
+    u32 x[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        x[i] = __float_as_uint(load_element(v, r, column + i));
+    octet o;
+    o.first = make_uint4(x[0], x[1], x[2], x[3]);
+    o.second = make_uint4(x[4], x[5], x[6], x[7]);
+    return o;
+}
+
+/* Whether rows are read 16 bytes at a time. */
+static __device__ __forceinline__ bool is_whole(const view &v)
+{
+    return v.dtype == DTYPE_F32 && is_aligned(v);
+}
+
+static __device__ __forceinline__ octet load_whole(const view &v, int r, int column)
+{
+    octet o;
+    const u8 *at = element_of(v, r, column);
+    load_vector(&o.first, at);
+    load_vector(&o.second, at + 16);
+    return o;
+}
+
+/* A head's elements that four lanes have, from column `column` on: all on their way together. */
+static __device__ __forceinline__ void load_head(const view &v, int r, int column, key_octets &o)
+{
+    if (is_whole(v)) {
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            o.x[c] = load_whole(v, r, column + 32 * c);
+    } else {
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            o.x[c] = load_octet_slowly(v, r, column + 32 * c);
+    }
+}
+
+/* The weights of a norm, which stand behind the outputs that the task has. */
+static __device__ __forceinline__ const float *norm_weights(const machine &m, int extra)
+{
+    return MGL_QK_NORM ? (const float *)operand(m, extra - 3 + task_of(m)->outputs).at : NULL;
+}
+
+/* The keys and values of a tile of positions: see above. */
+struct flash_tile {
+    uint4 keys[2][KEY_CHUNKS], values[4][VALUE_CHUNKS];
+};
+
+/* Number i of a lane's positions in a tile: of keys, and of values. */
+static __device__ __forceinline__ int key_position(const machine &m, int i)
+{
+    return m.lane / 4 + 8 * i;
+}
+
+static __device__ __forceinline__ int value_position(const machine &m, int i)
+{
+    return m.lane % 4 * 2 + i % 2 + i / 2 * 8;
+}
+
+/* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
+ * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
+template <int AT_ONCE>
+static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
+                                                 flash_tile &t)
+{
+    tile_lane l;
+    place_lane(m, l);
+#pragma unroll AT_ONCE
+    for (int i = 0; i < 2; i++) {
+        const int r = rows.first + from + key_position(m, i) - rows.past;
+        const int there = min(max(r, rows.first), rows.end - 1);
+        key_octets o;
+        load_head(own().att.k_new, there, l.d_key, o);
+        const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, k_g)));
+        uint4 key[KEY_CHUNKS];
+#pragma unroll
+        for (int c = 0; c < PAIRS; c++) {
+            float x[8], y[8];
+            rotate_chunks(o, c, norm, load_rope(l, rope_row(there), c), x, y);
+            key[c] = pack_octet(x);
+            key[c + PAIRS] = pack_octet(y);
+        }
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            const uint4 words = r < rows.end ? key[c] : make_uint4(0, 0, 0, 0);
+            if (r >= rows.first && i == 0)
+                t.keys[0][c] = words;
+            if (r >= rows.first && i == 1)
+                t.keys[1][c] = words;
+        }
+    }
+}
+
+static __device__ __forceinline__ void make_values(const machine &m, const flash_rows &rows,
+                                                   int from, flash_tile &t)
+{
+    const view &v = own().att.v_new;
+    const int first = rows.first + from - rows.past; /* row of the tile's first position */
+#pragma unroll
+    for (int n = 0; n < 2 * VALUE_CHUNKS; n++) { /* two of a lane's positions, of a chunk */
+        const int c = n / 2, column = 64 * c + m.lane / 4 * 8;
+        int r[2];
+        octet o[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            r[i] = first + value_position(m, n % 2 * 2 + i);
+        if (is_whole(v)) {
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                o[i] = load_whole(v, min(max(r[i], 0), rows.end - 1), column);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                o[i] = load_octet_slowly(v, min(max(r[i], 0), rows.end - 1), column);
+        }
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float x[8];
+            unpack_octet(o[i], x);
+            const uint4 words = r[i] < rows.end ? pack_octet(x) : make_uint4(0, 0, 0, 0);
+            if (r[i] >= rows.first)
+                t.values[n % 2 * 2 + i][c] = words;
+        }
+    }
+}
+
+/* Where chunk `chunk` of a position, 16 bytes, is in the cache of keys (0) or of values (1). */
+static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int position, int chunk)
+{
+    const cache_view &cache = which ? own().att.v : own().att.k;
+    if (SWIZZLED)
+        chunk = mgl_kv_chunk(which, position, chunk);
+    return cache.at + cache_index(cache, sequence, position) * 2 + chunk * 16;
+}
+
+/* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
+static __device__ __forceinline__ void find_keys(const machine &m, int sequence, int from, int end,
+                                                 flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const int p = from + key_position(m, i);
+#pragma unroll
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            t.keys[i][c] = make_uint4(0, 0, 0, 0);
+            if (p < end)
+                load_vector(&t.keys[i][c], cache_chunk(0, sequence, p, m.lane % 4 + 4 * c));
+        }
+    }
+}
+
+static __device__ __forceinline__ void find_values(const machine &m, int sequence, int from,
+                                                   int end, flash_tile &t)
+{
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int p = from + value_position(m, i);
+#pragma unroll
+        for (int c = 0; c < VALUE_CHUNKS; c++) {
+            t.values[i][c] = make_uint4(0, 0, 0, 0);
+            if (p < end)
+                load_vector(&t.values[i][c], cache_chunk(1, sequence, p, m.lane / 4 + 8 * c));
+        }
+    }
+}
+
+/* Appends the keys and values of all rows of the epoch. Out of line, as make_queries: their
+ * registers are not those of the loop. */
+static __device__ __noinline__ void append_rows(const machine m)
+{
+    const int rows = rows_of(m);
+#pragma unroll 1
+    for (int row = m.warp * TILE; row < rows; row += MGL_WARPS * TILE) {
+        flash_tile t;
+        make_keys<2>(m, {0, 0, rows}, row, t);
+        make_values(m, {0, 0, rows}, row, t);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int r = row + key_position(m, i);
+            const int *entry = row_entry(min(r, rows - 1));
+#pragma unroll
+            for (int c = 0; c < KEY_CHUNKS; c++)
+                if (r < rows)
+                    *(uint4 *)cache_chunk(0, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                          m.lane % 4 + 4 * c) = t.keys[i][c];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int r = row + value_position(m, i);
+            const int *entry = row_entry(min(r, rows - 1));
+#pragma unroll
+            for (int c = 0; c < VALUE_CHUNKS; c++)
+                if (r < rows)
+                    *(uint4 *)cache_chunk(1, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
+                                          m.lane / 4 + 8 * c) = t.values[i][c];
+        }
+    }
+}
+
+/* Brings near what the task makes of its rows' vectors from unit to unit, a row a warp: they are on
+ * their way together, and wait in L1 until their unit comes. */
+static __device__ __forceinline__ void touch_rows(const machine &m, int row, int end)
+{
+    enum { HEAD_BYTES = HEAD_DIM * 4, GROUP_BYTES = MGL_HEADS * HEAD_BYTES };
+    const attention &a = own().att;
+    uint4 unused;
+    if (!is_whole(a.q) || !is_whole(a.k_new) || !is_whole(a.v_new))
+        return;
+#pragma unroll 1
+    for (int r = row + m.warp; r < end; r += MGL_WARPS) {
+#pragma unroll 1
+        for (int at = m.lane * 16; at < GROUP_BYTES; at += 512)
+            load_vector(&unused, element_of(a.q, r, 0) + at);
+        const int at = m.lane * 16 % HEAD_BYTES;
+        load_vector(&unused, element_of(a.k_new, r, 0) + at);
+        load_vector(&unused, element_of(a.v_new, r, 0) + at);
+        touch_rope(m, rope_row(r));
+    }
+}
+
+/* ---- queries ----------------------------------------------------------------------------------
+ */
+
+/* Operands of tile `tile` of the unit, of all lanes: of chunk c of its queries, the first (j 0) or
+ * the last (1) two words of a lane's four, rounded (part 0) or what rounding left (1). */
+static __device__ __forceinline__ uint4 *query_operands(int tile, int part, int c, int j)
+{
+    return (uint4 *)own().partial + (((tile * 2 + part) * KEY_CHUNKS + c) * 2 + j) * 32;
+}
+
+/* Stores the words of one query, of half `half` of a tile: each stands in the lane's operand where
+ * an MMA wants it. */
+static __device__ __forceinline__ void leave_words(const machine &m, int tile, int part, int c,
+                                                   int half, const uint4 &words)
+{
+    u32 *first = (u32 *)(query_operands(tile, part, c, 0) + m.lane) + half;
+    u32 *last = (u32 *)(query_operands(tile, part, c, 1) + m.lane) + half;
+    first[0] = words.x;
+    first[2] = words.y;
+    last[0] = words.z;
+    last[2] = words.w;
+}
+
+/* Eight queries of a tile: half `half`. Those that the unit does not have are 0. */
+static __device__ __forceinline__ void make_half(const machine &m, const flash_unit &u, int tile,
+                                                 int half)
+{
+    const int i = u.first + tile * TILE + half * 8 + m.lane / 4;
+    const bool there = i < queries_of(u);
+    const int row = u.row + (there ? i / MGL_HEADS : 0);
+    tile_lane l;
+    place_lane(m, l);
+    key_octets o;
+    load_head(own().att.q, row, (there ? i % MGL_HEADS : 0) * HEAD_DIM + l.d_key, o);
+    const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, q_g)));
+#pragma unroll
+    for (int c = 0; c < PAIRS; c++) {
+        float x[8], y[8];
+        rotate_chunks(o, c, norm, load_rope(l, rope_row(row), c), x, y);
+#pragma unroll
+        for (int part = 0; part < 2; part++) {
+            const uint4 none = make_uint4(0, 0, 0, 0);
+            leave_words(m, tile, part, c, half, there ? query_words(x, part) : none);
+            leave_words(m, tile, part, c + PAIRS, half, there ? query_words(y, part) : none);
+        }
+    }
+}
+
+/* All queries of a unit: a half of a tile a warp. */
+static __device__ __noinline__ void make_queries(const machine m, const flash_unit u)
+{
+    for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)
+        make_half(m, u, half / 2, half % 2);
+}
+
+#endif
+
+#endif

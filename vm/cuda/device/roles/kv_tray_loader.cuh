@@ -1,0 +1,115 @@
+/*
+ * The epilogue in a task of attention of rows (attention/flash.cuh), which leaves no sums for it:
+ * it copies what the cache has of the task's sequences into trays (attention/kv_trays.cuh), unit
+ * after unit, as far ahead as there are trays. So the next unit's positions come while the warps
+ * end the one before.
+ *
+ * What is copied was written in earlier epochs, by whichever queue appends: the controller has
+ * acquired the task's counters, which come behind all of those epochs, when it makes the task
+ * known; the epilogue acquires its word, and a fence in every lane that copies makes the stores
+ * visible to bulk copies, which are another proxy. Of this epoch's rows nothing is copied.
+ */
+#ifndef MGL_DEVICE_ROLES_KV_TRAY_LOADER_CUH
+#define MGL_DEVICE_ROLES_KV_TRAY_LOADER_CUH
+
+#include "vm/cuda/device/attention/flash.cuh"
+
+#if MGL_PANELS
+
+/* Waits until the loader has turned to the second list; false: it has given up. */
+static __device__ __forceinline__ bool wait_turned()
+{
+    while (!__all_sync(0xFFFFFFFFu, load_shared_acquire(&own().turned)))
+        if (__any_sync(0xFFFFFFFFu, own().lost))
+            return false;
+    return true;
+}
+
+#if MGL_ATTEND_ROWS
+
+/* Where position `position` of a sequence begins in the cache of keys (0) or of values (1). */
+static __device__ __forceinline__ const u8 *cache_row(int which, int sequence, int position)
+{
+    const cache_view &cache = which ? own().att.v : own().att.k;
+    return cache.at + cache_index(cache, sequence, position) * 2;
+}
+
+/* Waits until a tray is empty; false: the loader, which has a clock in its waits, has given up. */
+static __device__ __forceinline__ bool wait_kv_empty(u32 tray)
+{
+    u64 *empty = &own().kv_tray_empty[tray % KV_TRAY_PLACES];
+    while (!__all_sync(0xFFFFFFFFu, barrier_tested(empty, (tray / KV_TRAY_PLACES & 1) ^ 1)))
+        if (__any_sync(0xFFFFFFFFu, own().lost))
+            return false;
+    return true;
+}
+
+/* Fills a tray with `count` positions of a sequence from `from` on: a lane the keys, and one the
+ * values. */
+static __device__ __forceinline__ void fill_kv_tray(const machine &m, u32 tray, int sequence,
+                                                    int from, int count, u64 policy)
+{
+    u64 *full = &own().kv_tray_full[tray % KV_TRAY_PLACES];
+    const u32 bytes = (u32)count * POSITION_BYTES;
+    if (m.lane == 0)
+        expect_bytes(full, 2 * bytes);
+    __syncwarp();
+    if (m.lane < 2)
+        copy_piece(kv_tray(tray, m.lane), cache_row(m.lane, sequence, from), bytes, full, policy);
+}
+
+/* The trays of one unit; false: the loader has given up. */
+static __device__ __forceinline__ bool fill_unit(const machine &m, const flash_unit &u, u32 &tray,
+                                                 u64 policy)
+{
+    const flash_reach reach = reach_of(u);
+    const int past = reach.rows.past;
+    for (int from = 0; from < past; from += KV_TRAY_POSITIONS, tray++) {
+        if (!wait_kv_empty(tray))
+            return false;
+        fill_kv_tray(m, tray, reach.sequence, from, min(past - from, (int)KV_TRAY_POSITIONS),
+                     policy);
+    }
+    return true;
+}
+
+/* All trays of a task. Out of line: its registers are not those of the epilogue. */
+static __device__ __noinline__ void load_kv_trays(const machine m)
+{
+    const u64 policy = copy_policy();
+    u32 tray = own().kv_tray_next;
+    int row, end;
+    if (!wait_turned())
+        return;
+    if (m.lane < 2) {
+        fence_bulk_reads();
+        fence_bulk_writes();
+    }
+    find_share(m, row, end);
+    for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end))
+        if (!fill_unit(m, u, tray, policy))
+            break;
+    __syncwarp();
+    own().kv_tray_next = tray; /* every lane: whoever reads it next has written it */
+}
+
+/* Waits until the copies in flight have landed, before the block leaves. */
+static __device__ __forceinline__ void await_kv_trays()
+{
+    const u32 end = own().kv_tray_next;
+    for (u32 i = end > KV_TRAY_PLACES ? end - KV_TRAY_PLACES : 0; i < end; i++)
+        while (!barrier_passed(&own().kv_tray_full[i % KV_TRAY_PLACES], i / KV_TRAY_PLACES & 1))
+            ;
+}
+
+#else
+
+/* Of a kernel without that attention. */
+static __device__ __forceinline__ void load_kv_trays(const machine &) {}
+static __device__ __forceinline__ void await_kv_trays() {}
+
+#endif
+
+#endif
+
+#endif
