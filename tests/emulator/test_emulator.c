@@ -1021,6 +1021,10 @@ static void company_of_rows(void)
 {
     device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
     check_company(&three_heads, &options, 20);
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    options.warps = 4;
+    check_company(&three_heads, &options, 20);
+    options.warpgroups = MGL_WARPGROUPS_NO;
     options.warps = 2;
     options.page_bytes = 4096;
     options.ring_pages = 6;
