@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 #if MGL_LISTS
         own().others = 0;
         for (int w = 0; w < MGL_WARPS; w++)
-            own().slots_at[w] = 0;
+            own().slots_at[w] = own().known_at[w] = own().freed_at[w] = 0;
 #endif
 #if MGL_PANELS
         own().listed = own().turned = own().paneled = 0;

@@ -29,6 +29,28 @@ static __device__ __forceinline__ void advance(ring_place &t)
 
 enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
+/* Where a consumer warp stands in ring and slots, from task to task: beside a second list it is in
+ * shared memory meanwhile, or the compiler would keep it in local memory at all times. */
+static __device__ __forceinline__ void take_place(machine &m)
+{
+#if MGL_LISTS
+    const u32 warp = thread_index() / 32;
+    m.slots = own().slots_at[warp];
+    m.known = own().known_at[warp];
+    m.freed = own().freed_at[warp];
+#endif
+}
+
+static __device__ __forceinline__ void leave_place(const machine &m)
+{
+#if MGL_LISTS
+    const u32 warp = thread_index() / 32; /* every lane: whoever reads it next has written it */
+    own().slots_at[warp] = m.slots;
+    own().known_at[warp] = m.known;
+    own().freed_at[warp] = m.freed;
+#endif
+}
+
 /* Waits until all pages below `end` have landed; the whole warp. The landing warp's word tells of
  * all pages at once: the lanes may see different words, and what all have seen counts. Where that
  * is late, the pages' own barriers tell. The clock of this wait is the loader's (is_lost). */

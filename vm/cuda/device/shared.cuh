@@ -332,8 +332,9 @@ struct shared {
     volatile u32 kv_used;   /* stretches that the warps have asked for themselves */
 
 #if MGL_LISTS
-    volatile u32 slots_at[16]; /* (warp) slots that it has used, behind its last product */
-    u32 first[LISTS], first_bytes[LISTS]; /* (list) its first record: where, and how long */
+    volatile u32 slots_at[16];               /* (warp) of machine, behind its last product, */
+    volatile u32 known_at[16], freed_at[16]; /* and behind attention by the ring */
+    u32 first[LISTS], first_bytes[LISTS];    /* (list) its first record: where, and how long */
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
 #endif
 #if MGL_PANELS
@@ -346,8 +347,7 @@ struct shared {
     volatile u32 page_at[16];  /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_at[16];  /* (warp) and trays */
     volatile u32 kv_tray_next; /* trays of keys and values that the epilogue has asked for, */
-    volatile u32 kv_tray_at[16];             /* and (warp) those that it is done with */
-    volatile u32 known_at[16], freed_at[16]; /* (warp) of machine, while it multiplies panels */
+    volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */
     volatile panel_plan plan[MGL_WARPS];
 #endif
 

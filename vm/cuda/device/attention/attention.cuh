@@ -62,6 +62,8 @@ static __device__ __forceinline__ bool goes_by_waves(const machine &m, int varia
 /* The consumers' part of attention. The ways of one row wait for `go` themselves. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
+    if (HAS_RING)
+        take_place(m);
     if (HAS_RING && MERGES && attends_to_nothing(m)) {
         leave_nothing(m);
         return input_is_there(m, m.freed);
@@ -71,6 +73,7 @@ static __device__ __forceinline__ void consume_attention(machine &m)
             return attend_registers(m);
         const ring_news news = attend_ring(m);
         m.known = m.freed = news.end;
+        leave_place(m);
         trace_set_starved(m, news.starved);
         return;
     }

@@ -37,7 +37,7 @@
  * and leaves nothing in the slots. */
 static __device__ __forceinline__ bool consume_product(machine &m)
 {
-    take_slots(m);
+    take_place(m);
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
                   FFN = blocks_of(MGL_FFN);
     if (!own().in[m.instruction].flows)
@@ -47,6 +47,7 @@ static __device__ __forceinline__ bool consume_product(machine &m)
         if (thread_of(m) == 0)
             own().pending = 0;
         ring_done(m, m.base + own().in[m.instruction].end);
+        leave_place(m);
         return false;
     }
     const input in = own().in[m.instruction];
@@ -66,7 +67,7 @@ static __device__ __forceinline__ bool consume_product(machine &m)
         consume_skinny<FFN>(m, in);
     }
     ring_done(m, own().end[m.warp]);
-    leave_slots(m);
+    leave_place(m);
     return true;
 }
 

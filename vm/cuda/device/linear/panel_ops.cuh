@@ -81,17 +81,11 @@ static __device__ DO_PANELS u32 do_panels(machine m)
     return trace_starved_of(m);
 }
 
-/* The consumers' part, which is all. What a warp knows of the first list's ring stands in shared
- * memory meanwhile, or the compiler would keep it in local memory at all times. */
+/* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_panel(machine &m)
 {
     wait_go(m);
-    own().known_at[m.warp] = m.known;
-    own().freed_at[m.warp] = m.freed;
     trace_set_starved(m, do_panels(m));
-    know_thread(m);
-    m.known = own().known_at[m.warp];
-    m.freed = own().freed_at[m.warp];
 }
 
 #else

@@ -44,23 +44,6 @@ static __device__ __forceinline__ void leave_slot(machine &m, int g, int groups,
     m.slots++;
 }
 
-/* How many slots a consumer warp has used, from product to product: beside a second list it stands
- * in shared memory meanwhile, or the compiler would keep it in local memory. */
-static __device__ __forceinline__ void take_slots(machine &m)
-{
-#if MGL_LISTS
-    m.slots = own().slots_at[thread_index() / 32];
-#endif
-}
-
-static __device__ __forceinline__ void leave_slots(machine &m)
-{
-#if MGL_LISTS
-    own().slots_at[thread_index() / 32] =
-        m.slots; /* every lane: whoever reads it next has written it */
-#endif
-}
-
 /* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may
  * be longer than the ring. Its sums are zeros. The segment by value: behind the last slot the
  * record may be gone. */
