@@ -51,7 +51,11 @@ typedef struct emu_operand {
     uint64_t sum; /* of its words */
 } emu_operand;
 
-enum { EMU_MOST_PRODUCTS = 64 }; /* of a warp, before it waits */
+enum {
+    EMU_MOST_PRODUCTS = 64, /* of a warp, before it waits */
+    EMU_WARPS_OF_GROUP = 4, /* warps of a warpgroup */
+    EMU_MOST_AHEAD = 256    /* waits that one of them may be ahead of another */
+};
 
 typedef struct emu_warp {
     emu_lane *lanes; /* (EMU_LANES) */
@@ -67,7 +71,9 @@ typedef struct emu_warp {
     emu_operand products[EMU_MOST_PRODUCTS];
     int product_count, committed;
     bool fenced; /* since it waited */
-    bool slow;   /* behind others of its block (emu_uneven) */
+    /* all that it has multiplied, which is the same in a warpgroup: a hash at each of its waits */
+    uint64_t multiplied, multiplied_at[EMU_MOST_AHEAD], waits;
+    bool slow; /* behind others of its block (emu_uneven) */
 } emu_warp;
 
 typedef struct emu_block {

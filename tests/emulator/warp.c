@@ -107,6 +107,7 @@ static void multiply_warpgroup(emu_warp *warp)
         emu_fail("wgmma %s", warp->fenced ? "too often without a wait" : "without its fence");
     warp->products[warp->product_count++] =
         (emu_operand){descriptor, columns, sum_of(warp, descriptor, columns)};
+    warp->multiplied = (warp->multiplied ^ descriptor ^ (uint64_t)columns << 48) * 1099511628211u;
     gather_rows(warp, true, a);
     for (int column = 0; column < columns; column++) {
         for (int k = 0; k < K; k++)
@@ -272,6 +273,18 @@ void emu_warpgroup_commit(void)
         emu.current->warp->committed = emu.current->warp->product_count;
 }
 
+/* The warps of a warpgroup multiply the same, in the same order, between the same waits. */
+static void compare_with_others(emu_warp *warp)
+{
+    emu_warp *first = warp - warp->number % EMU_WARPS_OF_GROUP;
+    warp->multiplied_at[warp->waits % EMU_MOST_AHEAD] = warp->multiplied;
+    for (int i = 0; i < EMU_WARPS_OF_GROUP; i++)
+        if (first[i].waits > warp->waits && first[i].waits - warp->waits <= EMU_MOST_AHEAD &&
+            first[i].multiplied_at[warp->waits % EMU_MOST_AHEAD] != warp->multiplied)
+            emu_problem("warps of a warpgroup have multiplied different things");
+    warp->waits++;
+}
+
 /* Other warps have run meanwhile. */
 void emu_warpgroup_wait(void)
 {
@@ -286,6 +299,7 @@ void emu_warpgroup_wait(void)
         if (sum_of(warp, o->descriptor, o->columns) != o->sum)
             emu_problem("what wgmma reads has changed before it was waited for");
     }
+    compare_with_others(warp);
     warp->product_count = warp->committed = 0;
     warp->fenced = false;
 }
