@@ -73,6 +73,10 @@ static const struct kernel {
      BY_WARPGROUPS},
     {"llama-1b-warpgroups-128", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 128,
      BY_WARPGROUPS},
+    {"llama-1b-warpgroups-128-trace", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", MGL_CUDA_TRACE, 0,
+     0, false, 128, BY_WARPGROUPS},
+    {"llama-8b-warpgroups-64", "llama-8b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64,
+     BY_WARPGROUPS},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
 
