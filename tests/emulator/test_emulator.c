@@ -1305,11 +1305,14 @@ static void traces_of_two_lists(void)
                                                          .many = 16});
 }
 
+/* So many columns that a task has several trays, of which some are waited for. */
 static void traces_of_panels(void)
 {
     device_options options = panel_options;
     options.many = 40;
-    check_traced_lists(&few_columns, &options);
+    ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
 }
 
 /* Second lists of more rows than the first list may have, and traces of both lists. */

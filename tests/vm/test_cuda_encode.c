@@ -313,6 +313,25 @@ START_TEST(weighed_products_are_panels)
 }
 END_TEST
 
+/* A kernel multiplies panels in one way, and warpgroups are of one architecture. */
+START_TEST(panels_are_by_warpgroups_in_all_or_in_none)
+{
+    mgl_error err;
+    mgl_program *program = program_of_panels(128, 1), *many = program->many;
+    ok(mgl_variants_name_warpgroups(many, &err), err);
+    ok(mgl_cuda_check_program(program, &err), err);
+    ok(mgl_cuda_check_arch(program, "sm_90a", &err), err);
+    ck_assert_int_eq(mgl_cuda_check_arch(program, "sm_100a", &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "for sm_90a alone"), "%s", err.message);
+    int task = many->task_count - 1;
+    while (mgl_op_get(many->tasks[task].op)->family != MGL_FAMILY_PANEL)
+        task--;
+    many->tasks[task].variant = MGL_VARIANT_PANELS;
+    refused(program, "some by warpgroups");
+    mgl_program_free(program);
+}
+END_TEST
+
 /* Its kernel has pages in the code of products and of that attention alone. */
 START_TEST(beside_attention_of_rows_no_other_op_writes_pages)
 {
@@ -689,6 +708,7 @@ int main(void)
     tcase_add_test(tests, a_second_list_without_panels_has_16_rows_at_most);
     tcase_add_test(tests, panels_have_128_rows_and_launches_64_sequences);
     tcase_add_test(tests, weighed_products_are_panels);
+    tcase_add_test(tests, panels_are_by_warpgroups_in_all_or_in_none);
     tcase_add_test(tests, beside_attention_of_rows_no_other_op_writes_pages);
     tcase_add_test(tests, panels_that_make_logits_are_told_apart);
     tcase_add_test(tests, both_lists_take_a_tape_in_one_order);

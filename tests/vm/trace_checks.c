@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "eval/trace.h"
+#include "schedule/variants.h"
 #include "vm/cuda/cuda.h"
 
 enum { PROMPT = 40, TOKENS = 5, CAPACITY = 96, FEW_EPOCHS = 3 };
@@ -24,12 +25,14 @@ static mgl_vm *run_traced(const mgl_program *program, const mgl_graph *graph, in
     return vm;
 }
 
-/* Attention has told when its input was there: no other task's event stands in its place. */
-static void check_attention(mgl_vm *vm, const mgl_trace *trace, int epochs)
+/* Attention has told when its input was there: no other task's event stands in its place. ns that
+ * panels have waited for activations, in all. */
+static uint64_t check_events(mgl_vm *vm, const mgl_trace *trace, int epochs)
 {
     mgl_error err;
     mgl_device_event *events;
     const mgl_program *p = trace->program;
+    uint64_t waited = 0;
     ok(mgl_cuda_get_trace(vm, &events, &err), err);
     for (int row = 0; row < trace->rows; row++)
         for (int t = 0; t < p->task_count; t++) {
@@ -38,8 +41,12 @@ static void check_attention(mgl_vm *vm, const mgl_trace *trace, int epochs)
             if (mgl_op_is_attention(p->tasks[t].op) &&
                 mgl_trace_list_of(trace, t) == trace->list[row])
                 ck_assert_uint_ne(event->input, 0);
+            if (mgl_variant_is_panels(p->tasks[t].variant) &&
+                mgl_trace_list_of(trace, t) == trace->list[row])
+                waited += event->trays;
         }
     mgl_free(events);
+    return waited;
 }
 
 /* A row has the events of its list's tasks, and of no other. */
@@ -89,9 +96,10 @@ static void check_text(const mgl_trace *trace, bool many)
     mgl_text_clear(&text);
 }
 
-/* `epochs` that are kept, of the launch's `many` by the second list and those behind them. */
-static void check_trace(const mgl_program *program, const mgl_graph *graph, int epochs, int many,
-                        const int32_t *plain)
+/* `epochs` that are kept, of the launch's `many` by the second list and those behind them. ns as
+ * check_events. */
+static uint64_t check_trace(const mgl_program *program, const mgl_graph *graph, int epochs,
+                            int many, const int32_t *plain)
 {
     mgl_error err;
     mgl_trace *trace;
@@ -107,16 +115,17 @@ static void check_trace(const mgl_program *program, const mgl_graph *graph, int 
         ck_assert_int_eq(trace->list[row], trace->epochs[row] < many);
         check_row(trace, row);
     }
-    check_attention(vm, trace, epochs);
+    const uint64_t waited = check_events(vm, trace, epochs);
     const int of_many = trace->rows - (TOKENS - 1) > 0 ? trace->rows - (TOKENS - 1) : 0;
     check_list(trace, 0, trace->rows - of_many);
     check_list(trace, 1, of_many);
     check_text(trace, of_many > 0);
     mgl_trace_free(trace);
     mgl_vm_close(vm);
+    return waited;
 }
 
-void check_traced_lists(const mgl_geometry *geometry, const device_options *wanted)
+uint64_t check_traced_lists(const mgl_geometry *geometry, const device_options *wanted)
 {
     int32_t plain[TOKENS];
     device_options options = *wanted;
@@ -126,8 +135,9 @@ void check_traced_lists(const mgl_geometry *geometry, const device_options *want
     mgl_program *program = device_program(graph, &options);
     const int many = (PROMPT + options.many - 1) / options.many;
     mgl_vm_close(run_traced(program, graph, 0, plain));
-    check_trace(program, graph, many + TOKENS, many, plain);
+    const uint64_t waited = check_trace(program, graph, many + TOKENS, many, plain);
     check_trace(program, graph, FEW_EPOCHS, many, plain);
     mgl_program_free(program);
     mgl_graph_free(graph);
+    return waited;
 }

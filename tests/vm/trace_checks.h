@@ -7,7 +7,8 @@
 
 /* A prompt of 40 tokens by the second list of a program whose first one has one row, then a few
  * tokens by that: each epoch leaves the events of its own list's tasks, whether the trace has room
- * for all epochs or for the last ones, and the tokens are those of a kernel without a trace. */
-void check_traced_lists(const mgl_geometry *geometry, const device_options *options);
+ * for all epochs or for the last ones, and the tokens are those of a kernel without a trace. The ns
+ * that panels waited for activations, in all. */
+uint64_t check_traced_lists(const mgl_geometry *geometry, const device_options *options);
 
 #endif

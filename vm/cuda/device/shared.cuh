@@ -116,8 +116,9 @@ enum {
     PANEL_TILE = 8,                                        /* activation rows of an MMA */
     PANEL_ROWS = MGL_PANEL_ROOM(MGL_ROWS, MGL_WARPGROUPS), /* of activations */
     PANEL_TILES = PANEL_ROWS / MGL_PANEL_ROW_STEP, /* of 8 of them, that a warp of a pair has */
-    PANEL_PARTS = MGL_WARPS / 2,                   /* columns of four row groups */
+    PANEL_PARTS = MGL_WARPS / 2, /* columns of a panel: of as many row groups as a pair has */
     PANEL_GROUPS = MGL_PANEL_GROUPS(MGL_WARPS),
+    COLUMN_GROUPS = PANEL_GROUPS / PANEL_PARTS,
     /* row groups of a pair or a warpgroup, and those of which a warp has sums */
     OWN_GROUPS = MGL_WARPGROUPS ? MGL_WARPGROUP_GROUPS : MGL_PANEL_OWN_GROUPS,
     WARP_GROUPS = MGL_WARPGROUPS ? 2 : MGL_PANEL_OWN_GROUPS,

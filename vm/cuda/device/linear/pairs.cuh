@@ -210,13 +210,8 @@ static __device__ __forceinline__ panel_lane take_tile(const machine &m, const p
                                                        int n)
 {
     panel_lane p = {};
-    for (int k = 0; k < s.shares; k++) {
-        const int warp = (k * s.columns + part.column) * 2 + part.half;
-        const float *from = tile_memory(pass, warp, n) + m.lane;
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            p.sums[i / 2][i % 2] += from[i * 32];
-    }
+    for (int k = 0; k < s.shares; k++)
+        add_tile(m, pass, (k * s.columns + part.column) * 2 + part.half, n, p);
     return p;
 }
 

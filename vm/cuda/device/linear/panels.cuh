@@ -201,7 +201,7 @@ struct panel_lane {
     int group;        /* of the task */
     int row;
     int tile;   /* the first row of the tile */
-    int column; /* of four row groups */
+    int column; /* of COLUMN_GROUPS row groups */
     int rows;   /* of the epoch */
 };
 
@@ -276,6 +276,16 @@ static __device__ __forceinline__ panel_pass pass_number(bool last, int pass)
 static __device__ __forceinline__ float *tile_memory(const panel_pass &pass, int warp, int n)
 {
     return (float *)(block_memory + pass.at) + (warp * pass.count + n) * TILE_SUMS;
+}
+
+/* Adds to a lane's sums what a warp has left of tile n of a pass. */
+static __device__ __forceinline__ void add_tile(const machine &m, const panel_pass &pass, int warp,
+                                                int n, panel_lane &p)
+{
+    const float *from = tile_memory(pass, warp, n) + m.lane;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        p.sums[i / 2][i % 2] += from[i * 32];
 }
 
 #endif

@@ -227,26 +227,23 @@ static __device__ __forceinline__ panel_lane take_tile(const machine &m, const p
                                                        const panel_shape &s, int pair, int n)
 {
     panel_lane p = {};
-    for (int share = 0; share < s.shares; share++) {
-        const float *from = tile_memory(pass, warp_of_sums(s, pair, share), n) + m.lane;
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            p.sums[i / 2][i % 2] += from[i * 32];
-    }
+    for (int share = 0; share < s.shares; share++)
+        add_tile(m, pass, warp_of_sums(s, pair, share), n, p);
     return p;
 }
 
 /* Outputs of the tiles of a pass, of the panel from row group `group` on: leave(lane) makes those
- * of one. A warp has the tiles of a column of four row groups and eight activation rows, and then
- * those of another one. */
+ * of one. A warp has the tiles of one column and eight activation rows, and then those of others.
+ */
 template <class LEAVE>
 static __device__ __forceinline__ void leave_tiles(const machine &m, int group, bool last,
                                                    int number, const LEAVE &leave)
 {
     const panel_shape s = shape_at(m, group);
     const panel_pass pass = pass_number(last, number);
-    const int rows = panel_rows(m), columns = (s.groups + 3) / 4;
+    const int rows = panel_rows(m), columns = (s.groups + COLUMN_GROUPS - 1) / COLUMN_GROUPS;
     const int tiles = min(pass.count, (rows + PANEL_TILE - 1) / PANEL_TILE - pass.first);
+    static_assert(COLUMN_GROUPS == 2 * WARP_GROUPS, "a warp goes through both pairs of a column");
 #pragma unroll 1
     for (int i = m.warp * 2; i < columns * tiles * 2; i += i % 2 ? 2 * MGL_WARPS - 1 : 1) {
         const int column = i / 2 % columns, n = i / 2 / columns, pair = column * 2 + i % 2;
