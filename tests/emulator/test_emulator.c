@@ -16,10 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_checks.h"
 #include "schedule/ways.h"
+#include "second_list.h"
 #include "tests/emulator/emulator.h"
-#include "trace_checks.h"
 #include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;
@@ -27,17 +26,12 @@ static bool all_uneven; /* every case, not only those that are meant to be */
 
 static const mgl_geometry multi_query = {96, 2, 6, 1, 32, 200, 333, 1e-5f};
 static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
-static const mgl_geometry even_model = {512, 1, 8, 2, 64, 1024, 300, 1e-5f};
 static const mgl_geometry uneven_model = {448, 1, 14, 2, 32, 4608, 200, 1e-5f};
 static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
 static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
-static const mgl_geometry three_heads = {384, 1, 6, 2, 64, 256, 75, 1e-5f};
-static const mgl_geometry long_rows = {256, 1, 2, 1, 128, 256, 75, 1e-5f};
-static const mgl_geometry grouped_heads = {128, 1, 6, 2, 64, 128, 75, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
 static const mgl_geometry paged_heads = {256, 2, 4, 2, 96, 256, 120, 1e-5f};
 static const mgl_geometry wide_groups = {256, 1, 8, 2, 128, 256, 120, 1e-5f};
-static const mgl_geometry few_columns = {128, 1, 4, 2, 32, 192, 75, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 
 /* ---- shapes -----------------------------------------------------------------------------------
@@ -547,21 +541,6 @@ static void past_in_the_ring_merged_in_o(void)
                5);
 }
 
-/* Tasks of attention that shares rows, in the second list. */
-static int tasks_of_rows(const mgl_geometry *geometry, const device_options *wanted)
-{
-    device_options options = *wanted;
-    options.capacity = CHECK_CAPACITY;
-    mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    int tasks = 0;
-    for (int t = 0; t < program->many->task_count; t++)
-        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-    return tasks;
-}
-
 /* The same beside a second list, whose epochs read the prompt, and which has another use for the
  * ring: its attention has the same keys and values, swizzled, from trays. */
 static void past_in_the_ring_of_two_lists(void)
@@ -576,7 +555,7 @@ static void past_in_the_ring_of_two_lists(void)
                                     .page_bytes = 8192,
                                     .ring_pages = 9};
     check_past(&wide_groups, &options, 6);
-    ck_assert_int_gt(tasks_of_rows(&wide_groups, &options), 0);
+    ck_assert_int_gt(second_list_shares(&wide_groups, &options), 0);
 }
 
 /* Two attentions of a queue between the same two products, in two layers. */
@@ -737,500 +716,7 @@ static void delays_with_counters(void)
         &(device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2}, 3, 4);
 }
 
-/* Two lists: prompts by the second, of several sequences and of one, and tokens by the first. */
-static void two_lists(void)
-{
-    check_ragged(&small_model,
-                 &(device_options){.dtype = MGL_F32,
-                                   .exchange = MGL_EXCHANGE_FLAGS,
-                                   .queues = 3,
-                                   .splits = 1,
-                                   .rows = 1,
-                                   .many = 8},
-                 9);
-}
-
-static void two_lists_of_four_rows_and_more(void)
-{
-    check_ragged(&grouped_heads,
-                 &(device_options){.dtype = MGL_BF16,
-                                   .exchange = MGL_EXCHANGE_FLAGS,
-                                   .queues = 3,
-                                   .splits = 1,
-                                   .rows = 4,
-                                   .many = 16},
-                 9);
-}
-
-static void two_lists_with_splits(void)
-{
-    check_ragged(&grouped_heads,
-                 &(device_options){.dtype = MGL_BF16,
-                                   .exchange = MGL_EXCHANGE_FLAGS,
-                                   .queues = 5,
-                                   .splits = 2,
-                                   .rows = 1,
-                                   .many = 16},
-                 9);
-}
-
-static void two_lists_with_counters(void)
-{
-    check_ragged(&small_model,
-                 &(device_options){.dtype = MGL_F32,
-                                   .exchange = MGL_EXCHANGE_COUNTERS,
-                                   .queues = 5,
-                                   .splits = 1,
-                                   .rows = 4,
-                                   .many = 8},
-                 9);
-}
-
-/* Logits of either list: after a prompt, and after one more token. */
-static void logits_of_two_lists(void)
-{
-    const device_options f32 = {
-        .dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .many = 16};
-    device_options bf16 = f32;
-    bf16.dtype = MGL_BF16;
-    check_logits(&small_model, &f32, 0, 19, 5);
-    check_logits(&even_model, &bf16, 1, 19, 5);
-    check_logits(&small_model, &f32, 2, 16, 1);
-}
-
-/* Products of the second list as panels: fewer row groups than pairs of warps have and more, pieces
- * that end before a page, pages that row groups share, and pairs that share k blocks. */
-static const device_options panel_options = {.dtype = MGL_BF16,
-                                             .exchange = MGL_EXCHANGE_FLAGS,
-                                             .weighed = MGL_WEIGHED_YES,
-                                             .queues = 3,
-                                             .rows = 1,
-                                             .many = 16,
-                                             .page_bytes = 8192,
-                                             .ring_pages = 9};
-
-static void logits_of_panels(void)
-{
-    check_logits(&even_model, &panel_options, 1, 19, 5);
-}
-
-/* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
-static void logits_of_many_rows(void)
-{
-    static const int many[] = {17, 40, 64, 128};
-    device_options options = panel_options;
-    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-        options.many = many[i];
-        check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
-    }
-}
-
-/* The same by warpgroups: rows as one, two and four instructions of 16 columns or more take them,
- * and as two of the largest. */
-static void logits_of_warpgroups(void)
-{
-    static const int many[] = {16, 17, 40, 128};
-    device_options options = panel_options;
-    options.warpgroups = MGL_WARPGROUPS_YES;
-    check_logits(&even_model, &options, 1, 19, 5);
-    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-        options.many = many[i];
-        options.warps = i % 2 ? 8 : 4;
-        check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
-    }
-}
-
-/* Tasks of several panels: warps leave sums of one while others are still at it. */
-static void logits_of_many_rows_in_several_panels(void)
-{
-    device_options options = panel_options;
-    options.many = 40;
-    check_logits(&even_model, &options, 1, 45, 3);
-    options.warpgroups = MGL_WARPGROUPS_YES;
-    check_logits(&even_model, &options, 1, 45, 3);
-}
-
-/* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
- * that have rows for prompts besides, and in epochs that have not. */
-static void company_of_20(void)
-{
-    device_options options = panel_options;
-    options.many = 40;
-    check_company(&few_columns, &options, 20);
-}
-
-static void company_of_64(void)
-{
-    device_options options = panel_options;
-    options.many = 64;
-    check_company(&few_columns, &options, 64);
-}
-
-static void company_of_40_in_128_rows(void)
-{
-    device_options options = panel_options;
-    options.many = 128;
-    options.queues = 5;
-    options.warps = 8; /* with so many rows and warps sample has the least room */
-    check_company(&few_columns, &options, 40);
-}
-
-/* Whether a reply's logits are those of the first call. */
-static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits, bool first)
-{
-    mgl_error err;
-    mgl_vm_report report;
-    float now[300];
-    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = count, .max_new = 1};
-    const mgl_vm_request request = {.sequences = &sequence, .count = 1};
-    if (mgl_vm_run(vm, &request, &report, &err) || mgl_vm_get_logits(vm, now, &err))
-        return false;
-    if (first)
-        memcpy(logits, now, sizeof now);
-    return !memcmp(logits, now, sizeof now);
-}
-
-/* Without the fence before it, a copy of activations brings what was there before. */
-static void fences_by(int warpgroups)
-{
-    device_options options = panel_options;
-    options.warpgroups = warpgroups;
-    int32_t prompt[14];
-    float logits[300];
-    options.capacity = CHECK_CAPACITY;
-    mgl_graph *graph = random_graph(&even_model, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    mgl_vm *vm = device_vm(program, graph, &options);
-    fill_prompt(prompt, 14, even_model.vocab, 3);
-    ck_assert(has_logits(vm, prompt, 14, logits, true));
-    fill_prompt(prompt, 14, even_model.vocab, 4);
-    ck_assert(!has_logits(vm, prompt, 14, logits, false)); /* what copies then find in memory */
-    fill_prompt(prompt, 14, even_model.vocab, 3);
-    emu_forget_fences(true);
-    ck_assert(!has_logits(vm, prompt, 14, logits, false));
-    emu_forget_fences(false);
-    ck_assert(has_logits(vm, prompt, 14, logits, false));
-    mgl_vm_close(vm);
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-}
-
-static void fences_of_panels(void)
-{
-    fences_by(MGL_WARPGROUPS_NO);
-}
-
-static void fences_of_warpgroups(void)
-{
-    fences_by(MGL_WARPGROUPS_YES);
-}
-
-/* Lists in turn: sequences that prompts and tokens share epochs with, and alone. */
-static void batch_by(int warpgroups)
-{
-    device_options options = panel_options;
-    options.warpgroups = warpgroups;
-    options.queues = 7;
-    options.rows = 4;
-    options.many = 11;
-    options.warps = 4;
-    options.splits = 1;
-    check_ragged(&even_model, &options, 7);
-}
-
-static void batch_of_panels(void)
-{
-    batch_by(MGL_WARPGROUPS_NO);
-}
-
-static void batch_of_warpgroups(void)
-{
-    batch_by(MGL_WARPGROUPS_YES);
-}
-
-static void delays_of_warpgroups(void)
-{
-    device_options options = panel_options;
-    options.warpgroups = MGL_WARPGROUPS_YES;
-    options.many = 40;
-    check_delays(&few_columns, &options, 3, 3);
-}
-
-static void delays_of_panels(void)
-{
-    device_options options = panel_options;
-    options.many = 9;
-    check_delays(&even_model, &options, 2, 3);
-}
-
-static void delays_of_many_rows(void)
-{
-    device_options options = panel_options;
-    options.many = 40;
-    check_delays(&few_columns, &options, 3, 3);
-}
-
-static void watchdog_of_many_rows(void)
-{
-    enum { SECONDS = 60 };
-    device_options options = panel_options;
-    options.many = 40;
-    emu_expect_deadlock(true);
-    check_deadlock_of_panels(&few_columns, &options, "many.l0.qkv", SECONDS);
-    emu_expect_deadlock(false);
-}
-
-/* Attention that shares rows: a program of it, with `count` tasks. */
-static device_options rows_options(const mgl_geometry *geometry, int queues, int many, int count)
-{
-    device_options options = panel_options;
-    options.queues = queues;
-    options.many = many;
-    options.splits = 1;
-    ck_assert_int_eq(tasks_of_rows(geometry, &options), count);
-    options.capacity = CHECK_CAPACITY;
-    return options;
-}
-
-/* Prompts whose epochs begin behind other positions, and shares that do not divide the rows: of
- * three query heads a kv head, so that a row's are of two tiles; of one task a head, which has
- * three units of a prompt; and of long heads. */
-static void logits_of_rows(void)
-{
-    const device_options thirds = rows_options(&three_heads, 7, 11, 3 * 2);
-    const device_options whole = rows_options(&three_heads, 3, 16, 2);
-    const device_options longer = rows_options(&long_rows, 5, 13, 5);
-    check_logits(&three_heads, &thirds, 1, 33, 4);
-    check_logits(&three_heads, &whole, 1, 40, 2);
-    check_logits(&long_rows, &longer, 1, 30, 3);
-}
-
-/* Sequences of different lengths in an epoch, whose tokens are those of the sequences alone. */
-static void batch_of_rows(void)
-{
-    device_options options = rows_options(&three_heads, 9, 11, 4 * 2);
-    options.rows = 4;
-    check_ragged(&three_heads, &options, 7);
-    options.extras = MGL_EXTRA_QK_NORM;
-    check_ragged(&three_heads, &options, 7);
-}
-
-/* Sequences that a task has a row each of, one unit after the other, in trays of 16 positions and
- * of 64. */
-static void company_of_rows(void)
-{
-    device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
-    check_company(&three_heads, &options, 20);
-    options.warpgroups = MGL_WARPGROUPS_YES;
-    options.warps = 4;
-    check_company(&three_heads, &options, 20);
-    options.warpgroups = MGL_WARPGROUPS_NO;
-    options.warps = 2;
-    options.page_bytes = 4096;
-    options.ring_pages = 6;
-    options.stage_bytes = 13312;
-    check_company(&three_heads, &options, 20);
-}
-
-/* Two warps have several tiles of positions each. */
-static void logits_of_rows_by_few_warps(void)
-{
-    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
-    options.warps = 2;
-    check_logits(&three_heads, &options, 1, 60, 3);
-}
-
-/* Trays of 16 positions, of which a unit takes more than there are: three of short heads, and one
- * of long ones. */
-static void logits_of_rows_in_small_trays(void)
-{
-    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
-    options.warps = 2;
-    options.page_bytes = 4096;
-    options.ring_pages = 6;
-    options.stage_bytes = 4096;
-    check_logits(&three_heads, &options, 1, 80, 3);
-    check_logits(&long_rows, &options, 1, 80, 3);
-}
-
-/* The same of several sequences, with delays, and with tokens that the first list makes between
- * prompts. */
-static void delays_of_rows_in_small_trays(void)
-{
-    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
-    options.warps = 2;
-    options.page_bytes = 4096;
-    options.ring_pages = 6;
-    options.stage_bytes = 4096;
-    check_delays(&three_heads, &options, 2, 3);
-    options.rows = 4;
-    check_ragged(&three_heads, &options, 7);
-}
-
-/* The last queue of the second list that has attention of rows, and no panels, whose copies are
- * behind fences as well; -1: there is none. Its share of the rows has the last one. */
-static int queue_of_rows(const mgl_program *many)
-{
-    for (int q = many->queue_count - 1; q >= 0; q--) {
-        const mgl_run *tasks = &many->queues[q].tasks;
-        bool rows = false, panels = false;
-        for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
-            const mgl_family family = mgl_op_get(many->tasks[t].op)->family;
-            rows |= family == MGL_FAMILY_ATTEND_ROWS;
-            panels |= family == MGL_FAMILY_PANEL;
-        }
-        if (rows && !panels)
-            return q;
-    }
-    return -1;
-}
-
-/* Without the fence before it, a copy of keys and values brings those of the launch before. */
-static void fences_of_rows(void)
-{
-    enum { PROMPT = 40 }; /* three epochs */
-    device_options options = rows_options(&three_heads, 7, 16, 3 * 2);
-    int32_t prompt[PROMPT];
-    float logits[300];
-    options.products = 3;
-    mgl_graph *graph = random_graph(&three_heads, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    mgl_vm *vm = device_vm(program, graph, &options);
-    const int queue = queue_of_rows(program->many);
-    ck_assert_int_ge(queue, 0);
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
-    ck_assert(has_logits(vm, prompt, PROMPT, logits, true));
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 4);
-    ck_assert(!has_logits(vm, prompt, PROMPT, logits, false)); /* what copies then find */
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
-    emu_forget_fences_of(queue);
-    ck_assert(!has_logits(vm, prompt, PROMPT, logits, false));
-    emu_forget_fences_of(-1);
-    ck_assert(has_logits(vm, prompt, PROMPT, logits, false));
-    mgl_vm_close(vm);
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-}
-
-/* Lists in turn where queues have nothing but attention: what is in trays is let go of before the
- * first list's pages come in their place. */
-static void batch_of_rows_apart(void)
-{
-    device_options options = rows_options(&three_heads, 7, 11, 3 * 2);
-    options.rows = 4;
-    options.products = 3;
-    check_ragged(&three_heads, &options, 30);
-    check_delays(&three_heads, &options, 2, 3);
-}
-
-static void delays_of_rows(void)
-{
-    const device_options options = rows_options(&long_rows, 3, 9, 3);
-    check_delays(&long_rows, &options, 2, 3);
-}
-
-static void talk_of_two_lists(void)
-{
-    check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
-}
-
-static void ended_replies_of_two_lists(void)
-{
-    const device_options options = {.queues = 3, .rows = 1, .many = 8, .sequences = 3};
-    check_device_stops(&small_model, &options);
-    check_device_likely(&odd_model, &options);
-}
-
-static void delays_of_two_lists(void)
-{
-    check_delays(&grouped_heads,
-                 &(device_options){.dtype = MGL_BF16, .queues = 3, .rows = 1, .many = 8}, 3, 4);
-}
-
-/* With lists of the same lengths a CPU has the same epochs. */
-static void epochs_of_two_lists(void)
-{
-    check_two_lists(
-        &small_model,
-        &(device_options){.exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .many = 16}, 12);
-    check_two_lists(&odd_model,
-                    &(device_options){.queues = 5, .rows = 4, .many = 8, .extras = ALL_EXTRAS}, 12);
-}
-
-/* A queue of attention alone has few tasks: padding makes up for them. */
-static void two_lists_with_attention_apart(void)
-{
-    check_two_lists(&grouped_heads,
-                    &(device_options){.exchange = MGL_EXCHANGE_FLAGS,
-                                      .queues = 4,
-                                      .products = 2,
-                                      .splits = 1,
-                                      .rows = 4,
-                                      .many = 16},
-                    9);
-    check_two_lists(&tiny_model, &(device_options){.queues = 9, .rows = 3, .many = 9}, 9);
-}
-
-static void exchanged_programs_of_two_lists(void)
-{
-    const device_options from = {.dtype = MGL_F32,
-                                 .exchange = MGL_EXCHANGE_FLAGS,
-                                 .capacity = 64,
-                                 .queues = 3,
-                                 .rows = 1,
-                                 .many = 8};
-    device_options to = from;
-    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_BF16, 3);
-    to.queues = 4;
-    check_exchange(graph, &from, &to, 2, 5);
-    mgl_graph_free(graph);
-}
-
-static void watchdog_of_two_lists(void)
-{
-    enum { SECONDS = 60 };
-    emu_expect_deadlock(true);
-    check_deadlock_of_many("many.l0.qkv", SECONDS);
-    emu_expect_deadlock(false);
-}
-
-/* Some of the others once more: warps that fall behind in panels, in attention that shares rows,
- * and where one list follows another. */
-static void uneven_panels(void)
-{
-    emu_uneven(true);
-    logits_of_panels();
-    delays_of_panels();
-}
-
-static void uneven_rows(void)
-{
-    emu_uneven(true);
-    logits_of_rows_by_few_warps();
-    delays_of_rows();
-}
-
-static void uneven_lists(void)
-{
-    emu_uneven(true);
-    two_lists_with_splits();
-}
-
 static void (*const replies[])(void) = {first_tokens,
-                                        logits_of_panels,
-                                        fences_of_panels,
-                                        batch_of_panels,
-                                        delays_of_panels,
-                                        uneven_panels,
-                                        logits_of_rows,
-                                        batch_of_rows,
-                                        logits_of_rows_by_few_warps,
-                                        delays_of_rows,
-                                        uneven_rows,
-                                        logits_of_rows_in_small_trays,
-                                        delays_of_rows_in_small_trays,
-                                        fences_of_rows,
-                                        batch_of_rows_apart,
                                         first_tokens_with_counters,
                                         batch,
                                         batch_with_splits,
@@ -1268,68 +754,28 @@ static void (*const replies[])(void) = {first_tokens,
                                         talk,
                                         batch_of_splits_in_16_bits,
                                         clears_behind_attention,
-                                        two_lists,
-                                        two_lists_of_four_rows_and_more,
-                                        two_lists_with_splits,
-                                        uneven_lists,
-                                        two_lists_with_counters,
-                                        logits_of_two_lists,
-                                        talk_of_two_lists,
-                                        delays_of_two_lists,
-                                        epochs_of_two_lists,
-                                        two_lists_with_attention_apart,
-                                        exchanged_programs_of_two_lists,
-                                        watchdog_of_two_lists,
-
                                         stop_texts,
                                         likely_tokens,
-                                        penalties,
-                                        ended_replies_of_two_lists};
+                                        penalties};
+enum { REPLIES = sizeof replies / sizeof *replies };
 
 START_TEST(replies_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
     emu_uneven(all_uneven);
-    replies[_i]();
+    if (_i < REPLIES)
+        replies[_i]();
+    else
+        second_list_replies[_i - REPLIES]();
 }
 END_TEST
-
-/* Events of both lists: with attention apart, whose queues are padded, and with panels. */
-static void traces_of_two_lists(void)
-{
-    check_traced_lists(&grouped_heads, &(device_options){.dtype = MGL_BF16,
-                                                         .exchange = MGL_EXCHANGE_FLAGS,
-                                                         .queues = 4,
-                                                         .products = 2,
-                                                         .splits = 1,
-                                                         .many = 16});
-}
-
-/* So many columns that a task has several trays, of which some are waited for. */
-static void traces_of_panels(void)
-{
-    device_options options = panel_options;
-    options.many = 40;
-    ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
-    options.warpgroups = MGL_WARPGROUPS_YES;
-    ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
-}
-
-/* Second lists of more rows than the first list may have, and traces of both lists. */
-static void (*const many_rows[])(void) = {
-    logits_of_many_rows,       company_of_20,        company_of_64,
-    company_of_40_in_128_rows, delays_of_many_rows,  watchdog_of_many_rows,
-    traces_of_two_lists,       traces_of_panels,     logits_of_many_rows_in_several_panels,
-    logits_of_warpgroups,      fences_of_warpgroups, batch_of_warpgroups,
-    delays_of_warpgroups,      company_of_rows};
-enum { MANY_ROWS = sizeof many_rows / sizeof *many_rows };
 
 /* All of them, then all once more with uneven progress. */
 START_TEST(many_rows_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
-    emu_uneven(all_uneven || _i >= MANY_ROWS);
-    many_rows[_i % MANY_ROWS]();
+    emu_uneven(all_uneven || _i >= SECOND_LIST_MANY);
+    second_list_many[_i % SECOND_LIST_MANY]();
 }
 END_TEST
 
@@ -1451,8 +897,8 @@ static bool add_group(TCase *tests, const char *group, int first, int count, sha
         const TTest *test;
         int count;
     } groups[] = {{"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
-                  {"replies", replies_are_as_on_a_gpu, (int)(sizeof replies / sizeof *replies)},
-                  {"many", many_rows_are_as_on_a_gpu, 2 * MANY_ROWS},
+                  {"replies", replies_are_as_on_a_gpu, REPLIES + SECOND_LIST_REPLIES},
+                  {"many", many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY},
                   {"configs", any_config_gives_the_same, FEW_CONFIGS}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         const int cases = count > 0 ? count : groups[i].count;
