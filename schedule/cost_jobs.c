@@ -174,7 +174,7 @@ bool mgl_cost_has_panels(const mgl_program *list)
 static double panel_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
 {
     const mgl_exec *exec = &s->program->exec;
-    const int most = s->program->limits.rows, least = MGL_PANEL_TRAY_BLOCKS(most);
+    const int most = s->program->limits.rows, least = MGL_PANEL_TRAY_BLOCKS(most, grouped);
     const int tray = mgl_panel_tray_blocks(most, rows, grouped);
     const int blocks = exec->page_bytes / MGL_BLOCK_BYTES;
     const int piece =

@@ -78,7 +78,7 @@ MGL_WAYS_FN int mgl_kv_chunk(int value, int position, int chunk)
 }
 
 /* Panels: products of the second list whose weights and activations are both whole operands of
- * tensor cores (vm/cuda/device/linear/panels.cuh). By pairs of warps (linear/pairs.cuh), one for
+ * tensor cores (vm/cuda/device/linear/panels.cuh). By teams of warps (linear/teams.cuh), one for
  * each half of the activation rows: a pair has row groups of a panel, or a share of their k blocks.
  * Or by warpgroups of 4 warps (linear/warpgroups.cuh): a warp has two row groups and all activation
  * rows, and warpgroups have row groups of a panel, or a share of their k blocks. */
@@ -87,8 +87,8 @@ enum {
     MGL_PANEL_ROW_STEP = 16,  /* activation rows: a tile of 8 for each warp of a pair */
     MGL_PANEL_PIECE = 8, /* k blocks of a row group that are copied at once, at least, if a page
                             has room for them */
-    MGL_PANEL_MOST_TRAYS = 16,  /* places for activations in shared memory, */
-    MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one: a lane copies one of them */
+    MGL_PANEL_MOST_TRAYS = 32,  /* places for activations in shared memory: one a lane, */
+    MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one */
     MGL_PANEL_ROW_BYTES = 64,   /* of a row, in a k block of activations */
     MGL_WARPGROUP_WARPS = 4,    /* of sm_90a */
     MGL_WARPGROUP_GROUPS = 8,   /* row groups of a warpgroup, */
@@ -103,15 +103,17 @@ enum {
     (((rows) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_STEP)
 #define MGL_WARPGROUP_ROWS(rows)      ((rows) <= 16 ? 16 : (rows) <= 32 ? 32 : (rows) <= 64 ? 64 : 128)
 #define MGL_PANEL_ROOM(rows, grouped) ((grouped) ? MGL_WARPGROUP_ROWS(rows) : MGL_PANEL_ROWS(rows))
-#define MGL_PANEL_TRAY_BLOCKS(rows)   ((rows) <= 64 ? 4 : 2)
-#define MGL_PANEL_PAGES(ring_pages)   ((ring_pages) - (ring_pages) / 2)
+#define MGL_PANEL_TRAY_BLOCKS(rows, grouped)                                                       \
+    ((grouped) ? (rows) <= 64 ? 4 : 2 : (rows) <= 16 ? 4 : (rows) <= 32 ? 2 : 1)
+#define MGL_PANEL_PAGES(ring_pages) ((ring_pages) - (ring_pages) / 2)
 
 /* k blocks of a tray where `rows` rows are multiplied, of the `most` that the list may have: the
  * fewer rows, the more k blocks, in powers of 2. `grouped`: by warpgroups. */
 MGL_WAYS_FN int mgl_panel_tray_blocks(int most, int rows, int grouped)
 {
-    const int room = MGL_PANEL_TRAY_BLOCKS(most) * MGL_PANEL_ROOM(most, grouped);
-    int blocks = MGL_PANEL_TRAY_BLOCKS(most);
+    const int least = MGL_PANEL_TRAY_BLOCKS(most, grouped);
+    const int room = least * MGL_PANEL_ROOM(most, grouped);
+    int blocks = least;
     while (blocks < MGL_PANEL_MOST_BLOCKS && 2 * blocks * MGL_PANEL_ROOM(rows, grouped) <= room)
         blocks *= 2;
     return blocks;

@@ -808,7 +808,7 @@ END_TEST
 START_TEST(a_tray_has_as_many_k_blocks_as_fit)
 {
     for (int most = 1; most <= MGL_MAX_MANY_ROWS; most++) {
-        const int least = MGL_PANEL_TRAY_BLOCKS(most), room = least * MGL_PANEL_ROOM(most, _i);
+        const int least = MGL_PANEL_TRAY_BLOCKS(most, _i), room = least * MGL_PANEL_ROOM(most, _i);
         ck_assert_int_eq(mgl_panel_tray_blocks(most, most, _i), least);
         for (int count = 1; count <= most; count++) {
             const int blocks = mgl_panel_tray_blocks(most, count, _i);

@@ -260,10 +260,11 @@ static inline void ptx_mbarrier_try_wait_parity_shared__cta_b64(bool &passed, un
     passed = emu_barrier_passed(emu_barrier(at), parity);
 }
 
-static inline void ptx_mbarrier_arrive_shared_b64(unsigned long long &state, unsigned at)
+static inline void ptx_mbarrier_arrive_shared_b64(unsigned long long &state, unsigned at,
+                                                  int times = 1)
 {
     state = *emu_barrier(at);
-    emu_barrier_arrive(emu_barrier(at), 1, 0);
+    emu_barrier_arrive(emu_barrier(at), times, 0);
 }
 
 static inline void ptx_mbarrier_arrive_expect_tx_shared__cta_b64(int, unsigned at, int bytes)

@@ -110,9 +110,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 #endif
 #if MGL_PANELS
         own().listed = own().turned = own().paneled = 0;
-        own().tray_next = own().kv_tray_next = 0;
+        own().tray_filled = own().kv_tray_next = 0;
         for (int w = 0; w < MGL_WARPS; w++)
-            own().page_at[w] = own().tray_at[w] = own().kv_tray_at[w] = 0;
+            own().page_at[w] = own().tray_used[w] = own().kv_tray_at[w] = 0;
 #endif
         for (int w = 0; w < MGL_WARPS; w++)
             own().begun[w] = 0;

@@ -224,6 +224,21 @@ static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
     delay();
 }
 
+#if MGL_BULK_COPY
+
+/* The same as so many arrivals. */
+static __device__ __forceinline__ void barrier_arrive_times(u64 *barrier, int times)
+{
+    delay();
+    asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0], %1;\n}" ::"r"(
+                     shared_address(barrier)),
+                 "r"(times)
+                 : "memory");
+    delay();
+}
+
+#endif
+
 /* ---- copies ---- */
 
 /* Starts the copy of 16 bytes into shared memory. */

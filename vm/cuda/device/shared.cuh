@@ -115,16 +115,19 @@ static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
 enum {
     PANEL_TILE = 8,                                        /* activation rows of an MMA */
     PANEL_ROWS = MGL_PANEL_ROOM(MGL_ROWS, MGL_WARPGROUPS), /* of activations */
-    PANEL_TILES = PANEL_ROWS / MGL_PANEL_ROW_STEP, /* of 8 of them, that a warp of a pair has */
+    ROW_TILES = PANEL_ROWS / PANEL_TILE,
     PANEL_PARTS = MGL_WARPS / 2, /* columns of a panel: of as many row groups as a pair has */
     PANEL_GROUPS = MGL_PANEL_GROUPS(MGL_WARPS),
     COLUMN_GROUPS = PANEL_GROUPS / PANEL_PARTS,
     /* row groups of a pair or a warpgroup, and those of which a warp has sums */
     OWN_GROUPS = MGL_WARPGROUPS ? MGL_WARPGROUP_GROUPS : MGL_PANEL_OWN_GROUPS,
+    /* warps of a team that have the same row groups, where these are more than two: each has sums
+     * of two tiles of them by 8 of rows at most (linear/teams.cuh) */
+    TEAM_HALVES = !MGL_WARPGROUPS && ROW_TILES > 8 ? 2 : 1,
     WARP_GROUPS = MGL_WARPGROUPS ? 2 : MGL_PANEL_OWN_GROUPS,
     PANEL_PAGES = MGL_PANEL_PAGES(MGL_RING),
     PANEL_FLIGHT = MGL_FLIGHT < PANEL_PAGES ? MGL_FLIGHT : PANEL_PAGES,
-    TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS),
+    TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS, MGL_WARPGROUPS),
     TRAY_BYTES = TRAY_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
     /* what a task keeps of its activation rows, before the trays: scales, and per column a word or
      * two. Warpgroups want trays at multiples of two atoms of eight rows. */
@@ -136,6 +139,18 @@ enum {
     TRAYS = TRAY_ROOM / TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? TRAY_ROOM / TRAY_BYTES
                                                           : MGL_PANEL_MOST_TRAYS
 };
+
+/* Lanes of the epilogue that fill a place for trays: as many as there are for all, up to one for
+ * each k block. */
+static constexpr int tray_lanes()
+{
+    int lanes = 1;
+    while (2 * lanes * TRAYS <= 32)
+        lanes *= 2;
+    return lanes;
+}
+
+enum { TRAY_LANES = tray_lanes() };
 static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
                   MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 && PAGE_BLOCKS >= TRAY_BLOCKS &&
                   (PANEL_PAGES - 1) * (PAGE_BLOCKS / TRAY_BLOCKS) >= PANEL_GROUPS,
@@ -255,7 +270,7 @@ struct news {
 
 #if MGL_PANELS
 
-/* A warp's part of a panel (linear/panels.cuh). */
+/* A warp's part of a panel (linear/warpgroups.cuh). */
 struct panel_plan {
     int kblocks;
     int piece, count; /* k blocks of the pieces on pages, which are so many, */
@@ -339,15 +354,15 @@ struct shared {
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
 #endif
 #if MGL_PANELS
-    volatile u32 listed;       /* epochs whose list is known, */
-    volatile u32 list[4];      /* (epoch % 4) which is this, */
-    volatile u32 heads[4];     /* and, of an epoch before them all, whether rows want logits */
-    volatile u32 turned;       /* by the loader: what the first list had is let go of */
-    volatile u32 paneled;      /* by the epilogue: tasks with trays that have ended */
-    volatile u32 tray_next;    /* trays that it has asked for */
-    volatile u32 page_at[16];  /* (warp) pages of the second list's weights that it is done with, */
-    volatile u32 tray_at[16];  /* (warp) and trays */
-    volatile u32 kv_tray_next; /* trays of keys and values that the epilogue has asked for, */
+    volatile u32 listed;      /* epochs whose list is known, */
+    volatile u32 list[4];     /* (epoch % 4) which is this, */
+    volatile u32 heads[4];    /* and, of an epoch before them all, whether rows want logits */
+    volatile u32 turned;      /* by the loader: what the first list had is let go of */
+    volatile u32 paneled;     /* by the epilogue: tasks with trays that have ended */
+    volatile u32 tray_filled; /* phases of the trays that it has asked for: see tray_walk */
+    volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
+    volatile u32 tray_used[16];  /* (warp) and phases of the trays */
+    volatile u32 kv_tray_next;   /* trays of keys and values that the epilogue has asked for, */
     volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */
     volatile panel_plan plan[MGL_WARPS];
 #endif

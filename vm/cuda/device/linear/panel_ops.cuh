@@ -9,7 +9,7 @@
 #include "instructions/scaled_head/scaled_head.cuh"
 #include "instructions/scaled_linear/scaled_linear.cuh"
 #include "instructions/scaled_swiglu/scaled_swiglu.cuh"
-#include "vm/cuda/device/linear/pairs.cuh"
+#include "vm/cuda/device/linear/teams.cuh"
 #include "vm/cuda/device/linear/warpgroups.cuh"
 
 #if MGL_PANELS
@@ -36,7 +36,8 @@ static __device__ __noinline__ void leave_outputs(int group, bool last, int pass
 template <class LEAVE>
 static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
 {
-    wait_tray(own().tray_at[m.warp]);
+    if (m.warp == 0) /* the first tray is its own: it may not be another's */
+        wait_tray({1, 0, own().tray_used[0], 0});
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);

@@ -1,6 +1,6 @@
 /*
  * What loader, epilogue and consumers know alike of a panel: how its row groups lie on pages, how
- * they are shared among pairs of warps or warpgroups, and what a tray has of the activations.
+ * it is shared among the warps, and what a tray has of the activations.
  */
 #ifndef MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
 #define MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
@@ -14,8 +14,10 @@ struct panel_shape {
     int piece;   /* k blocks of one of them that lie together on a page; the last may be fewer */
     int per;     /* row groups of a page, */
     int pages;   /* and pages of the same k blocks */
-    int columns; /* pairs, or warpgroups, side by side: each has OWN_GROUPS row groups, */
-    int shares;  /* and so many share their k blocks, one in so many each */
+    int columns; /* of OWN_GROUPS row groups: a team has a warp for each, or a warpgroup has one, */
+    int halves;  /* or, of a team, two, for half of the activation rows each */
+    int shares;  /* so many share the k blocks: one in so many each */
+    int turns;   /* and so many have trays of their own, in turn */
 };
 
 /* The panel of a task with so many row groups left. */
@@ -27,7 +29,10 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     s.per = PAGE_BLOCKS / s.piece;
     s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS);
     s.columns = (s.groups + OWN_GROUPS - 1) / OWN_GROUPS;
-    s.shares = PANEL_GROUPS / OWN_GROUPS / s.columns;
+    s.halves = s.groups > 2 ? (int)TEAM_HALVES : 1;
+    s.shares = MGL_WARPGROUPS ? PANEL_GROUPS / OWN_GROUPS / s.columns
+                              : min(MGL_WARPS / (s.columns * s.halves), (int)TRAYS);
+    s.turns = MGL_WARPGROUPS ? 1 : s.shares;
     return s;
 }
 
@@ -41,6 +46,49 @@ static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
 {
     return {mgl_panel_tray_blocks(MGL_ROWS, rows, MGL_WARPGROUPS),
             (u32)(MGL_PANEL_ROOM(rows, MGL_WARPGROUPS) * MGL_PANEL_ROW_BYTES)};
+}
+
+/* A panel's trays are for the teams in turn: of each round of `turns` of them, tray t is team t's,
+ * and has k blocks t, t + turns, ... of the round's, `blocks` at most; the last round may have
+ * fewer trays. */
+static __device__ __forceinline__ int trays_of(int kblocks, int turns, int blocks)
+{
+    const int round = turns * blocks;
+    return kblocks / round * turns + min(kblocks % round, turns);
+}
+
+/* The places of a team's trays, and the phases of their barriers. Teams run apart, so a place is
+ * one team's in a panel: team t has every turns-th from place t on, one after another. Who fills
+ * trays and who uses them both keep a word with the phase, even or odd, that each place's next tray
+ * is: bit TRAY_LANES * place. */
+struct tray_walk {
+    int turns, place;
+    u32 phases, flipped; /* 1: of places that have had an odd number of trays in this panel */
+};
+
+static __device__ __forceinline__ u32 parity_of(const tray_walk &t)
+{
+    return (t.phases >> (t.place * TRAY_LANES) & 1) ^ t.flipped;
+}
+
+/* To the team's next place. */
+static __device__ __forceinline__ void advance(tray_walk &t)
+{
+    t.place += t.turns;
+    if (t.place >= TRAYS / t.turns * t.turns) {
+        t.place %= t.turns;
+        t.flipped ^= 1;
+    }
+}
+
+/* The phases behind a panel of so many trays; all lanes. */
+static __device__ __forceinline__ u32 phases_behind(u32 phases, int lane, int trays, int turns)
+{
+    const int place = lane / TRAY_LANES, rounds = TRAYS / turns, first = place / turns;
+    const int mine = (trays - place % turns + turns - 1) / turns; /* the team's */
+    const int used = mine > first ? (mine - first + rounds - 1) / rounds : 0;
+    return phases ^ __ballot_sync(0xFFFFFFFFu, lane % TRAY_LANES == 0 && first < rounds &&
+                                                   place < TRAYS && used % 2 == 1);
 }
 
 #endif

@@ -3,7 +3,7 @@
  * cores.
  *
  * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
- * k blocks, which is that of the trays. Who multiplies is either pairs of warps (pairs.cuh) or
+ * k blocks, which is that of the trays. Who multiplies is either teams of warps (teams.cuh) or
  * warpgroups (warpgroups.cuh). Where a panel has fewer row groups than they have room for, some
  * share their k blocks, in turn.
  *
@@ -108,47 +108,44 @@ static __device__ __forceinline__ void wait_phase(u64 *barrier, u32 parity)
         ; /* the loader has a clock in its waits */
 }
 
-/* Waits until pages [first, end) of those from the warp's on have landed: a lane for each. */
-static __device__ __forceinline__ void wait_pages(machine &m, int first, int end)
+/* Waits until so many pages from `page` on have landed: a lane for each. */
+static __device__ __forceinline__ void wait_pages(machine &m, u32 page, int count)
 {
-    const u32 since = trace_clock(), page = own().page_at[warp_now()];
+    const u32 since = trace_clock();
 #pragma unroll 1
-    for (int i = first + lane_now(); i < end; i += 32) {
-        const u32 n = page + (u32)i;
-        wait_phase(&own().page_full[n % PANEL_PAGES], n / PANEL_PAGES & 1);
-    }
+    for (int i = lane_now(); i < count; i += 32)
+        wait_phase(&own().page_full[(page + (u32)i) % PANEL_PAGES],
+                   (page + (u32)i) / PANEL_PAGES & 1);
     __syncwarp();
     trace_starved(m, since);
 }
 
-/* Lets go of the warp's next so many pages, which have landed. */
-static __device__ __forceinline__ void free_pages(int count)
+/* The warp lets go of so many pages from `page` on, when they have landed. */
+static __device__ __forceinline__ void free_pages(machine &m, u32 page, int count)
 {
-    const int warp = warp_now();
-    const u32 page = own().page_at[warp];
-    __syncwarp();
+    wait_pages(m, page, count);
 #pragma unroll 1
     for (int i = lane_now(); i < count; i += 32)
         barrier_arrive(&own().page_empty[(page + (u32)i) % PANEL_PAGES]);
-    own().page_at[warp] = page + (u32)count; /* every lane: whoever reads it next has written it */
-    __syncwarp();
 }
 
 /* Waits until a tray is there: its bytes from tray_memory() on. */
-static __device__ __forceinline__ u32 wait_tray(u32 tray)
+static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
 {
-    const u32 at = tray % TRAYS, since = trace_clock();
-    wait_phase(&own().tray_full[at], tray / TRAYS & 1);
+    const u32 since = trace_clock();
+    wait_phase(&own().tray_full[t.place], parity_of(t));
     __syncwarp();
     trace_tray(since);
-    return at * TRAY_BYTES;
+    return (u32)(t.place * TRAY_BYTES);
 }
 
-static __device__ __forceinline__ void free_tray(u32 tray)
+/* Lets go of it, as so many warps, and goes on to the team's next one. */
+static __device__ __forceinline__ void free_tray(tray_walk &t, int warps)
 {
     __syncwarp();
     if (is_first_lane())
-        barrier_arrive(&own().tray_empty[tray % TRAYS]);
+        barrier_arrive_times(&own().tray_empty[t.place], warps);
+    advance(t);
 }
 
 /* ---- a warp's part ----------------------------------------------------------------------------
@@ -171,24 +168,6 @@ static __device__ __forceinline__ panel_shape shape_at(const machine &m, int gro
 static __device__ __forceinline__ int panel_rows(const machine &m)
 {
     return task_of(m)->op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
-}
-
-static __device__ __forceinline__ volatile panel_plan &plan_of(int warp)
-{
-    return own().plan[warp];
-}
-
-/* Notes where the warp's row groups stand, at the first of the k blocks at hand. */
-static __device__ __forceinline__ void find_weights()
-{
-    const int warp = warp_now(), lane = lane_now();
-    volatile panel_plan &plan = plan_of(warp);
-    __syncwarp();
-    if (lane < WARP_GROUPS)
-        plan.at[lane] =
-            (int)((own().page_at[warp] + (u32)plan.page[lane]) % PANEL_PAGES * MGL_PAGE) +
-            plan.byte[lane];
-    __syncwarp();
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -245,13 +224,13 @@ static __device__ __forceinline__ void store_turned(const machine &m, const page
     delay();
 }
 
-/* Tiles of a warp's sums: by pairs those of its first tile of weight rows, then those of its
- * second; by warpgroups in the order of activation rows. Some of them at a time stand in shared
- * memory: behind the last panel of a task in the trays, which nobody needs any more, all of them if
- * they have room; else in own().partial, pass by pass. */
+/* Tiles of a warp's sums, in the order of activation rows, of a team's warp that has two tiles of
+ * weight rows those of both in turn. Some of them at a time stand in shared memory: behind the last
+ * panel of a task in the trays, which nobody needs any more, all of them if they have room; else in
+ * own().partial, pass by pass. */
 enum {
     TILE_SUMS = 4 * 32, /* floats of a tile */
-    ALL_TILES = MGL_WARPGROUPS ? PANEL_ROWS / PANEL_TILE : 2 * PANEL_TILES,
+    ALL_TILES = MGL_WARPGROUPS || TEAM_HALVES == 2 ? ROW_TILES : 2 * ROW_TILES,
     PARTIAL_FIT = PARTIALS / (MGL_WARPS * TILE_SUMS),
     TRAYS_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * TILE_SUMS * 4),
     PARTIAL_TILES = PARTIAL_FIT < ALL_TILES ? PARTIAL_FIT : ALL_TILES,

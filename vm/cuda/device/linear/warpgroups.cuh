@@ -28,6 +28,24 @@ static_assert(MGL_WEIGHT == DTYPE_BF16, "the instructions are those of bf16");
 /* ---- products ---------------------------------------------------------------------------------
  */
 
+static __device__ __forceinline__ volatile panel_plan &plan_of(int warp)
+{
+    return own().plan[warp];
+}
+
+/* Notes where the warp's row groups stand, at the first of the k blocks at hand. */
+static __device__ __forceinline__ void find_weights()
+{
+    const int warp = warp_now(), lane = lane_now();
+    volatile panel_plan &plan = plan_of(warp);
+    __syncwarp();
+    if (lane < WARP_GROUPS)
+        plan.at[lane] =
+            (int)((own().page_at[warp] + (u32)plan.page[lane]) % PANEL_PAGES * MGL_PAGE) +
+            plan.byte[lane];
+    __syncwarp();
+}
+
 /* This warp's part of a panel. */
 struct panel_part {
     bool works; /* it has one */
@@ -147,7 +165,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[
     const int in_piece = same_in_all(plan.piece) - 1, in_tray = same_in_all(plan.tray) - 1;
     const int step = UNIT * same_in_all(plan.shares);
     const u32 stride = (u32)same_in_all(plan.stride) / MGL_GRANULE_BYTES;
-    u32 tray = own().tray_at[warp], x = 0, from[WARP_GROUPS] = {};
+    const u32 phases = own().tray_used[warp];
+    tray_walk tray = {1, 0, phases, 0};
+    u32 x = 0, from[WARP_GROUPS] = {};
     int mine = share < 0 ? kblocks : share * UNIT; /* the next that this warp multiplies */
     bool ahead = false;                            /* their weights are loaded */
     loaded_block next[UNIT];
@@ -155,7 +175,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[
     for (int at = 0; at < kblocks;) {
         const int to = min(at + min(in_piece, in_tray) + 1, kblocks);
         if ((at & in_piece) == 0) {
-            wait_pages(m, plan.first, plan.end);
+            wait_pages(m, own().page_at[warp] + (u32)plan.first, plan.end - plan.first);
             find_weights();
 #pragma unroll
             for (int g = 0; g < WARP_GROUPS; g++)
@@ -189,17 +209,21 @@ static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[
         }
         at = to;
         if ((to & in_tray) == 0 || to == kblocks)
-            free_tray(tray++);
+            free_tray(tray, 1);
         if ((to & in_piece) == 0 || to == kblocks) {
-            wait_pages(m, 0, plan.count);
-            free_pages(plan.count);
+            __syncwarp();
+            const u32 page = own().page_at[warp];
+            free_pages(m, page, plan.count);
+            own().page_at[warp] = page + (u32)plan.count; /* every lane */
+            __syncwarp();
         }
     }
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
     __syncwarp();
-    own().tray_at[warp] = tray; /* every lane */
+    own().tray_used[warp] =
+        phases_behind(phases, lane, trays_of(kblocks, 1, in_tray + 1), 1); /* every lane */
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------

@@ -12,7 +12,8 @@
  * are copied that have such a row, one tile behind the other; and where no row wants logits, none
  * are.
  *
- * Each lane copies every 32nd k block, so that a tray's copies begin together.
+ * A place for a tray has lanes of its own, which copy one tray there after another, each of them
+ * one in so many of its k blocks: they wait for nobody but the warps that have the tray before.
  */
 #ifndef MGL_DEVICE_ROLES_TRAY_LOADER_CUH
 #define MGL_DEVICE_ROLES_TRAY_LOADER_CUH
@@ -23,8 +24,6 @@
 #if MGL_PANELS
 
 enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
-static_assert(MGL_PANEL_MOST_BLOCKS == 32 && 32 % TRAY_BLOCKS == 0,
-              "a tray's k blocks are those of neighbouring lanes");
 
 /* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
 static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
@@ -48,20 +47,6 @@ static __device__ __forceinline__ void copy_tiles(u8 *to, const u8 *from, u32 by
     }
 }
 
-/* A tray, counted over all epochs: its place, and the parity of a phase that is its. */
-struct tray_place {
-    u32 number, at, parity;
-};
-
-/* Waits until it is empty; false: the loader, which has a clock in its waits, has given up. */
-static __device__ __forceinline__ bool wait_empty(const tray_place &t)
-{
-    while (!__all_sync(0xFFFFFFFFu, barrier_tested(&own().tray_empty[t.at], t.parity ^ 1)))
-        if (__any_sync(0xFFFFFFFFu, own().lost))
-            return false;
-    return true;
-}
-
 /* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has.
  */
 struct tray_source {
@@ -72,48 +57,58 @@ struct tray_source {
     u32 bytes, wanted;
 };
 
-/* Fills one tray with the k blocks that `blocks` lanes from `first` on have, each its own at
- * `from`.
- */
-static __device__ __forceinline__ void fill_tray(const machine &m, const tray_place &t,
-                                                 const tray_source &s, const u8 *from, int first,
-                                                 int blocks, u64 policy)
+/* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
+static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_source &s,
+                                                 int index, int lane, bool counts, u64 policy)
 {
-    const int mine = m.lane - first;
-    u64 *full = &own().tray_full[t.at];
-    u8 *to = tray_memory() + t.at * TRAY_BYTES + mine * (int)s.tray.stride;
-    if (mine == 0)
-        expect_bytes(full, (u32)blocks * s.wanted);
-    __syncwarp();
-    if (mine < 0 || mine >= blocks)
+    const int first = index / t.turns * (t.turns * s.tray.blocks) + index % t.turns;
+    const int count = min(s.tray.blocks, (s.kblocks - first + t.turns - 1) / t.turns);
+    u64 *full = &own().tray_full[t.place];
+    u8 *to = tray_memory() + t.place * TRAY_BYTES;
+    if (counts) {
+        expect_bytes(full, (u32)count * s.wanted);
         return;
-    if (s.heads)
-        copy_tiles(to, from, s.bytes, full, policy);
-    else
-        copy_piece(to, from, s.bytes, full, policy);
+    }
+    for (int i = lane; i < count; i += TRAY_LANES) {
+        const int block = mgl_tape_block_at(s.kblocks, MGL_WARPS, first + i * t.turns);
+        const u8 *from = s.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
+        if (s.heads)
+            copy_tiles(to + i * (int)s.tray.stride, from, s.bytes, full, policy);
+        else
+            copy_piece(to + i * (int)s.tray.stride, from, s.bytes, full, policy);
+    }
 }
 
-/* The trays of one panel; false: the loader has given up. */
-static __device__ __forceinline__ bool fill_trays(const machine &m, tray_place &t,
-                                                  const tray_source &s, u64 policy)
+/* Fills the trays of a panel: TRAY_LANES lanes those of one place, one after another. Returns the
+ * phases behind them. `gone`: the loader, which has a clock in its waits, has given up, and these
+ * are those behind what has landed. */
+static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_source &s, int turns,
+                                                 u32 phases, bool &gone, u64 policy)
 {
-    for (int base = 0; base < s.kblocks; base += 32) {
-        const int block =
-            mgl_tape_block_at(s.kblocks, MGL_WARPS, min(base + m.lane, s.kblocks - 1));
-        const u8 *from = s.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
-        const int count = min(s.kblocks - base, 32);
-        for (int first = 0; first < count; first += s.tray.blocks) {
-            if (!wait_empty(t))
-                return false;
-            fill_tray(m, t, s, from, first, min(count - first, s.tray.blocks), policy);
-            t.number++;
-            if (++t.at == TRAYS) {
-                t.at = 0;
-                t.parity ^= 1;
-            }
+    const int place = m.lane / TRAY_LANES, lane = m.lane % TRAY_LANES, rounds = TRAYS / turns;
+    const int trays = trays_of(s.kblocks, turns, s.tray.blocks);
+    const tray_walk t = {turns, place, phases, 0};
+    u32 parity = parity_of(t);
+    int index = place < rounds * turns ? place : trays;
+    gone = false;
+    while (!gone && __any_sync(0xFFFFFFFFu, index < trays)) {
+        const bool more = index < trays;
+        const bool empty = more && barrier_tested(&own().tray_empty[place], parity ^ 1);
+        const u32 places = __ballot_sync(0xFFFFFFFFu, empty);
+        const bool mine = more && (places >> (place * TRAY_LANES) & 1);
+        if (mine && lane == 0)
+            fill_tray(t, s, index, lane, true, policy);
+        __syncwarp();
+        if (mine) {
+            fill_tray(t, s, index, lane, false, policy);
+            index += rounds * turns;
+            parity ^= 1;
         }
+        gone = __any_sync(0xFFFFFFFFu, own().lost);
     }
-    return true;
+    while (gone && place < TRAYS && !barrier_passed(&own().tray_full[place], parity ^ 1))
+        ;
+    return __ballot_sync(0xFFFFFFFFu, lane == 0 && place < TRAYS && parity);
 }
 
 /* All trays of a task. Out of line: its registers are not those of the epilogue. */
@@ -123,30 +118,30 @@ static __device__ __noinline__ void load_trays(const machine m)
     const bool heads = task_of(m)->op == OP_SCALED_HEAD;
     if ((heads && own().tile_count == 0) || !wait_turned())
         return;
-    const u32 bytes = (u32)rows_of(m) * MGL_PANEL_ROW_BYTES, number = own().tray_next;
+    const u32 bytes = (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
     const tray_source s = {address_of(m, operand(m, MGL_PRODUCT_INPUT)),
                            tray_shape_of(panel_rows(m)),
                            seg.kblocks,
                            heads,
                            bytes,
                            heads ? bytes_of_tiles(bytes) : bytes};
-    tray_place t = {number, number % TRAYS, number / TRAYS & 1};
+    u32 phases = own().tray_filled;
     const u64 policy = keep_policy();
+    bool gone = false;
     fence_bulk_reads();
     fence_bulk_writes();
-    for (int group = 0; group < seg.groups; group += PANEL_GROUPS)
-        if (!fill_trays(m, t, s, policy))
-            break;
+    for (int group = 0; group < seg.groups && !gone; group += PANEL_GROUPS)
+        phases = fill_trays(m, s, panel_shape_of(seg.groups - group).turns, phases, gone, policy);
     __syncwarp();
-    own().tray_next = t.number; /* every lane: whoever reads it next has written it */
+    own().tray_filled = phases; /* every lane: whoever reads it next has written it */
 }
 
 /* Waits until the copies in flight have landed, before the block leaves. */
 static __device__ __forceinline__ void await_trays()
 {
-    const u32 end = own().tray_next;
-    for (u32 i = end > TRAYS ? end - TRAYS : 0; i < end; i++)
-        while (!barrier_passed(&own().tray_full[i % TRAYS], i / TRAYS & 1))
+    const u32 phases = own().tray_filled;
+    for (int place = 0; place < TRAYS; place++)
+        while (!barrier_passed(&own().tray_full[place], (phases >> (place * TRAY_LANES) & 1) ^ 1))
             ;
     await_kv_trays();
 }
