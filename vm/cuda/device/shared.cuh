@@ -125,6 +125,7 @@ enum {
      * of two tiles of them by 8 of rows at most (linear/teams.cuh) */
     TEAM_HALVES = !MGL_WARPGROUPS && ROW_TILES > 8 ? 2 : 1,
     WARP_GROUPS = MGL_WARPGROUPS ? 2 : MGL_PANEL_OWN_GROUPS,
+    TURN_BLOCKS = MGL_WARPGROUPS ? MGL_WARPGROUP_BLOCKS : 1, /* k blocks that take turns */
     PANEL_PAGES = MGL_PANEL_PAGES(MGL_RING),
     PANEL_FLIGHT = MGL_FLIGHT < PANEL_PAGES ? MGL_FLIGHT : PANEL_PAGES,
     TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS, MGL_WARPGROUPS),
@@ -151,6 +152,8 @@ static constexpr int tray_lanes()
 }
 
 enum { TRAY_LANES = tray_lanes() };
+static_assert(!MGL_WARPGROUPS || PAGE_BLOCKS >= 2 * TRAY_BLOCKS,
+              "two row groups of a warp are on one page");
 static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
                   MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 && PAGE_BLOCKS >= TRAY_BLOCKS &&
                   (PANEL_PAGES - 1) * (PAGE_BLOCKS / TRAY_BLOCKS) >= PANEL_GROUPS,
@@ -268,25 +271,6 @@ struct news {
     int token; /* + 1; 0: nothing */
 };
 
-#if MGL_PANELS
-
-/* A warp's part of a panel (linear/warpgroups.cuh). */
-struct panel_plan {
-    int kblocks;
-    int piece, count; /* k blocks of the pieces on pages, which are so many, */
-    int first, end;   /* and of which these have its row groups; none where it has no part */
-    int tray, stride; /* k blocks of a tray, and bytes from one to the next */
-    int tiles;        /* of activation rows; of pairs */
-    /* by pairs: this is the first k block that it multiplies, and every so many-th; by warpgroups:
-     * which of them it is, -1 for none, of so many */
-    int share, shares;
-    /* (row group) its page, the byte of it that its weights begin at, and where both are at hand,
-     * in bytes of page_memory() */
-    int page[MGL_PANEL_OWN_GROUPS], byte[MGL_PANEL_OWN_GROUPS], at[MGL_PANEL_OWN_GROUPS];
-};
-
-#endif
-
 /* Shared memory of a block: this in MGL_SHARED bytes, then the activation buffer, then the ring. */
 struct shared {
     /* the kernel's argument: as a pointer in each thread it would be spilled */
@@ -364,7 +348,6 @@ struct shared {
     volatile u32 tray_used[16];  /* (warp) and phases of the trays */
     volatile u32 kv_tray_next;   /* trays of keys and values that the epilogue has asked for, */
     volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */
-    volatile panel_plan plan[MGL_WARPS];
 #endif
 
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */

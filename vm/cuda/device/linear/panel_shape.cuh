@@ -30,9 +30,10 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS);
     s.columns = (s.groups + OWN_GROUPS - 1) / OWN_GROUPS;
     s.halves = s.groups > 2 ? (int)TEAM_HALVES : 1;
-    s.shares = MGL_WARPGROUPS ? PANEL_GROUPS / OWN_GROUPS / s.columns
-                              : min(MGL_WARPS / (s.columns * s.halves), (int)TRAYS);
-    s.turns = MGL_WARPGROUPS ? 1 : s.shares;
+    s.shares = min(MGL_WARPGROUPS ? PANEL_GROUPS / OWN_GROUPS / s.columns
+                                  : MGL_WARPS / (s.columns * s.halves),
+                   (int)TRAYS);
+    s.turns = s.shares;
     return s;
 }
 
@@ -48,13 +49,13 @@ static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
             (u32)(MGL_PANEL_ROOM(rows, MGL_WARPGROUPS) * MGL_PANEL_ROW_BYTES)};
 }
 
-/* A panel's trays are for the teams in turn: of each round of `turns` of them, tray t is team t's,
- * and has k blocks t, t + turns, ... of the round's, `blocks` at most; the last round may have
- * fewer trays. */
+/* A panel's trays are for the teams, or warpgroups, in turn: of each round of `turns` of them, tray
+ * t is team t's, and has k blocks t, t + turns, ... of the round's, or as many TURN_BLOCKS of them,
+ * `blocks` at most; the last round may have fewer trays. */
 static __device__ __forceinline__ int trays_of(int kblocks, int turns, int blocks)
 {
-    const int round = turns * blocks;
-    return kblocks / round * turns + min(kblocks % round, turns);
+    const int all = kblocks / TURN_BLOCKS, round = turns * blocks / TURN_BLOCKS;
+    return all / round * turns + min(all % round, turns);
 }
 
 /* The places of a team's trays, and the phases of their barriers. Teams run apart, so a place is

@@ -108,6 +108,14 @@ static __device__ __forceinline__ void wait_phase(u64 *barrier, u32 parity)
         ; /* the loader has a clock in its waits */
 }
 
+/* The same of all lanes alike, so that the compiler knows that they stay together. */
+static __device__ __forceinline__ void wait_phase_alike(u64 *barrier, u32 parity)
+{
+    while (!__all_sync(0xFFFFFFFFu, barrier_tested(barrier, parity)))
+        if (__any_sync(0xFFFFFFFFu, own().lost))
+            break;
+}
+
 /* Waits until so many pages from `page` on have landed: a lane for each. */
 static __device__ __forceinline__ void wait_pages(machine &m, u32 page, int count)
 {
@@ -133,8 +141,7 @@ static __device__ __forceinline__ void free_pages(machine &m, u32 page, int coun
 static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
 {
     const u32 since = trace_clock();
-    wait_phase(&own().tray_full[t.place], parity_of(t));
-    __syncwarp();
+    wait_phase_alike(&own().tray_full[t.place], parity_of(t));
     trace_tray(since);
     return (u32)(t.place * TRAY_BYTES);
 }

@@ -28,24 +28,6 @@ static_assert(MGL_WEIGHT == DTYPE_BF16, "the instructions are those of bf16");
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-static __device__ __forceinline__ volatile panel_plan &plan_of(int warp)
-{
-    return own().plan[warp];
-}
-
-/* Notes where the warp's row groups stand, at the first of the k blocks at hand. */
-static __device__ __forceinline__ void find_weights()
-{
-    const int warp = warp_now(), lane = lane_now();
-    volatile panel_plan &plan = plan_of(warp);
-    __syncwarp();
-    if (lane < WARP_GROUPS)
-        plan.at[lane] =
-            (int)((own().page_at[warp] + (u32)plan.page[lane]) % PANEL_PAGES * MGL_PAGE) +
-            plan.byte[lane];
-    __syncwarp();
-}
-
 /* This warp's part of a panel. */
 struct panel_part {
     bool works; /* it has one */
@@ -66,45 +48,21 @@ static __device__ __forceinline__ int warp_of_sums(const panel_shape &s, int pai
     return share * s.columns * MGL_WARPGROUP_WARPS + pair;
 }
 
-/* Writes the warp's plan; all lanes come here. Of row groups that the panel does not have it has
- * the last one's place. */
-static __device__ __forceinline__ void make_plan(const machine &m, int group)
-{
-    const panel_shape s = shape_at(m, group);
-    const panel_part part = panel_part_of(m, s);
-    volatile panel_plan &plan = plan_of(m.warp);
-    const tray_shape tray = tray_shape_of(panel_rows(m));
-    const int first = min(part.pair * WARP_GROUPS, s.groups - 1);
-    if (m.lane < WARP_GROUPS) {
-        const int mine = min(first + m.lane, s.groups - 1);
-        plan.page[m.lane] = mine / s.per;
-        plan.byte[m.lane] = mine % s.per * s.piece * MGL_BLOCK_BYTES;
-    }
-    if (m.lane == 0) {
-        plan.kblocks = segment(m, 0).kblocks;
-        plan.piece = s.piece;
-        plan.count = s.pages;
-        plan.first = first / s.per;
-        plan.end = part.works ? min(first + 1, s.groups - 1) / s.per + 1 : first / s.per;
-        plan.tray = tray.blocks;
-        plan.stride = (int)tray.stride;
-        plan.share = part.works ? part.share : -1;
-        plan.shares = s.shares;
-    }
-    __syncwarp();
-}
-
 /* Blocks of the warp's two row groups as they come from shared memory. */
 struct loaded_block {
     u32 words[WARP_GROUPS][4];
 };
 
-static __device__ __forceinline__ void load_weights(loaded_block &to,
-                                                    const u32 (&from)[WARP_GROUPS], int block)
+/* Unit `unit` of a page, of row groups that stand `next` bytes behind one another. */
+static __device__ __forceinline__ void load_unit(loaded_block (&to)[MGL_WARPGROUP_BLOCKS], u32 from,
+                                                 u32 next, int unit)
 {
+    const u32 first = from + (u32)(unit * MGL_WARPGROUP_BLOCKS * MGL_BLOCK_BYTES);
 #pragma unroll
-    for (int g = 0; g < WARP_GROUPS; g++)
-        load_matrices(to.words[g], from[g] + (u32)(block * MGL_BLOCK_BYTES));
+    for (int i = 0; i < MGL_WARPGROUP_BLOCKS; i++)
+#pragma unroll
+        for (int g = 0; g < WARP_GROUPS; g++)
+            load_matrices(to[i].words[g], first + (u32)(i * MGL_BLOCK_BYTES) + (u32)g * next);
 }
 
 /* Where a lane's row of the matrices is in a block: matrix l / 8 has row l % 8 of another quarter
@@ -151,45 +109,112 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
                 x + (u32)((row * MGL_PANEL_ROW_BYTES + half * HALF) / MGL_GRANULE_BYTES));
 }
 
-/* All k blocks of a panel, which are a multiple of UNIT, as those of pieces and trays are, which
- * are powers of 2 besides. A warp multiplies UNIT of them at a time, and loads the next ones'
- * weights meanwhile. */
-template <int ROWS>
-static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[ROWS / 2])
+enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks */
+static_assert(TRAY_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT, "trays and turns have whole units");
+
+/* Share of `all` arrivals at a barrier that one of `users` warps makes, of which it is number `i`.
+ */
+static __device__ __forceinline__ int arrivals_of(int all, int users, int i)
 {
-    enum { UNIT = MGL_WARPGROUP_BLOCKS };
-    static_assert(TRAY_BLOCKS % UNIT == 0, "a tray has whole units");
-    const int warp = warp_now(), lane = lane_now();
-    const volatile panel_plan &plan = plan_of(warp);
-    const int kblocks = same_in_all(plan.kblocks), share = same_in_all(plan.share);
-    const int in_piece = same_in_all(plan.piece) - 1, in_tray = same_in_all(plan.tray) - 1;
-    const int step = UNIT * same_in_all(plan.shares);
-    const u32 stride = (u32)same_in_all(plan.stride) / MGL_GRANULE_BYTES;
-    const u32 phases = own().tray_used[warp];
-    tray_walk tray = {1, 0, phases, 0};
-    u32 x = 0, from[WARP_GROUPS] = {};
-    int mine = share < 0 ? kblocks : share * UNIT; /* the next that this warp multiplies */
-    bool ahead = false;                            /* their weights are loaded */
-    loaded_block next[UNIT];
+    return all / users + (i == 0 ? all % users : 0);
+}
+
+/* A warp's way through the pages that have its row groups: one page of each piece. */
+struct weight_walk {
+    int end;         /* unit behind those of the piece at hand */
+    int at;          /* place of the page at hand, */
+    u32 parity;      /* and of its phase */
+    int pages, step; /* pages of a piece, and units */
+    int arrivals;
+};
+
+/* Leaves the page at hand, if there is one. */
+static __device__ __forceinline__ void leave_page(weight_walk &walk)
+{
+    if (walk.end == 0)
+        return;
+    __syncwarp();
+    if (lane_now() == 0)
+        barrier_arrive_times(&own().page_empty[walk.at], walk.arrivals);
+    walk.at += walk.pages;
+    if (walk.at >= PANEL_PAGES) {
+        walk.at -= PANEL_PAGES;
+        walk.parity ^= 1;
+    }
+}
+
+/* Goes on to the page that has unit `unit`. */
+static __device__ __forceinline__ void turn_page(machine &m, weight_walk &walk, int unit)
+{
+    do {
+        leave_page(walk);
+        walk.end += walk.step;
+        const u32 since = trace_clock();
+        wait_phase_alike(&own().page_full[walk.at], walk.parity);
+        trace_starved(m, since);
+    } while (walk.end <= unit);
+}
+
+/* The pages that have a warp's row groups, from number `page` of the list's on. */
+static __device__ __forceinline__ weight_walk weight_walk_of(const panel_shape &s,
+                                                             const panel_part &part, u32 page)
+{
+    const int place = part.pair * WARP_GROUPS / s.per;
+    const int on_page = max(min(s.per, s.groups - place * s.per), 1); /* of what it has, if any */
+    const int pairs = (on_page + WARP_GROUPS - 1) / WARP_GROUPS;
+    const u32 number = page + (u32)place;
+    weight_walk walk;
+    walk.end = 0;
+    walk.at = same_in_all((int)(number % PANEL_PAGES));
+    walk.parity = (u32)same_in_all((int)(number / PANEL_PAGES & 1));
+    walk.pages = same_in_all(s.pages);
+    walk.step = same_in_all(s.piece / UNIT);
+    walk.arrivals = arrivals_of(MGL_WARPS, pairs * s.shares,
+                                part.share * pairs + part.pair - place * s.per / WARP_GROUPS);
+    return walk;
+}
+
+/* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
+ * are powers of 2 besides. While a warp's products are on their way it loads the next unit's
+ * weights. A warp that has no row groups multiplies zeros: its warpgroup multiplies as one. */
+template <int ROWS>
+static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
+                                                      float (&sums)[ROWS / 2])
+{
+    const panel_part part = panel_part_of(m, s);
+    const int warp = warp_now(), lane = lane_now(), turns = same_in_all(s.turns);
+    const tray_shape tray = tray_shape_of(panel_rows(m));
+    const int kblocks = same_in_all(segment(m, 0).kblocks), units = kblocks / UNIT;
+    const int most = same_in_all(tray.blocks) / UNIT;
+    const int users = s.columns * MGL_WARPGROUP_WARPS;
+    const int arrivals = arrivals_of(MGL_WARPS, users, warp % users);
+    const bool paired = same_in_all(part.works && part.pair * WARP_GROUPS < s.groups);
+    const u32 stride = (u32)same_in_all((int)tray.stride) / MGL_GRANULE_BYTES;
+    const u32 phases = own().tray_used[warp], page = own().page_at[warp];
+    const int in_page = part.pair * WARP_GROUPS % s.per, piece = s.piece * MGL_BLOCK_BYTES;
+    /* where the lane's rows of the two row groups would be on the first page; of the one that the
+     * panel does not have, the other's */
+    const u32 rows = shared_address(page_memory()) + (u32)(in_page * piece) + matrix_row(lane);
+    const u32 next_group = part.pair * WARP_GROUPS + 1 < s.groups ? (u32)piece : 0;
+    weight_walk walk = weight_walk_of(s, part, page);
+    tray_walk trays = {turns, same_in_all(part.works ? part.share : 0), phases, 0};
+    loaded_block next[UNIT] = {};
+    bool ahead = !paired; /* the unit's weights are loaded */
 #pragma unroll 1
-    for (int at = 0; at < kblocks;) {
-        const int to = min(at + min(in_piece, in_tray) + 1, kblocks);
-        if ((at & in_piece) == 0) {
-            wait_pages(m, own().page_at[warp] + (u32)plan.first, plan.end - plan.first);
-            find_weights();
-#pragma unroll
-            for (int g = 0; g < WARP_GROUPS; g++)
-                from[g] = shared_address(page_memory()) + (u32)plan.at[g] + matrix_row(lane);
-        }
-        if ((at & in_tray) == 0)
-            x = operand_word(shared_address(tray_memory()) + wait_tray(tray));
+    for (int unit = same_in_all(part.works ? part.share : units); unit < units;) {
+        const u32 x = operand_word(shared_address(tray_memory()) + wait_tray(trays));
+        const int end = min(unit + turns * most, units);
 #pragma unroll 1
-        for (; mine < to; mine += step) {
+        for (u32 at = x; unit < end; unit += turns, at += UNIT * stride) {
             weight_block w[UNIT];
+            if (!ahead) {
+                if (unit >= walk.end)
+                    turn_page(m, walk, unit);
+                load_unit(next, rows + (u32)(walk.at * MGL_PAGE), next_group,
+                          unit - walk.end + walk.step);
+            }
 #pragma unroll
             for (int i = 0; i < UNIT; i++) {
-                if (!ahead)
-                    load_weights(next[i], from, (mine + i) & in_piece);
                 arrange(next[i], lane, w[i]);
 #pragma unroll
                 for (int n = 0; n < 8; n++)
@@ -198,32 +223,30 @@ static __device__ __forceinline__ void multiply_panel(machine &m, float (&sums)[
             warpgroup_fence();
 #pragma unroll
             for (int i = 0; i < UNIT; i++)
-                multiply_block<ROWS>(w[i], x + (u32)((mine + i) & in_tray) * stride, sums);
+                multiply_block<ROWS>(w[i], at + (u32)i * stride, sums);
             warpgroup_commit();
-            ahead = mine + step < min((mine | in_piece) + 1, kblocks);
-            if (ahead)
-#pragma unroll
-                for (int i = 0; i < UNIT; i++)
-                    load_weights(next[i], from, (mine + step + i) & in_piece);
+            if (paired) {
+                ahead = unit + turns < min(walk.end, units);
+                if (ahead)
+                    load_unit(next, rows + (u32)(walk.at * MGL_PAGE), next_group,
+                              unit + turns - walk.end + walk.step);
+            }
             warpgroup_wait();
         }
-        at = to;
-        if ((to & in_tray) == 0 || to == kblocks)
-            free_tray(tray, 1);
-        if ((to & in_piece) == 0 || to == kblocks) {
-            __syncwarp();
-            const u32 page = own().page_at[warp];
-            free_pages(m, page, plan.count);
-            own().page_at[warp] = page + (u32)plan.count; /* every lane */
-            __syncwarp();
-        }
+        free_tray(trays, arrivals);
     }
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
+    if (paired) {
+        if (walk.end < units)
+            turn_page(m, walk, units - 1);
+        leave_page(walk);
+    }
     __syncwarp();
+    own().page_at[warp] = page + (u32)((units + walk.step - 1) / walk.step * walk.pages);
     own().tray_used[warp] =
-        phases_behind(phases, lane, trays_of(kblocks, 1, in_tray + 1), 1); /* every lane */
+        phases_behind(phases, lane, trays_of(kblocks, turns, tray.blocks), turns);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -313,8 +336,7 @@ static __device__ __forceinline__ void run_panel_of(machine &m, int group, bool 
                                                     const LEAVE &leave)
 {
     float sums[ROWS / 2] = {};
-    make_plan(machine_now(), group);
-    multiply_panel<ROWS>(m, sums);
+    multiply_panel<ROWS>(m, shape_at(machine_now(), group), sums);
     leave_panel<ROWS>(group, last, sums, leave);
 }
 

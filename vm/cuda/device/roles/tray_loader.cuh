@@ -61,8 +61,9 @@ struct tray_source {
 static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_source &s,
                                                  int index, int lane, bool counts, u64 policy)
 {
-    const int first = index / t.turns * (t.turns * s.tray.blocks) + index % t.turns;
-    const int count = min(s.tray.blocks, (s.kblocks - first + t.turns - 1) / t.turns);
+    const int first = index / t.turns * (t.turns * s.tray.blocks / TURN_BLOCKS) + index % t.turns;
+    const int left = (s.kblocks / TURN_BLOCKS - first + t.turns - 1) / t.turns;
+    const int count = min(s.tray.blocks, left * TURN_BLOCKS);
     u64 *full = &own().tray_full[t.place];
     u8 *to = tray_memory() + t.place * TRAY_BYTES;
     if (counts) {
@@ -70,7 +71,8 @@ static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_
         return;
     }
     for (int i = lane; i < count; i += TRAY_LANES) {
-        const int block = mgl_tape_block_at(s.kblocks, MGL_WARPS, first + i * t.turns);
+        const int place = (first + i / TURN_BLOCKS * t.turns) * TURN_BLOCKS + i % TURN_BLOCKS;
+        const int block = mgl_tape_block_at(s.kblocks, MGL_WARPS, place);
         const u8 *from = s.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
         if (s.heads)
             copy_tiles(to + i * (int)s.tray.stride, from, s.bytes, full, policy);
