@@ -119,23 +119,29 @@ static __device__ __forceinline__ int arrivals_of(int all, int users, int i)
     return all / users + (i == 0 ? all % users : 0);
 }
 
-/* A warp's way through the pages that have its row groups: one page of each piece. */
+/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. */
 struct weight_walk {
     int end;         /* unit behind those of the piece at hand */
-    int at;          /* place of the page at hand, */
+    int at;          /* the lane's page: its place, */
     u32 parity;      /* and of its phase */
     int pages, step; /* pages of a piece, and units */
-    int arrivals;
 };
 
-/* Leaves the page at hand, if there is one. */
-static __device__ __forceinline__ void leave_page(weight_walk &walk)
+static __device__ __forceinline__ weight_walk weight_walk_of(const panel_shape &s, u32 page)
+{
+    const u32 number = page + (u32)lane_now();
+    return {0, (int)(number % PANEL_PAGES), number / PANEL_PAGES & 1, same_in_all(s.pages),
+            same_in_all(s.piece / UNIT)};
+}
+
+/* Leaves the pages at hand, if there are some. */
+static __device__ __forceinline__ void leave_pages(weight_walk &walk)
 {
     if (walk.end == 0)
         return;
     __syncwarp();
-    if (lane_now() == 0)
-        barrier_arrive_times(&own().page_empty[walk.at], walk.arrivals);
+    if (lane_now() < walk.pages)
+        barrier_arrive(&own().page_empty[walk.at]);
     walk.at += walk.pages;
     if (walk.at >= PANEL_PAGES) {
         walk.at -= PANEL_PAGES;
@@ -143,35 +149,20 @@ static __device__ __forceinline__ void leave_page(weight_walk &walk)
     }
 }
 
-/* Goes on to the page that has unit `unit`. */
-static __device__ __forceinline__ void turn_page(machine &m, weight_walk &walk, int unit)
+/* Goes on to the pages that have unit `unit`. */
+static __device__ __forceinline__ void turn_pages(machine &m, weight_walk &walk, int unit)
 {
     do {
-        leave_page(walk);
+        leave_pages(walk);
         walk.end += walk.step;
         const u32 since = trace_clock();
-        wait_phase_alike(&own().page_full[walk.at], walk.parity);
+        const bool mine = lane_now() < walk.pages;
+        while (!__all_sync(0xFFFFFFFFu,
+                           !mine || barrier_tested(&own().page_full[walk.at], walk.parity)))
+            if (__any_sync(0xFFFFFFFFu, own().lost))
+                break;
         trace_starved(m, since);
     } while (walk.end <= unit);
-}
-
-/* The pages that have a warp's row groups, from number `page` of the list's on. */
-static __device__ __forceinline__ weight_walk weight_walk_of(const panel_shape &s,
-                                                             const panel_part &part, u32 page)
-{
-    const int place = part.pair * WARP_GROUPS / s.per;
-    const int on_page = max(min(s.per, s.groups - place * s.per), 1); /* of what it has, if any */
-    const int pairs = (on_page + WARP_GROUPS - 1) / WARP_GROUPS;
-    const u32 number = page + (u32)place;
-    weight_walk walk;
-    walk.end = 0;
-    walk.at = same_in_all((int)(number % PANEL_PAGES));
-    walk.parity = (u32)same_in_all((int)(number / PANEL_PAGES & 1));
-    walk.pages = same_in_all(s.pages);
-    walk.step = same_in_all(s.piece / UNIT);
-    walk.arrivals = arrivals_of(MGL_WARPS, pairs * s.shares,
-                                part.share * pairs + part.pair - place * s.per / WARP_GROUPS);
-    return walk;
 }
 
 /* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
@@ -188,18 +179,18 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const int most = same_in_all(tray.blocks) / UNIT;
     const int users = s.columns * MGL_WARPGROUP_WARPS;
     const int arrivals = arrivals_of(MGL_WARPS, users, warp % users);
-    const bool paired = same_in_all(part.works && part.pair * WARP_GROUPS < s.groups);
     const u32 stride = (u32)same_in_all((int)tray.stride) / MGL_GRANULE_BYTES;
     const u32 phases = own().tray_used[warp], page = own().page_at[warp];
-    const int in_page = part.pair * WARP_GROUPS % s.per, piece = s.piece * MGL_BLOCK_BYTES;
-    /* where the lane's rows of the two row groups would be on the first page; of the one that the
-     * panel does not have, the other's */
-    const u32 rows = shared_address(page_memory()) + (u32)(in_page * piece) + matrix_row(lane);
-    const u32 next_group = part.pair * WARP_GROUPS + 1 < s.groups ? (u32)piece : 0;
-    weight_walk walk = weight_walk_of(s, part, page);
+    /* its row groups, or the panel's last one: on which page of a piece, and where on that */
+    const int first = min(part.pair * WARP_GROUPS, s.groups - 1), piece = s.piece * MGL_BLOCK_BYTES;
+    const u32 rows =
+        shared_address(page_memory()) + (u32)(first % s.per * piece) + matrix_row(lane);
+    const u32 next_group = first + 1 < s.groups ? (u32)piece : 0;
+    weight_walk walk = weight_walk_of(s, page);
     tray_walk trays = {turns, same_in_all(part.works ? part.share : 0), phases, 0};
     loaded_block next[UNIT] = {};
-    bool ahead = !paired; /* the unit's weights are loaded */
+    u32 from = 0;
+    bool ahead = false; /* the unit's weights are loaded */
 #pragma unroll 1
     for (int unit = same_in_all(part.works ? part.share : units); unit < units;) {
         const u32 x = operand_word(shared_address(tray_memory()) + wait_tray(trays));
@@ -208,10 +199,12 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
         for (u32 at = x; unit < end; unit += turns, at += UNIT * stride) {
             weight_block w[UNIT];
             if (!ahead) {
-                if (unit >= walk.end)
-                    turn_page(m, walk, unit);
-                load_unit(next, rows + (u32)(walk.at * MGL_PAGE), next_group,
-                          unit - walk.end + walk.step);
+                if (unit >= walk.end) {
+                    turn_pages(m, walk, unit);
+                    from =
+                        rows + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, first / s.per) * MGL_PAGE);
+                }
+                load_unit(next, from, next_group, unit - walk.end + walk.step);
             }
 #pragma unroll
             for (int i = 0; i < UNIT; i++) {
@@ -225,12 +218,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             for (int i = 0; i < UNIT; i++)
                 multiply_block<ROWS>(w[i], at + (u32)i * stride, sums);
             warpgroup_commit();
-            if (paired) {
-                ahead = unit + turns < min(walk.end, units);
-                if (ahead)
-                    load_unit(next, rows + (u32)(walk.at * MGL_PAGE), next_group,
-                              unit + turns - walk.end + walk.step);
-            }
+            ahead = unit + turns < min(walk.end, units);
+            if (ahead)
+                load_unit(next, from, next_group, unit + turns - walk.end + walk.step);
             warpgroup_wait();
         }
         free_tray(trays, arrivals);
@@ -238,11 +228,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
-    if (paired) {
-        if (walk.end < units)
-            turn_page(m, walk, units - 1);
-        leave_page(walk);
-    }
+    if (walk.end < units)
+        turn_pages(m, walk, units - 1);
+    leave_pages(walk);
     __syncwarp();
     own().page_at[warp] = page + (u32)((units + walk.step - 1) / walk.step * walk.pages);
     own().tray_used[warp] =
