@@ -87,12 +87,12 @@ enum {
     MGL_PANEL_ROW_STEP = 16,  /* activation rows: a tile of 8 for each warp of a pair */
     MGL_PANEL_PIECE = 8, /* k blocks of a row group that are copied at once, at least, if a page
                             has room for them */
-    MGL_PANEL_MOST_TRAYS = 32,  /* places for activations in shared memory: one a lane, */
-    MGL_PANEL_MOST_BLOCKS = 32, /* and k blocks of one */
-    MGL_PANEL_ROW_BYTES = 64,   /* of a row, in a k block of activations */
-    MGL_WARPGROUP_WARPS = 4,    /* of sm_90a */
-    MGL_WARPGROUP_GROUPS = 8,   /* row groups of a warpgroup, */
-    MGL_WARPGROUP_BLOCKS = 2    /* and k blocks that it multiplies at once */
+    MGL_PANEL_MOST_TRAYS = 32, /* places for activations in shared memory: one a lane, */
+    MGL_PANEL_MOST_BLOCKS = 8, /* and k blocks of one */
+    MGL_PANEL_ROW_BYTES = 64,  /* of a row, in a k block of activations */
+    MGL_WARPGROUP_WARPS = 4,   /* of sm_90a */
+    MGL_WARPGROUP_GROUPS = 8,  /* row groups of a warpgroup, */
+    MGL_WARPGROUP_BLOCKS = 2   /* and k blocks that it multiplies at once */
 };
 
 /* Row groups of a panel; activation rows that there is room for, by pairs and by warpgroups; k

@@ -177,8 +177,9 @@ static __device__ void barrier_init_fence()
 #endif
 }
 
-/* Whether the phase of that parity is complete; may sleep that long. Acquires at block scope. */
-static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, int ns = 1000)
+/* Whether the phase of that parity is complete; may sleep that long. Acquires at block scope. `at`:
+ * the barrier's shared address. */
+static __device__ __forceinline__ bool barrier_passed_at(u32 at, u32 parity, int ns = 1000)
 {
     u32 passed;
     delay();
@@ -187,17 +188,22 @@ static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, 
                  " mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, %3;\n"
                  " selp.u32 %0, 1, 0, p;\n}"
                  : "=r"(passed)
-                 : "r"(shared_address(barrier)), "r"(parity), "r"(ns)
+                 : "r"(at), "r"(parity), "r"(ns)
                  : "memory");
 #else
     asm volatile("{\n .reg .pred p;\n"
                  " mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
                  " selp.u32 %0, 1, 0, p;\n}"
                  : "=r"(passed)
-                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "r"(at), "r"(parity)
                  : "memory");
 #endif
     return passed;
+}
+
+static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, int ns = 1000)
+{
+    return barrier_passed_at(shared_address(barrier), parity, ns);
 }
 
 /* The same, at once. */
@@ -215,23 +221,26 @@ static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
 }
 
 /* Releases at block scope. */
-static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
+static __device__ __forceinline__ void barrier_arrive_at(u32 at)
 {
     delay();
-    asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(
-                     shared_address(barrier))
+    asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(at)
                  : "memory");
     delay();
+}
+
+static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
+{
+    barrier_arrive_at(shared_address(barrier));
 }
 
 #if MGL_BULK_COPY
 
 /* The same as so many arrivals. */
-static __device__ __forceinline__ void barrier_arrive_times(u64 *barrier, int times)
+static __device__ __forceinline__ void barrier_arrive_times(u32 at, int times)
 {
     delay();
-    asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0], %1;\n}" ::"r"(
-                     shared_address(barrier)),
+    asm volatile("{\n .reg .b64 state;\n mbarrier.arrive.shared.b64 state, [%0], %1;\n}" ::"r"(at),
                  "r"(times)
                  : "memory");
     delay();

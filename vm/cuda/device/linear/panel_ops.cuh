@@ -37,7 +37,7 @@ template <class LEAVE>
 static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
 {
     if (m.warp == 0) /* the first tray is its own: it may not be another's */
-        wait_tray({1, 0, own().tray_used[0], 0});
+        wait_tray(tray_walk_of(1, 0, own().tray_used[0]));
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);

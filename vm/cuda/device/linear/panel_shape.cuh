@@ -63,9 +63,14 @@ static __device__ __forceinline__ int trays_of(int kblocks, int turns, int block
  * trays and who uses them both keep a word with the phase, even or odd, that each place's next tray
  * is: bit TRAY_LANES * place. */
 struct tray_walk {
-    int turns, place;
-    u32 phases, flipped; /* 1: of places that have had an odd number of trays in this panel */
+    int turns, place, end; /* `end`: places that are used, behind the last */
+    u32 phases, flipped;   /* 1: of places that have had an odd number of trays in this panel */
 };
+
+static __device__ __forceinline__ tray_walk tray_walk_of(int turns, int place, u32 phases)
+{
+    return {turns, place, (int)TRAYS / turns * turns, phases, 0};
+}
 
 static __device__ __forceinline__ u32 parity_of(const tray_walk &t)
 {
@@ -76,8 +81,8 @@ static __device__ __forceinline__ u32 parity_of(const tray_walk &t)
 static __device__ __forceinline__ void advance(tray_walk &t)
 {
     t.place += t.turns;
-    if (t.place >= TRAYS / t.turns * t.turns) {
-        t.place %= t.turns;
+    if (t.place >= t.end) {
+        t.place -= t.end;
         t.flipped ^= 1;
     }
 }

@@ -101,47 +101,94 @@ static __device__ __forceinline__ int warp_now()
     return (int)(thread_index() / 32);
 }
 
-/* Waits for a phase of a barrier that others complete soon, without the sleep of barrier_passed. */
-static __device__ __forceinline__ void wait_phase(u64 *barrier, u32 parity)
+/* A number that all lanes have alike, and that the compiler then knows to be so: products of a
+ * warpgroup stand on no path that lanes might take apart. */
+static __device__ __forceinline__ int same_in_all(int value)
 {
-    while (!barrier_tested(barrier, parity) && !own().lost)
-        ; /* the loader has a clock in its waits */
+    return MGL_WARPGROUPS ? __shfl_sync(0xFFFFFFFFu, value, 0) : value;
 }
 
-/* The same of all lanes alike, so that the compiler knows that they stay together. */
-static __device__ __forceinline__ void wait_phase_alike(u64 *barrier, u32 parity)
+/* A value that the compiler keeps in a register, where it would make it anew each time. */
+static __device__ __forceinline__ u32 kept(u32 value)
 {
-    while (!__all_sync(0xFFFFFFFFu, barrier_tested(barrier, parity)))
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
+/* Waits for a phase that the whole warp waits for: lanes of which `mine` is false for none. All
+ * leave alike, so that the compiler knows that they stay together. The loader has a clock in its
+ * waits. */
+static __device__ __forceinline__ void wait_phase(u32 barrier, u32 parity, bool mine = true)
+{
+    while (!__all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity)))
         if (__any_sync(0xFFFFFFFFu, own().lost))
             break;
 }
 
-/* Waits until so many pages from `page` on have landed: a lane for each. */
-static __device__ __forceinline__ void wait_pages(machine &m, u32 page, int count)
+/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. */
+struct page_walk {
+    int end;         /* k block behind those of the piece at hand, in TURN_BLOCKS */
+    int at;          /* the lane's page: its place, */
+    u32 parity;      /* and of its phase */
+    int pages, step; /* pages of a piece, and k blocks, in TURN_BLOCKS */
+    u32 full, empty; /* the first places' barriers */
+};
+
+static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u32 page)
 {
-    const u32 since = trace_clock();
-#pragma unroll 1
-    for (int i = lane_now(); i < count; i += 32)
-        wait_phase(&own().page_full[(page + (u32)i) % PANEL_PAGES],
-                   (page + (u32)i) / PANEL_PAGES & 1);
-    __syncwarp();
-    trace_starved(m, since);
+    const u32 number = page + (u32)lane_now();
+    return {0,
+            (int)(number % PANEL_PAGES),
+            number / PANEL_PAGES & 1,
+            same_in_all(s.pages),
+            same_in_all(s.piece / TURN_BLOCKS),
+            kept(shared_address(own().page_full)),
+            kept(shared_address(own().page_empty))};
 }
 
-/* The warp lets go of so many pages from `page` on, when they have landed. */
-static __device__ __forceinline__ void free_pages(machine &m, u32 page, int count)
+/* Leaves the pages at hand, if there are some. */
+static __device__ __forceinline__ void leave_pages(page_walk &walk)
 {
-    wait_pages(m, page, count);
-#pragma unroll 1
-    for (int i = lane_now(); i < count; i += 32)
-        barrier_arrive(&own().page_empty[(page + (u32)i) % PANEL_PAGES]);
+    if (walk.end == 0)
+        return;
+    __syncwarp();
+    if (lane_now() < walk.pages)
+        barrier_arrive_at(walk.empty + (u32)walk.at * 8);
+    walk.at += walk.pages;
+    if (walk.at >= PANEL_PAGES) {
+        walk.at -= PANEL_PAGES;
+        walk.parity ^= 1;
+    }
+}
+
+/* Goes on to the pages that have k block `block`, in TURN_BLOCKS. */
+static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, int block)
+{
+    do {
+        leave_pages(walk);
+        walk.end += walk.step;
+        const u32 since = trace_clock();
+        wait_phase(walk.full + (u32)walk.at * 8, walk.parity, lane_now() < walk.pages);
+        trace_starved(m, since);
+    } while (walk.end <= block);
+}
+
+/* To the panel's end, which has so many k blocks, in TURN_BLOCKS. */
+static __device__ __forceinline__ void end_pages(machine &m, page_walk &walk, int blocks, u32 page)
+{
+    if (walk.end < blocks)
+        turn_pages(m, walk, blocks - 1);
+    leave_pages(walk);
+    __syncwarp();
+    own().page_at[warp_now()] =
+        page + (u32)((blocks + walk.step - 1) / walk.step * walk.pages); /* every lane */
 }
 
 /* Waits until a tray is there: its bytes from tray_memory() on. */
 static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
 {
     const u32 since = trace_clock();
-    wait_phase_alike(&own().tray_full[t.place], parity_of(t));
+    wait_phase(shared_address(&own().tray_full[t.place]), parity_of(t));
     trace_tray(since);
     return (u32)(t.place * TRAY_BYTES);
 }
@@ -150,20 +197,20 @@ static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
 static __device__ __forceinline__ void free_tray(tray_walk &t, int warps)
 {
     __syncwarp();
-    if (is_first_lane())
-        barrier_arrive_times(&own().tray_empty[t.place], warps);
+    if (lane_now() == 0)
+        barrier_arrive_times(shared_address(&own().tray_empty[t.place]), warps);
     advance(t);
+}
+
+/* Share of `all` arrivals at a barrier that one of `users` warps makes, of which it is number `i`.
+ */
+static __device__ __forceinline__ int arrivals_of(int all, int users, int i)
+{
+    return all / users + (i == 0 ? all % users : 0);
 }
 
 /* ---- a warp's part ----------------------------------------------------------------------------
  */
-
-/* A number that all lanes have alike, and that the compiler then knows to be so: products of a
- * warpgroup stand on no path that lanes might take apart. */
-static __device__ __forceinline__ int same_in_all(int value)
-{
-    return MGL_WARPGROUPS ? __shfl_sync(0xFFFFFFFFu, value, 0) : value;
-}
 
 /* The panel of row groups from `group` on of the task at hand, and activation rows. Both are found
  * anew where they are wanted: what lived beside the sums would be kept in local memory. */

@@ -49,44 +49,6 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
 /* Sums of a lane, four a tile; see ALL_TILES. */
 typedef float panel_sums[ALL_TILES][4];
 
-/* A warp's way through the pages of a panel: where it stands. */
-struct page_walk {
-    u32 next; /* page behind those of the piece at hand, counted over all epochs, */
-    int end;  /* and k block */
-};
-
-/* The part of a panel that a warp multiplies, as its loop wants it. */
-struct panel_run {
-    int kblocks, piece, pages, per; /* see panel_shape */
-    int first, groups;              /* its row groups, and those of the panel */
-    bool works;
-};
-
-/* Leaves a piece, and goes on until block `block` is at hand; then `at` is where the warp's row
- * groups stand, in bytes of page_memory(). */
-template <int GROUPS>
-static __device__ __forceinline__ void turn_page(machine &m, page_walk &walk, const panel_run &run,
-                                                 int block, u32 (&at)[GROUPS])
-{
-    do {
-        if (walk.end > 0)
-            free_pages(m, walk.next - (u32)run.pages, run.pages);
-        walk.next += (u32)run.pages;
-        walk.end += run.piece;
-    } while (walk.end <= block);
-    if (!run.works)
-        return;
-    const u32 page = walk.next - (u32)run.pages;
-    const int last = min(run.first + GROUPS, run.groups) - 1, from = run.first / run.per;
-    wait_pages(m, page + (u32)from, last / run.per - from + 1);
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
-        const int group = min(run.first + g, last);
-        at[g] = (page + (u32)(group / run.per)) % PANEL_PAGES * MGL_PAGE +
-                (u32)(group % run.per * run.piece * MGL_BLOCK_BYTES);
-    }
-}
-
 /* An operand's words in registers of their own. An MMA wants its four in a row, and the compiler
  * would copy them there anew before each, waiting for the one before: it does not know that `zero`
  * is 0. */
@@ -176,42 +138,52 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const panel_part part = panel_part_of(m, s);
     const int warp = warp_now(), lane = lane_now(), rows = panel_rows(m);
     const tray_shape shape = tray_shape_of(rows);
-    const panel_run run = {
-        segment(m, 0).kblocks, s.piece, s.pages, s.per, part.first, s.groups, part.works};
+    const int kblocks = segment(m, 0).kblocks, first = part.first;
     const int tiles = ((rows + PANEL_TILE - 1) / PANEL_TILE - part.half + HALVES - 1) / HALVES;
     const int team = s.columns * s.halves;
-    const int arrivals = MGL_WARPS / team + (warp % team == 0 ? MGL_WARPS % team : 0);
+    const int arrivals = arrivals_of(MGL_WARPS, team, warp % team);
     const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const u8 *const w = page_memory() + lane * 16;
-    const u32 phases = own().tray_used[warp];
-    tray_walk tray = {s.turns, part.works ? part.share : 0, phases, 0};
-    u32 at[2 * TILES] = {};
-    page_walk walk = {own().page_at[warp], 0};
+    const u32 phases = own().tray_used[warp], page = own().page_at[warp];
+    tray_walk trays = tray_walk_of(s.turns, part.works ? part.share : 0, phases);
+    page_walk walk = page_walk_of(s, page);
+    /* the warp's row groups, of those that the panel does not have another's: on which page of a
+     * piece, and where on that; and where on the pages at hand */
+    int on_page[2 * TILES];
+    u32 byte[2 * TILES], at[2 * TILES] = {};
+#pragma unroll
+    for (int g = 0; g < 2 * TILES; g++) {
+        const int group = min(first + g, s.groups - 1);
+        on_page[g] = group / s.per;
+        byte[g] = (u32)(group % s.per * s.piece * MGL_BLOCK_BYTES);
+    }
 #pragma unroll 1
-    for (int round = part.works ? part.share : run.kblocks; round < run.kblocks;
+    for (int round = part.works ? part.share : kblocks; round < kblocks;
          round += s.turns * shape.blocks) {
         /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
-        const u8 *x = tray_memory() + wait_tray(tray) +
+        const u8 *x = tray_memory() + wait_tray(trays) +
                       (lane / 4 + part.half * PANEL_TILE) * MGL_PANEL_ROW_BYTES +
                       ((lane & 3) ^ (lane >> 3)) * 16;
-        const int end = min(round + s.turns * shape.blocks, run.kblocks);
+        const int end = min(round + s.turns * shape.blocks, kblocks);
 #pragma unroll 1
         for (int block = round; block < end; block += s.turns, x += shape.stride) {
             team_weights<TILES> weights;
-            if (block >= walk.end)
-                turn_page<2 * TILES>(m, walk, run, block, at);
-            load_weights<2 * TILES>(weights, w + (block & (run.piece - 1)) * MGL_BLOCK_BYTES, at,
+            if (block >= walk.end) {
+                turn_pages(m, walk, block);
+#pragma unroll
+                for (int g = 0; g < 2 * TILES; g++)
+                    at[g] =
+                        byte[g] + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, on_page[g]) * MGL_PAGE);
+            }
+            load_weights<2 * TILES>(weights, w + (block & (walk.step - 1)) * MGL_BLOCK_BYTES, at,
                                     zero);
             multiply_block<TILES, MOST, STEP>(weights, x, tiles, zero, sums);
         }
-        free_tray(tray, arrivals);
+        free_tray(trays, arrivals);
     }
-    while (walk.end < run.kblocks)
-        turn_page<2 * TILES>(m, walk, run, walk.end, at);
-    free_pages(m, walk.next - (u32)run.pages, run.pages);
-    own().page_at[warp] = walk.next; /* every lane */
+    end_pages(m, walk, kblocks, page);
     own().tray_used[warp] =
-        phases_behind(phases, lane, trays_of(run.kblocks, s.turns, shape.blocks), s.turns);
+        phases_behind(phases, lane, trays_of(kblocks, s.turns, shape.blocks), s.turns);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------

@@ -112,57 +112,17 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
 enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks */
 static_assert(TRAY_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT, "trays and turns have whole units");
 
-/* Share of `all` arrivals at a barrier that one of `users` warps makes, of which it is number `i`.
- */
-static __device__ __forceinline__ int arrivals_of(int all, int users, int i)
+/* Loads the weights of unit `unit`, from page `on_page` of its piece, which begins at `from`, since
+ * the last one that turned pages, and before which rows would be at `rows`. */
+static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
+                                                 loaded_block (&to)[UNIT], u32 rows, u32 next_group,
+                                                 int unit, int on_page, u32 &from)
 {
-    return all / users + (i == 0 ? all % users : 0);
-}
-
-/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. */
-struct weight_walk {
-    int end;         /* unit behind those of the piece at hand */
-    int at;          /* the lane's page: its place, */
-    u32 parity;      /* and of its phase */
-    int pages, step; /* pages of a piece, and units */
-};
-
-static __device__ __forceinline__ weight_walk weight_walk_of(const panel_shape &s, u32 page)
-{
-    const u32 number = page + (u32)lane_now();
-    return {0, (int)(number % PANEL_PAGES), number / PANEL_PAGES & 1, same_in_all(s.pages),
-            same_in_all(s.piece / UNIT)};
-}
-
-/* Leaves the pages at hand, if there are some. */
-static __device__ __forceinline__ void leave_pages(weight_walk &walk)
-{
-    if (walk.end == 0)
-        return;
-    __syncwarp();
-    if (lane_now() < walk.pages)
-        barrier_arrive(&own().page_empty[walk.at]);
-    walk.at += walk.pages;
-    if (walk.at >= PANEL_PAGES) {
-        walk.at -= PANEL_PAGES;
-        walk.parity ^= 1;
+    if (unit >= walk.end) {
+        turn_pages(m, walk, unit);
+        from = rows + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, on_page) * MGL_PAGE);
     }
-}
-
-/* Goes on to the pages that have unit `unit`. */
-static __device__ __forceinline__ void turn_pages(machine &m, weight_walk &walk, int unit)
-{
-    do {
-        leave_pages(walk);
-        walk.end += walk.step;
-        const u32 since = trace_clock();
-        const bool mine = lane_now() < walk.pages;
-        while (!__all_sync(0xFFFFFFFFu,
-                           !mine || barrier_tested(&own().page_full[walk.at], walk.parity)))
-            if (__any_sync(0xFFFFFFFFu, own().lost))
-                break;
-        trace_starved(m, since);
-    } while (walk.end <= unit);
+    load_unit(to, from, next_group, unit - walk.end + walk.step);
 }
 
 /* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
@@ -186,26 +146,21 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const u32 rows =
         shared_address(page_memory()) + (u32)(first % s.per * piece) + matrix_row(lane);
     const u32 next_group = first + 1 < s.groups ? (u32)piece : 0;
-    weight_walk walk = weight_walk_of(s, page);
-    tray_walk trays = {turns, same_in_all(part.works ? part.share : 0), phases, 0};
+    const int on_page = same_in_all(first / s.per); /* of a piece */
+    page_walk walk = page_walk_of(s, page);
+    tray_walk trays = tray_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
     loaded_block next[UNIT] = {};
     u32 from = 0;
-    bool ahead = false; /* the unit's weights are loaded */
+    int unit = same_in_all(part.works ? part.share : units);
+    if (unit < units)
+        load_next(m, walk, next, rows, next_group, unit, on_page, from);
 #pragma unroll 1
-    for (int unit = same_in_all(part.works ? part.share : units); unit < units;) {
+    while (unit < units) {
         const u32 x = operand_word(shared_address(tray_memory()) + wait_tray(trays));
         const int end = min(unit + turns * most, units);
 #pragma unroll 1
-        for (u32 at = x; unit < end; unit += turns, at += UNIT * stride) {
+        for (u32 at = x; unit < end; at += UNIT * stride) {
             weight_block w[UNIT];
-            if (!ahead) {
-                if (unit >= walk.end) {
-                    turn_pages(m, walk, unit);
-                    from =
-                        rows + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, first / s.per) * MGL_PAGE);
-                }
-                load_unit(next, from, next_group, unit - walk.end + walk.step);
-            }
 #pragma unroll
             for (int i = 0; i < UNIT; i++) {
                 arrange(next[i], lane, w[i]);
@@ -218,9 +173,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             for (int i = 0; i < UNIT; i++)
                 multiply_block<ROWS>(w[i], at + (u32)i * stride, sums);
             warpgroup_commit();
-            ahead = unit + turns < min(walk.end, units);
-            if (ahead)
-                load_unit(next, from, next_group, unit + turns - walk.end + walk.step);
+            unit += turns;
+            if (unit < units)
+                load_next(m, walk, next, rows, next_group, unit, on_page, from);
             warpgroup_wait();
         }
         free_tray(trays, arrivals);
@@ -228,11 +183,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
-    if (walk.end < units)
-        turn_pages(m, walk, units - 1);
-    leave_pages(walk);
-    __syncwarp();
-    own().page_at[warp] = page + (u32)((units + walk.step - 1) / walk.step * walk.pages);
+    end_pages(m, walk, units, page);
     own().tray_used[warp] =
         phases_behind(phases, lane, trays_of(kblocks, turns, tray.blocks), turns);
 }

@@ -57,6 +57,15 @@ struct tray_source {
     u32 bytes, wanted;
 };
 
+/* The k block that stands at a place of the tape. Divisions are by what the compiler knows, where
+ * the tape has as many blocks for each warp. */
+static __device__ __forceinline__ int block_at(const tray_source &s, int place)
+{
+    return s.kblocks % MGL_WARPS == 0
+               ? place % MGL_WARPS * (s.kblocks / MGL_WARPS) + place / MGL_WARPS
+               : mgl_tape_block_at(s.kblocks, MGL_WARPS, place);
+}
+
 /* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
 static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_source &s,
                                                  int index, int lane, bool counts, u64 policy)
@@ -72,8 +81,8 @@ static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_
     }
     for (int i = lane; i < count; i += TRAY_LANES) {
         const int place = (first + i / TURN_BLOCKS * t.turns) * TURN_BLOCKS + i % TURN_BLOCKS;
-        const int block = mgl_tape_block_at(s.kblocks, MGL_WARPS, place);
-        const u8 *from = s.input + (size_t)(u32)block * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
+        const u8 *from =
+            s.input + (size_t)(u32)block_at(s, place) * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
         if (s.heads)
             copy_tiles(to + i * (int)s.tray.stride, from, s.bytes, full, policy);
         else
@@ -89,7 +98,7 @@ static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_so
 {
     const int place = m.lane / TRAY_LANES, lane = m.lane % TRAY_LANES, rounds = TRAYS / turns;
     const int trays = trays_of(s.kblocks, turns, s.tray.blocks);
-    const tray_walk t = {turns, place, phases, 0};
+    const tray_walk t = tray_walk_of(turns, place, phases);
     u32 parity = parity_of(t);
     int index = place < rounds * turns ? place : trays;
     gone = false;
