@@ -634,8 +634,8 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     return MGL_OK;
 }
 
-/* What the ring leaves of shared memory, where the config leaves that open: activations of
- * warpgroups are waited for more than weights, and trays of them are in the stage too. */
+/* What the ring leaves of shared memory, where the config leaves that open: trays of activations,
+ * which panels wait for more than for weights, are in the stage too. */
 static int spare_stage(const mgl_target *target, const mgl_schedule_config *config,
                        const mgl_exec *exec)
 {
@@ -653,12 +653,13 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
 {
     out->many = config->many;
     out->weighed = is_weighed(config, dtype, is_gpu(target));
-    out->warpgroups = config->warpgroups == MGL_WARPGROUPS_YES;
-    if (out->warpgroups && (out->many == 0 || !out->weighed || !is_gpu(target)))
+    const bool panels = out->many > 0 && out->weighed && is_gpu(target);
+    out->warpgroups = panels ? config->warpgroups : MGL_WARPGROUPS_NO;
+    if (config->warpgroups == MGL_WARPGROUPS_YES && !panels)
         return mgl_fail(err, MGL_BAD_INPUT, "warpgroups",
                         "multiply weighed values of a second list on a GPU, and here are none: see "
                         "the knobs many and weighed");
-    if (out->warpgroups)
+    if (panels)
         out->exec.stage_bytes += spare_stage(target, config, &out->exec);
     if (out->many == 0 || out->many > out->rows)
         return MGL_OK;

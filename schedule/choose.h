@@ -13,7 +13,7 @@ typedef struct mgl_choices {
     int rows;         /* of an epoch */
     int many;         /* of an epoch of the second list; 0: there is none */
     bool weighed;     /* its queues exchange weighed values, */
-    bool warpgroups;  /* which warpgroups multiply */
+    int warpgroups;   /* who multiplies them: see the knob; 0: warpgroups where they can */
     int splits;       /* of attention */
     int share;        /* positions for which one more of them is used; 0: all are */
     bool merges_in_o; /* o merges them */

@@ -710,8 +710,10 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     mgl_free(w.layers);
     if (!w.status) {
         mgl_variants_choose(program);
-        if (w.choices.warpgroups)
+        if (w.choices.warpgroups == MGL_WARPGROUPS_YES)
             w.status = mgl_variants_name_warpgroups(program->many, err);
+        else if (w.choices.warpgroups != MGL_WARPGROUPS_NO)
+            (void)mgl_variants_name_warpgroups(program->many, NULL); /* or teams, as chosen */
     }
     MGL_ASSERT(w.status || program->queue_count == target->queues);
     if (w.status)

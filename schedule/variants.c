@@ -580,15 +580,17 @@ mgl_status mgl_variants_name_warpgroups(mgl_program *many, mgl_error *err)
     mgl_variant_fault fault;
     mgl_dimensions_of_program(many, &dimensions);
     for (int i = 0; i < many->task_count; i++) {
-        mgl_task *task = &many->tasks[i];
+        const mgl_task *task = &many->tasks[i];
         if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
             continue;
         if (!mgl_variant_takes_task(many, task, MGL_VARIANT_WARPGROUPS, &dimensions, &fault))
             return mgl_fail(err, MGL_BAD_INPUT, "warpgroups", "%s.%s %s",
                             mgl_op_get(task->op)->name,
                             mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name, fault.text);
-        task->variant = MGL_VARIANT_WARPGROUPS;
     }
+    for (int i = 0; i < many->task_count; i++)
+        if (mgl_op_get(many->tasks[i].op)->family == MGL_FAMILY_PANEL)
+            many->tasks[i].variant = MGL_VARIANT_WARPGROUPS;
     return MGL_OK;
 }
 

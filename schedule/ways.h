@@ -78,13 +78,13 @@ MGL_WAYS_FN int mgl_kv_chunk(int value, int position, int chunk)
 }
 
 /* Panels: products of the second list whose weights and activations are both whole operands of
- * tensor cores (vm/cuda/device/linear/panels.cuh). By teams of warps (linear/teams.cuh), one for
- * each half of the activation rows: a pair has row groups of a panel, or a share of their k blocks.
- * Or by warpgroups of 4 warps (linear/warpgroups.cuh): a warp has two row groups and all activation
- * rows, and warpgroups have row groups of a panel, or a share of their k blocks. */
+ * tensor cores (vm/cuda/device/linear/panels.cuh). By teams of warps (linear/teams.cuh): a warp has
+ * four row groups, and all activation rows or half of them, and teams share a panel's k blocks. Or
+ * by warpgroups of 4 warps (linear/warpgroups.cuh): a warp has two row groups and all activation
+ * rows, and warpgroups have row groups of a panel, or a share of its k blocks. */
 enum {
-    MGL_PANEL_OWN_GROUPS = 4, /* row groups that a pair multiplies at once: two tiles of 16 rows */
-    MGL_PANEL_ROW_STEP = 16,  /* activation rows: a tile of 8 for each warp of a pair */
+    MGL_PANEL_OWN_GROUPS = 4, /* row groups of a warp of a team: two tiles of 16 rows */
+    MGL_PANEL_ROW_STEP = 16,  /* activation rows: two tiles of 8 */
     MGL_PANEL_PIECE = 8, /* k blocks of a row group that are copied at once, at least, if a page
                             has room for them */
     MGL_PANEL_MOST_TRAYS = 32, /* places for activations in shared memory: one a lane, */
@@ -95,7 +95,7 @@ enum {
     MGL_WARPGROUP_BLOCKS = 2   /* and k blocks that it multiplies at once */
 };
 
-/* Row groups of a panel; activation rows that there is room for, by pairs and by warpgroups; k
+/* Row groups of a panel; activation rows that there is room for, by teams and by warpgroups; k
  * blocks of a tray, where as many rows are multiplied as a list may have; and of a ring's pages
  * those that the second list has weights in. The others' memory, with the stage, is trays. */
 #define MGL_PANEL_GROUPS(warps) ((warps) / 2 * MGL_PANEL_OWN_GROUPS)
@@ -119,10 +119,18 @@ MGL_WAYS_FN int mgl_panel_tray_blocks(int most, int rows, int grouped)
     return blocks;
 }
 
-/* Pages that row groups take whose pieces have so many blocks. */
-MGL_WAYS_FN int mgl_panel_pages(int groups, int piece, int page_blocks)
+/* Row groups that a page has pieces of, of so many blocks. Two that follow one another are a warp's
+ * of a warpgroup: they are on one page. */
+MGL_WAYS_FN int mgl_panel_per(int piece, int page_blocks, int grouped)
 {
     const int per = page_blocks / piece;
+    return grouped && per > 1 ? per / 2 * 2 : per;
+}
+
+/* Pages that row groups take whose pieces have so many blocks. */
+MGL_WAYS_FN int mgl_panel_pages(int groups, int piece, int page_blocks, int grouped)
+{
+    const int per = mgl_panel_per(piece, page_blocks, grouped);
     return (groups + per - 1) / per;
 }
 
@@ -137,7 +145,7 @@ MGL_WAYS_FN int mgl_panel_piece(int groups, int page_blocks, int tray_blocks, in
     const int least = grouped ? MGL_PANEL_PIECE / 2 : MGL_PANEL_PIECE;
     int piece = tray_blocks;
     while (2 * piece <= page_blocks) {
-        const int wanted = mgl_panel_pages(groups, 2 * piece, page_blocks);
+        const int wanted = mgl_panel_pages(groups, 2 * piece, page_blocks, grouped);
         if (wanted > 1 && (2 * piece > least || wanted >= pages))
             break;
         piece *= 2;

@@ -94,6 +94,7 @@ static void logits_of_two_lists(void)
 static const device_options panel_options = {.dtype = MGL_BF16,
                                              .exchange = MGL_EXCHANGE_FLAGS,
                                              .weighed = MGL_WEIGHED_YES,
+                                             .warpgroups = MGL_WARPGROUPS_NO,
                                              .queues = 3,
                                              .rows = 1,
                                              .many = 16,

@@ -389,6 +389,7 @@ START_TEST(weighed_values_are_multiplied_by_panels)
     config.rows = 1;
     config.many = 16;
     config.weighed = MGL_WEIGHED_YES;
+    config.warpgroups = MGL_WARPGROUPS_NO;
     config.page_bytes = cases[_i].page_bytes;
     config.ring_pages = cases[_i].ring_pages;
     config.stage_bytes = cases[_i].stage_bytes;
@@ -412,8 +413,20 @@ START_TEST(weighed_values_are_multiplied_by_panels)
 }
 END_TEST
 
-/* The same by warpgroups, which the config names: of sm_90a alone, four warps each, and all of a
- * list. */
+/* How many products of weighed values are of a variant; -1: others are not. */
+static int panels_by(const mgl_program *many, mgl_variant variant)
+{
+    int count = 0, others = 0;
+    for (int t = 0; t < many->task_count; t++)
+        if (mgl_op_get(many->tasks[t].op)->family == MGL_FAMILY_PANEL) {
+            count += many->tasks[t].variant == variant;
+            others += many->tasks[t].variant != variant;
+        }
+    return others > 0 ? -1 : count;
+}
+
+/* The same by warpgroups: of sm_90a alone, four warps each, and all of a list. A config that leaves
+ * it open has them where they can, and teams where they can not. */
 START_TEST(weighed_values_are_multiplied_by_warpgroups)
 {
     static const struct {
@@ -442,23 +455,27 @@ START_TEST(weighed_values_are_multiplied_by_warpgroups)
     config.warps = cases[_i].warps;
     config.weighed = cases[_i].weighed;
     config.warpgroups = MGL_WARPGROUPS_YES;
-    const mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     if (cases[_i].says) {
         ck_assert_int_eq(status, MGL_BAD_INPUT);
         ck_assert_msg(strstr(err.message, cases[_i].says), "%s", err.message);
     } else {
         ck_assert_msg(!status, "%s: %s", err.where, err.message);
-        for (int t = 0; t < p->many->task_count; t++)
-            if (mgl_op_get(p->many->tasks[t].op)->family == MGL_FAMILY_PANEL) {
-                ck_assert_int_eq(p->many->tasks[t].variant, MGL_VARIANT_WARPGROUPS);
-                named[MGL_VARIANT_WARPGROUPS]++;
-            }
+        ck_assert_int_gt(panels_by(p->many, MGL_VARIANT_WARPGROUPS), 0);
+        named[MGL_VARIANT_WARPGROUPS]++;
         const int used = mgl_shared_reserved(config.many) + p->exec.stage_bytes +
                          p->exec.ring_pages * p->exec.page_bytes;
         ck_assert_int_le(used, p->target.shared_bytes); /* and no more than a unit is left */
         ck_assert_int_gt(used + MGL_STAGE_UNIT, p->target.shared_bytes);
         mgl_program_free(p);
     }
+    config.warpgroups = 0;
+    status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(!status, "%s: %s", err.where, err.message);
+    if (p->many && strcmp(cases[_i].target, "cpu:2") && cases[_i].weighed != MGL_WEIGHED_NO)
+        ck_assert_int_gt(
+            panels_by(p->many, cases[_i].says ? MGL_VARIANT_PANELS : MGL_VARIANT_WARPGROUPS), 0);
+    mgl_program_free(p);
     mgl_graph_free(graph);
 }
 END_TEST
@@ -804,7 +821,7 @@ START_TEST(mending_leaves_nothing_that_does_not_fit)
 END_TEST
 
 /* Kernel and cost model ask how many k blocks a tray has; what the kernel's tray has room for is
- * that of as many rows as the list may have. By pairs of warps and by warpgroups. */
+ * that of as many rows as the list may have. By teams of warps and by warpgroups. */
 START_TEST(a_tray_has_as_many_k_blocks_as_fit)
 {
     for (int most = 1; most <= MGL_MAX_MANY_ROWS; most++) {

@@ -218,7 +218,7 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
             return refuse(program, i, "a product of weighed values is not by panels", err);
         if (panel && panels != MGL_VARIANT_GENERAL && panels != variant)
             return refuse(program, i,
-                          "some products of weighed values are by pairs of warps, and some by "
+                          "some products of weighed values are by teams of warps, and some by "
                           "warpgroups",
                           err);
         panels = panel ? variant : panels;

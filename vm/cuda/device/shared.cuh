@@ -53,7 +53,7 @@
 #define MGL_SAMPLER_FN   static __device__
 #define MGL_PHILOX_FN    static __device__
 #define MGL_PENALTIES_FN static __device__
-#define MGL_WAYS_FN      static __device__
+#define MGL_WAYS_FN      static __device__ constexpr
 #define MGL_TAPE_FN      static __device__ __forceinline__ constexpr
 #define MGL_PAGE_FN      static __device__ __forceinline__
 #define MGL_FLOAT_BITS   __float_as_uint
@@ -156,7 +156,8 @@ static_assert(!MGL_WARPGROUPS || PAGE_BLOCKS >= 2 * TRAY_BLOCKS,
               "two row groups of a warp are on one page");
 static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
                   MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 && PAGE_BLOCKS >= TRAY_BLOCKS &&
-                  (PANEL_PAGES - 1) * (PAGE_BLOCKS / TRAY_BLOCKS) >= PANEL_GROUPS,
+                  (PANEL_PAGES - 1) * mgl_panel_per(TRAY_BLOCKS, PAGE_BLOCKS, MGL_WARPGROUPS) >=
+                      PANEL_GROUPS,
               "panels need more room than there is");
 
 /* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys

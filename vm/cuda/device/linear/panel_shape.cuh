@@ -26,8 +26,8 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     panel_shape s;
     s.groups = min(left, (int)PANEL_GROUPS);
     s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, TRAY_BLOCKS, PANEL_PAGES, MGL_WARPGROUPS);
-    s.per = PAGE_BLOCKS / s.piece;
-    s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS);
+    s.per = mgl_panel_per(s.piece, PAGE_BLOCKS, MGL_WARPGROUPS);
+    s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS, MGL_WARPGROUPS);
     s.columns = (s.groups + OWN_GROUPS - 1) / OWN_GROUPS;
     s.halves = s.groups > 2 ? (int)TEAM_HALVES : 1;
     s.shares = min(MGL_WARPGROUPS ? PANEL_GROUPS / OWN_GROUPS / s.columns
