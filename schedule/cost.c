@@ -424,8 +424,9 @@ static mgl_status set_up(struct play *s, mgl_error *err)
 {
     const mgl_exec *exec = &s->program->exec;
     s->page_bytes = exec->page_bytes;
-    s->ring =
-        mgl_cost_has_panels(s->program) ? MGL_PANEL_PAGES(exec->ring_pages) : exec->ring_pages;
+    s->ring = mgl_cost_has_panels(s->program)
+                  ? MGL_PANEL_PAGES(exec->ring_pages, s->program->limits.rows)
+                  : exec->ring_pages;
     s->flight = pages_of(s, exec->flight_bytes);
     s->pending = pages_of(s, exec->pending_bytes);
     s->byte_us = 1e-3 / s->costs->bandwidth;

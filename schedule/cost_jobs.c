@@ -178,7 +178,7 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
     const int tray = mgl_panel_tray_blocks(most, rows, grouped);
     const int blocks = exec->page_bytes / MGL_BLOCK_BYTES;
     const int piece =
-        mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages), grouped);
+        mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages, most), grouped);
     const int pages =
         mgl_panel_pages(groups, piece, blocks, grouped) * ((kblocks + piece - 1) / piece);
     return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;

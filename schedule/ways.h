@@ -105,7 +105,7 @@ enum {
 #define MGL_PANEL_ROOM(rows, grouped) ((grouped) ? MGL_WARPGROUP_ROWS(rows) : MGL_PANEL_ROWS(rows))
 #define MGL_PANEL_TRAY_BLOCKS(rows, grouped)                                                       \
     ((grouped) ? (rows) <= 64 ? 4 : 2 : (rows) <= 16 ? 4 : (rows) <= 32 ? 2 : 1)
-#define MGL_PANEL_PAGES(ring_pages) ((ring_pages) - (ring_pages) / 2)
+#define MGL_PANEL_PAGES(ring_pages, rows) ((ring_pages) - (ring_pages) / ((rows) <= 64 ? 3 : 2))
 
 /* k blocks of a tray where `rows` rows are multiplied, of the `most` that the list may have: the
  * fewer rows, the more k blocks, in powers of 2. `grouped`: by warpgroups. */
