@@ -115,12 +115,17 @@ static __device__ __forceinline__ u32 kept(u32 value)
     return value;
 }
 
-/* Waits for a phase that the whole warp waits for: lanes of which `mine` is false for none. All
- * leave alike, so that the compiler knows that they stay together. The loader has a clock in its
- * waits. */
+/* Whether a phase that the whole warp waits for is complete: lanes of which `mine` is false for
+ * none. All have the same answer, so that the compiler knows that they stay together. */
+static __device__ __forceinline__ bool has_passed(u32 barrier, u32 parity, bool mine = true)
+{
+    return __all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity));
+}
+
+/* Waits for it. The loader has a clock in its waits. */
 static __device__ __forceinline__ void wait_phase(u32 barrier, u32 parity, bool mine = true)
 {
-    while (!__all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity)))
+    while (!has_passed(barrier, parity, mine))
         if (__any_sync(0xFFFFFFFFu, own().lost))
             break;
 }
@@ -167,8 +172,12 @@ static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, i
     do {
         leave_pages(walk);
         walk.end += walk.step;
+        const u32 full = walk.full + (u32)walk.at * 8;
+        const bool mine = lane_now() < walk.pages;
+        if (MGL_TRACE && has_passed(full, walk.parity, mine))
+            continue; /* a look at the clock takes longer than this */
         const u32 since = trace_clock();
-        wait_phase(walk.full + (u32)walk.at * 8, walk.parity, lane_now() < walk.pages);
+        wait_phase(full, walk.parity, mine);
         trace_starved(m, since);
     } while (walk.end <= block);
 }
@@ -187,10 +196,13 @@ static __device__ __forceinline__ void end_pages(machine &m, page_walk &walk, in
 /* Waits until a tray is there: its bytes from tray_memory() on. */
 static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
 {
+    const u32 full = shared_address(&own().tray_full[t.place]), at = (u32)(t.place * TRAY_BYTES);
+    if (MGL_TRACE && has_passed(full, parity_of(t)))
+        return at;
     const u32 since = trace_clock();
-    wait_phase(shared_address(&own().tray_full[t.place]), parity_of(t));
+    wait_phase(full, parity_of(t));
     trace_tray(since);
-    return (u32)(t.place * TRAY_BYTES);
+    return at;
 }
 
 /* Lets go of it, as so many warps, and goes on to the team's next one. */
