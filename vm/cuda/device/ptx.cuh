@@ -207,7 +207,7 @@ static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, 
 }
 
 /* The same, at once. */
-static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
+static __device__ __forceinline__ bool barrier_tested_at(u32 at, u32 parity)
 {
     u32 passed;
     delay();
@@ -215,9 +215,14 @@ static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
                  " mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
                  " selp.u32 %0, 1, 0, p;\n}"
                  : "=r"(passed)
-                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "r"(at), "r"(parity)
                  : "memory");
     return passed;
+}
+
+static __device__ __forceinline__ bool barrier_tested(u64 *barrier, u32 parity)
+{
+    return barrier_tested_at(shared_address(barrier), parity);
 }
 
 /* Releases at block scope. */

@@ -119,13 +119,13 @@ static __device__ __forceinline__ u32 kept(u32 value)
  * none. All have the same answer, so that the compiler knows that they stay together. */
 static __device__ __forceinline__ bool has_passed(u32 barrier, u32 parity, bool mine = true)
 {
-    return __all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity));
+    return __all_sync(0xFFFFFFFFu, !mine || barrier_tested_at(barrier, parity));
 }
 
 /* Waits for it. The loader has a clock in its waits. */
 static __device__ __forceinline__ void wait_phase(u32 barrier, u32 parity, bool mine = true)
 {
-    while (!has_passed(barrier, parity, mine))
+    while (!__all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity)))
         if (__any_sync(0xFFFFFFFFu, own().lost))
             break;
 }
