@@ -101,7 +101,6 @@ enum {
                 : PRODUCT_ROWS <= 8 ? 8
                                     : 16,
     SLOTS = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
-    MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2, /* pages on their way where they are urgent */
     SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
     /* the record of the task before (its clears) or the furthest ahead, of the task at hand, of the
      * next two */
@@ -128,7 +127,6 @@ enum {
     WARP_GROUPS = MGL_WARPGROUPS ? 2 : MGL_PANEL_OWN_GROUPS,
     TURN_BLOCKS = MGL_WARPGROUPS ? MGL_WARPGROUP_BLOCKS : 1, /* k blocks that take turns */
     PANEL_PAGES = MGL_PANEL_PAGES(MGL_RING, MGL_ROWS),
-    PANEL_FLIGHT = MORE_FLIGHT < PANEL_PAGES ? MORE_FLIGHT : PANEL_PAGES,
     TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS, MGL_WARPGROUPS),
     TRAY_BYTES = TRAY_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
     /* what a task keeps of its activation rows, before the trays: scales, and per column a word or

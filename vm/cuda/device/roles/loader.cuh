@@ -37,7 +37,10 @@ enum {
 
 /* Pages on their way that the task at hand needs. Fewer than the ring has, as all such limits are:
  * or the landing warp might look for a phase of a frame that another page has ended meanwhile. */
-enum { URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1 };
+enum {
+    MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2,
+    URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1
+};
 static_assert(MGL_FLIGHT < MGL_RING, "the landing warp needs a page of room");
 
 /* The clock of all waits for pages and frames, the consumers' too: whether nothing has moved for so

@@ -87,15 +87,19 @@ static __device__ __forceinline__ bool wait_all(const machine &m, stream &t, u64
 /* ---- weights ----------------------------------------------------------------------------------
  */
 
-/* Whether one page more may be on its way. */
+/* Whether one page more may be on its way. While no edge is waited for, all that have room may:
+ * what has landed is not looked at then, which takes as long as to ask for some more. */
 static __device__ __forceinline__ bool may_fly(const stream &t, panel_stream &p)
 {
+    if (!load_shared_acquire(&own().pending))
+        return true;
+    if (p.next.number - p.landed.number >
+        PANEL_PAGES) /* that the next one's place is free says so */
+        p.landed = {p.next.number - PANEL_PAGES, p.next.at, p.next.parity ^ 1};
     while (p.landed.number != p.next.number &&
            barrier_tested(&own().page_full[p.landed.at], p.landed.parity))
         advance(p.landed);
-    const u32 most =
-        load_shared_acquire(&own().pending) ? min(t.pending, (u32)PANEL_FLIGHT) : (u32)PANEL_FLIGHT;
-    return p.next.number - p.landed.number < most;
+    return p.next.number - p.landed.number < min(t.pending, (u32)PANEL_PAGES);
 }
 
 /* Waits until the next page may be asked for; false: the block is leaving. */
@@ -103,7 +107,7 @@ static __device__ __forceinline__ bool wait_page(const machine &m, stream &t, pa
 {
     return wait_until(
                m, t,
-               [&] { return barrier_tested(&own().page_empty[p.next.at], p.next.parity ^ 1); }) &&
+               [&] { return barrier_passed(&own().page_empty[p.next.at], p.next.parity ^ 1); }) &&
            wait_until(m, t, [&] { return may_fly(t, p); });
 }
 
