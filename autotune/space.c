@@ -16,8 +16,8 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 
 /* Values of the knobs that are no runs of queues. The CPU streams nothing: there `gpu` ones are
  * left out. `rows` and `many` stand in no ladder: fewer rows make prompts slower, which no workload
- * has, so a search would sell them for nothing. `merge`, `share`, `weighed` and `warpgroups` stand
- * in none before a device was measured with them. */
+ * has, so a search would sell them for nothing, and so would those of a second list, `weighed` and
+ * `warpgroups`. `merge` and `share` stand in none before a device was measured with them. */
 #define LADDERS(X)                                                                                 \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \

@@ -1,5 +1,5 @@
 /*
- * Programs with two task lists in the emulator: lists in turn; products by panels, of pairs of
+ * Programs with two task lists in the emulator: lists in turn; products by panels, of teams of
  * warps and of warpgroups; attention that shares rows; traces.
  */
 #include "second_list.h"
@@ -89,8 +89,8 @@ static void logits_of_two_lists(void)
     check_logits(&small_model, &f32, 2, 16, 1);
 }
 
-/* Products of the second list as panels: fewer row groups than pairs of warps have and more, pieces
- * that end before a page, pages that row groups share, and pairs that share k blocks. */
+/* Products of the second list as panels: fewer row groups than a warp of a team has and more,
+ * pieces that end before a page, pages that row groups share, and teams that share k blocks. */
 static const device_options panel_options = {.dtype = MGL_BF16,
                                              .exchange = MGL_EXCHANGE_FLAGS,
                                              .weighed = MGL_WEIGHED_YES,
@@ -519,11 +519,13 @@ static void traces_of_two_lists(void)
                                                          .many = 16});
 }
 
-/* So many columns that a task has several trays, of which some are waited for. */
+/* So many columns that a task has more trays than there are places, of which some are waited for.
+ */
 static void traces_of_panels(void)
 {
     device_options options = panel_options;
-    options.many = 40;
+    options.many = 128;
+    options.stage_bytes = 8192;
     ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
     options.warpgroups = MGL_WARPGROUPS_YES;
     ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);

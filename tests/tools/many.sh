@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prompts and many sequences: llama-1b with a second task list, whose weighed values are multiplied by pairs of warps
+# Prompts and many sequences: llama-1b with a second task list, whose weighed values are multiplied by teams of warps
 # (panels) and by warpgroups, one way beside the other; what one row takes in such a kernel, and in its own; and traces of
 # an epoch. One JSON object on standard output, for record.sh:
 #
