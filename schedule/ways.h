@@ -87,7 +87,7 @@ enum {
     MGL_PANEL_ROW_STEP = 16,  /* activation rows: two tiles of 8 */
     MGL_PANEL_PIECE = 8, /* k blocks of a row group that are copied at once, at least, if a page
                             has room for them */
-    MGL_PANEL_MOST_TRAYS = 32, /* places for activations in shared memory: one a lane, */
+    MGL_PANEL_MOST_TRAYS = 32, /* places for activations in shared memory: a lane, or more, each, */
     MGL_PANEL_MOST_BLOCKS = 8, /* and k blocks of one */
     MGL_PANEL_ROW_BYTES = 64,  /* of a row, in a k block of activations */
     MGL_WARPGROUP_WARPS = 4,   /* of sm_90a */
@@ -147,6 +147,8 @@ MGL_WAYS_FN int mgl_panel_piece(int groups, int page_blocks, int tray_blocks, in
     while (2 * piece <= page_blocks) {
         const int wanted = mgl_panel_pages(groups, 2 * piece, page_blocks, grouped);
         if (wanted > 1 && (2 * piece > least || wanted >= pages))
+            break;
+        if (grouped && groups > 1 && page_blocks < 4 * piece) /* two of them are on one page */
             break;
         piece *= 2;
     }

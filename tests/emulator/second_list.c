@@ -109,7 +109,7 @@ static void logits_of_panels(void)
 /* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
 static void logits_of_many_rows(void)
 {
-    static const int many[] = {17, 40, 64, 128};
+    static const int many[] = {17, 40, 64, 80, 128};
     device_options options = panel_options;
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
         options.many = many[i];

@@ -840,6 +840,21 @@ START_TEST(a_tray_has_as_many_k_blocks_as_fit)
 }
 END_TEST
 
+/* Two row groups that follow one another, from an even one on, are on one page where warpgroups
+ * multiply: of pages as small as the variant takes, and of such whose blocks are no power of 2. */
+START_TEST(two_row_groups_are_on_one_page)
+{
+    for (int tray = 2; tray <= 4; tray += 2)
+        for (int blocks = 2 * tray; blocks <= 64; blocks++)
+            for (int groups = 2; groups <= 16; groups++)
+                for (int pages = 2; pages <= 32; pages++) {
+                    const int piece = mgl_panel_piece(groups, blocks, tray, pages, 1);
+                    const int per = mgl_panel_per(piece, blocks, 1);
+                    ck_assert_msg(per % 2 == 0, "%d groups, %d blocks: %d", groups, blocks, per);
+                }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule variants");
@@ -855,6 +870,7 @@ int main(void)
                         sizeof odd / sizeof *odd);
     tcase_add_loop_test(cases, weighed_values_are_multiplied_by_panels, 0, 7);
     tcase_add_loop_test(cases, weighed_values_are_multiplied_by_warpgroups, 0, 8);
+    tcase_add_test(cases, two_row_groups_are_on_one_page);
     tcase_add_test(cases, every_variant_was_named);
     tcase_add_test(cases, skinny_needs_a_stage_and_a_ring);
     tcase_add_test(cases, an_mma_has_four_rows);

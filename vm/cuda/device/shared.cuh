@@ -116,10 +116,10 @@ enum {
     PANEL_TILE = 8,                                        /* activation rows of an MMA */
     PANEL_ROWS = MGL_PANEL_ROOM(MGL_ROWS, MGL_WARPGROUPS), /* of activations */
     ROW_TILES = PANEL_ROWS / PANEL_TILE,
-    PANEL_PARTS = MGL_WARPS / 2, /* columns of a panel: of as many row groups as a pair has */
+    PANEL_PARTS = MGL_WARPS / 2, /* columns of a panel: of four row groups each */
     PANEL_GROUPS = MGL_PANEL_GROUPS(MGL_WARPS),
     COLUMN_GROUPS = PANEL_GROUPS / PANEL_PARTS,
-    /* row groups of a pair or a warpgroup, and those of which a warp has sums */
+    /* row groups of a column of a team, or of a warpgroup; those of which a warp has sums */
     OWN_GROUPS = MGL_WARPGROUPS ? MGL_WARPGROUP_GROUPS : MGL_PANEL_OWN_GROUPS,
     /* warps of a team that have the same row groups, where these are more than two: each has sums
      * of two tiles of them by 8 of rows at most (linear/teams.cuh) */
@@ -140,8 +140,8 @@ enum {
                                                           : MGL_PANEL_MOST_TRAYS
 };
 
-/* Lanes of the epilogue that fill a place for trays: as many as there are for all, up to one for
- * each k block. */
+/* Lanes of the epilogue that fill a place for trays: as many as there are for all, in powers of 2;
+ * more than a tray has k blocks have nothing to do. */
 static constexpr int tray_lanes()
 {
     int lanes = 1;
@@ -151,6 +151,7 @@ static constexpr int tray_lanes()
 }
 
 enum { TRAY_LANES = tray_lanes() };
+static_assert(PANEL_GROUPS <= 32, "a lane for each page of a piece");
 static_assert(!MGL_WARPGROUPS || PAGE_BLOCKS >= 2 * TRAY_BLOCKS,
               "two row groups of a warp are on one page");
 static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
@@ -180,7 +181,7 @@ static constexpr int kv_tray_positions()
 enum {
     KV_TRAY_POSITIONS = kv_tray_positions(),
     KV_TRAY_BYTES = KV_TRAY_POSITIONS * 4 * MGL_HEAD_DIM,
-    /* one at least, since panels have as much room; 0 without that attention */
+    /* one at least, which flash's needs say; 0 without that attention */
     KV_TRAYS = KV_ROOM / KV_TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? KV_ROOM / KV_TRAY_BYTES
                                                               : MGL_PANEL_MOST_TRAYS,
     KV_TRAY_PLACES = KV_TRAYS > 0 ? KV_TRAYS : 1

@@ -3,9 +3,9 @@
  * cores.
  *
  * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
- * k blocks, which is that of the trays. Who multiplies is either teams of warps (teams.cuh) or
- * warpgroups (warpgroups.cuh). Where a panel has fewer row groups than they have room for, some
- * share their k blocks, in turn.
+ * k blocks. Who multiplies is either teams of warps (teams.cuh) or warpgroups (warpgroups.cuh).
+ * Where a panel has fewer row groups than they have room for, some share its k blocks, and trays
+ * are for these in turn (panel_shape.cuh).
  *
  * Sums stay in registers until the panel's end. Then they stand in shared memory, all at once or
  * pass by pass, where those that share k blocks are added up, the first first, and the op makes
@@ -180,6 +180,7 @@ static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, i
         wait_phase(full, walk.parity, mine);
         trace_starved(m, since);
     } while (walk.end <= block);
+    __syncwarp(); /* what one lane has waited for, all read */
 }
 
 /* To the panel's end, which has so many k blocks, in TURN_BLOCKS. */
@@ -209,7 +210,7 @@ static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
 static __device__ __forceinline__ void free_tray(tray_walk &t, int warps)
 {
     __syncwarp();
-    if (lane_now() == 0)
+    if (lane_now() == 0 && !own().lost) /* or its mates might be trays behind */
         barrier_arrive_times(shared_address(&own().tray_empty[t.place]), warps);
     advance(t);
 }

@@ -221,14 +221,12 @@ static __device__ __forceinline__ void leave_pass(const machine &m, const panel_
 
 /* Adds up what the teams have of tile n of a pass. */
 static __device__ __forceinline__ panel_lane take_tile(const machine &m, const panel_pass &pass,
-                                                       const panel_shape &s, const panel_part &part,
-                                                       int n)
+                                                       const panel_shape &s, int n)
 {
     panel_lane p = {};
     const int team = s.columns * s.halves;
     for (int k = 0; k < s.shares; k++)
         add_tile(m, pass, k * team + m.warp % team, n, p);
-    (void)part;
     return p;
 }
 
@@ -249,7 +247,7 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
         const int k = pass.first + n, tile = row_of_tile(s, part, k);
         if (k / weight_tiles(part) % s.shares != part.share || tile >= rows)
             continue;
-        panel_lane p = take_tile(m, pass, s, part, n);
+        panel_lane p = take_tile(m, pass, s, n);
         p.group = group + part.first + k % weight_tiles(part) * 2;
         p.tile = tile;
         p.row = tile + (m.lane & 3) * 2;
@@ -271,7 +269,7 @@ static __device__ __forceinline__ void leave_panel(int group, bool last, const p
     for (int number = 0;; number++) {
         const machine m = machine_now();
         const panel_shape s = shape_at(m, group);
-        const int wide = min(s.groups, (int)MGL_PANEL_OWN_GROUPS) > 2 ? 2 : 1;
+        const int wide = s.groups > 2 ? 2 : 1;
         const int tiles = (panel_rows(m) + PANEL_TILE * s.halves - 1) / (PANEL_TILE * s.halves);
         if (pass_number(last, number).first >= tiles * wide)
             return;

@@ -112,8 +112,9 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
 enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks */
 static_assert(TRAY_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT, "trays and turns have whole units");
 
-/* Loads the weights of unit `unit`, from page `on_page` of its piece, which begins at `from`, since
- * the last one that turned pages, and before which rows would be at `rows`. */
+/* Loads the weights of unit `unit`. `from`: where the warp's row groups begin on the pages at hand,
+ * on page `on_page` of the piece; found anew when pages are turned. `rows`: where they would begin
+ * on the first place. */
 static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
                                                  loaded_block (&to)[UNIT], u32 rows, u32 next_group,
                                                  int unit, int on_page, u32 &from)
@@ -127,7 +128,8 @@ static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
 
 /* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
  * are powers of 2 besides. While a warp's products are on their way it loads the next unit's
- * weights. A warp that has no row groups multiplies zeros: its warpgroup multiplies as one. */
+ * weights. A warp that has no row groups multiplies the panel's last one, whose sums nobody
+ * takes: its warpgroup multiplies as one. */
 template <int ROWS>
 static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
                                                       float (&sums)[ROWS / 2])

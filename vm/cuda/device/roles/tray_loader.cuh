@@ -1,7 +1,7 @@
 /*
  * The epilogue in a task with panels (linear/panels.cuh), which leaves no sums for it: it copies
- * the task's activations into trays, panel after panel, in the order in which the tape has their
- * weights.
+ * the task's activations into trays, panel after panel; each tray has every so many-th
+ * k block of the tape's order (trays_of).
  *
  * Activations are what other queues wrote: the controller has acquired the task's counters when it
  * makes the task known, the epilogue acquires its word, and a fence in every lane that copies makes
@@ -106,7 +106,8 @@ static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_so
         const bool more = index < trays;
         const bool empty = more && barrier_tested(&own().tray_empty[place], parity ^ 1);
         const u32 places = __ballot_sync(0xFFFFFFFFu, empty);
-        const bool mine = more && (places >> (place * TRAY_LANES) & 1);
+        gone = __any_sync(0xFFFFFFFFu, own().lost); /* places are let go of too early then */
+        const bool mine = more && !gone && (places >> (place * TRAY_LANES) & 1);
         if (mine && lane == 0)
             fill_tray(t, s, index, lane, true, policy);
         __syncwarp();
@@ -115,7 +116,6 @@ static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_so
             index += rounds * turns;
             parity ^= 1;
         }
-        gone = __any_sync(0xFFFFFFFFu, own().lost);
     }
     while (gone && place < TRAYS && !barrier_passed(&own().tray_full[place], parity ^ 1))
         ;
