@@ -130,6 +130,13 @@ static void logits_of_warpgroups(void)
         options.warps = i % 2 ? 8 : 4;
         check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
     }
+    /* pages whose blocks are no power of 2, of which the small ones have two row groups' pieces */
+    static const int pages[][2] = {{3072, 24}, {12288, 7}};
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        options.page_bytes = pages[i][0];
+        options.ring_pages = pages[i][1];
+        check_logits(&even_model, &options, 1, 40, 3);
+    }
 }
 
 /* Tasks of several panels: warps leave sums of one while others are still at it. */

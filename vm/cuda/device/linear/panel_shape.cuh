@@ -16,8 +16,7 @@ struct panel_shape {
     int pages;   /* and pages of the same k blocks */
     int columns; /* of OWN_GROUPS row groups: a team has a warp for each, or a warpgroup has one, */
     int halves;  /* or, of a team, two, for half of the activation rows each */
-    int shares;  /* so many share the k blocks: one in so many each */
-    int turns;   /* and so many have trays of their own, in turn */
+    int shares;  /* so many share the k blocks, and have trays of their own, in turn */
 };
 
 /* The panel of a task with so many row groups left. */
@@ -33,7 +32,6 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     s.shares = min(MGL_WARPGROUPS ? PANEL_GROUPS / OWN_GROUPS / s.columns
                                   : MGL_WARPS / (s.columns * s.halves),
                    (int)TRAYS);
-    s.turns = s.shares;
     return s;
 }
 

@@ -145,7 +145,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const u8 *const w = page_memory() + lane * 16;
     const u32 phases = own().tray_used[warp], page = own().page_at[warp];
-    tray_walk trays = tray_walk_of(s.turns, part.works ? part.share : 0, phases);
+    tray_walk trays = tray_walk_of(s.shares, part.works ? part.share : 0, phases);
     page_walk walk = page_walk_of(s, page);
     /* the warp's row groups, of those that the panel does not have another's: on which page of a
      * piece, and where on that; and where on the pages at hand */
@@ -159,14 +159,14 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     }
 #pragma unroll 1
     for (int round = part.works ? part.share : kblocks; round < kblocks;
-         round += s.turns * shape.blocks) {
+         round += s.shares * shape.blocks) {
         /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
         const u8 *x = tray_memory() + wait_tray(trays) +
                       (lane / 4 + part.half * PANEL_TILE) * MGL_PANEL_ROW_BYTES +
                       ((lane & 3) ^ (lane >> 3)) * 16;
-        const int end = min(round + s.turns * shape.blocks, kblocks);
+        const int end = min(round + s.shares * shape.blocks, kblocks);
 #pragma unroll 1
-        for (int block = round; block < end; block += s.turns, x += shape.stride) {
+        for (int block = round; block < end; block += s.shares, x += shape.stride) {
             team_weights<TILES> weights;
             if (block >= walk.end) {
                 turn_pages(m, walk, block);
@@ -183,7 +183,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     }
     end_pages(m, walk, kblocks, page);
     own().tray_used[warp] =
-        phases_behind(phases, lane, trays_of(kblocks, s.turns, shape.blocks), s.turns);
+        phases_behind(phases, lane, trays_of(kblocks, s.shares, shape.blocks), s.shares);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------

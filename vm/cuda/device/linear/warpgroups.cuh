@@ -135,7 +135,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
                                                       float (&sums)[ROWS / 2])
 {
     const panel_part part = panel_part_of(m, s);
-    const int warp = warp_now(), lane = lane_now(), turns = same_in_all(s.turns);
+    const int warp = warp_now(), lane = lane_now(), turns = same_in_all(s.shares);
     const tray_shape tray = tray_shape_of(panel_rows(m));
     const int kblocks = same_in_all(segment(m, 0).kblocks), units = kblocks / UNIT;
     const int most = same_in_all(tray.blocks) / UNIT;

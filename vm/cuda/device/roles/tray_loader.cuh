@@ -142,7 +142,7 @@ static __device__ __noinline__ void load_trays(const machine m)
     fence_bulk_reads();
     fence_bulk_writes();
     for (int group = 0; group < seg.groups && !gone; group += PANEL_GROUPS)
-        phases = fill_trays(m, s, panel_shape_of(seg.groups - group).turns, phases, gone, policy);
+        phases = fill_trays(m, s, panel_shape_of(seg.groups - group).shares, phases, gone, policy);
     __syncwarp();
     own().tray_filled = phases; /* every lane: whoever reads it next has written it */
 }
