@@ -149,6 +149,27 @@ static void logits_of_many_rows_in_several_panels(void)
     check_logits(&even_model, &options, 1, 45, 3);
 }
 
+/* Slim panels, of one tile of rows and of two: pages of a row group and of eight, tasks of several
+ * panels and of one row group, k blocks that are no multiple of the warps. */
+static void logits_of_slim_panels(void)
+{
+    static const struct {
+        const mgl_geometry *geometry;
+        int many, prompt, queues, warps, page_bytes, ring_pages;
+    } cases[] = {{&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
+                 {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
+                 {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9}};
+    device_options options = panel_options;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        options.many = cases[i].many;
+        options.queues = cases[i].queues;
+        options.warps = cases[i].warps;
+        options.page_bytes = cases[i].page_bytes;
+        options.ring_pages = cases[i].ring_pages;
+        check_logits(cases[i].geometry, &options, (int)i, cases[i].prompt, 3);
+    }
+}
+
 /* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
  * that have rows for prompts besides, and in epochs that have not. */
 static void company_of_20(void)
@@ -189,26 +210,29 @@ static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logi
     return !memcmp(logits, now, sizeof now);
 }
 
-/* Without the fence before it, a copy of activations brings what was there before. */
+/* Without the fence before it, a copy of activations brings what was there before: in epochs that
+ * have trays. */
 static void fences_by(int warpgroups)
 {
     device_options options = panel_options;
     options.warpgroups = warpgroups;
-    int32_t prompt[14];
+    enum { ROWS = 38 };
+    int32_t prompt[ROWS];
     float logits[300];
+    options.many = ROWS;
     options.capacity = CHECK_CAPACITY;
     mgl_graph *graph = random_graph(&even_model, 128, true, MGL_BF16, 5);
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options);
-    fill_prompt(prompt, 14, even_model.vocab, 3);
-    ck_assert(has_logits(vm, prompt, 14, logits, true));
-    fill_prompt(prompt, 14, even_model.vocab, 4);
-    ck_assert(!has_logits(vm, prompt, 14, logits, false)); /* what copies then find in memory */
-    fill_prompt(prompt, 14, even_model.vocab, 3);
+    fill_prompt(prompt, ROWS, even_model.vocab, 3);
+    ck_assert(has_logits(vm, prompt, ROWS, logits, true));
+    fill_prompt(prompt, ROWS, even_model.vocab, 4);
+    ck_assert(!has_logits(vm, prompt, ROWS, logits, false)); /* what copies then find in memory */
+    fill_prompt(prompt, ROWS, even_model.vocab, 3);
     emu_forget_fences(true);
-    ck_assert(!has_logits(vm, prompt, 14, logits, false));
+    ck_assert(!has_logits(vm, prompt, ROWS, logits, false));
     emu_forget_fences(false);
-    ck_assert(has_logits(vm, prompt, 14, logits, false));
+    ck_assert(has_logits(vm, prompt, ROWS, logits, false));
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -567,8 +591,8 @@ void (*const second_list_replies[SECOND_LIST_REPLIES])(void) = {logits_of_panels
                                                                 ended_replies_of_two_lists};
 
 void (*const second_list_many[SECOND_LIST_MANY])(void) = {
-    logits_of_many_rows,       company_of_20,        company_of_64,
-    company_of_40_in_128_rows, delays_of_many_rows,  watchdog_of_many_rows,
-    traces_of_two_lists,       traces_of_panels,     logits_of_many_rows_in_several_panels,
-    logits_of_warpgroups,      fences_of_warpgroups, batch_of_warpgroups,
-    delays_of_warpgroups,      company_of_rows};
+    logits_of_many_rows,       company_of_20,         company_of_64,
+    company_of_40_in_128_rows, delays_of_many_rows,   watchdog_of_many_rows,
+    traces_of_two_lists,       traces_of_panels,      logits_of_many_rows_in_several_panels,
+    logits_of_warpgroups,      logits_of_slim_panels, fences_of_warpgroups,
+    batch_of_warpgroups,       delays_of_warpgroups,  company_of_rows};

@@ -26,7 +26,6 @@ static bool all_uneven; /* every case, not only those that are meant to be */
 
 static const mgl_geometry multi_query = {96, 2, 6, 1, 32, 200, 333, 1e-5f};
 static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
-static const mgl_geometry uneven_model = {448, 1, 14, 2, 32, 4608, 200, 1e-5f};
 static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
 static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
 static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};

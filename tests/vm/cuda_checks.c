@@ -439,10 +439,10 @@ void check_company(const mgl_geometry *geometry, const device_options *wanted, i
         ck_assert_mem_eq(first[s].tokens, second[s].tokens,
                          (size_t)second[s].produced * sizeof(int32_t));
     }
-    ck_assert_mem_eq(first[COMPANY_SCORED].scores, second[COMPANY_SCORED].scores,
-                     sizeof first[COMPANY_SCORED].scores);
     printf("%d of %d replies have another token than the CPU's that is as good\n", apart, count);
     check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], first[COMPANY_SCORED].scores);
+    /* sums are in another order in epochs of few rows, so that the company may change last bits */
+    check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], second[COMPANY_SCORED].scores);
     close_pair(&p);
 }
 

@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
             own().slots_at[w] = own().known_at[w] = own().freed_at[w] = 0;
 #endif
 #if MGL_PANELS
-        own().listed = own().turned = own().paneled = 0;
+        own().listed = own().turned = own().paneled = own().scaled = 0;
         own().tray_filled = own().kv_tray_next = 0;
         for (int w = 0; w < MGL_WARPS; w++)
             own().page_at[w] = own().tray_used[w] = own().kv_tray_at[w] = 0;

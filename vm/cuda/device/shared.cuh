@@ -160,6 +160,20 @@ static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
                       PANEL_GROUPS,
               "panels need more room than there is");
 
+/* Epochs of up to SLIM_ROWS rows have slim panels (linear/slim.cuh), if a page has room for a block
+ * of each warp, and trays for what the warps leave of four row groups: a tile of 8 by 8 sums is 256
+ * bytes. */
+enum {
+    SLIM_TILE = 16, /* activation rows of an MMA that has them as rows */
+    SLIM_PER = PAGE_BLOCKS >= MGL_WARPS ? PAGE_BLOCKS / MGL_WARPS : 1, /* row groups of a page */
+    SLIM_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * 4 * 2 * 256) * 4,     /* those of trays */
+    SLIM_ROWS = PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 ? 2 * SLIM_TILE : 0,
+    /* of a panel of one tile of rows; of two half as many */
+    SLIM_GROUPS = PANEL_GROUPS >= 16 && SLIM_FIT >= 16 ? 16
+                  : PANEL_GROUPS >= 8 && SLIM_FIT >= 8 ? 8
+                                                       : 4
+};
+
 /* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys
  * and the values of some positions (attention/kv_trays.cuh). */
 enum {
@@ -341,9 +355,11 @@ struct shared {
 #if MGL_PANELS
     volatile u32 listed;      /* epochs whose list is known, */
     volatile u32 list[4];     /* (epoch % 4) which is this, */
-    volatile u32 heads[4];    /* and, of an epoch before them all, whether rows want logits */
+    volatile u32 heads[4];    /* and, of an epoch that has begun, whether rows want logits, */
+    volatile u32 slim[4];     /* and row groups of its panels, if these are slim; else 0 */
     volatile u32 turned;      /* by the loader: what the first list had is let go of */
     volatile u32 paneled;     /* by the epilogue: tasks with trays that have ended */
+    volatile u32 scaled;      /* and those whose scales are there, if panels are slim, or a later */
     volatile u32 tray_filled; /* phases of the trays that it has asked for: see tray_walk */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_used[16];  /* (warp) and phases of the trays */

@@ -9,27 +9,36 @@
 #include "instructions/scaled_head/scaled_head.cuh"
 #include "instructions/scaled_linear/scaled_linear.cuh"
 #include "instructions/scaled_swiglu/scaled_swiglu.cuh"
+#include "vm/cuda/device/linear/slim.cuh"
 #include "vm/cuda/device/linear/teams.cuh"
 #include "vm/cuda/device/linear/warpgroups.cuh"
 
 #if MGL_PANELS
 
+/* Outputs of a lane's sums. */
+static __device__ __forceinline__ void leave_lane(const machine &m, const panel_lane &p)
+{
+    switch (task_of(m)->op) {
+    case OP_LINEAR_ADD_WEIGHED:
+        return leave_linear_add_weighed(m, p);
+    case OP_SCALED_LINEAR:
+        return leave_scaled_linear(m, p);
+    case OP_SCALED_SWIGLU:
+        return leave_scaled_swiglu(m, p);
+    default:
+        return leave_scaled_head(m, p);
+    }
+}
+
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
 static __device__ __noinline__ void leave_outputs(int group, bool last, int pass)
 {
     const machine m = machine_now();
-    leave_tiles(m, group, last, pass, [&](const panel_lane &p) {
-        switch (task_of(m)->op) {
-        case OP_LINEAR_ADD_WEIGHED:
-            return leave_linear_add_weighed(m, p);
-        case OP_SCALED_LINEAR:
-            return leave_scaled_linear(m, p);
-        case OP_SCALED_SWIGLU:
-            return leave_scaled_swiglu(m, p);
-        default:
-            return leave_scaled_head(m, p);
-        }
-    });
+    const auto leave = [&](const panel_lane &p) { leave_lane(m, p); };
+    if (slim_groups(rows_of(m)) > 0)
+        leave_slim(m, group, leave);
+    else
+        leave_tiles(m, group, last, pass, leave);
 }
 
 /* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
@@ -49,12 +58,43 @@ static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave
             break;
         consumer_barrier(); /* the next panel's notes may be another warp's */
     }
-    fence_bulk_writes(); /* the next task's activations come where sums stood */
-    consumer_barrier();
 }
 
-/* Out of line, or all of a kernel would have its registers; but the compiler lets products of
- * warpgroups wait for one another where it can not see that none is on its way over a call. */
+/* What a task notes of its rows is empty at first. */
+static __device__ __forceinline__ void begin_notes(const machine &m, int op)
+{
+    if (op == OP_LINEAR_ADD_WEIGHED)
+        clear_notes(m, {0.0f, 0});
+    if (op == OP_SCALED_HEAD)
+        clear_notes(m, note_of_best(nothing_yet()));
+}
+
+/* What it leaves of them, when all outputs are there. */
+static __device__ __forceinline__ void leave_notes()
+{
+    fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
+    consumer_barrier();
+    const machine m = machine_now();
+    if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
+        leave_squares(m, rows_of(m));
+    if (task_of(m)->op == OP_SCALED_HEAD)
+        leave_bests(m, rows_of(m));
+}
+
+/* A task whose panels are slim. Out of line, or all of a kernel would have its registers. */
+static __device__ __noinline__ u32 do_slim(machine m)
+{
+    begin_notes(m, task_of(m)->op);
+    if (thread_of(m) == 0)
+        own().pending = 0;
+    trace_input(m);
+    run_slim(m, leave_outputs);
+    leave_notes();
+    return trace_starved_of(m);
+}
+
+/* Another one: likewise, but the compiler lets products of warpgroups wait for one another where it
+ * can not see that none is on its way over a call. */
 #if MGL_WARPGROUPS
 #define DO_PANELS __forceinline__
 #else
@@ -64,29 +104,22 @@ static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave
 static __device__ DO_PANELS u32 do_panels(machine m)
 {
     const int op = same_in_all(task_of(m)->op);
-    if (op == OP_SCALED_HEAD && same_in_all(own().tile_count) == 0)
-        return 0; /* no row wants logits: nothing comes */
-    if (op == OP_LINEAR_ADD_WEIGHED)
-        clear_notes(m, {0.0f, 0});
-    else
-        note_scales(m, operand(m, MGL_PRODUCT_SQUARES), rows_of(m));
-    if (op == OP_SCALED_HEAD)
-        clear_notes(m, note_of_best(nothing_yet()));
+    begin_notes(m, op);
+    if (op != OP_LINEAR_ADD_WEIGHED)
+        note_scales(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
     run_panels(m, leave_outputs);
-    const machine now = machine_now();
-    if (task_of(now)->op == OP_LINEAR_ADD_WEIGHED)
-        leave_squares(now, rows_of(now));
-    if (task_of(now)->op == OP_SCALED_HEAD)
-        leave_bests(now, rows_of(now));
+    leave_notes();
     return trace_starved_of(m);
 }
 
-/* The consumers' part, which is all. */
+/* The consumers' part, which is all; nothing, where no row wants logits of the head. */
 static __device__ __forceinline__ void consume_panel(machine &m)
 {
     wait_go(m);
-    trace_set_starved(m, do_panels(m));
+    if (same_in_all(task_of(m)->op) == OP_SCALED_HEAD && same_in_all(own().tile_count) == 0)
+        return;
+    trace_set_starved(m, same_in_all(slim_groups(rows_of(m))) > 0 ? do_slim(m) : do_panels(m));
 }
 
 #else

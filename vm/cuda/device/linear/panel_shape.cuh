@@ -35,6 +35,26 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     return s;
 }
 
+/* Row groups of a slim panel (slim.cuh) where so many rows are multiplied; 0: they are too many. */
+static __device__ __forceinline__ int slim_groups(int rows)
+{
+    if (rows > SLIM_ROWS)
+        return 0;
+    return rows <= SLIM_TILE ? SLIM_GROUPS : SLIM_GROUPS / 2;
+}
+
+/* The slim panel of a task with so many row groups left, of `most` at most. On a page are k blocks
+ * of all warps: of all row groups, as many as there is room for, or one of some of them. */
+static __device__ __forceinline__ panel_shape slim_shape_of(int left, int most)
+{
+    panel_shape s = {};
+    s.groups = min(left, most);
+    s.per = min(s.groups, (int)SLIM_PER);
+    s.piece = SLIM_PER / s.per * MGL_WARPS;
+    s.pages = (s.groups + s.per - 1) / s.per;
+    return s;
+}
+
 /* k blocks of a tray, and bytes from one to the next, where so many rows are multiplied. */
 struct tray_shape {
     int blocks;

@@ -3,14 +3,15 @@
  * cores.
  *
  * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
- * k blocks. Who multiplies is either teams of warps (teams.cuh) or warpgroups (warpgroups.cuh).
+ * k blocks. Who multiplies is either teams of warps (teams.cuh) or warpgroups (warpgroups.cuh); in
+ * epochs of few rows, in both cases, warps by themselves (slim.cuh).
  * Where a panel has fewer row groups than they have room for, some share its k blocks, and trays
  * are for these in turn (panel_shape.cuh).
  *
  * Sums stay in registers until the panel's end. Then they stand in shared memory, all at once or
  * pass by pass, where those that share k blocks are added up, the first first, and the op makes
  * outputs of them: a lane has four, of two columns and two rows. So all sums are made in one order,
- * and a row's does not depend on the other rows.
+ * which depends on how many rows the epoch has, and on nothing that is in them.
  *
  * What a task keeps of its rows (panel_notes): what scales them, and of each column of four row
  * groups the squares of what it weighed, or the best of its logits.
@@ -48,20 +49,21 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
         panel_notes()[i] = nothing;
 }
 
-/* What scales each row: 1 / sqrt(sum(s) / hidden + eps). A warp's rows, some at a time, so that
- * their loads are on their way together: 16 bytes each, where all rows have whole ones. */
-static __device__ __forceinline__ void note_scales(const machine &m, const mgl_device_operand &s,
-                                                   int rows)
+/* What scales each row: 1 / sqrt(sum(s) / hidden + eps), by `warps` warps, of which this is number
+ * `warp`. A warp's rows, some at a time, so that their loads are on their way together: 16 bytes
+ * each, where all rows have whole ones. */
+static __device__ __forceinline__ void note_scales(const mgl_device_operand &s, int rows, int warp,
+                                                   int warps)
 {
     enum { AT_ONCE = 8 };
-    const int parts = s.count[1];
+    const int parts = s.count[1], lane = (int)(thread_index() % 32);
     const bool whole = (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(parts * 4)) & 15) == 0;
 #pragma unroll 1
-    for (int first = m.warp * AT_ONCE; first < rows; first += MGL_WARPS * AT_ONCE) {
+    for (int first = warp * AT_ONCE; first < rows; first += warps * AT_ONCE) {
         float sums[AT_ONCE] = {};
         if (whole) {
 #pragma unroll 1
-            for (int i = m.lane * 4; i < parts; i += 128)
+            for (int i = lane * 4; i < parts; i += 128)
 #pragma unroll
                 for (int r = 0; r < AT_ONCE; r++) {
                     const float4 four = *(const float4 *)(row_of(s, min(first + r, rows - 1)) + i);
@@ -69,7 +71,7 @@ static __device__ __forceinline__ void note_scales(const machine &m, const mgl_d
                 }
         } else {
 #pragma unroll 1
-            for (int i = m.lane; i < parts; i += 32)
+            for (int i = lane; i < parts; i += 32)
 #pragma unroll
                 for (int r = 0; r < AT_ONCE; r++)
                     sums[r] += row_of(s, min(first + r, rows - 1))[i];
@@ -77,7 +79,7 @@ static __device__ __forceinline__ void note_scales(const machine &m, const mgl_d
 #pragma unroll
         for (int r = 0; r < AT_ONCE; r++) {
             const float sum = warp_sum(sums[r]);
-            if (m.lane == 0 && first + r < rows)
+            if (lane == 0 && first + r < rows)
                 panel_scales()[first + r] =
                     rsqrtf(sum * (1.0f / MGL_HIDDEN) + __uint_as_float(MGL_EPS_BITS));
         }

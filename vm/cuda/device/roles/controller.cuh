@@ -69,7 +69,7 @@ static __device__ __forceinline__ void fetch_next(const machine m, const mgl_dev
 }
 
 /* Tells the loader what list an epoch is of, all lists before being known; and of the epoch before
- * it, which has been entered, whether rows want logits. */
+ * it, which has been entered, whether rows want logits, and whether its panels are slim. */
 static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
 {
 #if MGL_PANELS
@@ -77,6 +77,7 @@ static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
     if (is_first_lane()) {
         own().list[epoch % 4] = list;
         own().heads[(epoch - 1) % 4] = own().wanted_count > 0;
+        own().slim[(epoch - 1) % 4] = (u32)slim_groups(own().control[MGL_CONTROL_ROWS]);
         store_shared_release(&own().listed, epoch + 1);
     }
 #endif

@@ -44,7 +44,7 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
         m.instruction = number & 1;
         m.epoch = task.epoch;
         if (!finish_op(m)) {
-            bring_trays(m, task.op);
+            bring_trays(m, task.op, number);
             /* before all consumers are done with the task, `go` may not open again, or a warp that
              * is late would take the next phase for this one */
             while (!barrier_passed(&own().body, bodies & 1))

@@ -9,16 +9,15 @@
  *
  *   page   pieces of the tape: of some row groups of a panel, one behind the other, the same k
  *          blocks. A panel that one page has no room for takes some pages of the same k blocks
- *   tray   some k blocks of the activations of all rows, TRAY_BLOCKS where the epoch has all of
- *          them: those of one team or warpgroup (linear/panel_shape.cuh)
+ *   tray   where panels are not slim, some k blocks of the activations of all rows, TRAY_BLOCKS
+ * where the epoch has all of them: those of one team or warpgroup (linear/panel_shape.cuh)
  *
  * Pages are the loader's, trays the epilogue's (roles/tray_loader.cuh), which has nothing else to
  * do in such a task: one thread would be too slow for both.
  *
- * Weights wait for nothing but room, so they run ahead over edges, and into the next epoch if that
- * is of the same list. Where no row wants logits, the head's do not come. Which rows these are is
- * known when the epoch has begun: the stream of weights waits for that at the head, if it is so far
- * ahead.
+ * Weights wait for nothing but room, so they run ahead over edges, once the epoch has begun: then
+ * is known whether its panels are slim, which have their row groups on pages in another way. Where
+ * no row wants logits, the head's do not come.
  */
 #ifndef MGL_DEVICE_ROLES_PANEL_LOADER_CUH
 #define MGL_DEVICE_ROLES_PANEL_LOADER_CUH
@@ -123,14 +122,16 @@ static __device__ __forceinline__ void copy_weights(const panel_page &page, cons
         copy_piece(to, from, bytes, full, policy);
 }
 
-/* All panels of a task. False: the block is leaving. */
+/* All panels of a task; slim: row groups of each if they are slim, else 0. False: the block is
+ * leaving. */
 static __device__ __forceinline__ bool load_task(const machine &m, stream &t, panel_stream &p,
-                                                 const mgl_device_panel &task, u64 policy)
+                                                 const mgl_device_panel &task, int slim, u64 policy)
 {
-    const int kblocks = (int)task.kblocks;
+    const int kblocks = (int)task.kblocks, most = slim > 0 ? slim : (int)PANEL_GROUPS;
     const size_t stride = (size_t)task.kblocks * MGL_BLOCK_BYTES;
-    for (int group = 0; group < (int)task.groups; group += PANEL_GROUPS) {
-        const panel_shape s = panel_shape_of((int)task.groups - group);
+    for (int group = 0; group < (int)task.groups; group += most) {
+        const int left = (int)task.groups - group;
+        const panel_shape s = slim > 0 ? slim_shape_of(left, slim) : panel_shape_of(left);
         const u32 piece_bytes = (u32)(s.piece * MGL_BLOCK_BYTES);
         const u8 *from = (const u8 *)task.tape + (u32)group * stride;
         for (int block = 0; block < kblocks; block += s.piece, from += piece_bytes) {
@@ -150,25 +151,24 @@ static __device__ __forceinline__ bool load_task(const machine &m, stream &t, pa
 /* ---- lists ------------------------------------------------------------------------------------
  */
 
-/* The weights of an epoch of the second list. */
+/* The weights of an epoch of the second list. How they lie on pages is known when it has begun. */
 static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, panel_stream &p,
                                                   u32 epoch, u64 policy)
 {
     mgl_device_panel behind = {};
     if (p.count > 0)
         behind = p.panels[0];
+    if (!wait_until(m, t, [&] { return is_listed(epoch + 1); }))
+        return false;
+    const int slim = (int)own().slim[epoch % 4];
     for (u32 i = 0; i < p.count; i++) {
         const mgl_device_panel task = behind;
         if (i + 1 < p.count)
             behind = p.panels[i + 1];
         p.tasks++;
-        if (task.heads) {
-            if (!wait_until(m, t, [&] { return is_listed(epoch + 1); }))
-                return false;
-            if (own().heads[epoch % 4] == 0)
-                continue;
-        }
-        if (!load_task(m, t, p, task, policy))
+        if (task.heads && own().heads[epoch % 4] == 0)
+            continue;
+        if (!load_task(m, t, p, task, slim, policy))
             return false;
     }
     return true;

@@ -12,6 +12,8 @@
  * are copied that have such a row, one tile behind the other; and where no row wants logits, none
  * are.
  *
+ * Slim panels (linear/slim.cuh) have no trays: the epilogue brings what scales their rows.
+ *
  * A place for a tray has lanes of its own, which copy one tray there after another, each of them
  * one in so many of its k blocks: they wait for nobody but the warps that have the tray before.
  */
@@ -157,10 +159,22 @@ static __device__ __forceinline__ void await_trays()
     await_kv_trays();
 }
 
-/* The trays of a task with panels, or of one with keys and values; none of another. */
-static __device__ __forceinline__ void bring_trays(const machine &m, int op)
+/* What scales the rows of a task with slim panels, whose number is this. */
+static __device__ __noinline__ void bring_scales(const machine m, u32 number)
 {
-    if (is_of<FAMILY_PANEL>(op))
+    if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
+        note_scales(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), 0, 1);
+    __syncwarp();
+    if (is_first_lane())
+        store_shared_release(&own().scaled, number + 1);
+}
+
+/* The trays of task `number`, which has panels, or of one with keys and values; none of another. */
+static __device__ __forceinline__ void bring_trays(const machine &m, int op, u32 number)
+{
+    if (is_of<FAMILY_PANEL>(op) && slim_groups(rows_of(m)) > 0)
+        bring_scales(m, number);
+    else if (is_of<FAMILY_PANEL>(op))
         load_trays(m);
     else if (KV_TRAYS > 0 && is_of<FAMILY_ATTEND_ROWS>(op))
         load_kv_trays(m);
@@ -177,7 +191,7 @@ static __device__ __forceinline__ void note_trays(int op)
 #else
 
 /* Of a kernel without panels: no task is of that family. */
-static __device__ __forceinline__ void bring_trays(const machine &, int) {}
+static __device__ __forceinline__ void bring_trays(const machine &, int, u32) {}
 static __device__ __forceinline__ void await_trays() {}
 static __device__ __forceinline__ void note_trays(int) {}
 
