@@ -82,30 +82,26 @@ load_rows(uint4 (&to)[2 * TILES], const slim_rows<TILES> &rows, const slim_order
         to[i] = *(const uint4 *)(from + rows.at[i]);
 }
 
-/* Row groups of a page, where a panel has up to GROUPS, and those that all its pages have room for.
- */
-template <int GROUPS> static constexpr int slim_count()
-{
-    return GROUPS < SLIM_PER ? GROUPS : SLIM_PER;
-}
-
-template <int GROUPS> static constexpr int slim_room()
-{
-    return (GROUPS + slim_count<GROUPS>() - 1) / slim_count<GROUPS>() * slim_count<GROUPS>();
-}
+/* Of a panel of TILES tiles of rows: row groups at most, those of a page, and pages. */
+template <int TILES> struct slim_most {
+    enum {
+        GROUPS = SLIM_GROUPS / TILES,
+        COUNT = GROUPS < SLIM_PER ? GROUPS : SLIM_PER,
+        PAGES = (GROUPS + COUNT - 1) / COUNT
+    };
+};
 
 /* Sums of a lane: of row group g and tile t, of activation row l / 4 those of columns l % 4 * 2 and
  * the next, then the same of row l / 4 + 8. */
-template <int GROUPS, int TILES> struct slim_sums {
-    float of[slim_room<GROUPS>()][TILES][4];
+template <int TILES> struct slim_sums {
+    float of[slim_most<TILES>::PAGES * slim_most<TILES>::COUNT][TILES][4];
 };
 
-/* Adds a k block of a page's row groups: w is where this lane's 16 bytes of the first are, those of
- * the others are `at` bytes behind. */
+/* Adds a k block of COUNT row groups: w is where this lane's 16 bytes of a row group would be that
+ * stands at the page's start, `at` where the row groups stand. */
 template <int COUNT, int TILES>
-static __device__ __forceinline__ void multiply_page(const u8 *w, const u32 (&at)[COUNT],
-                                                     const uint4 (&x)[2 * TILES],
-                                                     float (*sums)[TILES][4])
+static __device__ __forceinline__ void
+multiply_groups(const u8 *w, const u32 *at, const uint4 (&x)[2 * TILES], float (*sums)[TILES][4])
 {
     uint4 b[COUNT];
 #pragma unroll
@@ -121,6 +117,19 @@ static __device__ __forceinline__ void multiply_page(const u8 *w, const u32 (&at
             multiply_add<MGL_WEIGHT>(sums[g][t], upper.z, lower.z, upper.w, lower.w, b[g].z,
                                      b[g].w);
         }
+}
+
+/* Those of a page, which has `per`: one or two, or as many as there are. */
+template <int COUNT, int TILES>
+static __device__ __forceinline__ void multiply_page(const u8 *w, const u32 (&at)[COUNT], int per,
+                                                     const uint4 (&x)[2 * TILES],
+                                                     float (*sums)[TILES][4])
+{
+    enum { FIRST = COUNT < 2 ? COUNT : 2 };
+    multiply_groups<FIRST, TILES>(w, at, x, sums);
+    if constexpr (COUNT > FIRST)
+        if (per > FIRST)
+            multiply_groups<COUNT - FIRST, TILES>(w, at + FIRST, x, sums + FIRST);
 }
 
 /* A page, counted over all epochs: its place, and the parity of a phase that is its. */
@@ -150,17 +159,15 @@ static __device__ __forceinline__ void leave_page(slim_page &page)
     }
 }
 
-/* All k blocks of a panel, of up to GROUPS row groups. */
-template <int GROUPS, int TILES>
+/* All k blocks of a panel. */
+template <int TILES>
 static __device__ __forceinline__ void multiply_slim(machine &m, const panel_shape &s,
-                                                     slim_sums<GROUPS, TILES> &sums)
+                                                     slim_sums<TILES> &sums)
 {
     enum {
-        DEPTH = TILES == 1    ? 4
-                : GROUPS <= 4 ? 3
-                              : 2, /* k blocks on their way */
-        COUNT = slim_count<GROUPS>(),
-        PAGES = slim_room<GROUPS>() / COUNT
+        DEPTH = TILES == 1 ? 4 : 2, /* k blocks on their way */
+        COUNT = slim_most<TILES>::COUNT,
+        PAGES = slim_most<TILES>::PAGES
     };
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS - 1) / MGL_WARPS; /* of which the last may be idle */
@@ -196,7 +203,7 @@ static __device__ __forceinline__ void multiply_slim(machine &m, const panel_sha
                 if (step * MGL_WARPS + warp < kblocks)
                     multiply_page<COUNT, TILES>(w + page.at * MGL_PAGE +
                                                     turn * (MGL_WARPS * MGL_BLOCK_BYTES),
-                                                at, x[d], sums.of + p * COUNT);
+                                                at, s.per, x[d], sums.of + p * COUNT);
                 if (ends)
                     leave_page(page);
             }
@@ -227,15 +234,15 @@ static __device__ __forceinline__ panel_pass slim_pass()
 }
 
 /* Stores the warp's sums. */
-template <int GROUPS, int TILES>
+template <int TILES>
 static __device__ __forceinline__ void keep_sums(const machine &m, int groups, int tiles,
-                                                 const slim_sums<GROUPS, TILES> &sums)
+                                                 const slim_sums<TILES> &sums)
 {
     const panel_pass pass = slim_pass();
     const int row = m.lane / 4, column = m.lane % 4 * 2;
     const int at = row % 2 * 32 + column * 4 + row / 2;
 #pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
+    for (int g = 0; g < slim_most<TILES>::GROUPS; g++) {
         if (g >= (groups + 1) / 2 * 2)
             break;
 #pragma unroll
@@ -290,25 +297,13 @@ static __device__ __forceinline__ void wait_scales()
 }
 
 /* The sums of the panel from row group `group` on. */
-template <int GROUPS, int TILES>
-static __device__ __forceinline__ u32 add_slim(machine m, int group)
+template <int TILES> static __device__ __forceinline__ u32 add_slim(machine m, int group)
 {
-    slim_sums<GROUPS, TILES> sums = {};
-    const panel_shape s = slim_shape_of(segment(m, 0).groups - group, SLIM_GROUPS / TILES);
-    multiply_slim<GROUPS, TILES>(m, s, sums);
-    keep_sums<GROUPS, TILES>(m, s.groups, slim_tiles(m), sums);
+    slim_sums<TILES> sums = {};
+    const panel_shape s = slim_shape_of(segment(m, 0).groups - group, slim_most<TILES>::GROUPS);
+    multiply_slim<TILES>(m, s, sums);
+    keep_sums<TILES>(m, s.groups, slim_tiles(m), sums);
     return trace_starved_of(m);
-}
-
-template <int TILES> static __device__ __forceinline__ u32 add_slim_of(const machine &m, int group)
-{
-    enum { MOST = SLIM_GROUPS / TILES };
-    const int groups = segment(m, 0).groups - group;
-    if (MOST > 4 && groups > 4)
-        return add_slim<MOST, TILES>(m, group);
-    if (MOST > 2 && groups > 2)
-        return add_slim<(MOST < 4 ? MOST : 4), TILES>(m, group);
-    return add_slim<(MOST < 2 ? MOST : 2), TILES>(m, group);
 }
 
 /* All panels of a task. Behind it all warps' outputs and notes are there. */
@@ -318,8 +313,7 @@ static __device__ __forceinline__ void run_slim(machine &m, const LEAVE &leave)
 #pragma unroll 1
     for (int group = 0;;) {
         const int most = slim_groups(rows_of(m));
-        trace_set_starved(m, most == SLIM_GROUPS ? add_slim_of<1>(m, group)
-                                                 : add_slim_of<2>(m, group));
+        trace_set_starved(m, most == SLIM_GROUPS ? add_slim<1>(m, group) : add_slim<2>(m, group));
         wait_scales();
         consumer_barrier();
         leave(group, false, 0);
