@@ -103,6 +103,27 @@ void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_
         add_runs(target, (mgl_step)s, out);
 }
 
+static bool has_knob(const mgl_search_space *space, const char *name)
+{
+    for (int i = 0; i < space->count; i++)
+        if (!strcmp(space->knobs[i].name, name))
+            return true;
+    return false;
+}
+
+void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedule_config *start,
+                            mgl_search_space *space)
+{
+    for (int k = 0; k < mgl_knob_count(); k++) {
+        mgl_knob knob = knob_of(k);
+        if (knob.narrow || has_knob(space, knob.name))
+            continue;
+        add_value(&knob, mgl_knob_get(start, k));
+        add_value(&knob, mgl_knob_get(config, k));
+        add_knob(space, &knob);
+    }
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* What a text is read for. */

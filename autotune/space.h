@@ -30,6 +30,10 @@ typedef struct mgl_search_space {
 
 /* For a target of so many queues; with `narrow`, number formats too. */
 void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_space *out);
+/* Makes room for a config that another space held: a knob that the space leaves out, and that is
+ * not as in `start`, may be either. One that changes a number format stays out. */
+void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedule_config *start,
+                            mgl_search_space *space);
 /* What the text leaves out, its knobs or its moves, is as in the default. Values may stand in
  * any order. A knob that is not known, stands twice, has no values, more than
  * MGL_MAX_KNOB_VALUES or one twice, is MGL_BAD_INPUT. A knob that changes a number format

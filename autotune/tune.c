@@ -155,10 +155,16 @@ static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *co
     return take_text(&text, &out->workloads, err);
 }
 
+static mgl_status put_space(const mgl_search_space *space, mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_search_space_print(space, &text);
+    return take_text(&text, &out->space, err);
+}
+
 static mgl_status read_space(const mgl_tune_request *r, const mgl_target *target,
                              mgl_campaign_record *out, mgl_error *err)
 {
-    mgl_text text = {0};
     mgl_search_space space;
     char *bytes = NULL;
     size_t length = 0;
@@ -172,10 +178,7 @@ static mgl_status read_space(const mgl_tune_request *r, const mgl_target *target
     } else {
         mgl_search_space_default(target, r->allow_narrow, &space);
     }
-    if (status)
-        return status;
-    mgl_search_space_print(&space, &text);
-    return take_text(&text, &out->space, err);
+    return status ? status : put_space(&space, out, err);
 }
 
 /* The rest, as JSON. */
@@ -663,6 +666,18 @@ static mgl_status copy_archive(const mgl_archive *archive, const mgl_tune_reques
     return status;
 }
 
+/* The default's, with room for the winner, whose campaign may have had another. */
+static mgl_status choose_space(const mgl_archive *archive, const mgl_tune_request *r,
+                               mgl_campaign_record *out, mgl_error *err)
+{
+    mgl_search_space space;
+    mgl_schedule_config start;
+    mgl_schedule_config_default(&start);
+    mgl_search_space_default(&archive->target, r->allow_narrow, &space);
+    mgl_search_space_admit(&archive->winner->proposal.config, &start, &space);
+    return put_space(&space, out, err);
+}
+
 /* A device that somebody names takes the place of the archive's; a program is of one target. */
 static mgl_status take_device(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
 {
@@ -700,7 +715,7 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
     if (!r.device && archive->campaign.device && strcmp(archive->campaign.device, "none") == 0)
         r.device = "none";
     if (!status)
-        status = read_space(&r, &archive->target, out, err);
+        status = choose_space(archive, &r, out, err);
     if (!status)
         status = write_options(&r, out, err);
     if (!status)

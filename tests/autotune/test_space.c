@@ -159,6 +159,31 @@ START_TEST(every_move_is_in_it)
 }
 END_TEST
 
+/* A config that another space held. */
+START_TEST(room_is_made_for_a_config)
+{
+    mgl_search_space space = default_of("sm_90a:132", false);
+    const int before = space.count;
+    mgl_schedule_config start, config;
+    mgl_schedule_config_default(&start);
+    config = start;
+    config.splits = 5; /* of a knob of the space: nothing is drawn that was not */
+    config.merge = MGL_MERGE_IN_O;
+    config.rows = 1;
+    config.narrow = 3; /* which needs leave */
+    mgl_search_space_admit(&config, &start, &space);
+    ck_assert_int_eq(space.count, before + 2);
+    ck_assert_int_eq(find(&space, "merge")->count, 2);
+    ck_assert_int_eq(find(&space, "merge")->values[0], start.merge);
+    ck_assert_int_eq(find(&space, "merge")->values[1], MGL_MERGE_IN_O);
+    ck_assert_ptr_nonnull(find(&space, "rows"));
+    ck_assert_ptr_null(find(&space, "narrow"));
+    ck_assert_int_eq(find(&space, "splits")->values[5], 8);
+    mgl_search_space_admit(&config, &start, &space);
+    ck_assert_int_eq(space.count, before + 2);
+}
+END_TEST
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 START_TEST(a_space_is_what_its_text_says)
@@ -261,6 +286,7 @@ int main(void)
     tcase_add_test(preset, number_formats_need_leave);
     tcase_add_test(preset, a_cpu_streams_nothing);
     tcase_add_test(preset, every_move_is_in_it);
+    tcase_add_test(preset, room_is_made_for_a_config);
     tcase_add_test(json, a_space_is_what_its_text_says);
     tcase_add_test(json, what_is_left_out_is_the_default_s);
     tcase_add_loop_test(json, a_text_is_refused, 0, (int)(sizeof refused / sizeof *refused));

@@ -675,26 +675,30 @@ START_TEST(shipped_entries_replay)
 }
 END_TEST
 
-/* The entry of qwen2.5-0.5b was measured on its sizes without the biases of the model, and says
- * nothing of them. It fits the model with them, and replays. */
-START_TEST(the_entry_of_qwen_replays_with_biases)
+/* The entry of qwen2.5-0.5b was measured with the biases of the model: it fits the model with them,
+ * and none of its sizes without. */
+START_TEST(the_entry_of_qwen_is_of_the_model_with_its_biases)
 {
     const char *file, *json;
     mgl_config config;
     mgl_graph *graph;
     int found = 0;
     ck_assert_int_eq(mgl_synthetic_find_shape("qwen2.5-0.5b", &config, NULL), MGL_OK);
-    ck_assert_uint_ne(config.extras, MGL_EXTRA_NONE);
+    ck_assert_uint_eq(config.extras, MGL_EXTRA_QKV_BIAS);
+    const shape of = {config.geometry, config.tied};
     ck_assert_int_eq(mgl_synthetic_open(&config, 1, &graph, NULL), MGL_OK);
+    mgl_graph *bare = family_of(&of, MGL_EXTRA_NONE);
     for (int i = 0; (json = mgl_tuned_shipped(i, &file)); i++) {
         mgl_tuned entry = entry_of(json);
         bool fits = mgl_tuned_is_of(&entry, graph);
         if (fits)
             replay_shipped(&entry, graph, entry.capacity_hi);
+        ck_assert_msg(!mgl_tuned_is_of(&entry, bare), "%s", file);
         found += fits;
         mgl_tuned_clear(&entry);
     }
     ck_assert_int_gt(found, 0);
+    mgl_graph_free(bare);
     mgl_graph_free(graph);
 }
 END_TEST
@@ -742,7 +746,7 @@ int main(void)
     tcase_add_test(folder, the_folder_is_that_of_xdg_or_of_home);
     tcase_set_timeout(ships, 100);
     tcase_add_test(ships, shipped_entries_replay);
-    tcase_add_test(ships, the_entry_of_qwen_replays_with_biases);
+    tcase_add_test(ships, the_entry_of_qwen_is_of_the_model_with_its_biases);
     tcase_add_test(ships, entries_replay_at_every_step);
     suite_add_tcase(suite, form);
     suite_add_tcase(suite, folder);

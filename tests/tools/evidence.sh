@@ -64,8 +64,11 @@ config=${CONFIG:+--config $CONFIG}
 mkdir -p "$folder" "$models"
 
 . "$here/programs.sh"
-megalith=$(program megalith) soak=$(program soak)
-tools=$(dirname "$soak")
+megalith=$(program megalith) tools=$bin
+for place in "$bin/tests/tools" "$bin/bin"; do # a bundle may have few of them
+    [ ! -d "$place" ] || tools=$place
+done
+soak=$tools/soak
 
 limit_of() {
     printf '%s\n%s\n' "$others" "$rows" | awk -v part="$1" '$1 == part { print $2 }'

@@ -46,8 +46,8 @@ static struct {
              .share = 0.98};
 
 /* A search looks at what it has found where its gains add up to so much less than what is wanted,
- * and again when they have grown by the step: log ratios. */
-static const double near_gain = 0.06, gain_step = 0.005;
+ * and again when they have grown by most of what was missing, or by the step: log ratios. */
+static const double near_gain = 0.06, gain_step = 0.005, most_of_missing = 0.75;
 
 /* The default's own, and that of the checks; then a seed's, so that no seed knows of another, or of
  * the default. */
@@ -142,31 +142,60 @@ static void compare_starts(const mgl_schedule_config *poor, double us[2])
 
 /* ---- a seed ---------------------------------------------------------------------------------- */
 
-/* What a seed's campaign has found, against the default: in a campaign of its own, among the
- * default's. */
+static bool is_program_of(const mgl_trial *a, const mgl_trial *b)
+{
+    return !strcmp(a->digest, b->digest);
+}
+
+/* One check of what was found, in a campaign of its own; false: an earlier run made it, of another
+ * program. */
+static bool make_check(const char *name, int seed, const mgl_trial *found, mgl_trial *out)
+{
+    mgl_error err = {0};
+    mgl_tune judge;
+    bool made = true;
+    open_campaign(name, "external", false, seed, &judge);
+    mgl_trial_clear(out);
+    if (judge.record.trials > 0) {
+        show_check(
+            mgl_store_get_trial(store, judge.record.id, judge.record.trials, false, out, &err),
+            &err);
+        made = is_program_of(out, found);
+    } else {
+        measure(&judge, &found->proposal, out);
+    }
+    mgl_tune_clear(&judge);
+    return made;
+}
+
+/* What a seed's campaign has found, against the default: among the default's campaigns. */
 static void check_found(const mgl_tune *tune, int seed, course *out)
 {
     mgl_error err = {0};
     mgl_store *of_seed = store;
     mgl_trial found = {0};
-    mgl_tune judge;
     char name[100];
-    snprintf(name, sizeof name, "check-%s-%d-%d", options.proposer, seed, ++out->checks);
     show_check(
         mgl_store_get_trial(store, tune->record.id, tune->record.incumbent, false, &found, &err),
         &err);
     found.proposal.parent = 0; /* which that campaign does not have */
     show_check(mgl_store_open(options.store, true, &store, &err), &err);
-    open_campaign(name, "external", false, seed, &judge);
-    mgl_trial_clear(&out->last);
-    measure(&judge, &found.proposal, &out->last);
+    do
+        snprintf(name, sizeof name, "check-%s-%d-%d", options.proposer, seed, ++out->checks);
+    while (!make_check(name, seed, &found, &out->last));
     out->reached = out->last.p_value >= 0 && out->last.gain >= log(options.share);
     show_tell("%s: trial %lld over the default: %+.2f %%", name, (long long)found.number,
               100 * expm1(out->last.gain));
-    mgl_tune_clear(&judge);
     mgl_store_close(store);
     mgl_trial_clear(&found);
     store = of_seed;
+}
+
+/* How much a seed has to gain more before it is checked again. */
+static double step_after(const course *c)
+{
+    const double missing = c->last.p_value >= 0 ? log(options.share) - c->last.gain : 0;
+    return fmax(gain_step, most_of_missing * missing);
 }
 
 /* Runs a seed's campaign until it has gained so much (a log ratio), or its time is over. */
@@ -202,7 +231,7 @@ static void run_seed(int seed, double wanted, course *out)
         if (tune.record.incumbent != checked)
             check_found(&tune, seed, out);
         checked = tune.record.incumbent;
-        next = out->gain + gain_step;
+        next = out->gain + step_after(out);
     }
     mgl_tune_clear(&tune);
     mgl_store_close(store);

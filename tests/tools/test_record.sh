@@ -36,7 +36,9 @@ part trace-overhead trace_overhead
 part prefill megalith
 part statistics show_statistics
 part shapes show_shapes
-MODELS=$scratch/models SEARCH=evolve "$tools/evidence.sh" abc "$scratch/bin" "$scratch/results" search \
+mkdir -p "$scratch/bundle/bin" # of two programs
+cp "$scratch/bin/megalith" "$scratch/bin/show_search" "$scratch/bundle/bin"
+MODELS=$scratch/models SEARCH=evolve "$tools/evidence.sh" abc "$scratch/bundle" "$scratch/results" search \
     2>"$scratch/errors"
 grep -q '"command":"timeout [0-9]* show_search llama-1b --proposer evolve ' \
     "$scratch/results/h200-search-evolve.json"
