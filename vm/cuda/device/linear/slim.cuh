@@ -21,32 +21,16 @@
 
 #if MGL_PANELS
 
-/* ---- products ---------------------------------------------------------------------------------
+/* ---- activations -------------------------------------------------------------------------------
  */
 
-/* Where a lane's activations of a k block are: of TILES of 16 rows, two of them each. */
-template <int TILES> struct slim_rows {
-    const u8 *input;
-    u32 at[2 * TILES]; /* bytes, from the k block's start */
+enum {
+    SLIM_BLOCK = MGL_ROWS * MGL_PANEL_ROW_BYTES, /* bytes of a k block of activations */
+    /* whether each product has as many k blocks for each warp */
+    SLIM_EVEN = MGL_HIDDEN % (MGL_WARPS * MGL_PAGE_BLOCK_COLUMNS) == 0 &&
+                MGL_ATTENDED % (MGL_WARPS * MGL_PAGE_BLOCK_COLUMNS) == 0 &&
+                MGL_FFN % (MGL_WARPS * MGL_PAGE_BLOCK_COLUMNS) == 0
 };
-
-/* Rows behind the last one are that again: nobody takes their sums. */
-template <int TILES> static __device__ __forceinline__ slim_rows<TILES> slim_rows_of(machine m)
-{
-    slim_rows<TILES> r;
-    const bool heads = task_of(m)->op == OP_SCALED_HEAD;
-    r.input = address_of(m, operand(m, MGL_PRODUCT_INPUT));
-#pragma unroll
-    for (int i = 0; i < 2 * TILES; i++) {
-        int row = i * PANEL_TILE + m.lane / 4;
-        if (heads)
-            row = own().tiles[min(i, own().tile_count - 1)] * PANEL_TILE + m.lane / 4;
-        row = min(row, rows_of(m) - 1);
-        r.at[i] = (u32)(row * MGL_PANEL_ROW_BYTES +
-                        ((m.lane & 3) ^ (row / 2 & 3)) * MGL_PAGE_QUARTER_BYTES);
-    }
-    return r;
-}
 
 /* The tape's order, to find the k block of a place (mgl_tape_block_at) without a division: a place
  * is below 4,096 (MGL_MAX_COLUMNS), and 65,536 / n + 1 is near enough then for n up to 16. */
@@ -70,17 +54,130 @@ static __device__ __forceinline__ int slim_block(const slim_order &o, int place)
                         : (rest - behind * (o.warps - 1)) * o.run + o.of_last + behind;
 }
 
-/* Those of the k block at a place of the tape's order. */
+/* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on, or, where
+ * warps have as many, from the warp's first on. */
+template <int TILES> struct slim_rows {
+    const u8 *at[2 * TILES];
+    slim_order order;
+    int warp, kblocks;
+};
+
+/* Rows behind the last one are that again: nobody takes their sums. */
 template <int TILES>
-static __device__ __forceinline__ void
-load_rows(uint4 (&to)[2 * TILES], const slim_rows<TILES> &rows, const slim_order &order, int place)
+static __device__ __forceinline__ slim_rows<TILES> slim_rows_of(const machine &m, int kblocks)
 {
-    const u8 *from =
-        rows.input + (size_t)(u32)slim_block(order, place) * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
+    slim_rows<TILES> r;
+    const bool heads = task_of(m)->op == OP_SCALED_HEAD;
+    const u8 *input = address_of(m, operand(m, MGL_PRODUCT_INPUT));
+    r.warp = warp_now();
+    r.kblocks = kblocks;
+    if (SLIM_EVEN)
+        input += (size_t)(u32)(r.warp * (kblocks / MGL_WARPS)) * SLIM_BLOCK;
+    else
+        r.order = slim_order_of(kblocks);
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; i++) {
+        int row = i * PANEL_TILE + lane_now() / 4;
+        if (heads)
+            row = own().tiles[min(i, own().tile_count - 1)] * PANEL_TILE + lane_now() / 4;
+        row = min(row, rows_of(m) - 1);
+        r.at[i] = input + row * MGL_PANEL_ROW_BYTES +
+                  ((lane_now() & 3) ^ (row / 2 & 3)) * MGL_PAGE_QUARTER_BYTES;
+    }
+    return r;
+}
+
+/* Those of the warp's step `step`, or behind the last one any: on a condition the compiler would
+ * keep all of them in local memory. */
+template <int TILES>
+static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
+                                                 const slim_rows<TILES> &rows, int step)
+{
+    const int block =
+        SLIM_EVEN ? min(step, rows.kblocks / MGL_WARPS - 1)
+                  : slim_block(rows.order, min(step * MGL_WARPS + rows.warp, rows.kblocks - 1));
+    const size_t offset = (size_t)(u32)block * SLIM_BLOCK;
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++)
-        to[i] = *(const uint4 *)(from + rows.at[i]);
+        to[i] = *(const uint4 *)(rows.at[i] + offset);
 }
+
+/* A k block of activations as operands, in registers of their own (teams.cuh): of the first 16
+ * columns, and of the others. */
+template <int TILES> struct slim_operand {
+    uint4 a[2][TILES];
+};
+
+template <int TILES>
+static __device__ __forceinline__ slim_operand<TILES> slim_operand_of(const uint4 (&x)[2 * TILES],
+                                                                      u32 zero)
+{
+    slim_operand<TILES> o;
+#pragma unroll
+    for (int t = 0; t < TILES; t++) {
+        const uint4 &upper = x[2 * t], &lower = x[2 * t + 1];
+        o.a[0][t] = make_uint4(upper.x ^ zero, lower.x ^ zero, upper.y ^ zero, lower.y ^ zero);
+        o.a[1][t] = make_uint4(upper.z ^ zero, lower.z ^ zero, upper.w ^ zero, lower.w ^ zero);
+    }
+    return o;
+}
+
+/* ---- pages ------------------------------------------------------------------------------------
+ */
+
+/* A warp's way through the pages. */
+struct slim_walk {
+    u32 at, parity; /* the next page: its place, and the parity of a phase that is its */
+    int ready;      /* pages from there on that are known to have landed */
+    int lane;
+    u32 full, empty; /* the first places' barriers */
+};
+
+static __device__ __forceinline__ slim_walk slim_walk_of(u32 number)
+{
+    return {number % PANEL_PAGES,
+            number / PANEL_PAGES & 1,
+            0,
+            lane_now(),
+            kept(shared_address(own().page_full)),
+            kept(shared_address(own().page_empty))};
+}
+
+/* Waits for the next page. A lane looks at each that might have landed. */
+static __device__ __forceinline__ void wait_page(machine &m, slim_walk &walk)
+{
+    if (walk.ready > 0)
+        return;
+    u32 place = walk.at + (u32)walk.lane, parity = walk.parity;
+    if (place >= PANEL_PAGES) {
+        place -= PANEL_PAGES;
+        parity ^= 1;
+    }
+    const bool landed = place < PANEL_PAGES && barrier_tested_at(walk.full + place * 8, parity);
+    walk.ready = __ffs((int)~__ballot_sync(0xFFFFFFFFu, landed)) - 1;
+    if (walk.ready > 0)
+        return;
+    const u32 since = trace_clock();
+    wait_phase(walk.full + walk.at * 8, walk.parity);
+    trace_starved(m, since);
+    walk.ready = 1;
+}
+
+/* Lets go of it, and goes on to the next one. */
+static __device__ __forceinline__ void leave_page(slim_walk &walk)
+{
+    __syncwarp();
+    if (walk.lane == 0)
+        barrier_arrive_at(walk.empty + walk.at * 8);
+    walk.ready--;
+    if (++walk.at == PANEL_PAGES) {
+        walk.at = 0;
+        walk.parity ^= 1;
+    }
+}
+
+/* ---- products ---------------------------------------------------------------------------------
+ */
 
 /* Of a panel of TILES tiles of rows: row groups at most, those of a page, and pages. */
 template <int TILES> struct slim_most {
@@ -101,62 +198,33 @@ template <int TILES> struct slim_sums {
  * stands at the page's start, `at` where the row groups stand. */
 template <int COUNT, int TILES>
 static __device__ __forceinline__ void
-multiply_groups(const u8 *w, const u32 *at, const uint4 (&x)[2 * TILES], float (*sums)[TILES][4])
+multiply_groups(const u8 *w, const u32 *at, const slim_operand<TILES> &x, float (*sums)[TILES][4])
 {
     uint4 b[COUNT];
 #pragma unroll
     for (int g = 0; g < COUNT; g++)
         b[g] = *(const uint4 *)(w + at[g]);
 #pragma unroll
-    for (int g = 0; g < COUNT; g++)
+    for (int h = 0; h < 2; h++)
 #pragma unroll
-        for (int t = 0; t < TILES; t++) {
-            const uint4 &upper = x[2 * t], &lower = x[2 * t + 1];
-            multiply_add<MGL_WEIGHT>(sums[g][t], upper.x, lower.x, upper.y, lower.y, b[g].x,
-                                     b[g].y);
-            multiply_add<MGL_WEIGHT>(sums[g][t], upper.z, lower.z, upper.w, lower.w, b[g].z,
-                                     b[g].w);
-        }
+        for (int g = 0; g < COUNT; g++)
+#pragma unroll
+            for (int t = 0; t < TILES; t++)
+                multiply_add<MGL_WEIGHT>(sums[g][t], x.a[h][t].x, x.a[h][t].y, x.a[h][t].z,
+                                         x.a[h][t].w, h ? b[g].z : b[g].x, h ? b[g].w : b[g].y);
 }
 
 /* Those of a page, which has `per`: one or two, or as many as there are. */
 template <int COUNT, int TILES>
 static __device__ __forceinline__ void multiply_page(const u8 *w, const u32 (&at)[COUNT], int per,
-                                                     const uint4 (&x)[2 * TILES],
+                                                     const slim_operand<TILES> &x,
                                                      float (*sums)[TILES][4])
 {
     enum { FIRST = COUNT < 2 ? COUNT : 2 };
-    multiply_groups<FIRST, TILES>(w, at, x, sums);
     if constexpr (COUNT > FIRST)
         if (per > FIRST)
-            multiply_groups<COUNT - FIRST, TILES>(w, at + FIRST, x, sums + FIRST);
-}
-
-/* A page, counted over all epochs: its place, and the parity of a phase that is its. */
-struct slim_page {
-    u32 at, parity;
-};
-
-static __device__ __forceinline__ void wait_page(machine &m, const slim_page &page)
-{
-    const u32 full = shared_address(&own().page_full[page.at]);
-    if (MGL_TRACE && has_passed(full, page.parity))
-        return;
-    const u32 since = trace_clock();
-    wait_phase(full, page.parity);
-    trace_starved(m, since);
-}
-
-/* Lets go of it, and goes on to the next one. */
-static __device__ __forceinline__ void leave_page(slim_page &page)
-{
-    __syncwarp();
-    if (lane_now() == 0)
-        barrier_arrive(&own().page_empty[page.at]);
-    if (++page.at == PANEL_PAGES) {
-        page.at = 0;
-        page.parity ^= 1;
-    }
+            return multiply_groups<COUNT, TILES>(w, at, x, sums);
+    multiply_groups<FIRST, TILES>(w, at, x, sums);
 }
 
 /* All k blocks of a panel. */
@@ -172,11 +240,10 @@ static __device__ __forceinline__ void multiply_slim(machine &m, const panel_sha
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS - 1) / MGL_WARPS; /* of which the last may be idle */
     const int turns = s.piece / MGL_WARPS;                   /* those of a page */
-    const slim_order order = slim_order_of(kblocks);
-    const u32 number = own().page_at[warp];
+    const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const slim_rows<TILES> rows = slim_rows_of<TILES>(m, kblocks);
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
-    const slim_rows<TILES> rows = slim_rows_of<TILES>(m);
-    slim_page page = {number % PANEL_PAGES, number / PANEL_PAGES & 1};
+    slim_walk walk = slim_walk_of(number);
     uint4 x[DEPTH][2 * TILES];
     u32 at[COUNT];
     int turn = 0;
@@ -185,7 +252,7 @@ static __device__ __forceinline__ void multiply_slim(machine &m, const panel_sha
         at[g] = g < s.per ? (u32)(g * s.piece * MGL_BLOCK_BYTES) : 0; /* nobody takes the others */
 #pragma unroll
     for (int d = 0; d < DEPTH; d++)
-        load_rows<TILES>(x[d], rows, order, min(d * MGL_WARPS + warp, kblocks - 1));
+        load_rows<TILES>(x[d], rows, d);
 #pragma unroll 1
     for (int first = 0; first < steps; first += DEPTH) {
 #pragma unroll
@@ -193,24 +260,24 @@ static __device__ __forceinline__ void multiply_slim(machine &m, const panel_sha
             const int step = first + d;
             if (step >= steps)
                 break;
+            const slim_operand<TILES> operand = slim_operand_of<TILES>(x[d], zero);
+            const bool works = SLIM_EVEN || step * MGL_WARPS + warp < kblocks;
             const bool ends = turn == turns - 1 || step == steps - 1;
+            load_rows<TILES>(x[d], rows, step + DEPTH);
 #pragma unroll
             for (int p = 0; p < PAGES; p++) {
-                if (p * COUNT >= s.groups)
+                if (p > 0 && p * COUNT >= s.groups)
                     break;
                 if (turn == 0)
-                    wait_page(m, page);
-                if (step * MGL_WARPS + warp < kblocks)
-                    multiply_page<COUNT, TILES>(w + page.at * MGL_PAGE +
+                    wait_page(m, walk);
+                if (works)
+                    multiply_page<COUNT, TILES>(w + walk.at * MGL_PAGE +
                                                     turn * (MGL_WARPS * MGL_BLOCK_BYTES),
-                                                at, s.per, x[d], sums.of + p * COUNT);
+                                                at, s.per, operand, sums.of + p * COUNT);
                 if (ends)
-                    leave_page(page);
+                    leave_page(walk);
             }
             turn = ends ? 0 : turn + 1;
-            /* behind the last one that again: on any condition, all would be in local memory */
-            load_rows<TILES>(x[d], rows, order,
-                             min((step + DEPTH) * MGL_WARPS + warp, kblocks - 1));
         }
     }
     own().page_at[warp] = number + (u32)((steps + turns - 1) / turns * s.pages); /* every lane */
