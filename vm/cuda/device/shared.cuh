@@ -165,8 +165,11 @@ static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
  * bytes. */
 enum {
     SLIM_TILE = 16, /* activation rows of an MMA that has them as rows */
-    SLIM_PER = PAGE_BLOCKS >= MGL_WARPS ? PAGE_BLOCKS / MGL_WARPS : 1, /* row groups of a page */
-    SLIM_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * 4 * 2 * 256) * 4,     /* those of trays */
+    /* row groups of a page, each with a k block of each warp; those of a panel that has no more
+     * than half as many have two k blocks of each warp */
+    SLIM_PER = PAGE_BLOCKS >= MGL_WARPS ? PAGE_BLOCKS / MGL_WARPS : 1,
+    SLIM_TURNS = SLIM_PER < 4 ? 1 : 2,
+    SLIM_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * 4 * 2 * 256) * 4, /* those of trays */
     SLIM_ROWS = PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 ? 2 * SLIM_TILE : 0,
     /* of a panel of one tile of rows; of two half as many */
     SLIM_GROUPS = PANEL_GROUPS >= 16 && SLIM_FIT >= 16 ? 16

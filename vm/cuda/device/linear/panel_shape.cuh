@@ -44,14 +44,15 @@ static __device__ __forceinline__ int slim_groups(int rows)
 }
 
 /* The slim panel of a task with so many row groups left, of `most` at most. On a page are k blocks
- * of all warps: of all row groups, as many as there is room for, or one of some of them. */
+ * of all warps: one each of SLIM_PER row groups, or SLIM_TURNS each of a panel that has few. */
 static __device__ __forceinline__ panel_shape slim_shape_of(int left, int most)
 {
     panel_shape s = {};
     s.groups = min(left, most);
-    s.per = min(s.groups, (int)SLIM_PER);
-    s.piece = SLIM_PER / s.per * MGL_WARPS;
-    s.pages = (s.groups + s.per - 1) / s.per;
+    const bool few = s.groups <= SLIM_PER / SLIM_TURNS;
+    s.per = few ? SLIM_PER / SLIM_TURNS : SLIM_PER;
+    s.piece = MGL_WARPS * (few ? SLIM_TURNS : 1);
+    s.pages = few ? 1 : (s.groups + SLIM_PER - 1) / SLIM_PER;
     return s;
 }
 

@@ -26,10 +26,10 @@
 
 enum {
     SLIM_BLOCK = MGL_ROWS * MGL_PANEL_ROW_BYTES, /* bytes of a k block of activations */
-    /* whether each product has as many k blocks for each warp */
-    SLIM_EVEN = MGL_HIDDEN % (MGL_WARPS * MGL_PAGE_BLOCK_COLUMNS) == 0 &&
-                MGL_ATTENDED % (MGL_WARPS * MGL_PAGE_BLOCK_COLUMNS) == 0 &&
-                MGL_FFN % (MGL_WARPS * MGL_PAGE_BLOCK_COLUMNS) == 0
+    SLIM_TURN = MGL_WARPS * SLIM_TURNS * MGL_PAGE_BLOCK_COLUMNS, /* columns of a page's k blocks */
+    /* whether each product has as many k blocks for each warp, and whole pages of them */
+    SLIM_EVEN =
+        MGL_HIDDEN % SLIM_TURN == 0 && MGL_ATTENDED % SLIM_TURN == 0 && MGL_FFN % SLIM_TURN == 0
 };
 
 /* The tape's order, to find the k block of a place (mgl_tape_block_at) without a division: a place
@@ -127,83 +127,80 @@ static __device__ __forceinline__ slim_operand<TILES> slim_operand_of(const uint
 
 /* A warp's way through the pages. */
 struct slim_walk {
-    u32 at, parity; /* the next page: its place, and the parity of a phase that is its */
-    int ready;      /* pages from there on that are known to have landed */
-    int lane;
+    u32 at, parity;  /* the next page: its place, and the parity of a phase that is its */
+    bool landed;     /* it has been seen to have landed, by this lane */
+    bool first;      /* of the warp's lanes */
     u32 full, empty; /* the first places' barriers */
 };
 
 static __device__ __forceinline__ slim_walk slim_walk_of(u32 number)
 {
-    return {number % PANEL_PAGES,
-            number / PANEL_PAGES & 1,
-            0,
-            lane_now(),
-            kept(shared_address(own().page_full)),
-            kept(shared_address(own().page_empty))};
+    slim_walk walk = {number % PANEL_PAGES,
+                      number / PANEL_PAGES & 1,
+                      false,
+                      lane_now() == 0,
+                      kept(shared_address(own().page_full)),
+                      kept(shared_address(own().page_empty))};
+    walk.landed = barrier_tested_at(walk.full + walk.at * 8, walk.parity);
+    return walk;
 }
 
-/* Waits for the next page. A lane looks at each that might have landed. */
-static __device__ __forceinline__ void wait_page(machine &m, slim_walk &walk)
+/* Waits for the next page: its bytes from page_memory() on. Then looks at the one behind it, of
+ * which nobody needs to know for a while. */
+static __device__ __forceinline__ u32 take_page(machine &m, slim_walk &walk)
 {
-    if (walk.ready > 0)
-        return;
-    u32 place = walk.at + (u32)walk.lane, parity = walk.parity;
-    if (place >= PANEL_PAGES) {
-        place -= PANEL_PAGES;
-        parity ^= 1;
+    const u32 taken = walk.at;
+    if (!__all_sync(0xFFFFFFFFu, walk.landed)) {
+        const u32 since = trace_clock();
+        wait_phase(walk.full + taken * 8, walk.parity);
+        trace_starved(m, since);
     }
-    const bool landed = place < PANEL_PAGES && barrier_tested_at(walk.full + place * 8, parity);
-    walk.ready = __ffs((int)~__ballot_sync(0xFFFFFFFFu, landed)) - 1;
-    if (walk.ready > 0)
-        return;
-    const u32 since = trace_clock();
-    wait_phase(walk.full + walk.at * 8, walk.parity);
-    trace_starved(m, since);
-    walk.ready = 1;
+    const bool turns = taken + 1 == PANEL_PAGES;
+    walk.at = turns ? 0 : taken + 1;
+    walk.parity ^= turns ? 1 : 0;
+    walk.landed = barrier_tested_at(walk.full + walk.at * 8, walk.parity);
+    return taken * MGL_PAGE;
 }
 
-/* Lets go of it, and goes on to the next one. */
-static __device__ __forceinline__ void leave_page(slim_walk &walk)
+/* Lets go of a page, of which this is the first byte. */
+static __device__ __forceinline__ void leave_page(const slim_walk &walk, u32 byte)
 {
     __syncwarp();
-    if (walk.lane == 0)
-        barrier_arrive_at(walk.empty + walk.at * 8);
-    walk.ready--;
-    if (++walk.at == PANEL_PAGES) {
-        walk.at = 0;
-        walk.parity ^= 1;
-    }
+    if (walk.first)
+        barrier_arrive_at(walk.empty + byte / MGL_PAGE * 8);
 }
 
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* Of a panel of TILES tiles of rows: row groups at most, those of a page, and pages. */
-template <int TILES> struct slim_most {
-    enum {
-        GROUPS = SLIM_GROUPS / TILES,
-        COUNT = GROUPS < SLIM_PER ? GROUPS : SLIM_PER,
-        PAGES = (GROUPS + COUNT - 1) / COUNT
-    };
-};
-
 /* Sums of a lane: of row group g and tile t, of activation row l / 4 those of columns l % 4 * 2 and
  * the next, then the same of row l / 4 + 8. */
 template <int TILES> struct slim_sums {
-    float of[slim_most<TILES>::PAGES * slim_most<TILES>::COUNT][TILES][4];
+    enum { GROUPS = SLIM_GROUPS / TILES, PAGES = (GROUPS + SLIM_PER - 1) / SLIM_PER };
+    float of[PAGES * SLIM_PER][TILES][4];
 };
 
-/* Adds a k block of COUNT row groups: w is where this lane's 16 bytes of a row group would be that
- * stands at the page's start, `at` where the row groups stand. */
-template <int COUNT, int TILES>
-static __device__ __forceinline__ void
-multiply_groups(const u8 *w, const u32 *at, const slim_operand<TILES> &x, float (*sums)[TILES][4])
+/* A page's blocks of this warp, of some k blocks and row groups. */
+template <int TURNS, int COUNT> struct slim_blocks {
+    uint4 of[TURNS][COUNT];
+};
+
+template <int TURNS, int COUNT>
+static __device__ __forceinline__ void load_blocks(slim_blocks<TURNS, COUNT> &to, const u8 *from)
 {
-    uint4 b[COUNT];
 #pragma unroll
-    for (int g = 0; g < COUNT; g++)
-        b[g] = *(const uint4 *)(w + at[g]);
+    for (int u = 0; u < TURNS; u++)
+#pragma unroll
+        for (int g = 0; g < COUNT; g++)
+            to.of[u][g] = *(const uint4 *)(from + (g * TURNS + u) * (MGL_WARPS * MGL_BLOCK_BYTES));
+}
+
+/* Adds k block `u` of the page. */
+template <int TILES, int TURNS, int COUNT>
+static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS, COUNT> &w, int u,
+                                                       const slim_operand<TILES> &x,
+                                                       float (*sums)[TILES][4])
+{
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
@@ -211,76 +208,71 @@ multiply_groups(const u8 *w, const u32 *at, const slim_operand<TILES> &x, float 
 #pragma unroll
             for (int t = 0; t < TILES; t++)
                 multiply_add<MGL_WEIGHT>(sums[g][t], x.a[h][t].x, x.a[h][t].y, x.a[h][t].z,
-                                         x.a[h][t].w, h ? b[g].z : b[g].x, h ? b[g].w : b[g].y);
+                                         x.a[h][t].w, h ? w.of[u][g].z : w.of[u][g].x,
+                                         h ? w.of[u][g].w : w.of[u][g].y);
 }
 
-/* Those of a page, which has `per`: one or two, or as many as there are. */
-template <int COUNT, int TILES>
-static __device__ __forceinline__ void multiply_page(const u8 *w, const u32 (&at)[COUNT], int per,
-                                                     const slim_operand<TILES> &x,
-                                                     float (*sums)[TILES][4])
+/* All k blocks of a panel, which has TURNS of this warp, and COUNT row groups, on a page, and up to
+ * PAGES pages of the same k blocks. */
+template <int TILES, int TURNS, int COUNT, int PAGES>
+static __device__ __forceinline__ void multiply_pages(machine &m, const panel_shape &s,
+                                                      slim_sums<TILES> &sums)
 {
-    enum { FIRST = COUNT < 2 ? COUNT : 2 };
-    if constexpr (COUNT > FIRST)
-        if (per > FIRST)
-            return multiply_groups<COUNT, TILES>(w, at, x, sums);
-    multiply_groups<FIRST, TILES>(w, at, x, sums);
-}
-
-/* All k blocks of a panel. */
-template <int TILES>
-static __device__ __forceinline__ void multiply_slim(machine &m, const panel_shape &s,
-                                                     slim_sums<TILES> &sums)
-{
-    enum {
-        DEPTH = TILES == 1 ? 4 : 2, /* k blocks on their way */
-        COUNT = slim_most<TILES>::COUNT,
-        PAGES = slim_most<TILES>::PAGES
-    };
+    /* pages whose activations are on their way, of three loads of each row at least, if there are
+     * registers for them */
+    enum { DEPTH = TURNS > 1 ? 2 : TILES == 1 ? 4 : 2 };
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
-    const int steps = (kblocks + MGL_WARPS - 1) / MGL_WARPS; /* of which the last may be idle */
-    const int turns = s.piece / MGL_WARPS;                   /* those of a page */
+    const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const slim_rows<TILES> rows = slim_rows_of<TILES>(m, kblocks);
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
     slim_walk walk = slim_walk_of(number);
-    uint4 x[DEPTH][2 * TILES];
-    u32 at[COUNT];
-    int turn = 0;
-#pragma unroll
-    for (int g = 0; g < COUNT; g++)
-        at[g] = g < s.per ? (u32)(g * s.piece * MGL_BLOCK_BYTES) : 0; /* nobody takes the others */
+    uint4 x[DEPTH][TURNS][2 * TILES];
 #pragma unroll
     for (int d = 0; d < DEPTH; d++)
-        load_rows<TILES>(x[d], rows, d);
+#pragma unroll
+        for (int u = 0; u < TURNS; u++)
+            load_rows<TILES>(x[d][u], rows, d * TURNS + u);
 #pragma unroll 1
     for (int first = 0; first < steps; first += DEPTH) {
 #pragma unroll
         for (int d = 0; d < DEPTH; d++) {
             const int step = first + d;
-            if (step >= steps)
+            if (d > 0 && step >= steps)
                 break;
-            const slim_operand<TILES> operand = slim_operand_of<TILES>(x[d], zero);
-            const bool works = SLIM_EVEN || step * MGL_WARPS + warp < kblocks;
-            const bool ends = turn == turns - 1 || step == steps - 1;
-            load_rows<TILES>(x[d], rows, step + DEPTH);
+            slim_operand<TILES> operand[TURNS];
+#pragma unroll
+            for (int u = 0; u < TURNS; u++)
+                operand[u] = slim_operand_of<TILES>(x[d][u], zero);
+#pragma unroll
+            for (int u = 0; u < TURNS; u++)
+                load_rows<TILES>(x[d][u], rows, (step + DEPTH) * TURNS + u);
 #pragma unroll
             for (int p = 0; p < PAGES; p++) {
                 if (p > 0 && p * COUNT >= s.groups)
                     break;
-                if (turn == 0)
-                    wait_page(m, walk);
-                if (works)
-                    multiply_page<COUNT, TILES>(w + walk.at * MGL_PAGE +
-                                                    turn * (MGL_WARPS * MGL_BLOCK_BYTES),
-                                                at, s.per, operand, sums.of + p * COUNT);
-                if (ends)
-                    leave_page(walk);
+                slim_blocks<TURNS, COUNT> blocks;
+                const u32 page = take_page(m, walk);
+                load_blocks(blocks, w + page);
+#pragma unroll
+                for (int u = 0; u < TURNS; u++)
+                    if (SLIM_EVEN || (step * TURNS + u) * MGL_WARPS + warp < kblocks)
+                        multiply_blocks<TILES>(blocks, u, operand[u], sums.of + p * COUNT);
+                leave_page(walk, page);
             }
-            turn = ends ? 0 : turn + 1;
         }
     }
-    own().page_at[warp] = number + (u32)((steps + turns - 1) / turns * s.pages); /* every lane */
+    own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
+}
+
+template <int TILES>
+static __device__ __forceinline__ void multiply_slim(machine &m, const panel_shape &s,
+                                                     slim_sums<TILES> &sums)
+{
+    if (SLIM_TURNS > 1 && s.piece > MGL_WARPS)
+        multiply_pages<TILES, SLIM_TURNS, SLIM_PER / SLIM_TURNS, 1>(m, s, sums);
+    else
+        multiply_pages<TILES, 1, SLIM_PER, slim_sums<TILES>::PAGES>(m, s, sums);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -309,7 +301,7 @@ static __device__ __forceinline__ void keep_sums(const machine &m, int groups, i
     const int row = m.lane / 4, column = m.lane % 4 * 2;
     const int at = row % 2 * 32 + column * 4 + row / 2;
 #pragma unroll
-    for (int g = 0; g < slim_most<TILES>::GROUPS; g++) {
+    for (int g = 0; g < slim_sums<TILES>::GROUPS; g++) {
         if (g >= (groups + 1) / 2 * 2)
             break;
 #pragma unroll
@@ -367,7 +359,7 @@ static __device__ __forceinline__ void wait_scales()
 template <int TILES> static __device__ __forceinline__ u32 add_slim(machine m, int group)
 {
     slim_sums<TILES> sums = {};
-    const panel_shape s = slim_shape_of(segment(m, 0).groups - group, slim_most<TILES>::GROUPS);
+    const panel_shape s = slim_shape_of(segment(m, 0).groups - group, slim_sums<TILES>::GROUPS);
     multiply_slim<TILES>(m, s, sums);
     keep_sums<TILES>(m, s.groups, slim_tiles(m), sums);
     return trace_starved_of(m);
