@@ -184,6 +184,35 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
     return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
 }
 
+/* The same of a slim panel: one page after another, with k blocks of all warps. */
+static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
+{
+    const mgl_exec *exec = &s->program->exec;
+    const int per = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
+    const int turns = mgl_slim_turns(groups, per), blocks = turns * exec->warps;
+    const int pages =
+        (groups + per / turns - 1) / (per / turns) * ((kblocks + blocks - 1) / blocks);
+    return s->costs->slim + s->costs->slim_page * pages * (1 + tiles) / 2;
+}
+
+/* All panels of a product with so many row groups. */
+static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
+{
+    const mgl_exec *exec = &s->program->exec;
+    const int tiles = (s->epoch->rows + MGL_SLIM_TILE - 1) / MGL_SLIM_TILE;
+    const bool slim =
+        s->epoch->rows <= MGL_SLIM_ROWS && exec->page_bytes / MGL_BLOCK_BYTES >= exec->warps;
+    int most = MGL_PANEL_GROUPS(exec->warps);
+    double us = 0;
+    if (slim)
+        most = (most < MGL_SLIM_GROUPS ? most : MGL_SLIM_GROUPS) / tiles;
+    for (; groups > 0; groups -= most) {
+        const int here = groups < most ? groups : most;
+        us += slim ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
+    }
+    return us;
+}
+
 /* Activation rows that a product multiplies: a head's are those of the tiles that have a wanted
  * row, each in one of its own at worst. */
 static int panel_rows(const struct planning *s, const mgl_task *task)
@@ -210,9 +239,7 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
     const mgl_program *p = s->program;
     const mgl_segment *segments = &p->segments[task->segments.first];
     const int kblocks = (int)mgl_segment_blocks(p, &segments[0]);
-    const int most = MGL_PANEL_GROUPS(p->exec.warps);
     const bool grouped = task->variant == MGL_VARIANT_WARPGROUPS;
-    double us = 0;
     int groups = 0;
     if (mgl_op_heads(task->op) && s->epoch->wanted == 0)
         return;
@@ -220,10 +247,9 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
         job->to += mgl_segment_bytes(p, &segments[i]);
         groups += (int)groups_of(&segments[i]);
     }
-    for (; groups > 0; groups -= most)
-        us += panel_us(s, groups < most ? groups : most, kblocks, panel_rows(s, task), grouped);
     if (job->to > 0)
-        job->byte_us = us / (double)job->to;
+        job->byte_us =
+            panels_us(s, groups, kblocks, panel_rows(s, task), grouped) / (double)job->to;
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
 }
 

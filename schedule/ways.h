@@ -107,6 +107,17 @@ enum {
     ((grouped) ? (rows) <= 64 ? 4 : 2 : (rows) <= 16 ? 4 : (rows) <= 32 ? 2 : 1)
 #define MGL_PANEL_PAGES(ring_pages, rows) ((ring_pages) - (ring_pages) / ((rows) <= 64 ? 3 : 2))
 
+/* Slim panels: of epochs with up to so many rows, whose activations go straight to registers
+ * (linear/slim.cuh), if a page has room for a k block of each warp, `per` times. A panel of up to
+ * MGL_SLIM_TILE rows has up to MGL_SLIM_GROUPS row groups, one of more rows half as many. */
+enum { MGL_SLIM_TILE = 16, MGL_SLIM_ROWS = 2 * MGL_SLIM_TILE, MGL_SLIM_GROUPS = 16 };
+
+/* k blocks of each warp that are on a page together, of `per / turns` row groups. */
+MGL_WAYS_FN int mgl_slim_turns(int groups, int per)
+{
+    return per >= 4 && groups <= per / 2 ? 2 : 1;
+}
+
 /* k blocks of a tray where `rows` rows are multiplied, of the `most` that the list may have: the
  * fewer rows, the more k blocks, in powers of 2. `grouped`: by warpgroups. */
 MGL_WAYS_FN int mgl_panel_tray_blocks(int most, int rows, int grouped)

@@ -36,6 +36,8 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .group_row = 0.004,
                                  .tray = 1.1,
                                  .panel = 0.9,
+                                 .slim = 3.0,
+                                 .slim_page = 0.4,
                                  .attend = 1.2,
                                  .attend_row = 0.15,
                                  .cache = 45,
@@ -55,8 +57,11 @@ static mgl_program *lowered_with(const mgl_geometry *geometry, const char *arch,
     mgl_error err = {0};
     snprintf(name, sizeof name, "%s:%d", arch, queues);
     ck_assert_int_eq(mgl_target_parse(name, &target, &err), MGL_OK);
-    mgl_lower_options options = {
-        .dtype = MGL_BF16, .capacity = CAPACITY, .sequences = config->rows == 1 ? 1 : SEQUENCES};
+    mgl_lower_options options = {.dtype = MGL_BF16,
+                                 .capacity = CAPACITY,
+                                 .sequences = config->rows == 1          ? 1
+                                              : config->many > SEQUENCES ? config->many
+                                                                         : SEQUENCES};
     mgl_status status =
         mgl_graph_build_llama(geometry, CAPACITY, true, MGL_BF16, inv_freq, &graph, &err);
     if (!status)
@@ -550,7 +555,7 @@ static mgl_program *lowered_with_panels(void)
     mgl_schedule_config config;
     mgl_schedule_config_default(&config);
     config.rows = 2;
-    config.many = 32;
+    config.many = 48;
     return lowered_with(&small, "sm_90a", 16, &config);
 }
 
@@ -565,11 +570,13 @@ START_TEST(every_cost_counts)
     mgl_costs costs = device;
     double *field = field_of(&costs, _i);
     bool rate = field == &costs.bandwidth || field == &costs.cache;
-    bool many = field == &costs.tray || field == &costs.panel;
+    bool slim = field == &costs.slim || field == &costs.slim_page;
+    bool many = slim || field == &costs.tray || field == &costs.panel;
+    int batch = slim ? 4 : many ? MGL_SLIM_ROWS + 1 : 2;
     mgl_program *program = many ? lowered_with_panels() : lowered_to_meet_all();
-    double before = cost_of(program, &costs, many ? 4 : 2, 8192).us;
+    double before = cost_of(program, &costs, batch, 8192).us;
     *field *= rate ? 0.1 : 10;
-    double after = cost_of(program, &costs, many ? 4 : 2, 8192).us;
+    double after = cost_of(program, &costs, batch, 8192).us;
     ck_assert_msg(after > before, "%s: %g us, then %g", names[_i], before, after);
     mgl_program_free(program);
 }

@@ -164,15 +164,15 @@ static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
  * of each warp, and trays for what the warps leave of four row groups: a tile of 8 by 8 sums is 256
  * bytes. */
 enum {
-    SLIM_TILE = 16, /* activation rows of an MMA that has them as rows */
+    SLIM_TILE = MGL_SLIM_TILE, /* activation rows of an MMA that has them as rows */
     /* row groups of a page, each with a k block of each warp; those of a panel that has no more
-     * than half as many have two k blocks of each warp */
+     * than half as many have some k blocks of each warp */
     SLIM_PER = PAGE_BLOCKS >= MGL_WARPS ? PAGE_BLOCKS / MGL_WARPS : 1,
-    SLIM_TURNS = SLIM_PER < 4 ? 1 : 2,
+    SLIM_TURNS = mgl_slim_turns(1, SLIM_PER),
     SLIM_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * 4 * 2 * 256) * 4, /* those of trays */
-    SLIM_ROWS = PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 ? 2 * SLIM_TILE : 0,
+    SLIM_ROWS = PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 ? MGL_SLIM_ROWS : 0,
     /* of a panel of one tile of rows; of two half as many */
-    SLIM_GROUPS = PANEL_GROUPS >= 16 && SLIM_FIT >= 16 ? 16
+    SLIM_GROUPS = PANEL_GROUPS >= 16 && SLIM_FIT >= 16 ? MGL_SLIM_GROUPS
                   : PANEL_GROUPS >= 8 && SLIM_FIT >= 8 ? 8
                                                        : 4
 };

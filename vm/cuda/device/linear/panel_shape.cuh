@@ -49,7 +49,7 @@ static __device__ __forceinline__ panel_shape slim_shape_of(int left, int most)
 {
     panel_shape s = {};
     s.groups = min(left, most);
-    const bool few = s.groups <= SLIM_PER / SLIM_TURNS;
+    const bool few = mgl_slim_turns(s.groups, SLIM_PER) > 1;
     s.per = few ? SLIM_PER / SLIM_TURNS : SLIM_PER;
     s.piece = MGL_WARPS * (few ? SLIM_TURNS : 1);
     s.pages = few ? 1 : (s.groups + SLIM_PER - 1) / SLIM_PER;

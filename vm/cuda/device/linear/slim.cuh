@@ -218,9 +218,7 @@ template <int TILES, int TURNS, int COUNT, int PAGES>
 static __device__ __forceinline__ void multiply_pages(machine &m, const panel_shape &s,
                                                       slim_sums<TILES> &sums)
 {
-    /* pages whose activations are on their way, of three loads of each row at least, if there are
-     * registers for them */
-    enum { DEPTH = TURNS > 1 ? 2 : TILES == 1 ? 4 : 2 };
+    enum { DEPTH = 4 / TURNS / TILES }; /* pages whose activations are on their way */
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */

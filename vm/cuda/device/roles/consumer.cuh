@@ -29,13 +29,14 @@ static __device__ __forceinline__ void run_consumer(machine &m)
         if (thread_of(m) == 0)
             own().pending = 1; /* until input_is_there */
         trace_begin(m);
-        if (!consume_op(m, task.op)) {
+        const bool leaves_slots = consume_op(m, task.op);
+        if (!leaves_slots) {
             __syncwarp();
             wait_go(m);
-            if (is_first_lane())
-                barrier_arrive(&own().body);
         }
-        trace_products(m);
+        trace_products(m); /* before the epilogue can have ended the task */
+        if (!leaves_slots && is_first_lane())
+            barrier_arrive(&own().body);
     }
 }
 
