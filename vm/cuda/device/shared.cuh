@@ -170,7 +170,13 @@ enum {
     SLIM_PER = PAGE_BLOCKS >= MGL_WARPS ? PAGE_BLOCKS / MGL_WARPS : 1,
     SLIM_TURNS = mgl_slim_turns(1, SLIM_PER),
     SLIM_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * 4 * 2 * 256) * 4, /* those of trays */
-    SLIM_ROWS = PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 ? MGL_SLIM_ROWS : 0,
+    SLIM_PLACES = 4096, /* k blocks of an input, at most */
+    SLIM_WIDTH = SLIM_PLACES * MGL_PAGE_BLOCK_COLUMNS,
+    SLIM_ROWS =
+        PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 &&
+                MGL_HIDDEN <= SLIM_WIDTH &&MGL_ATTENDED <= SLIM_WIDTH &&MGL_FFN <= SLIM_WIDTH
+            ? MGL_SLIM_ROWS
+            : 0,
     /* of a panel of one tile of rows; of two half as many */
     SLIM_GROUPS = PANEL_GROUPS >= 16 && SLIM_FIT >= 16 ? MGL_SLIM_GROUPS
                   : PANEL_GROUPS >= 8 && SLIM_FIT >= 8 ? 8

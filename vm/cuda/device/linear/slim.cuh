@@ -32,8 +32,8 @@ enum {
         MGL_HIDDEN % SLIM_TURN == 0 && MGL_ATTENDED % SLIM_TURN == 0 && MGL_FFN % SLIM_TURN == 0
 };
 
-/* The tape's order, to find the k block of a place (mgl_tape_block_at) without a division: a place
- * is below 4,096 (MGL_MAX_COLUMNS), and 65,536 / n + 1 is near enough then for n up to 16. */
+/* The tape's order, to find the k block of a place (mgl_tape_block_at) without a division: of
+ * places below SLIM_PLACES, 65,536 / n + 1 is near enough for n up to 16. */
 struct slim_order {
     int warps, run, of_last;
     u32 by, by_less; /* of as many warps, and of one less */
