@@ -17,9 +17,9 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 /* Values of the knobs that are no runs of queues. The CPU streams nothing: there `gpu` ones are
  * left out. `rows` and `many` stand in no ladder: fewer rows make prompts slower, which no workload
  * has, so a search would sell them for nothing, and so would those of a second list, `weighed` and
- * `warpgroups`. `share` stands in none before a device was measured with it. Splits of attention
- * are merged by tasks of their own unless a config says otherwise, so `merge` has one value more.
- */
+ * `warpgroups`. `share` stands in none, since it lost where a device was measured with it. Splits
+ * of attention are merged by tasks of their own unless a config says otherwise, so `merge` has one
+ * value more. */
 #define LADDERS(X)                                                                                 \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
