@@ -8,15 +8,20 @@
  *      "campaign": {"name": ..., "shape": {...}, "target": "sm_90a:132", ...},
  *      "shares": [{"proposer": "evolve", "trials": 812, "kept": 4}],
  *      "trials": [{"number": 12, "proposal": {"schema": "megalith.proposal/1", ...}, ...,
- *                  "results": [{...}], "pairs": [[0, 2, true, ...]]}]}
+ *                  "results": [{...}], "pairs": [[0, 2, true, ...]]}],
+ *      "final": {"number": 12, "gain": 0.19, "gain_lo": ..., "gain_hi": ...,
+ *                "workloads": [{"gain": ..., "us": 467.2, "default_us": 564.9, "cublas_us": ...}]}}
  *
  * The keys of a campaign, a trial and a result are those of autotune/fields.h; a pair is the values
- * of its fields in that order. An archive may come from a stranger: hypotheses and diagnostics are
- * data, bounded, and everything else is checked as it is read.
+ * of its fields in that order. `final` is what the winner was measured to be against the default
+ * when the campaign ended, or null; archives of earlier versions have no such key. An archive may
+ * come from a stranger: hypotheses and diagnostics are data, bounded, and everything else is
+ * checked as it is read.
  */
 #ifndef MGL_AUTOTUNE_ARCHIVE_H
 #define MGL_AUTOTUNE_ARCHIVE_H
 
+#include "autotune/answer.h"
 #include "autotune/store.h"
 #include "importer/config.h"
 
@@ -38,7 +43,8 @@ typedef struct mgl_archive {
     size_t share_count;
     mgl_trial *trials; /* (trial_count) owned, by number */
     size_t trial_count;
-    const mgl_trial *winner; /* of `trials`: the incumbent */
+    const mgl_trial *winner;      /* of `trials`: the incumbent */
+    mgl_answer_final_facts final; /* of the winner, without notes; number 0: there is none */
 } mgl_archive;
 
 /* Appends the archive of a campaign (NULL: the newest). MGL_BAD_INPUT where nothing was kept, and,

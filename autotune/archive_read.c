@@ -21,6 +21,7 @@
 #include <string.h>
 
 enum { EXTRA_OF_A_TRIAL = 3, EXTRA_OF_A_CAMPAIGN = 3, KEYS_OF_A_SHARE = 3, KEYS_OF_ALL = 6 };
+enum { KEYS_OF_A_FINAL = 5, KEYS_OF_A_FINAL_WORKLOAD = 6 };
 static const int64_t largest = INT64_C(1) << 53; /* that JSON can say exactly */
 
 /* Fails once: what was first wrong stays. */
@@ -433,6 +434,47 @@ static void find_winner(reader *r, mgl_archive *out)
     out->winner = r->status ? NULL : last;
 }
 
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static double find_real(reader *r, const cJSON *object, const char *key)
+{
+    const cJSON *item = find(r, object, key);
+    return item ? read_real(r, item, key) : NAN;
+}
+
+static mgl_answer_gain read_gain(reader *r, const cJSON *object)
+{
+    return (mgl_answer_gain){.gain = find_real(r, object, "gain"),
+                             .lo = find_real(r, object, "gain_lo"),
+                             .hi = find_real(r, object, "gain_hi")};
+}
+
+/* Null, or what was measured of the winner in every workload. */
+static void read_final(reader *r, const cJSON *final, mgl_archive *out)
+{
+    size_t count;
+    if (r->status || !final || cJSON_IsNull(final))
+        return;
+    mgl_format_into(r->place, sizeof r->place, "final");
+    if (!cJSON_IsObject(final) || cJSON_GetArraySize(final) != KEYS_OF_A_FINAL)
+        refuse(r, "it must have number, gain, gain_lo, gain_hi and workloads");
+    out->final.all = read_gain(r, final);
+    out->final.number =
+        read_int(r, find(r, final, "number"), "number", out->winner->number, out->winner->number);
+    const cJSON *list = find_array(r, final, "workloads", MGL_MAX_WORKLOADS, &count);
+    if (list && count != (size_t)out->workloads.count)
+        refuse(r, "%zu results of %d workloads", count, out->workloads.count);
+    for (const cJSON *item = list ? list->child : NULL; item && !r->status; item = item->next) {
+        int w = out->final.workload_count++;
+        out->final.each[w] = read_gain(r, item);
+        out->final.each[w].us = find_real(r, item, "us");
+        out->final.each[w].default_us = find_real(r, item, "default_us");
+        out->final.cublas_us[w] = find_real(r, item, "cublas_us");
+        if (cJSON_GetArraySize(item) != KEYS_OF_A_FINAL_WORKLOAD)
+            refuse(r, "it has keys that this version does not know");
+    }
+}
+
 /* ---- all of it ------------------------------------------------------------------------------ */
 
 void mgl_archive_clear(mgl_archive *archive)
@@ -464,7 +506,8 @@ static void read_all(reader *r, const cJSON *root, mgl_archive *out)
     const cJSON *version = r->status ? NULL : find(r, root, "manifest_version");
     if (version)
         out->manifest_version = (int)read_int(r, version, "manifest_version", 0, INT32_MAX);
-    if (!r->status && cJSON_GetArraySize(root) != KEYS_OF_ALL)
+    const cJSON *final = mgl_json_member(root, "final");
+    if (!r->status && cJSON_GetArraySize(root) != KEYS_OF_ALL + (final != NULL))
         refuse(r, "it has keys that this version does not know, or lacks one");
     if (!r->status)
         read_campaign(r, root, out);
@@ -473,6 +516,7 @@ static void read_all(reader *r, const cJSON *root, mgl_archive *out)
     if (!r->status)
         read_trials(r, root, out);
     find_winner(r, out);
+    read_final(r, final, out);
 }
 
 mgl_status mgl_archive_parse(const char *text, size_t length, const char *file, mgl_archive *out,

@@ -1,5 +1,4 @@
 /* Archives: writing one, from the store alone. See archive.h. */
-#include "autotune/answer.h"
 #include "autotune/archive.h"
 #include "autotune/archive_fields.h"
 #include "autotune/frozen.h"
@@ -201,6 +200,40 @@ static mgl_status put_campaign(mgl_json_out *out, const mgl_campaign_record *cam
     return MGL_OK;
 }
 
+static void put_gain(mgl_json_out *out, const mgl_answer_gain *gain)
+{
+    mgl_json_out_double(out, "gain", gain->gain);
+    mgl_json_out_double(out, "gain_lo", gain->lo);
+    mgl_json_out_double(out, "gain_hi", gain->hi);
+}
+
+/* What was measured at the end, where that was the winner; 0 for a time: nobody measured it. */
+static mgl_status put_final(mgl_json_out *out, mgl_store *store,
+                            const mgl_campaign_record *campaign, mgl_error *err)
+{
+    mgl_answer_final_facts final;
+    mgl_status status = mgl_answer_find_final(store, campaign->id, &final, err);
+    if (!status && !mgl_answer_is_final_of(&final, campaign->incumbent))
+        mgl_json_out_null(out, "final");
+    if (status || !mgl_answer_is_final_of(&final, campaign->incumbent))
+        return status;
+    mgl_json_out_object(out, "final");
+    mgl_json_out_int(out, "number", final.number);
+    put_gain(out, &final.all);
+    mgl_json_out_array(out, "workloads");
+    for (int w = 0; w < final.workload_count; w++) {
+        mgl_json_out_object(out, NULL);
+        put_gain(out, &final.each[w]);
+        mgl_json_out_double(out, "us", final.each[w].us);
+        mgl_json_out_double(out, "default_us", final.each[w].default_us);
+        mgl_json_out_double(out, "cublas_us", final.cublas_us[w]);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    mgl_json_out_close_object(out);
+    return MGL_OK;
+}
+
 static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign, mgl_json_out *out,
                           mgl_error *err)
 {
@@ -229,6 +262,8 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
     if (!status)
         status = mgl_store_each_in_line(store, campaign->id, put_trial, &a, err);
     mgl_json_out_close_array(out);
+    if (!status)
+        status = put_final(out, store, campaign, err);
     mgl_json_out_close(out);
     return status;
 }

@@ -17,11 +17,14 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 /* Values of the knobs that are no runs of queues. The CPU streams nothing: there `gpu` ones are
  * left out. `rows` and `many` stand in no ladder: fewer rows make prompts slower, which no workload
  * has, so a search would sell them for nothing, and so would those of a second list, `weighed` and
- * `warpgroups`. `merge` and `share` stand in none before a device was measured with them. */
+ * `warpgroups`. `share` stands in none, since it lost where a device was measured with it. Splits
+ * of attention are merged by tasks of their own unless a config says otherwise, so `merge` has one
+ * value more. */
 #define LADDERS(X)                                                                                 \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
     X("narrow", false, 0, 1, 2, 3)                                                                 \
+    X("merge", false, 0, MGL_MERGE_IN_O)                                                           \
     X("page_bytes", true, 4096, 8192, 12288, 16384, 24576, 32768)                                  \
     X("ring_pages", true, 0, 4, 6, 8, 12, 16, 24)                                                  \
     X("warps", true, 4, 8, 12, 16)                                                                 \

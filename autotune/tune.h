@@ -123,7 +123,8 @@ typedef struct mgl_tune_outlook {
 mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune_outlook *out,
                          mgl_error *err);
 
-/* Asks whoever runs it to end after the trial at hand (*running), or notes that it is stopped. */
+/* Asks whoever runs it to end after the trial at hand (*running), or notes that it is stopped; one
+ * that has ended stays so. */
 mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
                          mgl_error *err);
 /* What the store says of a campaign is its last word: one that is "running" there, and that nobody

@@ -21,7 +21,8 @@ mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, 
     *running = status == MGL_DEVICE;
     if (*running)
         return mgl_store_ask_stop(store, campaign->id, true, err);
-    if (!status)
+    bool ended = campaign->state && !strcmp(campaign->state, "ended");
+    if (!status && !ended) /* why it ended stays */
         status = mgl_store_set_state(store, campaign->id, "stopped", "it was asked to stop",
                                      campaign->seconds, err);
     mgl_store_lock_release(lock);

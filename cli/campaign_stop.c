@@ -1,6 +1,8 @@
 /* megalith campaign stop: asks whoever runs a campaign to end after the trial at hand. */
 #include "cli/campaign.h"
 
+#include <string.h>
+
 #define STOP_OPTIONS(X)                                                                            \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -21,7 +23,9 @@ static mgl_status stop(const char *operand, const void *options, mgl_error *err)
         mgl_json_out_bool(&out, "running", running);
         mgl_cli_end_json(&out);
     } else if (!status) {
+        bool ended = c.record.state && !strcmp(c.record.state, "ended");
         mgl_cli_printf(running ? "%s is asked to stop after the trial at hand\n"
+                       : ended ? "%s has ended already\n"
                                : "%s: nobody ran it; it is stopped\n",
                        c.record.name);
     }

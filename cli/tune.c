@@ -26,7 +26,8 @@
       "what candidates run on: cpu takes no times, none executes nothing (cuda)")                  \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0,                                               \
       "of --device none or cpu (" MGL_TUNE_TARGET " with none)")                                   \
-    X(file, space, "--space", "F.json", 0, 0, "what may be tried (all but number formats)")        \
+    X(file, space, "--space", "F.json", 0, 0,                                                      \
+      "what may be tried (every move, and most knobs but number formats)")                         \
     X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig that is begun with")             \
     X(text, proposer, "--proposer", "grid|random|evolve|surrogate|chat|external[:SHARE][,...]", 0, \
       0, "who says what is tried, and how often (" MGL_TUNE_PROPOSERS ")")                         \

@@ -71,6 +71,22 @@ static void write_archive(void)
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
 }
 
+/* What was measured of trial 23 at the end, and of a trial before it. */
+static void add_finals(void)
+{
+    static const char *const finals[] = {
+        "{\"schema\":\"megalith.final/1\",\"number\":13,\"outcome\":\"OK\",\"gain\":0.5,"
+        "\"workloads\":[]}",
+        "{\"schema\":\"megalith.final/1\",\"number\":23,\"outcome\":\"OK\","
+        "\"diagnostic\":\"/home/x\",\"gain\":0.25,\"gain_lo\":0.125,\"gain_hi\":0.375,"
+        "\"workloads\":[{\"incumbent_us\":900.5,\"us\":720.25,\"gain\":0.25},"
+        "{\"incumbent_us\":910.5,\"us\":730.25,\"gain\":0.125}],"
+        "\"cublas_graph\":{\"us\":[1500.5,0],\"note\":\"/home/y\"}}"};
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(mgl_store_add_event(store, campaign.id, MGL_FINAL_EVENT, finals[i], &err),
+                         MGL_OK);
+}
+
 static void set_up(void)
 {
     store_make_folder();
@@ -81,6 +97,7 @@ static void set_up(void)
     memcpy(campaign.manifest, mgl_frozen_digest(), MGL_SHA256_HEX);
     ck_assert_int_eq(mgl_store_add_campaign(store, &campaign, &err), MGL_OK);
     add_trials();
+    add_finals();
     write_archive();
 }
 
@@ -167,6 +184,56 @@ START_TEST(shares_come_back)
     ck_assert_int_eq(archive.shares[0].trials, 12);
     ck_assert_int_eq(archive.shares[0].kept, KEPT);
     ck_assert_str_eq(archive.shares[1].proposer, "surrogate");
+    mgl_archive_clear(&archive);
+}
+END_TEST
+
+START_TEST(what_was_measured_at_the_end_comes_back)
+{
+    mgl_archive archive = parse();
+    const mgl_answer_final_facts *final = &archive.final;
+    ck_assert_int_eq(final->number, TRIALS);
+    ck_assert(final->all.gain == 0.25 && final->all.lo == 0.125 && final->all.hi == 0.375);
+    ck_assert_int_eq(final->workload_count, 2);
+    ck_assert(final->each[0].us == 720.25 && final->each[0].default_us == 900.5);
+    ck_assert(final->each[1].us == 730.25 && final->each[1].gain == 0.125);
+    ck_assert(final->cublas_us[0] == 1500.5 && final->cublas_us[1] == 0);
+    mgl_archive_clear(&archive);
+}
+END_TEST
+
+/* As archives of earlier versions are, and those of campaigns that did not end. */
+START_TEST(an_archive_needs_no_end)
+{
+    static const char *const instead[] = {"", ",\"final\":null"};
+    for (int i = 0; i < 2; i++) {
+        mgl_archive archive;
+        mgl_text other = {0};
+        const char *at = strstr(text.bytes, ",\"final\":");
+        mgl_text_append(&other, text.bytes, (size_t)(at - text.bytes));
+        mgl_text_put(&other, instead[i]);
+        mgl_text_put(&other, "}\n");
+        mgl_status status = mgl_archive_parse(other.bytes, other.length, "a.json", &archive, &err);
+        ck_assert_msg(!status, "%s: %s", err.where, err.message);
+        ck_assert_int_eq(archive.final.number, 0);
+        mgl_archive_clear(&archive);
+        mgl_text_clear(&other);
+    }
+}
+END_TEST
+
+/* It was of a winner that another one followed. */
+START_TEST(the_end_of_another_winner_is_not_exported)
+{
+    mgl_trial trial;
+    store_fill_trial(campaign.id, TRIALS + 1, 2, &trial);
+    keep(&trial);
+    ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
+    mgl_trial_clear(&trial);
+    mgl_text_clear(&text);
+    write_archive();
+    mgl_archive archive = parse();
+    ck_assert_int_eq(archive.final.number, 0);
     mgl_archive_clear(&archive);
 }
 END_TEST
@@ -383,6 +450,13 @@ static const struct {
     {"\"pairs\":[[", "\"pairs\":[{\"a\":1},[", "an array of 11 values"},
     {"\"pairs\":[[0,0,true,false,9", "\"pairs\":[[0,0,true,false,-9", "without its two times"},
     {"\"pairs\":[[0,0,true", "\"pairs\":[[0,0,null", "true or false"},
+    {"\"final\":{", "\"final\":[],\"x\":{", "keys that this version does not know"},
+    {"\"final\":{", "\"final\":{\"more\":1,", "it must have number"},
+    {"\"final\":{\"number\":23", "\"final\":{\"number\":13", "number"},
+    {"\"gain\":0.25,\"gain_lo\"", "\"gain\":\"much\",\"gain_lo\"", "number or null"},
+    {"\"us\":720.25", "\"them\":720.25", "\"us\" is missing"},
+    {"\"us\":720.25", "\"us\":720.25,\"more\":1", "keys that this version does not know"},
+    {"\"us\":720.25,\"default_us\":900.5,\"cublas_us\":1500.5}", "\"us\":1},{}", ""},
 };
 
 /* The archive with the first `from` replaced. */
@@ -477,6 +551,9 @@ int main(void)
         campaign_comes_back,
         trials_come_back,
         shares_come_back,
+        what_was_measured_at_the_end_comes_back,
+        an_archive_needs_no_end,
+        the_end_of_another_winner_is_not_exported,
         nothing_of_the_machine_is_in_it,
         long_hypothesis_is_cut,
         campaign_that_kept_nothing_is_not_exported,

@@ -122,11 +122,10 @@ START_TEST(a_default_reads_back)
 }
 END_TEST
 
-START_TEST(a_gpu_has_every_knob_but_those_of_rows_and_merges)
+START_TEST(a_gpu_has_every_knob_but_share_and_those_of_rows)
 {
     mgl_search_space space = default_of("sm_90a:132", true);
-    ck_assert_int_eq(space.count, mgl_knob_count() - 6);
-    ck_assert_ptr_null(find(&space, "merge"));
+    ck_assert_int_eq(space.count, mgl_knob_count() - 5);
     ck_assert_ptr_null(find(&space, "share"));
     ck_assert_ptr_null(find(&space, "rows"));
     ck_assert_ptr_null(find(&space, "many"));
@@ -152,6 +151,18 @@ START_TEST(a_cpu_streams_nothing)
 }
 END_TEST
 
+/* That is what 0 stands for, so two values are all that there are. */
+START_TEST(splits_are_merged_in_tasks_of_their_own_or_in_o)
+{
+    mgl_search_space space = default_of(targets[_i], false);
+    const mgl_knob *merge = find(&space, "merge");
+    ck_assert_ptr_nonnull(merge);
+    ck_assert_int_eq(merge->count, 2);
+    ck_assert_int_eq(merge->values[0], 0);
+    ck_assert_int_eq(merge->values[1], MGL_MERGE_IN_O);
+}
+END_TEST
+
 START_TEST(every_move_is_in_it)
 {
     mgl_search_space space = default_of("sm_90a:132", false);
@@ -168,14 +179,14 @@ START_TEST(room_is_made_for_a_config)
     mgl_schedule_config_default(&start);
     config = start;
     config.splits = 5; /* of a knob of the space: nothing is drawn that was not */
-    config.merge = MGL_MERGE_IN_O;
+    config.share = 64;
     config.rows = 1;
     config.narrow = 3; /* which needs leave */
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before + 2);
-    ck_assert_int_eq(find(&space, "merge")->count, 2);
-    ck_assert_int_eq(find(&space, "merge")->values[0], start.merge);
-    ck_assert_int_eq(find(&space, "merge")->values[1], MGL_MERGE_IN_O);
+    ck_assert_int_eq(find(&space, "share")->count, 2);
+    ck_assert_int_eq(find(&space, "share")->values[0], start.share);
+    ck_assert_int_eq(find(&space, "share")->values[1], 64);
     ck_assert_ptr_nonnull(find(&space, "rows"));
     ck_assert_ptr_null(find(&space, "narrow"));
     ck_assert_int_eq(find(&space, "splits")->values[5], 8);
@@ -282,9 +293,10 @@ int main(void)
     tcase_add_loop_test(preset, the_values_of_a_default_ascend, 0, count);
     tcase_add_loop_test(preset, a_default_has_choices_only, 0, count);
     tcase_add_loop_test(preset, a_default_reads_back, 0, count);
-    tcase_add_test(preset, a_gpu_has_every_knob_but_those_of_rows_and_merges);
+    tcase_add_test(preset, a_gpu_has_every_knob_but_share_and_those_of_rows);
     tcase_add_test(preset, number_formats_need_leave);
     tcase_add_test(preset, a_cpu_streams_nothing);
+    tcase_add_loop_test(preset, splits_are_merged_in_tasks_of_their_own_or_in_o, 0, count);
     tcase_add_test(preset, every_move_is_in_it);
     tcase_add_test(preset, room_is_made_for_a_config);
     tcase_add_test(json, a_space_is_what_its_text_says);

@@ -491,7 +491,6 @@ START_TEST(damaged_input_is_one_message)
 }
 END_TEST
 
-/* A schedule that can not be written whole leaves what stood there. */
 static const cJSON *parse_sarif(const command_result *result, mgl_json *json)
 {
     mgl_error err = {0};
@@ -563,6 +562,7 @@ START_TEST(sarif_of_a_model_that_is_none_is_a_log)
 }
 END_TEST
 
+/* A schedule that can not be written whole leaves what stood there. */
 START_TEST(writes_all_or_nothing)
 {
     struct rlimit old, small;

@@ -567,6 +567,22 @@ START_TEST(a_report_does_not_replace_its_store)
 }
 END_TEST
 
+START_TEST(what_has_ended_is_not_stopped)
+{
+    const char *store = scratch_store("stop");
+    command_result made = tune(store, "--trials 1 --quiet --name night");
+    command_result stop = command_runf("campaign stop night --store %s", store);
+    ck_assert_int_eq(stop.code, 0);
+    ck_assert_str_eq(stop.out, "night has ended already\n");
+    mgl_json json = ask("status night", store);
+    ck_assert_str_eq(json_string(&json, "state"), "ended");
+    ck_assert_str_eq(json_string(&json, "reason"), "its 1 trials are made");
+    mgl_json_clear(&json);
+    command_clear(&stop);
+    command_clear(&made);
+}
+END_TEST
+
 START_TEST(what_is_deleted_is_gone)
 {
     const char *store = scratch_store("delete");
@@ -634,6 +650,7 @@ int main(void)
     tcase_add_test(tests, tune_writes_its_report);
     tcase_add_test(tests, a_report_does_not_replace_its_store);
     tcase_add_test(tests, a_report_that_can_not_be_written_is_said_first);
+    tcase_add_test(tests, what_has_ended_is_not_stopped);
     tcase_add_test(tests, what_is_deleted_is_gone);
     tcase_add_test(tests, every_word_has_help);
     suite_add_tcase(suite, tests);
