@@ -188,7 +188,9 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
 static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
 {
     const mgl_exec *exec = &s->program->exec;
-    const int per = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
+    const int most = mgl_slim_groups(exec->warps);
+    const int room = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
+    const int per = room < most ? room : most;
     const int turns = mgl_slim_turns(groups, per), blocks = turns * exec->warps;
     const int pages =
         (groups + per / turns - 1) / (per / turns) * ((kblocks + blocks - 1) / blocks);
@@ -205,7 +207,7 @@ static double panels_us(const struct planning *s, int groups, int kblocks, int r
     int most = MGL_PANEL_GROUPS(exec->warps);
     double us = 0;
     if (slim)
-        most = (most < MGL_SLIM_GROUPS ? most : MGL_SLIM_GROUPS) / tiles;
+        most = mgl_slim_groups(exec->warps) / tiles;
     for (; groups > 0; groups -= most) {
         const int here = groups < most ? groups : most;
         us += slim ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);

@@ -108,9 +108,16 @@ enum {
 #define MGL_PANEL_PAGES(ring_pages, rows) ((ring_pages) - (ring_pages) / ((rows) <= 64 ? 3 : 2))
 
 /* Slim panels: of epochs with up to so many rows, whose activations go straight to registers
- * (linear/slim.cuh), if a page has room for a k block of each warp, `per` times. A panel of up to
- * MGL_SLIM_TILE rows has up to MGL_SLIM_GROUPS row groups, one of more rows half as many. */
-enum { MGL_SLIM_TILE = 16, MGL_SLIM_ROWS = 2 * MGL_SLIM_TILE, MGL_SLIM_GROUPS = 16 };
+ * (linear/slim.cuh), if a page has room for a k block of each warp, `per` times. */
+enum { MGL_SLIM_TILE = 16, MGL_SLIM_ROWS = 2 * MGL_SLIM_TILE };
+
+/* Row groups of a slim panel of up to MGL_SLIM_TILE rows, at most; one of more rows has half as
+ * many. A lane has 64 sums of 16, and what all warps leave of them takes 64 KB. */
+MGL_WAYS_FN int mgl_slim_groups(int warps)
+{
+    const int most = MGL_PANEL_GROUPS(warps);
+    return warps > 8 || most < 16 ? (most < 8 ? 4 : 8) : 16;
+}
 
 /* k blocks of each warp that are on a page together, of `per / turns` row groups. */
 MGL_WAYS_FN int mgl_slim_turns(int groups, int per)

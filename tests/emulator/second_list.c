@@ -524,6 +524,7 @@ static void uneven_panels(void)
     emu_uneven(true);
     logits_of_panels();
     delays_of_panels();
+    delays_of_many_rows();
 }
 
 static void uneven_rows(void)

@@ -10,6 +10,7 @@
 #include "penalties.h"
 #include "rounding.h"
 #include "schedule/step.h"
+#include "schedule/ways.h"
 #include "stops.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
@@ -442,6 +443,9 @@ void check_company(const mgl_geometry *geometry, const device_options *wanted, i
     printf("%d of %d replies have another token than the CPU's that is as good\n", apart, count);
     check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], first[COMPANY_SCORED].scores);
     /* sums are in another order in epochs of few rows, so that the company may change last bits */
+    if (options.many <= MGL_SLIM_ROWS)
+        ck_assert_mem_eq(first[COMPANY_SCORED].scores, second[COMPANY_SCORED].scores,
+                         sizeof first[COMPANY_SCORED].scores);
     check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], second[COMPANY_SCORED].scores);
     close_pair(&p);
 }
@@ -817,14 +821,19 @@ struct reply {
     float *logits; /* (vocab) owned */
 };
 
+/* Of a prompt whose epochs are of all kinds that the program has: beside a second list for many
+ * rows one of them and one of a few. */
 static struct reply make_reply(mgl_vm *vm, int most)
 {
     mgl_error err;
-    int32_t prompt[5];
-    int vocab = vm->program->geometry.vocab;
+    int32_t prompt[CHECK_CAPACITY];
+    int vocab = vm->program->geometry.vocab, many = vm->program->limits.many;
+    int count = many > MGL_SLIM_ROWS && many + MGL_SLIM_TILE + most <= CHECK_CAPACITY
+                    ? many + MGL_SLIM_TILE
+                    : 5;
     struct reply reply = {.logits = mgl_alloc((size_t)vocab * sizeof *reply.logits)};
-    fill_prompt(prompt, 5, vocab, 6);
-    device_greedy(vm, prompt, 5, reply.tokens, most);
+    fill_prompt(prompt, count, vocab, 6);
+    device_greedy(vm, prompt, count, reply.tokens, most);
     ok(mgl_vm_get_logits(vm, reply.logits, &err), err);
     return reply;
 }
@@ -921,11 +930,12 @@ static mgl_vm *open_unchecked(const mgl_program *program, const mgl_graph *graph
 }
 
 /* A run that the watchdog ends in time, with these words. */
-static void check_stopped(mgl_vm *vm, const int32_t *prompt, const char *words, double most_s)
+static void check_stopped(mgl_vm *vm, const int32_t *prompt, int count, const char *words,
+                          double most_s)
 {
     mgl_error err;
     mgl_vm_report report;
-    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = 3, .max_new = REPLY};
+    mgl_vm_sequence sequence = {.prompt = prompt, .prompt_count = count, .max_new = REPLY};
     mgl_vm_request request = {.sequences = &sequence, .count = 1};
     double start = mgl_clock_s();
     ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
@@ -942,16 +952,17 @@ static void check_signal(const mgl_geometry *geometry, const device_options *wan
     const device_options options = *wanted;
     mgl_graph *graph = random_graph(geometry, 128, true, options.dtype, 4);
     mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
-    int32_t prompt[3], tokens[REPLY], again[REPLY];
-    fill_prompt(prompt, 3, graph->geometry.vocab, 1);
+    int32_t prompt[CHECK_CAPACITY], tokens[REPLY], again[REPLY];
+    const int count = options.many > MGL_SLIM_ROWS ? options.many : 3; /* or panels are slim */
+    fill_prompt(prompt, count, graph->geometry.vocab, 1);
     remove_signal(options.many ? bad->many : bad, counter);
     mgl_vm *vm = open_unchecked(bad, graph);
     for (int i = 0; i < 2; i++)
-        check_stopped(vm, prompt, counter, most_s);
+        check_stopped(vm, prompt, count, counter, most_s);
     mgl_vm_close(vm);
     vm = device_vm(good, graph, &options);
-    device_greedy(vm, prompt, 3, tokens, REPLY);
-    device_greedy(vm, prompt, 3, again, REPLY);
+    device_greedy(vm, prompt, count, tokens, REPLY);
+    device_greedy(vm, prompt, count, again, REPLY);
     ck_assert_mem_eq(tokens, again, sizeof tokens);
     mgl_vm_close(vm);
     mgl_program_free(good);
@@ -994,7 +1005,7 @@ static void check_missing(const device_options *options, double most_s)
         task--;
     bad->tasks[task].out.count = 1; /* the copy of the last layer's output is left out */
     mgl_vm *vm = open_unchecked(bad, graph);
-    check_stopped(vm, prompt, "words of x to be written", most_s);
+    check_stopped(vm, prompt, 3, "words of x to be written", most_s);
     mgl_vm_close(vm);
     mgl_program_free(bad);
     mgl_graph_free(graph);
@@ -1067,7 +1078,7 @@ void check_lost_page(double most_s)
     int32_t prompt[3];
     fill_prompt(prompt, 3, graph->geometry.vocab, 1);
     mgl_vm *vm = open_unchecked(program, graph);
-    check_stopped(vm, prompt, "of its tape", most_s);
+    check_stopped(vm, prompt, 3, "of its tape", most_s);
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);

@@ -161,26 +161,23 @@ static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
               "panels need more room than there is");
 
 /* Epochs of up to SLIM_ROWS rows have slim panels (linear/slim.cuh), if a page has room for a block
- * of each warp, and trays for what the warps leave of four row groups: a tile of 8 by 8 sums is 256
- * bytes. */
+ * of each warp, and the trays for what the warps leave: a tile of 8 by 8 sums is 256 bytes. */
 enum {
     SLIM_TILE = MGL_SLIM_TILE, /* activation rows of an MMA that has them as rows */
+    /* row groups of a panel of one tile of rows; of two half as many */
+    SLIM_GROUPS = mgl_slim_groups(MGL_WARPS),
+    SLIM_BLOCKS = PAGE_BLOCKS / MGL_WARPS, /* of each warp that a page has room for */
     /* row groups of a page, each with a k block of each warp; those of a panel that has no more
      * than half as many have some k blocks of each warp */
-    SLIM_PER = PAGE_BLOCKS >= MGL_WARPS ? PAGE_BLOCKS / MGL_WARPS : 1,
+    SLIM_PER = SLIM_BLOCKS < 1             ? 1
+               : SLIM_BLOCKS < SLIM_GROUPS ? SLIM_BLOCKS
+                                           : SLIM_GROUPS,
     SLIM_TURNS = mgl_slim_turns(1, SLIM_PER),
-    SLIM_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * 4 * 2 * 256) * 4, /* those of trays */
     SLIM_PLACES = 4096, /* k blocks of an input, at most */
     SLIM_WIDTH = SLIM_PLACES * MGL_PAGE_BLOCK_COLUMNS,
-    SLIM_ROWS =
-        PAGE_BLOCKS >= MGL_WARPS && SLIM_FIT > 0 &&
-                MGL_HIDDEN <= SLIM_WIDTH &&MGL_ATTENDED <= SLIM_WIDTH &&MGL_FFN <= SLIM_WIDTH
-            ? MGL_SLIM_ROWS
-            : 0,
-    /* of a panel of one tile of rows; of two half as many */
-    SLIM_GROUPS = PANEL_GROUPS >= 16 && SLIM_FIT >= 16 ? MGL_SLIM_GROUPS
-                  : PANEL_GROUPS >= 8 && SLIM_FIT >= 8 ? 8
-                                                       : 4
+    SLIM_WIDE = MGL_HIDDEN > SLIM_WIDTH || MGL_ATTENDED > SLIM_WIDTH || MGL_FFN > SLIM_WIDTH,
+    SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_GROUPS * 2 * 256 * MGL_WARPS <= TRAYS *TRAY_BYTES,
+    SLIM_ROWS = SLIM_FITS && !SLIM_WIDE ? MGL_SLIM_ROWS : 0
 };
 
 /* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys
@@ -368,7 +365,7 @@ struct shared {
     volatile u32 slim[4];     /* and row groups of its panels, if these are slim; else 0 */
     volatile u32 turned;      /* by the loader: what the first list had is let go of */
     volatile u32 paneled;     /* by the epilogue: tasks with trays that have ended */
-    volatile u32 scaled;      /* and those whose scales are there, if panels are slim, or a later */
+    volatile u32 scaled;      /* by the epilogue: the last task whose scales it has noted, + 1 */
     volatile u32 tray_filled; /* phases of the trays that it has asked for: see tray_walk */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_used[16];  /* (warp) and phases of the trays */

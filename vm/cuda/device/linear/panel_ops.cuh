@@ -82,8 +82,9 @@ static __device__ __forceinline__ void leave_notes()
 }
 
 /* A task whose panels are slim. Out of line, or all of a kernel would have its registers. */
-static __device__ __noinline__ u32 do_slim(machine m)
+static __device__ __noinline__ u32 do_slim()
 {
+    machine m = machine_now();
     begin_notes(m, task_of(m)->op);
     if (thread_of(m) == 0)
         own().pending = 0;
@@ -93,8 +94,8 @@ static __device__ __noinline__ u32 do_slim(machine m)
     return trace_starved_of(m);
 }
 
-/* Another one: likewise, but the compiler lets products of warpgroups wait for one another where it
- * can not see that none is on its way over a call. */
+/* A task whose panels are not. Out of line too; but the compiler lets products of warpgroups wait
+ * for one another where it can not see that none is on its way over a call. */
 #if MGL_WARPGROUPS
 #define DO_PANELS __forceinline__
 #else
@@ -119,7 +120,7 @@ static __device__ __forceinline__ void consume_panel(machine &m)
     wait_go(m);
     if (same_in_all(task_of(m)->op) == OP_SCALED_HEAD && same_in_all(own().tile_count) == 0)
         return;
-    trace_set_starved(m, same_in_all(slim_groups(rows_of(m))) > 0 ? do_slim(m) : do_panels(m));
+    trace_set_starved(m, same_in_all(slim_groups(rows_of(m))) > 0 ? do_slim() : do_panels(m));
 }
 
 #else

@@ -38,7 +38,7 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
 /* Row groups of a slim panel (slim.cuh) where so many rows are multiplied; 0: they are too many. */
 static __device__ __forceinline__ int slim_groups(int rows)
 {
-    if (rows > SLIM_ROWS)
+    if (MGL_ROWS > SLIM_ROWS && rows > SLIM_ROWS)
         return 0;
     return rows <= SLIM_TILE ? SLIM_GROUPS : SLIM_GROUPS / 2;
 }

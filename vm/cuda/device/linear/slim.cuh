@@ -54,8 +54,8 @@ static __device__ __forceinline__ int slim_block(const slim_order &o, int place)
                         : (rest - behind * (o.warps - 1)) * o.run + o.of_last + behind;
 }
 
-/* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on, or, where
- * warps have as many, from the warp's first on. */
+/* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on, or with
+ * SLIM_EVEN from the warp's first one on. */
 template <int TILES> struct slim_rows {
     const u8 *at[2 * TILES];
     slim_order order;

@@ -34,7 +34,7 @@ static __device__ __forceinline__ void run_consumer(machine &m)
             __syncwarp();
             wait_go(m);
         }
-        trace_products(m); /* before the epilogue can have ended the task */
+        trace_products(m); /* without slots, before the epilogue can have ended the task */
         if (!leaves_slots && is_first_lane())
             barrier_arrive(&own().body);
     }
