@@ -459,6 +459,9 @@ static void read_final(reader *r, const cJSON *final, mgl_archive *out)
     if (!cJSON_IsObject(final) || cJSON_GetArraySize(final) != KEYS_OF_A_FINAL)
         refuse(r, "it must have number, gain, gain_lo, gain_hi and workloads");
     out->final.all = read_gain(r, final);
+    const mgl_answer_gain *all = &out->final.all;
+    if (!r->status && (all->lo <= -1 || all->gain < all->lo || all->hi < all->gain))
+        refuse(r, "gain must lie between gain_lo, which is above -1, and gain_hi");
     out->final.number =
         read_int(r, find(r, final, "number"), "number", out->winner->number, out->winner->number);
     const cJSON *list = find_array(r, final, "workloads", MGL_MAX_WORKLOADS, &count);
@@ -470,6 +473,9 @@ static void read_final(reader *r, const cJSON *final, mgl_archive *out)
         out->final.each[w].us = find_real(r, item, "us");
         out->final.each[w].default_us = find_real(r, item, "default_us");
         out->final.cublas_us[w] = find_real(r, item, "cublas_us");
+        if (!r->status && (out->final.each[w].us < 0 || out->final.each[w].default_us < 0 ||
+                           out->final.cublas_us[w] < 0))
+            refuse(r, "a time must be 0 or more");
         if (cJSON_GetArraySize(item) != KEYS_OF_A_FINAL_WORKLOAD)
             refuse(r, "it has keys that this version does not know");
     }

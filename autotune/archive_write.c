@@ -209,13 +209,15 @@ static void put_gain(mgl_json_out *out, const mgl_answer_gain *gain)
 
 /* What was measured at the end, where that was the winner; 0 for a time: nobody measured it. */
 static mgl_status put_final(mgl_json_out *out, mgl_store *store,
-                            const mgl_campaign_record *campaign, mgl_error *err)
+                            const mgl_campaign_record *campaign, int workloads, mgl_error *err)
 {
     mgl_answer_final_facts final;
     mgl_status status = mgl_answer_find_final(store, campaign->id, &final, err);
-    if (!status && !mgl_answer_is_final_of(&final, campaign->incumbent))
+    const bool is = !status && mgl_answer_is_final_of(&final, campaign->incumbent) &&
+                    final.workload_count == workloads;
+    if (!status && !is)
         mgl_json_out_null(out, "final");
-    if (status || !mgl_answer_is_final_of(&final, campaign->incumbent))
+    if (!is)
         return status;
     mgl_json_out_object(out, "final");
     mgl_json_out_int(out, "number", final.number);
@@ -263,7 +265,7 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
         status = mgl_store_each_in_line(store, campaign->id, put_trial, &a, err);
     mgl_json_out_close_array(out);
     if (!status)
-        status = put_final(out, store, campaign, err);
+        status = put_final(out, store, campaign, workloads.count, err);
     mgl_json_out_close(out);
     return status;
 }

@@ -106,6 +106,15 @@ void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_
         add_runs(target, (mgl_step)s, out);
 }
 
+/* What no search may sell for nothing, whoever asks: fewer rows, and a second list, which may
+ * exchange other number formats. */
+static bool is_no_search_s(const char *name, int value)
+{
+    if (!strcmp(name, "rows"))
+        return value > 0 && value < MGL_MAX_ROWS;
+    return !strcmp(name, "many") || !strcmp(name, "weighed") || !strcmp(name, "warpgroups");
+}
+
 static bool has_knob(const mgl_search_space *space, const char *name)
 {
     for (int i = 0; i < space->count; i++)
@@ -117,12 +126,14 @@ static bool has_knob(const mgl_search_space *space, const char *name)
 void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedule_config *start,
                             mgl_search_space *space)
 {
-    for (int k = 0; k < mgl_knob_count(); k++) {
+    for (int k = 0; k < MGL_PLAIN_KNOBS;
+         k++) { /* those of queues are there, if the target has some */
         mgl_knob knob = knob_of(k);
-        if (knob.narrow || has_knob(space, knob.name))
+        const int value = mgl_knob_get(config, k);
+        if (knob.narrow || has_knob(space, knob.name) || is_no_search_s(knob.name, value))
             continue;
         add_value(&knob, mgl_knob_get(start, k));
-        add_value(&knob, mgl_knob_get(config, k));
+        add_value(&knob, value);
         add_knob(space, &knob);
     }
 }

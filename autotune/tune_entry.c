@@ -115,6 +115,20 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     return MGL_OK;
 }
 
+/* What was measured against the default at the end, where it was, says that the winner is faster.
+ */
+static mgl_status check_gain(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err)
+{
+    mgl_answer_final_facts final;
+    mgl_status status = mgl_answer_find_final(store, campaign->id, &final, err);
+    if (status || !mgl_answer_is_final_of(&final, campaign->incumbent) || final.all.lo > 0)
+        return status;
+    return mgl_fail(err, MGL_GATE, campaign->name,
+                    "its winner was not faster than the default beyond doubt when the campaign "
+                    "ended: %+.2f %% (%+.2f to %+.2f)",
+                    100 * final.all.gain, 100 * final.all.lo, 100 * final.all.hi);
+}
+
 /* Prompts are in no workload: a winner that has fewer rows an epoch than the default, and so reads
  * prompts slower, is no entry. */
 static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mgl_error *err)
@@ -188,6 +202,8 @@ mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *ea
             mgl_store_get_trial(store, tune.record.id, tune.record.incumbent, false, &trial, err);
     if (!status)
         status = mgl_answer_check_final(store, &tune.record, err);
+    if (!status)
+        status = check_gain(store, &tune.record, err);
     if (!status)
         status = check_winner(&tune.record, &trial, err);
     if (!status)

@@ -21,10 +21,15 @@ mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, 
     *running = status == MGL_DEVICE;
     if (*running)
         return mgl_store_ask_stop(store, campaign->id, true, err);
-    bool ended = campaign->state && !strcmp(campaign->state, "ended");
+    /* it may have ended before it was locked */
+    mgl_campaign_record now = {0};
+    if (!status)
+        status = mgl_store_find_campaign(store, campaign->name, &now, err);
+    bool ended = now.state && !strcmp(now.state, "ended");
     if (!status && !ended) /* why it ended stays */
         status = mgl_store_set_state(store, campaign->id, "stopped", "it was asked to stop",
-                                     campaign->seconds, err);
+                                     now.seconds, err);
+    mgl_campaign_record_clear(&now);
     mgl_store_lock_release(lock);
     return status;
 }

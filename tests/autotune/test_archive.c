@@ -454,6 +454,8 @@ static const struct {
     {"\"final\":{", "\"final\":{\"more\":1,", "it must have number"},
     {"\"final\":{\"number\":23", "\"final\":{\"number\":13", "number"},
     {"\"gain\":0.25,\"gain_lo\"", "\"gain\":\"much\",\"gain_lo\"", "number or null"},
+    {"\"gain\":0.25,\"gain_lo\"", "\"gain\":9.5,\"gain_lo\"", "must lie between gain_lo"},
+    {"\"us\":720.25", "\"us\":-720.25", "a time must be 0 or more"},
     {"\"us\":720.25", "\"them\":720.25", "\"us\" is missing"},
     {"\"us\":720.25", "\"us\":720.25,\"more\":1", "keys that this version does not know"},
     {"\"us\":720.25,\"default_us\":900.5,\"cublas_us\":1500.5}", "\"us\":1},{}", ""},

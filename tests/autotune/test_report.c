@@ -153,15 +153,20 @@ START_TEST(it_says_how_it_is_made_again)
 END_TEST
 
 /* What was measured at the end, of trial `number`. */
-static void add_final(fixture *f, int number, const char *outcome)
+static void add_final_from(fixture *f, int number, const char *outcome, double lo)
 {
     char text[400];
     snprintf(text, sizeof text,
              "{\"schema\":\"megalith.final/1\",\"number\":%d,\"outcome\":\"%s\",\"gain\":0.0185,"
-             "\"gain_lo\":0.016,\"gain_hi\":0.021,\"workloads\":[{\"gain\":0.0185,"
-             "\"gain_lo\":0.016,\"gain_hi\":0.021,\"us\":98.2,\"incumbent_us\":100}]}",
-             number, outcome);
+             "\"gain_lo\":%g,\"gain_hi\":0.021,\"workloads\":[{\"gain\":0.0185,"
+             "\"gain_lo\":%g,\"gain_hi\":0.021,\"us\":98.2,\"incumbent_us\":100}]}",
+             number, outcome, lo, lo);
     must(mgl_store_add_event(f->store, f->tune.record.id, "final", text, &f->err), &f->err);
+}
+
+static void add_final(fixture *f, int number, const char *outcome)
+{
+    add_final_from(f, number, outcome, 0.016);
 }
 
 /* Two steps of 2.02 %, the second the incumbent. */
@@ -244,6 +249,26 @@ START_TEST(both_gains_stand_in_the_answer)
     ck_assert(holds(&out.text, "\"measured_gain_over_default\":{\"gain\":0.0185,"));
     mgl_text_clear(&out.text);
     mgl_campaign_record_clear(&record);
+    tear_down(&f);
+}
+END_TEST
+
+static mgl_status take_no_entry(void *user, const mgl_tuned *entry, mgl_error *err)
+{
+    (void)user, (void)entry, (void)err;
+    ck_abort_msg("an entry was made");
+    return MGL_OK;
+}
+
+START_TEST(a_winner_that_may_be_slower_is_no_entry)
+{
+    fixture f;
+    set_up_steps(&f, "may be slower");
+    add_final_from(&f, 2, "NO_GAIN", -0.001);
+    ck_assert_int_eq(mgl_tune_entries(f.store, "may be slower", take_no_entry, NULL, &f.err),
+                     MGL_GATE);
+    ck_assert_ptr_nonnull(strstr(f.err.message, "not faster than the default beyond doubt"));
+    ck_assert_ptr_nonnull(strstr(f.err.message, "+1.85 % (-0.10 to +2.10)"));
     tear_down(&f);
 }
 END_TEST
@@ -629,6 +654,7 @@ int main(void)
     tcase_add_test(tests, a_winner_that_was_wrong_gained_nothing);
     tcase_add_test(tests, one_step_is_no_sum);
     tcase_add_test(tests, both_gains_stand_in_the_answer);
+    tcase_add_test(tests, a_winner_that_may_be_slower_is_no_entry);
     tcase_add_test(tests, nothing_breaks_out_of_a_cell);
     tcase_add_test(tests, an_empty_campaign_has_a_page);
     tcase_add_test(tests, predictions_are_a_dashed_line);

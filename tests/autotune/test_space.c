@@ -180,7 +180,7 @@ START_TEST(room_is_made_for_a_config)
     config = start;
     config.splits = 5; /* of a knob of the space: nothing is drawn that was not */
     config.share = 64;
-    config.rows = 1;
+    config.rows = MGL_MAX_ROWS;
     config.narrow = 3; /* which needs leave */
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before + 2);
@@ -192,6 +192,27 @@ START_TEST(room_is_made_for_a_config)
     ck_assert_int_eq(find(&space, "splits")->values[5], 8);
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before + 2);
+}
+END_TEST
+
+/* Not for what a search would sell for nothing, nor for queues that the target has not. */
+START_TEST(no_room_is_made_for_slow_prompts_or_other_formats)
+{
+    mgl_search_space space = default_of("sm_90a:132", false), one = default_of("sm_90a:1", false);
+    const int before = space.count, queues = one.count;
+    mgl_schedule_config start, config;
+    mgl_schedule_config_default(&start);
+    config = start;
+    config.rows = 1;
+    config.many = 32;
+    config.weighed = MGL_WEIGHED_YES;
+    config.warpgroups = MGL_WARPGROUPS_NO;
+    mgl_search_space_admit(&config, &start, &space);
+    ck_assert_int_eq(space.count, before);
+    config = start;
+    mgl_knob_set(&config, mgl_knob_find("queues.qkv.first"), 56);
+    mgl_search_space_admit(&config, &start, &one);
+    ck_assert_int_eq(one.count, queues);
 }
 END_TEST
 
@@ -299,6 +320,7 @@ int main(void)
     tcase_add_loop_test(preset, splits_are_merged_in_tasks_of_their_own_or_in_o, 0, count);
     tcase_add_test(preset, every_move_is_in_it);
     tcase_add_test(preset, room_is_made_for_a_config);
+    tcase_add_test(preset, no_room_is_made_for_slow_prompts_or_other_formats);
     tcase_add_test(json, a_space_is_what_its_text_says);
     tcase_add_test(json, what_is_left_out_is_the_default_s);
     tcase_add_loop_test(json, a_text_is_refused, 0, (int)(sizeof refused / sizeof *refused));
