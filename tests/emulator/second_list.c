@@ -4,6 +4,8 @@
  */
 #include "second_list.h"
 
+#include "schedule/ways.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,29 +212,29 @@ static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logi
     return !memcmp(logits, now, sizeof now);
 }
 
-/* Without the fence before it, a copy of activations brings what was there before: in epochs that
- * have trays. */
-static void fences_by(int warpgroups)
+/* Without the fence before it, a copy of activations brings what was there before. Slim panels, of
+ * epochs of few rows, copy none. */
+static void fences_by(int warpgroups, int rows)
 {
     device_options options = panel_options;
     options.warpgroups = warpgroups;
-    enum { ROWS = 38 };
-    int32_t prompt[ROWS];
+    int32_t prompt[CHECK_CAPACITY];
     float logits[300];
-    options.many = ROWS;
+    options.many = rows;
     options.capacity = CHECK_CAPACITY;
     mgl_graph *graph = random_graph(&even_model, 128, true, MGL_BF16, 5);
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options);
-    fill_prompt(prompt, ROWS, even_model.vocab, 3);
-    ck_assert(has_logits(vm, prompt, ROWS, logits, true));
-    fill_prompt(prompt, ROWS, even_model.vocab, 4);
-    ck_assert(!has_logits(vm, prompt, ROWS, logits, false)); /* what copies then find in memory */
-    fill_prompt(prompt, ROWS, even_model.vocab, 3);
+    fill_prompt(prompt, rows, even_model.vocab, 3);
+    ck_assert(has_logits(vm, prompt, rows, logits, true));
+    fill_prompt(prompt, rows, even_model.vocab, 4);
+    ck_assert(!has_logits(vm, prompt, rows, logits, false)); /* what copies then find in memory */
+    fill_prompt(prompt, rows, even_model.vocab, 3);
     emu_forget_fences(true);
-    ck_assert(!has_logits(vm, prompt, ROWS, logits, false));
+    const bool right = has_logits(vm, prompt, rows, logits, false);
     emu_forget_fences(false);
-    ck_assert(has_logits(vm, prompt, ROWS, logits, false));
+    ck_assert_int_eq(right, rows <= MGL_SLIM_ROWS);
+    ck_assert(has_logits(vm, prompt, rows, logits, false));
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -240,12 +242,14 @@ static void fences_by(int warpgroups)
 
 static void fences_of_panels(void)
 {
-    fences_by(MGL_WARPGROUPS_NO);
+    fences_by(MGL_WARPGROUPS_NO, 38);
+    fences_by(MGL_WARPGROUPS_NO, 14);
 }
 
 static void fences_of_warpgroups(void)
 {
-    fences_by(MGL_WARPGROUPS_YES);
+    fences_by(MGL_WARPGROUPS_YES, 38);
+    fences_by(MGL_WARPGROUPS_YES, 30);
 }
 
 /* Lists in turn: sequences that prompts and tokens share epochs with, and alone. */

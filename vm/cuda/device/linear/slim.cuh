@@ -282,8 +282,7 @@ static __device__ __forceinline__ int slim_tiles(const machine &m)
     return (panel_rows(m) + PANEL_TILE - 1) / PANEL_TILE;
 }
 
-/* Where the sums stand, in tiles of two row groups: of each warp, of each pair of them, two or
- * four.
+/* Where the sums stand: of each warp SLIM_GROUPS tiles, of two row groups by PANEL_TILE rows each.
  */
 static __device__ __forceinline__ panel_pass slim_pass()
 {

@@ -9,8 +9,8 @@
  *
  *   page   pieces of the tape: of some row groups of a panel, one behind the other, the same k
  *          blocks. A panel that one page has no room for takes some pages of the same k blocks
- *   tray   where panels are not slim, some k blocks of the activations of all rows, TRAY_BLOCKS
- * where the epoch has all of them: those of one team or warpgroup (linear/panel_shape.cuh)
+ *   tray   some k blocks of the activations of all rows, TRAY_BLOCKS where the epoch has all of
+ *          them: those of one team or warpgroup (linear/panel_shape.cuh). Slim panels have none
  *
  * Pages are the loader's, trays the epilogue's (roles/tray_loader.cuh), which has nothing else to
  * do in such a task: one thread would be too slow for both.
