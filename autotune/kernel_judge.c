@@ -47,6 +47,7 @@ mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel
                                        .no_sandbox = g->no_sandbox,
                                        .depth = g->depth,
                                        .checkpoint = g->checkpoint,
+                                       .turns = g->turns,
                                        .abort = g->abort};
     mgl_status status = read_workloads(g, out, err);
     if (!status)
@@ -218,6 +219,19 @@ static void put_sanitizers(mgl_json_out *out, const mgl_sanitizer_ends *ends)
     mgl_json_out_close_object(out);
 }
 
+static void put_spent(mgl_json_out *out, const mgl_trial_spent *s)
+{
+    mgl_json_out_object(out, "spent");
+    mgl_json_out_real(out, "compiling", s->compiling);
+    mgl_json_out_real(out, "waiting", s->waiting);
+    mgl_json_out_real(out, "exam", s->exam);
+    mgl_json_out_real(out, "sanitizers", s->sanitizers);
+    mgl_json_out_real(out, "duel", s->duel);
+    mgl_json_out_real(out, "models", s->models);
+    mgl_json_out_real(out, "checkpoint", s->checkpoint);
+    mgl_json_out_close_object(out);
+}
+
 static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial *t)
 {
     mgl_json_out_object(out, key);
@@ -225,6 +239,7 @@ static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial
     mgl_json_out_string(out, "device", t->device);
     mgl_json_out_string(out, "driver", t->driver);
     mgl_json_out_real(out, "seconds", t->seconds);
+    put_spent(out, &t->spent);
     mgl_json_out_object(out, "exam");
     mgl_json_out_int(out, "programs", t->harnesses);
     mgl_json_out_int(out, "cases", t->cases);

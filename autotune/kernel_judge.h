@@ -16,6 +16,7 @@ typedef struct mgl_kernel_device_options {
     const char *device;            /* "none", "cuda", "cuda:1"; NULL: "none" */
     const char *shape, *workloads; /* of the models, as the command line has them; NULL: the op's */
     const char *checkpoint;        /* whose replies have to stay the same; NULL: none */
+    const char *turns;             /* of mgl_trial_options; NULL: nobody else judges there */
     bool no_sandbox;
     mgl_trial_depth depth;
     const atomic_int *abort; /* may be NULL */

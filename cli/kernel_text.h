@@ -19,6 +19,8 @@
     X(text, workloads, "--workloads", "LIST", 0, 0, "of that model (ctx=0,2048;batch=1)")          \
     X(text, checkpoint, "--checkpoint", "F", 0, 0,                                                 \
       "a model with weights, on which its replies are compared too")                               \
+    X(text, turns, "--turns", "FILE", 0, 0,                                                        \
+      "by which several of these commands take turns on the device (none does)")                   \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "the text runs in a process that may do what you may")
 
@@ -27,7 +29,7 @@ typedef struct mgl_cli_kernel_given {
     const char *text, *before, *region;
     const char *const *tune; /* (tune_count) */
     size_t tune_count;
-    const char *device, *shape, *workloads, *checkpoint;
+    const char *device, *shape, *workloads, *checkpoint, *turns;
     bool no_sandbox;
 } mgl_cli_kernel_given;
 #define MGL_CLI_KERNEL_GIVEN(o)                                                                    \
@@ -35,7 +37,8 @@ typedef struct mgl_cli_kernel_given {
         .text = (o)->text.value, .before = (o)->before.value, .region = (o)->region.value,         \
         .tune = (o)->tune.values, .tune_count = (o)->tune.count, .device = (o)->device.value,      \
         .shape = (o)->shape.value, .workloads = (o)->workloads.value,                              \
-        .checkpoint = (o)->checkpoint.value, .no_sandbox = (o)->no_sandbox.given                   \
+        .checkpoint = (o)->checkpoint.value, .turns = (o)->turns.value,                            \
+        .no_sandbox = (o)->no_sandbox.given                                                        \
     }
 
 /* A text as it was read. Zero-initialise; release with mgl_cli_kernel_text_clear. */

@@ -4,6 +4,7 @@
 #include "autotune/kernel/checkpoint.h"
 #include "autotune/kernel/launch.h"
 #include "autotune/kernel/overlay.h"
+#include "autotune/kernel/turns.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
@@ -14,8 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
-enum { MOST_HARNESSES = 3, DUEL_LAYERS = 2, DUEL_CONTEXT = 512 };
+enum { MOST_HARNESSES = 3, DUEL_LAYERS = 2, DUEL_CONTEXT = 512, MOST_AHEAD = 16 };
+static const double ahead_s = 120; /* that kernels are waited for before a gate, at most */
 
 /* A text on its way. */
 struct passage {
@@ -244,66 +247,12 @@ static bool takes_text(const struct passage *p, const mgl_harness_set *set)
 
 /* ---- duels ----------------------------------------------------------------------------------- */
 
-/* In programs that run the unit: alone a variant that takes every shape may be put there. */
-static mgl_status open_model(struct passage *p, const char *shape, int layers,
-                             const mgl_workloads *workloads, int capacity, mgl_harness_set *set,
-                             mgl_error *err)
-{
-    mgl_status status =
-        mgl_harness_open_shape(shape, layers, workloads, capacity, &p->target, set, err);
-    if (!status && layers > 0 && !mgl_harness_runs(set, p->unit))
-        mgl_harness_make_general(set);
-    return status;
-}
-
-static mgl_status run_duel(struct passage *p, const char *shape, int layers,
-                           const mgl_workloads *workloads, int capacity, mgl_kernel_duel *out,
-                           mgl_error *err)
-{
-    mgl_harness_set set;
-    mgl_status status = open_model(p, shape, layers, workloads, capacity, &set, err);
-    *out = (mgl_kernel_duel){.outcome = MGL_OUTCOME_UNMEASURED};
-    if (status)
-        return status;
-    if (!takes_text(p, &set)) {
-        mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
-                        "no task of %s runs %s on these workloads, or its kernel takes no text but "
-                        "the built-in one: name another model",
-                        shape, p->unit->name);
-        mgl_harness_clear(&set);
-        return MGL_OK;
-    }
-    const mgl_candidate candidate = candidate_of(p, &set), incumbent = incumbent_of(p, &set);
-    status =
-        mgl_trial_duel(p->o, &set, &incumbent, &candidate, p->nonce, out, p->out->diagnostic, err);
-    if (layers > 0)
-        mgl_format_into(out->shape, sizeof out->shape, "%s, %d layers", shape, layers);
-    else
-        mgl_format_into(out->shape, sizeof out->shape, "%s", shape);
-    mgl_harness_clear(&set);
-    return status;
-}
-
-/* Alone, as far as a kernel of the whole machine can be: in the program of the op's context, whose
- * layers are two. */
-static mgl_status pass_duel(struct passage *p, mgl_error *err)
-{
-    mgl_kernel_context context;
-    mgl_workloads workloads = {.count = 2};
-    mgl_status status = mgl_kernel_context_read(p->unit, &context, err);
-    if (status)
-        return status;
-    const mgl_context_harness h = *mgl_kernel_context_harness(&context, p->unit);
-    mgl_kernel_context_clear(&context);
-    workloads.list[0] = (mgl_workload){.batch = h.sequences, .context = 0};
-    workloads.list[1] = (mgl_workload){
-        .batch = h.sequences,
-        .context = h.capacity > 4 * DUEL_CONTEXT ? h.capacity - DUEL_CONTEXT : h.capacity / 2};
-    status = run_duel(p, p->o->shape ? p->o->shape : h.shape, DUEL_LAYERS, &workloads, h.capacity,
-                      &p->out->duel, err);
-    p->out->outcome = p->out->duel.outcome;
-    return status;
-}
+/* What a duel is in: a model of a shape, of so many layers (0: all). */
+typedef struct arena {
+    char shape[MGL_CONTEXT_NAME];
+    int layers, capacity;
+    mgl_workloads workloads;
+} arena;
 
 static int capacity_of(const mgl_workloads *workloads)
 {
@@ -312,6 +261,87 @@ static int capacity_of(const mgl_workloads *workloads)
         if (workloads->list[i].context > most)
             most = workloads->list[i].context;
     return (most + MGL_WORKLOAD_TOKENS + 1 + 1023) / 1024 * 1024;
+}
+
+/* Alone, as far as a kernel of the whole machine can be: in the program of the op's context, whose
+ * layers are two. */
+static arena arena_alone(const struct passage *p, const mgl_context_harness *h)
+{
+    arena a = {.layers = DUEL_LAYERS, .capacity = h->capacity, .workloads.count = 2};
+    snprintf(a.shape, sizeof a.shape, "%s", p->o->shape ? p->o->shape : h->shape);
+    a.workloads.list[0] = (mgl_workload){.batch = h->sequences, .context = 0};
+    a.workloads.list[1] = (mgl_workload){
+        .batch = h->sequences,
+        .context = h->capacity > 4 * DUEL_CONTEXT ? h->capacity - DUEL_CONTEXT : h->capacity / 2};
+    return a;
+}
+
+static arena arena_of_models(const struct passage *p, const mgl_context_harness *first)
+{
+    static const mgl_workloads standard = {.list = {{1, 0}, {1, 2048}}, .count = 2};
+    arena a = {.workloads = p->o->models ? *p->o->models : standard};
+    snprintf(a.shape, sizeof a.shape, "%s", p->o->shape ? p->o->shape : first->shape);
+    a.capacity = capacity_of(&a.workloads);
+    return a;
+}
+
+static mgl_status find_arena(const struct passage *p, bool alone, arena *out, mgl_error *err)
+{
+    mgl_kernel_context context;
+    mgl_status status = mgl_kernel_context_read(p->unit, &context, err);
+    if (status)
+        return status;
+    *out = alone ? arena_alone(p, mgl_kernel_context_harness(&context, p->unit))
+                 : arena_of_models(p, &context.harnesses[0]);
+    mgl_kernel_context_clear(&context);
+    return MGL_OK;
+}
+
+/* In programs that run the unit: alone a variant that takes every shape may be put there. */
+static mgl_status open_arena(const struct passage *p, const arena *a, mgl_harness_set *set,
+                             mgl_error *err)
+{
+    mgl_status status = mgl_harness_open_shape(a->shape, a->layers, &a->workloads, a->capacity,
+                                               &p->target, set, err);
+    if (!status && a->layers > 0 && !mgl_harness_runs(set, p->unit))
+        mgl_harness_make_general(set);
+    return status;
+}
+
+static mgl_status run_duel(struct passage *p, const arena *a, mgl_kernel_duel *out, mgl_error *err)
+{
+    mgl_harness_set set;
+    mgl_status status = open_arena(p, a, &set, err);
+    *out = (mgl_kernel_duel){.outcome = MGL_OUTCOME_UNMEASURED};
+    if (status)
+        return status;
+    if (!takes_text(p, &set)) {
+        mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
+                        "no task of %s runs %s on these workloads, or its kernel takes no text but "
+                        "the built-in one: name another model",
+                        a->shape, p->unit->name);
+        mgl_harness_clear(&set);
+        return MGL_OK;
+    }
+    const mgl_candidate candidate = candidate_of(p, &set), incumbent = incumbent_of(p, &set);
+    status =
+        mgl_trial_duel(p->o, &set, &incumbent, &candidate, p->nonce, out, p->out->diagnostic, err);
+    if (a->layers > 0)
+        mgl_format_into(out->shape, sizeof out->shape, "%s, %d layers", a->shape, a->layers);
+    else
+        mgl_format_into(out->shape, sizeof out->shape, "%s", a->shape);
+    mgl_harness_clear(&set);
+    return status;
+}
+
+static mgl_status pass_duel(struct passage *p, mgl_error *err)
+{
+    arena a;
+    mgl_status status = find_arena(p, true, &a, err);
+    if (!status)
+        status = run_duel(p, &a, &p->out->duel, err);
+    p->out->outcome = p->out->duel.outcome;
+    return status;
 }
 
 /* What wins alone and loses in a model has won nothing. */
@@ -330,15 +360,10 @@ static mgl_outcome outcome_in_model(const mgl_kernel_duel *models)
 
 static mgl_status pass_models(struct passage *p, mgl_error *err)
 {
-    static const mgl_workloads standard = {.list = {{1, 0}, {1, 2048}}, .count = 2};
-    const mgl_workloads *workloads = p->o->models ? p->o->models : &standard;
-    mgl_kernel_context context;
-    mgl_status status = mgl_kernel_context_read(p->unit, &context, err);
-    if (status)
-        return status;
-    const char *shape = p->o->shape ? p->o->shape : context.harnesses[0].shape;
-    status = run_duel(p, shape, 0, workloads, capacity_of(workloads), &p->out->models, err);
-    mgl_kernel_context_clear(&context);
+    arena a;
+    mgl_status status = find_arena(p, false, &a, err);
+    if (!status)
+        status = run_duel(p, &a, &p->out->models, err);
     p->out->outcome = outcome_in_model(&p->out->models);
     return status;
 }
@@ -347,8 +372,6 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
 static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 {
     const mgl_harness_set *set = &p->checkpoint.set;
-    if (!p->checkpoint.texts)
-        return MGL_OK;
     if (!takes_text(p, set)) {
         mgl_format_into(p->out->real.note, sizeof p->out->real.note,
                         "no task of the checkpoint's programs runs %s, or their kernels take no "
@@ -359,6 +382,154 @@ static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
     const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
     return mgl_trial_checkpoint_run(p->o, &p->checkpoint, &incumbent, &candidate, p->nonce, p->out,
                                     err);
+}
+
+/* ---- ahead -----------------------------------------------------------------------------------
+ */
+
+/* Kernels that gates will want: compiled side by side, before any of them takes its turn on the
+ * device. What comes to grief here is found and told by the gate that wants it. */
+struct ahead {
+    struct {
+        mgl_harness_set set;
+        mgl_lab *lab;
+    } of[MOST_AHEAD]; /* (count) */
+    int count;
+};
+
+/* Takes over the set. */
+static void add_ahead(struct passage *p, mgl_harness_set *set, struct ahead *a)
+{
+    mgl_lab *lab = NULL;
+    if (a->count < MOST_AHEAD && takes_text(p, set)) {
+        a->of[a->count].set = *set;
+        if (!mgl_trial_open_lab(p->o, &a->of[a->count].set.subject, &lab, NULL)) {
+            const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
+            lab->prepare(lab, &candidate);
+            lab->prepare(lab, &incumbent);
+            a->of[a->count++].lab = lab;
+            return;
+        }
+    }
+    mgl_harness_clear(set);
+}
+
+static void add_exam_ahead(struct passage *p, struct ahead *a)
+{
+    int taken = 0;
+    for (int i = 0; i < mgl_harness_count(); i++) {
+        mgl_harness_set set;
+        if (!is_wanted(p, mgl_harness_get(i), taken) ||
+            mgl_harness_open(mgl_harness_get(i), &p->target, &set, NULL))
+            continue;
+        taken += mgl_harness_runs(&set, p->unit);
+        add_ahead(p, &set, a);
+    }
+}
+
+static void add_duel_ahead(struct passage *p, bool alone, struct ahead *a)
+{
+    arena in;
+    mgl_harness_set set;
+    if (!find_arena(p, alone, &in, NULL) && !open_arena(p, &in, &set, NULL))
+        add_ahead(p, &set, a);
+}
+
+static bool is_ready(mgl_lab *lab, const mgl_candidate *candidate)
+{
+    return !lab->is_ready || lab->is_ready(lab, candidate);
+}
+
+/* Those that are ready stay so: each look costs the hashes of a kernel's sources. */
+static mgl_status await_ahead(struct passage *p, const struct ahead *a, mgl_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
+    const double end = mgl_clock_s() + ahead_s;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < a->count && !status; i++) {
+        const mgl_candidate candidate = candidate_of(p, &a->of[i].set),
+                            incumbent = incumbent_of(p, &a->of[i].set);
+        while (!status && mgl_clock_s() < end &&
+               !(is_ready(a->of[i].lab, &candidate) && is_ready(a->of[i].lab, &incumbent))) {
+            nanosleep(&pause, NULL);
+            status = mgl_check_abort(p->o->abort, err);
+        }
+    }
+    return status;
+}
+
+/* What is not kept is compiled where it is wanted. */
+static bool keeps_kernels(const struct passage *p)
+{
+    char folder[1024];
+    return p->o->kernels || mgl_cuda_cache_path(folder, sizeof folder);
+}
+
+/* Of the exam and of the duel alone, or of the duel in models. */
+static mgl_status compile_ahead(struct passage *p, bool models, mgl_error *err)
+{
+    const double began = mgl_clock_s();
+    if (p->o->open_lab || !keeps_kernels(p))
+        return MGL_OK;
+    struct ahead *a = mgl_alloc_zero(1, sizeof *a);
+    if (!a)
+        return mgl_fail_memory(err, sizeof *a);
+    if (!models)
+        add_exam_ahead(p, a);
+    if (models || p->o->depth >= MGL_TRIAL_DUEL)
+        add_duel_ahead(p, !models, a);
+    mgl_status status = await_ahead(p, a, err);
+    for (int i = 0; i < a->count; i++) {
+        a->of[i].lab->close(a->of[i].lab);
+        mgl_harness_clear(&a->of[i].set);
+    }
+    mgl_free(a);
+    p->out->spent.compiling += mgl_clock_s() - began;
+    return status;
+}
+
+/* ---- turns ------------------------------------------------------------------------------------
+ */
+
+typedef mgl_status gate_fn(struct passage *p, mgl_error *err);
+
+/* A gate in its turn on the device; how long it took to *seconds. */
+static mgl_status pass_in_turn(struct passage *p, mgl_turn_kind kind, gate_fn *gate,
+                               double *seconds, mgl_error *err)
+{
+    mgl_turn turn;
+    const double asked = mgl_clock_s();
+    mgl_status status = mgl_turn_take(p->o->turns, kind, p->o->abort, &turn, err);
+    const double began = mgl_clock_s();
+    p->out->spent.waiting += began - asked;
+    if (!status)
+        status = gate(p, err);
+    mgl_turn_end(&turn);
+    *seconds += mgl_clock_s() - began;
+    return status;
+}
+
+/* What is not timed. */
+static mgl_status pass_untimed(struct passage *p, mgl_error *err)
+{
+    const double began = mgl_clock_s();
+    mgl_status status = pass_exam(p, err);
+    p->out->spent.exam = mgl_clock_s() - began;
+    return status || is_over(p) ? status : pass_sanitizers(p, err);
+}
+
+static mgl_status pass_timed(struct passage *p, mgl_error *err)
+{
+    mgl_trial_spent *spent = &p->out->spent;
+    mgl_status status = pass_in_turn(p, MGL_TURN_ALONE, pass_duel, &spent->duel, err);
+    if (!status && !is_over(p) && p->o->depth >= MGL_TRIAL_MODELS) {
+        status = compile_ahead(p, true, err);
+        if (!status)
+            status = pass_in_turn(p, MGL_TURN_ALONE, pass_models, &spent->models, err);
+    }
+    if (!status && !is_over(p) && p->checkpoint.texts)
+        status = pass_in_turn(p, MGL_TURN_SHARED, pass_checkpoint, &spent->checkpoint, err);
+    return status;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -381,16 +552,15 @@ mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
         status = take_sources(p, text, err);
     if (!status)
         status = open_checkpoint(p, err);
-    if (!status && !options->open_lab)
-        status = pass_exam(p, err);
-    if (!status && !is_over(p) && !options->open_lab)
-        status = pass_sanitizers(p, err);
+    if (!status)
+        status = compile_ahead(p, false, err);
+    if (!status && !options->open_lab) {
+        double both = 0;
+        status = pass_in_turn(p, MGL_TURN_SHARED, pass_untimed, &both, err);
+        out->spent.sanitizers = both - out->spent.exam;
+    }
     if (!status && !is_over(p))
-        status = pass_duel(p, err);
-    if (!status && !is_over(p) && options->depth >= MGL_TRIAL_MODELS)
-        status = pass_models(p, err);
-    if (!status && !is_over(p))
-        status = pass_checkpoint(p, err);
+        status = pass_timed(p, err);
     out->seconds = mgl_clock_s() - start;
     mgl_trial_checkpoint_clear(&p->checkpoint);
     mgl_free(p);

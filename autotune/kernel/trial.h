@@ -17,7 +17,8 @@
  *                                                   MODEL_MISMATCH
  *
  * The incumbent is the kernel as it runs today: as it was built, with what was promoted. Inputs are
- * made of a nonce that is drawn when the text is there.
+ * made of a nonce that is drawn when the text is there. Kernels are compiled before the gates that
+ * want them, side by side. Several processes may judge on one device: they take turns (turns.h).
  */
 #ifndef MGL_AUTOTUNE_KERNEL_TRIAL_H
 #define MGL_AUTOTUNE_KERNEL_TRIAL_H
@@ -44,8 +45,10 @@ typedef struct mgl_trial_options {
     const char *device;  /* "cuda", "cuda:1" */
     const char *program; /* whose worker executes; NULL: "/proc/self/exe" */
     const char *kernels; /* folder of compiled kernels; NULL: the user's */
-    bool no_sandbox;     /* as in mgl_lab_options */
-    double limit_s;      /* of a request of a worker; 0: the lab's */
+    const char
+        *turns;      /* the file that turns on the device are taken by; NULL: nobody else judges */
+    bool no_sandbox; /* as in mgl_lab_options */
+    double limit_s;  /* of a request of a worker; 0: the lab's */
     mgl_trial_depth depth;
     const char *shape;           /* of the models; NULL: that of the op's context */
     const mgl_workloads *models; /* NULL: one sequence at contexts 0 and 2,048 */
@@ -73,6 +76,13 @@ typedef struct mgl_kernel_duel {
     mgl_workload_result results[MGL_MAX_WORKLOADS];
 } mgl_kernel_duel;
 
+/* Where the seconds of a trial went. */
+typedef struct mgl_trial_spent {
+    double compiling; /* kernels that are wanted, ahead */
+    double waiting;   /* for turns on the device */
+    double exam, sanitizers, duel, models, checkpoint;
+} mgl_trial_spent;
+
 typedef struct mgl_kernel_trial {
     mgl_outcome outcome;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
@@ -84,6 +94,7 @@ typedef struct mgl_kernel_trial {
     mgl_kernel_duel duel, models;
     mgl_real_facts real; /* of the checkpoint */
     double seconds;
+    mgl_trial_spent spent;
 } mgl_kernel_trial;
 
 /* `text` (0-terminated) is the unit's whole text, with tunables in their places (mgl_trial_text).

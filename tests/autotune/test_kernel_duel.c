@@ -3,10 +3,13 @@
  * lab plays the device: the first script is of the duel alone, the next of that in the model.
  */
 #include <check.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "autotune/kernel/trial.h"
+#include "autotune/kernel/turns.h"
 #include "tests/autotune/scripted_lab.h"
 
 static scripted_lab lab;
@@ -138,6 +141,48 @@ START_TEST(a_model_that_does_not_run_it_decides_nothing)
     ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert_msg(strstr(trial.diagnostic, "no task of llama-1b runs") != NULL, "%s",
                   trial.diagnostic);
+}
+END_TEST
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void *end_turn(void *turn)
+{
+    usleep(100 * 1000);
+    mgl_turn_end(turn);
+    return NULL;
+}
+
+/* What is timed waits until nobody shares the device. */
+START_TEST(times_are_taken_alone)
+{
+    size_t length;
+    char path[] = "/tmp/megalith-duel-XXXXXX";
+    static const lab_script gain = {.gain = 0.05};
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("norm_linear");
+    const mgl_trial_options options = {.depth = MGL_TRIAL_DUEL,
+                                       .shape = "smollm2-135m",
+                                       .turns = path,
+                                       .open_lab = open_lab,
+                                       .lab_user = &lab};
+    mgl_turn turn;
+    pthread_t thread;
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(mgl_turn_take(path, MGL_TURN_SHARED, NULL, &turn, NULL), MGL_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_turn, &turn), 0);
+    scripted_lab_init(&lab);
+    lab.script = &gain;
+    lab.script_count = 1;
+    ck_assert_int_eq(
+        mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, NULL), MGL_OK);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_double_ge(trial.spent.waiting, 0.05);
+    ck_assert_int_eq(mgl_turn_take(path, MGL_TURN_ALONE, NULL, &turn, NULL), MGL_OK);
+    mgl_turn_end(&turn);
+    close(file);
+    unlink(path);
 }
 END_TEST
 
@@ -290,6 +335,7 @@ int main(void)
     tcase_add_test(all, what_is_wrong_is_not_timed);
     tcase_add_test(all, the_model_has_the_last_word);
     tcase_add_test(all, a_model_that_does_not_run_it_decides_nothing);
+    tcase_add_test(all, times_are_taken_alone);
     tcase_add_test(all, the_checkpoint_speaks_last);
     tcase_add_test(all, what_fails_on_the_checkpoint_is_not_kept);
     tcase_add_test(all, a_checkpoint_that_is_none_ends_it_first);

@@ -43,6 +43,9 @@ for script in record programs evidence kernels many curves slices sanitize excha
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
 cp -R "$source/tests/tools/kernels" "$folder/tools/"
+mkdir -p "$folder/external"
+cp "$source"/paper/results/external/*.txt "$source"/paper/results/external/*.sh "$folder/external/"
+[ ! -x /usr/bin/patch ] || cp /usr/bin/patch "$folder/bin/"
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
 # Runs the GPU tests beside each other, the longest in parts; the exit code is the number of those that failed.

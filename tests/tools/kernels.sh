@@ -2,8 +2,8 @@
 # What is shown of micro-kernels on a GPU beyond test_kernel_gpu, each part by itself under a time limit and
 # recorded (record.sh) in FOLDER/KIND-kernels-PART.json:
 #
-#     tests/tools/kernels.sh COMMIT BIN FOLDER [PART...]      BIN: a build tree, or the bundle of gpu_bundle.sh
-#     tests/tools/kernels.sh                                  lists the parts, in order, with their limits
+#     tests/tools/kernels.sh COMMIT BIN FOLDER [PART[=SECONDS]...]      BIN: a build tree, or the bundle of gpu_bundle.sh
+#     tests/tools/kernels.sh                                            lists the parts, in order, with their limits
 #
 #   warm     compiles the kernels that the others want, by all processors; times nothing, is not recorded
 #   equal    the same text on both sides, again and again: none is kept
@@ -14,6 +14,11 @@
 #   peak     PEAK's plan on the skinny products: three transformations, whose last has a tunable
 #   rounds   TritonForge's rounds on the head
 #   ptx      the PTX layer: an idea is learned from merge and materialised in the head
+#   external every text of paper/results/external through all gates, several at a time. Verdicts are kept in
+#            FOLDER/KIND-external.jsonl as they come; texts that have one there are not judged again
+#   promote  those that `external` kept, the best of a unit first, each on top of those before: kernel promote, with
+#            replies on a checkpoint; then replies of the fixtures' models with and without what was promoted, and
+#            `bench` both ways. FOLDER/KIND-promote.jsonl likewise
 #
 # The four methods begin from a deliberately plain variant (tests/tools/kernels/*-plain.sed), which is the incumbent;
 # who answers is a script. They show the plumbing from prompt to verdict, and whether 1.05x is reached; a method that
@@ -21,13 +26,18 @@
 #
 # Parts that time anything have the device for themselves, one after the other. The limits of `warm equal planted model`
 # are 325 s together, those of `loop peak rounds ptx` 580 s: two halves, of which each is expected to take half of that
-# on 16 processors. `warm` comes first, and `loop` before `ptx`, which learns what was measured there.
+# on 16 processors. `warm` comes first, and `loop` before `ptx`, which learns what was measured there. `external promote`
+# are 590 s together, and end by themselves before that: what is left is for the next time.
 #
 #   KIND    of the device, in the names of the results (h200)
 #   MODELS  where kernels and workbenches are kept for the next call (/tmp/megalith-kernels)
 #   DEVICE  none: the methods end before a device (cuda); scan: before the compiler. For a try of loop, peak and rounds,
 #           and but for scan ptx
 #   TIMES   of `equal` (12)
+#   JOBS    texts of `external` at a time (one a processor)
+#   CHECKPOINTS  the folder of the fixtures' models, for `promote` (tests/models, or the bundle's models)
+#
+# Kernels that are compiled already may lie in BIN/cache.
 #
 # The exit code is the number of parts that failed.
 set -u
@@ -40,19 +50,23 @@ model    80
 loop     80
 peak    320
 rounds   80
-ptx     100"
+ptx     100
+external 375
+promote 215"
 if [ $# -lt 3 ]; then
     echo "$parts"
     exit 1
 fi
-commit=$1 bin=$(cd "$2" && pwd)
+commit=$1 bin=$(cd "$2" && pwd) given=
 mkdir -p "$3"
 folder=$(cd "$3" && pwd)
 shift 3
 kind=${KIND:-h200} scratch=${MODELS:-/tmp/megalith-kernels} device=${DEVICE:-cuda}
 export MEGALITH_CACHE="$scratch/cache"
 export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+PATH=$PATH:$bin/bin # where there is no patch
 mkdir -p "$scratch" "$MEGALITH_CACHE"
+[ ! -d "$bin/cache" ] || cp -Rn "$bin/cache/." "$MEGALITH_CACHE"
 
 . "$here/programs.sh"
 megalith=$(program megalith) show=$(program show_kernels)
@@ -247,6 +261,132 @@ method() {
     return $failed
 }
 
+# ---- proposals of an external proposer ----------------------------------------------------------------------------------
+
+# Where the texts are, in the tree or in the bundle.
+proposals=$here/../../paper/results/external
+[ -d "$proposals" ] || proposals=$here/../external
+checkpoints=${CHECKPOINTS:-$here/../models}
+
+# lines FILE: those of a file with a JSON object each, as an array
+lines() {
+    printf '[\n'
+    grep '}$' "$1" 2>/dev/null | sed '$!s/$/,/'
+    printf ']'
+}
+
+# external SECONDS: a JSON object
+external() {
+    began=$(date +%s)
+    export XDG_DATA_HOME="$scratch/external/data" # what somebody promoted is not what the texts were made of
+    "$proposals/run_again.sh" --device "$device" --megalith "$megalith" --out "$scratch/external" \
+        --jobs "${JOBS:-$(nproc)}" --verdicts "$folder/$kind-external.jsonl" --limit 150 --within "$1" >&2
+    code=$?
+    printf '{"schema":"megalith.external-verdicts/1","device":"%s","seconds":%d,"all_judged":%s,"texts":%s}\n' "$device" \
+        $(($(date +%s) - began)) "$([ $code -eq 0 ] && echo true || echo false)" "$(lines "$folder/$kind-external.jsonl")"
+    return $code
+}
+
+# The numbers of the texts that were kept, the best of a unit before its others.
+kept_texts() {
+    sed -n 's/^{"number":\([0-9]*\),"verdict":{[^{]*"unit":"\([a-z_.]*\)","outcome":"OK",.*"duel":{[^{[]*"gain":\([-0-9.e+]*\),.*/\2 \3 \1/p' \
+        "$folder/$kind-external.jsonl" | sort -k 1,1 -k 2,2gr | awk '{ printf "%02d\n", $3 }'
+}
+
+# one text, on top of what is promoted of its unit
+promote_text() {
+    number=$1
+    file=$(ls "$proposals/$number"-*.txt)
+    unit=$(sed -n 's/^unit: //p;/^---/q' "$file")
+    now=$home/$unit.cuh
+    [ -f "$now" ] || "$megalith" kernel show "$unit" --text >"$now"
+    cp "$now" "$home/$number.cuh"
+    if ! patch -s -f -r - "$home/$number.cuh" "$file" >&2; then
+        printf '{"number":%d,"promoted":false,"why":"it does not go together with what was promoted before"}\n' "${number#0}"
+        return
+    fi
+    workloads=$(awk -v unit="$unit" '$1 == unit { print $2 }' "$proposals/workloads.txt")
+    timeout -k 5 60 "$megalith" kernel promote "$unit" --text "$home/$number.cuh" --device "$device" \
+        ${workloads:+--workloads "$workloads"} --checkpoint "$checkpoints/tales-5m" --json >"$home/answer" || [ -s "$home/answer" ] ||
+        return # no answer: it is tried again
+    promoted=false
+    grep -q '"promoted":true' "$home/answer" && promoted=true && mv "$home/$number.cuh" "$now"
+    printf '{"number":%d,"promoted":%s,"answer":%s}\n' "${number#0}" $promoted "$(cat "$home/answer")"
+}
+
+# What was promoted in an earlier call is put back.
+restore() {
+    sed -n 's/^{"number":\([0-9]*\),"promoted":true,.*/\1/p' "$decided" | while read -r number; do
+        file=$(ls "$proposals/$(printf %02d "$number")"-*.txt)
+        unit=$(sed -n 's/^unit: //p;/^---/q' "$file")
+        [ -f "$home/$unit.cuh" ] || "$megalith" kernel show "$unit" --text >"$home/$unit.cuh"
+        patch -s -f -r - "$home/$unit.cuh" "$file" >&2 && "$show" plant "$unit" "$home/$unit.cuh"
+    done
+}
+
+# reply MODEL FOLDER: tokens with what is promoted in a folder
+reply() {
+    XDG_DATA_HOME=$2 "$megalith" run "$1" --device "$device" --prompt 'Once there was a small fox named' -n 48 --ignore-eos \
+        --quiet --json | sed -n 's/.*\("output_ids":\[[0-9,]*\]\).*/\1/p'
+}
+
+# Of all models at once: kernels are compiled.
+compare_replies() {
+    comma=""
+    for config in "$checkpoints"/*/config.json; do
+        model=${config%/config.json}
+        reply "$model" "$home/data" >"$home/${model##*/}.with" &
+        reply "$model" "$home/none" >"$home/${model##*/}.without" &
+    done
+    wait
+    for with in "$home"/*.with; do
+        equal=false
+        [ -s "$with" ] && cmp -s "$with" "${with}out" && equal=true
+        printf '%s{"model":"%s","equal":%s}' "$comma" "$(basename "$with" .with)" $equal
+        comma=,
+    done
+}
+
+compare_times() {
+    comma=""
+    for folder_of in none data none data; do
+        printf '%s{"promoted":%s,"bench":%s}' "$comma" "$([ $folder_of = data ] && echo true || echo false)" \
+            "$(XDG_DATA_HOME=$home/$folder_of "$megalith" bench --shape llama-1b --context "$1" --samples 11 --json \
+                --device "$device" || echo null)"
+        comma=,
+    done
+}
+
+# promote SECONDS: a JSON object. A text takes up to a minute; replies and times come behind the last.
+promote() {
+    began=$(date +%s) home=$scratch/promoted decided=$folder/$kind-promote.jsonl
+    is_before() { [ "$(date +%s)" -lt $((began + $1)) ]; }
+    rm -rf "$home"
+    mkdir -p "$home/data" "$home/none"
+    export XDG_DATA_HOME="$home/data"
+    touch "$decided"
+    restore
+    left=0
+    for number in $(kept_texts); do
+        grep -q "^{\"number\":${number#0},.*}\$" "$decided" && continue
+        is_before $(($1 - 100)) && promote_text "$number" >"$home/line" && [ -s "$home/line" ] || {
+            left=$((left + 1))
+            continue
+        }
+        cat "$home/line" >>"$decided"
+        cut -c 1-200 "$home/line" >&2
+    done
+    printf '{"schema":"megalith.external-promotions/1","device":"%s","left":%d,"texts":%s' "$device" "$left" "$(lines "$decided")"
+    replies='"equal":true'
+    if grep -q '"promoted":true' "$decided"; then
+        replies=$(compare_replies)
+        printf ',"replies":[%s]' "$replies"
+        ! is_before $(($1 - 60)) || printf ',"times":[%s]' "$(compare_times 2048)"
+    fi
+    printf '}\n'
+    [ -n "$replies" ] && ! echo "$replies" | grep -q '"equal":false'
+}
+
 # ---- kernels ----------------------------------------------------------------------------------------------------------
 
 # A line a text: its unit, its file, and flags. The longest first.
@@ -271,8 +411,9 @@ warm() {
 
 # ---- parts ------------------------------------------------------------------------------------------------------------
 
+# of the part at hand the one that was given
 limit_of() {
-    echo "$parts" | awk -v part="$1" '$1 == part { print $2 }'
+    echo "$parts" | awk -v part="$1" -v given="$given" '$1 == part { print given == "" ? $2 : given }'
 }
 
 run_part() {
@@ -280,6 +421,7 @@ run_part() {
     warm) warm ;;
     equal) record equal "$show" equal --times "${TIMES:-12}" ;;
     planted | model) record "$1" "$show" "$1" ;;
+    external | promote) record "$1" "$here/kernels.sh" "$commit" "$bin" "$folder" "--$1=$(($(limit_of "$1") - 15))" ;;
     *) record "$1" "$here/kernels.sh" "$commit" "$bin" "$folder" "--method=$1" ;;
     esac
 }
@@ -296,10 +438,17 @@ case ${1:-} in
     method "${1#--method=}"
     exit
     ;;
+--external=* | --promote=*)
+    part=${1%%=*}
+    "${part#--}" "${1#*=}"
+    exit
+    ;;
 esac
 [ $# -gt 0 ] || set -- $(echo "$parts" | awk '{ print $1 }')
 failed_parts=0
 for part in "$@"; do
+    given=
+    case $part in *=*) given=${part#*=} part=${part%%=*} ;; esac
     if [ -z "$(limit_of "$part")" ]; then
         echo "kernels.sh: there is no part $part" >&2
         failed_parts=$((failed_parts + 1))
