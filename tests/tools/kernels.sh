@@ -19,6 +19,9 @@
 #   promote  those that `external` kept, the best of a unit first, each on top of those before: kernel promote, with
 #            replies on a checkpoint; then replies of the fixtures' models with and without what was promoted, and
 #            `bench` both ways. FOLDER/KIND-promote.jsonl likewise
+#   keep     the text that `peak` ends with is promoted where the plain one is the incumbent, and replies and
+#            `bench` are compared likewise. Three of the fixtures run it, as the lowest rung of ladders
+#   keep_head  the same with the text that `rounds` ends with: every model runs the head
 #
 # The four methods begin from a deliberately plain variant (tests/tools/kernels/*-plain.sed), which is the incumbent;
 # who answers is a script. They show the plumbing from prompt to verdict, and whether 1.05x is reached; a method that
@@ -27,7 +30,8 @@
 # Parts that time anything have the device for themselves, one after the other. The limits of `warm equal planted model`
 # are 325 s together, those of `loop peak rounds ptx` 580 s: two halves, of which each is expected to take half of that
 # on 16 processors. `warm` comes first, and `loop` before `ptx`, which learns what was measured there. `external promote`
-# are 590 s together, and end by themselves before that: what is left is for the next time.
+# are 590 s together, and end by themselves before that: what is left is for the next time. All texts of `external`
+# take 555 s on 16 processors, hence two times; `keep keep_head` are 480 s together.
 #
 #   KIND    of the device, in the names of the results (h200)
 #   MODELS  where kernels and workbenches are kept for the next call (/tmp/megalith-kernels)
@@ -35,7 +39,7 @@
 #           and but for scan ptx
 #   TIMES   of `equal` (12)
 #   JOBS    texts of `external` at a time (one a processor)
-#   CHECKPOINTS  the folder of the fixtures' models, for `promote` (tests/models, or the bundle's models)
+#   CHECKPOINTS  the folder of the fixtures' models, for `promote` and `keep` (tests/models, or the bundle's models)
 #
 # Kernels that are compiled already may lie in BIN/cache.
 #
@@ -52,7 +56,9 @@ peak    320
 rounds   80
 ptx     100
 external 375
-promote 215"
+promote 215
+keep    240
+keep_head 240"
 if [ $# -lt 3 ]; then
     echo "$parts"
     exit 1
@@ -263,9 +269,9 @@ method() {
 
 # ---- proposals of an external proposer ----------------------------------------------------------------------------------
 
-# Where the texts are, in the tree or in the bundle.
-proposals=$here/../../paper/results/external
-[ -d "$proposals" ] || proposals=$here/../external
+# Where the texts are, in the bundle or in the tree: a bundle may lie in another tree.
+proposals=$here/../external
+[ -d "$proposals" ] || proposals=$here/../../paper/results/external
 checkpoints=${CHECKPOINTS:-$here/../models}
 
 # lines FILE: those of a file with a JSON object each, as an array
@@ -352,7 +358,7 @@ compare_times() {
     for folder_of in none data none data; do
         printf '%s{"promoted":%s,"bench":%s}' "$comma" "$([ $folder_of = data ] && echo true || echo false)" \
             "$(XDG_DATA_HOME=$home/$folder_of "$megalith" bench --shape llama-1b --context "$1" --samples 11 --json \
-                --device "$device" || echo null)"
+                --device "$device" >"$home/times" && cat "$home/times" || echo null)"
         comma=,
     done
 }
@@ -387,6 +393,47 @@ promote() {
     [ -n "$replies" ] && ! echo "$replies" | grep -q '"equal":false'
 }
 
+# tuned_text: what `peak` makes of the answers, without a device
+tuned_text() (
+    comma="" failed=0 device=none scan=--scan-only scratch=$scratch/dry
+    run_peak >/dev/null
+    "$megalith" kernel export norm_linear.skinny -o "$texts/skinny-tuned.cuh"
+)
+
+# over_plain SECONDS UNIT TEXT [OPTION...]: a JSON object. The plain text of the unit is the incumbent.
+over_plain() {
+    began=$(date +%s) seconds=$1 unit=$2 text=$texts/$3.cuh
+    shift 3
+    home=$scratch/keep-$unit
+    rm -rf "$home"
+    mkdir -p "$home/data" "$home/none"
+    for folder_of in data none; do
+        XDG_DATA_HOME=$home/$folder_of "$show" plant "$unit" "${text%-*}-plain.cuh"
+    done
+    XDG_DATA_HOME=$home/data timeout -k 5 $((seconds - 60)) "$megalith" kernel promote "$unit" --text "$text" "$@" \
+        --device "$device" --checkpoint "$checkpoints/tales-5m" --json >"$home/answer"
+    promoted=false
+    grep -q '"promoted":true' "$home/answer" && promoted=true
+    printf '{"schema":"megalith.promotion/1","device":"%s","unit":"%s","promoted":%s,"answer":%s' "$device" "$unit" \
+        $promoted "$(grep . "$home/answer" || echo null)"
+    replies=$(compare_replies)
+    printf ',"replies":[%s],"times":[%s],"seconds":%d}\n' "$replies" "$(compare_times 2048)" $(($(date +%s) - began))
+    $promoted && ! echo "$replies" | grep -q '"equal":false'
+}
+
+keep() {
+    failed=0
+    write_texts
+    tuned_text
+    over_plain "$1" norm_linear.skinny skinny-tuned --tune chunk=8
+}
+
+keep_head() {
+    failed=0
+    write_texts
+    over_plain "$1" head head-good
+}
+
 # ---- kernels ----------------------------------------------------------------------------------------------------------
 
 # A line a text: its unit, its file, and flags. The longest first.
@@ -401,11 +448,7 @@ list_texts() {
 warm() {
     failed=0
     write_texts
-    (
-        comma="" failed=0 device=none scan=--scan-only scratch=$scratch/dry
-        run_peak >/dev/null
-        "$megalith" kernel export norm_linear.skinny -o "$texts/skinny-tuned.cuh"
-    )
+    tuned_text
     list_texts | timeout "$(limit_of warm)" xargs -L 1 -P "$(nproc)" "$show" warm
 }
 
@@ -421,7 +464,9 @@ run_part() {
     warm) warm ;;
     equal) record equal "$show" equal --times "${TIMES:-12}" ;;
     planted | model) record "$1" "$show" "$1" ;;
-    external | promote) record "$1" "$here/kernels.sh" "$commit" "$bin" "$folder" "--$1=$(($(limit_of "$1") - 15))" ;;
+    external | promote | keep | keep_head)
+        record "$1" "$here/kernels.sh" "$commit" "$bin" "$folder" "--$1=$(($(limit_of "$1") - 15))"
+        ;;
     *) record "$1" "$here/kernels.sh" "$commit" "$bin" "$folder" "--method=$1" ;;
     esac
 }
@@ -438,7 +483,7 @@ case ${1:-} in
     method "${1#--method=}"
     exit
     ;;
---external=* | --promote=*)
+--external=* | --promote=* | --keep=* | --keep_head=*)
     part=${1%%=*}
     "${part#--}" "${1#*=}"
     exit

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_again.sh of the external proposals: jobs, what is kept, what is left; its table; kernels.sh with its parts
-# `external` and `promote`. A script plays the gates.
+# `external`, `promote`, `keep` and `keep_head`. A script plays the gates.
 #
 #     tests/tools/test_external.sh MEGALITH SHOW_KERNELS
 set -eu
@@ -12,7 +12,7 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$scratch/bin"
 cat >"$scratch/bin/megalith" <<PLAY
 #!/bin/sh
-[ "\$1 \$2" = "kernel show" ] && exec "$megalith" "\$@"
+case "\$1 \$2" in "kernel show" | "kernel prompt" | "kernel submit" | "kernel transform" | "kernel export") exec "$megalith" "\$@" ;; esac
 echo "\$*" >>"$scratch/calls"
 answer() { # answer OUTCOME GAIN [MEMBER]
     printf '{"schema":"megalith.kernel/1","unit":"%s","outcome":"%s","diagnostic":"a | of \\\\"x\\\\"",%s"trial":{"device":"A device","driver":"13.0",' \\
@@ -25,12 +25,14 @@ answer() { # answer OUTCOME GAIN [MEMBER]
 }
 unit=\${3-}
 case "\$1 \${2-} \$unit" in
-"kernel verify merge") [ ! -f "$scratch/busy" ] || { rm "$scratch/busy"; printf '{"outcome":"UNMEASURED","diagnostic":"try it again when the device is free"}\n'; exit 13; }
+"kernel verify merge") ! rm "$scratch/busy" 2>/dev/null || { printf '{"outcome":"UNMEASURED","diagnostic":"try it again when the device is free"}\n'; exit 13; }
     answer OK 0.02 ;;
 "kernel verify head") answer NO_GAIN -0.01; exit 10 ;;
 "kernel verify"*) exec sleep 60 ;;
 "kernel promote merge") [ ! -f "$scratch/second" ] || { answer NO_GAIN 0; exit 10; }
     touch "$scratch/second"; answer OK 0.03 '"promoted":true,' ;;
+"kernel promote head") answer OK 0.1 '"promoted":true,' ;;
+"kernel promote norm_linear.skinny") grep -q 'TUNE_CHUNK' "\$5" && answer OK 0.1 '"promoted":true,' ;;
 run*) echo '{"output_ids":[1,2]}' ;;
 bench*) echo '{}' ;;
 *) exit 1 ;;
@@ -84,3 +86,15 @@ rm -rf "$scratch/work" # another machine: it is put back
 parts promote
 grep -q '"unit": *"merge"' "$scratch/work/promoted/data/megalith/overlay/manifest.json"
 [ "$(grep -c '"promoted":true,"answer"' "$result")" -eq 1 ]
+# What `peak` and `rounds` end with is promoted over the plain text, which stands in both workbenches.
+parts keep keep_head
+for unit in norm_linear.skinny head; do
+    result=$scratch/results/h200-kernels-keep.json
+    [ $unit = norm_linear.skinny ] || result=$scratch/results/h200-kernels-keep_head.json
+    grep -q "\"unit\":\"$unit\",\"promoted\":true,\"answer\":{" "$result"
+    grep -q '"replies":\[{"model":"[a-z0-9-]*","equal":true}' "$result"
+    grep -q '"times":\[{"promoted":false,"bench":{}},{"promoted":true,' "$result"
+    for workbench in data none; do
+        grep -q "\"unit\": *\"$unit\"" "$scratch/work/keep-$unit/$workbench/megalith/overlay/manifest.json"
+    done
+done
