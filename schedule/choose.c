@@ -668,10 +668,33 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
                     out->many, out->rows);
 }
 
+/* Whether lowering gives the program a second list that the config neither asks for nor rules out:
+ * where there are more sequences than go the batch way, and weighed values may be had. Those are
+ * decoded several times as fast then, and their prompts read. */
+static bool wants_many(const mgl_graph *graph, const mgl_target *target,
+                       const mgl_lower_options *options, const mgl_schedule_config *config)
+{
+    return config->many == 0 && config->rows == 0 && config->weighed != MGL_WEIGHED_NO &&
+           options->sequences > MGL_BATCH_ROWS && is_gpu(target) &&
+           !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
+}
+
+void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
+                            const mgl_lower_options *options, mgl_schedule_config *config)
+{
+    if (!wants_many(graph, target, options, config))
+        return;
+    config->many = MGL_MAX_SEQUENCES;
+    config->rows = MGL_BATCH_ROWS;
+}
+
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
-                               const mgl_lower_options *options, const mgl_schedule_config *config,
+                               const mgl_lower_options *options, const mgl_schedule_config *asked,
                                mgl_choices *out, mgl_error *err)
 {
+    mgl_schedule_config filled = *asked;
+    mgl_schedule_fill_many(graph, target, options, &filled);
+    const mgl_schedule_config *config = &filled;
     memset(out, 0, sizeof *out);
     mgl_status status = check_config(graph, target, options, config, err);
     if (!status)

@@ -23,6 +23,12 @@ typedef struct mgl_choices {
     mgl_exec exec;
 } mgl_choices;
 
+/* Where a config leaves `rows` and `many` to lowering, and there are more sequences than the first
+ * list has fast rows for: a second list, if the target and the model can have one that is faster.
+ * Else the config stays as it is. */
+void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
+                            const mgl_lower_options *options, mgl_schedule_config *config);
+
 /* MGL_BAD_INPUT: what the config asks for does not go with the model, the target or itself. */
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config,

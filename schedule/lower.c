@@ -678,9 +678,10 @@ static bool has_failed(const mgl_program *program)
            (program->limits.many > 0 && (!program->many || mgl_program_failed(program->many)));
 }
 
-mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
-                              const mgl_lower_options *options, const mgl_schedule_config *config,
-                              mgl_program **out_program, mgl_error *err)
+/* A program by a config. */
+static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
+                           const mgl_lower_options *options, const mgl_schedule_config *config,
+                           mgl_program **out_program, mgl_error *err)
 {
     *out_program = NULL;
     mgl_program *program;
@@ -721,4 +722,32 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     else
         *out_program = program;
     return w.status;
+}
+
+/* Whether each product of weighed values has a variant that takes it. */
+static bool has_panels(const mgl_program *list)
+{
+    for (int t = 0; t < list->task_count; t++)
+        if (mgl_op_get(list->tasks[t].op)->family == MGL_FAMILY_PANEL &&
+            list->tasks[t].variant == MGL_VARIANT_GENERAL)
+            return false;
+    return true;
+}
+
+mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
+                              const mgl_lower_options *options, const mgl_schedule_config *config,
+                              mgl_program **out_program, mgl_error *err)
+{
+    mgl_schedule_config filled = *config, bare = *config;
+    mgl_schedule_fill_many(graph, target, options, &filled);
+    if (filled.many == config->many)
+        return lower_as(graph, target, options, config, out_program, err);
+    mgl_status status = lower_as(graph, target, options, &filled, out_program, err);
+    if (options->sequences > MGL_MAX_ROWS || status == MGL_NO_MEMORY ||
+        (!status && has_panels((*out_program)->many)))
+        return status;
+    if (!status)
+        mgl_program_free(*out_program);
+    bare.rows = options->sequences; /* nobody asked for the list, and there is none that is taken */
+    return lower_as(graph, target, options, &bare, out_program, err);
 }
