@@ -16,8 +16,7 @@
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0, "in place of MODEL, with random weights")     \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
-      "what is decoded: ctx=0,8192;batch=1,8; batches above 16 with the knob many of --config "    \
-      "(one sequence, at 0 and at half its capacity)")                                             \
+      "what is decoded: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half its capacity)")       \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(text, dtype, "--dtype", "bf16|f16|f32", 0, 0,                                                \

@@ -185,7 +185,7 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
 }
 
 /* The same of a slim panel: one page after another, with k blocks of all warps. */
-static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
+static double slim_us(const struct planning *s, int groups, int kblocks)
 {
     const mgl_exec *exec = &s->program->exec;
     const int most = mgl_slim_groups(exec->warps);
@@ -194,7 +194,7 @@ static double slim_us(const struct planning *s, int groups, int kblocks, int til
     const int turns = mgl_slim_turns(groups, per), blocks = turns * exec->warps;
     const int pages =
         (groups + per / turns - 1) / (per / turns) * ((kblocks + blocks - 1) / blocks);
-    return s->costs->slim + s->costs->slim_page * pages * (1 + tiles) / 2;
+    return s->costs->slim + s->costs->slim_page * pages;
 }
 
 /* All panels of a product with so many row groups. */
@@ -210,7 +210,7 @@ static double panels_us(const struct planning *s, int groups, int kblocks, int r
         most = mgl_slim_groups(exec->warps) / tiles;
     for (; groups > 0; groups -= most) {
         const int here = groups < most ? groups : most;
-        us += slim ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
+        us += slim ? slim_us(s, here, kblocks) : panel_us(s, here, kblocks, rows, grouped);
     }
     return us;
 }

@@ -743,11 +743,11 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (filled.many == config->many)
         return lower_as(graph, target, options, config, out_program, err);
     mgl_status status = lower_as(graph, target, options, &filled, out_program, err);
-    if (options->sequences > MGL_MAX_ROWS || status == MGL_NO_MEMORY ||
-        (!status && has_panels((*out_program)->many)))
+    if (status == MGL_NO_MEMORY || (!status && has_panels((*out_program)->many)))
         return status;
     if (!status)
         mgl_program_free(*out_program);
-    bare.rows = options->sequences; /* nobody asked for the list, and there is none that is taken */
+    /* nobody asked for the list, and it is not one that the kernel has */
+    bare.rows = options->sequences < MGL_MAX_ROWS ? options->sequences : MGL_MAX_ROWS;
     return lower_as(graph, target, options, &bare, out_program, err);
 }

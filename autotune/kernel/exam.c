@@ -25,9 +25,7 @@ bool mgl_exam_is_task(const mgl_task *task, const mgl_kernel_unit *unit)
     return family && task->variant == unit->variant;
 }
 
-/* Variants of a family use functions of one another's files, and batch and ladder are skinny for
- * few rows: what one of them computes is not apart from another one's file. */
-static bool may_run(const mgl_task *task, const mgl_kernel_unit *unit)
+bool mgl_exam_may_run(const mgl_task *task, const mgl_kernel_unit *unit)
 {
     const mgl_family family = mgl_op_get(unit->op)->family;
     if (mgl_kernel_unit_is_own(unit) && family != MGL_FAMILY_ATTENTION)
@@ -44,7 +42,7 @@ static bool is_half(const mgl_buffer *b)
 static mgl_exam_level level_of(const mgl_program *program, const mgl_task *task,
                                const mgl_kernel_unit *unit, const mgl_exam_level *levels)
 {
-    mgl_exam_level level = may_run(task, unit) ? MGL_EXAM_RESULT : MGL_EXAM_APART;
+    mgl_exam_level level = mgl_exam_may_run(task, unit) ? MGL_EXAM_RESULT : MGL_EXAM_APART;
     for (int i = task->in.first; i < task->in.first + task->in.count; i++) {
         const int b = program->regions[i].buffer;
         mgl_exam_level of = levels[b];
@@ -90,7 +88,7 @@ static bool reads(const mgl_exam *exam, int buffer)
 {
     const mgl_program *p = exam->program;
     for (int t = 0; t < p->task_count; t++)
-        if (may_run(&p->tasks[t], exam->unit) && stands_in(p, p->tasks[t].in, buffer))
+        if (mgl_exam_may_run(&p->tasks[t], exam->unit) && stands_in(p, p->tasks[t].in, buffer))
             return true;
     return false;
 }

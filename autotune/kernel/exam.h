@@ -25,6 +25,11 @@ typedef enum mgl_exam_level {
     MGL_EXAM_ROUNDED /* of them by way of 16 bits, where a sum in another order may round apart */
 } mgl_exam_level;
 
+/* Whether the unit's text may have a part in what a task computes. Variants of a family use
+ * functions of one another's files, and batch and ladder are skinny for few rows: what one of them
+ * computes is not apart from another one's file. */
+bool mgl_exam_may_run(const mgl_task *task, const mgl_kernel_unit *unit);
+
 /* Whether a task is of the unit's op, or names its variant. */
 bool mgl_exam_is_task(const mgl_task *task, const mgl_kernel_unit *unit);
 /* The number of such tasks; of each buffer its level to `levels` (buffer_count). */

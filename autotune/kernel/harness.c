@@ -186,6 +186,17 @@ void mgl_harness_make_general(mgl_harness_set *set)
         make_general(set->program.programs[p]);
 }
 
+bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit)
+{
+    for (int p = 0; p < set->program.program_count; p++) {
+        const mgl_program *program = set->program.programs[p];
+        for (int t = 0; t < program->task_count; t++)
+            if (mgl_exam_may_run(&program->tasks[t], unit))
+                return true;
+    }
+    return false;
+}
+
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit)
 {
     for (int p = 0; p < set->program.program_count; p++) {

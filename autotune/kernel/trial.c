@@ -368,11 +368,12 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* Of a checkpoint whose programs do not run the unit nothing is learned. */
+/* Of a checkpoint whose programs do not run the unit, with whatever rows, nothing is learned. */
 static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 {
     const mgl_harness_set *set = &p->checkpoint.set;
-    if (!takes_text(p, set)) {
+    if (!mgl_harness_may_run(set, p->unit) ||
+        !mgl_cuda_takes_sources(set->program.programs[0])) {
         mgl_format_into(p->out->real.note, sizeof p->out->real.note,
                         "no task of the checkpoint's programs runs %s, or their kernels take no "
                         "text but the built-in one",

@@ -3,6 +3,7 @@
  * queues and their roles, flags or counters, rows, stage and ring.
  */
 #include "lowering.h"
+#include "schedule/ways.h"
 
 static const shape three_billion = {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5F}, true};
 static const shape eight_billion = {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5F}, false};
@@ -247,6 +248,8 @@ START_TEST(with_flags_rows_have_room_in_the_stage)
     mgl_program *p = NULL;
     mgl_error err = {0};
     config.exchange = rooms[_i].exchange;
+    if (rooms[_i].sequences > MGL_BATCH_ROWS) /* else there is a second list */
+        config.rows = rooms[_i].sequences;
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     ck_assert_int_eq(p->limits.rows, rooms[_i].rows);
@@ -363,6 +366,53 @@ START_TEST(many_rows_of_a_gpu_are_weighed)
 }
 END_TEST
 
+/* More sequences than go the batch way have a second list that nobody has asked for, where weighed
+ * values may be had: target, dtype, sequences, rows and pages of the config, the ffn's values, and
+ * the rows of both lists; -1: as many sequences are refused. */
+static const struct {
+    const char *target;
+    mgl_dtype dtype;
+    int sequences, rows, page_bytes, ffn;
+    int few, many;
+} unasked[] = {
+    {"sm_90a:4", MGL_BF16, 8, 0, 16384, 128, 16, 0},
+    {"sm_90a:4", MGL_BF16, 9, 0, 16384, 128, 8, 64},
+    {"sm_90a:4", MGL_BF16, 64, 0, 16384, 128, 8, 64},
+    {"sm_90a:4", MGL_BF16, 9, 12, 16384, 128, 12, 0},   /* the config says how many rows */
+    {"sm_90a:4", MGL_BF16, 16, 0, 512, 128, 16, 0},     /* no panel has such pages, */
+    {"sm_90a:4", MGL_BF16, 17, 0, 512, 128, -1, 0},     /* so the list is one that none takes */
+    {"sm_90a:4", MGL_BF16, 16, 0, 16384, 96, 16, 0},    /* ffn is not of whole pages, */
+    {"sm_90a:4", MGL_F32, 16, 0, 16384, 128, 16, 0},    /* nor are these dtypes weighed, */
+    {"sm_90a:4", MGL_F16, 16, 0, 16384, 128, 16, 0},
+    {"sm_80:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},    /* nor has the target bulk copies, */
+    {"cpu:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},      /* and a CPU is as fast without */
+    {"sm_80:4", MGL_BF16, 17, 0, 16384, 128, -1, 0},
+};
+
+START_TEST(many_sequences_have_a_second_list_unasked)
+{
+    shape s = {{64, 1, 4, 2, 16, unasked[_i].ffn, 41, 1e-5F}, true};
+    mgl_graph *graph = graph_of(&s);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of(unasked[_i].target);
+    mgl_lower_options options = {
+        .dtype = unasked[_i].dtype, .capacity = 32, .sequences = unasked[_i].sequences};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.rows = unasked[_i].rows;
+    config.page_bytes = unasked[_i].page_bytes;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == (unasked[_i].few < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where,
+                  err.message);
+    if (p) {
+        ck_assert_int_eq(p->limits.rows, unasked[_i].few);
+        ck_assert_int_eq(p->limits.many, unasked[_i].many);
+    }
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Of more sequences than the first list has rows, its stage has room for what goes the batch way,
  * and the block keeps more of its memory for the row table. */
 START_TEST(many_sequences_leave_room_for_the_ring)
@@ -452,6 +502,8 @@ int main(void)
                         (int)(sizeof no_flags / sizeof *no_flags));
     tcase_add_loop_test(cases, many_rows_of_a_gpu_are_weighed, 0,
                         (int)(sizeof lists / sizeof *lists));
+    tcase_add_loop_test(cases, many_sequences_have_a_second_list_unasked, 0,
+                        (int)(sizeof unasked / sizeof *unasked));
     tcase_add_test(cases, many_sequences_leave_room_for_the_ring);
     tcase_add_test(cases, what_the_settings_choose);
     tcase_add_loop_test(cases, the_default_ring_fits_every_target, 0, 7);
