@@ -20,8 +20,7 @@
 #define BENCH_OPTIONS(X)                                                                           \
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0, "in place of MODEL, with random weights")     \
     X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
-    X(text, batch, "--batch", "1,8", 0, 0,                                                         \
-      "sequences that are decoded together, up to 64 (1)")                                         \
+    X(text, batch, "--batch", "1,8", 0, 0, "sequences that are decoded together, up to 64 (1)")    \
     X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
     X(text, capacity, "--capacity", "4096,16384", 0, 0,                                            \
       "positions that the KV cache has room for (what the row needs, which is marked)")            \

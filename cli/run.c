@@ -29,7 +29,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
     X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
       "up to 16 in one launch, 64 in two task lists (docs/schedules.md): texts, or objects with "  \
-      "text, ids or messages, and seed, ...")                                                            \
+      "text, ids or messages, and seed, ...")                                                      \
     X(flag, chat, "--chat", NULL, 0, 0,                                                            \
       "the prompt is a user's message, and the model's chat template renders it")                  \
     X(text, system, "--system", "TEXT", 0, 0, "the system message in front of it")                 \

@@ -372,8 +372,7 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
 static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 {
     const mgl_harness_set *set = &p->checkpoint.set;
-    if (!mgl_harness_may_run(set, p->unit) ||
-        !mgl_cuda_takes_sources(set->program.programs[0])) {
+    if (!mgl_harness_may_run(set, p->unit) || !mgl_cuda_takes_sources(set->program.programs[0])) {
         mgl_format_into(p->out->real.note, sizeof p->out->real.note,
                         "no task of the checkpoint's programs runs %s, or their kernels take no "
                         "text but the built-in one",

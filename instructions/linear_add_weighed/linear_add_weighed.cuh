@@ -7,8 +7,7 @@
 
 #if MGL_PANELS
 
-static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m,
-                                                                const panel_lane &p)
+static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m, panel_lane &p)
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
@@ -47,9 +46,22 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const float sum = sum_of_columns(squares[r]);
-        if (m.lane < 4)
+        if (p.whole)
+            p.squares[r] += sum;
+        else if (m.lane < 4)
             panel_notes()[p.column * PANEL_ROWS + p.row + r].value += sum;
     }
+}
+
+/* A lane's squares of two rows, where these are all that the task has of them. */
+static __device__ __forceinline__ void leave_whole_squares(const machine &m, const panel_lane &p)
+{
+    const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_weighed, s));
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+        if (m.lane < 4 && p.row + r < p.rows)
+            *row_of(s, p.row + r) = p.squares[r];
+    delay();
 }
 
 /* This task's part of the squares of all rows. */

@@ -378,14 +378,14 @@ static const struct {
     {"sm_90a:4", MGL_BF16, 8, 0, 16384, 128, 16, 0},
     {"sm_90a:4", MGL_BF16, 9, 0, 16384, 128, 8, 64},
     {"sm_90a:4", MGL_BF16, 64, 0, 16384, 128, 8, 64},
-    {"sm_90a:4", MGL_BF16, 9, 12, 16384, 128, 12, 0},   /* the config says how many rows */
-    {"sm_90a:4", MGL_BF16, 16, 0, 512, 128, 16, 0},     /* no panel has such pages, */
-    {"sm_90a:4", MGL_BF16, 17, 0, 512, 128, -1, 0},     /* so the list is one that none takes */
-    {"sm_90a:4", MGL_BF16, 16, 0, 16384, 96, 16, 0},    /* ffn is not of whole pages, */
-    {"sm_90a:4", MGL_F32, 16, 0, 16384, 128, 16, 0},    /* nor are these dtypes weighed, */
+    {"sm_90a:4", MGL_BF16, 9, 12, 16384, 128, 12, 0}, /* the config says how many rows */
+    {"sm_90a:4", MGL_BF16, 16, 0, 512, 128, 16, 0},   /* no panel has such pages, */
+    {"sm_90a:4", MGL_BF16, 17, 0, 512, 128, -1, 0},   /* so the list is one that none takes */
+    {"sm_90a:4", MGL_BF16, 16, 0, 16384, 96, 16, 0},  /* ffn is not of whole pages, */
+    {"sm_90a:4", MGL_F32, 16, 0, 16384, 128, 16, 0},  /* nor are these dtypes weighed, */
     {"sm_90a:4", MGL_F16, 16, 0, 16384, 128, 16, 0},
-    {"sm_80:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},    /* nor has the target bulk copies, */
-    {"cpu:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},      /* and a CPU is as fast without */
+    {"sm_80:4", MGL_BF16, 16, 0, 16384, 128, 16, 0}, /* nor has the target bulk copies, */
+    {"cpu:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},   /* and a CPU is as fast without */
     {"sm_80:4", MGL_BF16, 17, 0, 16384, 128, -1, 0},
 };
 

@@ -285,8 +285,7 @@ static void check_graph(const mgl_graph *graph)
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
             /* else there is a second list */
-            config.rows =
-                rows[r] == 0 && batches[b] > MGL_BATCH_ROWS ? batches[b] : rows[r];
+            config.rows = rows[r] == 0 && batches[b] > MGL_BATCH_ROWS ? batches[b] : rows[r];
             check_config(graph, targets[0], MGL_BF16, 64, batches[b], &config);
         }
     for (int row = 0; row <= 1; row++)

@@ -68,6 +68,7 @@ static __device__ void init_barriers()
     barrier_init(&own().known[1], 1);
     barrier_init(&own().go, 1);
     barrier_init(&own().body, MGL_WARPS);
+    barrier_init(&own().done, MGL_WARPS);
     barrier_init(&own().squares_full, MGL_WARPS);
 #if MGL_PANELS
     for (int i = 0; i < PANEL_PAGES; i++) {

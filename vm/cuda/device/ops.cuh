@@ -38,7 +38,7 @@ enum {
 
 /* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead. */
 enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
-enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE };
+enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE, AHEAD_EARLY, AHEAD_EARLY_UNLIKE };
 
 /* Whether the kernel has the op. */
 static __device__ __forceinline__ bool has_op(u32 op)
@@ -96,7 +96,19 @@ static __device__ __forceinline__ bool goes_ahead(int op, int before)
     return false
 #define MGL_FAMILY(id, name, needs, ahead)                                                         \
     || (AHEAD_##ahead != AHEAD_NEVER && is_of<FAMILY_##id>(op) &&                                  \
-        (AHEAD_##ahead == AHEAD_ALWAYS || !is_of<FAMILY_##id>(before)))
+        (AHEAD_##ahead == AHEAD_ALWAYS || AHEAD_##ahead == AHEAD_EARLY ||                          \
+         !is_of<FAMILY_##id>(before)))
+#include "instructions/ops.def"
+        ;
+}
+
+/* Whether the consumers may begin a task that is prepared before its counters are there. */
+static __device__ __forceinline__ bool begins_early(int op)
+{
+    return false
+#define MGL_FAMILY(id, name, needs, ahead)                                                         \
+    || ((AHEAD_##ahead == AHEAD_EARLY || AHEAD_##ahead == AHEAD_EARLY_UNLIKE) &&                   \
+        is_of<FAMILY_##id>(op))
 #include "instructions/ops.def"
         ;
 }

@@ -306,6 +306,7 @@ struct shared {
     u64 known[2];          /* the task of the instruction slot is made known */
     u64 go;                /* the task before it has ended */
     u64 body;              /* every consumer warp is done with a task that has no slots */
+    u64 done;              /* the same for the controller, of those that are known early */
     u64 squares_full;      /* every consumer warp has left its `sums` of an early input */
 #if MGL_PANELS
     u64 page_full[PANEL_PAGES]; /* of the second list's weights, as `full` and `empty` */
@@ -497,5 +498,14 @@ static __device__ __forceinline__ void wait_go(const machine &m)
         ; /* the controller has a clock in each of its waits, and so have the consumers */
     __syncwarp();
 }
+
+#if MGL_PANELS || MGL_ATTEND_ROWS
+/* The same of a task that the consumers know early. False: it will not begin, the block leaves. */
+static __device__ __forceinline__ bool wait_early_go(const machine &m)
+{
+    wait_go(m);
+    return !own().leave;
+}
+#endif
 
 #endif

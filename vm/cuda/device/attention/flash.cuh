@@ -607,8 +607,8 @@ static __device__ __noinline__ u32 attend_flash(machine m)
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_attend_rows(machine &m)
 {
-    wait_go(m);
-    trace_set_starved(m, attend_flash(m));
+    if (wait_early_go(m))
+        trace_set_starved(m, attend_flash(m));
 }
 
 #else

@@ -16,7 +16,7 @@
 #if MGL_PANELS
 
 /* Outputs of a lane's sums. */
-static __device__ __forceinline__ void leave_lane(const machine &m, const panel_lane &p)
+static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &p)
 {
     switch (task_of(m)->op) {
     case OP_LINEAR_ADD_WEIGHED:
@@ -34,11 +34,14 @@ static __device__ __forceinline__ void leave_lane(const machine &m, const panel_
 static __device__ __noinline__ void leave_outputs(int group, bool last, int pass)
 {
     const machine m = machine_now();
-    const auto leave = [&](const panel_lane &p) { leave_lane(m, p); };
-    if (slim_groups(rows_of(m)) > 0)
-        leave_slim(m, group, leave);
-    else
-        leave_tiles(m, group, last, pass, leave);
+    leave_tiles(m, group, last, pass, [&](panel_lane &p) { leave_lane(m, p); });
+}
+
+/* The same of a slim panel: shorter, so that less of it has to be fetched. */
+static __device__ __noinline__ void leave_slim_outputs(int group)
+{
+    const machine m = machine_now();
+    leave_slim(m, group, [&](panel_lane &p) { leave_lane(m, p); });
 }
 
 /* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
@@ -72,7 +75,6 @@ static __device__ __forceinline__ void begin_notes(const machine &m, int op)
 /* What it leaves of them, when all outputs are there. */
 static __device__ __forceinline__ void leave_notes()
 {
-    fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
     consumer_barrier();
     const machine m = machine_now();
     if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
@@ -81,16 +83,18 @@ static __device__ __forceinline__ void leave_notes()
         leave_bests(m, rows_of(m));
 }
 
-/* A task whose panels are slim. Out of line, or all of a kernel would have its registers. */
+/* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
+ * be done before `go` is. */
 static __device__ __noinline__ u32 do_slim()
 {
     machine m = machine_now();
-    begin_notes(m, task_of(m)->op);
-    if (thread_of(m) == 0)
-        own().pending = 0;
-    trace_input(m);
-    run_slim(m, leave_outputs);
-    leave_notes();
+    const bool notes = slim_keeps_notes(m);
+    if (notes) {
+        consumer_barrier(); /* those of the task before have been read */
+        begin_notes(m, task_of(m)->op);
+    }
+    if (run_slim(m, leave_slim_outputs) && notes)
+        leave_notes();
     return trace_starved_of(m);
 }
 
@@ -105,11 +109,14 @@ static __device__ __noinline__ u32 do_slim()
 static __device__ DO_PANELS u32 do_panels(machine m)
 {
     const int op = same_in_all(task_of(m)->op);
+    if (thread_of(m) == 0)
+        own().pending = 1; /* up to the first tray */
     begin_notes(m, op);
     if (op != OP_LINEAR_ADD_WEIGHED)
         note_scales(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
     run_panels(m, leave_outputs);
+    fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
     leave_notes();
     return trace_starved_of(m);
 }
@@ -117,10 +124,12 @@ static __device__ DO_PANELS u32 do_panels(machine m)
 /* The consumers' part, which is all; nothing, where no row wants logits of the head. */
 static __device__ __forceinline__ void consume_panel(machine &m)
 {
-    wait_go(m);
-    if (same_in_all(task_of(m)->op) == OP_SCALED_HEAD && same_in_all(own().tile_count) == 0)
-        return;
-    trace_set_starved(m, same_in_all(slim_groups(rows_of(m))) > 0 ? do_slim() : do_panels(m));
+    const bool heads = same_in_all(task_of(m)->op) == OP_SCALED_HEAD;
+    const bool slim = same_in_all(slim_groups(rows_of(m))) > 0;
+    if (slim && !(heads && own().tile_count == 0))
+        trace_set_starved(m, do_slim());
+    else if (same_in_all(wait_early_go(m)) && !(heads && same_in_all(own().tile_count) == 0))
+        trace_set_starved(m, do_panels(m));
 }
 
 #else

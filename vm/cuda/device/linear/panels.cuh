@@ -251,6 +251,9 @@ struct panel_lane {
     int tile;   /* the first row of the tile */
     int column; /* of COLUMN_GROUPS row groups */
     int rows;   /* of the epoch */
+    /* of a slim panel (slim.cuh) */
+    bool whole;       /* the task has one column: */
+    float squares[2]; /* the rows' so far */
 };
 
 /* The column of the task's output that a lane has of its row group h. */

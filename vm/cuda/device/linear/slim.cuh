@@ -17,6 +17,7 @@
 #ifndef MGL_DEVICE_LINEAR_SLIM_CUH
 #define MGL_DEVICE_LINEAR_SLIM_CUH
 
+#include "instructions/linear_add_weighed/linear_add_weighed.cuh"
 #include "vm/cuda/device/linear/panels.cuh"
 
 #if MGL_PANELS
@@ -170,6 +171,65 @@ static __device__ __forceinline__ void leave_page(const slim_walk &walk, u32 byt
         barrier_arrive_at(walk.empty + byte / MGL_PAGE * 8);
 }
 
+/* ---- outputs ----------------------------------------------------------------------------------
+ */
+
+/* Tiles of PANEL_TILE rows that are multiplied. */
+static __device__ __forceinline__ int slim_tiles(const machine &m)
+{
+    return (panel_rows(m) + PANEL_TILE - 1) / PANEL_TILE;
+}
+
+/* Whether a task keeps notes of its rows: the bests of a head, and the squares of what is weighed,
+ * unless all of them are one warp's. */
+static __device__ __forceinline__ bool slim_keeps_notes(const machine &m)
+{
+    const int op = task_of(m)->op;
+    return op == OP_SCALED_HEAD ||
+           (op == OP_LINEAR_ADD_WEIGHED && segment(m, 0).groups > COLUMN_GROUPS);
+}
+
+/* Where the sums stand: of each warp SLIM_GROUPS tiles, of two row groups by PANEL_TILE rows each.
+ */
+static __device__ __forceinline__ panel_pass slim_pass()
+{
+    return {(u32)(tray_memory() - block_memory), 0, SLIM_GROUPS};
+}
+
+/* Outputs of the panel from row group `group` on: leave(lane) makes those of a tile. A warp has the
+ * tiles of eight activation rows and of one column of the panel, or where nobody adds up a
+ * column's, of one pair of row groups; and then those of others. */
+template <class LEAVE>
+static __device__ __forceinline__ void leave_slim(const machine &m, int group, const LEAVE &leave)
+{
+    const int most = slim_groups(rows_of(m)), op = task_of(m)->op;
+    const int pairs = (slim_shape_of(segment(m, 0).groups - group, most).groups + 1) / 2;
+    const int each = op == OP_LINEAR_ADD_WEIGHED || op == OP_SCALED_HEAD ? COLUMN_GROUPS / 2 : 1;
+    const int parts = (pairs + each - 1) / each, items = parts * slim_tiles(m);
+    const int room = SLIM_GROUPS / most * 2; /* tiles of a pair that there is room for */
+    const panel_pass pass = slim_pass();
+#pragma unroll 1
+    for (int i = m.warp; i < items; i += MGL_WARPS) {
+        const int tile = parts == 1 ? i : i / parts, part = i - tile * parts;
+        panel_lane p = {};
+        p.tile = tile * PANEL_TILE;
+        p.row = p.tile + (m.lane & 3) * 2;
+        p.rows = panel_rows(m);
+        p.whole = !slim_keeps_notes(m);
+#pragma unroll 1
+        for (int pair = part * each; pair < min(part * each + each, pairs); pair++) {
+            p.sums[0][0] = p.sums[0][1] = p.sums[1][0] = p.sums[1][1] = 0.0f;
+            for (int warp = 0; warp < MGL_WARPS; warp++)
+                add_tile(m, pass, warp, pair * room + tile, p);
+            p.group = group + pair * 2;
+            p.column = pair / (COLUMN_GROUPS / 2);
+            leave(p);
+        }
+        if (op == OP_LINEAR_ADD_WEIGHED && p.whole)
+            leave_whole_squares(m, p);
+    }
+}
+
 /* ---- products ---------------------------------------------------------------------------------
  */
 
@@ -215,10 +275,12 @@ static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS, 
 /* All k blocks of a panel, which has TURNS of this warp, and COUNT row groups, on a page, and up to
  * PAGES pages of the same k blocks. */
 template <int TILES, int TURNS, int COUNT, int PAGES>
-static __device__ __forceinline__ void multiply_pages(machine &m, const panel_shape &s,
+static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_shape &s, int group,
                                                       slim_sums<TILES> &sums)
 {
-    enum { DEPTH = 4 / TURNS / TILES }; /* pages whose activations are on their way */
+    /* pages whose activations are on their way: few, since what is executed once a task has to be
+     * fetched once a task */
+    enum { DEPTH = 2 / TURNS };
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
@@ -226,6 +288,13 @@ static __device__ __forceinline__ void multiply_pages(machine &m, const panel_sh
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
     slim_walk walk = slim_walk_of(number);
     uint4 x[DEPTH][TURNS][2 * TILES];
+    if (group == 0) {
+        if (!wait_early_go(m))
+            return false;
+        if (thread_index() == 0)
+            own().pending = 0;
+        trace_input(m);
+    }
 #pragma unroll
     for (int d = 0; d < DEPTH; d++)
 #pragma unroll
@@ -261,84 +330,25 @@ static __device__ __forceinline__ void multiply_pages(machine &m, const panel_sh
         }
     }
     own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
+    return true;
 }
 
-template <int TILES>
-static __device__ __forceinline__ void multiply_slim(machine &m, const panel_shape &s,
-                                                     slim_sums<TILES> &sums)
-{
-    if (SLIM_TURNS > 1 && s.piece > MGL_WARPS)
-        multiply_pages<TILES, SLIM_TURNS, SLIM_PER / SLIM_TURNS, 1>(m, s, sums);
-    else
-        multiply_pages<TILES, 1, SLIM_PER, slim_sums<TILES>::PAGES>(m, s, sums);
-}
-
-/* ---- outputs ----------------------------------------------------------------------------------
- */
-
-/* Tiles of PANEL_TILE rows that are multiplied. */
-static __device__ __forceinline__ int slim_tiles(const machine &m)
-{
-    return (panel_rows(m) + PANEL_TILE - 1) / PANEL_TILE;
-}
-
-/* Where the sums stand: of each warp SLIM_GROUPS tiles, of two row groups by PANEL_TILE rows each.
- */
-static __device__ __forceinline__ panel_pass slim_pass()
-{
-    return {(u32)(tray_memory() - block_memory), 0, SLIM_GROUPS};
-}
-
-/* Stores the warp's sums. */
-template <int TILES>
-static __device__ __forceinline__ void keep_sums(const machine &m, int groups, int tiles,
-                                                 const slim_sums<TILES> &sums)
+/* Stores the warp's sums, those of COUNT row groups; of more than the panel has, or rows than there
+ * are, nobody takes them. */
+template <int TILES, int COUNT>
+static __device__ __forceinline__ void keep_sums(const slim_sums<TILES> &sums)
 {
     const panel_pass pass = slim_pass();
-    const int row = m.lane / 4, column = m.lane % 4 * 2;
-    const int at = row % 2 * 32 + column * 4 + row / 2;
+    const int row = lane_now() / 4, column = lane_now() % 4 * 2;
+    float *first = tile_memory(pass, warp_now(), 0) + row % 2 * 32 + column * 4 + row / 2;
 #pragma unroll
-    for (int g = 0; g < slim_sums<TILES>::GROUPS; g++) {
-        if (g >= (groups + 1) / 2 * 2)
-            break;
+    for (int g = 0; g < COUNT && g < slim_sums<TILES>::GROUPS; g++)
 #pragma unroll
         for (int t = 0; t < 2 * TILES; t++) {
-            if (t >= tiles)
-                break;
-            float *to = tile_memory(pass, m.warp, g / 2 * 2 * TILES + t) + g % 2 * 64 + at;
+            float *to = first + (g / 2 * 2 * TILES + t) * TILE_SUMS + g % 2 * 64;
             to[0] = sums.of[g][t / 2][t % 2 * 2];
             to[4] = sums.of[g][t / 2][t % 2 * 2 + 1];
         }
-    }
-}
-
-/* Outputs of the panel from row group `group` on: leave(lane) makes those of a tile. A warp has the
- * tiles of one column and eight activation rows, and then those of others. */
-template <class LEAVE>
-static __device__ __forceinline__ void leave_slim(const machine &m, int group, const LEAVE &leave)
-{
-    const int most = slim_groups(rows_of(m)), tiles = slim_tiles(m);
-    const int groups = slim_shape_of(segment(m, 0).groups - group, most).groups;
-    const int columns = (groups + COLUMN_GROUPS - 1) / COLUMN_GROUPS;
-    const int room = SLIM_GROUPS / most * 2; /* tiles of a pair that there is room for */
-    const panel_pass pass = slim_pass();
-    static_assert(COLUMN_GROUPS == 4, "a column is two pairs of row groups");
-#pragma unroll 1
-    for (int i = m.warp; i < columns * tiles; i += MGL_WARPS) {
-        const int column = i % columns, tile = i / columns;
-#pragma unroll 1
-        for (int pair = column * 2; pair < min(column * 2 + 2, (groups + 1) / 2); pair++) {
-            panel_lane p = {};
-            for (int warp = 0; warp < MGL_WARPS; warp++)
-                add_tile(m, pass, warp, pair * room + tile, p);
-            p.group = group + pair * 2;
-            p.tile = tile * PANEL_TILE;
-            p.row = p.tile + (m.lane & 3) * 2;
-            p.column = column;
-            p.rows = panel_rows(m);
-            leave(p);
-        }
-    }
 }
 
 /* ---- a panel ----------------------------------------------------------------------------------
@@ -352,32 +362,43 @@ static __device__ __forceinline__ void wait_scales()
         ; /* the epilogue waits for nothing in between */
 }
 
-/* The sums of the panel from row group `group` on. */
-template <int TILES> static __device__ __forceinline__ u32 add_slim(machine m, int group)
+/* The sums of the panel from row group `group` on: of COUNT row groups on a page, and up to PAGES
+ * pages of the same k blocks. False: the block leaves. */
+template <int TILES, int TURNS, int COUNT, int PAGES>
+static __device__ __forceinline__ bool add_pages(machine &m, const panel_shape &s, int group)
 {
     slim_sums<TILES> sums = {};
-    const panel_shape s = slim_shape_of(segment(m, 0).groups - group, slim_sums<TILES>::GROUPS);
-    multiply_slim<TILES>(m, s, sums);
-    keep_sums<TILES>(m, s.groups, slim_tiles(m), sums);
-    return trace_starved_of(m);
+    if (!multiply_pages<TILES, TURNS, COUNT, PAGES>(m, s, group, sums))
+        return false;
+    if (group > 0)
+        consumer_barrier(); /* the sums of the panel before have been read */
+    keep_sums<TILES, COUNT * PAGES>(sums);
+    fence_bulk_writes(); /* trays may come there */
+    return true;
 }
 
-/* All panels of a task. Behind it all warps' outputs and notes are there. */
-template <class LEAVE>
-static __device__ __forceinline__ void run_slim(machine &m, const LEAVE &leave)
+template <int TILES> static __device__ __forceinline__ bool add_slim(machine &m, int group)
 {
+    const panel_shape s = slim_shape_of(segment(m, 0).groups - group, slim_sums<TILES>::GROUPS);
+    if (SLIM_TURNS > 1 && s.piece > MGL_WARPS)
+        return add_pages<TILES, SLIM_TURNS, SLIM_PER / SLIM_TURNS, 1>(m, s, group);
+    return add_pages<TILES, 1, SLIM_PER, slim_sums<TILES>::PAGES>(m, s, group);
+}
+
+/* All panels of a task. False: the block leaves, and it has not begun. */
+template <class LEAVE>
+static __device__ __forceinline__ bool run_slim(machine &m, const LEAVE &leave)
+{
+    const int most = slim_groups(rows_of(m));
 #pragma unroll 1
-    for (int group = 0;;) {
-        const int most = slim_groups(rows_of(m));
-        trace_set_starved(m, most == SLIM_GROUPS ? add_slim<1>(m, group) : add_slim<2>(m, group));
+    for (int group = 0; group < segment(m, 0).groups; group += most) {
+        if (!(most == SLIM_GROUPS ? add_slim<1>(m, group) : add_slim<2>(m, group)))
+            return false;
         wait_scales();
         consumer_barrier();
-        leave(group, false, 0);
-        consumer_barrier();
-        group += most;
-        if (group >= segment(m, 0).groups)
-            return;
+        leave(group);
     }
+    return true;
 }
 
 #endif

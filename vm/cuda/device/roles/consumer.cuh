@@ -8,6 +8,17 @@
 #include "vm/cuda/device/dispatch.cuh"
 #include "vm/cuda/device/trace.cuh"
 
+/* Whether the loader is not told that the task waits for its counters: in epochs of many rows it is
+ * the first tray that `pending` is about (do_panels). */
+static __device__ __forceinline__ bool waits_unseen(const machine &m, int op)
+{
+#if MGL_PANELS
+    return begins_early(op) && slim_groups(rows_of(m)) == 0;
+#else
+    return false;
+#endif
+}
+
 /* The number of the warp's task stands in shared memory: a value that lives through all tasks would
  * be kept in local memory, which is ten times as far. */
 static __device__ __forceinline__ void run_consumer(machine &m)
@@ -26,17 +37,22 @@ static __device__ __forceinline__ void run_consumer(machine &m)
         m.instruction = number & 1;
         m.epoch = task.epoch;
         m.base = task.base;
-        if (thread_of(m) == 0)
-            own().pending = 1; /* until input_is_there */
+        if (thread_of(m) == 0 && !waits_unseen(m, task.op))
+            own().pending = 1; /* until its input is there */
         trace_begin(m);
         const bool leaves_slots = consume_op(m, task.op);
+        if (begins_early(task.op) && own().leave)
+            return; /* it has not begun */
         if (!leaves_slots) {
             __syncwarp();
             wait_go(m);
         }
         trace_products(m); /* without slots, before the epilogue can have ended the task */
-        if (!leaves_slots && is_first_lane())
+        if (!leaves_slots && is_first_lane()) {
+            if (begins_early(task.op))
+                barrier_arrive(&own().done);
             barrier_arrive(&own().body);
+        }
     }
 }
 

@@ -8,7 +8,8 @@
  * begin, the epilogue with `finished` how many have ended. Task n has instruction slot n % 2: it is
  * prepared when task n - 2 has ended, and begins when task n - 1 has, but for the reading of
  * flagged words. So one look at a word stands between two tasks, and all that is known beforehand
- * is done while the task before is at work.
+ * is done while the task before is at work. Of some families (ops.def: EARLY) the consumers know
+ * the task before its counters are there, and get ready for it; it begins with `go` all the same.
  *
  * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this
  * epoch writes there, and the controller itself enters the next epoch: so the next task need not
@@ -193,8 +194,10 @@ static __device__ __forceinline__ void tell(const machine &m)
 /* Where the controller stands. */
 struct progress {
     u32 permitted; /* tasks that need consumers, and may begin */
+    u32 done;      /* of them those that are known early, and have ended */
     u64 history;   /* rows of this epoch and of those before, a byte each, the newest lowest */
     bool prepared; /* the task at hand is, in its instruction slot, */
+    bool known;    /* to the consumers as well, */
     bool begun;    /* or it is one of `permitted` */
 #if MGL_LISTS
     u64 history_of_many; /* `history` of the second list; that is then of the first */
@@ -253,13 +256,23 @@ static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
     p.prepared = true;
 }
 
+/* Tells the consumers of it before it may begin. */
+static __device__ __forceinline__ void announce_task(progress &p)
+{
+    __syncwarp();
+    if (is_first_lane())
+        barrier_arrive(&own().known[p.permitted & 1]);
+    p.known = true;
+}
+
 /* Lets it begin, as soon as the task before has ended. */
 static __device__ __forceinline__ void permit_task(progress &p)
 {
     __syncwarp();
     if (is_first_lane()) {
         store_shared_release(&own().prepared, p.permitted + 1);
-        barrier_arrive(&own().known[p.permitted & 1]);
+        if (!p.known)
+            barrier_arrive(&own().known[p.permitted & 1]);
     }
     p.permitted++;
     p.begun = true;
@@ -270,6 +283,16 @@ static __device__ __forceinline__ void wait_finished(u32 count)
 {
     while ((int)(count - load_shared_acquire(&own().finished)) > 0)
         ; /* the consumers have a clock in each of their waits */
+    __syncwarp();
+}
+
+/* Waits until the consumers are done with the task before, which is known early: a word from them,
+ * not by way of the epilogue. */
+static __device__ __forceinline__ void wait_done(progress &p)
+{
+    while (!barrier_passed(&own().done, p.done & 1))
+        ; /* the consumers have a clock in each of their waits */
+    p.done++;
     __syncwarp();
 }
 
@@ -313,6 +336,14 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
 {
     if (p.begun)
         return true;
+    if (p.known) {
+        wait_counters(m);
+        if (!is_alive())
+            return false;
+        permit_task(p);
+        return true;
+    }
+    wait_finished(p.permitted);
     publish_others(m);
     if (!knows_task(m))
         return false;
@@ -358,17 +389,23 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
 
         /* which is prepared while the task before is at work, if it is of this epoch, its family
          * lets it (ops.def), and the kernel has it; without counters it may begin */
-        p.prepared = p.begun = false;
+        p.prepared = p.known = p.begun = false;
         if (task_of(before)->op != OP_ENTER && goes_ahead(task_of(m)->op, task_of(before)->op) &&
             has_variant(task_of(m)->op, task_of(m)->variant)) {
             prepare_task(m, p);
             if (task_of(m)->waits == 0)
                 permit_task(p);
+            else if (begins_early(task_of(m)->op))
+                announce_task(p);
         }
 
         /* the end of the task before; clears come behind the signals, which others wait for */
         const int op = task_of(before)->op;
-        wait_finished(count);
+        const bool early = begins_early(op);
+        if (early)
+            wait_done(p);
+        if (!early || MGL_TRACE) /* which the epilogue tells when the task ended */
+            wait_finished(count);
         on = false;
         if (is_alive() && (op != OP_ENTER || own().control[MGL_CONTROL_GO])) {
             trace_settle(before, is_alone(op), count);
@@ -384,13 +421,15 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
             on = true;
         }
 
+        on = on && begin(m, p);
+        wait_finished(count); /* its instruction slot is the next task's but one */
+
         /* the record that is furthest ahead has landed, and the one behind it takes the place of
          * the record of the task before */
         fetch_wait();
         machine last = m;
         last.record = record_before(record_before(m.record));
         fetch_next(last, queue, record_before(m.record));
-        on = on && begin(m, p);
     }
     wait_finished(p.permitted);
     fetch_wait();
@@ -398,7 +437,8 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
         own().leave = 1;
         own().stop = 1;
         store_shared_release(&own().prepared, p.permitted + 1);
-        barrier_arrive(&own().known[p.permitted & 1]);
+        if (!p.known) /* else they wait for `go`, which the epilogue opens */
+            barrier_arrive(&own().known[p.permitted & 1]);
     }
 }
 

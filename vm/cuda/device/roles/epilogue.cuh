@@ -35,8 +35,11 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
         if (!opened) {
             while (!is_prepared(number))
                 ; /* the controller and the consumers have a clock in each of their waits */
-            if (own().leave)
+            if (own().leave) {
+                if (is_first_lane())
+                    barrier_arrive(&own().go);
                 return await_trays();
+            }
             open(number);
         }
         const instruction_slot task = own().instruction[number & 1];
