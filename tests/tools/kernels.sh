@@ -1,11 +1,13 @@
 #!/bin/sh
-# What is shown of micro-kernels on a GPU beyond test_kernel_gpu, each part by itself under a time limit and
+# What is shown of micro-kernels on a GPU, each part by itself under a time limit and
 # recorded (record.sh) in FOLDER/KIND-kernels-PART.json:
 #
 #     tests/tools/kernels.sh COMMIT BIN FOLDER [PART[=SECONDS]...]      BIN: a build tree, or the bundle of gpu_bundle.sh
 #     tests/tools/kernels.sh                                            lists the parts, in order, with their limits
 #
 #   warm     compiles the kernels that the others want, by all processors; times nothing, is not recorded
+#   gates    test_kernel_gpu: each unit's own text against the reference, the tricks that show at run time, texts that
+#            hang and trap; its lines as they are
 #   equal    the same text on both sides, again and again: none is kept
 #   planted  a delay that costs 2 % is found when it is taken out, one of 0.3 % is not
 #   model    a text that wins alone and loses in a whole model is refused by the last gate
@@ -29,9 +31,9 @@
 #
 # Parts that time anything have the device for themselves, one after the other. The limits of `warm equal planted model`
 # are 325 s together, those of `loop peak rounds ptx` 580 s: two halves, of which each is expected to take half of that
-# on 16 processors. `warm` comes first, and `loop` before `ptx`, which learns what was measured there. `external promote`
-# are 590 s together, and end by themselves before that: what is left is for the next time. All texts of `external`
-# take 555 s on 16 processors, hence two times; `keep keep_head` are 480 s together.
+# on 16 processors; `gates` comes by itself. `warm` comes first, and `loop` before `ptx`, which learns what was measured
+# there. `external promote` are 590 s together, and end by themselves before that: what is left is for the next time. All
+# texts of `external` take 555 s on 16 processors, hence two times; `keep keep_head` are 480 s together.
 #
 #   KIND    of the device, in the names of the results (h200)
 #   MODELS  where kernels and workbenches are kept for the next call (/tmp/megalith-kernels)
@@ -48,6 +50,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 #     part limit
 parts="warm    100
+gates   240
 equal    75
 planted  70
 model    80
@@ -452,6 +455,21 @@ warm() {
     list_texts | timeout "$(limit_of warm)" xargs -L 1 -P "$(nproc)" "$show" warm
 }
 
+# ---- gates ------------------------------------------------------------------------------------------------------------
+
+# gates: what test_kernel_gpu says, line by line, as one object
+gates() {
+    test=$bin/bin/test_kernel_gpu
+    [ -x "$test" ] || test=$bin/tests/autotune/test_kernel_gpu
+    [ ! -d "$bin/tricks" ] || export MGL_TEST_TRICKS="$bin/tricks"
+    "$test" cuda >"$scratch/gates.out"
+    code=$?
+    sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/ /g' "$scratch/gates.out" |
+        awk -v code=$code 'BEGIN { printf "{\"schema\":\"megalith.gates/1\",\"lines\":[" }
+            { printf "%s\n  \"%s\"", (NR > 1 ? "," : ""), $0 } END { printf "\n],\"exit\":%d}\n", code }'
+    exit $code
+}
+
 # ---- parts ------------------------------------------------------------------------------------------------------------
 
 # of the part at hand the one that was given
@@ -463,6 +481,7 @@ run_part() {
     case $1 in
     warm) warm ;;
     equal) record equal "$show" equal --times "${TIMES:-12}" ;;
+    gates) record gates "$here/kernels.sh" "$commit" "$bin" "$folder" --gates ;;
     planted | model) record "$1" "$show" "$1" ;;
     external | promote | keep | keep_head)
         record "$1" "$here/kernels.sh" "$commit" "$bin" "$folder" "--$1=$(($(limit_of "$1") - 15))"
@@ -479,6 +498,7 @@ record() {
 }
 
 case ${1:-} in
+--gates) gates ;;
 --method=*)
     method "${1#--method=}"
     exit
