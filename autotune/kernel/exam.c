@@ -174,9 +174,8 @@ static mgl_outcome look_at(const struct look *l, size_t i)
     const bool wanted = is_written(l, inc, i), has = is_written(l, cand, i);
     if (!wanted)
         return has && is_number(l, cand, i) ? MGL_OUTCOME_OOB_WRITE : MGL_OUTCOME_OK;
-    if (l->b->sets > 1 && is_ones(l, cand, i))
-        return MGL_OUTCOME_UNWRITTEN;
-    if (!has && are_same(l, &cand[0], &cand[2], i)) /* the pattern of its launch */
+    if (l->b->sets > 1 ? is_ones(l, cand, i)
+                       : !has && are_same(l, &cand[0], &cand[2], i)) /* the pattern of its launch */
         return MGL_OUTCOME_UNWRITTEN;
     if (!has || !are_same(l, &cand[0], &cand[2], i))
         return MGL_OUTCOME_NONDETERMINISTIC;

@@ -92,8 +92,20 @@ END_TEST
 static const struct {
     int rows, many;
     const char *says;
-} few[] = {{0, 0, "knob `many`"}, {8, 0, "rows: 8 rows are too few"}, {8, 16, "many: 16 rows are"}};
+} few[] = {{16, 0, "rows: 16 rows are too few"},
+           {8, 0, "rows: 8 rows are too few"},
+           {8, 16, "many: 16 rows are"}};
 enum { FEW = sizeof few / sizeof *few };
+
+START_TEST(many_sequences_need_not_be_told_of_a_second_list)
+{
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_workloads_parse("batch=32", &subject.workloads, &err), MGL_OK);
+    mgl_candidate c = pass(PROPOSAL(""));
+    ck_assert_int_ne(c.outcome, MGL_OUTCOME_INVALID_CONFIG);
+    mgl_candidate_clear(&c);
+}
+END_TEST
 
 START_TEST(sequences_without_rows_are_refused)
 {
@@ -303,6 +315,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_default_passes);
     tcase_add_test(tests, more_sequences_than_rows_take_a_second_list);
+    tcase_add_test(tests, many_sequences_need_not_be_told_of_a_second_list);
     tcase_add_loop_test(tests, sequences_without_rows_are_refused, 0, FEW);
     tcase_add_loop_test(tests, refuses_with_an_outcome, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(tests, a_text_is_the_same_program);

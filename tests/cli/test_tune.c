@@ -69,10 +69,19 @@ START_TEST(it_tunes_for_as_many_sequences_as_the_second_list_has_rows)
 }
 END_TEST
 
+START_TEST(it_tunes_for_a_second_list_that_nobody_asked_for)
+{
+    const char *store = scratch_store("unasked");
+    command_result result = tune(store, "--trials 1 --workloads 'batch=17' --quiet --dtype bf16");
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(sequences_without_a_list_name_the_knob)
 {
     const char *store = scratch_store("few");
-    command_result result = tune(store, "--trials 1 --workloads 'batch=17' --quiet");
+    command_result result = tune(store, "--trials 1 --workloads 'batch=17' --quiet --dtype f16");
     ck_assert_int_eq(result.code, 2);
     ck_assert_ptr_nonnull(strstr(result.err, "knob `many`"));
     command_clear(&result);
@@ -619,6 +628,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, it_tunes_a_shape_on_no_device);
     tcase_add_test(tests, it_tunes_for_as_many_sequences_as_the_second_list_has_rows);
+    tcase_add_test(tests, it_tunes_for_a_second_list_that_nobody_asked_for);
     tcase_add_test(tests, sequences_without_a_list_name_the_knob);
     tcase_add_test(tests, a_cpu_runs_the_second_list);
     tcase_add_test(tests, a_cpu_tells_what_is_correct);

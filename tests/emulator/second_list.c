@@ -160,7 +160,8 @@ static void logits_of_slim_panels(void)
         int many, prompt, queues, warps, page_bytes, ring_pages;
     } cases[] = {{&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
                  {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
-                 {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9}};
+                 {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9},
+                 {&few_columns, 20, 40, 5, 2, 4096, 12}};
     device_options options = panel_options;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         options.many = cases[i].many;
@@ -235,6 +236,48 @@ static void fences_by(int warpgroups, int rows)
     emu_forget_fences(false);
     ck_assert_int_eq(right, rows <= MGL_SLIM_ROWS);
     ck_assert(has_logits(vm, prompt, rows, logits, false));
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
+/* Takes the waits from all panels of a list. */
+static void forget_waits(mgl_program *list)
+{
+    int kept = 0;
+    for (int t = 0; t < list->task_count; t++) {
+        mgl_run *waits = &list->tasks[t].waits;
+        if (mgl_op_get(list->tasks[t].op)->family == MGL_FAMILY_PANEL)
+            waits->count = 0;
+        for (int i = 0; i < waits->count; i++)
+            list->waits[kept + i] = list->waits[waits->first + i];
+        waits->first = kept;
+        kept += waits->count;
+    }
+    list->wait_count = kept;
+}
+
+/* On one queue nothing has to wait: tasks may begin before the controller has seen that the ones
+ * before have ended. */
+static void panels_that_wait_for_nothing(void)
+{
+    enum { ROWS = 20, SEEDS = 8 };
+    device_options options = panel_options;
+    int32_t prompt[CHECK_CAPACITY];
+    float logits[300];
+    options.queues = 1;
+    options.warps = 4;
+    options.many = ROWS;
+    options.capacity = CHECK_CAPACITY;
+    mgl_graph *graph = random_graph(&few_columns, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    forget_waits(program->many);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    fill_prompt(prompt, ROWS, few_columns.vocab, 3);
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        emu_seed((uint64_t)seed);
+        ck_assert(has_logits(vm, prompt, ROWS, logits, seed == 1));
+    }
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -596,8 +639,9 @@ void (*const second_list_replies[SECOND_LIST_REPLIES])(void) = {logits_of_panels
                                                                 ended_replies_of_two_lists};
 
 void (*const second_list_many[SECOND_LIST_MANY])(void) = {
-    logits_of_many_rows,       company_of_20,         company_of_64,
-    company_of_40_in_128_rows, delays_of_many_rows,   watchdog_of_many_rows,
-    traces_of_two_lists,       traces_of_panels,      logits_of_many_rows_in_several_panels,
-    logits_of_warpgroups,      logits_of_slim_panels, fences_of_warpgroups,
-    batch_of_warpgroups,       delays_of_warpgroups,  company_of_rows};
+    logits_of_many_rows,         company_of_20,         company_of_64,
+    company_of_40_in_128_rows,   delays_of_many_rows,   watchdog_of_many_rows,
+    traces_of_two_lists,         traces_of_panels,      logits_of_many_rows_in_several_panels,
+    logits_of_warpgroups,        logits_of_slim_panels, fences_of_warpgroups,
+    batch_of_warpgroups,         delays_of_warpgroups,  company_of_rows,
+    panels_that_wait_for_nothing};

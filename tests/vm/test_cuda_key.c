@@ -125,9 +125,12 @@ END_TEST
 START_TEST(batches_of_as_many_rows_share_a_kernel)
 {
     const key one = key_of(&tales, "sm_90a", 160, 1), two = key_of(&tales, "sm_90a", 160, 2);
-    const key nine = key_of(&tales, "sm_90a", 160, 9);
-    ck_assert(is_same(&two, &nine));
+    const key eight = key_of(&tales, "sm_90a", 160, 8), nine = key_of(&tales, "sm_90a", 160, 9);
+    const key most = key_of(&tales, "sm_90a", 160, 64);
+    ck_assert(is_same(&two, &eight));
     ck_assert(!is_same(&one, &two));
+    ck_assert(!is_same(&eight, &nine)); /* which have a second list */
+    ck_assert(is_same(&nine, &most));
 }
 END_TEST
 

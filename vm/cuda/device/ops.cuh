@@ -89,10 +89,18 @@ static __device__ __forceinline__ bool is_alone(int op)
         ;
 }
 
+/* Whether the op is an attention, of either list. */
+static __device__ __forceinline__ bool attends(int op)
+{
+    return is_of<FAMILY_ATTENTION>(op) || is_of<FAMILY_ATTEND_ROWS>(op);
+}
+
 /* Whether a task may be prepared while the one before, of op `before`, is at work: what it needs in
  * shared memory is not in use. */
 static __device__ __forceinline__ bool goes_ahead(int op, int before)
 {
+    if (attends(op) && attends(before)) /* both make own().att */
+        return false;
     return false
 #define MGL_FAMILY(id, name, needs, ahead)                                                         \
     || (AHEAD_##ahead != AHEAD_NEVER && is_of<FAMILY_##id>(op) &&                                  \

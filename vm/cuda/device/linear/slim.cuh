@@ -181,12 +181,12 @@ static __device__ __forceinline__ int slim_tiles(const machine &m)
 }
 
 /* Whether a task keeps notes of its rows: the bests of a head, and the squares of what is weighed,
- * unless all of them are one warp's. */
+ * unless all of them are one warp's: of one panel with one column. */
 static __device__ __forceinline__ bool slim_keeps_notes(const machine &m)
 {
-    const int op = task_of(m)->op;
+    const int op = task_of(m)->op, most = slim_groups(rows_of(m));
     return op == OP_SCALED_HEAD ||
-           (op == OP_LINEAR_ADD_WEIGHED && segment(m, 0).groups > COLUMN_GROUPS);
+           (op == OP_LINEAR_ADD_WEIGHED && segment(m, 0).groups > min((int)COLUMN_GROUPS, most));
 }
 
 /* Where the sums stand: of each warp SLIM_GROUPS tiles, of two row groups by PANEL_TILE rows each.

@@ -401,10 +401,13 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
 
         /* the end of the task before; clears come behind the signals, which others wait for */
         const int op = task_of(before)->op;
-        const bool early = begins_early(op);
-        if (early)
+        /* behind a task that may have begun already `done` might be two phases ahead */
+        const bool early = begins_early(op), seen = early && !p.begun;
+        if (seen)
             wait_done(p);
-        if (!early || MGL_TRACE) /* which the epilogue tells when the task ended */
+        else
+            p.done += early ? 1 : 0;
+        if (!seen || MGL_TRACE) /* which the epilogue tells when the task ended */
             wait_finished(count);
         on = false;
         if (is_alive() && (op != OP_ENTER || own().control[MGL_CONTROL_GO])) {
