@@ -186,12 +186,14 @@ void mgl_harness_make_general(mgl_harness_set *set)
         make_general(set->program.programs[p]);
 }
 
-bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit)
+/* Whether a program of the set has a task of which `is` says so. */
+static bool has_task(const mgl_harness_set *set, const mgl_kernel_unit *unit,
+                     bool (*is)(const mgl_task *, const mgl_kernel_unit *))
 {
     for (int p = 0; p < set->program.program_count; p++) {
         const mgl_program *program = set->program.programs[p];
         for (int t = 0; t < program->task_count; t++)
-            if (mgl_exam_may_run(&program->tasks[t], unit))
+            if (is(&program->tasks[t], unit))
                 return true;
     }
     return false;
@@ -199,11 +201,10 @@ bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit
 
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit)
 {
-    for (int p = 0; p < set->program.program_count; p++) {
-        const mgl_program *program = set->program.programs[p];
-        for (int t = 0; t < program->task_count; t++)
-            if (mgl_exam_is_task(&program->tasks[t], unit))
-                return true;
-    }
-    return false;
+    return has_task(set, unit, mgl_exam_is_task);
+}
+
+bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit)
+{
+    return has_task(set, unit, mgl_exam_may_run);
 }

@@ -36,7 +36,8 @@ enum {
 #include "schedule/variants.def"
 };
 
-/* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead. */
+/* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead, and makes
+ * it known early. */
 enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
 enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE, AHEAD_EARLY, AHEAD_EARLY_UNLIKE };
 

@@ -252,8 +252,8 @@ struct panel_lane {
     int column; /* of COLUMN_GROUPS row groups */
     int rows;   /* of the epoch */
     /* of a slim panel (slim.cuh) */
-    bool whole;       /* the task has one column: */
-    float squares[2]; /* the rows' so far */
+    bool whole;       /* the task keeps no notes: the warp has all squares of its rows, */
+    float squares[2]; /* and these of them so far */
 };
 
 /* The column of the task's output that a lane has of its row group h. */

@@ -8,8 +8,8 @@
 #include "vm/cuda/device/dispatch.cuh"
 #include "vm/cuda/device/trace.cuh"
 
-/* Whether the loader is not told that the task waits for its counters: in epochs of many rows it is
- * the first tray that `pending` is about (do_panels). */
+/* Whether the loader is not told that the task waits for its counters: where panels are not slim,
+ * `pending` is set from `go` up to the first tray (do_panels). */
 static __device__ __forceinline__ bool waits_unseen(const machine &m, int op)
 {
 #if MGL_PANELS
