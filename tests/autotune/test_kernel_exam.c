@@ -255,6 +255,22 @@ START_TEST(each_unit_has_a_harness)
 }
 END_TEST
 
+/* What a checkpoint's replies are for: no task of it has the unit by name, but its ladders run it
+ * where an epoch has one row. */
+START_TEST(a_ladder_may_run_the_unit_of_a_rung)
+{
+    static const mgl_workloads workloads = {.list = {{1, 0}, {8, 0}}, .count = 2};
+    const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
+    mgl_config config;
+    ok(mgl_synthetic_read_config(MGL_SOURCE_DIR "/tests/models/tales-5m", &config, &err));
+    ok(mgl_harness_open_config(&config, &workloads, 1024, &target, &set, &err));
+    unit = mgl_kernel_unit_find("norm_linear.skinny");
+    ck_assert(!mgl_harness_runs(&set, unit));
+    ck_assert(mgl_harness_may_run(&set, unit));
+    mgl_harness_clear(&set);
+}
+END_TEST
+
 /* ---- what is not the op's own -------------------------------------------------------------- */
 
 static void open_merge(void)
@@ -359,6 +375,7 @@ int main(void)
     tcase_set_timeout(all, 110);
     tcase_add_loop_test(all, right_results_pass_and_damaged_ones_do_not, 0, mgl_harness_count());
     tcase_add_test(all, each_unit_has_a_harness);
+    tcase_add_test(all, a_ladder_may_run_the_unit_of_a_rung);
     tcase_add_test(all, an_input_that_changed_is_told);
     tcase_add_test(all, a_write_elsewhere_is_told);
     tcase_add_test(all, changed_weights_are_told);
