@@ -65,7 +65,7 @@ static void *element_at(const mgl_call *call, const mgl_region *region, int r, i
         const int64_t rest = MGL_PAGE_QUARTER_COLUMNS - at % MGL_PAGE_QUARTER_COLUMNS;
         *run = n < rest ? n : rest;
         return (char *)call->buffers[region->buffer] +
-               mgl_page_place((int)buffer->extents[0].count, r, at);
+               mgl_page_place((int)buffer->extents[0].count, r, (unsigned)at);
     }
     int64_t offset = r * mgl_buffer_stride(buffer, 0) + column;
     return (char *)mgl_call_at(call, region) + offset * (int64_t)mgl_dtype_size(buffer->dtype);

@@ -191,7 +191,7 @@ static double slim_us(const struct planning *s, int groups, int kblocks)
     const int most = mgl_slim_groups(exec->warps);
     const int room = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
     const int per = room < most ? room : most;
-    const int turns = mgl_slim_turns(groups, per), blocks = turns * exec->warps;
+    const int turns = mgl_slim_turns(per), blocks = turns * exec->warps;
     const int pages =
         (groups + per / turns - 1) / (per / turns) * ((kblocks + blocks - 1) / blocks);
     return s->costs->slim + s->costs->slim_page * pages;

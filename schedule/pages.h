@@ -28,22 +28,17 @@ enum {
     MGL_PAGE_QUARTER_BYTES = MGL_PAGE_QUARTER_COLUMNS * MGL_PAGE_VALUE_BYTES
 };
 
-/* Bytes of a page of so many rows. */
-MGL_PAGE_FN long long mgl_page_bytes(int rows)
+/* Where column `column` of row `row` lies, in bytes from the start of a buffer of `rows` rows,
+ * which has less than 4 GB. The columns up to the next multiple of MGL_PAGE_QUARTER_COLUMNS follow
+ * it. */
+MGL_PAGE_FN unsigned mgl_page_place(int rows, int row, unsigned column)
 {
-    return (long long)rows * MGL_PAGE_COLUMNS * MGL_PAGE_VALUE_BYTES;
-}
-
-/* Where column `column` of row `row` lies, in bytes from the start of a buffer of `rows` rows. The
- * columns up to the next multiple of MGL_PAGE_QUARTER_COLUMNS follow it. */
-MGL_PAGE_FN long long mgl_page_place(int rows, int row, long long column)
-{
-    const long long page = column / MGL_PAGE_COLUMNS;
-    const int block = (int)(column % MGL_PAGE_COLUMNS) / MGL_PAGE_BLOCK_COLUMNS;
-    const int quarter = (int)(column % MGL_PAGE_BLOCK_COLUMNS) / MGL_PAGE_QUARTER_COLUMNS;
-    const int rest = (int)(column % MGL_PAGE_QUARTER_COLUMNS);
-    return page * mgl_page_bytes(rows) + ((long long)block * rows + row) * MGL_PAGE_BLOCK_BYTES +
-           (quarter ^ (row / 2 % 4)) * MGL_PAGE_QUARTER_BYTES + rest * MGL_PAGE_VALUE_BYTES;
+    const unsigned block = column / MGL_PAGE_BLOCK_COLUMNS;
+    const unsigned quarter = column % MGL_PAGE_BLOCK_COLUMNS / MGL_PAGE_QUARTER_COLUMNS;
+    const unsigned rest = column % MGL_PAGE_QUARTER_COLUMNS;
+    return (block * (unsigned)rows + (unsigned)row) * MGL_PAGE_BLOCK_BYTES +
+           (quarter ^ ((unsigned)row / 2 % 4)) * MGL_PAGE_QUARTER_BYTES +
+           rest * MGL_PAGE_VALUE_BYTES;
 }
 
 #endif

@@ -119,10 +119,11 @@ MGL_WAYS_FN int mgl_slim_groups(int warps)
     return warps > 8 || most < 16 ? (most < 8 ? 4 : 8) : 16;
 }
 
-/* k blocks of each warp that are on a page together, of `per / turns` row groups. */
-MGL_WAYS_FN int mgl_slim_turns(int groups, int per)
+/* k blocks of each warp that are on a page together, of `per / turns` row groups: the more, the
+ * fewer copies make a page. */
+MGL_WAYS_FN int mgl_slim_turns(int per)
 {
-    return per >= 4 && groups <= per / 2 ? 2 : 1;
+    return per >= 4 ? 2 : 1;
 }
 
 /* k blocks of a tray where `rows` rows are multiplied, of the `most` that the list may have: the

@@ -3,11 +3,12 @@
 #ifndef MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
 #define MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
 
-#include "vm/cuda/device/linear/panels.cuh"
+#include "vm/cuda/device/linear/slim.cuh"
 
 #if MGL_PANELS
 
-static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m, panel_lane &p)
+static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m,
+                                                                const panel_lane &p)
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
@@ -46,22 +47,9 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const float sum = sum_of_columns(squares[r]);
-        if (p.whole)
-            p.squares[r] += sum;
-        else if (m.lane < 4)
+        if (m.lane < 4)
             panel_notes()[p.column * PANEL_ROWS + p.row + r].value += sum;
     }
-}
-
-/* A lane's squares of two rows, where these are all that the task has of them. */
-static __device__ __forceinline__ void leave_whole_squares(const machine &m, const panel_lane &p)
-{
-    const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_weighed, s));
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-        if (m.lane < 4 && p.row + r < p.rows)
-            *row_of(s, p.row + r) = p.squares[r];
-    delay();
 }
 
 /* This task's part of the squares of all rows. */
@@ -75,6 +63,47 @@ static __device__ __forceinline__ void leave_squares(const machine &m, int rows)
         *row_of(s, r) = sum;
         delay();
     }
+}
+
+/* What one output of a slim panel is made of, but for its sum, and where it goes. */
+struct add_weighed_asked {
+    float before, weight, bias;
+    u8 *y, *n;
+};
+
+/* The outputs of a slim panel, from row group `group` on. Squares of what several panels have are
+ * kept in the notes, by the lane that adds to them. */
+static __device__ __forceinline__ void leave_slim_add(const machine &m, int group, bool last)
+{
+    const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
+    const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
+    const paged_view n = paged_view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
+    const mgl_device_operand s = operand(m, MGL_OPERAND(linear_add_weighed, s));
+    const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
+    const bias_list biases = biases_of(m);
+    const int rows = rows_of(m);
+    leave_slim_rows(
+        m, group,
+        [&](int row, int column) {
+            return add_weighed_asked{load_element(b, row, column), g[column],
+                                     bias_of(biases, column), element_of(y, row, column),
+                                     element_of(n, row, column)};
+        },
+        [&](float sum, const add_weighed_asked &asked) {
+            const float value = asked.before + asked.bias + sum;
+            store_at(asked.y, y.dtype, value);
+            store_at(asked.n, n.dtype, value * asked.weight);
+            return value * value;
+        },
+        [&](int row, float squares) {
+            float *kept = &panel_notes()[min(row, rows - 1)].value;
+            squares = slim_row_sum(squares);
+            if (m.lane % (2 * MGL_ROW_GROUP) != 0 || row >= rows)
+                return;
+            const float all = group > 0 ? *kept + squares : squares;
+            *(last ? row_of(s, row) : kept) = all;
+            delay();
+        });
 }
 
 #endif

@@ -402,6 +402,82 @@ static void company_of_rows(void)
     check_company(&three_heads, &options, 20);
 }
 
+/* Rows that are alone in an epoch, behind few positions, which a warp does by itself, of many
+ * sequences; and the same of normed heads, and of long ones. */
+static void company_of_lone_rows(void)
+{
+    device_options options = rows_options(&three_heads, 9, 32, 4 * 2);
+    options.warps = 8;
+    options.page_bytes = 16384;
+    check_company(&three_heads, &options, 20);
+    options.extras = MGL_EXTRA_QK_NORM;
+    check_company(&three_heads, &options, 11);
+    options = rows_options(&long_rows, 5, 32, 5);
+    options.warps = 8;
+    options.page_bytes = 16384;
+    check_company(&long_rows, &options, 11);
+}
+
+/* How likely the tokens of sequence 0 were. */
+enum { LONE_TOKENS = 40 };
+
+struct heard_of_one {
+    mgl_vm_likelihood of[LONE_TOKENS];
+    int count;
+};
+
+static void hear_one(void *user, int sequence, const mgl_vm_likelihood *likelihood)
+{
+    struct heard_of_one *heard = user;
+    if (sequence == 0 && heard->count < LONE_TOKENS)
+        heard->of[heard->count++] = *likelihood;
+}
+
+/* What a reply's tokens were likely beside another sequence, which has a prompt for a row or two in
+ * each epoch. */
+static void hear_beside(mgl_vm *vm, mgl_vm_sequence other, struct heard_of_one *heard)
+{
+    mgl_error err;
+    mgl_vm_report report;
+    int32_t prompt[5];
+    fill_prompt(prompt, 5, three_heads.vocab, 7);
+    const mgl_vm_sequence sequences[] = {
+        {.prompt = prompt, .prompt_count = 5, .max_new = LONE_TOKENS}, other};
+    const mgl_vm_request request = {
+        .sequences = sequences, .count = 2, .on_likelihood = hear_one, .likely = 1, .user = heard};
+    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_OK);
+    ck_assert_int_eq(heard->count, LONE_TOKENS);
+}
+
+/* A row that is alone and goes through several tiles of positions has the bits of one whose task
+ * has a prompt's rows besides. */
+static void lone_rows_are_as_others(void)
+{
+    enum { PROMPT = 90 }; /* two rows an epoch */
+    device_options options = rows_options(&three_heads, 2, 3, 2);
+    struct heard_of_one alone = {0}, beside = {0};
+    int32_t prompt[PROMPT];
+    options.warps = 8;
+    options.page_bytes = 16384;
+    options.sequences = 2;
+    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
+    mgl_graph *graph = random_graph(&three_heads, 128, true, MGL_BF16, 5);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options);
+    hear_beside(vm, (mgl_vm_sequence){.prompt = prompt, .prompt_count = 1, .max_new = PROMPT},
+                &alone);
+    hear_beside(vm,
+                (mgl_vm_sequence){.prompt = prompt, .prompt_count = PROMPT, .mode = MGL_VM_SCORE},
+                &beside);
+    for (int i = 0; i < LONE_TOKENS; i++) {
+        ck_assert_int_eq(alone.of[i].token, beside.of[i].token);
+        ck_assert_mem_eq(&alone.of[i].logprob, &beside.of[i].logprob, sizeof alone.of[i].logprob);
+    }
+    mgl_vm_close(vm);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
 /* Two warps have several tiles of positions each. */
 static void logits_of_rows_by_few_warps(void)
 {
@@ -639,9 +715,9 @@ void (*const second_list_replies[SECOND_LIST_REPLIES])(void) = {logits_of_panels
                                                                 ended_replies_of_two_lists};
 
 void (*const second_list_many[SECOND_LIST_MANY])(void) = {
-    logits_of_many_rows,         company_of_20,         company_of_64,
-    company_of_40_in_128_rows,   delays_of_many_rows,   watchdog_of_many_rows,
-    traces_of_two_lists,         traces_of_panels,      logits_of_many_rows_in_several_panels,
-    logits_of_warpgroups,        logits_of_slim_panels, fences_of_warpgroups,
-    batch_of_warpgroups,         delays_of_warpgroups,  company_of_rows,
-    panels_that_wait_for_nothing};
+    logits_of_many_rows,          company_of_20,         company_of_64,
+    company_of_40_in_128_rows,    delays_of_many_rows,   watchdog_of_many_rows,
+    traces_of_two_lists,          traces_of_panels,      logits_of_many_rows_in_several_panels,
+    logits_of_warpgroups,         logits_of_slim_panels, fences_of_warpgroups,
+    batch_of_warpgroups,          delays_of_warpgroups,  company_of_rows,
+    panels_that_wait_for_nothing, company_of_lone_rows,  lone_rows_are_as_others};

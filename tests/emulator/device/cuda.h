@@ -137,6 +137,16 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
 }
 
 /* The quick ones are right to a few units in the last place on a GPU: here as exact as any. */
+static inline float __fmul_rn(float x, float y)
+{
+    return x * y;
+}
+
+static inline float __fadd_rn(float x, float y)
+{
+    return x + y;
+}
+
 static inline float rsqrtf(float value)
 {
     return 1.0f / sqrtf(value);

@@ -63,19 +63,20 @@ static __device__ __forceinline__ void do_op(machine &m)
 #undef ALONE_ALONE
 }
 
-/* The consumers: their part of the task, by its family. False: it left nothing in the slots. */
-static __device__ __forceinline__ bool consume_op(machine &m, int op)
+/* The consumers: their part of the task, by its family, which begins EARLY or not. False: it left
+ * nothing in the slots. */
+template <bool EARLY> static __device__ __forceinline__ bool consume_op(machine &m, int op)
 {
-#define CONSUME_CONTROLLER(id, name)
-#define CONSUME_CONSUMERS(id, name)                                                                \
-    if (is_of<FAMILY_##id>(op))                                                                    \
+#define CONSUME_CONTROLLER(id, name, early)
+#define CONSUME_CONSUMERS(id, name, early)                                                         \
+    if (EARLY == early && is_of<FAMILY_##id>(op))                                                  \
         consume_##name(m);                                                                         \
     else
-#define CONSUME_EPILOGUE(id, name)                                                                 \
-    if (is_of<FAMILY_##id>(op))                                                                    \
+#define CONSUME_EPILOGUE(id, name, early)                                                          \
+    if (EARLY == early && is_of<FAMILY_##id>(op))                                                  \
         return consume_##name(m);                                                                  \
     else
-#define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name)
+#define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name, IS_EARLY(ahead))
 #include "instructions/ops.def"
     {
     }

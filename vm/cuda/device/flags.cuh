@@ -87,7 +87,7 @@ static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int
 {
 #if MGL_PANELS
     if (v.paged)
-        return v.at + mgl_page_place(MGL_ROWS, r, v.first + column);
+        return v.at + mgl_page_place(MGL_ROWS, r, (u32)(v.first + column));
 #endif
     return plain_element(v, r, column);
 }

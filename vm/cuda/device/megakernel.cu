@@ -32,14 +32,14 @@
  *   consumers    MGL_WARPS warps: inputs, products, attention, sampling
  *   epilogue     one warp: adds up the slots, writes outputs, ends tasks; copies into trays
  *   loader       one warp: copies pages into the ring
- *   landing      one warp: says which pages have landed
+ *   landing      one warp: says which pages have landed; helps the loader in the second list
  *   controller   one warp: waits for counters, makes tasks known, signals, clears
  *
  * A task: the controller prepares its instruction slot, if it can while the task before is at work,
  * waits for its counters and makes it known; flagged input may be read from then on. The epilogue,
- * done with the task before, opens `go`; consumers and epilogue do it together, or the consumers
- * alone; the controller signals, and resets what the `clear` behind it names. Enter, embed and
- * clear are the controller's alone.
+ * done with the task before, opens `go` (or the controller: early.cuh); consumers and epilogue do
+ * it together, or the consumers alone; the controller signals, and resets what the `clear` behind
+ * it names. Enter, embed and clear are the controller's alone.
  *
  * Which code runs a task: dispatch.cuh has the functions of its op, linear/linear.cuh chooses the
  * way of a product, attention/attention.cuh that of attention.
@@ -100,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().landed = own().lost = 0;
         own().early = own().demanded = 0;
         own().prepared = own().finished = own().reported = 0;
+        own().opened[0] = own().opened[1] = own().reached = own().signalled = 0;
         own().instruction[0] = own().instruction[1] = {};
         trace_start();
         own().kv_number = own().kv_used = 0;
@@ -110,8 +111,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
             own().slots_at[w] = own().known_at[w] = own().freed_at[w] = 0;
 #endif
 #if MGL_PANELS
-        own().listed = own().turned = own().paneled = own().scaled = 0;
+        own().listed = own().turned = own().paneled = 0;
         own().tray_filled = own().kv_tray_next = 0;
+        own().stream_from = own().stream_epoch = 0;
         for (int w = 0; w < MGL_WARPS; w++)
             own().page_at[w] = own().tray_used[w] = own().kv_tray_at[w] = 0;
 #endif
@@ -127,7 +129,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         run_loader(m, queue);
 #endif
     else if (m.warp == LANDING)
+#if MGL_PANELS
+        run_panel_landing(m, &queue);
+#else
         run_landing(m);
+#endif
     else if (m.warp == CONTROLLER)
         run_controller(m, queue);
     else if (m.warp == EPILOGUE)

@@ -111,13 +111,13 @@ static __device__ __forceinline__ bool goes_ahead(int op, int before)
         ;
 }
 
+#define IS_EARLY(ahead) (AHEAD_##ahead == AHEAD_EARLY || AHEAD_##ahead == AHEAD_EARLY_UNLIKE)
+
 /* Whether the consumers may begin a task that is prepared before its counters are there. */
 static __device__ __forceinline__ bool begins_early(int op)
 {
     return false
-#define MGL_FAMILY(id, name, needs, ahead)                                                         \
-    || ((AHEAD_##ahead == AHEAD_EARLY || AHEAD_##ahead == AHEAD_EARLY_UNLIKE) &&                   \
-        is_of<FAMILY_##id>(op))
+#define MGL_FAMILY(id, name, needs, ahead) || (IS_EARLY(ahead) && is_of<FAMILY_##id>(op))
 #include "instructions/ops.def"
         ;
 }

@@ -6,6 +6,7 @@
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
 
+#include "vm/cuda/device/early.cuh"
 #include "vm/cuda/device/trace.cuh"
 
 static __device__ __forceinline__ u32 parity_of(u32 page)

@@ -167,12 +167,12 @@ enum {
     /* row groups of a panel of one tile of rows; of two half as many */
     SLIM_GROUPS = mgl_slim_groups(MGL_WARPS),
     SLIM_BLOCKS = PAGE_BLOCKS / MGL_WARPS, /* of each warp that a page has room for */
-    /* row groups of a page, each with a k block of each warp; those of a panel that has no more
-     * than half as many have some k blocks of each warp */
+    /* blocks of each warp on a page: SLIM_TURNS k blocks of some row groups */
     SLIM_PER = SLIM_BLOCKS < 1             ? 1
                : SLIM_BLOCKS < SLIM_GROUPS ? SLIM_BLOCKS
                                            : SLIM_GROUPS,
-    SLIM_TURNS = mgl_slim_turns(1, SLIM_PER),
+    SLIM_TURNS = mgl_slim_turns(SLIM_PER),
+    SLIM_PAGE_GROUPS = SLIM_PER / SLIM_TURNS,
     SLIM_PLACES = 4096, /* k blocks of an input, at most */
     SLIM_WIDTH = SLIM_PLACES * MGL_PAGE_BLOCK_COLUMNS,
     SLIM_WIDE = MGL_HIDDEN > SLIM_WIDTH || MGL_ATTENDED > SLIM_WIDTH || MGL_FFN > SLIM_WIDTH,
@@ -331,7 +331,10 @@ struct shared {
     volatile u32 begun[16]; /* (warp) tasks that it has begun */
     volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
 
-    instruction_slot instruction[2];     /* the task at hand and the next */
+    instruction_slot instruction[2]; /* the task at hand and the next */
+    volatile u32 opened[2];          /* and whether the controller opens it */
+    volatile u32 signalled;          /* by the controller: tasks whose ends it has signalled */
+    volatile u32 reached; /* by the epilogue: the last early task that it has come to, + 1 */
     alignas(16) float partial[PARTIALS]; /* (SLOTS, SLOT); attention and sample have other uses */
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
     float sums[PRODUCT_ROWS * MGL_WARPS]; /* (row, warp) sums of squares */
@@ -360,16 +363,21 @@ struct shared {
     u32 first[LISTS], first_bytes[LISTS];    /* (list) its first record: where, and how long */
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
 #endif
+#if MGL_ATTEND_ROWS
+    volatile int unit_at[16][4]; /* (warp) the unit that it attends to (attention/flash.cuh) */
+#endif
 #if MGL_PANELS
-    volatile u32 listed;      /* epochs whose list is known, */
-    volatile u32 list[4];     /* (epoch % 4) which is this, */
-    volatile u32 heads[4];    /* and, of an epoch that has begun, whether rows want logits, */
-    volatile u32 slim[4];     /* and row groups of its panels, if these are slim; else 0 */
-    volatile u32 turned;      /* by the loader: what the first list had is let go of */
-    volatile u32 paneled;     /* by the epilogue: tasks with trays that have ended */
-    volatile u32 scaled;      /* by the epilogue: the last task whose scales it has noted, + 1 */
-    volatile u32 tray_filled; /* phases of the trays that it has asked for: see tray_walk */
-    volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
+    volatile u32 listed;       /* epochs whose list is known, */
+    volatile u32 list[4];      /* (epoch % 4) which is this, */
+    volatile u32 heads[4];     /* and, of an epoch that has begun, whether rows want logits, */
+    volatile u32 slim[4];      /* and row groups of its panels, if these are slim; else 0 */
+    volatile u32 turned;       /* by the loader: what the first list had is let go of */
+    volatile u32 stream_epoch; /* by the loader: the epoch of the second list at hand, + 1, */
+    volatile u32 stream_from;  /* and the number of its first page */
+    volatile u32 paneled;      /* by the epilogue: tasks with trays that have ended */
+    volatile u32 tray_filled;  /* phases of the trays that it has asked for: see tray_walk */
+    volatile int group_at[16]; /* (warp) the row group from which on its slim panel is */
+    volatile u32 page_at[16];  /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_used[16];  /* (warp) and phases of the trays */
     volatile u32 kv_tray_next;   /* trays of keys and values that the epilogue has asked for, */
     volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */
@@ -498,14 +506,5 @@ static __device__ __forceinline__ void wait_go(const machine &m)
         ; /* the controller has a clock in each of its waits, and so have the consumers */
     __syncwarp();
 }
-
-#if MGL_PANELS || MGL_ATTEND_ROWS
-/* The same of a task that the consumers know early. False: it will not begin, the block leaves. */
-static __device__ __forceinline__ bool wait_early_go(const machine &m)
-{
-    wait_go(m);
-    return !own().leave;
-}
-#endif
 
 #endif

@@ -540,6 +540,29 @@ static __device__ __forceinline__ void store_pass(const machine &m, const flash_
 /* ---- a task -----------------------------------------------------------------------------------
  */
 
+/* The unit at hand, and the row where the task's share ends: in shared memory, of each warp by
+ * itself. What lived in registers beside the sums of a unit would be kept in local memory. */
+static __device__ __forceinline__ void keep_unit(const flash_unit &u, int end)
+{
+    volatile int *kept = own().unit_at[thread_index() / 32];
+    __syncwarp();
+    kept[0] = u.row; /* every lane: whoever reads it next has written it */
+    kept[1] = u.end;
+    kept[2] = u.first;
+    kept[3] = end;
+}
+
+static __device__ __forceinline__ flash_unit kept_unit()
+{
+    const volatile int *kept = own().unit_at[thread_index() / 32];
+    return {kept[0], kept[1], kept[2]};
+}
+
+static __device__ __forceinline__ int kept_end()
+{
+    return own().unit_at[thread_index() / 32][3];
+}
+
 /* One unit. Its last pass is left to add up. */
 template <int HALVES>
 static __device__ __forceinline__ flash_pass attend_halves(machine &m, const flash_unit &u,
@@ -555,8 +578,9 @@ static __device__ __forceinline__ flash_pass attend_halves(machine &m, const fla
     find_scales(m, s, scales);
     for (flash_pass pass = {0, left_at_once(halves)};; pass.first += pass.count) {
         leave_pass(m, halves, pass, s, scales);
-        if (pass.first + pass.count == FLASH_SUMS)
+        if (pass.first + pass.count == FLASH_SUMS) {
             return pass;
+        }
         consumer_barrier();
         store_pass(m, u, pass, policy);
         consumer_barrier();
@@ -576,10 +600,9 @@ static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash
 
 /* All of a task. Out of line: its registers are not those of the loop. The queries of a unit are
  * made when those of the one before are not needed any more, and its sums stand in registers no
- * more. How long the warp waited for trays. */
-static __device__ __noinline__ u32 attend_flash(machine m)
+ * more. */
+static __device__ __noinline__ void attend_flash(machine m)
 {
-    const u64 policy = keep_policy();
     int row, end;
     find_share(m, row, end);
     if (thread_of(m) == 0)
@@ -588,28 +611,32 @@ static __device__ __noinline__ u32 attend_flash(machine m)
     touch_rows(m, row, end);
     if (own().att.now)
         append_rows(m);
-    flash_unit u = unit_at_row(row, end);
-    if (u.row < end)
-        make_queries(m, u);
+    keep_unit(unit_at_row(row, end), end);
+    if (kept_unit().row < kept_end())
+        make_queries(m, kept_unit());
     consumer_barrier();
-    while (u.row < end) {
-        const flash_pass last = attend_unit(m, u, policy);
-        const flash_unit next = unit_behind(u, end);
-        if (next.row < end)
-            make_queries(m, next);
+    while (kept_unit().row < kept_end()) {
+        const flash_pass last = attend_unit(m, kept_unit(), keep_policy());
+        const flash_unit u = kept_unit();
+        keep_unit(unit_behind(u, kept_end()), kept_end());
+        if (kept_unit().row < kept_end())
+            make_queries(m, kept_unit());
         consumer_barrier();
-        store_pass(m, u, last, policy);
-        u = next;
+        store_pass(m, u, last, keep_policy());
     }
-    return trace_starved_of(m);
+    end_early(m);
 }
+
+#if !MGL_PANELS /* which have attention/lone.cuh */
 
 /* The consumers' part, which is all. */
 static __device__ __forceinline__ void consume_attend_rows(machine &m)
 {
     if (wait_early_go(m))
-        trace_set_starved(m, attend_flash(m));
+        attend_flash(m);
 }
+
+#endif
 
 #else
 

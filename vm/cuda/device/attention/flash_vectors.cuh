@@ -164,29 +164,41 @@ static __device__ __forceinline__ int value_position(const machine &m, int i)
     return m.lane % 4 * 2 + i % 2 + i / 2 * 8;
 }
 
+/* A row's key as the cache has it: the lane's chunks. All lanes come here. */
+static __device__ __forceinline__ void make_key_of(const machine &m, int row,
+                                                   uint4 (&key)[KEY_CHUNKS])
+{
+    tile_lane l;
+    place_lane(m, l);
+    key_octets o;
+    load_head(own().att.k_new, row, l.d_key, o);
+    const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, k_g)));
+#pragma unroll
+    for (int c = 0; c < PAIRS; c++) {
+        float x[8], y[8];
+        rotate_chunks(o, c, norm, load_rope(l, rope_row(row), c), x, y);
+        key[c] = pack_octet(x);
+        key[c + PAIRS] = pack_octet(y);
+    }
+}
+
+/* Eight elements of a row, from a column on. */
+static __device__ __forceinline__ octet load_eight(const view &v, int r, int column)
+{
+    return is_whole(v) ? load_whole(v, r, column) : load_octet_slowly(v, r, column);
+}
+
 /* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
  * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
 template <int AT_ONCE>
 static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
                                                  flash_tile &t)
 {
-    tile_lane l;
-    place_lane(m, l);
 #pragma unroll AT_ONCE
     for (int i = 0; i < 2; i++) {
         const int r = rows.first + from + key_position(m, i) - rows.past;
-        const int there = min(max(r, rows.first), rows.end - 1);
-        key_octets o;
-        load_head(own().att.k_new, there, l.d_key, o);
-        const lane_norm norm = norm_of(l, o, norm_weights(m, MGL_OPERAND(attend_rows, k_g)));
         uint4 key[KEY_CHUNKS];
-#pragma unroll
-        for (int c = 0; c < PAIRS; c++) {
-            float x[8], y[8];
-            rotate_chunks(o, c, norm, load_rope(l, rope_row(there), c), x, y);
-            key[c] = pack_octet(x);
-            key[c + PAIRS] = pack_octet(y);
-        }
+        make_key_of(m, min(max(r, rows.first), rows.end - 1), key);
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++) {
             const uint4 words = r < rows.end ? key[c] : make_uint4(0, 0, 0, 0);
@@ -231,6 +243,13 @@ static __device__ __forceinline__ void make_values(const machine &m, const flash
     }
 }
 
+/* Where position `position` of a sequence begins in the cache of keys (0) or of values (1). */
+static __device__ __forceinline__ const u8 *cache_row(int which, int sequence, int position)
+{
+    const cache_view &cache = which ? own().att.v : own().att.k;
+    return cache.at + cache_index(cache, sequence, position) * 2;
+}
+
 /* Where chunk `chunk` of a position, 16 bytes, is in the cache of keys (0) or of values (1). */
 static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int position, int chunk)
 {
@@ -271,35 +290,31 @@ static __device__ __forceinline__ void find_values(const machine &m, int sequenc
     }
 }
 
-/* Appends the keys and values of all rows of the epoch. Out of line, as make_queries: their
- * registers are not those of the loop. */
+/* Appends the keys and values of all rows of the epoch, eight rows a warp, the last warps first:
+ * the first ones have queries to make. Out of line, as make_queries: their registers are not those
+ * of the loop. */
 static __device__ __noinline__ void append_rows(const machine m)
 {
     const int rows = rows_of(m);
 #pragma unroll 1
-    for (int row = m.warp * TILE; row < rows; row += MGL_WARPS * TILE) {
-        flash_tile t;
-        make_keys<2>(m, {0, 0, rows}, row, t);
-        make_values(m, {0, 0, rows}, row, t);
+    for (int row = (MGL_WARPS - 1 - m.warp) * 8; row < rows; row += MGL_WARPS * 8) {
+        const int r = row + m.lane / 4, there = min(r, rows - 1), chunk = m.lane % 4;
+        octet v[KEY_CHUNKS];
+        uint4 key[KEY_CHUNKS];
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int r = row + key_position(m, i);
-            const int *entry = row_entry(min(r, rows - 1));
+        for (int c = 0; c < KEY_CHUNKS; c++)
+            v[c] = load_eight(own().att.v_new, there, (chunk + 4 * c) * 8);
+        make_key_of(m, there, key);
+        const int sequence = row_entry(there)[MGL_TABLE_SEQUENCE];
+        const int position = row_entry(there)[MGL_TABLE_POSITION];
 #pragma unroll
-            for (int c = 0; c < KEY_CHUNKS; c++)
-                if (r < rows)
-                    *(uint4 *)cache_chunk(0, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                          m.lane % 4 + 4 * c) = t.keys[i][c];
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int r = row + value_position(m, i);
-            const int *entry = row_entry(min(r, rows - 1));
-#pragma unroll
-            for (int c = 0; c < VALUE_CHUNKS; c++)
-                if (r < rows)
-                    *(uint4 *)cache_chunk(1, entry[MGL_TABLE_SEQUENCE], entry[MGL_TABLE_POSITION],
-                                          m.lane / 4 + 8 * c) = t.values[i][c];
+        for (int c = 0; c < KEY_CHUNKS; c++) {
+            float x[8];
+            unpack_octet(v[c], x);
+            if (r < rows) {
+                *(uint4 *)cache_chunk(0, sequence, position, chunk + 4 * c) = key[c];
+                *(uint4 *)cache_chunk(1, sequence, position, chunk + 4 * c) = pack_octet(x);
+            }
         }
     }
 }
@@ -314,7 +329,7 @@ static __device__ __forceinline__ void touch_rows(const machine &m, int row, int
     if (!is_whole(a.q) || !is_whole(a.k_new) || !is_whole(a.v_new))
         return;
 #pragma unroll 1
-    for (int r = row + m.warp; r < end; r += MGL_WARPS) {
+    for (int r = row + 1 + m.warp; r < end; r += MGL_WARPS) { /* the first one is wanted at once */
 #pragma unroll 1
         for (int at = m.lane * 16; at < GROUP_BYTES; at += 512)
             load_vector(&unused, element_of(a.q, r, 0) + at);

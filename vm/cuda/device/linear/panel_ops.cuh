@@ -24,7 +24,7 @@ static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &
     case OP_SCALED_LINEAR:
         return leave_scaled_linear(m, p);
     case OP_SCALED_SWIGLU:
-        return leave_scaled_swiglu(m, p);
+        return leave_scaled_swiglu(m, p, swiglu_output(m));
     default:
         return leave_scaled_head(m, p);
     }
@@ -35,13 +35,6 @@ static __device__ __noinline__ void leave_outputs(int group, bool last, int pass
 {
     const machine m = machine_now();
     leave_tiles(m, group, last, pass, [&](panel_lane &p) { leave_lane(m, p); });
-}
-
-/* The same of a slim panel: shorter, so that less of it has to be fetched. */
-static __device__ __noinline__ void leave_slim_outputs(int group)
-{
-    const machine m = machine_now();
-    leave_slim(m, group, [&](panel_lane &p) { leave_lane(m, p); });
 }
 
 /* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
@@ -83,19 +76,45 @@ static __device__ __forceinline__ void leave_notes()
         leave_bests(m, rows_of(m));
 }
 
-/* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
- * be done before `go` is. */
-static __device__ __noinline__ u32 do_slim()
+/* The outputs of a slim panel: shorter, so that less of it has to be fetched. Behind the last one
+ * the task ends, here, where what follows is not waited for. */
+static __device__ __noinline__ void leave_slim_outputs(int group, bool last, u32 starved)
 {
     machine m = machine_now();
-    const bool notes = slim_keeps_notes(m);
-    if (notes) {
-        consumer_barrier(); /* those of the task before have been read */
-        begin_notes(m, task_of(m)->op);
+    trace_set_starved(m, starved);
+    switch (task_of(m)->op) {
+    case OP_LINEAR_ADD_WEIGHED:
+        leave_slim_add(m, group, last);
+        break;
+    case OP_SCALED_LINEAR:
+        leave_slim_linear(m, group);
+        break;
+    case OP_SCALED_SWIGLU: {
+        const paged_view y = swiglu_output(m);
+        wait_sums();
+        leave_slim(m, group, [&](const panel_lane &p) { leave_scaled_swiglu(m, p, y); });
+        break;
     }
-    if (run_slim(m, leave_slim_outputs) && notes)
-        leave_notes();
-    return trace_starved_of(m);
+    default:
+        wait_sums();
+        leave_slim(m, group, [&](panel_lane &p) { leave_scaled_head(m, p); });
+        if (last)
+            leave_notes();
+    }
+    if (last)
+        end_early(m);
+}
+
+/* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
+ * be done before `go` is. */
+static __device__ __noinline__ void do_slim()
+{
+    machine m = machine_now();
+    if (task_of(m)->op == OP_SCALED_HEAD) {
+        consumer_barrier(); /* those of the task before have been read */
+        begin_notes(m, OP_SCALED_HEAD);
+    }
+    run_slim(m, leave_slim_outputs);
 }
 
 /* A task whose panels are not. Out of line too; but the compiler lets products of warpgroups wait
@@ -106,19 +125,19 @@ static __device__ __noinline__ u32 do_slim()
 #define DO_PANELS __noinline__
 #endif
 
-static __device__ DO_PANELS u32 do_panels(machine m)
+static __device__ DO_PANELS void do_panels(machine m)
 {
     const int op = same_in_all(task_of(m)->op);
     if (thread_of(m) == 0)
         own().pending = 1; /* up to the first tray */
     begin_notes(m, op);
     if (op != OP_LINEAR_ADD_WEIGHED)
-        note_scales(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
+        note_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
     run_panels(m, leave_outputs);
     fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
     leave_notes();
-    return trace_starved_of(m);
+    end_early(m);
 }
 
 /* The consumers' part, which is all; nothing, where no row wants logits of the head. */
@@ -126,10 +145,15 @@ static __device__ __forceinline__ void consume_panel(machine &m)
 {
     const bool heads = same_in_all(task_of(m)->op) == OP_SCALED_HEAD;
     const bool slim = same_in_all(slim_groups(rows_of(m))) > 0;
-    if (slim && !(heads && own().tile_count == 0))
-        trace_set_starved(m, do_slim());
-    else if (same_in_all(wait_early_go(m)) && !(heads && same_in_all(own().tile_count) == 0))
-        trace_set_starved(m, do_panels(m));
+    const bool nothing = heads && same_in_all(own().tile_count) == 0;
+    if (slim && !nothing)
+        do_slim();
+    else if (same_in_all(wait_early_go(m))) {
+        if (nothing)
+            end_early(m);
+        else
+            do_panels(m);
+    }
 }
 
 #else

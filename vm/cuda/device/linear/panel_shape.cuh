@@ -44,15 +44,14 @@ static __device__ __forceinline__ int slim_groups(int rows)
 }
 
 /* The slim panel of a task with so many row groups left, of `most` at most. On a page are k blocks
- * of all warps: one each of SLIM_PER row groups, or SLIM_TURNS each of a panel that has few. */
+ * of all warps: SLIM_TURNS each of SLIM_PAGE_GROUPS row groups. */
 static __device__ __forceinline__ panel_shape slim_shape_of(int left, int most)
 {
     panel_shape s = {};
     s.groups = min(left, most);
-    const bool few = mgl_slim_turns(s.groups, SLIM_PER) > 1;
-    s.per = few ? SLIM_PER / SLIM_TURNS : SLIM_PER;
-    s.piece = MGL_WARPS * (few ? SLIM_TURNS : 1);
-    s.pages = few ? 1 : (s.groups + SLIM_PER - 1) / SLIM_PER;
+    s.per = SLIM_PAGE_GROUPS;
+    s.piece = MGL_WARPS * SLIM_TURNS;
+    s.pages = (s.groups + SLIM_PAGE_GROUPS - 1) / SLIM_PAGE_GROUPS;
     return s;
 }
 

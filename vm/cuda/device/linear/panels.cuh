@@ -52,10 +52,10 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
 /* What scales each row: 1 / sqrt(sum(s) / hidden + eps), by `warps` warps, of which this is number
  * `warp`. A warp's rows, some at a time, so that their loads are on their way together: 16 bytes
  * each, where all rows have whole ones. */
+template <int AT_ONCE>
 static __device__ __forceinline__ void note_scales(const mgl_device_operand &s, int rows, int warp,
                                                    int warps)
 {
-    enum { AT_ONCE = 8 };
     const int parts = s.count[1], lane = (int)(thread_index() % 32);
     const bool whole = (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(parts * 4)) & 15) == 0;
 #pragma unroll 1
@@ -251,9 +251,6 @@ struct panel_lane {
     int tile;   /* the first row of the tile */
     int column; /* of COLUMN_GROUPS row groups */
     int rows;   /* of the epoch */
-    /* of a slim panel (slim.cuh) */
-    bool whole;       /* the task keeps no notes: the warp has all squares of its rows, */
-    float squares[2]; /* and these of them so far */
 };
 
 /* The column of the task's output that a lane has of its row group h. */
@@ -272,14 +269,18 @@ static __device__ __forceinline__ float sum_of_columns(float value)
 }
 
 /* One value of a region that is not flagged. */
-static __device__ __forceinline__ void store_element(const view &v, int r, int column, float value)
+static __device__ __forceinline__ void store_at(u8 *at, int dtype, float value)
 {
-    u8 *at = element_of(v, r, column);
-    if (v.dtype == DTYPE_F32)
+    if (dtype == DTYPE_F32)
         *(float *)at = value;
     else
-        *(u16 *)at = (u16)pack_pair(v.dtype, value, 0.0f);
+        *(u16 *)at = (u16)pack_pair(dtype, value, 0.0f);
     delay();
+}
+
+static __device__ __forceinline__ void store_element(const view &v, int r, int column, float value)
+{
+    store_at(element_of(v, r, column), v.dtype, value);
 }
 
 /* Values of two neighbouring rows, of one row group's columns, to a region of 16 bits: turned, so

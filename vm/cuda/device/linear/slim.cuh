@@ -11,13 +11,12 @@
  * l / 4 and l / 4 + 8, the 16 bytes of quarter l % 4: words 0 and 1 make one MMA, words 2 and 3
  * another. Which k that is does not matter, since both sides have the same.
  *
- * At the panel's end each warp leaves its sums where trays would be, in the order of panels.cuh,
- * and they are added up, the first warp's first.
+ * At the panel's end each warp leaves its sums where trays would be, and they are added up, the
+ * first warp's first.
  */
 #ifndef MGL_DEVICE_LINEAR_SLIM_CUH
 #define MGL_DEVICE_LINEAR_SLIM_CUH
 
-#include "instructions/linear_add_weighed/linear_add_weighed.cuh"
 #include "vm/cuda/device/linear/panels.cuh"
 
 #if MGL_PANELS
@@ -128,20 +127,16 @@ static __device__ __forceinline__ slim_operand<TILES> slim_operand_of(const uint
 
 /* A warp's way through the pages. */
 struct slim_walk {
-    u32 at, parity;  /* the next page: its place, and the parity of a phase that is its */
-    bool landed;     /* it has been seen to have landed, by this lane */
-    bool first;      /* of the warp's lanes */
-    u32 full, empty; /* the first places' barriers */
+    u32 at, parity; /* the next page: its place, and the parity of a phase that is its */
+    bool landed;    /* it has been seen to have landed, by this lane */
+    bool first;     /* of the warp's lanes */
+    u32 full;       /* the first place's barrier */
 };
 
 static __device__ __forceinline__ slim_walk slim_walk_of(u32 number)
 {
-    slim_walk walk = {number % PANEL_PAGES,
-                      number / PANEL_PAGES & 1,
-                      false,
-                      lane_now() == 0,
-                      kept(shared_address(own().page_full)),
-                      kept(shared_address(own().page_empty))};
+    slim_walk walk = {number % PANEL_PAGES, number / PANEL_PAGES & 1, false, lane_now() == 0,
+                      kept(shared_address(own().page_full))};
     walk.landed = barrier_tested_at(walk.full + walk.at * 8, walk.parity);
     return walk;
 }
@@ -163,71 +158,151 @@ static __device__ __forceinline__ u32 take_page(machine &m, slim_walk &walk)
     return taken * MGL_PAGE;
 }
 
+/* The page that is `count` behind that at `place`, which has been taken. */
+static __device__ __forceinline__ u32 page_behind(u32 place, int count)
+{
+    const u32 behind = place + (u32)count;
+    return (behind < PANEL_PAGES ? behind : behind - PANEL_PAGES) * MGL_PAGE;
+}
+
 /* Lets go of a page, of which this is the first byte. */
 static __device__ __forceinline__ void leave_page(const slim_walk &walk, u32 byte)
 {
+    const u32 empty = (u32)((u8 *)own().page_empty - (u8 *)own().page_full);
     __syncwarp();
     if (walk.first)
-        barrier_arrive_at(walk.empty + byte / MGL_PAGE * 8);
+        barrier_arrive_at(walk.full + empty + byte / MGL_PAGE * 8);
+}
+
+/* ---- sums -------------------------------------------------------------------------------------
+ *
+ * At a panel's end each warp leaves its sums where trays would be: (warp, pair of row groups, tile
+ * of SLIM_TILE rows, SLIM_SUMS).
+ */
+
+enum { SLIM_SUMS = SLIM_TILE * 2 * MGL_ROW_GROUP }; /* of a tile, by two row groups */
+
+/* Where the sum of a row of the tile and of a column of the pair stands: two rows that follow one
+ * another are 32 words, and neither those who leave sums nor those who take them have two lanes at
+ * one bank. */
+static __device__ __forceinline__ int slim_place(int row, int column)
+{
+    return (row ^ (row >> 2 & 1)) * (2 * MGL_ROW_GROUP) + (column ^ (row >> 1 & 1) * MGL_ROW_GROUP);
+}
+
+/* A warp's sums of tile `tile` of a pair, of `tiles` that there is room for. */
+static __device__ __forceinline__ float *slim_sums_at(int warp, int pair, int tiles, int tile)
+{
+    return (float *)tray_memory() + warp * (SLIM_GROUPS / 2 * SLIM_SUMS) +
+           (pair * tiles + tile) * SLIM_SUMS;
+}
+
+/* The sum of all warps', the first warp's first. */
+static __device__ __forceinline__ float slim_total(const float *first)
+{
+    float total = 0.0f;
+#pragma unroll
+    for (int warp = 0; warp < MGL_WARPS; warp++)
+        total += first[warp * (SLIM_GROUPS / 2 * SLIM_SUMS)];
+    return total;
+}
+
+/* Pairs of row groups of the panel from row group `group` on. */
+static __device__ __forceinline__ int slim_pairs(const machine &m, int group, int most)
+{
+    return (slim_shape_of(segment(m, 0).groups - group, most).groups + 1) / 2;
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
  */
 
-/* Tiles of PANEL_TILE rows that are multiplied. */
-static __device__ __forceinline__ int slim_tiles(const machine &m)
+/* Waits for the sums of all warps, and for what scales rows. What can be known of the outputs, and
+ * loaded for them, comes before. */
+static __device__ __forceinline__ void wait_sums()
 {
-    return (panel_rows(m) + PANEL_TILE - 1) / PANEL_TILE;
+    wait_reached();
+    consumer_barrier();
 }
 
-/* Whether a task keeps notes of its rows: the bests of a head, and the squares of what is weighed,
- * unless all of them are one warp's: of one panel with one column. */
-static __device__ __forceinline__ bool slim_keeps_notes(const machine &m)
+/* i / n, of numbers below 256. */
+static __device__ __forceinline__ int small_quotient(int i, int n)
 {
-    const int op = task_of(m)->op, most = slim_groups(rows_of(m));
-    return op == OP_SCALED_HEAD ||
-           (op == OP_LINEAR_ADD_WEIGHED && segment(m, 0).groups > min((int)COLUMN_GROUPS, most));
+    return n == 1 ? i : (int)((float)i * __fdividef(1.0f, (float)n) + 0.001f);
 }
 
-/* Where the sums stand: of each warp SLIM_GROUPS tiles, of two row groups by PANEL_TILE rows each.
- */
-static __device__ __forceinline__ panel_pass slim_pass()
-{
-    return {(u32)(tray_memory() - block_memory), 0, SLIM_GROUPS};
-}
-
-/* Outputs of the panel from row group `group` on: leave(lane) makes those of a tile. A warp has the
- * tiles of eight activation rows and of one column of the panel, or where nobody adds up a
- * column's, of one pair of row groups; and then those of others. */
+/* Outputs of the panel from row group `group` on: leave(lane) makes those of a tile of PANEL_TILE
+ * rows. A warp has the tiles of eight activation rows and of one column of the panel, or where
+ * nobody adds up a column's, of one pair of row groups; and then those of others. */
 template <class LEAVE>
 static __device__ __forceinline__ void leave_slim(const machine &m, int group, const LEAVE &leave)
 {
-    const int most = slim_groups(rows_of(m)), op = task_of(m)->op;
-    const int pairs = (slim_shape_of(segment(m, 0).groups - group, most).groups + 1) / 2;
-    const int each = op == OP_LINEAR_ADD_WEIGHED || op == OP_SCALED_HEAD ? COLUMN_GROUPS / 2 : 1;
-    const int parts = (pairs + each - 1) / each, items = parts * slim_tiles(m);
-    const int room = SLIM_GROUPS / most * 2; /* tiles of a pair that there is room for */
-    const panel_pass pass = slim_pass();
+    const int most = slim_groups(rows_of(m)), pairs = slim_pairs(m, group, most);
+    const int each = task_of(m)->op == OP_SCALED_HEAD ? COLUMN_GROUPS / 2 : 1;
+    const int rows = panel_rows(m), parts = (pairs + each - 1) / each;
+    const int items = parts * ((rows + PANEL_TILE - 1) / PANEL_TILE);
 #pragma unroll 1
     for (int i = m.warp; i < items; i += MGL_WARPS) {
-        const int tile = parts == 1 ? i : i / parts, part = i - tile * parts;
+        const int tile = small_quotient(i, parts), part = i - tile * parts;
         panel_lane p = {};
         p.tile = tile * PANEL_TILE;
         p.row = p.tile + (m.lane & 3) * 2;
-        p.rows = panel_rows(m);
-        p.whole = !slim_keeps_notes(m);
+        p.rows = rows;
 #pragma unroll 1
         for (int pair = part * each; pair < min(part * each + each, pairs); pair++) {
-            p.sums[0][0] = p.sums[0][1] = p.sums[1][0] = p.sums[1][1] = 0.0f;
-            for (int warp = 0; warp < MGL_WARPS; warp++)
-                add_tile(m, pass, warp, pair * room + tile, p);
+            const float *from = slim_sums_at(0, pair, SLIM_GROUPS / most, p.tile / SLIM_TILE);
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                p.sums[n / 2][n % 2] =
+                    slim_total(from + slim_place(p.row % SLIM_TILE + n % 2,
+                                                 n / 2 * MGL_ROW_GROUP + (m.lane >> 2)));
             p.group = group + pair * 2;
             p.column = pair / (COLUMN_GROUPS / 2);
             leave(p);
         }
-        if (op == OP_LINEAR_ADD_WEIGHED && p.whole)
-            leave_whole_squares(m, p);
     }
+}
+
+/* The same, where an output is made of one sum: a warp has two rows, of all columns, and then
+ * others, so that tasks of few row groups too have all warps at work. Of each output
+ * ask(row, column) gives what is loaded for it, and where it goes; leave(sum, asked) a value, whose
+ * sum over the panel's columns end(row, sum) takes, of one lane a row. Waits for the sums behind
+ * the first asking. */
+template <class ASK, class LEAVE, class END>
+static __device__ __forceinline__ void leave_slim_rows(const machine &m, int group, const ASK &ask,
+                                                       const LEAVE &leave, const END &end)
+{
+    enum { LANES = 2 * MGL_ROW_GROUP }; /* of a row */
+    const int rows = rows_of(m), most = slim_groups(rows), pairs = slim_pairs(m, group, most);
+    const int width = segment(m, 0).rows, lane = m.lane % LANES;
+    const int first = group * MGL_ROW_GROUP + lane;
+    int row = m.warp * 2 + m.lane / LANES;
+    auto asked = ask(min(row, rows - 1), min(first, width - 1));
+    wait_sums();
+#pragma unroll 1
+    for (; row - m.lane / LANES < rows; row += 2 * MGL_WARPS) {
+        const float *from = slim_sums_at(0, 0, SLIM_GROUPS / most, row / SLIM_TILE) +
+                            slim_place(row % SLIM_TILE, lane);
+        float sum = 0.0f;
+#pragma unroll 1
+        for (int pair = 0; pair < pairs; pair++) {
+            const int column = first + pair * (2 * MGL_ROW_GROUP);
+            if (pair > 0 || row >= 2 * MGL_WARPS)
+                asked = ask(min(row, rows - 1), min(column, width - 1));
+            const float total = slim_total(from + pair * (SLIM_GROUPS / most) * SLIM_SUMS);
+            if (row < rows && column < width)
+                sum += leave(total, asked);
+        }
+        end(row, sum);
+    }
+}
+
+/* The sum over the lanes that have a row. */
+static __device__ __forceinline__ float slim_row_sum(float sum)
+{
+#pragma unroll
+    for (int offset = MGL_ROW_GROUP; offset > 0; offset /= 2)
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, offset);
+    return sum;
 }
 
 /* ---- products ---------------------------------------------------------------------------------
@@ -236,35 +311,41 @@ static __device__ __forceinline__ void leave_slim(const machine &m, int group, c
 /* Sums of a lane: of row group g and tile t, of activation row l / 4 those of columns l % 4 * 2 and
  * the next, then the same of row l / 4 + 8. */
 template <int TILES> struct slim_sums {
-    enum { GROUPS = SLIM_GROUPS / TILES, PAGES = (GROUPS + SLIM_PER - 1) / SLIM_PER };
-    float of[PAGES * SLIM_PER][TILES][4];
+    enum {
+        GROUPS = SLIM_GROUPS / TILES,
+        PAGES = (GROUPS + SLIM_PAGE_GROUPS - 1) / SLIM_PAGE_GROUPS /* of the same k blocks */
+    };
+    float of[PAGES * SLIM_PAGE_GROUPS][TILES][4];
 };
 
-/* A page's blocks of this warp, of some k blocks and row groups. */
-template <int TURNS, int COUNT> struct slim_blocks {
-    uint4 of[TURNS][COUNT];
+/* A page's blocks of this warp, of one k block or more. */
+template <int TURNS> struct slim_blocks {
+    uint4 of[TURNS][SLIM_PAGE_GROUPS];
 };
 
-template <int TURNS, int COUNT>
-static __device__ __forceinline__ void load_blocks(slim_blocks<TURNS, COUNT> &to, const u8 *from)
+/* Those of the page's k blocks from number `first` on. */
+template <int TURNS>
+static __device__ __forceinline__ void load_blocks(slim_blocks<TURNS> &to, const u8 *from,
+                                                   int first)
 {
 #pragma unroll
     for (int u = 0; u < TURNS; u++)
 #pragma unroll
-        for (int g = 0; g < COUNT; g++)
-            to.of[u][g] = *(const uint4 *)(from + (g * TURNS + u) * (MGL_WARPS * MGL_BLOCK_BYTES));
+        for (int g = 0; g < SLIM_PAGE_GROUPS; g++)
+            to.of[u][g] = *(const uint4 *)(from + (g * SLIM_TURNS + first + u) *
+                                                      (MGL_WARPS * MGL_BLOCK_BYTES));
 }
 
-/* Adds k block `u` of the page. */
-template <int TILES, int TURNS, int COUNT>
-static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS, COUNT> &w, int u,
+/* Adds number `u` of them. */
+template <int TILES, int TURNS>
+static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS> &w, int u,
                                                        const slim_operand<TILES> &x,
                                                        float (*sums)[TILES][4])
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
-        for (int g = 0; g < COUNT; g++)
+        for (int g = 0; g < SLIM_PAGE_GROUPS; g++)
 #pragma unroll
             for (int t = 0; t < TILES; t++)
                 multiply_add<MGL_WEIGHT>(sums[g][t], x.a[h][t].x, x.a[h][t].y, x.a[h][t].z,
@@ -272,21 +353,32 @@ static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS, 
                                          h ? w.of[u][g].w : w.of[u][g].y);
 }
 
-/* All k blocks of a panel, which has TURNS of this warp, and COUNT row groups, on a page, and up to
- * PAGES pages of the same k blocks. */
-template <int TILES, int TURNS, int COUNT, int PAGES>
+/* All k blocks of a panel. */
+template <int TILES>
 static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_shape &s, int group,
                                                       slim_sums<TILES> &sums)
 {
-    /* pages whose activations are on their way: few, since what is executed once a task has to be
-     * fetched once a task */
-    enum { DEPTH = 2 / TURNS };
+    enum {
+        TURNS = SLIM_TURNS,
+        PAGES = slim_sums<TILES>::PAGES,
+        /* steps whose activations are on their way: few, since what is executed once a task has to
+         * be fetched once a task */
+        DEPTH = 2 / TURNS,
+        /* passes through the pages of a step: with more tiles there are registers for the operands
+         * of one k block */
+        PASSES = TILES > 1 ? TURNS : 1,
+        EACH = TURNS / PASSES
+    };
+    static_assert(PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
+                  "a step's pages are there at once");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const slim_rows<TILES> rows = slim_rows_of<TILES>(m, kblocks);
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
     slim_walk walk = slim_walk_of(number);
+    __syncwarp();
+    own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
     uint4 x[DEPTH][TURNS][2 * TILES];
     if (group == 0) {
         if (!wait_early_go(m))
@@ -307,98 +399,93 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
             const int step = first + d;
             if (d > 0 && step >= steps)
                 break;
-            slim_operand<TILES> operand[TURNS];
+            const u32 place = walk.at; /* of the step's first page */
 #pragma unroll
-            for (int u = 0; u < TURNS; u++)
-                operand[u] = slim_operand_of<TILES>(x[d][u], zero);
+            for (int pass = 0; pass < PASSES; pass++) {
+                slim_operand<TILES> operand[EACH];
 #pragma unroll
-            for (int u = 0; u < TURNS; u++)
-                load_rows<TILES>(x[d][u], rows, (step + DEPTH) * TURNS + u);
+                for (int u = 0; u < EACH; u++)
+                    operand[u] = slim_operand_of<TILES>(x[d][pass * EACH + u], zero);
 #pragma unroll
-            for (int p = 0; p < PAGES; p++) {
-                if (p > 0 && p * COUNT >= s.groups)
-                    break;
-                slim_blocks<TURNS, COUNT> blocks;
-                const u32 page = take_page(m, walk);
-                load_blocks(blocks, w + page);
+                for (int u = pass * EACH; u < pass * EACH + EACH; u++)
+                    load_rows<TILES>(x[d][u], rows, (step + DEPTH) * TURNS + u);
 #pragma unroll
-                for (int u = 0; u < TURNS; u++)
-                    if (SLIM_EVEN || (step * TURNS + u) * MGL_WARPS + warp < kblocks)
-                        multiply_blocks<TILES>(blocks, u, operand[u], sums.of + p * COUNT);
-                leave_page(walk, page);
+                for (int p = 0; p < PAGES; p++) {
+                    if (p > 0 && p * SLIM_PAGE_GROUPS >= s.groups)
+                        break;
+                    slim_blocks<EACH> blocks;
+                    const u32 page = pass == 0 ? take_page(m, walk) : page_behind(place, p);
+                    load_blocks(blocks, w + page, pass * EACH);
+#pragma unroll
+                    for (int u = 0; u < EACH; u++)
+                        if (SLIM_EVEN ||
+                            (step * TURNS + pass * EACH + u) * MGL_WARPS + warp < kblocks)
+                            multiply_blocks<TILES>(blocks, u, operand[u],
+                                                   sums.of + p * SLIM_PAGE_GROUPS);
+                    if (pass == PASSES - 1)
+                        leave_page(walk, page);
+                }
             }
         }
     }
-    own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
     return true;
 }
 
-/* Stores the warp's sums, those of COUNT row groups; of more than the panel has, or rows than there
- * are, nobody takes them. */
-template <int TILES, int COUNT>
-static __device__ __forceinline__ void keep_sums(const slim_sums<TILES> &sums)
+/* Stores the warp's sums of `groups` row groups, or of one more; of more than those, or rows than
+ * there are, nobody takes them. */
+template <int TILES>
+static __device__ __forceinline__ void keep_sums(const slim_sums<TILES> &sums, int groups)
 {
-    const panel_pass pass = slim_pass();
     const int row = lane_now() / 4, column = lane_now() % 4 * 2;
-    float *first = tile_memory(pass, warp_now(), 0) + row % 2 * 32 + column * 4 + row / 2;
+    float *const first = slim_sums_at(warp_now(), 0, TILES, 0);
+    float *const of[2] = {first + slim_place(row, column),
+                          first + slim_place(row, column + MGL_ROW_GROUP)};
 #pragma unroll
-    for (int g = 0; g < COUNT && g < slim_sums<TILES>::GROUPS; g++)
+    for (int g = 0; g < slim_sums<TILES>::GROUPS; g++) {
+        if (g % 2 == 0 && g >= groups)
+            break;
 #pragma unroll
-        for (int t = 0; t < 2 * TILES; t++) {
-            float *to = first + (g / 2 * 2 * TILES + t) * TILE_SUMS + g % 2 * 64;
-            to[0] = sums.of[g][t / 2][t % 2 * 2];
-            to[4] = sums.of[g][t / 2][t % 2 * 2 + 1];
-        }
+        for (int t = 0; t < 2 * TILES; t++)
+            *(float2 *)(of[g % 2] + (g / 2 * 2 * TILES + t) * (SLIM_SUMS / 2)) =
+                make_float2(sums.of[g][t / 2][t % 2 * 2], sums.of[g][t / 2][t % 2 * 2 + 1]);
+    }
 }
 
 /* ---- a panel ----------------------------------------------------------------------------------
  */
 
-/* Waits for what the epilogue notes of the task's rows. */
-static __device__ __forceinline__ void wait_scales()
-{
-    const u32 task = own().begun[warp_now()];
-    while (!__all_sync(0xFFFFFFFFu, (int)(load_shared_acquire(&own().scaled) - task) >= 0))
-        ; /* the epilogue waits for nothing in between */
-}
-
-/* The sums of the panel from row group `group` on: of COUNT row groups on a page, and up to PAGES
- * pages of the same k blocks. False: the block leaves. */
-template <int TILES, int TURNS, int COUNT, int PAGES>
-static __device__ __forceinline__ bool add_pages(machine &m, const panel_shape &s, int group)
-{
-    slim_sums<TILES> sums = {};
-    if (!multiply_pages<TILES, TURNS, COUNT, PAGES>(m, s, group, sums))
-        return false;
-    if (group > 0)
-        consumer_barrier(); /* the sums of the panel before have been read */
-    keep_sums<TILES, COUNT * PAGES>(sums);
-    fence_bulk_writes(); /* trays may come there */
-    return true;
-}
-
+/* The sums of the panel from row group `group` on. False: the block leaves. */
 template <int TILES> static __device__ __forceinline__ bool add_slim(machine &m, int group)
 {
     const panel_shape s = slim_shape_of(segment(m, 0).groups - group, slim_sums<TILES>::GROUPS);
-    if (SLIM_TURNS > 1 && s.piece > MGL_WARPS)
-        return add_pages<TILES, SLIM_TURNS, SLIM_PER / SLIM_TURNS, 1>(m, s, group);
-    return add_pages<TILES, 1, SLIM_PER, slim_sums<TILES>::PAGES>(m, s, group);
+    slim_sums<TILES> sums = {};
+    if (!multiply_pages<TILES>(m, s, group, sums))
+        return false;
+    if (group > 0)
+        consumer_barrier(); /* the sums of the panel before have been read */
+    keep_sums<TILES>(sums, s.groups);
+    return true;
 }
 
-/* All panels of a task. False: the block leaves, and it has not begun. */
+/* All panels of a task. leave(group, last) makes the outputs of one, and ends the task behind the
+ * last. */
 template <class LEAVE>
-static __device__ __forceinline__ bool run_slim(machine &m, const LEAVE &leave)
+static __device__ __forceinline__ void run_slim(machine &m, const LEAVE &leave)
 {
-    const int most = slim_groups(rows_of(m));
-#pragma unroll 1
-    for (int group = 0; group < segment(m, 0).groups; group += most) {
-        if (!(most == SLIM_GROUPS ? add_slim<1>(m, group) : add_slim<2>(m, group)))
-            return false;
-        wait_scales();
-        consumer_barrier();
-        leave(group);
+    for (int group = 0;;) {
+        own().group_at[warp_now()] = group; /* every lane */
+        if (!(slim_groups(rows_of(m)) == SLIM_GROUPS ? add_slim<1>(m, group)
+                                                     : add_slim<2>(m, group)))
+            return; /* the block leaves */
+        group = own().group_at[warp_now()];
+        __syncwarp(); /* the next group takes its place */
+        const int next = group + slim_groups(rows_of(m));
+        const bool last = next >= segment(machine_now(), 0).groups;
+        leave(group, last, trace_starved_of(m));
+        if (last)
+            return;
+        group = next;
     }
-    return true;
 }
 
 #endif

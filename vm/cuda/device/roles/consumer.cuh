@@ -40,19 +40,20 @@ static __device__ __forceinline__ void run_consumer(machine &m)
         if (thread_of(m) == 0 && !waits_unseen(m, task.op))
             own().pending = 1; /* until its input is there */
         trace_begin(m);
-        const bool leaves_slots = consume_op(m, task.op);
-        if (begins_early(task.op) && own().leave)
-            return; /* it has not begun */
+        if (begins_early(task.op)) {
+            consume_op<true>(m, task.op); /* to end_early */
+            if (own().leave)
+                return;
+            continue;
+        }
+        const bool leaves_slots = consume_op<false>(m, task.op);
         if (!leaves_slots) {
             __syncwarp();
             wait_go(m);
         }
         trace_products(m); /* without slots, before the epilogue can have ended the task */
-        if (!leaves_slots && is_first_lane()) {
-            if (begins_early(task.op))
-                barrier_arrive(&own().done);
+        if (!leaves_slots && is_first_lane())
             barrier_arrive(&own().body);
-        }
     }
 }
 

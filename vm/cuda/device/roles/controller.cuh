@@ -9,7 +9,8 @@
  * prepared when task n - 2 has ended, and begins when task n - 1 has, but for the reading of
  * flagged words. So one look at a word stands between two tasks, and all that is known beforehand
  * is done while the task before is at work. Of some families (ops.def: EARLY) the consumers know
- * the task before its counters are there, and get ready for it; it begins with `go` all the same.
+ * the task before its counters are there, and get ready for it; it begins with `go` all the same,
+ * which the controller opens then (early.cuh).
  *
  * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this
  * epoch writes there, and the controller itself enters the next epoch: so the next task need not
@@ -251,6 +252,7 @@ static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
     m.instruction = p.permitted & 1;
     if (is_first_lane()) {
         prepare_op(m);
+        own().opened[m.instruction] = 0;
         own().instruction[m.instruction] = {m.record, task_of(m)->op, m.epoch, m.base};
     }
     p.prepared = true;
@@ -273,6 +275,21 @@ static __device__ __forceinline__ void permit_task(progress &p)
         store_shared_release(&own().prepared, p.permitted + 1);
         if (!p.known)
             barrier_arrive(&own().known[p.permitted & 1]);
+    }
+    p.permitted++;
+    p.begun = true;
+}
+
+/* The same of a task that the consumers know, behind the end of the one before: the controller
+ * opens it, since the epilogue would come to it later. */
+static __device__ __forceinline__ void open_task(progress &p)
+{
+    __syncwarp();
+    if (is_first_lane()) {
+        own().opened[p.permitted & 1] = 1;
+        trace_go(p.permitted);
+        store_shared_release(&own().prepared, p.permitted + 1);
+        barrier_arrive(&own().go);
     }
     p.permitted++;
     p.begun = true;
@@ -340,7 +357,7 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
         wait_counters(m);
         if (!is_alive())
             return false;
-        permit_task(p);
+        open_task(p);
         return true;
     }
     wait_finished(p.permitted);
@@ -417,6 +434,8 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
             if (op == OP_CLEAR)
                 clear(before, history_of(p, before));
             signal(before);
+            if (is_first_lane())
+                store_shared_release(&own().signalled, count);
             tell(before);
             if (op != OP_CLEAR && task_of(before)->clears > 0)
                 clear(before, history_of(p, before));

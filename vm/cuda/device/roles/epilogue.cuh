@@ -15,11 +15,12 @@ static __device__ __forceinline__ bool is_prepared(u32 number)
     return __all_sync(0xFFFFFFFFu, (int)(load_shared_acquire(&own().prepared) - number) > 0);
 }
 
-/* Opens `go` for the consumers; what the controller has prepared comes before it. */
+/* Opens `go` for the consumers, unless the controller does; what it has prepared comes before it.
+ */
 static __device__ __forceinline__ void open(u32 number)
 {
     __syncwarp();
-    if (!is_first_lane())
+    if (!is_first_lane() || own().opened[number & 1])
         return;
     trace_go(number);
     barrier_arrive(&own().go);

@@ -2,7 +2,7 @@
  * The epilogue in a task of attention of rows (attention/flash.cuh), which leaves no sums for it:
  * it copies what the cache has of the task's sequences into trays (attention/kv_trays.cuh), unit
  * after unit, as far ahead as there are trays. So the next unit's positions come while the warps
- * end the one before.
+ * end the one before. Where all rows are lone (attention/lone.cuh) there are no trays.
  *
  * What is copied was written in earlier epochs, by whichever queue appends: the controller has
  * acquired the task's counters, which come behind all of those epochs, when it makes the task
@@ -12,27 +12,11 @@
 #ifndef MGL_DEVICE_ROLES_KV_TRAY_LOADER_CUH
 #define MGL_DEVICE_ROLES_KV_TRAY_LOADER_CUH
 
-#include "vm/cuda/device/attention/flash.cuh"
+#include "vm/cuda/device/attention/lone.cuh"
 
 #if MGL_PANELS
 
-/* Waits until the loader has turned to the second list; false: it has given up. */
-static __device__ __forceinline__ bool wait_turned()
-{
-    while (!__all_sync(0xFFFFFFFFu, load_shared_acquire(&own().turned)))
-        if (__any_sync(0xFFFFFFFFu, own().lost))
-            return false;
-    return true;
-}
-
 #if MGL_ATTEND_ROWS
-
-/* Where position `position` of a sequence begins in the cache of keys (0) or of values (1). */
-static __device__ __forceinline__ const u8 *cache_row(int which, int sequence, int position)
-{
-    const cache_view &cache = which ? own().att.v : own().att.k;
-    return cache.at + cache_index(cache, sequence, position) * 2;
-}
 
 /* Waits until a tray is empty; false: the loader, which has a clock in its waits, has given up. */
 static __device__ __forceinline__ bool wait_kv_empty(u32 tray)
@@ -79,13 +63,13 @@ static __device__ __noinline__ void load_kv_trays(const machine m)
     const u64 policy = copy_policy();
     u32 tray = own().kv_tray_next;
     int row, end;
-    if (!wait_turned())
+    find_share(m, row, end);
+    if (are_lone(m, row, end) || !wait_turned())
         return;
     if (m.lane < 2) {
         fence_bulk_reads();
         fence_bulk_writes();
     }
-    find_share(m, row, end);
     for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end))
         if (!fill_unit(m, u, tray, policy))
             break;

@@ -1,7 +1,7 @@
 /*
  * The landing warp: sees what lands in the ring, page after page, and says so in one word that all
  * others read. The loader can not do that itself: it has to be faster than the stream where what
- * waited for an edge catches up.
+ * waited for an edge catches up. With panels roles/panel_loader.cuh has one that does more.
  */
 #ifndef MGL_DEVICE_ROLES_LANDING_CUH
 #define MGL_DEVICE_ROLES_LANDING_CUH

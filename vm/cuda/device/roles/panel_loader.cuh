@@ -13,7 +13,8 @@
  *          them: those of one team or warpgroup (linear/panel_shape.cuh). Slim panels have none
  *
  * Pages are the loader's, trays the epilogue's (roles/tray_loader.cuh), which has nothing else to
- * do in such a task: one thread would be too slow for both.
+ * do in such a task: one thread would be too slow for both. Where panels are not slim it is too
+ * slow for the pages alone: the landing warp asks for those of every second place.
  *
  * Weights wait for nothing but room, so they run ahead over edges, once the epoch has begun: then
  * is known whether its panels are slim, which have their row groups on pages in another way. Where
@@ -47,6 +48,9 @@ struct panel_stream {
     u32 count;                      /* so many */
     u32 tasks;                      /* of them so far, over all epochs */
     panel_page next, landed;
+    u32 which;           /* of the two warps that ask for pages: 0, or 1 (the landing warp) */
+    u32 asked, parities; /* (bits of places) pages that it has asked for in this epoch, and the
+                            parities of the last ones' phases */
 };
 
 static __device__ __forceinline__ bool is_listed(u32 epoch)
@@ -110,48 +114,73 @@ static __device__ __forceinline__ bool wait_page(const machine &m, stream &t, pa
            wait_until(m, t, [&] { return may_fly(t, p); });
 }
 
-/* Of some row groups of a task, the next one `stride` bytes behind, so many bytes each: a page. */
-static __device__ __forceinline__ void copy_weights(const panel_page &page, const u8 *from,
-                                                    size_t stride, int groups, u32 bytes,
-                                                    u32 piece_bytes, u64 policy)
-{
-    u8 *to = page_memory() + page.at * MGL_PAGE;
-    u64 *full = &own().page_full[page.at];
-    expect_bytes(full, (u32)groups * bytes);
-    for (int g = 0; g < groups; g++, to += piece_bytes, from += stride)
-        copy_piece(to, from, bytes, full, policy);
-}
+/* What a page has: of some row groups, the next one `stride` bytes behind, so many bytes each,
+ * which have room for `room`. */
+struct page_pieces {
+    const u8 *from;
+    size_t stride;
+    int groups;
+    u32 bytes, room;
+};
 
-/* All panels of a task; slim: row groups of each if they are slim, else 0. False: the block is
- * leaving. */
-static __device__ __forceinline__ bool load_task(const machine &m, stream &t, panel_stream &p,
-                                                 const mgl_device_panel &task, int slim, u64 policy)
+/* each(pieces) of all pages of a task, in their order, while it says so; slim: row groups of a
+ * panel if they are slim, else 0. */
+template <class EACH>
+static __device__ __forceinline__ bool go_through_pages(const mgl_device_panel &task, int slim,
+                                                        const EACH &each)
 {
     const int kblocks = (int)task.kblocks, most = slim > 0 ? slim : (int)PANEL_GROUPS;
     const size_t stride = (size_t)task.kblocks * MGL_BLOCK_BYTES;
     for (int group = 0; group < (int)task.groups; group += most) {
         const int left = (int)task.groups - group;
         const panel_shape s = slim > 0 ? slim_shape_of(left, slim) : panel_shape_of(left);
-        const u32 piece_bytes = (u32)(s.piece * MGL_BLOCK_BYTES);
+        const u32 room = (u32)(s.piece * MGL_BLOCK_BYTES);
         const u8 *from = (const u8 *)task.tape + (u32)group * stride;
-        for (int block = 0; block < kblocks; block += s.piece, from += piece_bytes) {
+        for (int block = 0; block < kblocks; block += s.piece, from += room) {
             const u32 bytes = (u32)(min(s.piece, kblocks - block) * MGL_BLOCK_BYTES);
-            for (int first = 0; first < s.groups; first += s.per) {
-                if (!wait_page(m, t, p))
+            for (int first = 0; first < s.groups; first += s.per)
+                if (!each(page_pieces{from + (u32)first * stride, stride,
+                                      min(s.per, s.groups - first), bytes, room}))
                     return false;
-                copy_weights(p.next, from + (u32)first * stride, stride,
-                             min(s.per, s.groups - first), bytes, piece_bytes, policy);
-                advance(p.next);
-            }
         }
     }
     return true;
 }
 
+static __device__ __forceinline__ void copy_weights(const panel_page &page,
+                                                    const page_pieces &pieces, u64 policy)
+{
+    u8 *to = page_memory() + page.at * MGL_PAGE;
+    const u8 *from = pieces.from;
+    u64 *full = &own().page_full[page.at];
+    expect_bytes(full, (u32)pieces.groups * pieces.bytes);
+    for (int g = 0; g < pieces.groups; g++, to += pieces.room, from += pieces.stride)
+        copy_piece(to, from, pieces.bytes, full, policy);
+}
+
+/* All panels of a task. False: the block is leaving. */
+static __device__ __forceinline__ bool load_task(const machine &m, stream &t, panel_stream &p,
+                                                 const mgl_device_panel &task, int slim, u64 policy)
+{
+    return go_through_pages(task, slim, [&](const page_pieces &pieces) {
+        const u32 place = 1u << p.next.at;
+        if (slim > 0 || p.next.at % 2 == p.which) {
+            if (!wait_page(m, t, p))
+                return false;
+            copy_weights(p.next, pieces, policy);
+            p.asked |= place;
+            p.parities = p.next.parity ? p.parities | place : p.parities & ~place;
+        }
+        advance(p.next);
+        return true;
+    });
+}
+
 /* ---- lists ------------------------------------------------------------------------------------
  */
 
-/* The weights of an epoch of the second list. How they lie on pages is known when it has begun. */
+/* The weights of an epoch of the second list. How they lie on pages is known when it has begun;
+ * then all pages of epochs before have been used. */
 static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, panel_stream &p,
                                                   u32 epoch, u64 policy)
 {
@@ -161,6 +190,13 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
     if (!wait_until(m, t, [&] { return is_listed(epoch + 1); }))
         return false;
     const int slim = (int)own().slim[epoch % 4];
+    p.asked = 0; /* all that was asked for before has been used */
+    if (p.which == 0) {
+        own().stream_from = p.next.number;
+        store_shared_release(&own().stream_epoch, epoch + 1);
+    } else if (slim > 0 || own().stream_epoch != epoch + 1) {
+        return true; /* the loader alone, or it has gone on, and what was read may be another's */
+    }
     for (u32 i = 0; i < p.count; i++) {
         const mgl_device_panel task = behind;
         if (i + 1 < p.count)
@@ -192,6 +228,7 @@ static __device__ __forceinline__ bool load_panels(const machine &m, stream &t, 
     if (!wait_until(m, t, [&] { return load_shared_acquire(&own().paneled) == p.tasks; }))
         return false;
     store_shared_release(&own().turned, 0);
+    fence_bulk_writes(); /* pages come where tasks have left sums */
     return wait_all<PANEL_PAGES>(m, t, own().page_empty, p.next.number);
 }
 
@@ -213,26 +250,70 @@ static __device__ __forceinline__ void load_lists(const machine &m, stream &t, p
     }
 }
 
-/* Waits until the last COUNT of a ring's copies have landed. */
-template <u32 COUNT> static __device__ __forceinline__ void await_copies(u64 *full, u32 number)
+/* Waits until the copies in flight have landed, before the block leaves: of the ring's pages, */
+static __device__ __forceinline__ void await_ring(u32 number)
 {
-    for (u32 i = number > COUNT ? number - COUNT : 0; i < number; i++)
-        while (!barrier_passed(&full[i % COUNT], i / COUNT & 1))
+    for (u32 i = number > MGL_RING ? number - MGL_RING : 0; i < number; i++)
+        while (!barrier_passed(&own().full[i % MGL_RING], i / MGL_RING & 1))
             ;
+}
+
+/* and of the second list's. */
+static __device__ __forceinline__ void await_pages(const panel_stream &p)
+{
+    for (int place = 0; place < PANEL_PAGES; place++)
+        while ((p.asked >> place & 1) &&
+               !barrier_passed(&own().page_full[place], p.parities >> place & 1))
+            ;
+}
+
+static __device__ __forceinline__ panel_stream panel_stream_of(const mgl_device_queue *queues,
+                                                               u32 which)
+{
+    panel_stream p = {};
+    p.panels = (const mgl_device_panel *)((const u8 *)own().launch.records + queues[1].kv_at);
+    p.count = queues[1].kv_count;
+    p.which = which;
+    return p;
 }
 
 /* The loader warp, one thread of it. At the end it waits for the copies in flight. */
 static __device__ __noinline__ void run_panel_loader(machine m, const mgl_device_queue *queues)
 {
     stream t = stream_of(queues[0]);
-    panel_stream p = {};
+    panel_stream p = panel_stream_of(queues, 0);
     if (m.lane != 0)
         return;
-    p.panels = (const mgl_device_panel *)((const u8 *)own().launch.records + queues[1].kv_at);
-    p.count = queues[1].kv_count;
     load_lists(m, t, p, copy_policy());
-    await_copies<MGL_RING>(own().full, t.next.page);
-    await_copies<PANEL_PAGES>(own().page_full, p.next.number);
+    await_ring(t.next.page);
+    await_pages(p);
+}
+
+/* The landing warp (roles/landing.cuh), which has nothing to say in epochs of the second list, and
+ * helps the loader there. One thread. */
+static __device__ __noinline__ void run_panel_landing(machine m, const mgl_device_queue *queues)
+{
+    stream t = stream_of(queues[0]);
+    panel_stream p = panel_stream_of(queues, 1);
+    ring_place ring = {};
+    u32 seen = 0;
+    if (m.lane != 0)
+        return;
+    while (!own().stop) {
+        const u32 epoch = load_shared_acquire(&own().stream_epoch);
+        if (epoch != seen) {
+            const u32 from = own().stream_from;
+            seen = epoch;
+            p.next = {from, from % PANEL_PAGES, from / PANEL_PAGES & 1};
+            if (!load_epoch(m, t, p, epoch - 1, copy_policy()))
+                break;
+        }
+        if (!barrier_passed(&own().full[ring.frame], ring.parity, own().turned ? 50 : 1000))
+            continue;
+        advance(ring);
+        store_shared_release(&own().landed, ring.page);
+    }
+    await_pages(p);
 }
 
 #endif

@@ -23,6 +23,14 @@
 #include "vm/cuda/device/linear/panel_ops.cuh"
 #include "vm/cuda/device/roles/kv_tray_loader.cuh"
 
+/* The epilogue has come to early task `number`. */
+static __device__ __forceinline__ void reach(u32 number)
+{
+    __syncwarp();
+    if (is_first_lane())
+        store_shared_release(&own().reached, number + 1);
+}
+
 #if MGL_PANELS
 
 enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
@@ -163,18 +171,18 @@ static __device__ __forceinline__ void await_trays()
 static __device__ __noinline__ void bring_scales(const machine m, u32 number)
 {
     if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
-        note_scales(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), 0, 1);
-    __syncwarp();
-    if (is_first_lane())
-        store_shared_release(&own().scaled, number + 1);
+        note_scales<16>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), 0, 1);
+    reach(number);
 }
 
 /* The trays of task `number`, which has panels, or of one with keys and values; none of another. */
 static __device__ __forceinline__ void bring_trays(const machine &m, int op, u32 number)
 {
     if (is_of<FAMILY_PANEL>(op) && slim_groups(rows_of(m)) > 0)
-        bring_scales(m, number);
-    else if (is_of<FAMILY_PANEL>(op))
+        return bring_scales(m, number);
+    if (begins_early(op))
+        reach(number);
+    if (is_of<FAMILY_PANEL>(op))
         load_trays(m);
     else if (KV_TRAYS > 0 && is_of<FAMILY_ATTEND_ROWS>(op))
         load_kv_trays(m);
@@ -191,7 +199,11 @@ static __device__ __forceinline__ void note_trays(int op)
 #else
 
 /* Of a kernel without panels: no task is of that family. */
-static __device__ __forceinline__ void bring_trays(const machine &, int, u32) {}
+static __device__ __forceinline__ void bring_trays(const machine &, int op, u32 number)
+{
+    if (begins_early(op))
+        reach(number);
+}
 static __device__ __forceinline__ void await_trays() {}
 static __device__ __forceinline__ void note_trays(int) {}
 

@@ -1,0 +1,39 @@
+/*
+ * Tasks that the consumers know before their counters are there (begins_early): how they begin, and
+ * how they end. The controller opens `go` of such a task itself, and sees its end by `done`:
+ * neither word goes by way of the epilogue.
+ */
+#ifndef MGL_DEVICE_EARLY_CUH
+#define MGL_DEVICE_EARLY_CUH
+
+#include "vm/cuda/device/trace.cuh"
+
+/* Waits until the task begins. False: it will not, the block leaves. */
+static __device__ __forceinline__ bool wait_early_go(const machine &m)
+{
+    wait_go(m);
+    return !own().leave;
+}
+
+/* Waits until the epilogue has come to the warp's task, and has noted what scales the rows of one
+ * with slim panels. */
+static __device__ __forceinline__ void wait_reached()
+{
+    const u32 task = own().begun[thread_index() / 32];
+    while (!__all_sync(0xFFFFFFFFu, (int)(load_shared_acquire(&own().reached) - task) >= 0))
+        ; /* the epilogue waits for nothing in between */
+}
+
+/* The warp has done its part of the task, whose record may be gone from here on. The epilogue has
+ * come to it, or it would miss a phase of `body`. */
+static __device__ __forceinline__ void end_early(const machine &m)
+{
+    wait_reached();
+    trace_products(m);
+    if (is_first_lane()) {
+        barrier_arrive(&own().done);
+        barrier_arrive(&own().body);
+    }
+}
+
+#endif
