@@ -8,6 +8,8 @@
 
 #include "vm/cuda/device/trace.cuh"
 
+#if EARLY_TASKS
+
 /* Waits until the task begins. False: it will not, the block leaves. */
 static __device__ __forceinline__ bool wait_early_go(const machine &m)
 {
@@ -35,5 +37,7 @@ static __device__ __forceinline__ void end_early(const machine &m)
         barrier_arrive(&own().body);
     }
 }
+
+#endif
 
 #endif

@@ -100,7 +100,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().landed = own().lost = 0;
         own().early = own().demanded = 0;
         own().prepared = own().finished = own().reported = 0;
+#if EARLY_TASKS
         own().opened[0] = own().opened[1] = own().reached = own().signalled = 0;
+#endif
         own().instruction[0] = own().instruction[1] = {};
         trace_start();
         own().kv_number = own().kv_used = 0;

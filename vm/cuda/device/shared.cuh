@@ -65,6 +65,9 @@
 /* Whether its attention shares rows. */
 #define MGL_ATTEND_ROWS (MGL_VARIANTS_ATTEND_ROWS != 0)
 
+/* Whether consumers may know a task before its counters are there (ops.def). */
+#define EARLY_TASKS (MGL_PANELS || MGL_ATTEND_ROWS)
+
 /* Whether any op may have pages. */
 #define VIEWS_PAGED (MGL_PANELS && !MGL_ATTEND_ROWS)
 
@@ -332,9 +335,11 @@ struct shared {
     volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
 
     instruction_slot instruction[2]; /* the task at hand and the next */
-    volatile u32 opened[2];          /* and whether the controller opens it */
-    volatile u32 signalled;          /* by the controller: tasks whose ends it has signalled */
-    volatile u32 reached; /* by the epilogue: the last early task that it has come to, + 1 */
+#if EARLY_TASKS
+    volatile u32 opened[2]; /* and whether the controller opens it, */
+    volatile u32 signalled; /* which has signalled the ends of so many tasks */
+    volatile u32 reached;   /* by the epilogue: the last early task that it has come to, + 1 */
+#endif
     alignas(16) float partial[PARTIALS]; /* (SLOTS, SLOT); attention and sample have other uses */
     uint4 record[RECORDS][MGL_RECORD_BYTES / 16];
     float sums[PRODUCT_ROWS * MGL_WARPS]; /* (row, warp) sums of squares */

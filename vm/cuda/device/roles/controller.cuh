@@ -252,7 +252,9 @@ static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
     m.instruction = p.permitted & 1;
     if (is_first_lane()) {
         prepare_op(m);
+#if EARLY_TASKS
         own().opened[m.instruction] = 0;
+#endif
         own().instruction[m.instruction] = {m.record, task_of(m)->op, m.epoch, m.base};
     }
     p.prepared = true;
@@ -286,7 +288,9 @@ static __device__ __forceinline__ void open_task(progress &p)
 {
     __syncwarp();
     if (is_first_lane()) {
+#if EARLY_TASKS
         own().opened[p.permitted & 1] = 1;
+#endif
         trace_go(p.permitted);
         store_shared_release(&own().prepared, p.permitted + 1);
         barrier_arrive(&own().go);
@@ -434,8 +438,9 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
             if (op == OP_CLEAR)
                 clear(before, history_of(p, before));
             signal(before);
-            if (is_first_lane())
-                store_shared_release(&own().signalled, count);
+#if EARLY_TASKS
+            own().signalled = count; /* every lane */
+#endif
             tell(before);
             if (op != OP_CLEAR && task_of(before)->clears > 0)
                 clear(before, history_of(p, before));

@@ -20,8 +20,12 @@ static __device__ __forceinline__ bool is_prepared(u32 number)
 static __device__ __forceinline__ void open(u32 number)
 {
     __syncwarp();
-    if (!is_first_lane() || own().opened[number & 1])
+    if (!is_first_lane())
         return;
+#if EARLY_TASKS
+    if (own().opened[number & 1])
+        return;
+#endif
     trace_go(number);
     barrier_arrive(&own().go);
 }

@@ -300,18 +300,19 @@ static __device__ __noinline__ void run_panel_landing(machine m, const mgl_devic
     if (m.lane != 0)
         return;
     while (!own().stop) {
-        const u32 epoch = load_shared_acquire(&own().stream_epoch);
-        if (epoch != seen) {
-            const u32 from = own().stream_from;
-            seen = epoch;
-            p.next = {from, from % PANEL_PAGES, from / PANEL_PAGES & 1};
-            if (!load_epoch(m, t, p, epoch - 1, copy_policy()))
-                break;
-        }
-        if (!barrier_passed(&own().full[ring.frame], ring.parity, own().turned ? 50 : 1000))
+        if (barrier_passed(&own().full[ring.frame], ring.parity, own().turned ? 50 : 1000)) {
+            advance(ring);
+            store_shared_release(&own().landed, ring.page);
             continue;
-        advance(ring);
-        store_shared_release(&own().landed, ring.page);
+        }
+        const u32 epoch = load_shared_acquire(&own().stream_epoch);
+        if (epoch == seen)
+            continue;
+        const u32 from = own().stream_from;
+        seen = epoch;
+        p.next = {from, from % PANEL_PAGES, from / PANEL_PAGES & 1};
+        if (!load_epoch(m, t, p, epoch - 1, copy_policy()))
+            break;
     }
     await_pages(p);
 }
