@@ -26,9 +26,11 @@
 /* The epilogue has come to early task `number`. */
 static __device__ __forceinline__ void reach(u32 number)
 {
+#if EARLY_TASKS
     __syncwarp();
     if (is_first_lane())
         store_shared_release(&own().reached, number + 1);
+#endif
 }
 
 #if MGL_PANELS
