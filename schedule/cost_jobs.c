@@ -184,8 +184,9 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
     return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
 }
 
-/* The same of a slim panel: one page after another, with k blocks of all warps. */
-static double slim_us(const struct planning *s, int groups, int kblocks)
+/* The same of a slim panel: one page after another, with k blocks of all warps. A third of what it
+ * takes besides is the panel's, the rest its tiles' of rows. */
+static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
 {
     const mgl_exec *exec = &s->program->exec;
     const int most = mgl_slim_groups(exec->warps);
@@ -194,7 +195,7 @@ static double slim_us(const struct planning *s, int groups, int kblocks)
     const int turns = mgl_slim_turns(per), blocks = turns * exec->warps;
     const int pages =
         (groups + per / turns - 1) / (per / turns) * ((kblocks + blocks - 1) / blocks);
-    return s->costs->slim + s->costs->slim_page * pages;
+    return s->costs->slim * (1 + 2 * tiles) / 3 + s->costs->slim_page * pages;
 }
 
 /* All panels of a product with so many row groups. */
@@ -210,7 +211,7 @@ static double panels_us(const struct planning *s, int groups, int kblocks, int r
         most = mgl_slim_groups(exec->warps) / tiles;
     for (; groups > 0; groups -= most) {
         const int here = groups < most ? groups : most;
-        us += slim ? slim_us(s, here, kblocks) : panel_us(s, here, kblocks, rows, grouped);
+        us += slim ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
     }
     return us;
 }
