@@ -464,7 +464,9 @@ gates() {
     [ ! -d "$bin/tricks" ] || export MGL_TEST_TRICKS="$bin/tricks"
     "$test" cuda >"$scratch/gates.out"
     code=$?
-    sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/ /g' "$scratch/gates.out" |
+    # brackets as numbers: record.sh counts them to tell whether an object is whole
+    sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/ /g
+        s/{/\\u007b/g; s/}/\\u007d/g; s/\[/\\u005b/g; s/\]/\\u005d/g' "$scratch/gates.out" |
         awk -v code=$code 'BEGIN { printf "{\"schema\":\"megalith.gates/1\",\"lines\":[" }
             { printf "%s\n  \"%s\"", (NR > 1 ? "," : ""), $0 } END { printf "\n],\"exit\":%d}\n", code }'
     exit $code
