@@ -610,6 +610,9 @@ mgl_status mgl_workbench_submit(mgl_workbench *b, const char *answer, size_t len
     mgl_status status = check_open(b, err);
     if (!status && is_blank(answer, length))
         status = mgl_fail(err, MGL_BAD_INPUT, "the answer", "it is empty: no attempt is counted");
+    if (!status && memchr(answer, 0, length)) /* what is kept of a work has none */
+        status = mgl_fail(err, MGL_BAD_INPUT, "the answer",
+                          "it holds a byte 0, as no text does: no attempt is counted");
     if (bare) /* longer than any fence of the text */
         mgl_text_put(&reply.content, "~~~~~~~~~~~~~~~~cuda\n");
     mgl_text_append(&reply.content, answer, length);

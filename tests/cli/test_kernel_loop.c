@@ -218,6 +218,25 @@ START_TEST(a_work_has_words_and_what_it_requires)
 }
 END_TEST
 
+/* A byte 0 could not be read back from what is kept of a work. */
+START_TEST(an_answer_with_a_byte_0_costs_nothing)
+{
+    static const char answer[] = "```cuda\nint a;\0\n```\n";
+    char path[640], line[700];
+    snprintf(path, sizeof path, "%.600s.zero", folder);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(answer, 1, sizeof answer - 1, file), sizeof answer - 1);
+    fclose(file);
+    snprintf(line, sizeof line, "submit %s --unit merge", path);
+    run("prompt merge --task 'One.'", 0, NULL);
+    run(line, 2, "it holds a byte 0, as no text does: no attempt is counted");
+    run("next merge", 0, "\"open\":true");
+    run("prompt merge --drop", 0, NULL);
+    remove(path);
+}
+END_TEST
+
 START_TEST(an_empty_answer_costs_nothing)
 {
     run("prompt merge --task 'One.'", 0, NULL);
@@ -414,6 +433,7 @@ int main(void)
     tcase_add_test(tests, own_is_the_text_of_the_unit);
     tcase_add_test(tests, a_work_has_words_and_what_it_requires);
     tcase_add_test(tests, an_empty_answer_costs_nothing);
+    tcase_add_test(tests, an_answer_with_a_byte_0_costs_nothing);
     tcase_add_test(tests, a_verdict_says_what_the_gates_found);
     tcase_add_test(tests, words_have_flags_of_their_own);
     tcase_add_test(tests, branches_part);
