@@ -63,17 +63,17 @@ static __device__ __forceinline__ void do_op(machine &m)
 #undef ALONE_ALONE
 }
 
-/* The consumers: their part of the task, by its family, which begins EARLY or not. False: it left
- * nothing in the slots. */
-template <bool EARLY> static __device__ __forceinline__ bool consume_op(machine &m, int op)
+/* The consumers: their part of the task, by its family, one that does not begin early. False: it
+ * left nothing in the slots. */
+static __device__ __forceinline__ bool consume_op(machine &m, int op)
 {
 #define CONSUME_CONTROLLER(id, name, early)
 #define CONSUME_CONSUMERS(id, name, early)                                                         \
-    if (EARLY == early && is_of<FAMILY_##id>(op))                                                  \
+    if (!early && is_of<FAMILY_##id>(op))                                                          \
         consume_##name(m);                                                                         \
     else
 #define CONSUME_EPILOGUE(id, name, early)                                                          \
-    if (EARLY == early && is_of<FAMILY_##id>(op))                                                  \
+    if (is_of<FAMILY_##id>(op))                                                                    \
         return consume_##name(m);                                                                  \
     else
 #define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name, IS_EARLY(ahead))
@@ -83,6 +83,30 @@ template <bool EARLY> static __device__ __forceinline__ bool consume_op(machine 
 #undef CONSUME_CONTROLLER
 #undef CONSUME_CONSUMERS
 #undef CONSUME_EPILOGUE
+    return false;
+}
+
+/* The same of one that begins early, up to its end (early.cuh). False: it did not begin, the block
+ * leaves. */
+static __device__ __forceinline__ bool consume_early(machine &m, int op)
+{
+#define BEGIN_NEVER(id, name)
+#define BEGIN_ALWAYS(id, name)
+#define BEGIN_UNLIKE(id, name)
+#define BEGIN_EARLY(id, name)                                                                      \
+    if (is_of<FAMILY_##id>(op))                                                                    \
+        return consume_##name(m);                                                                  \
+    else
+#define BEGIN_EARLY_UNLIKE                 BEGIN_EARLY
+#define MGL_FAMILY(id, name, needs, ahead) BEGIN_##ahead(id, name)
+#include "instructions/ops.def"
+    {
+    }
+#undef BEGIN_NEVER
+#undef BEGIN_ALWAYS
+#undef BEGIN_UNLIKE
+#undef BEGIN_EARLY
+#undef BEGIN_EARLY_UNLIKE
     return false;
 }
 

@@ -32,6 +32,7 @@ static __device__ __forceinline__ void end_early(const machine &m)
 {
     wait_reached();
     trace_products(m);
+    __syncwarp();
     if (is_first_lane()) {
         barrier_arrive(&own().done);
         barrier_arrive(&own().body);

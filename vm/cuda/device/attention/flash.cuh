@@ -629,11 +629,13 @@ static __device__ __noinline__ void attend_flash(machine m)
 
 #if !MGL_PANELS /* which have attention/lone.cuh */
 
-/* The consumers' part, which is all. */
-static __device__ __forceinline__ void consume_attend_rows(machine &m)
+/* The consumers' part, which is all. False: it did not begin. */
+static __device__ __forceinline__ bool consume_attend_rows(machine &m)
 {
-    if (wait_early_go(m))
-        attend_flash(m);
+    if (!wait_early_go(m))
+        return false;
+    attend_flash(m);
+    return true;
 }
 
 #endif
@@ -641,7 +643,10 @@ static __device__ __forceinline__ void consume_attend_rows(machine &m)
 #else
 
 /* Of a kernel without: no task is of that family. */
-static __device__ __forceinline__ void consume_attend_rows(machine &) {}
+static __device__ __forceinline__ bool consume_attend_rows(machine &)
+{
+    return false;
+}
 
 #endif
 

@@ -60,7 +60,7 @@ static __device__ __forceinline__ void ask_lone(const machine &m, int row, int e
 {
 #if MGL_BULK_COPY
     const u32 task = own().begun[m.warp] - 1;
-    while ((int)(load_shared_acquire(&own().signalled) - task) < 0 && !own().stop)
+    while ((int)(load_shared_acquire(&own().signalled) - task) < 0 && !own().stop && !own().dead)
         ; /* the controller has a clock in each of its waits */
     __syncwarp();
     for (int r = row + m.lane / 2; r < end; r += 16) {
@@ -322,8 +322,8 @@ static __device__ __noinline__ void attend_lone()
     end_early(m);
 }
 
-/* The consumers' part, which is all. */
-static __device__ __forceinline__ void consume_attend_rows(machine &m)
+/* The consumers' part, which is all. False: it did not begin. */
+static __device__ __forceinline__ bool consume_attend_rows(machine &m)
 {
     int row, end;
     find_share(m, row, end);
@@ -331,11 +331,12 @@ static __device__ __forceinline__ void consume_attend_rows(machine &m)
     if (lone && m.warp == 0)
         ask_lone(m, row, end);
     if (!wait_early_go(m))
-        return;
+        return false;
     if (lone)
         attend_lone();
     else
         attend_flash(m);
+    return true;
 }
 
 #endif

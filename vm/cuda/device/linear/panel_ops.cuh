@@ -106,15 +106,17 @@ static __device__ __noinline__ void leave_slim_outputs(int group, bool last, u32
 }
 
 /* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
- * be done before `go` is. */
-static __device__ __noinline__ void do_slim()
+ * be done before `go` is; but no warp waits for another there: one may leave. False: it did not
+ * begin. */
+static __device__ __noinline__ bool do_slim()
 {
     machine m = machine_now();
     if (task_of(m)->op == OP_SCALED_HEAD) {
-        consumer_barrier(); /* those of the task before have been read */
-        begin_notes(m, OP_SCALED_HEAD);
+        if (!wait_early_go(m))
+            return false;
+        begin_notes(m, OP_SCALED_HEAD); /* those of the task before have been read */
     }
-    run_slim(m, leave_slim_outputs);
+    return run_slim(m, leave_slim_outputs);
 }
 
 /* A task whose panels are not. Out of line too; but the compiler lets products of warpgroups wait
@@ -140,26 +142,31 @@ static __device__ DO_PANELS void do_panels(machine m)
     end_early(m);
 }
 
-/* The consumers' part, which is all; nothing, where no row wants logits of the head. */
-static __device__ __forceinline__ void consume_panel(machine &m)
+/* The consumers' part, which is all; nothing, where no row wants logits of the head. False: it did
+ * not begin. */
+static __device__ __forceinline__ bool consume_panel(machine &m)
 {
     const bool heads = same_in_all(task_of(m)->op) == OP_SCALED_HEAD;
     const bool slim = same_in_all(slim_groups(rows_of(m))) > 0;
     const bool nothing = heads && same_in_all(own().tile_count) == 0;
     if (slim && !nothing)
-        do_slim();
-    else if (same_in_all(wait_early_go(m))) {
-        if (nothing)
-            end_early(m);
-        else
-            do_panels(m);
-    }
+        return do_slim();
+    if (!same_in_all(wait_early_go(m)))
+        return false;
+    if (nothing)
+        end_early(m);
+    else
+        do_panels(m);
+    return true;
 }
 
 #else
 
 /* Of a kernel without panels: no task is of that family. */
-static __device__ __forceinline__ void consume_panel(machine &) {}
+static __device__ __forceinline__ bool consume_panel(machine &)
+{
+    return false;
+}
 
 #endif
 

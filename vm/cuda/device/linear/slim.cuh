@@ -467,23 +467,23 @@ template <int TILES> static __device__ __forceinline__ bool add_slim(machine &m,
     return true;
 }
 
-/* All panels of a task. leave(group, last) makes the outputs of one, and ends the task behind the
- * last. */
+/* All panels of a task. leave(group, last, starved) makes the outputs of one, and ends the task
+ * behind the last. False: it did not begin. */
 template <class LEAVE>
-static __device__ __forceinline__ void run_slim(machine &m, const LEAVE &leave)
+static __device__ __forceinline__ bool run_slim(machine &m, const LEAVE &leave)
 {
     for (int group = 0;;) {
         own().group_at[warp_now()] = group; /* every lane */
         if (!(slim_groups(rows_of(m)) == SLIM_GROUPS ? add_slim<1>(m, group)
                                                      : add_slim<2>(m, group)))
-            return; /* the block leaves */
+            return false;
         group = own().group_at[warp_now()];
         __syncwarp(); /* the next group takes its place */
         const int next = group + slim_groups(rows_of(m));
         const bool last = next >= segment(machine_now(), 0).groups;
         leave(group, last, trace_starved_of(m));
         if (last)
-            return;
+            return true;
         group = next;
     }
 }

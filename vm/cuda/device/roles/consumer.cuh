@@ -41,12 +41,11 @@ static __device__ __forceinline__ void run_consumer(machine &m)
             own().pending = 1; /* until its input is there */
         trace_begin(m);
         if (begins_early(task.op)) {
-            consume_op<true>(m, task.op); /* to end_early */
-            if (own().leave)
-                return;
+            if (!consume_early(m, task.op))
+                return; /* `leave` may stand for the task behind by now: it is not asked here */
             continue;
         }
-        const bool leaves_slots = consume_op<false>(m, task.op);
+        const bool leaves_slots = consume_op(m, task.op);
         if (!leaves_slots) {
             __syncwarp();
             wait_go(m);

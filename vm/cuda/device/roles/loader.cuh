@@ -67,7 +67,7 @@ static __device__ __forceinline__ bool is_lost(machine m, stream &t)
 static __device__ __forceinline__ bool is_needed(const machine &m, stream &t)
 {
     t.polls++;
-    if (t.polls % STOP_POLLS == 0 && !all_say(!own().stop))
+    if (t.polls % STOP_POLLS == 0 && !all_say(!own().stop && !own().lost))
         return false;
     return t.polls % LOST_POLLS != 0 || !all_say(is_lost(m, t));
 }
