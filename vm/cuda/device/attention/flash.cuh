@@ -578,9 +578,8 @@ static __device__ __forceinline__ flash_pass attend_halves(machine &m, const fla
     find_scales(m, s, scales);
     for (flash_pass pass = {0, left_at_once(halves)};; pass.first += pass.count) {
         leave_pass(m, halves, pass, s, scales);
-        if (pass.first + pass.count == FLASH_SUMS) {
+        if (pass.first + pass.count == FLASH_SUMS)
             return pass;
-        }
         consumer_barrier();
         store_pass(m, u, pass, policy);
         consumer_barrier();
