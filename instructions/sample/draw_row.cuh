@@ -9,8 +9,8 @@
  *             activation buffer, and sums up what is above that bin by segments of consecutive ids.
  *   range     The list's keys are dealt to bins anew, until a bin is one key: the cut's. Where the
  *             list has no room for the bin's values, the row takes its place.
- *   walk      The rest of the list is added to the segments. One warp finds the segment that holds
- *             the token, and goes through that.
+ *   walk      The rest of the list is added to the segments. The block goes through the one that
+ *             holds the token.
  *
  * A quotient by the temperature is the IEEE one: made of the temperature's reciprocal and two
  * corrections, whose remainders are exact (Markstein, IBM J. Res. Dev. 34, 1990), where neither
@@ -31,6 +31,8 @@ enum {
     SEGMENTS = (MGL_VOCAB + SEGMENT - 1) / SEGMENT,
     SEGMENT_ROOM = (SEGMENTS + 31) / 32 * 32,
     SEGMENTS_OF_WARP = (SEGMENTS + MGL_WARPS - 1) / MGL_WARPS,
+    SEGMENTS_OF_LANE = SEGMENT_ROOM / 32,
+    POWERS = 256, /* mgl_sampler_powers */
     LIST_ROOM = (MGL_ACTIVATION_BYTES < 32768 ? MGL_ACTIVATION_BYTES : 32768) / 32 * 4,
     ROWS_ARE_VECTORS = MGL_VOCAB % 4 == 0
 };
@@ -56,7 +58,9 @@ struct drawing {
     u64 sums[SEGMENT_ROOM];  /* of weights above the cut */
     u32 equal[SEGMENT_ROOM]; /* values at the cut */
     u32 low[BINS], high[BINS];
+    u32 powers[POWERS];
     u64 of_warp[MGL_WARPS];
+    u32 equal_of_warp[MGL_WARPS];
     u32 lowest[MGL_WARPS], highest[MGL_WARPS]; /* keys */
     values row;
     int width;           /* of the first bins, log2, in 2^-27 */
@@ -135,7 +139,8 @@ static __device__ __forceinline__ float4 load_four(const values &v, int place)
 }
 
 /* look(what stands at four places, the first place), of places first, first + step and so on below
- * `end`. AHEAD loads are on their way: memory is far away. */
+ * `end`. AHEAD - 1 loads are on their way meanwhile, each to registers of its own: memory is far
+ * away. */
 template <int AHEAD, typename LOOK>
 static __device__ __forceinline__ void each_four(const values &v, int first, int step, int end,
                                                  LOOK look)
@@ -145,14 +150,14 @@ static __device__ __forceinline__ void each_four(const values &v, int first, int
     for (int n = 0; n < AHEAD; n++)
         next[n] = load_four(v, first + n * step);
 #pragma unroll 1
-    for (int place = first; place < end; place += step) {
-        const float4 now = next[0];
+    for (; first < end; first += AHEAD * step)
 #pragma unroll
-        for (int n = 0; n + 1 < AHEAD; n++)
-            next[n] = next[n + 1];
-        next[AHEAD - 1] = load_four(v, place + AHEAD * step);
-        look(now, place);
-    }
+        for (int n = 0; n < AHEAD; n++) {
+            const int place = first + n * step;
+            if (n == 0 || place < end)
+                look(next[n], place);
+            next[n] = load_four(v, place + AHEAD * step);
+        }
 }
 
 /* The same of all places, by the block. */
@@ -167,24 +172,10 @@ static __device__ __forceinline__ float part_of(const float4 &x, int n)
     return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
 }
 
-/* mgl_sampler_exp of four distances, whose steps go side by side; of one that is far, anything. */
-static __device__ __forceinline__ void exps_of(const u32 (&distance)[4], u64 (&to)[4])
+/* mgl_sampler_exp; of a distance that is far, anything. */
+static __device__ __forceinline__ u64 exp_of(u32 distance)
 {
-    u64 y[4];
-    u32 power[4];
-#pragma unroll
-    for (int n = 0; n < 4; n++) {
-        y[n] = mgl_sampler_log2(distance[n]);
-        power[n] = MGL_SAMPLER_LAST;
-    }
-#define STEP(term)                                                                                 \
-    _Pragma("unroll") for (int n = 0; n < 4; n++) power[n] =                                       \
-        term - MGL_HIGH_WORD(power[n], mgl_sampler_fraction(y[n]));
-    MGL_SAMPLER_STEPS(STEP)
-#undef STEP
-#pragma unroll
-    for (int n = 0; n < 4; n++)
-        to[n] = mgl_sampler_exp_of(y[n], power[n]);
+    return mgl_sampler_exp(distance, own_drawing().powers);
 }
 
 /* ---- bins -------------------------------------------------------------------------------------
@@ -234,7 +225,7 @@ static __device__ __forceinline__ u64 sum_of_bin(int bin)
 template <typename T> static __device__ __forceinline__ T sum_up_to(T value)
 {
     const int lane = (int)thread_index() % 32;
-#pragma unroll 1
+#pragma unroll
     for (int offset = 1; offset < 32; offset *= 2) {
         const T other = __shfl_sync(0xFFFFFFFFu, value, max(lane - offset, 0));
         value += lane >= offset ? other : 0;
@@ -249,12 +240,13 @@ static __device__ __noinline__ void find_bin(u64 limit, u64 before, float top_p)
 {
     enum { SHARE = (BINS + THREADS - 1) / THREADS };
     drawing &d = own_drawing();
-    const int thread = (int)thread_index(), first = thread * SHARE,
-              last = min(first + SHARE, (int)BINS);
-    u64 own_sum = 0, total = 0;
-#pragma unroll 1
-    for (int i = first; i < last; i++)
-        own_sum += sum_of_bin(i);
+    const int thread = (int)thread_index(), first = thread * SHARE;
+    u64 sums[SHARE], own_sum = 0, total = 0;
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        sums[i] = first + i < BINS ? sum_of_bin(first + i) : 0;
+        own_sum += sums[i];
+    }
     const u64 running = sum_up_to(own_sum);
     if (thread % 32 == 31)
         d.of_warp[thread / 32] = running;
@@ -269,15 +261,14 @@ static __device__ __noinline__ void find_bin(u64 limit, u64 before, float top_p)
     }
     if (top_p > 0.0f)
         limit = mgl_sampler_limit(total, top_p);
-#pragma unroll 1
-    for (int i = first; i < last; i++) {
-        const u64 sum = sum_of_bin(i);
-        if (before < limit && before + sum >= limit) {
-            d.bin = i;
+#pragma unroll
+    for (int i = 0; i < SHARE; i++) {
+        if (before < limit && before + sums[i] >= limit) {
+            d.bin = first + i;
             d.before = before;
             d.limit = limit;
         }
-        before += sum;
+        before += sums[i];
     }
     consumer_barrier();
 }
@@ -303,7 +294,7 @@ static __device__ __noinline__ void count_bins(int weighed)
     const int width = d.width;
     const float floor = floor_of(d.cut);
     const u32 lane = thread_index() % 32;
-    each_four<2>(v, [&](const float4 &x, int) {
+    each_four<4>(v, [&](const float4 &x, int) {
         const float4 l = divide(v, x);
         u32 distance[4], bin[4];
         u64 unit[4] = {1, 1, 1, 1};
@@ -311,7 +302,9 @@ static __device__ __noinline__ void count_bins(int weighed)
         for (int n = 0; n < 4; n++)
             distance[n] = mgl_sampler_distance(part_of(l, n), v.best);
         if (weighed)
-            exps_of(distance, unit);
+#pragma unroll
+            for (int n = 0; n < 4; n++)
+                unit[n] = exp_of(distance[n]);
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             const bool counts = distance[n] != MGL_SAMPLER_FAR && part_of(l, n) > floor;
@@ -323,8 +316,7 @@ static __device__ __noinline__ void count_bins(int weighed)
     if (thread_index() == 0 && d.cut.ties) {
         const u32 distance = mgl_sampler_distance(floor, v.best);
         if (distance != MGL_SAMPLER_FAR)
-            add_to_bin(bin_of(distance, width),
-                       d.cut.ties * (weighed ? mgl_sampler_exp(distance) : 1));
+            add_to_bin(bin_of(distance, width), d.cut.ties * (weighed ? exp_of(distance) : 1));
     }
     consumer_barrier();
 }
@@ -332,20 +324,23 @@ static __device__ __noinline__ void count_bins(int weighed)
 /* ---- the two passes ---------------------------------------------------------------------------
  */
 
-/* What a value adds to a sum: its weight, if that is not below `least`. */
-static __device__ __forceinline__ u64 weight_of(const values &v, float value, u64 least)
+/* What a distance adds to a sum: its weight, if that is not below `least`. */
+static __device__ __forceinline__ u64 weight_at(u32 distance, u64 least)
 {
-    const u64 weight = mgl_sampler_weight(value, v.best);
-    return weight < least ? 0 : weight;
+    const u64 weight = exp_of(distance); /* in any case: four of them go side by side */
+    return distance == MGL_SAMPLER_FAR || weight < least ? 0 : weight;
 }
 
-/* The sum of all lanes' values, in every lane. */
+static __device__ __forceinline__ u64 weight_of(const values &v, float value, u64 least)
+{
+    return weight_at(mgl_sampler_distance(value, v.best), least);
+}
+
+/* The sum of all lanes' values, which is below 2^58, in every lane: words of 26 and 32 bits. */
 static __device__ __forceinline__ u64 sum_of_lanes(u64 value)
 {
-#pragma unroll 1
-    for (int offset = 16; offset > 0; offset >>= 1)
-        value += __shfl_xor_sync(0xFFFFFFFFu, value, offset);
-    return value;
+    const u32 low = __reduce_add_sync(0xFFFFFFFFu, (u32)value & 0x3FFFFFFu);
+    return ((u64)__reduce_add_sync(0xFFFFFFFFu, (u32)(value >> 26)) << 26) + low;
 }
 
 /* The distances that one bin has, and the least value that is looked at. */
@@ -357,7 +352,8 @@ struct stretch {
 /* The distance of a value that is looked at. */
 static __device__ __forceinline__ u32 distance_of(const values &v, const stretch &of, float value)
 {
-    return value >= of.floor ? mgl_sampler_distance(value, v.best) : MGL_SAMPLER_FAR;
+    const u32 distance = mgl_sampler_distance(value, v.best);
+    return value >= of.floor ? distance : MGL_SAMPLER_FAR;
 }
 
 static __device__ __forceinline__ bool is_in(const stretch &of, u32 distance)
@@ -365,10 +361,9 @@ static __device__ __forceinline__ bool is_in(const stretch &of, u32 distance)
     return distance >= of.first && distance <= of.last;
 }
 
-/* Takes a value to the list, if there is room. */
-static __device__ __forceinline__ void take_to_list(float value, int id)
+/* Puts a value in a place of the list, if there is room. */
+static __device__ __forceinline__ void put_in_list(u32 at, float value, int id)
 {
-    const u32 at = atomicAdd(&own_drawing().found, 1u);
     if (at >= LIST_ROOM)
         return;
     list_values()[at] = value;
@@ -396,7 +391,7 @@ static __device__ __noinline__ void collect()
     const int warp = (int)thread_index() / 32, lane = (int)thread_index() % 32;
     int segment = warp * SEGMENTS_OF_WARP, left = SEGMENT;
     const int end = min(segment + SEGMENTS_OF_WARP, (int)SEGMENTS) * SEGMENT;
-    u32 lowest = 0xFFFFFFFFu, highest = 0;
+    float least_found = INFINITY, most_found = -INFINITY;
     u64 sum = 0;
 #pragma unroll 1
     for (int i = (int)thread_index(); i < SEGMENT_ROOM; i += THREADS) {
@@ -410,33 +405,32 @@ static __device__ __noinline__ void collect()
     const values v = d.row;
     const stretch of = stretch_of_bin();
     const u64 least = d.least;
+    const u32 found = shared_address(&d.found);
     each_four<4>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
         const float4 l = divide(v, x);
         u32 distance[4], nearest = MGL_SAMPLER_FAR;
-        bool inside = false;
+        u32 inside = 0;
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             distance[n] = distance_of(v, of, part_of(l, n));
             nearest = min(nearest, distance[n]);
-            inside |= is_in(of, distance[n]);
+            inside += is_in(of, distance[n]);
         }
-        if (nearest < of.first) {
-            u64 weight[4];
-            exps_of(distance, weight);
+        if (nearest < of.first)
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                const u64 weight = weight_at(distance[n], least);
+                sum += distance[n] < of.first ? weight : 0;
+            }
+        if (inside > 0) {
+            u32 at = add_shared(found, inside);
 #pragma unroll
             for (int n = 0; n < 4; n++)
-                sum += distance[n] < of.first && weight[n] >= least ? weight[n] : 0;
-        }
-        if (inside) {
-#pragma unroll 1
-            for (int n = 0; n < 4; n++) {
-                const float value = part_of(l, n);
-                if (!is_in(of, distance_of(v, of, value)))
-                    continue;
-                lowest = min(lowest, mgl_sampler_key(value));
-                highest = max(highest, mgl_sampler_key(value));
-                take_to_list(value, id + n);
-            }
+                if (is_in(of, distance[n])) {
+                    least_found = fminf(least_found, part_of(l, n));
+                    most_found = fmaxf(most_found, part_of(l, n));
+                    put_in_list(at++, part_of(l, n), id + n);
+                }
         }
         left -= WARP_IDS;
         if (left > 0)
@@ -448,8 +442,8 @@ static __device__ __noinline__ void collect()
         segment++;
         left = SEGMENT;
     });
-    lowest = __reduce_min_sync(0xFFFFFFFFu, lowest);
-    highest = __reduce_max_sync(0xFFFFFFFFu, highest);
+    const u32 lowest = __reduce_min_sync(0xFFFFFFFFu, mgl_sampler_key(least_found)),
+              highest = __reduce_max_sync(0xFFFFFFFFu, mgl_sampler_key(most_found));
     if (lane == 0) {
         d.lowest[warp] = lowest;
         d.highest[warp] = highest;
@@ -471,7 +465,7 @@ static __device__ __noinline__ void cut_in_range(int weighed)
 {
     drawing &d = own_drawing();
     const auto unit_of = [&](u32 key) {
-        return weighed ? mgl_sampler_weight(mgl_sampler_value(key), d.row.best) : 1;
+        return weighed ? weight_of(d.row, mgl_sampler_value(key), 0) : 1;
     };
     consumer_barrier();
     const values v = d.rest;
@@ -482,7 +476,7 @@ static __device__ __noinline__ void cut_in_range(int weighed)
         width = max(0, 32 - __clz((int)(r.high - r.low)) - (int)BIN_BITS);
         clear_bins();
         const mgl_sampler_cut within = d.cut;
-        each_four<2>(v, [&](const float4 &x, int) {
+        each_four<1>(v, [&](const float4 &x, int) {
             const float4 l = divide(v, x);
 #pragma unroll 1
             for (int n = 0; n < 4; n++) {
@@ -509,7 +503,7 @@ static __device__ __noinline__ void add_rest()
 {
     drawing &d = own_drawing();
     const values v = d.rest;
-    each_four<2>(v, [&](const float4 &x, int place) {
+    each_four<1>(v, [&](const float4 &x, int place) {
         const float4 l = divide(v, x);
 #pragma unroll 1
         for (int n = 0; n < 4; n++) {
@@ -591,73 +585,106 @@ static __device__ __forceinline__ int find_lane(walking &to, u64 sum, u32 equal)
     return lane;
 }
 
-/* The weight of a value that may be kept: above the cut, or tied with it. */
-static __device__ __forceinline__ u64 weight_kept(const values &v, float value, mgl_sampler_cut cut,
-                                                  u64 least, bool &tied)
+/* Goes by what one of several adds, if the token is not there. */
+static __device__ __forceinline__ bool go_by(walking &to, u64 sum, u32 equal)
 {
-    const u32 key = mgl_sampler_key(value);
-    tied = key == cut.key;
-    return key >= cut.key ? weight_of(v, value, least) : 0;
+    const u64 weight = sum + min(equal, to.ties) * to.unit;
+    if (to.target < weight)
+        return false;
+    to.target -= weight;
+    to.ties -= min(equal, to.ties);
+    return true;
 }
 
-/* mgl_sampler_walk in a segment; one warp. */
-static __device__ __forceinline__ int walk_segment(const values &v, int segment,
-                                                   mgl_sampler_cut cut, u64 least, walking &to)
-{
-    const int first = segment * SEGMENT;
-    int token = -1, owner = -1;
-    each_four<4>(v, first + (int)thread_index() % 32 * 4, WARP_IDS, first + SEGMENT,
-                 [&](const float4 &x, int id) {
-                     if (owner >= 0)
-                         return;
-                     const float4 l = divide(v, x);
-                     u64 sum = 0;
-                     u32 equal = 0;
-                     bool tied;
-#pragma unroll 1
-                     for (int n = 0; n < 4; n++) {
-                         const u64 weight = weight_kept(v, part_of(l, n), cut, least, tied);
-                         sum += tied ? 0 : weight;
-                         equal += tied;
-                     }
-                     owner = find_lane(to, sum, equal);
-                     walking left = to;
-#pragma unroll 1
-                     for (int n = 0; n < 4 && owner >= 0; n++) {
-                         u64 weight = weight_kept(v, part_of(l, n), cut, least, tied);
-                         weight = tied && left.ties == 0 ? 0 : weight;
-                         left.ties -= tied && left.ties > 0;
-                         if (token < 0 && left.target < weight)
-                             token = id + n;
-                         left.target -= weight;
-                     }
-                 });
-    return owner < 0 ? 0 : __shfl_sync(0xFFFFFFFFu, token, owner);
-}
-
-/* mgl_sampler_walk by one warp, the segments being summed up. */
-static __device__ __noinline__ int walk(u64 random)
+/* The place of the segment that holds the token; -1: there is none. Every warp by itself. */
+static __device__ __forceinline__ int find_segment(walking &to, u64 random)
 {
     const drawing &d = own_drawing();
-    const values v = d.row;
-    const mgl_sampler_cut cut = d.cut;
-    const u64 least = d.least;
     const int lane = (int)thread_index() % 32;
-    walking to = {0, cut.ties, 0};
-    u64 total = 0;
-    if (cut.ties)
-        to.unit = weight_of(v, mgl_sampler_value(cut.key), least);
-#pragma unroll 1
-    for (int s = lane; s < SEGMENT_ROOM; s += 32)
-        total += d.sums[s];
-    to.target = mgl_sampler_scale(random, sum_of_lanes(total) + cut.ties * to.unit);
-#pragma unroll 1
-    for (int s = 0; s < SEGMENT_ROOM; s += 32) {
-        const int owner = find_lane(to, d.sums[s + lane], d.equal[s + lane]);
-        if (owner >= 0)
-            return walk_segment(v, s + owner, cut, least, to);
+    u64 sum = 0;
+    u32 equal = 0;
+#pragma unroll
+    for (int i = 0; i < SEGMENTS_OF_LANE; i++) {
+        sum += d.sums[lane * SEGMENTS_OF_LANE + i];
+        equal += d.equal[lane * SEGMENTS_OF_LANE + i];
     }
-    return 0;
+    to.target = mgl_sampler_scale(random, sum_of_lanes(sum) + to.ties * to.unit);
+    const int owner = find_lane(to, sum, equal);
+    if (owner < 0)
+        return -1;
+    int segment = owner * SEGMENTS_OF_LANE;
+#pragma unroll 1
+    for (int i = 0; i + 1 < SEGMENTS_OF_LANE; i++, segment++)
+        if (!go_by(to, d.sums[segment], d.equal[segment]))
+            break;
+    return segment;
+}
+
+/* What of four values is above the cut, and which are tied with it. */
+struct kept {
+    u64 weight[4];
+    bool tied[4];
+};
+
+static __device__ __forceinline__ kept kept_of(const values &v, const float4 &x)
+{
+    const drawing &d = own_drawing();
+    const u32 cut = d.cut.key;
+    const u64 least = d.least;
+    const float4 l = divide(v, x);
+    kept k;
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+        const u32 key = mgl_sampler_key(part_of(l, n));
+        k.tied[n] = key == cut;
+        k.weight[n] = key > cut ? weight_of(v, part_of(l, n), least) : 0;
+    }
+    return k;
+}
+
+/* mgl_sampler_walk by the block, the segments being summed up: each warp sums up a part of the
+ * segment that holds the token, and the one whose part it is finds it: d.token. */
+static __device__ __noinline__ void walk(u64 random)
+{
+    drawing &d = own_drawing();
+    const values v = d.row;
+    const int warp = (int)thread_index() / 32, lane = (int)thread_index() % 32;
+    walking to = {0, d.cut.ties, 0};
+    if (d.cut.ties)
+        to.unit = weight_of(v, mgl_sampler_value(d.cut.key), d.least);
+    if (thread_index() == 0)
+        d.token = 0;
+    const int segment = find_segment(to, random), end = (segment + 1) * SEGMENT;
+#pragma unroll 1
+    for (int from = segment * SEGMENT; segment >= 0 && from < end; from += MGL_WARPS * WARP_IDS) {
+        const int id = from + warp * WARP_IDS + lane * 4;
+        const kept k = kept_of(v, load_four(v, id < end ? id : v.count));
+        const u64 sum = k.weight[0] + k.weight[1] + k.weight[2] + k.weight[3];
+        const u32 equal = k.tied[0] + k.tied[1] + k.tied[2] + k.tied[3];
+        const u64 all = sum_of_lanes(sum);
+        const u32 equals = __reduce_add_sync(0xFFFFFFFFu, equal);
+        if (lane == 0) {
+            d.of_warp[warp] = all;
+            d.equal_of_warp[warp] = equals;
+        }
+        consumer_barrier();
+        int part = 0;
+#pragma unroll 1
+        while (part < MGL_WARPS && go_by(to, d.of_warp[part], d.equal_of_warp[part]))
+            part++;
+        if (part == warp && find_lane(to, sum, equal) == lane) {
+            int n = 0;
+#pragma unroll
+            for (int i = 0; i < 3; i++)
+                if (n == i && go_by(to, k.weight[i], k.tied[i]))
+                    n = i + 1;
+            d.token = id + n;
+        }
+        if (part < MGL_WARPS)
+            break;
+        consumer_barrier();
+    }
+    consumer_barrier();
 }
 
 /* The width of the first bins, log2: twice as far apart as the bests of parts are, four times, as
@@ -729,18 +756,16 @@ static __device__ __noinline__ int draw_row(const float *logits, const int *sequ
         d.cut = {0, 0};
         d.bin = BINS;
     }
+#pragma unroll 1
+    for (int i = (int)thread_index(); i < POWERS; i += THREADS)
+        d.powers[i] = mgl_sampler_powers[i];
     if (by_count)
         select_cut((u64)top_k, 0.0f, !by_sum);
     if (by_sum)
         select_cut(0, top_p, true);
     if (!by_count && !by_sum)
         collect();
-    if (thread_index() < 32) {
-        const int token = walk(random);
-        if (thread_index() == 0)
-            d.token = token;
-    }
-    consumer_barrier();
+    walk(random);
     return d.token;
 }
 

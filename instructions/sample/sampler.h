@@ -38,6 +38,10 @@
 #define MGL_SAMPLER_FN static inline
 #endif
 
+#ifndef MGL_SAMPLER_TABLE
+#define MGL_SAMPLER_TABLE static const
+#endif
+
 /* The bits of a float and back. The kernel defines them as __float_as_uint, __uint_as_float. */
 #ifndef MGL_FLOAT_BITS
 #define MGL_FLOAT_BITS mgl_float_bits
@@ -106,56 +110,58 @@ MGL_SAMPLER_FN unsigned mgl_sampler_distance(float value, float max)
     return distance < 28.0f ? (unsigned)(distance * 134217728.0f) : MGL_SAMPLER_FAR;
 }
 
+/* 2^-(i / 256) in 2^-31. */
+MGL_SAMPLER_TABLE unsigned mgl_sampler_powers[256] = {
+    2147483648u, 2141676973u, 2135885998u, 2130110682u, 2124350982u, 2118606857u, 2112878262u,
+    2107165158u, 2101467502u, 2095785251u, 2090118366u, 2084466803u, 2078830522u, 2073209480u,
+    2067603638u, 2062012954u, 2056437387u, 2050876895u, 2045331439u, 2039800978u, 2034285470u,
+    2028784876u, 2023299156u, 2017828268u, 2012372174u, 2006930832u, 2001504204u, 1996092249u,
+    1990694927u, 1985312200u, 1979944027u, 1974590370u, 1969251188u, 1963926443u, 1958616096u,
+    1953320108u, 1948038440u, 1942771053u, 1937517909u, 1932278970u, 1927054196u, 1921843549u,
+    1916646992u, 1911464486u, 1906295993u, 1901141476u, 1896000896u, 1890874216u, 1885761398u,
+    1880662405u, 1875577199u, 1870505744u, 1865448001u, 1860403934u, 1855373507u, 1850356681u,
+    1845353420u, 1840363688u, 1835387448u, 1830424663u, 1825475297u, 1820539314u, 1815616678u,
+    1810707353u, 1805811301u, 1800928489u, 1796058879u, 1791202437u, 1786359126u, 1781528911u,
+    1776711757u, 1771907628u, 1767116489u, 1762338305u, 1757573041u, 1752820662u, 1748081133u,
+    1743354420u, 1738640488u, 1733939301u, 1729250827u, 1724575029u, 1719911875u, 1715261330u,
+    1710623359u, 1705997930u, 1701385007u, 1696784557u, 1692196547u, 1687620943u, 1683057710u,
+    1678506817u, 1673968228u, 1669441912u, 1664927835u, 1660425963u, 1655936265u, 1651458706u,
+    1646993254u, 1642539877u, 1638098541u, 1633669214u, 1629251865u, 1624846459u, 1620452965u,
+    1616071351u, 1611701585u, 1607343634u, 1602997467u, 1598663052u, 1594340357u, 1590029350u,
+    1585730000u, 1581442275u, 1577166143u, 1572901575u, 1568648537u, 1564406999u, 1560176931u,
+    1555958300u, 1551751076u, 1547555228u, 1543370725u, 1539197537u, 1535035634u, 1530884983u,
+    1526745556u, 1522617322u, 1518500250u, 1514394310u, 1510299473u, 1506215708u, 1502142985u,
+    1498081275u, 1494030547u, 1489990772u, 1485961921u, 1481943963u, 1477936870u, 1473940611u,
+    1469955159u, 1465980482u, 1462016553u, 1458063343u, 1454120821u, 1450188960u, 1446267730u,
+    1442357104u, 1438457051u, 1434567544u, 1430688553u, 1426820052u, 1422962010u, 1419114401u,
+    1415277195u, 1411450365u, 1407633882u, 1403827719u, 1400031848u, 1396246240u, 1392470869u,
+    1388705706u, 1384950723u, 1381205894u, 1377471191u, 1373746586u, 1370032052u, 1366327563u,
+    1362633090u, 1358948606u, 1355274085u, 1351609500u, 1347954824u, 1344310030u, 1340675091u,
+    1337049980u, 1333434672u, 1329829140u, 1326233356u, 1322647296u, 1319070932u, 1315504238u,
+    1311947188u, 1308399756u, 1304861917u, 1301333643u, 1297814910u, 1294305692u, 1290805962u,
+    1287315695u, 1283834865u, 1280363448u, 1276901417u, 1273448747u, 1270005413u, 1266571390u,
+    1263146652u, 1259731174u, 1256324931u, 1252927899u, 1249540052u, 1246161366u, 1242791816u,
+    1239431376u, 1236080024u, 1232737732u, 1229404479u, 1226080238u, 1222764986u, 1219458698u,
+    1216161350u, 1212872918u, 1209593378u, 1206322705u, 1203060876u, 1199807867u, 1196563654u,
+    1193328213u, 1190101520u, 1186883552u, 1183674286u, 1180473697u, 1177281762u, 1174098458u,
+    1170923762u, 1167757650u, 1164600099u, 1161451085u, 1158310587u, 1155178580u, 1152055042u,
+    1148939949u, 1145833280u, 1142735011u, 1139645120u, 1136563583u, 1133490379u, 1130425485u,
+    1127368878u, 1124320536u, 1121280436u, 1118248556u, 1115224875u, 1112209370u, 1109202018u,
+    1106202798u, 1103211687u, 1100228665u, 1097253708u, 1094286796u, 1091327906u, 1088377016u,
+    1085434106u, 1082499153u, 1079572136u, 1076653033u};
+
 /* 2^40 exp(-distance) to within 1 + w / 2^27, of a distance below 28 (from there on 2^40 e^-28 <
- * 1). exp(-d) = 2^-(n + f) with y = d log2(e) = n + f, log2(e) as 1.31; 2^-f by Horner's rule on
- * sum (-1)^i ln(2)^i / i! f^i, i = 0..11, coefficients times 2^32, f in 2^-32, each product rounded
- * down. The last coefficient is MGL_SAMPLER_LAST; STEP(term) has power = term - power f; the first
- * is that of mgl_sampler_exp_of. */
-#define MGL_SAMPLER_LAST 2u
-#define MGL_SAMPLER_STEPS(STEP)                                                                    \
-    STEP(30u)                                                                                      \
-    STEP(437u)                                                                                     \
-    STEP(5676u)                                                                                    \
-    STEP(65510u)                                                                                   \
-    STEP(661577u)                                                                                  \
-    STEP(5726720u)                                                                                 \
-    STEP(41309550u)                                                                                \
-    STEP(238388332u)                                                                               \
-    STEP(1031764991u)                                                                              \
-    STEP(2977044472u)
-
-/* y in 2^-58. */
-MGL_SAMPLER_FN unsigned long long mgl_sampler_log2(unsigned distance)
+ * 1); never more for a larger distance. exp(-d) = 2^-(n + i / 256 + g) with d log2(e) = n + i / 256
+ * + g, log2(e) as 1.31; 1 - 2^-g, g < 2^-8, as g (a - b g), whose a and b have the least largest
+ * error, 2^-32.8; a in 2^-32, b in 2^-24, each product rounded down. `powers` are
+ * mgl_sampler_powers, or a copy of them that is nearer. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_exp(unsigned distance, const unsigned *powers)
 {
-    return distance * 3098164009ull;
-}
-
-MGL_SAMPLER_FN unsigned mgl_sampler_fraction(unsigned long long y)
-{
-    return (unsigned)(y >> 26);
-}
-
-/* What the steps end in. */
-MGL_SAMPLER_FN unsigned long long mgl_sampler_exp_of(unsigned long long y, unsigned power)
-{
-    return (4294967296ull - MGL_HIGH_WORD(power, mgl_sampler_fraction(y))) << 8 >> (y >> 58);
-}
-
-MGL_SAMPLER_FN unsigned long long mgl_sampler_exp(unsigned distance)
-{
-    const unsigned long long y = mgl_sampler_log2(distance);
-    unsigned power = MGL_SAMPLER_LAST;
-#define STEP(term) power = term - MGL_HIGH_WORD(power, mgl_sampler_fraction(y));
-    MGL_SAMPLER_STEPS(STEP)
-#undef STEP
-    return mgl_sampler_exp_of(y, power);
-}
-
-/* The weight of a value: 2^40 exp(value - max), and 0 of one that is far. */
-MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
-{
-    unsigned distance = mgl_sampler_distance(value, max);
-    return distance == MGL_SAMPLER_FAR ? 0 : mgl_sampler_exp(distance);
+    const unsigned long long y = distance * 3098164009ull; /* in 2^-58 */
+    const unsigned fraction = (unsigned)(y >> 26), power = powers[fraction >> 24];
+    const unsigned g = fraction << 8;                                                 /* in 2^-40 */
+    const unsigned rest = MGL_HIGH_WORD(g, 2977042926u - MGL_HIGH_WORD(g, 4025299u)); /* as g */
+    return (unsigned long long)(power - (MGL_HIGH_WORD(power, rest) >> 8)) << 9 >> (y >> 58);
 }
 
 /* floor(a b / 2^64). */
@@ -233,6 +239,13 @@ typedef struct mgl_sampler_input {
     float max;                /* the largest value, logit / temperature */
     unsigned long long least; /* what weighs less weighs nothing */
 } mgl_sampler_input;
+
+/* The weight of a value: 2^40 exp(value - max), and 0 of one that is far. */
+MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
+{
+    unsigned distance = mgl_sampler_distance(value, max);
+    return distance == MGL_SAMPLER_FAR ? 0 : mgl_sampler_exp(distance, mgl_sampler_powers);
+}
 
 /* What item `key` adds to a sum: 1, or its weight. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_unit(const mgl_sampler_input *in, unsigned key,

@@ -49,16 +49,17 @@
 #ifndef MGL_DEVICE_SHARED_CUH
 #define MGL_DEVICE_SHARED_CUH
 
-#define MGL_STEP_FN      static __device__
-#define MGL_SAMPLER_FN   static __device__
-#define MGL_PHILOX_FN    static __device__
-#define MGL_PENALTIES_FN static __device__
-#define MGL_WAYS_FN      static __device__ constexpr
-#define MGL_TAPE_FN      static __device__ __forceinline__ constexpr
-#define MGL_PAGE_FN      static __device__ __forceinline__
-#define MGL_FLOAT_BITS   __float_as_uint
-#define MGL_BITS_FLOAT   __uint_as_float
-#define MGL_HIGH_WORD    __umulhi
+#define MGL_STEP_FN       static __device__
+#define MGL_SAMPLER_FN    static __device__
+#define MGL_SAMPLER_TABLE static __device__ const
+#define MGL_PHILOX_FN     static __device__
+#define MGL_PENALTIES_FN  static __device__
+#define MGL_WAYS_FN       static __device__ constexpr
+#define MGL_TAPE_FN       static __device__ __forceinline__ constexpr
+#define MGL_PAGE_FN       static __device__ __forceinline__
+#define MGL_FLOAT_BITS    __float_as_uint
+#define MGL_BITS_FLOAT    __uint_as_float
+#define MGL_HIGH_WORD     __umulhi
 
 /* Whether the second list's products are panels. */
 #define MGL_PANELS (MGL_VARIANTS_PANEL != 0)
