@@ -4,6 +4,7 @@
 #include "instructions/reference.h"
 
 #include "schedule/pages.h"
+#include "schedule/tape.h"
 
 #include <math.h>
 #include <string.h>
@@ -64,8 +65,11 @@ static void *element_at(const mgl_call *call, const mgl_region *region, int r, i
         const int64_t at = region->ranges[1].lo + column;
         const int64_t rest = MGL_PAGE_QUARTER_COLUMNS - at % MGL_PAGE_QUARTER_COLUMNS;
         *run = n < rest ? n : rest;
+        const int blocks = (int)buffer->extents[1].count / MGL_PAGE_BLOCK_COLUMNS;
+        const int place = mgl_tape_place_of_block(blocks, call->program->exec.warps,
+                                                  (int)at / MGL_PAGE_BLOCK_COLUMNS);
         return (char *)call->buffers[region->buffer] +
-               mgl_page_place((int)buffer->extents[0].count, r, (unsigned)at);
+               mgl_page_at((int)buffer->extents[0].count, r, place, (unsigned)at);
     }
     int64_t offset = r * mgl_buffer_stride(buffer, 0) + column;
     return (char *)mgl_call_at(call, region) + offset * (int64_t)mgl_dtype_size(buffer->dtype);

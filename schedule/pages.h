@@ -4,10 +4,11 @@
  * it would take row after row. Stands here once, for the machines: plain C that NVRTC compiles too,
  * without includes.
  *
- *     page      MGL_PAGE_COLUMNS columns of all rows that the buffer is declared with: what one
- *               bulk copy brings
- *     k block   half of a page: of each row, row after row, MGL_PAGE_BLOCK_BYTES, as wide as a
- *               k block of 16-bit weights on a tape (schedule/tape.h)
+ *     page      two k blocks of all rows that the buffer is declared with
+ *     k block   of each row, row after row, MGL_PAGE_BLOCK_BYTES, as wide as a k block of 16-bit
+ *               weights on a tape. k blocks lie in the order that those of a row group of as many
+ *               columns have there (schedule/tape.h): so what is multiplied together is one bulk
+ *               copy
  *     quarter   MGL_PAGE_QUARTER_BYTES of a row of a k block. Quarter q of row r lies at place
  *               q ^ (r / 2 % 4), so that eight neighbouring rows' quarters q are in different banks
  *               of shared memory
@@ -29,14 +30,13 @@ enum {
 };
 
 /* Where column `column` of row `row` lies, in bytes from the start of a buffer of `rows` rows,
- * which has less than 4 GB. The columns up to the next multiple of MGL_PAGE_QUARTER_COLUMNS follow
- * it. */
-MGL_PAGE_FN unsigned mgl_page_place(int rows, int row, unsigned column)
+ * which has less than 4 GB; the column's k block being that of place `place` of a row group. The
+ * columns up to the next multiple of MGL_PAGE_QUARTER_COLUMNS follow it. */
+MGL_PAGE_FN unsigned mgl_page_at(int rows, int row, int place, unsigned column)
 {
-    const unsigned block = column / MGL_PAGE_BLOCK_COLUMNS;
     const unsigned quarter = column % MGL_PAGE_BLOCK_COLUMNS / MGL_PAGE_QUARTER_COLUMNS;
     const unsigned rest = column % MGL_PAGE_QUARTER_COLUMNS;
-    return (block * (unsigned)rows + (unsigned)row) * MGL_PAGE_BLOCK_BYTES +
+    return ((unsigned)place * (unsigned)rows + (unsigned)row) * MGL_PAGE_BLOCK_BYTES +
            (quarter ^ ((unsigned)row / 2 % 4)) * MGL_PAGE_QUARTER_BYTES +
            rest * MGL_PAGE_VALUE_BYTES;
 }

@@ -38,7 +38,7 @@ static __device__ __forceinline__ void do_embed_weighed(machine &m)
     const mgl_device_operand &embedding = operand(m, MGL_OPERAND(embed_weighed, embedding));
     const float *g = (const float *)operand(m, MGL_OPERAND(embed_weighed, g)).at;
     const view y = view_of(m, operand(m, MGL_OPERAND(embed_weighed, y)));
-    const paged_view n = paged_view_of(m, operand(m, MGL_OPERAND(embed_weighed, n)));
+    const paged_view n = paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(embed_weighed, n)));
     const mgl_device_operand &s = operand(m, MGL_OPERAND(embed_weighed, s));
     const int width = operand(m, MGL_OPERAND(embed_weighed, y)).count[1];
     for (int r = m.lane; r < rows_of(m); r += 32) {

@@ -12,7 +12,8 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
-    const paged_view n = paged_view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
+    const paged_view n =
+        paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);
     const int width = segment(m, 0).rows;
@@ -77,7 +78,8 @@ static __device__ __forceinline__ void leave_slim_add(const machine &m, int grou
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
-    const paged_view n = paged_view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
+    const paged_view n =
+        paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
     const mgl_device_operand s = operand(m, MGL_OPERAND(linear_add_weighed, s));
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);

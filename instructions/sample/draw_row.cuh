@@ -26,8 +26,11 @@ enum {
     BINS = 1 << BIN_BITS,
     WIDEST_BIN = 32 - BIN_BITS, /* log2; all distances, in 2^-27 */
     WARP_IDS = 32 * 4,          /* ids that a warp has at once: 16 bytes a lane */
+    FOURS = 4,                  /* of a lane, in the passes over a row: */
+    ROUND = FOURS * 4,          /* values of a lane */
+    ROUND_IDS = FOURS * WARP_IDS,
     MOST_SEGMENTS = 128,
-    SEGMENT = (MGL_VOCAB + MOST_SEGMENTS * WARP_IDS - 1) / (MOST_SEGMENTS * WARP_IDS) * WARP_IDS,
+    SEGMENT = (MGL_VOCAB + MOST_SEGMENTS * ROUND_IDS - 1) / (MOST_SEGMENTS * ROUND_IDS) * ROUND_IDS,
     SEGMENTS = (MGL_VOCAB + SEGMENT - 1) / SEGMENT,
     SEGMENT_ROOM = (SEGMENTS + 31) / 32 * 32,
     SEGMENTS_OF_WARP = (SEGMENTS + MGL_WARPS - 1) / MGL_WARPS,
@@ -139,37 +142,74 @@ static __device__ __forceinline__ float4 load_four(const values &v, int place)
 }
 
 /* look(what stands at four places, the first place), of places first, first + step and so on below
- * `end`. AHEAD - 1 loads are on their way meanwhile, each to registers of its own: memory is far
- * away. */
-template <int AHEAD, typename LOOK>
+ * `end`. AT_ONCE of them are loaded together: memory is far away. */
+template <int AT_ONCE, typename LOOK>
 static __device__ __forceinline__ void each_four(const values &v, int first, int step, int end,
                                                  LOOK look)
 {
-    float4 next[AHEAD];
-#pragma unroll
-    for (int n = 0; n < AHEAD; n++)
-        next[n] = load_four(v, first + n * step);
 #pragma unroll 1
-    for (; first < end; first += AHEAD * step)
+    for (; first < end; first += AT_ONCE * step) {
+        float4 x[AT_ONCE];
 #pragma unroll
-        for (int n = 0; n < AHEAD; n++) {
-            const int place = first + n * step;
-            if (n == 0 || place < end)
-                look(next[n], place);
-            next[n] = load_four(v, place + AHEAD * step);
-        }
+        for (int n = 0; n < AT_ONCE; n++)
+            x[n] = load_four(v, first + n * step);
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            if (n == 0 || first + n * step < end)
+                look(x[n], first + n * step);
+    }
 }
 
 /* The same of all places, by the block. */
-template <int AHEAD, typename LOOK>
+template <int AT_ONCE, typename LOOK>
 static __device__ __forceinline__ void each_four(const values &v, LOOK look)
 {
-    each_four<AHEAD>(v, (int)thread_index() * 4, (int)THREADS * 4, v.count, look);
+    each_four<AT_ONCE>(v, (int)thread_index() * 4, (int)THREADS * 4, v.count, look);
 }
 
 static __device__ __forceinline__ float part_of(const float4 &x, int n)
 {
     return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
+}
+
+/* A round of a lane: FOURS times four places, `step` apart. A warp has but one or two others beside
+ * it to go on while it waits, so what is done with the values is done with all of them side by
+ * side. */
+struct round_values {
+    float value[ROUND];
+};
+
+/* What stands at the places of the round from `first` on; NaN behind the end. */
+static __device__ __forceinline__ void load_round(const values &v, int first, int step,
+                                                  float4 (&x)[FOURS])
+{
+#pragma unroll
+    for (int n = 0; n < FOURS; n++)
+        x[n] = load_four(v, first + n * step);
+}
+
+static __device__ __forceinline__ round_values divide_round(const values &v,
+                                                            const float4 (&x)[FOURS])
+{
+    round_values l;
+    u32 most = 0;
+#pragma unroll
+    for (int n = 0; n < ROUND; n++)
+        most = max(most, above_least(part_of(x[n / 4], n % 4)));
+    if (most >= 128u << 24 || v.reciprocal == 0.0f) {
+#pragma unroll
+        for (int n = 0; n < FOURS; n++) {
+            const float4 four = divide_apart(x[n], v.divisor);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                l.value[n * 4 + i] = part_of(four, i);
+        }
+        return l;
+    }
+#pragma unroll
+    for (int n = 0; n < ROUND; n++)
+        l.value[n] = quotient(v, part_of(x[n / 4], n % 4));
+    return l;
 }
 
 /* mgl_sampler_exp; of a distance that is far, anything. */
@@ -190,21 +230,25 @@ static __device__ __forceinline__ void clear_bins()
     consumer_barrier();
 }
 
-/* Adds to four bins, side by side. Of 64 bits there is no atomic addition in shared memory but a
- * loop. */
-static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[4], const u64 (&unit)[4])
+/* Adds to bins, side by side. Of 64 bits there is no atomic addition in shared memory but a loop.
+ */
+static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[ROUND],
+                                                   const u64 (&unit)[ROUND])
 {
     const u32 low = shared_address(own_drawing().low), high = shared_address(own_drawing().high);
-    u32 before[4];
+    u32 carried[ROUND], any = 0;
 #pragma unroll
-    for (int n = 0; n < 4; n++)
-        before[n] = add_shared(low + bin[n] * 4, (u32)unit[n]);
+    for (int n = 0; n < ROUND; n++)
+        carried[n] = add_shared(low + bin[n] * 4, (u32)unit[n]);
 #pragma unroll
-    for (int n = 0; n < 4; n++) {
-        const u32 carried = (u32)(unit[n] >> 32) + (before[n] + (u32)unit[n] < before[n]);
-        if (carried)
-            add_shared(high + bin[n] * 4, carried);
+    for (int n = 0; n < ROUND; n++) {
+        carried[n] = (u32)(unit[n] >> 32) + (carried[n] + (u32)unit[n] < carried[n]);
+        any |= carried[n];
     }
+    if (any)
+#pragma unroll
+        for (int n = 0; n < ROUND; n++)
+            add_to_shared(high + bin[n] * 4, carried[n]);
 }
 
 /* To one. */
@@ -294,25 +338,40 @@ static __device__ __noinline__ void count_bins(int weighed)
     const int width = d.width;
     const float floor = floor_of(d.cut);
     const u32 lane = thread_index() % 32;
-    each_four<4>(v, [&](const float4 &x, int) {
-        const float4 l = divide(v, x);
-        u32 distance[4], bin[4];
-        u64 unit[4] = {1, 1, 1, 1};
+    enum { STEP = THREADS * 4 };
+    float4 x[FOURS];
+    int first = (int)thread_index() * 4;
+    load_round(v, first, STEP, x);
+#pragma unroll 1
+    for (; first < v.count; first += FOURS * STEP) {
+        const round_values l = divide_round(v, x);
+        load_round(v, first + FOURS * STEP, STEP, x);
+        u32 distance[ROUND], bin[ROUND], nearest = MGL_SAMPLER_FAR;
+        u64 unit[ROUND];
 #pragma unroll
-        for (int n = 0; n < 4; n++)
-            distance[n] = mgl_sampler_distance(part_of(l, n), v.best);
+        for (int n = 0; n < ROUND; n++) {
+            distance[n] = mgl_sampler_distance(l.value[n], v.best);
+            distance[n] = l.value[n] > floor ? distance[n] : MGL_SAMPLER_FAR;
+            nearest = min(nearest, distance[n]);
+        }
+        if (nearest == MGL_SAMPLER_FAR)
+            continue;
         if (weighed)
 #pragma unroll
-            for (int n = 0; n < 4; n++)
+            for (int n = 0; n < ROUND; n++)
                 unit[n] = exp_of(distance[n]);
+        else
 #pragma unroll
-        for (int n = 0; n < 4; n++) {
-            const bool counts = distance[n] != MGL_SAMPLER_FAR && part_of(l, n) > floor;
+            for (int n = 0; n < ROUND; n++)
+                unit[n] = 1;
+#pragma unroll
+        for (int n = 0; n < ROUND; n++) {
+            const bool counts = distance[n] != MGL_SAMPLER_FAR;
             bin[n] = counts ? bin_of(distance[n], width) : lane; /* 0 to any */
             unit[n] = counts ? unit[n] : 0;
         }
         add_to_bins(bin, unit);
-    });
+    }
     if (thread_index() == 0 && d.cut.ties) {
         const u32 distance = mgl_sampler_distance(floor, v.best);
         if (distance != MGL_SAMPLER_FAR)
@@ -406,42 +465,46 @@ static __device__ __noinline__ void collect()
     const stretch of = stretch_of_bin();
     const u64 least = d.least;
     const u32 found = shared_address(&d.found);
-    each_four<4>(v, segment * SEGMENT + lane * 4, WARP_IDS, end, [&](const float4 &x, int id) {
-        const float4 l = divide(v, x);
-        u32 distance[4], nearest = MGL_SAMPLER_FAR;
-        u32 inside = 0;
+    float4 x[FOURS];
+    int first = segment * SEGMENT + lane * 4;
+    load_round(v, first, WARP_IDS, x);
+#pragma unroll 1
+    for (; first < end; first += ROUND_IDS) {
+        const round_values l = divide_round(v, x);
+        load_round(v, first + ROUND_IDS, WARP_IDS, x);
+        u32 distance[ROUND], nearest = MGL_SAMPLER_FAR, inside = 0;
 #pragma unroll
-        for (int n = 0; n < 4; n++) {
-            distance[n] = distance_of(v, of, part_of(l, n));
+        for (int n = 0; n < ROUND; n++) {
+            distance[n] = distance_of(v, of, l.value[n]);
             nearest = min(nearest, distance[n]);
             inside += is_in(of, distance[n]);
         }
         if (nearest < of.first)
 #pragma unroll
-            for (int n = 0; n < 4; n++) {
+            for (int n = 0; n < ROUND; n++) {
                 const u64 weight = weight_at(distance[n], least);
                 sum += distance[n] < of.first ? weight : 0;
             }
         if (inside > 0) {
             u32 at = add_shared(found, inside);
 #pragma unroll
-            for (int n = 0; n < 4; n++)
+            for (int n = 0; n < ROUND; n++)
                 if (is_in(of, distance[n])) {
-                    least_found = fminf(least_found, part_of(l, n));
-                    most_found = fmaxf(most_found, part_of(l, n));
-                    put_in_list(at++, part_of(l, n), id + n);
+                    least_found = fminf(least_found, l.value[n]);
+                    most_found = fmaxf(most_found, l.value[n]);
+                    put_in_list(at++, l.value[n], first + n / 4 * WARP_IDS + n % 4);
                 }
         }
-        left -= WARP_IDS;
+        left -= ROUND_IDS;
         if (left > 0)
-            return;
+            continue;
         sum = sum_of_lanes(sum);
         if (lane == 0)
             d.sums[segment] = sum;
         sum = 0;
         segment++;
         left = SEGMENT;
-    });
+    }
     const u32 lowest = __reduce_min_sync(0xFFFFFFFFu, mgl_sampler_key(least_found)),
               highest = __reduce_max_sync(0xFFFFFFFFu, mgl_sampler_key(most_found));
     if (lane == 0) {

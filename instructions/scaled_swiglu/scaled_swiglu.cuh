@@ -10,7 +10,7 @@
 
 static __device__ __forceinline__ paged_view swiglu_output(const machine &m)
 {
-    return paged_view_of(m, operand(m, MGL_OPERAND(scaled_swiglu, y)));
+    return paged_view_of<MGL_FFN>(m, operand(m, MGL_OPERAND(scaled_swiglu, y)));
 }
 
 static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, const panel_lane &p,

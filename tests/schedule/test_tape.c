@@ -75,7 +75,10 @@ START_TEST(pages_have_a_place_for_each_value)
     bool *taken = mgl_alloc_zero((size_t)count * (size_t)columns, sizeof *taken);
     for (int r = 0; r < count; r++)
         for (int c = 0; c < columns; c++) {
-            const long long place = mgl_page_place(count, r, (unsigned)c) / MGL_PAGE_VALUE_BYTES;
+            const int block = mgl_tape_place_of_block(columns / MGL_PAGE_BLOCK_COLUMNS, 4,
+                                                      c / MGL_PAGE_BLOCK_COLUMNS);
+            const long long place =
+                mgl_page_at(count, r, block, (unsigned)c) / MGL_PAGE_VALUE_BYTES;
             ck_assert_int_ge(place, 0);
             ck_assert_int_lt(place, count * columns);
             ck_assert(!taken[place]);
@@ -93,7 +96,7 @@ START_TEST(pages_are_free_of_conflicts)
         unsigned banks = 0;
         for (int r = 8 * _i; r < 8 * _i + 8; r++)
             banks |=
-                1u << mgl_page_place(64, r, (unsigned)quarter * MGL_PAGE_QUARTER_COLUMNS) / 16 % 8;
+                1u << mgl_page_at(64, r, 0, (unsigned)quarter * MGL_PAGE_QUARTER_COLUMNS) / 16 % 8;
         ck_assert_uint_eq(banks, 0xFF);
     }
 }

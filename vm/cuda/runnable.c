@@ -83,6 +83,8 @@ static const char *check_panel(const mgl_program *program, const mgl_task *task)
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
         return "its input does not lie in pages, or is not bf16";
+    if (width(in, 1) != program->buffers[in->buffer].extents[1].count)
+        return "its input is not all columns of its buffer";
     for (int i = 0; i + 1 < task->segments.count; i++)
         if (mgl_segment_rows(&program->segments[task->segments.first + i]) % MGL_ROW_GROUP)
             return "a segment before the last has rows that are no whole row groups";
@@ -242,17 +244,36 @@ static bool writes_pages(const mgl_program *program, const mgl_task *task)
     return writes;
 }
 
+/* Whether paged results have as many columns as the kernel's code of the op has it: where a column
+ * is depends on them. */
+static bool has_columns_of_op(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_geometry *m = &program->geometry;
+    const int64_t columns = task->op == MGL_OP_SCALED_SWIGLU ? m->ffn
+                            : mgl_op_get(task->op)->family == MGL_FAMILY_ATTEND_ROWS
+                                ? (int64_t)m->heads * m->head_dim
+                                : m->hidden;
+    bool has = true;
+    for (int i = 0; i < task->out.count; i++) {
+        const mgl_buffer *b = &program->buffers[program->regions[task->out.first + i].buffer];
+        has &= !b->paged || b->extents[1].count == columns;
+    }
+    return has;
+}
+
 /* Beside attention of rows, which writes pages itself, the code of other attention has none
- * (VIEWS_PAGED of the kernel). */
+ * (VIEWS_PAGED of the kernel); that has no columns of its own. */
 static mgl_status check_pages(const mgl_program *program, mgl_error *err)
 {
     const bool rows = has_attention_of_rows(program);
-    for (int i = 0; i < program->task_count && rows; i++) {
+    for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         const mgl_family family = mgl_op_get(task->op)->family;
-        if (family != MGL_FAMILY_PANEL && family != MGL_FAMILY_ATTEND_ROWS &&
+        if (rows && family != MGL_FAMILY_PANEL && family != MGL_FAMILY_ATTEND_ROWS &&
             task->op != MGL_OP_EMBED_WEIGHED && writes_pages(program, task))
             return refuse(program, i, "it writes pages beside attention of rows", err);
+        if (task->op != MGL_OP_ATTEND && !has_columns_of_op(program, task))
+            return refuse(program, i, "what it writes in pages has other columns too", err);
     }
     return MGL_OK;
 }

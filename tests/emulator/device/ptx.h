@@ -158,6 +158,13 @@ static inline void ptx_atom_shared_add_u32(unsigned &before, unsigned at, unsign
     emu_wrote(word);
 }
 
+static inline void ptx_red_shared_add_u32(unsigned at, unsigned value)
+{
+    volatile unsigned *word = emu_shared<unsigned>(at, 4);
+    *word = *word + value;
+    emu_wrote(word);
+}
+
 static inline void ptx_st_release_cta_shared_u32(unsigned at, unsigned value)
 {
     volatile unsigned *word = emu_shared<unsigned>(at, 4);

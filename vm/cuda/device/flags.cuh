@@ -83,11 +83,21 @@ static __device__ __forceinline__ u8 *plain_element(const view &v, int r, int co
     return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
 }
 
+#if MGL_PANELS
+/* The place of the k block that has a column of a paged buffer. */
+static __device__ __forceinline__ int page_place(const paged_view &v, int column)
+{
+    return mgl_tape_place_of_block(v.columns / MGL_PAGE_BLOCK_COLUMNS, MGL_WARPS,
+                                   column / MGL_PAGE_BLOCK_COLUMNS);
+}
+#endif
+
 static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int column)
 {
 #if MGL_PANELS
     if (v.paged)
-        return v.at + mgl_page_place(MGL_ROWS, r, (u32)(v.first + column));
+        return v.at +
+               mgl_page_at(MGL_ROWS, r, page_place(v, v.first + column), (u32)(v.first + column));
 #endif
     return plain_element(v, r, column);
 }

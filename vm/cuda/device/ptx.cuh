@@ -139,6 +139,12 @@ static __device__ __forceinline__ u32 add_shared(u32 at, u32 value)
     return before;
 }
 
+/* The same, where nobody asks what was there. */
+static __device__ __forceinline__ void add_to_shared(u32 at, u32 value)
+{
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(at), "r"(value) : "memory");
+}
+
 /* A word of shared memory that one role writes and others read. */
 static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
 {

@@ -228,8 +228,9 @@ struct view {
     int dtype;
     bool flag;
 #if VIEWS_PAGED
-    bool paged; /* it lies in pages: `at` is the buffer's start, */
-    int first;  /* and it begins at this column */
+    bool paged;  /* it lies in pages: `at` is the buffer's start, */
+    int first;   /* and it begins at this column, */
+    int columns; /* of so many */
 #endif
 };
 
@@ -240,7 +241,7 @@ typedef view paged_view;
 #else
 struct paged_view : view {
     bool paged;
-    int first;
+    int first, columns;
 };
 #endif
 

@@ -48,17 +48,23 @@ static __device__ __forceinline__ view view_of(const machine &m, const mgl_devic
 #if VIEWS_PAGED
     v.paged = o.paged != 0;
     v.first = o.first1;
+    v.columns = (int)o.stride0;
 #endif
     return v;
 }
 
+/* Of a buffer with so many columns, if it is paged (mgl_cuda_check_program): the compiler knows
+ * them then. */
+template <int COLUMNS>
 static __device__ __forceinline__ paged_view paged_view_of(const machine &m,
                                                            const mgl_device_operand &o)
 {
 #if VIEWS_PAGED
-    return view_of(m, o);
+    paged_view v = view_of(m, o);
+    v.columns = COLUMNS;
+    return v;
 #else
-    return {view_of(m, o), o.paged != 0, o.first1};
+    return {view_of(m, o), o.paged != 0, o.first1, COLUMNS};
 #endif
 }
 

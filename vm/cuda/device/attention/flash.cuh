@@ -512,7 +512,7 @@ static __device__ __forceinline__ void store_sums(const machine &m, const flash_
                                                   const flash_pass &pass, int half, int i,
                                                   u64 policy)
 {
-    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
+    const paged_view y = paged_view_of<MGL_ATTENDED>(m, operand(m, MGL_OPERAND(attend_rows, y)));
     float sums[2][2] = {};
 #pragma unroll 4
     for (int w = 0; w < MGL_WARPS; w++)

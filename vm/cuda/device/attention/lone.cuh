@@ -251,7 +251,7 @@ static __device__ __forceinline__ void attend_lone_tile(const machine &m, const 
 static __device__ __forceinline__ void leave_lone(const machine &m, int r, int tiles)
 {
     enum { TOP = 2 * FLASH_SUMS * 32, TOTAL = TOP + 32 };
-    const paged_view y = paged_view_of(m, operand(m, MGL_OPERAND(attend_rows, y)));
+    const paged_view y = paged_view_of<MGL_ATTENDED>(m, operand(m, MGL_OPERAND(attend_rows, y)));
     const float *from = lone_words(m, 0);
     float top = -INFINITY, total = 0.0f, sums[FLASH_SUMS][2] = {};
 #pragma unroll 1

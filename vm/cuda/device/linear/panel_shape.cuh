@@ -67,13 +67,11 @@ static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
             (u32)(MGL_PANEL_ROOM(rows, MGL_WARPGROUPS) * MGL_PANEL_ROW_BYTES)};
 }
 
-/* A panel's trays are for the teams, or warpgroups, in turn: of each round of `turns` of them, tray
- * t is team t's, and has k blocks t, t + turns, ... of the round's, or as many TURN_BLOCKS of them,
- * `blocks` at most; the last round may have fewer trays. */
-static __device__ __forceinline__ int trays_of(int kblocks, int turns, int blocks)
+/* A panel's trays are for the teams, or warpgroups, in turn. Each has `blocks` k blocks that follow
+ * one another in the tape's order, the last one perhaps fewer. */
+static __device__ __forceinline__ int trays_of(int kblocks, int blocks)
 {
-    const int all = kblocks / TURN_BLOCKS, round = turns * blocks / TURN_BLOCKS;
-    return all / round * turns + min(all % round, turns);
+    return (kblocks + blocks - 1) / blocks;
 }
 
 /* The places of a team's trays, and the phases of their barriers. Teams run apart, so a place is

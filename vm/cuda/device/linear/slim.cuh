@@ -32,33 +32,9 @@ enum {
         MGL_HIDDEN % SLIM_TURN == 0 && MGL_ATTENDED % SLIM_TURN == 0 && MGL_FFN % SLIM_TURN == 0
 };
 
-/* The tape's order, to find the k block of a place (mgl_tape_block_at) without a division: of
- * places below SLIM_PLACES, 65,536 / n + 1 is near enough for n up to 16. */
-struct slim_order {
-    int warps, run, of_last;
-    u32 by, by_less; /* of as many warps, and of one less */
-};
-
-static __device__ __forceinline__ slim_order slim_order_of(int kblocks)
-{
-    const mgl_tape_order order = mgl_tape_order_of(kblocks, MGL_WARPS);
-    return {order.warps, order.run, order.of_last, 65536u / (u32)order.warps + 1,
-            65536u / (u32)max(order.warps - 1, 1) + 1};
-}
-
-static __device__ __forceinline__ int slim_block(const slim_order &o, int place)
-{
-    const int full = o.of_last * o.warps, rest = max(place - full, 0);
-    const int step = (int)((u32)place * o.by >> 16), behind = (int)((u32)rest * o.by_less >> 16);
-    return place < full ? (place - step * o.warps) * o.run + step
-                        : (rest - behind * (o.warps - 1)) * o.run + o.of_last + behind;
-}
-
-/* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on, or with
- * SLIM_EVEN from the warp's first one on. */
+/* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on. */
 template <int TILES> struct slim_rows {
     const u8 *at[2 * TILES];
-    slim_order order;
     int warp, kblocks;
 };
 
@@ -71,10 +47,6 @@ static __device__ __forceinline__ slim_rows<TILES> slim_rows_of(const machine &m
     const u8 *input = address_of(m, operand(m, MGL_PRODUCT_INPUT));
     r.warp = warp_now();
     r.kblocks = kblocks;
-    if (SLIM_EVEN)
-        input += (size_t)(u32)(r.warp * (kblocks / MGL_WARPS)) * SLIM_BLOCK;
-    else
-        r.order = slim_order_of(kblocks);
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++) {
         int row = i * PANEL_TILE + lane_now() / 4;
@@ -93,10 +65,8 @@ template <int TILES>
 static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
                                                  const slim_rows<TILES> &rows, int step)
 {
-    const int block =
-        SLIM_EVEN ? min(step, rows.kblocks / MGL_WARPS - 1)
-                  : slim_block(rows.order, min(step * MGL_WARPS + rows.warp, rows.kblocks - 1));
-    const size_t offset = (size_t)(u32)block * SLIM_BLOCK;
+    const int place = min(step * MGL_WARPS + rows.warp, rows.kblocks - 1);
+    const size_t offset = (size_t)(u32)place * SLIM_BLOCK;
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++)
         to[i] = *(const uint4 *)(rows.at[i] + offset);

@@ -158,15 +158,15 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
         byte[g] = (u32)(group % s.per * s.piece * MGL_BLOCK_BYTES);
     }
 #pragma unroll 1
-    for (int round = part.works ? part.share : kblocks; round < kblocks;
-         round += s.shares * shape.blocks) {
+    for (int block = part.works ? part.share * shape.blocks : kblocks; block < kblocks;
+         block += (s.shares - 1) * shape.blocks) {
         /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
         const u8 *x = tray_memory() + wait_tray(trays) +
                       (lane / 4 + part.half * PANEL_TILE) * MGL_PANEL_ROW_BYTES +
                       ((lane & 3) ^ (lane >> 3)) * 16;
-        const int end = min(round + s.shares * shape.blocks, kblocks);
+        const int end = min(block + shape.blocks, kblocks);
 #pragma unroll 1
-        for (int block = round; block < end; block += s.shares, x += shape.stride) {
+        for (; block < end; block++, x += shape.stride) {
             team_weights<TILES> weights;
             if (block >= walk.end) {
                 turn_pages(m, walk, block);
@@ -182,8 +182,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
         free_tray(trays, arrivals);
     }
     end_pages(m, walk, kblocks, page);
-    own().tray_used[warp] =
-        phases_behind(phases, lane, trays_of(kblocks, s.shares, shape.blocks), s.shares);
+    own().tray_used[warp] = phases_behind(phases, lane, trays_of(kblocks, shape.blocks), s.shares);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------

@@ -153,13 +153,13 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     tray_walk trays = tray_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
     loaded_block next[UNIT] = {};
     u32 from = 0;
-    int unit = same_in_all(part.works ? part.share : units);
+    int unit = same_in_all(part.works ? part.share * most : units);
     if (unit < units)
         load_next(m, walk, next, rows, next_group, unit, on_page, from);
 #pragma unroll 1
     while (unit < units) {
         const u32 x = operand_word(shared_address(tray_memory()) + wait_tray(trays));
-        const int end = min(unit + turns * most, units);
+        const int end = min(unit + most, units);
 #pragma unroll 1
         for (u32 at = x; unit < end; at += UNIT * stride) {
             weight_block w[UNIT];
@@ -175,19 +175,20 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             for (int i = 0; i < UNIT; i++)
                 multiply_block<ROWS>(w[i], at + (u32)i * stride, sums);
             warpgroup_commit();
-            unit += turns;
-            if (unit < units)
-                load_next(m, walk, next, rows, next_group, unit, on_page, from);
+            unit++;
+            const int coming = unit < end ? unit : unit + (turns - 1) * most;
+            if (coming < units)
+                load_next(m, walk, next, rows, next_group, coming, on_page, from);
             warpgroup_wait();
         }
+        unit += (turns - 1) * most;
         free_tray(trays, arrivals);
     }
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
     end_pages(m, walk, units, page);
-    own().tray_used[warp] =
-        phases_behind(phases, lane, trays_of(kblocks, turns, tray.blocks), turns);
+    own().tray_used[warp] = phases_behind(phases, lane, trays_of(kblocks, tray.blocks), turns);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 /*
  * The epilogue in a task with panels (linear/panels.cuh), which leaves no sums for it: it copies
- * the task's activations into trays, panel after panel; each tray has every so many-th
- * k block of the tape's order (trays_of).
+ * the task's activations into trays, panel after panel; each tray has some k blocks that follow
+ * one another in the tape's order, in which they lie (schedule/pages.h).
  *
  * Activations are what other queues wrote: the controller has acquired the task's counters when it
  * makes the task known, the epilogue acquires its word, and a fence in every lane that copies makes
- * what was stored visible to bulk copies, which are another proxy. Of a k block no more rows are
- * copied than the epoch has.
+ * what was stored visible to bulk copies, which are another proxy. A tray is one copy where it has
+ * as much room for rows as the list; else of a k block no more rows are copied than the epoch has.
  *
  * The head has logits of the rows that want them. Of its activations the tiles of PANEL_TILE rows
  * are copied that have such a row, one tile behind the other; and where no row wants logits, none
@@ -35,7 +35,10 @@ static __device__ __forceinline__ void reach(u32 number)
 
 #if MGL_PANELS
 
-enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
+enum {
+    BLOCK_ROOM = MGL_ROWS * MGL_PANEL_ROW_BYTES, /* of a k block, for all rows of the list */
+    TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES
+};
 
 /* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
 static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
@@ -65,36 +68,30 @@ struct tray_source {
     const u8 *input;
     tray_shape tray;
     int kblocks;
-    bool heads;
+    bool whole; /* a tray is one copy */
+    bool heads; /* tiles of the rows */
     u32 bytes, wanted;
 };
-
-/* The k block that stands at a place of the tape. Divisions are by what the compiler knows, where
- * the tape has as many blocks for each warp. */
-static __device__ __forceinline__ int block_at(const tray_source &s, int place)
-{
-    return s.kblocks % MGL_WARPS == 0
-               ? place % MGL_WARPS * (s.kblocks / MGL_WARPS) + place / MGL_WARPS
-               : mgl_tape_block_at(s.kblocks, MGL_WARPS, place);
-}
 
 /* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
 static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_source &s,
                                                  int index, int lane, bool counts, u64 policy)
 {
-    const int first = index / t.turns * (t.turns * s.tray.blocks / TURN_BLOCKS) + index % t.turns;
-    const int left = (s.kblocks / TURN_BLOCKS - first + t.turns - 1) / t.turns;
-    const int count = min(s.tray.blocks, left * TURN_BLOCKS);
+    const int first = index * s.tray.blocks, count = min(s.tray.blocks, s.kblocks - first);
+    const u8 *from = s.input + (size_t)(u32)first * BLOCK_ROOM;
     u64 *full = &own().tray_full[t.place];
     u8 *to = tray_memory() + t.place * TRAY_BYTES;
     if (counts) {
         expect_bytes(full, (u32)count * s.wanted);
         return;
     }
-    for (int i = lane; i < count; i += TRAY_LANES) {
-        const int place = (first + i / TURN_BLOCKS * t.turns) * TURN_BLOCKS + i % TURN_BLOCKS;
-        const u8 *from =
-            s.input + (size_t)(u32)block_at(s, place) * (MGL_ROWS * MGL_PANEL_ROW_BYTES);
+    if (s.whole) {
+        if (lane == 0)
+            copy_piece(to, from, (u32)count * BLOCK_ROOM, full, policy);
+        return;
+    }
+    from += lane * BLOCK_ROOM;
+    for (int i = lane; i < count; i += TRAY_LANES, from += TRAY_LANES * BLOCK_ROOM) {
         if (s.heads)
             copy_tiles(to + i * (int)s.tray.stride, from, s.bytes, full, policy);
         else
@@ -109,7 +106,7 @@ static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_so
                                                  u32 phases, bool &gone, u64 policy)
 {
     const int place = m.lane / TRAY_LANES, lane = m.lane % TRAY_LANES, rounds = TRAYS / turns;
-    const int trays = trays_of(s.kblocks, turns, s.tray.blocks);
+    const int trays = trays_of(s.kblocks, s.tray.blocks);
     const tray_walk t = tray_walk_of(turns, place, phases);
     u32 parity = parity_of(t);
     int index = place < rounds * turns ? place : trays;
@@ -138,16 +135,17 @@ static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_so
 static __device__ __noinline__ void load_trays(const machine m)
 {
     const mgl_device_segment seg = segment(m, 0);
-    const bool heads = task_of(m)->op == OP_SCALED_HEAD;
-    if ((heads && own().tile_count == 0) || !wait_turned())
+    const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE;
+    const bool head = task_of(m)->op == OP_SCALED_HEAD;
+    if ((head && own().tile_count == 0) || !wait_turned())
         return;
-    const u32 bytes = (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
-    const tray_source s = {address_of(m, operand(m, MGL_PRODUCT_INPUT)),
-                           tray_shape_of(panel_rows(m)),
-                           seg.kblocks,
-                           heads,
-                           bytes,
-                           heads ? bytes_of_tiles(bytes) : bytes};
+    const tray_shape tray = tray_shape_of(panel_rows(m));
+    const bool heads = head && own().tile_count < tiles,
+               whole = !heads && tray.stride == BLOCK_ROOM;
+    const u32 bytes = whole ? (u32)BLOCK_ROOM : (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
+    const tray_source s = {
+        address_of(m, operand(m, MGL_PRODUCT_INPUT)), tray, seg.kblocks, whole, heads, bytes,
+        heads ? bytes_of_tiles(bytes) : bytes};
     u32 phases = own().tray_filled;
     const u64 policy = keep_policy();
     bool gone = false;
