@@ -69,7 +69,8 @@ static void *element_at(const mgl_call *call, const mgl_region *region, int r, i
         const int place = mgl_tape_place_of_block(blocks, call->program->exec.warps,
                                                   (int)at / MGL_PAGE_BLOCK_COLUMNS);
         return (char *)call->buffers[region->buffer] +
-               mgl_page_at((int)buffer->extents[0].count, r, place, (unsigned)at);
+               mgl_page_at(mgl_page_rows((int)buffer->extents[0].count, call->epoch->rows), r,
+                           place, (unsigned)at);
     }
     int64_t offset = r * mgl_buffer_stride(buffer, 0) + column;
     return (char *)mgl_call_at(call, region) + offset * (int64_t)mgl_dtype_size(buffer->dtype);

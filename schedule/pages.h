@@ -4,7 +4,7 @@
  * it would take row after row. Stands here once, for the machines: plain C that NVRTC compiles too,
  * without includes.
  *
- *     page      two k blocks of all rows that the buffer is declared with
+ *     page      two k blocks
  *     k block   of each row, row after row, MGL_PAGE_BLOCK_BYTES, as wide as a k block of 16-bit
  *               weights on a tape. k blocks lie in the order that those of a row group of as many
  *               columns have there (schedule/tape.h): so what is multiplied together is one bulk
@@ -29,9 +29,18 @@ enum {
     MGL_PAGE_QUARTER_BYTES = MGL_PAGE_QUARTER_COLUMNS * MGL_PAGE_VALUE_BYTES
 };
 
-/* Where column `column` of row `row` lies, in bytes from the start of a buffer of `rows` rows,
- * which has less than 4 GB; the column's k block being that of place `place` of a row group. The
- * columns up to the next multiple of MGL_PAGE_QUARTER_COLUMNS follow it. */
+/* Rows that a k block has room for in an epoch of `rows`, of a buffer that is declared with so
+ * many. */
+MGL_PAGE_FN int mgl_page_rows(int declared, int rows)
+{
+    const int room = rows <= 16 ? 16 : rows <= 32 ? 32 : rows <= 64 ? 64 : declared;
+    return room < declared ? room : declared;
+}
+
+/* Where column `column` of row `row` lies, in bytes from the start of a buffer whose k blocks have
+ * room for `rows` rows, and which has less than 4 GB; the column's k block being that of place
+ * `place` of a row group. The columns up to the next multiple of MGL_PAGE_QUARTER_COLUMNS follow
+ * it. */
 MGL_PAGE_FN unsigned mgl_page_at(int rows, int row, int place, unsigned column)
 {
     const unsigned quarter = column % MGL_PAGE_BLOCK_COLUMNS / MGL_PAGE_QUARTER_COLUMNS;

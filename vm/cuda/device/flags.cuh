@@ -97,7 +97,7 @@ static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int
 #if MGL_PANELS
     if (v.paged)
         return v.at +
-               mgl_page_at(MGL_ROWS, r, page_place(v, v.first + column), (u32)(v.first + column));
+               mgl_page_at(v.rows, r, page_place(v, v.first + column), (u32)(v.first + column));
 #endif
     return plain_element(v, r, column);
 }

@@ -230,7 +230,8 @@ struct view {
 #if VIEWS_PAGED
     bool paged;  /* it lies in pages: `at` is the buffer's start, */
     int first;   /* and it begins at this column, */
-    int columns; /* of so many */
+    int columns; /* of so many; */
+    int rows;    /* of a k block */
 #endif
 };
 
@@ -241,7 +242,7 @@ typedef view paged_view;
 #else
 struct paged_view : view {
     bool paged;
-    int first, columns;
+    int first, columns, rows;
 };
 #endif
 

@@ -42,6 +42,19 @@ static __device__ __forceinline__ u8 *address_of(const machine &m, const mgl_dev
     return (u8 *)o.at + set_of(m.epoch, o.sets) * o.set_bytes;
 }
 
+static __device__ __forceinline__ int rows_of(const machine &m)
+{
+    return own().control[MGL_CONTROL_ROWS];
+}
+
+#if MGL_PANELS
+/* Rows that a k block of paged activations has room for in this epoch. */
+static __device__ __forceinline__ int page_rows(const machine &m)
+{
+    return mgl_page_rows(MGL_ROWS, rows_of(m));
+}
+#endif
+
 static __device__ __forceinline__ view view_of(const machine &m, const mgl_device_operand &o)
 {
     view v = {address_of(m, o), o.stride0 * (o.dtype == 0 ? 4 : 2), o.dtype, o.flag != 0};
@@ -49,6 +62,7 @@ static __device__ __forceinline__ view view_of(const machine &m, const mgl_devic
     v.paged = o.paged != 0;
     v.first = o.first1;
     v.columns = (int)o.stride0;
+    v.rows = page_rows(m);
 #endif
     return v;
 }
@@ -64,7 +78,7 @@ static __device__ __forceinline__ paged_view paged_view_of(const machine &m,
     v.columns = COLUMNS;
     return v;
 #else
-    return {view_of(m, o), o.paged != 0, o.first1, COLUMNS};
+    return {view_of(m, o), o.paged != 0, o.first1, COLUMNS, page_rows(m)};
 #endif
 }
 
@@ -72,11 +86,6 @@ static __device__ __forceinline__ paged_view paged_view_of(const machine &m,
 static __device__ __forceinline__ float *row_of(const mgl_device_operand &o, int r)
 {
     return (float *)o.at + r * o.stride0;
-}
-
-static __device__ __forceinline__ int rows_of(const machine &m)
-{
-    return own().control[MGL_CONTROL_ROWS];
 }
 
 /* Whether a row of the epoch wants logits. */

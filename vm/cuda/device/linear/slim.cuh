@@ -25,7 +25,6 @@
  */
 
 enum {
-    SLIM_BLOCK = MGL_ROWS * MGL_PANEL_ROW_BYTES, /* bytes of a k block of activations */
     SLIM_TURN = MGL_WARPS * SLIM_TURNS * MGL_PAGE_BLOCK_COLUMNS, /* columns of a page's k blocks */
     /* whether each product has as many k blocks for each warp, and whole pages of them */
     SLIM_EVEN =
@@ -66,7 +65,8 @@ static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
                                                  const slim_rows<TILES> &rows, int step)
 {
     const int place = min(step * MGL_WARPS + rows.warp, rows.kblocks - 1);
-    const size_t offset = (size_t)(u32)place * SLIM_BLOCK;
+    const size_t offset =
+        (size_t)(u32)place * (mgl_page_rows(MGL_ROWS, TILES * SLIM_TILE) * MGL_PANEL_ROW_BYTES);
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++)
         to[i] = *(const uint4 *)(rows.at[i] + offset);

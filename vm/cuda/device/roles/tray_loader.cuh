@@ -5,8 +5,8 @@
  *
  * Activations are what other queues wrote: the controller has acquired the task's counters when it
  * makes the task known, the epilogue acquires its word, and a fence in every lane that copies makes
- * what was stored visible to bulk copies, which are another proxy. A tray is one copy where it has
- * as much room for rows as the list; else of a k block no more rows are copied than the epoch has.
+ * what was stored visible to bulk copies, which are another proxy. A tray is one copy where its
+ * k blocks are as far apart; else of each no more rows are copied than the epoch has.
  *
  * The head has logits of the rows that want them. Of its activations the tiles of PANEL_TILE rows
  * are copied that have such a row, one tile behind the other; and where no row wants logits, none
@@ -35,10 +35,7 @@ static __device__ __forceinline__ void reach(u32 number)
 
 #if MGL_PANELS
 
-enum {
-    BLOCK_ROOM = MGL_ROWS * MGL_PANEL_ROW_BYTES, /* of a k block, for all rows of the list */
-    TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES
-};
+enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
 
 /* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
 static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
@@ -62,15 +59,15 @@ static __device__ __forceinline__ void copy_tiles(u8 *to, const u8 *from, u32 by
     }
 }
 
-/* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has.
- */
+/* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has,
+ * with room for some more. */
 struct tray_source {
     const u8 *input;
     tray_shape tray;
     int kblocks;
     bool whole; /* a tray is one copy */
     bool heads; /* tiles of the rows */
-    u32 bytes, wanted;
+    u32 room, bytes, wanted;
 };
 
 /* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
@@ -78,7 +75,7 @@ static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_
                                                  int index, int lane, bool counts, u64 policy)
 {
     const int first = index * s.tray.blocks, count = min(s.tray.blocks, s.kblocks - first);
-    const u8 *from = s.input + (size_t)(u32)first * BLOCK_ROOM;
+    const u8 *from = s.input + (size_t)(u32)first * s.room;
     u64 *full = &own().tray_full[t.place];
     u8 *to = tray_memory() + t.place * TRAY_BYTES;
     if (counts) {
@@ -87,11 +84,11 @@ static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_
     }
     if (s.whole) {
         if (lane == 0)
-            copy_piece(to, from, (u32)count * BLOCK_ROOM, full, policy);
+            copy_piece(to, from, (u32)count * s.room, full, policy);
         return;
     }
-    from += lane * BLOCK_ROOM;
-    for (int i = lane; i < count; i += TRAY_LANES, from += TRAY_LANES * BLOCK_ROOM) {
+    from += (u32)lane * s.room;
+    for (int i = lane; i < count; i += TRAY_LANES, from += TRAY_LANES * s.room) {
         if (s.heads)
             copy_tiles(to + i * (int)s.tray.stride, from, s.bytes, full, policy);
         else
@@ -140,11 +137,11 @@ static __device__ __noinline__ void load_trays(const machine m)
     if ((head && own().tile_count == 0) || !wait_turned())
         return;
     const tray_shape tray = tray_shape_of(panel_rows(m));
-    const bool heads = head && own().tile_count < tiles,
-               whole = !heads && tray.stride == BLOCK_ROOM;
-    const u32 bytes = whole ? (u32)BLOCK_ROOM : (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
+    const u32 room = (u32)page_rows(m) * MGL_PANEL_ROW_BYTES;
+    const bool heads = head && own().tile_count < tiles, whole = !heads && tray.stride == room;
+    const u32 bytes = whole ? room : (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
     const tray_source s = {
-        address_of(m, operand(m, MGL_PRODUCT_INPUT)), tray, seg.kblocks, whole, heads, bytes,
+        address_of(m, operand(m, MGL_PRODUCT_INPUT)), tray, seg.kblocks, whole, heads, room, bytes,
         heads ? bytes_of_tiles(bytes) : bytes};
     u32 phases = own().tray_filled;
     const u64 policy = keep_policy();
