@@ -684,18 +684,18 @@ static __device__ __forceinline__ int find_segment(walking &to, u64 random)
 }
 
 /* What of four values is above the cut, and which are tied with it. */
-struct kept {
+struct four_kept {
     u64 weight[4];
     bool tied[4];
 };
 
-static __device__ __forceinline__ kept kept_of(const values &v, const float4 &x)
+static __device__ __forceinline__ four_kept keep_four(const values &v, const float4 &x)
 {
     const drawing &d = own_drawing();
     const u32 cut = d.cut.key;
     const u64 least = d.least;
     const float4 l = divide(v, x);
-    kept k;
+    four_kept k;
 #pragma unroll
     for (int n = 0; n < 4; n++) {
         const u32 key = mgl_sampler_key(part_of(l, n));
@@ -721,7 +721,7 @@ static __device__ __noinline__ void walk(u64 random)
 #pragma unroll 1
     for (int from = segment * SEGMENT; segment >= 0 && from < end; from += MGL_WARPS * WARP_IDS) {
         const int id = from + warp * WARP_IDS + lane * 4;
-        const kept k = kept_of(v, load_four(v, id < end ? id : v.count));
+        const four_kept k = keep_four(v, load_four(v, id < end ? id : v.count));
         const u64 sum = k.weight[0] + k.weight[1] + k.weight[2] + k.weight[3];
         const u32 equal = k.tied[0] + k.tied[1] + k.tied[2] + k.tied[3];
         const u64 all = sum_of_lanes(sum);
@@ -821,7 +821,7 @@ static __device__ __noinline__ int draw_row(const float *logits, const int *sequ
     }
 #pragma unroll 1
     for (int i = (int)thread_index(); i < POWERS; i += THREADS)
-        d.powers[i] = mgl_sampler_powers[i];
+        d.powers[i] = ((const volatile unsigned *)mgl_sampler_powers)[i]; /* no ld.global.nc */
     if (by_count)
         select_cut((u64)top_k, 0.0f, !by_sum);
     if (by_sum)

@@ -124,20 +124,25 @@ static __device__ __forceinline__ bool has_passed(u32 barrier, u32 parity, bool 
     return __all_sync(0xFFFFFFFFu, !mine || barrier_tested_at(barrier, parity));
 }
 
-/* Waits for it. The loader has a clock in its waits. */
-static __device__ __forceinline__ void wait_phase(u32 barrier, u32 parity, bool mine = true)
+/* Waits for it. The loader has a clock in its waits: false, in all lanes, where it has given up. */
+static __device__ __forceinline__ bool wait_phase(u32 barrier, u32 parity, bool mine = true)
 {
     while (!__all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity)))
         if (__any_sync(0xFFFFFFFFu, own().lost))
-            break;
+            return false;
+    return true;
 }
 
-/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. */
+/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. From a page
+ * on that will not land the warp lets go of none: a place is not let go of before its page is
+ * there.
+ */
 struct page_walk {
     int end;         /* k block behind those of the piece at hand, in TURN_BLOCKS */
     int at;          /* the lane's page: its place, */
     u32 parity;      /* and of its phase */
     int pages, step; /* pages of a piece, and k blocks, in TURN_BLOCKS */
+    bool gone;       /* it has come to such a page */
     u32 full, empty; /* the first places' barriers */
 };
 
@@ -149,6 +154,7 @@ static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u
             number / PANEL_PAGES & 1,
             same_in_all(s.pages),
             same_in_all(s.piece / TURN_BLOCKS),
+            false,
             kept(shared_address(own().page_full)),
             kept(shared_address(own().page_empty))};
 }
@@ -159,7 +165,7 @@ static __device__ __forceinline__ void leave_pages(page_walk &walk)
     if (walk.end == 0)
         return;
     __syncwarp();
-    if (lane_now() < walk.pages)
+    if (!walk.gone && lane_now() < walk.pages)
         barrier_arrive_at(walk.empty + (u32)walk.at * 8);
     walk.at += walk.pages;
     if (walk.at >= PANEL_PAGES) {
@@ -179,7 +185,7 @@ static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, i
         if (MGL_TRACE && has_passed(full, walk.parity, mine))
             continue; /* a look at the clock takes longer than this */
         const u32 since = trace_clock();
-        wait_phase(full, walk.parity, mine);
+        walk.gone |= !wait_phase(full, walk.parity, mine);
         trace_starved(m, since);
     } while (walk.end <= block);
     __syncwarp(); /* what one lane has waited for, all read */

@@ -99,7 +99,8 @@ static __device__ __forceinline__ slim_operand<TILES> slim_operand_of(const uint
 struct slim_walk {
     u32 at, parity; /* the next page: its place, and the parity of a phase that is its */
     bool landed;    /* it has been seen to have landed, by this lane */
-    bool first;     /* of the warp's lanes */
+    bool first;     /* of the warp's lanes; of none from a page on that will not land: a place is
+                       not let go of before its page is there */
     u32 full;       /* the first place's barrier */
 };
 
@@ -118,7 +119,7 @@ static __device__ __forceinline__ u32 take_page(machine &m, slim_walk &walk)
     const u32 taken = walk.at;
     if (!__all_sync(0xFFFFFFFFu, walk.landed)) {
         const u32 since = trace_clock();
-        wait_phase(walk.full + taken * 8, walk.parity);
+        walk.first &= wait_phase(walk.full + taken * 8, walk.parity);
         trace_starved(m, since);
     }
     const bool turns = taken + 1 == PANEL_PAGES;

@@ -165,7 +165,7 @@ static __device__ __forceinline__ bool load_task(const machine &m, stream &t, pa
     return go_through_pages(task, slim, [&](const page_pieces &pieces) {
         const u32 place = 1u << p.next.at;
         if (slim > 0 || p.next.at % 2 == p.which) {
-            if (!wait_page(m, t, p) || own().lost) /* places are let go of too early then */
+            if (!wait_page(m, t, p))
                 return false;
             copy_weights(p.next, pieces, policy);
             p.asked |= place;
