@@ -177,12 +177,9 @@ enum {
                                            : SLIM_GROUPS,
     SLIM_TURNS = mgl_slim_turns(SLIM_PER),
     SLIM_PAGE_GROUPS = SLIM_PER / SLIM_TURNS,
-    SLIM_PLACES = 4096, /* k blocks of an input, at most */
-    SLIM_WIDTH = SLIM_PLACES * MGL_PAGE_BLOCK_COLUMNS,
-    SLIM_WIDE = MGL_HIDDEN > SLIM_WIDTH || MGL_ATTENDED > SLIM_WIDTH || MGL_FFN > SLIM_WIDTH,
     SLIM_SPARE = TRAYS * TRAY_BYTES - SLIM_GROUPS * 2 * 256 * MGL_WARPS, /* of the trays */
     SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_SPARE >= 0,
-    SLIM_ROWS = SLIM_FITS && !SLIM_WIDE ? MGL_SLIM_ROWS : 0
+    SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
 };
 
 /* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys

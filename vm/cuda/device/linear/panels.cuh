@@ -133,16 +133,15 @@ static __device__ __forceinline__ bool wait_phase(u32 barrier, u32 parity, bool 
     return true;
 }
 
-/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. From a page
- * on that will not land the warp lets go of none: a place is not let go of before its page is
- * there.
- */
+/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. Once the
+ * warp has passed by a page that will not land, in this panel or in one before, it lets go of no
+ * page any more: a place is not let go of before its page is there. */
 struct page_walk {
     int end;         /* k block behind those of the piece at hand, in TURN_BLOCKS */
     int at;          /* the lane's page: its place, */
     u32 parity;      /* and of its phase */
     int pages, step; /* pages of a piece, and k blocks, in TURN_BLOCKS */
-    bool gone;       /* it has come to such a page */
+    bool gone;       /* the warp has passed by such a page, or may have */
     u32 full, empty; /* the first places' barriers */
 };
 
@@ -154,7 +153,7 @@ static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u
             number / PANEL_PAGES & 1,
             same_in_all(s.pages),
             same_in_all(s.piece / TURN_BLOCKS),
-            false,
+            own().lost != 0,
             kept(shared_address(own().page_full)),
             kept(shared_address(own().page_empty))};
 }

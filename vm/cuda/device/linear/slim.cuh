@@ -99,15 +99,15 @@ static __device__ __forceinline__ slim_operand<TILES> slim_operand_of(const uint
 struct slim_walk {
     u32 at, parity; /* the next page: its place, and the parity of a phase that is its */
     bool landed;    /* it has been seen to have landed, by this lane */
-    bool first;     /* of the warp's lanes; of none from a page on that will not land: a place is
-                       not let go of before its page is there */
+    bool first;     /* of the warp's lanes; none is, once it may have passed by a page that will not
+                       land: a place is not let go of before its page is there */
     u32 full;       /* the first place's barrier */
 };
 
 static __device__ __forceinline__ slim_walk slim_walk_of(u32 number)
 {
-    slim_walk walk = {number % PANEL_PAGES, number / PANEL_PAGES & 1, false, lane_now() == 0,
-                      kept(shared_address(own().page_full))};
+    slim_walk walk = {number % PANEL_PAGES, number / PANEL_PAGES & 1, false,
+                      lane_now() == 0 && !own().lost, kept(shared_address(own().page_full))};
     walk.landed = barrier_tested_at(walk.full + walk.at * 8, walk.parity);
     return walk;
 }
