@@ -19,8 +19,8 @@
  *            Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
  *            max(1, floor(total floor(p 2^32) / 2^32)).
  *   min-p    of what is left, a token is kept if its weight is at least p times the largest one,
- * 2^40 (Hugging Face's MinPLogitsWarper); the others weigh nothing from then on. draw     target =
- * floor(random total / 2^64) with the kept `total` and 64 bits of Philox
+ *            2^40 (Hugging Face's MinPLogitsWarper); the others weigh nothing from then on.
+ *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
  *            (instructions/sample/philox.h); walking the kept in id order, the token at which the
  *            running sum first exceeds the target.
  *

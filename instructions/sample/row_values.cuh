@@ -1,0 +1,211 @@
+/*
+ * A row of logits as the block that draws from it (draw_row.cuh) goes through it: what its threads
+ * share, loads, quotients, weights.
+ *
+ * A quotient by the temperature is the IEEE one: made of the temperature's reciprocal and two
+ * corrections, whose remainders are exact (Markstein, IBM J. Res. Dev. 34, 1990), where neither
+ * number is so large or so small that a step is not, and else by a division.
+ */
+#ifndef MGL_INSTRUCTIONS_SAMPLE_ROW_VALUES_CUH
+#define MGL_INSTRUCTIONS_SAMPLE_ROW_VALUES_CUH
+
+#include "vm/cuda/device/flags.cuh"
+
+enum {
+    BIN_BITS = MGL_ROWS <= 16 ? 10 : 9, /* more rows, less room */
+    BINS = 1 << BIN_BITS,
+    WIDEST_BIN = 32 - BIN_BITS,   /* log2; all distances, in 2^-27 */
+    WARP_IDS = 32 * 4,            /* ids that a warp has at once: 16 bytes a lane */
+    FOURS = 4,                    /* float4 of a lane in a round of a pass over a row, */
+    ROUND = FOURS * 4,            /* its values, */
+    ROUND_IDS = FOURS * WARP_IDS, /* and the warp's ids */
+    MOST_SEGMENTS = 128,
+    SEGMENT = (MGL_VOCAB + MOST_SEGMENTS * ROUND_IDS - 1) / (MOST_SEGMENTS * ROUND_IDS) * ROUND_IDS,
+    SEGMENTS = (MGL_VOCAB + SEGMENT - 1) / SEGMENT,
+    SEGMENT_ROOM = (SEGMENTS + 31) / 32 * 32,
+    SEGMENTS_OF_WARP = (SEGMENTS + MGL_WARPS - 1) / MGL_WARPS,
+    SEGMENTS_OF_LANE = SEGMENT_ROOM / 32,
+    POWERS = 256, /* mgl_sampler_powers */
+    LIST_ROOM = (MGL_ACTIVATION_BYTES < 32768 ? MGL_ACTIVATION_BYTES : 32768) / 32 * 4,
+    ROWS_ARE_VECTORS = MGL_VOCAB % 4 == 0
+};
+
+/* What is drawn from: logits of a row, or the list. */
+struct values {
+    const float *at; /* (count) */
+    const int *ids;  /* of the list; NULL: ids are places */
+    int count;
+    float divisor;    /* a value is what stands there by this, */
+    float reciprocal; /* and its; 0: a division it is */
+    float best;       /* the largest value */
+};
+
+/* Keys from `low` to `high`. */
+struct key_range {
+    u32 low, high;
+};
+
+/* What the threads share of a draw. It is here rather than in their registers, of which a function
+ * that is called has what all its callers leave: so the loops have more of them. */
+struct drawing {
+    u64 sums[SEGMENT_ROOM];  /* of weights above the cut */
+    u32 equal[SEGMENT_ROOM]; /* values at the cut */
+    u32 low[BINS], high[BINS];
+    u32 powers[POWERS];
+    u64 of_warp[MGL_WARPS];
+    u32 equal_of_warp[MGL_WARPS];
+    u32 lowest[MGL_WARPS], highest[MGL_WARPS]; /* keys */
+    values row;
+    int width;           /* of the first bins, log2, in 2^-27 */
+    u64 least;           /* what weighs less weighs nothing, once there is a cut */
+    mgl_sampler_cut cut; /* so far */
+    u64 limit, before;   /* which sum is looked for, and what is known to be before */
+    int bin;             /* that has it; BINS: it is beyond all of them */
+    u32 found;           /* values of the bin */
+    values rest;         /* where the cut is in the end, */
+    key_range range;     /* and between which keys */
+    int token;
+};
+
+static __device__ __forceinline__ drawing &own_drawing()
+{
+    return *(drawing *)own().partial;
+}
+
+/* The list: values, and their ids behind them. */
+static __device__ __forceinline__ float *list_values()
+{
+    return (float *)activation_buffer();
+}
+
+static __device__ __forceinline__ int *list_ids()
+{
+    return (int *)activation_buffer() + LIST_ROOM;
+}
+
+static __device__ __forceinline__ values values_of(const float *at, int count, float divisor,
+                                                   float best)
+{
+    const bool plain = divisor > 0x1p-20f && divisor < 0x1p20f;
+    return {at, nullptr, count, divisor, plain ? 1.0f / divisor : 0.0f, best};
+}
+
+static __device__ __noinline__ float4 divide_apart(float4 x, float divisor)
+{
+    return make_float4(x.x / divisor, x.y / divisor, x.z / divisor, x.w / divisor);
+}
+
+static __device__ __forceinline__ float quotient(const values &v, float x)
+{
+    float q = x * v.reciprocal;
+    q = fmaf(fmaf(-v.divisor, q, x), v.reciprocal, q);
+    return fmaf(fmaf(-v.divisor, q, x), v.reciprocal, q);
+}
+
+/* How far a magnitude is above the least that has exact remainders; of 0 it is far. */
+static __device__ __forceinline__ u32 above_least(float x)
+{
+    return (__float_as_uint(x) << 1) - ((127u - 64) << 24);
+}
+
+/* Four values of what stands there. */
+static __device__ __forceinline__ float4 divide(const values &v, const float4 &x)
+{
+    const u32 most =
+        max(max(above_least(x.x), above_least(x.y)), max(above_least(x.z), above_least(x.w)));
+    if (most >= 128u << 24 || v.reciprocal == 0.0f)
+        return divide_apart(x, v.divisor);
+    return make_float4(quotient(v, x.x), quotient(v, x.y), quotient(v, x.z), quotient(v, x.w));
+}
+
+/* What stands at four places; NaN behind the end. */
+static __device__ __forceinline__ float4 load_four(const values &v, int place)
+{
+    const float nan = __uint_as_float(0x7FFFFFFFu);
+    if constexpr (ROWS_ARE_VECTORS)
+        return place < v.count ? *(const float4 *)(v.at + place) : make_float4(nan, nan, nan, nan);
+    else
+        return make_float4(place + 0 < v.count ? v.at[place + 0] : nan,
+                           place + 1 < v.count ? v.at[place + 1] : nan,
+                           place + 2 < v.count ? v.at[place + 2] : nan,
+                           place + 3 < v.count ? v.at[place + 3] : nan);
+}
+
+/* look(what stands at four places, the first place), of places first, first + step and so on below
+ * `end`. AT_ONCE of them are loaded together: memory is far away. */
+template <int AT_ONCE, typename LOOK>
+static __device__ __forceinline__ void each_four(const values &v, int first, int step, int end,
+                                                 LOOK look)
+{
+#pragma unroll 1
+    for (; first < end; first += AT_ONCE * step) {
+        float4 x[AT_ONCE];
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            x[n] = load_four(v, first + n * step);
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            if (n == 0 || first + n * step < end)
+                look(x[n], first + n * step);
+    }
+}
+
+/* The same of all places, by the block. */
+template <int AT_ONCE, typename LOOK>
+static __device__ __forceinline__ void each_four(const values &v, LOOK look)
+{
+    each_four<AT_ONCE>(v, (int)thread_index() * 4, (int)THREADS * 4, v.count, look);
+}
+
+static __device__ __forceinline__ float part_of(const float4 &x, int n)
+{
+    return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
+}
+
+/* A round of a lane: FOURS times four places, `step` apart. A warp has but one or two others beside
+ * it to go on while it waits, so what is done with the values is done with all of them side by
+ * side. */
+struct round_values {
+    float value[ROUND];
+};
+
+/* What stands at the places of the round from `first` on; NaN behind the end. */
+static __device__ __forceinline__ void load_round(const values &v, int first, int step,
+                                                  float4 (&x)[FOURS])
+{
+#pragma unroll
+    for (int n = 0; n < FOURS; n++)
+        x[n] = load_four(v, first + n * step);
+}
+
+static __device__ __forceinline__ round_values divide_round(const values &v,
+                                                            const float4 (&x)[FOURS])
+{
+    round_values l;
+    u32 most = 0;
+#pragma unroll
+    for (int n = 0; n < ROUND; n++)
+        most = max(most, above_least(part_of(x[n / 4], n % 4)));
+    if (most >= 128u << 24 || v.reciprocal == 0.0f) {
+#pragma unroll
+        for (int n = 0; n < FOURS; n++) {
+            const float4 four = divide_apart(x[n], v.divisor);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                l.value[n * 4 + i] = part_of(four, i);
+        }
+        return l;
+    }
+#pragma unroll
+    for (int n = 0; n < ROUND; n++)
+        l.value[n] = quotient(v, part_of(x[n / 4], n % 4));
+    return l;
+}
+
+/* mgl_sampler_exp; of a distance that is far, anything. */
+static __device__ __forceinline__ u64 exp_of(u32 distance)
+{
+    return mgl_sampler_exp(distance, own_drawing().powers);
+}
+
+#endif
