@@ -123,6 +123,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
             own().begun[w] = 0;
         delay_init();
     }
+#if MGL_PANELS
+    note_panel_shapes(thread_of(m));
+#endif
     __syncthreads();
     if (m.warp == LOADER)
 #if MGL_PANELS

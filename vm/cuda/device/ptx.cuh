@@ -387,12 +387,17 @@ static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
                  : "l"(from));
 }
 
-/* The same of shared memory. */
-static __device__ __forceinline__ void load_shared_vector(uint4 *to, const u32 *from)
+/* The same of shared memory, at this address. */
+static __device__ __forceinline__ void load_shared_vector_at(uint4 *to, u32 from)
 {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to->x), "=r"(to->y), "=r"(to->z), "=r"(to->w)
-                 : "r"(shared_address(from)));
+                 : "r"(from));
+}
+
+static __device__ __forceinline__ void load_shared_vector(uint4 *to, const u32 *from)
+{
+    load_shared_vector_at(to, shared_address(from));
 }
 
 /* Of flagged words: L2 keeps them, since every queue reads them soon. */

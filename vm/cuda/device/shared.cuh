@@ -182,6 +182,14 @@ enum {
     SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
 };
 
+/* Narrow panels (linear/narrow.cuh): tiles of 8 rows that a warp has, and row groups, or 0:
+ * there are none. What warps leave takes as much as what those of slim panels do. */
+enum {
+    NARROW_TILES = 8,
+    NARROW_ROWS = NARROW_TILES * PANEL_TILE,
+    NARROW_GROUPS = SLIM_FITS && SLIM_GROUPS >= NARROW_TILES ? SLIM_GROUPS * 2 / NARROW_TILES : 0
+};
+
 /* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys
  * and the values of some positions (attention/kv_trays.cuh). */
 enum {
@@ -290,6 +298,13 @@ struct alignas(16) instruction_slot {
     u32 epoch, base;
 };
 
+#if MGL_PANELS
+/* A panel_shape (linear/panel_shape.cuh). */
+struct alignas(8) noted_shape {
+    u8 groups, piece, per, pages, columns, halves, shares;
+};
+#endif
+
 /* What the host is to be told of a sampled token. */
 struct news {
     int at;    /* of the stream */
@@ -386,6 +401,10 @@ struct shared {
     volatile u32 tray_used[16];  /* (warp) and phases of the trays */
     volatile u32 kv_tray_next;   /* trays of keys and values that the epilogue has asked for, */
     volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */
+#endif
+
+#if MGL_PANELS
+    noted_shape shapes[PANEL_GROUPS]; /* (row groups - 1) of panels */
 #endif
 
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */

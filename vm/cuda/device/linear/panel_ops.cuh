@@ -9,6 +9,7 @@
 #include "instructions/scaled_head/scaled_head.cuh"
 #include "instructions/scaled_linear/scaled_linear.cuh"
 #include "instructions/scaled_swiglu/scaled_swiglu.cuh"
+#include "vm/cuda/device/linear/narrow.cuh"
 #include "vm/cuda/device/linear/slim.cuh"
 #include "vm/cuda/device/linear/teams.cuh"
 #include "vm/cuda/device/linear/warpgroups.cuh"
@@ -119,6 +120,21 @@ static __device__ __noinline__ bool do_slim()
     return run_slim(m, leave_slim_outputs);
 }
 
+#if MGL_WARPGROUPS
+
+/* A task of one narrow panel. */
+static __device__ __noinline__ void do_narrow()
+{
+    machine m = machine_now();
+    if (NARROW_GROUPS <= 2 || segment(m, 0).groups <= 2)
+        add_narrow<NARROW_TILES, 1>(m);
+    else
+        add_narrow<NARROW_TILES, 2>(m);
+    leave_slim_outputs(0, true, trace_starved_of(m));
+}
+
+#endif
+
 /* A task whose panels are not. Out of line too; but the compiler lets products of warpgroups wait
  * for one another where it can not see that none is on its way over a call. */
 #if MGL_WARPGROUPS
@@ -155,6 +171,10 @@ static __device__ __forceinline__ bool consume_panel(machine &m)
         return false;
     if (nothing)
         end_early(m);
+#if MGL_WARPGROUPS
+    else if (same_in_all(is_narrow(m)))
+        do_narrow();
+#endif
     else
         do_panels(m);
     return true;

@@ -9,6 +9,18 @@
 
 #if MGL_PANELS
 
+/* i / n, of numbers below 65,536 and 32; fewer instructions than a division. */
+static __device__ __forceinline__ int small_quotient(int i, int n)
+{
+    return n == 1 ? i : (int)(((float)i + 0.5f) * __fdividef(1.0f, (float)n));
+}
+
+/* The same, of a power of 2, rounded up. */
+static __device__ __forceinline__ int parts_of(int i, int n)
+{
+    return (i + n - 1) >> (31 - __clz(n));
+}
+
 struct panel_shape {
     int groups;  /* row groups of the panel */
     int piece;   /* k blocks of one of them that lie together on a page; the last may be fewer */
@@ -19,11 +31,11 @@ struct panel_shape {
     int shares;  /* so many share the k blocks, and have trays of their own, in turn */
 };
 
-/* The panel of a task with so many row groups left. */
-static __device__ __forceinline__ panel_shape panel_shape_of(int left)
+/* The shape of a panel of so many row groups. */
+static __device__ __forceinline__ panel_shape make_panel_shape(int groups)
 {
     panel_shape s;
-    s.groups = min(left, (int)PANEL_GROUPS);
+    s.groups = groups;
     s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, TRAY_BLOCKS, PANEL_PAGES, MGL_WARPGROUPS);
     s.per = mgl_panel_per(s.piece, PAGE_BLOCKS, MGL_WARPGROUPS);
     s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS, MGL_WARPGROUPS);
@@ -35,12 +47,36 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     return s;
 }
 
+/* All of them stand in shared memory: to make one takes a microsecond. */
+static __device__ __forceinline__ void note_panel_shapes(int thread)
+{
+    if (thread >= PANEL_GROUPS)
+        return;
+    const panel_shape s = make_panel_shape(thread + 1);
+    own().shapes[thread] = {(u8)s.groups,  (u8)s.piece,  (u8)s.per,   (u8)s.pages,
+                            (u8)s.columns, (u8)s.halves, (u8)s.shares};
+}
+
+/* The panel of a task with so many row groups left. */
+static __device__ __forceinline__ panel_shape panel_shape_of(int left)
+{
+    const noted_shape s = own().shapes[min(left, (int)PANEL_GROUPS) - 1];
+    return {s.groups, s.piece, s.per, s.pages, s.columns, s.halves, s.shares};
+}
+
 /* Row groups of a slim panel (slim.cuh) where so many rows are multiplied; 0: they are too many. */
 static __device__ __forceinline__ int slim_groups(int rows)
 {
     if (MGL_ROWS > SLIM_ROWS && rows > SLIM_ROWS)
         return 0;
     return rows <= SLIM_TILE ? SLIM_GROUPS : SLIM_GROUPS / 2;
+}
+
+/* Of how many warps of a warpgroup each has the rows of a k block of a narrow panel (narrow.cuh):
+ * 1, all; 2, half of them. */
+static __device__ __forceinline__ int narrow_halves(int rows)
+{
+    return MGL_ROWS > NARROW_ROWS && rows > NARROW_ROWS ? 2 : 1;
 }
 
 /* The slim panel of a task with so many row groups left, of `most` at most. On a page are k blocks
@@ -71,7 +107,7 @@ static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
  * one another in the tape's order, the last one perhaps fewer. */
 static __device__ __forceinline__ int trays_of(int kblocks, int blocks)
 {
-    return (kblocks + blocks - 1) / blocks;
+    return parts_of(kblocks, blocks);
 }
 
 /* The places of a team's trays, and the phases of their barriers. Teams run apart, so a place is
@@ -85,7 +121,7 @@ struct tray_walk {
 
 static __device__ __forceinline__ tray_walk tray_walk_of(int turns, int place, u32 phases)
 {
-    return {turns, place, (int)TRAYS / turns * turns, phases, 0};
+    return {turns, place, small_quotient(TRAYS, turns) * turns, phases, 0};
 }
 
 static __device__ __forceinline__ u32 parity_of(const tray_walk &t)
@@ -106,9 +142,10 @@ static __device__ __forceinline__ void advance(tray_walk &t)
 /* The phases behind a panel of so many trays; all lanes. */
 static __device__ __forceinline__ u32 phases_behind(u32 phases, int lane, int trays, int turns)
 {
-    const int place = lane / TRAY_LANES, rounds = TRAYS / turns, first = place / turns;
-    const int mine = (trays - place % turns + turns - 1) / turns; /* the team's */
-    const int used = mine > first ? (mine - first + rounds - 1) / rounds : 0;
+    const int place = lane / TRAY_LANES, rounds = small_quotient(TRAYS, turns);
+    const int first = small_quotient(place, turns), team = place - first * turns;
+    const int mine = small_quotient(trays - team + turns - 1, turns); /* the team's */
+    const int used = mine > first ? small_quotient(mine - first + rounds - 1, rounds) : 0;
     return phases ^ __ballot_sync(0xFFFFFFFFu, lane % TRAY_LANES == 0 && first < rounds &&
                                                    place < TRAYS && used % 2 == 1);
 }

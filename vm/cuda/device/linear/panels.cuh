@@ -198,7 +198,7 @@ static __device__ __forceinline__ void end_pages(machine &m, page_walk &walk, in
     leave_pages(walk);
     __syncwarp();
     own().page_at[warp_now()] =
-        page + (u32)((blocks + walk.step - 1) / walk.step * walk.pages); /* every lane */
+        page + (u32)(parts_of(blocks, walk.step) * walk.pages); /* every lane */
 }
 
 /* Waits until a tray is there: its bytes from tray_memory() on. */
@@ -226,7 +226,8 @@ static __device__ __forceinline__ void free_tray(tray_walk &t, int warps)
  */
 static __device__ __forceinline__ int arrivals_of(int all, int users, int i)
 {
-    return all / users + (i == 0 ? all % users : 0);
+    const int each = small_quotient(all, users);
+    return each + (i == 0 ? all - each * users : 0);
 }
 
 /* ---- a warp's part ----------------------------------------------------------------------------

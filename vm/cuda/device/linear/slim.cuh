@@ -168,20 +168,36 @@ static __device__ __forceinline__ float *slim_sums_at(int warp, int pair, int ti
            (pair * tiles + tile) * SLIM_SUMS;
 }
 
-/* The sum of all warps', the first warp's first. */
-static __device__ __forceinline__ float slim_total(const float *first)
+/* Those of the first warp that has row `row`, of its tile. */
+static __device__ __forceinline__ const float *slim_sums_of(int row, int pair, int tiles)
+{
+    return slim_sums_at(row / NARROW_ROWS, pair, tiles, row % NARROW_ROWS / SLIM_TILE);
+}
+
+/* The sum of all warps' that have the row, the first warp's first: of all, or of every second
+ * (narrow.cuh). */
+static __device__ __forceinline__ float slim_total(const float *first, int halves)
 {
     float total = 0.0f;
 #pragma unroll
     for (int warp = 0; warp < MGL_WARPS; warp++)
-        total += first[warp * (SLIM_GROUPS / 2 * SLIM_SUMS)];
+        if (warp % 2 == 0 || halves == 1)
+            total += first[warp * (SLIM_GROUPS / 2 * SLIM_SUMS)];
     return total;
 }
 
-/* Pairs of row groups of the panel from row group `group` on. */
-static __device__ __forceinline__ int slim_pairs(const machine &m, int group, int most)
+/* Tiles of rows that a warp has sums of, in a task that leaves sums here, whose panels are slim or
+ * narrow; it has SLIM_GROUPS row groups, shared among them. */
+static __device__ __forceinline__ int left_tiles(int rows)
 {
-    return (slim_shape_of(segment(m, 0).groups - group, most).groups + 1) / 2;
+    return rows <= SLIM_TILE ? 1 : rows <= 2 * SLIM_TILE ? 2 : NARROW_ROWS / SLIM_TILE;
+}
+
+/* Pairs of row groups of the panel from row group `group` on. */
+static __device__ __forceinline__ int slim_pairs(const machine &m, int group, int tiles)
+{
+    const int most = tiles == 1 ? SLIM_GROUPS : tiles == 2 ? SLIM_GROUPS / 2 : (int)NARROW_GROUPS;
+    return (min(segment(m, 0).groups - group, most) + 1) / 2;
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -195,21 +211,17 @@ static __device__ __forceinline__ void wait_sums()
     consumer_barrier();
 }
 
-/* i / n, of numbers below 256. */
-static __device__ __forceinline__ int small_quotient(int i, int n)
-{
-    return n == 1 ? i : (int)((float)i * __fdividef(1.0f, (float)n) + 0.001f);
-}
-
 /* Outputs of the panel from row group `group` on: leave(lane) makes those of a tile of PANEL_TILE
  * rows. A warp has the tiles of eight activation rows and of one column of the panel, or where
  * nobody adds up a column's, of one pair of row groups; and then those of others. */
 template <class LEAVE>
 static __device__ __forceinline__ void leave_slim(const machine &m, int group, const LEAVE &leave)
 {
-    const int most = slim_groups(rows_of(m)), pairs = slim_pairs(m, group, most);
+    const int rows = panel_rows(m), tiles = left_tiles(rows_of(m));
+    const int pairs = slim_pairs(m, group, tiles);
     const int each = task_of(m)->op == OP_SCALED_HEAD ? COLUMN_GROUPS / 2 : 1;
-    const int rows = panel_rows(m), parts = (pairs + each - 1) / each;
+    const int parts = (pairs + each - 1) / each;
+    const int halves = narrow_halves(rows);
     const int items = parts * ((rows + PANEL_TILE - 1) / PANEL_TILE);
 #pragma unroll 1
     for (int i = m.warp; i < items; i += MGL_WARPS) {
@@ -220,12 +232,13 @@ static __device__ __forceinline__ void leave_slim(const machine &m, int group, c
         p.rows = rows;
 #pragma unroll 1
         for (int pair = part * each; pair < min(part * each + each, pairs); pair++) {
-            const float *from = slim_sums_at(0, pair, SLIM_GROUPS / most, p.tile / SLIM_TILE);
+            const float *from = slim_sums_of(p.tile, pair, tiles);
 #pragma unroll
             for (int n = 0; n < 4; n++)
                 p.sums[n / 2][n % 2] =
                     slim_total(from + slim_place(p.row % SLIM_TILE + n % 2,
-                                                 n / 2 * MGL_ROW_GROUP + (m.lane >> 2)));
+                                                 n / 2 * MGL_ROW_GROUP + (m.lane >> 2)),
+                               halves);
             p.group = group + pair * 2;
             p.column = pair / (COLUMN_GROUPS / 2);
             leave(p);
@@ -242,26 +255,31 @@ template <class ASK, class LEAVE, class END>
 static __device__ __forceinline__ void leave_slim_rows(const machine &m, int group, const ASK &ask,
                                                        const LEAVE &leave, const END &end)
 {
-    enum { LANES = 2 * MGL_ROW_GROUP }; /* of a row */
-    const int rows = rows_of(m), most = slim_groups(rows), pairs = slim_pairs(m, group, most);
-    const int width = segment(m, 0).rows, lane = m.lane % LANES;
+    enum {
+        LANES = 2 * MGL_ROW_GROUP, /* of a row */
+        STEP = 2 * MGL_WARPS
+    };
+    const int rows = rows_of(m), tiles = left_tiles(rows), pairs = slim_pairs(m, group, tiles);
+    const int width = segment(m, 0).rows, lane = m.lane % LANES, halves = narrow_halves(rows);
     const int first = group * MGL_ROW_GROUP + lane;
     int row = m.warp * 2 + m.lane / LANES;
     auto asked = ask(min(row, rows - 1), min(first, width - 1));
     wait_sums();
 #pragma unroll 1
-    for (; row - m.lane / LANES < rows; row += 2 * MGL_WARPS) {
-        const float *from = slim_sums_at(0, 0, SLIM_GROUPS / most, row / SLIM_TILE) +
-                            slim_place(row % SLIM_TILE, lane);
+    for (; row - m.lane / LANES < rows; row += STEP) {
+        const float *from = slim_sums_of(row, 0, tiles) + slim_place(row % SLIM_TILE, lane);
         float sum = 0.0f;
 #pragma unroll 1
         for (int pair = 0; pair < pairs; pair++) {
-            const int column = first + pair * (2 * MGL_ROW_GROUP);
-            if (pair > 0 || row >= 2 * MGL_WARPS)
-                asked = ask(min(row, rows - 1), min(column, width - 1));
-            const float total = slim_total(from + pair * (SLIM_GROUPS / most) * SLIM_SUMS);
+            const int column = first + pair * LANES;
+            const auto now = asked; /* the next one's is on its way meanwhile */
+            const bool last = pair + 1 == pairs;
+            const int next = last ? row + STEP : row;
+            if (next - m.lane / LANES < rows)
+                asked = ask(min(next, rows - 1), min(last ? first : column + LANES, width - 1));
+            const float total = slim_total(from + pair * tiles * SLIM_SUMS, halves);
             if (row < rows && column < width)
-                sum += leave(total, asked);
+                sum += leave(total, now);
         }
         end(row, sum);
     }

@@ -37,9 +37,10 @@ struct panel_part {
 
 static __device__ __forceinline__ panel_part panel_part_of(const machine &m, const panel_shape &s)
 {
-    const int group = m.warp / MGL_WARPGROUP_WARPS, share = group / s.columns;
+    const int group = m.warp / MGL_WARPGROUP_WARPS, share = small_quotient(group, s.columns);
     return {share < s.shares,
-            group % s.columns * MGL_WARPGROUP_WARPS + m.warp % MGL_WARPGROUP_WARPS, share};
+            (group - share * s.columns) * MGL_WARPGROUP_WARPS + m.warp % MGL_WARPGROUP_WARPS,
+            share};
 }
 
 /* The warp whose sums are those of a pair of row groups and a share of the k blocks. */
@@ -140,15 +141,16 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const int kblocks = same_in_all(segment(m, 0).kblocks), units = kblocks / UNIT;
     const int most = same_in_all(tray.blocks) / UNIT;
     const int users = s.columns * MGL_WARPGROUP_WARPS;
-    const int arrivals = arrivals_of(MGL_WARPS, users, warp % users);
+    const int arrivals = arrivals_of(MGL_WARPS, users, warp - small_quotient(warp, users) * users);
     const u32 stride = (u32)same_in_all((int)tray.stride) / MGL_GRANULE_BYTES;
     const u32 phases = own().tray_used[warp], page = own().page_at[warp];
     /* its row groups, or the panel's last one: on which page of a piece, and where on that */
     const int first = min(part.pair * WARP_GROUPS, s.groups - 1), piece = s.piece * MGL_BLOCK_BYTES;
+    const int before = small_quotient(first, s.per);
     const u32 rows =
-        shared_address(page_memory()) + (u32)(first % s.per * piece) + matrix_row(lane);
+        shared_address(page_memory()) + (u32)((first - before * s.per) * piece) + matrix_row(lane);
     const u32 next_group = first + 1 < s.groups ? (u32)piece : 0;
-    const int on_page = same_in_all(first / s.per); /* of a piece */
+    const int on_page = same_in_all(before); /* of a piece */
     page_walk walk = page_walk_of(s, page);
     tray_walk trays = tray_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
     loaded_block next[UNIT] = {};
@@ -235,7 +237,8 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
     static_assert(COLUMN_GROUPS == 2 * WARP_GROUPS, "a warp goes through both pairs of a column");
 #pragma unroll 1
     for (int i = m.warp * 2; i < columns * tiles * 2; i += i % 2 ? 2 * MGL_WARPS - 1 : 1) {
-        const int column = i / 2 % columns, n = i / 2 / columns, pair = column * 2 + i % 2;
+        const int n = small_quotient(i / 2, columns), column = i / 2 - n * columns;
+        const int pair = column * 2 + i % 2;
         if (pair * WARP_GROUPS >= s.groups)
             continue;
         panel_lane p = take_tile(m, pass, s, pair, n);

@@ -102,7 +102,8 @@ static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_
 static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_source &s, int turns,
                                                  u32 phases, bool &gone, u64 policy)
 {
-    const int place = m.lane / TRAY_LANES, lane = m.lane % TRAY_LANES, rounds = TRAYS / turns;
+    const int place = m.lane / TRAY_LANES, lane = m.lane % TRAY_LANES;
+    const int rounds = small_quotient(TRAYS, turns);
     const int trays = trays_of(s.kblocks, s.tray.blocks);
     const tray_walk t = tray_walk_of(turns, place, phases);
     u32 parity = parity_of(t);
