@@ -26,6 +26,33 @@ static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, con
     store_turned(m, y, p, first, value[0], value[1]);
 }
 
+/* The same of sums that are a warp's own, tile after tile. */
+static __device__ __forceinline__ void leave_own_swiglu(const machine &m, const own_tiles &own_sums)
+{
+    const paged_view y = swiglu_output(m);
+    const int rows = rows_of(m), first = own_sums.group / 2 * MGL_ROW_GROUP;
+    const float2 bias = biases_of_pair(biases_of(m), first + (m.lane >> 2));
+    const size_t step = element_step(y, PANEL_TILE);
+    const float *from = own_sums.from;
+    int row = own_sums.row;
+    u8 *to = element_of(y, row + (m.lane >> 2), first + (m.lane & 3) * 2);
+#pragma unroll 1
+    for (int n = 0; n < own_sums.count; n++) {
+        float value[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            value[r] = gated(panel_scales()[min(row + (m.lane & 3) * 2 + r, rows - 1)],
+                             from[r * 32], from[(2 + r) * 32], bias);
+        const u32 word = transposed(pack_pair(y.dtype, value[0], value[1]));
+        if (row + (m.lane >> 2) < rows)
+            *(u32 *)to = word;
+        delay();
+        from += TILE_SUMS;
+        row += PANEL_TILE;
+        to += step;
+    }
+}
+
 #endif
 
 #endif

@@ -32,9 +32,13 @@ static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &
 }
 
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
-static __device__ __noinline__ void leave_outputs(int group, bool last, int pass)
+static __device__ __noinline__ void leave_outputs(int group, bool last, int pass, bool own)
 {
     const machine m = machine_now();
+#if MGL_WARPGROUPS
+    if (own)
+        return leave_own_swiglu(m, own_tiles_of(m, group, pass));
+#endif
     leave_tiles(m, group, last, pass, [&](panel_lane &p) { leave_lane(m, p); });
 }
 

@@ -346,6 +346,13 @@ static __device__ __forceinline__ void add_tile(const machine &m, const panel_pa
         p.sums[i / 2][i % 2] += from[i * 32];
 }
 
+/* Sums that a warp alone makes outputs of: where its tiles of a pass stand, and what is real. */
+struct own_tiles {
+    const float *from; /* this lane's of the first tile, TILE_SUMS floats before the next one's */
+    int group;         /* the first of the two row groups, of the task */
+    int row, count;    /* the first tile's first row, and tiles */
+};
+
 #endif
 
 #endif

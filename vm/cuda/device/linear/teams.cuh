@@ -276,7 +276,7 @@ static __device__ __forceinline__ void leave_panel(int group, bool last, const p
         if (part.works)
             leave_pass(m, pass_number(last, number), s, part, panel_rows(m), sums);
         consumer_barrier();
-        leave(group, last, number);
+        leave(group, last, number, false);
         consumer_barrier();
     }
 }

@@ -251,24 +251,50 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
     }
 }
 
-/* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass) makes
- * outputs of what stands in shared memory. */
+/* Whether each warp makes outputs of its own sums: they are whole, and the op knows no others. */
+static __device__ __forceinline__ bool leaves_own(const machine &m, int group)
+{
+    return task_of(m)->op == OP_SCALED_SWIGLU && shape_at(m, group).shares == 1;
+}
+
+/* What of a pass is the warp's own. */
+static __device__ __forceinline__ own_tiles own_tiles_of(const machine &m, int group, int number)
+{
+    const panel_shape s = shape_at(m, group);
+    const panel_part part = panel_part_of(m, s);
+    const panel_pass pass = pass_number(false, number);
+    const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE, at = part.pair * WARP_GROUPS;
+    const bool real = part.works && at < s.groups;
+    return {tile_memory(pass, m.warp, 0) + m.lane, group + at, pass.first * PANEL_TILE,
+            real ? min(pass.count, tiles - pass.first) : 0};
+}
+
+/* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass, own)
+ * makes outputs of what stands in shared memory; own: each warp of its sums, and none waits for
+ * another. */
 template <int ROWS, class LEAVE>
 static __device__ __forceinline__ void
 leave_panel(int group, bool last, const float (&sums)[ROWS / 2], const LEAVE &leave)
 {
-    if (last)
+    const bool own = same_in_all(leaves_own(machine_now(), group));
+    if (last && !own)
         consumer_barrier(); /* all warps have let go of the trays */
 #pragma unroll 1
     for (int number = 0;; number++) {
         const machine m = machine_now();
         const int rows = panel_rows(m);
-        const panel_pass pass = pass_number(last, number);
+        const panel_pass pass = pass_number(last && !own, number);
         if (pass.first * PANEL_TILE >= rows)
             return;
         leave_pass<ROWS>(m, pass, rows, sums);
+        if (own) {
+            __syncwarp();
+            leave(group, last, number, true);
+            __syncwarp();
+            continue;
+        }
         consumer_barrier();
-        leave(group, last, number);
+        leave(group, last, number, false);
         consumer_barrier();
     }
 }

@@ -37,9 +37,11 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
     u32 bodies = 0;
     bool opened = false;
     for (u32 number = 0;;) {
+        tray_plan plan = {};
         if (!opened) {
-            while (!is_prepared(number))
-                ; /* the controller and the consumers have a clock in each of their waits */
+            while (!is_prepared(number)) /* the controller and the consumers have a clock in each of
+                                            their waits */
+                plan_trays(m, number, plan);
             if (own().leave) {
                 if (is_first_lane())
                     barrier_arrive(&own().go);
@@ -52,7 +54,7 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
         m.instruction = number & 1;
         m.epoch = task.epoch;
         if (!finish_op(m)) {
-            bring_trays(m, task.op, number);
+            bring_trays(m, task.op, number, plan);
             /* before all consumers are done with the task, `go` may not open again, or a warp that
              * is late would take the next phase for this one */
             while (!barrier_passed(&own().body, bodies & 1))

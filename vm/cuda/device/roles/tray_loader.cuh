@@ -70,6 +70,13 @@ struct tray_source {
     u32 room, bytes, wanted;
 };
 
+/* The same of the task that the epilogue comes to next. */
+struct tray_plan {
+    bool seen; /* the task is known, */
+    bool made; /* and has trays */
+    tray_source source;
+};
+
 /* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
 static __device__ __forceinline__ void fill_tray(const tray_walk &t, const tray_source &s,
                                                  int index, int lane, bool counts, u64 policy)
@@ -129,30 +136,46 @@ static __device__ __forceinline__ u32 fill_trays(const machine &m, const tray_so
     return __ballot_sync(0xFFFFFFFFu, lane == 0 && place < TRAYS && parity);
 }
 
-/* All trays of a task. Out of line: its registers are not those of the epilogue. */
-static __device__ __noinline__ void load_trays(const machine m)
+/* What the trays of a task are filled with, which is known before what they are filled with is
+ * there. */
+static __device__ __forceinline__ tray_source tray_source_of(const machine &m)
 {
-    const mgl_device_segment seg = segment(m, 0);
     const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE;
     const bool head = task_of(m)->op == OP_SCALED_HEAD;
-    if ((head && own().tile_count == 0) || !wait_turned())
-        return;
     const tray_shape tray = tray_shape_of(panel_rows(m));
     const u32 room = (u32)page_rows(m) * MGL_PANEL_ROW_BYTES;
     const bool heads = head && own().tile_count < tiles, whole = !heads && tray.stride == room;
     const u32 bytes = whole ? room : (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
-    const tray_source s = {
-        address_of(m, operand(m, MGL_PRODUCT_INPUT)), tray, seg.kblocks, whole, heads, room, bytes,
-        heads ? bytes_of_tiles(bytes) : bytes};
+    return {address_of(m, operand(m, MGL_PRODUCT_INPUT)),
+            tray,
+            segment(m, 0).kblocks,
+            whole,
+            heads,
+            room,
+            bytes,
+            heads ? bytes_of_tiles(bytes) : bytes};
+}
+
+/* All trays of a task. Out of line: its registers are not those of the epilogue. */
+static __device__ __noinline__ void load_trays(const machine m, const tray_source s)
+{
+    const int groups = segment(m, 0).groups;
     u32 phases = own().tray_filled;
     const u64 policy = keep_policy();
     bool gone = false;
     fence_bulk_reads();
     fence_bulk_writes();
-    for (int group = 0; group < seg.groups && !gone; group += PANEL_GROUPS)
-        phases = fill_trays(m, s, panel_shape_of(seg.groups - group).shares, phases, gone, policy);
+    for (int group = 0; group < groups && !gone; group += PANEL_GROUPS)
+        phases = fill_trays(m, s, panel_shape_of(groups - group).shares, phases, gone, policy);
     __syncwarp();
     own().tray_filled = phases; /* every lane: whoever reads it next has written it */
+}
+
+/* Whether a task has trays. */
+static __device__ __forceinline__ bool has_trays(const machine &m, int op)
+{
+    return is_of<FAMILY_PANEL>(op) && slim_groups(rows_of(m)) == 0 &&
+           (op != OP_SCALED_HEAD || own().tile_count > 0);
 }
 
 /* Waits until the copies in flight have landed, before the block leaves. */
@@ -173,17 +196,39 @@ static __device__ __noinline__ void bring_scales(const machine m, u32 number)
     reach(number);
 }
 
-/* The trays of task `number`, which has panels, or of one with keys and values; none of another. */
-static __device__ __forceinline__ void bring_trays(const machine &m, int op, u32 number)
+/* The trays of task `number`, which has panels, or of one with keys and values; none of another.
+ * `plan`: what they are filled with, if the task has been known early. */
+static __device__ __forceinline__ void bring_trays(const machine &m, int op, u32 number,
+                                                   const tray_plan &plan)
 {
     if (is_of<FAMILY_PANEL>(op) && slim_groups(rows_of(m)) > 0)
         return bring_scales(m, number);
     if (begins_early(op))
         reach(number);
-    if (is_of<FAMILY_PANEL>(op))
-        load_trays(m);
-    else if (KV_TRAYS > 0 && is_of<FAMILY_ATTEND_ROWS>(op))
+    if (is_of<FAMILY_PANEL>(op)) {
+        if (has_trays(m, op) && wait_turned())
+            load_trays(m, plan.made ? plan.source : tray_source_of(m));
+    } else if (KV_TRAYS > 0 && is_of<FAMILY_ATTEND_ROWS>(op)) {
         load_kv_trays(m);
+    }
+}
+
+/* Makes a plan of task `number`, if it is known by now. */
+static __device__ __forceinline__ void plan_trays(machine m, u32 number, tray_plan &plan)
+{
+    if (plan.seen ||
+        !__all_sync(0xFFFFFFFFu, barrier_tested(&own().known[number & 1], number >> 1 & 1)))
+        return;
+    plan.seen = true;
+    if (own().leave)
+        return;
+    const instruction_slot task = own().instruction[number & 1];
+    m.record = task.record;
+    m.instruction = number & 1;
+    m.epoch = task.epoch;
+    plan.made = has_trays(m, task.op);
+    if (plan.made)
+        plan.source = tray_source_of(m);
 }
 
 /* The task's trays and pages have been let go of: the loader may turn to the other list. */
@@ -197,11 +242,15 @@ static __device__ __forceinline__ void note_trays(int op)
 #else
 
 /* Of a kernel without panels: no task is of that family. */
-static __device__ __forceinline__ void bring_trays(const machine &, int op, u32 number)
+struct tray_plan {
+};
+static __device__ __forceinline__ void bring_trays(const machine &, int op, u32 number,
+                                                   const tray_plan &)
 {
     if (begins_early(op))
         reach(number);
 }
+static __device__ __forceinline__ void plan_trays(machine, u32, tray_plan &) {}
 static __device__ __forceinline__ void await_trays() {}
 static __device__ __forceinline__ void note_trays(int) {}
 
