@@ -25,7 +25,7 @@ struct copy {
     size_t bytes;
     uint64_t *barrier; /* NULL: nobody is told */
     emu_block *block;
-    const emu_lane *lane; /* of a copy of 16 bytes, or an arrival */
+    emu_lane *lane; /* of an arrival */
 };
 
 static struct {
@@ -147,9 +147,29 @@ void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier)
     emu_pause();
 }
 
+/* Such a copy lands at once, or when it is waited for. */
 void emu_copy_16(void *to, const void *from)
 {
-    start((struct copy){.to = to, .from = from, .bytes = 16, .lane = emu.current});
+    emu_lane *lane = emu.current;
+    if (((uintptr_t)to | (uintptr_t)from) % 16 != 0)
+        emu_fail("a copy of 16 bytes that is not aligned");
+    if (emu_random() & 1) {
+        memcpy(to, from, 16);
+        return;
+    }
+    if (lane->piece_count == lane->piece_room) {
+        lane->piece_room = lane->piece_room * 2 + 16;
+        lane->pieces = realloc(lane->pieces, (size_t)lane->piece_room * sizeof *lane->pieces);
+        if (!lane->pieces)
+            emu_give_up("there is not enough memory for the emulator");
+    }
+    memset(to, 0xFF, 16);
+    lane->pieces[lane->piece_count++] = (emu_piece){to, from, lane->group};
+}
+
+void emu_copy_group(void)
+{
+    emu.current->group++;
 }
 
 void emu_copy_arrive(uint64_t *barrier)
@@ -167,19 +187,28 @@ static struct copy take(int i)
     return copy;
 }
 
-/* All copies of 16 bytes that the lane has asked for. */
-static void land_pieces(const emu_lane *lane)
+/* Copies of 16 bytes that the lane has asked for, of groups before number `group`. */
+static void land_pieces(emu_lane *lane, unsigned group)
 {
-    for (int i = copies.count - 1; i >= 0; i--)
-        if (copies.at[i].lane == lane && copies.at[i].from) {
-            struct copy copy = take(i);
-            memcpy(copy.to, copy.from, copy.bytes);
-        }
+    int landed = 0;
+    while (landed < lane->piece_count && (int)(lane->pieces[landed].group - group) < 0) {
+        memcpy(lane->pieces[landed].to, lane->pieces[landed].from, 16);
+        landed++;
+    }
+    lane->piece_count -= landed;
+    if (landed > 0)
+        memmove(lane->pieces, lane->pieces + landed,
+                (size_t)lane->piece_count * sizeof *lane->pieces);
 }
 
 void emu_copy_wait(void)
 {
-    land_pieces(emu.current);
+    land_pieces(emu.current, emu.current->group + 1);
+}
+
+void emu_copy_wait_groups(int count)
+{
+    land_pieces(emu.current, emu.current->group - (unsigned)count);
 }
 
 void emu_copies_land(void)
@@ -189,7 +218,7 @@ void emu_copies_land(void)
     if (copy.from)
         memcpy(copy.to, copy.from, copy.bytes);
     else
-        land_pieces(copy.lane);
+        land_pieces(copy.lane, copy.lane->group + 1);
     if (copy.barrier)
         arrive(copy.block, copy.barrier, copy.from ? 0 : 1, -(int)copy.bytes);
 }
@@ -199,7 +228,17 @@ int emu_copies(void)
     return copies.count;
 }
 
+int emu_pieces(void)
+{
+    int count = 0;
+    for (int i = 0; i < emu.warp_count * EMU_LANES; i++)
+        count += emu.lanes[i].piece_count;
+    return count;
+}
+
 void emu_copies_clear(void)
 {
+    for (int i = 0; i < emu.warp_count * EMU_LANES; i++)
+        free(emu.lanes[i].pieces);
     copies.count = 0;
 }

@@ -523,8 +523,9 @@ static void start(const emu_kernel *kernel, const void *launch, int blocks, int 
 /* What a kernel must not leave behind. */
 static void check_end(void)
 {
-    if (emu_copies() > 0)
-        emu_problem("%d copies are on their way when the kernel has ended", emu_copies());
+    if (emu_copies() + emu_pieces() > 0)
+        emu_problem("%d copies are on their way when the kernel has ended",
+                    emu_copies() + emu_pieces());
     for (int b = 0; b < emu.block_count; b++)
         for (size_t i = emu.kernel->own_bytes; i < emu.kernel->own_limit; i++)
             if (emu.blocks[b].shared[i] != 0xFF)

@@ -17,6 +17,13 @@ typedef enum emu_lane_state {
     EMU_GONE
 } emu_lane_state;
 
+/* A copy of 16 bytes that a lane has asked for and that has not landed, of its groups one. */
+typedef struct emu_piece {
+    unsigned char *to;
+    const unsigned char *from;
+    unsigned group;
+} emu_piece;
+
 typedef struct emu_lane {
     emu_thread self; /* emu_self points here while it runs */
     emu_fiber fiber;
@@ -42,6 +49,9 @@ typedef struct emu_lane {
         uint64_t seen;
     } looks[EMU_MOST_LOOKS];
     int look_count;
+    emu_piece *pieces; /* in the order that they were asked for, */
+    int piece_count, piece_room;
+    unsigned group; /* and the number of the group at hand */
 } emu_lane;
 
 /* What a product of a warpgroup reads of shared memory, which has to stay as it is. */
@@ -125,6 +135,7 @@ void emu_make_ready(emu_lane *lane);
 
 /* Copies on their way: how many; lands one; forgets all. */
 int emu_copies(void);
+int emu_pieces(void); /* the same of those of 16 bytes */
 void emu_copies_land(void);
 void emu_copies_clear(void);
 

@@ -76,6 +76,8 @@ bool emu_barrier_passed(uint64_t *barrier, unsigned parity);
 /* Copies to shared memory, which land later, each at a time of its own. */
 void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier);
 void emu_copy_16(void *to, const void *from);
+void emu_copy_group(void);               /* those behind the last call are a group */
+void emu_copy_wait_groups(int count);    /* until all groups but the last so many have landed */
 void emu_copy_wait(void);                /* until the thread's copies of 16 bytes have landed */
 void emu_copy_arrive(uint64_t *barrier); /* arrives when they have */
 

@@ -296,6 +296,16 @@ static inline void ptx_cp_async_cg_shared_global(unsigned to, const void *from, 
     emu_copy_16((void *)emu_shared<unsigned char>(to, 16), from);
 }
 
+static inline void ptx_cp_async_commit_group()
+{
+    emu_copy_group();
+}
+
+static inline void ptx_cp_async_wait_group(int count)
+{
+    emu_copy_wait_groups(count);
+}
+
 static inline void ptx_cp_async_wait_all()
 {
     emu_copy_wait();

@@ -39,6 +39,19 @@ static __device__ __forceinline__ void end_early(const machine &m)
     }
 }
 
+#if MGL_PANELS
+
+/* Waits until the loader has turned to the second list; false: it has given up. */
+static __device__ __forceinline__ bool wait_turned()
+{
+    while (!__all_sync(0xFFFFFFFFu, load_shared_acquire(&own().turned)))
+        if (__any_sync(0xFFFFFFFFu, own().lost))
+            return false;
+    return true;
+}
+
+#endif
+
 #endif
 
 #endif

@@ -267,6 +267,18 @@ static __device__ __forceinline__ void copy_16(u32 to, const u8 *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+/* What this thread has started behind the last such call is a group. */
+static __device__ __forceinline__ void copy_16_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Waits until all of this thread's groups have landed but for the last COUNT. */
+template <int COUNT> static __device__ __forceinline__ void copy_16_wait_groups()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+}
+
 /* Waits until all that this thread has started has landed. */
 static __device__ __forceinline__ void copy_16_wait()
 {

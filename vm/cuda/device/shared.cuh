@@ -177,8 +177,11 @@ enum {
                                            : SLIM_GROUPS,
     SLIM_TURNS = mgl_slim_turns(SLIM_PER),
     SLIM_PAGE_GROUPS = SLIM_PER / SLIM_TURNS,
-    SLIM_SPARE = TRAYS * TRAY_BYTES - SLIM_GROUPS * 2 * 256 * MGL_WARPS, /* of the trays */
-    SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_SPARE >= 0,
+    /* bytes of each warp where trays would be; what it needs for its sums, or for the activations
+     * of a step, whichever is more */
+    SLIM_AREA = TRAYS * TRAY_BYTES / MGL_WARPS / 512 * 512,
+    SLIM_NEED = 512 * (SLIM_GROUPS > SLIM_TURNS * 4 ? SLIM_GROUPS : SLIM_TURNS * 4),
+    SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED,
     SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
 };
 

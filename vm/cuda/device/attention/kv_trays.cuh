@@ -17,15 +17,6 @@
 
 #if MGL_PANELS
 
-/* Waits until the loader has turned to the second list; false: it has given up. */
-static __device__ __forceinline__ bool wait_turned()
-{
-    while (!__all_sync(0xFFFFFFFFu, load_shared_acquire(&own().turned)))
-        if (__any_sync(0xFFFFFFFFu, own().lost))
-            return false;
-    return true;
-}
-
 /* The keys (0) or the values (1) of a tray. */
 static __device__ __forceinline__ u8 *kv_tray(u32 tray, int which)
 {

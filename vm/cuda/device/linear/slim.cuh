@@ -58,20 +58,6 @@ static __device__ __forceinline__ slim_rows<TILES> slim_rows_of(const machine &m
     return r;
 }
 
-/* Those of the warp's step `step`, or behind the last one any: on a condition the compiler would
- * keep all of them in local memory. */
-template <int TILES>
-static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
-                                                 const slim_rows<TILES> &rows, int step)
-{
-    const int place = min(step * MGL_WARPS + rows.warp, rows.kblocks - 1);
-    const size_t offset =
-        (size_t)(u32)place * (mgl_page_rows(MGL_ROWS, TILES * SLIM_TILE) * MGL_PANEL_ROW_BYTES);
-#pragma unroll
-    for (int i = 0; i < 2 * TILES; i++)
-        to[i] = *(const uint4 *)(rows.at[i] + offset);
-}
-
 /* A k block of activations as operands, in registers of their own (teams.cuh): of the first 16
  * columns, and of the others. */
 template <int TILES> struct slim_operand {
@@ -164,8 +150,7 @@ static __device__ __forceinline__ int slim_place(int row, int column)
 /* A warp's sums of tile `tile` of a pair, of `tiles` that there is room for. */
 static __device__ __forceinline__ float *slim_sums_at(int warp, int pair, int tiles, int tile)
 {
-    return (float *)tray_memory() + warp * (SLIM_GROUPS / 2 * SLIM_SUMS) +
-           (pair * tiles + tile) * SLIM_SUMS;
+    return (float *)tray_memory() + warp * (SLIM_AREA / 4) + (pair * tiles + tile) * SLIM_SUMS;
 }
 
 /* Those of the first warp that has row `row`, of its tile. */
@@ -182,7 +167,7 @@ static __device__ __forceinline__ float slim_total(const float *first, int halve
 #pragma unroll
     for (int warp = 0; warp < MGL_WARPS; warp++)
         if (warp % 2 == 0 || halves == 1)
-            total += first[warp * (SLIM_GROUPS / 2 * SLIM_SUMS)];
+            total += first[warp * (SLIM_AREA / 4)];
     return total;
 }
 
@@ -342,6 +327,45 @@ static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS> 
                                          h ? w.of[u][g].w : w.of[u][g].y);
 }
 
+/* Where a lane's activations wait, in shared memory: each lane copies there what it loads again, so
+ * that nobody else is to be waited for, and many are on their way without a register. Where the
+ * warp's sums come at the end of the panel. */
+enum { SLIM_STEP = SLIM_TURNS * 2 * 16 * 32 }; /* bytes of a tile of rows, of a warp's step */
+
+template <int TILES> struct slim_stage {
+    enum {
+        BYTES = TILES * SLIM_STEP,
+        DEPTH = SLIM_FITS ? SLIM_AREA / BYTES : 1
+    };      /* of a step, and steps */
+    u32 at; /* this lane's first 16 bytes */
+};
+
+/* Starts the copies of the warp's step `step`. */
+template <int TILES>
+static __device__ __forceinline__ void copy_rows(const slim_stage<TILES> &stage, u32 place,
+                                                 const slim_rows<TILES> &rows, int step)
+{
+#pragma unroll
+    for (int u = 0; u < SLIM_TURNS; u++) {
+        const int block = min((step * SLIM_TURNS + u) * MGL_WARPS + rows.warp, rows.kblocks - 1);
+        const size_t offset =
+            (size_t)(u32)block * (mgl_page_rows(MGL_ROWS, TILES * SLIM_TILE) * MGL_PANEL_ROW_BYTES);
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; i++)
+            copy_16(stage.at + place + (u32)((u * 2 * TILES + i) * 16 * 32), rows.at[i] + offset);
+    }
+}
+
+/* Loads those of k block `u` of a step. */
+template <int TILES>
+static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
+                                                 const slim_stage<TILES> &stage, u32 place, int u)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; i++)
+        load_shared_vector_at(&to[i], stage.at + place + (u32)((u * 2 * TILES + i) * 16 * 32));
+}
+
 /* All k blocks of a panel. */
 template <int TILES>
 static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_shape &s, int group,
@@ -350,9 +374,8 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     enum {
         TURNS = SLIM_TURNS,
         PAGES = slim_sums<TILES>::PAGES,
-        /* steps whose activations are on their way: few, since what is executed once a task has to
-         * be fetched once a task */
-        DEPTH = 2 / TURNS,
+        BYTES = slim_stage<TILES>::BYTES,
+        DEPTH = slim_stage<TILES>::DEPTH, /* steps that are on their way */
         /* passes through the pages of a step: with more tiles there are registers for the operands
          * of one k block */
         PASSES = TILES > 1 ? TURNS : 1,
@@ -360,62 +383,70 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     };
     static_assert(PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
+    static_assert(DEPTH >= 1, "a step has room where the sums come");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const slim_rows<TILES> rows = slim_rows_of<TILES>(m, kblocks);
+    const slim_stage<TILES> stage = {
+        kept(shared_address(slim_sums_at(warp, 0, 0, 0)) + (u32)lane_now() * 16)};
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
     slim_walk walk = slim_walk_of(number);
     __syncwarp();
     own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
-    uint4 x[DEPTH][TURNS][2 * TILES];
     if (group == 0) {
         if (!wait_early_go(m))
             return false;
         if (thread_index() == 0)
             own().pending = 0;
         trace_input(m);
+        wait_turned();
+    } else {
+        consumer_barrier(); /* the sums of the panel before have been read */
     }
-#pragma unroll
-    for (int d = 0; d < DEPTH; d++)
-#pragma unroll
-        for (int u = 0; u < TURNS; u++)
-            load_rows<TILES>(x[d][u], rows, d * TURNS + u);
 #pragma unroll 1
-    for (int first = 0; first < steps; first += DEPTH) {
+    for (int d = 0; d < DEPTH; d++) {
+        if (d < steps)
+            copy_rows<TILES>(stage, (u32)(d * BYTES), rows, d);
+        copy_16_group();
+    }
+    u32 place = 0; /* of the step's activations */
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        const u32 first = walk.at; /* the step's first page */
+        uint4 x[EACH][2 * TILES];
+        copy_16_wait_groups<DEPTH - 1>();
 #pragma unroll
-        for (int d = 0; d < DEPTH; d++) {
-            const int step = first + d;
-            if (d > 0 && step >= steps)
-                break;
-            const u32 place = walk.at; /* of the step's first page */
+        for (int pass = 0; pass < PASSES; pass++) {
+            slim_operand<TILES> operand[EACH];
 #pragma unroll
-            for (int pass = 0; pass < PASSES; pass++) {
-                slim_operand<TILES> operand[EACH];
+            for (int u = 0; u < EACH; u++)
+                load_rows<TILES>(x[u], stage, place, pass * EACH + u);
+#pragma unroll
+            for (int u = 0; u < EACH; u++)
+                operand[u] = slim_operand_of<TILES>(x[u], zero);
+            if (pass == PASSES - 1) {
+                if (step + DEPTH < steps)
+                    copy_rows<TILES>(stage, place, rows, step + DEPTH);
+                copy_16_group();
+            }
+#pragma unroll
+            for (int p = 0; p < PAGES; p++) {
+                if (p > 0 && p * SLIM_PAGE_GROUPS >= s.groups)
+                    break;
+                slim_blocks<EACH> blocks;
+                const u32 page = pass == 0 ? take_page(m, walk) : page_behind(first, p);
+                load_blocks(blocks, w + page, pass * EACH);
 #pragma unroll
                 for (int u = 0; u < EACH; u++)
-                    operand[u] = slim_operand_of<TILES>(x[d][pass * EACH + u], zero);
-#pragma unroll
-                for (int u = pass * EACH; u < pass * EACH + EACH; u++)
-                    load_rows<TILES>(x[d][u], rows, (step + DEPTH) * TURNS + u);
-#pragma unroll
-                for (int p = 0; p < PAGES; p++) {
-                    if (p > 0 && p * SLIM_PAGE_GROUPS >= s.groups)
-                        break;
-                    slim_blocks<EACH> blocks;
-                    const u32 page = pass == 0 ? take_page(m, walk) : page_behind(place, p);
-                    load_blocks(blocks, w + page, pass * EACH);
-#pragma unroll
-                    for (int u = 0; u < EACH; u++)
-                        if (SLIM_EVEN ||
-                            (step * TURNS + pass * EACH + u) * MGL_WARPS + warp < kblocks)
-                            multiply_blocks<TILES>(blocks, u, operand[u],
-                                                   sums.of + p * SLIM_PAGE_GROUPS);
-                    if (pass == PASSES - 1)
-                        leave_page(walk, page);
-                }
+                    if (SLIM_EVEN || (step * TURNS + pass * EACH + u) * MGL_WARPS + warp < kblocks)
+                        multiply_blocks<TILES>(blocks, u, operand[u],
+                                               sums.of + p * SLIM_PAGE_GROUPS);
+                if (pass == PASSES - 1)
+                    leave_page(walk, page);
             }
         }
+        place = place + BYTES < DEPTH * BYTES ? place + BYTES : 0;
     }
     return true;
 }
@@ -450,8 +481,7 @@ template <int TILES> static __device__ __forceinline__ bool add_slim(machine &m,
     slim_sums<TILES> sums = {};
     if (!multiply_pages<TILES>(m, s, group, sums))
         return false;
-    if (group > 0)
-        consumer_barrier(); /* the sums of the panel before have been read */
+    __syncwarp(); /* the sums come where activations were, of any lane */
     keep_sums<TILES>(sums, s.groups);
     return true;
 }
