@@ -178,9 +178,9 @@ enum {
     SLIM_TURNS = mgl_slim_turns(SLIM_PER),
     SLIM_PAGE_GROUPS = SLIM_PER / SLIM_TURNS,
     /* bytes of each warp where trays would be; what it needs for its sums, or for the activations
-     * of a step, whichever is more */
+     * of a group, whichever is more */
     SLIM_AREA = TRAYS * TRAY_BYTES / MGL_WARPS / 512 * 512,
-    SLIM_NEED = 512 * (SLIM_GROUPS > SLIM_TURNS * 4 ? SLIM_GROUPS : SLIM_TURNS * 4),
+    SLIM_NEED = 512 * (SLIM_GROUPS > 8 ? SLIM_GROUPS : 8),
     SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED,
     SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
 };
@@ -393,7 +393,8 @@ struct shared {
     volatile u32 listed;       /* epochs whose list is known, */
     volatile u32 list[4];      /* (epoch % 4) which is this, */
     volatile u32 heads[4];     /* and, of an epoch that has begun, whether rows want logits, */
-    volatile u32 slim[4];      /* and row groups of its panels, if these are slim; else 0 */
+    volatile u32 slim[4];      /* and row groups of its slim panels, or 0: of wide tasks, and, 16
+                                  bits up, of narrow ones */
     volatile u32 turned;       /* by the loader: what the first list had is let go of */
     volatile u32 stream_epoch; /* by the loader: the epoch of the second list at hand, + 1, */
     volatile u32 stream_from;  /* and the number of its first page */

@@ -5,10 +5,10 @@
  * takes as long. So each warp multiplies by itself: two row groups, a pair, are the 16 rows of an
  * MMA, and eight activation rows its columns.
  *
- * Pages and trays are those of any panel, and trays are for the warpgroups in turn. Of each tray a
- * warp of the warpgroup has a k block or two; where a tray has fewer than one for each, two warps
- * have one together, and 64 of its rows each. While a warp multiplies what it has of one tray, it
- * loads what it has of the next; a tray is let go of when that is there.
+ * Pages and trays are those of any panel, and trays are for the warpgroups in turn. Two warps of
+ * the warpgroup have a k block of each tray together, 64 of its rows each: a part. While a warp
+ * multiplies half of a part it loads the other half, or the first half of the next tray's; a tray
+ * is let go of when its second half is there.
  *
  * Lane l has of a block the 16 bytes of row l / 4 and quarter l % 4, of weights and activations
  * alike: words 0 and 1 make one MMA, words 2 and 3 another, of the same k on both sides.
@@ -30,11 +30,12 @@ static __device__ __forceinline__ bool is_narrow(const machine &m)
            panel_shape_of(groups).pages == 1;
 }
 
-/* Half of what a warp has of a tray, with TILES of 8 rows a k block, and the weights of PAIRS: of
- * one k block half of the tiles, or of two k blocks one. */
-template <int TILES, int PAIRS> struct narrow_half {
-    enum { WHOLE = TILES < NARROW_TILES, COUNT = WHOLE ? TILES : TILES / 2 };
-    uint4 x[COUNT], w[2 * PAIRS];
+/* Half of a part: of half of its tiles the activations, and the weights of PAIRS, which both have.
+ */
+enum { HALF_TILES = NARROW_TILES / 2, HALF_BYTES = HALF_TILES * PANEL_TILE * MGL_PANEL_ROW_BYTES };
+
+template <int PAIRS> struct narrow_weighed {
+    uint4 x[HALF_TILES], w[2 * PAIRS];
 };
 
 /* The weights of a k block as operands, of the first 16 columns and of the others. */
@@ -49,7 +50,6 @@ struct narrow_walk {
     bool ready;     /* the next tray has been seen to have landed, by this lane */
     u32 full;       /* the first tray's barrier */
     u32 x, w;       /* where this lane's bytes would be of the first tray, and of the first page */
-    u32 stride;     /* bytes from one k block of a tray to the next */
     u32 page;       /* the page at hand: its first byte, */
     int piece, end; /* k blocks of a page, and the one behind those of the page at hand */
     int groups;     /* row groups */
@@ -89,59 +89,36 @@ static __device__ __forceinline__ void leave_tray(narrow_walk &walk, u32 last, i
     walk.ready = barrier_tested_at(walk.full + (u32)walk.trays.place * 8, parity_of(walk.trays));
 }
 
-/* Loads a half: x and w are where this lane's first 16 bytes are. */
-template <int TILES, int PAIRS>
-static __device__ __forceinline__ void
-load_half(narrow_half<TILES, PAIRS> &to, const narrow_walk &walk, u32 x, u32 w, bool weights)
+static __device__ __forceinline__ void load_half(uint4 (&to)[HALF_TILES], u32 from)
 {
-    const u32 piece = (u32)walk.piece * MGL_BLOCK_BYTES;
-    if (weights) {
 #pragma unroll
-        for (int g = 0; g < 2 * PAIRS; g++)
-            load_shared_vector_at(&to.w[g], w + (u32)min(g, walk.groups - 1) * piece);
-    }
-#pragma unroll
-    for (int n = 0; n < narrow_half<TILES, PAIRS>::COUNT; n++)
-        load_shared_vector_at(&to.x[n], x + (u32)(n * PANEL_TILE * MGL_PANEL_ROW_BYTES));
+    for (int n = 0; n < HALF_TILES; n++)
+        load_shared_vector_at(&to[n], from + (u32)(n * PANEL_TILE * MGL_PANEL_ROW_BYTES));
 }
 
-/* Where the weights of the k block at hand are, the first of two or the second. */
-static __device__ __forceinline__ u32 block_at(const narrow_walk &walk, int second)
-{
-    const int number = min(walk.block - walk.end, -1 - second) + walk.piece + second;
-    return walk.w + walk.page + (u32)number * MGL_BLOCK_BYTES;
-}
-
-/* The first half of the next tray's; if there is none, of any: on a condition the compiler would
- * keep all of it in local memory. */
-template <int TILES, int PAIRS>
+/* The first half of the next tray's part, and its weights; if there is none, of any: on a condition
+ * the compiler would keep all of it in local memory. */
+template <int PAIRS>
 static __device__ __forceinline__ void load_first(machine &m, narrow_walk &walk, bool more,
-                                                  narrow_half<TILES, PAIRS> &to)
+                                                  narrow_weighed<PAIRS> &to)
 {
     if (more) {
         wait_next_tray(walk);
         go_to_page(m, walk, walk.block);
     }
-    load_half<TILES, PAIRS>(to, walk, walk.x + (u32)walk.trays.place * TRAY_BYTES,
-                            block_at(walk, 0), true);
-}
-
-/* The second half of what the first is of. */
-template <int TILES, int PAIRS>
-static __device__ __forceinline__ void load_second(const narrow_walk &walk,
-                                                   narrow_half<TILES, PAIRS> &to)
-{
-    typedef narrow_half<TILES, PAIRS> half;
-    const u32 next =
-        half::WHOLE ? walk.stride : (u32)(half::COUNT * PANEL_TILE * MGL_PANEL_ROW_BYTES);
-    load_half<TILES, PAIRS>(to, walk, walk.x + (u32)walk.trays.place * TRAY_BYTES + next,
-                            block_at(walk, 1), half::WHOLE);
+    const u32 piece = (u32)walk.piece * MGL_BLOCK_BYTES;
+    const u32 w =
+        walk.w + walk.page + (u32)(min(walk.block - walk.end, -1) + walk.piece) * MGL_BLOCK_BYTES;
+#pragma unroll
+    for (int g = 0; g < 2 * PAIRS; g++)
+        load_shared_vector_at(&to.w[g], w + (u32)min(g, walk.groups - 1) * piece);
+    load_half(to.x, walk.x + (u32)walk.trays.place * TRAY_BYTES);
 }
 
 /* In registers of their own: see teams.cuh. */
-template <int TILES, int PAIRS>
+template <int PAIRS>
 static __device__ __forceinline__ narrow_weights<PAIRS>
-weights_of(const narrow_half<TILES, PAIRS> &from, u32 zero)
+weights_of(const narrow_weighed<PAIRS> &from, u32 zero)
 {
     narrow_weights<PAIRS> to;
 #pragma unroll
@@ -153,57 +130,58 @@ weights_of(const narrow_half<TILES, PAIRS> &from, u32 zero)
     return to;
 }
 
+/* Sums of a lane: of each pair of row groups and tile of activation rows four, as multiply_add
+ * has them. */
+template <int PAIRS> struct narrow_sums {
+    float of[PAIRS][NARROW_TILES][4];
+};
+
 /* Adds the products of a half, of tiles from number `tile` on. */
-template <int TILES, int PAIRS>
+template <int PAIRS>
 static __device__ __forceinline__ void multiply_half(const narrow_weights<PAIRS> &w,
-                                                     const narrow_half<TILES, PAIRS> &from,
-                                                     int tile, float (*sums)[TILES][4])
+                                                     const uint4 (&x)[HALF_TILES], int tile,
+                                                     narrow_sums<PAIRS> &sums)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
 #pragma unroll
         for (int p = 0; p < PAIRS; p++)
 #pragma unroll
-            for (int n = 0; n < narrow_half<TILES, PAIRS>::COUNT; n++)
-                multiply_add<MGL_WEIGHT>(sums[p][tile + n], w.a[p][h].x, w.a[p][h].y, w.a[p][h].z,
-                                         w.a[p][h].w, h ? from.x[n].z : from.x[n].x,
-                                         h ? from.x[n].w : from.x[n].y);
+            for (int n = 0; n < HALF_TILES; n++)
+                multiply_add<MGL_WEIGHT>(sums.of[p][tile + n], w.a[p][h].x, w.a[p][h].y,
+                                         w.a[p][h].z, w.a[p][h].w, h ? x[n].z : x[n].x,
+                                         h ? x[n].w : x[n].y);
 }
 
-/* The products of what the warp has of `left` trays. */
-template <int TILES, int PAIRS>
+/* The products of the warp's parts of `left` trays. */
+template <int PAIRS>
 static __device__ __forceinline__ void multiply_parts(machine &m, narrow_walk &walk, int left,
                                                       int arrivals, u32 zero,
-                                                      float (*sums)[TILES][4])
+                                                      narrow_sums<PAIRS> &sums)
 {
-    typedef narrow_half<TILES, PAIRS> half;
-    half first, second;
-    load_first<TILES, PAIRS>(m, walk, left > 0, first);
+    narrow_weighed<PAIRS> first;
+    uint4 second[HALF_TILES];
+    load_first<PAIRS>(m, walk, left > 0, first);
 #pragma unroll 1
     for (; left > 0; left--) {
-        narrow_weights<PAIRS> w = weights_of<TILES, PAIRS>(first, zero);
-        load_second<TILES, PAIRS>(walk, second);
-        multiply_half<TILES, PAIRS>(w, first, 0, sums);
-        if (half::WHOLE)
-            w = weights_of<TILES, PAIRS>(second, zero);
-        leave_tray(walk, second.x[half::COUNT - 1].w & zero, arrivals);
+        const narrow_weights<PAIRS> w = weights_of<PAIRS>(first, zero);
+        load_half(second, walk.x + (u32)walk.trays.place * TRAY_BYTES + HALF_BYTES);
+        multiply_half<PAIRS>(w, first.x, 0, sums);
+        leave_tray(walk, second[HALF_TILES - 1].w & zero, arrivals);
         walk.block += walk.step;
-        load_first<TILES, PAIRS>(m, walk, left > 1, first);
-        multiply_half<TILES, PAIRS>(w, second, half::WHOLE ? 0 : half::COUNT, sums);
+        load_first<PAIRS>(m, walk, left > 1, first);
+        multiply_half<PAIRS>(w, second, HALF_TILES, sums);
     }
 }
 
 /* All k blocks of a panel. */
-template <int TILES, int PAIRS>
-static __device__ __forceinline__ void multiply_narrow(machine &m, float (*sums)[TILES][4])
+template <int PAIRS>
+static __device__ __forceinline__ void multiply_narrow(machine &m, narrow_sums<PAIRS> &sums)
 {
-    enum { BLOCKS = narrow_half<TILES, PAIRS>::WHOLE ? 2 : 1 };
     const int warp = warp_now(), lane = lane_now(), member = warp % MGL_WARPGROUP_WARPS;
-    const int kblocks = segment(m, 0).kblocks, halves = narrow_halves(rows_of(m));
+    const int kblocks = segment(m, 0).kblocks, share = warp / MGL_WARPGROUP_WARPS;
     const panel_shape s = panel_shape_of(segment(m, 0).groups);
     const tray_shape tray = tray_shape_of(rows_of(m));
-    const int share = warp / MGL_WARPGROUP_WARPS,
-              first = (halves == 1 ? member : member / 2) * BLOCKS;
     const int arrivals = arrivals_of(MGL_WARPS, MGL_WARPGROUP_WARPS, member);
     const int trays = share < s.shares ? trays_of(kblocks, tray.blocks) : 0;
     const u32 phases = own().tray_used[warp], number = own().page_at[warp];
@@ -213,29 +191,25 @@ static __device__ __forceinline__ void multiply_narrow(machine &m, float (*sums)
     walk.trays = tray_walk_of(s.shares, share < s.shares ? share : 0, phases);
     walk.full = kept(shared_address(own().tray_full));
     walk.ready = barrier_tested_at(walk.full + (u32)walk.trays.place * 8, parity_of(walk.trays));
-    walk.stride = tray.stride;
-    walk.x = kept(shared_address(tray_memory()) + (u32)first * tray.stride +
-                  (u32)((member & (halves - 1)) * NARROW_ROWS * MGL_PANEL_ROW_BYTES) +
-                  (u32)(lane / 4 * MGL_PANEL_ROW_BYTES) +
+    walk.x = kept(shared_address(tray_memory()) + (u32)(member / 2) * tray.stride +
+                  (u32)((member % 2 * NARROW_ROWS + lane / 4) * MGL_PANEL_ROW_BYTES) +
                   (u32)((lane & 3) ^ (lane / 8 & 3)) * MGL_PAGE_QUARTER_BYTES);
     walk.w = kept(shared_address(page_memory()) + (u32)lane * 16);
     walk.page = 0;
     walk.piece = s.piece;
     walk.end = 0;
     walk.groups = s.groups;
-    walk.block = share * tray.blocks + first;
+    walk.block = share * tray.blocks + member / 2;
     walk.step = s.shares * tray.blocks;
-    /* trays of which the warp has a part, the last one perhaps not */
+    /* trays of the warpgroup, the last of which may have no part of this warp's */
     const int mine = small_quotient(trays - share + s.shares - 1, s.shares);
-    int left = walk.block < kblocks ? parts_of(kblocks - walk.block, walk.step) : 0;
-    const bool none = share < s.shares && left < mine;
-    if (share >= s.shares)
-        left = 0;
+    const int left =
+        mine > 0 && walk.block < kblocks ? parts_of(kblocks - walk.block, walk.step) : 0;
     __syncwarp();
     own().page_at[warp] = number + (u32)parts_of(kblocks, s.piece); /* every lane, and */
     own().tray_used[warp] = phases_behind(phases, lane, trays_of(kblocks, tray.blocks), s.shares);
-    multiply_parts<TILES, PAIRS>(m, walk, left, arrivals, zero, sums);
-    if (none) {
+    multiply_parts<PAIRS>(m, walk, left, arrivals, zero, sums);
+    if (left < mine) {
         wait_next_tray(walk);
         leave_tray(walk, 0, arrivals);
     }
@@ -245,26 +219,26 @@ static __device__ __forceinline__ void multiply_narrow(machine &m, float (*sums)
 
 /* Stores the warp's sums where slim panels' are; of rows and row groups that there are not, nobody
  * takes them. A lane has of each tile two rows, of one column of both row groups of a pair. */
-template <int TILES, int PAIRS>
-static __device__ __forceinline__ void keep_narrow(const float (*sums)[TILES][4])
+template <int PAIRS>
+static __device__ __forceinline__ void keep_narrow(const narrow_sums<PAIRS> &sums)
 {
-    enum { TILES_16 = TILES / 2 };
 #pragma unroll
     for (int p = 0; p < PAIRS; p++)
 #pragma unroll
-        for (int n = 0; n < TILES; n++) {
-            float *const to = slim_sums_at(warp_now(), p, TILES_16, n / 2);
+        for (int n = 0; n < NARROW_TILES; n++) {
+            float *const to = slim_sums_at(warp_now(), p, NARROW_ROWS / SLIM_TILE, n / 2);
             const int row = n % 2 * PANEL_TILE + lane_now() % 4 * 2;
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                to[slim_place(row + i % 2, i / 2 * MGL_ROW_GROUP + lane_now() / 4)] = sums[p][n][i];
+                to[slim_place(row + i % 2, i / 2 * MGL_ROW_GROUP + lane_now() / 4)] =
+                    sums.of[p][n][i];
         }
 }
 
 /* A task of one narrow panel, up to its sums, which stand where trays were. */
-template <int TILES, int PAIRS> static __device__ __forceinline__ void add_narrow(machine &m)
+template <int PAIRS> static __device__ __forceinline__ void add_narrow(machine &m)
 {
-    float sums[PAIRS][TILES][4] = {};
+    narrow_sums<PAIRS> sums = {};
     if (thread_of(m) == 0)
         own().pending = 1; /* up to the first tray */
     if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
@@ -274,9 +248,9 @@ template <int TILES, int PAIRS> static __device__ __forceinline__ void add_narro
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
-    multiply_narrow<TILES, PAIRS>(m, sums);
+    multiply_narrow<PAIRS>(m, sums);
     consumer_barrier(); /* all warps have let go of the trays */
-    keep_narrow<TILES, PAIRS>(sums);
+    keep_narrow<PAIRS>(sums);
 }
 
 #endif

@@ -124,6 +124,16 @@ static __device__ __noinline__ bool do_slim()
     return run_slim(m, leave_slim_outputs);
 }
 
+/* The same of a task of more rows, with one panel of few row groups. */
+static __device__ __noinline__ bool do_slim_narrow()
+{
+    machine m = machine_now();
+    if (!add_slim<NARROW_ROWS / SLIM_TILE>(m, 0))
+        return false;
+    leave_slim_outputs(0, true, trace_starved_of(m));
+    return true;
+}
+
 #if MGL_WARPGROUPS
 
 /* A task of one narrow panel. */
@@ -131,9 +141,9 @@ static __device__ __noinline__ void do_narrow()
 {
     machine m = machine_now();
     if (NARROW_GROUPS <= 2 || segment(m, 0).groups <= 2)
-        add_narrow<NARROW_TILES, 1>(m);
+        add_narrow<1>(m);
     else
-        add_narrow<NARROW_TILES, 2>(m);
+        add_narrow<2>(m);
     leave_slim_outputs(0, true, trace_starved_of(m));
 }
 
@@ -167,8 +177,10 @@ static __device__ DO_PANELS void do_panels(machine m)
 static __device__ __forceinline__ bool consume_panel(machine &m)
 {
     const bool heads = same_in_all(task_of(m)->op) == OP_SCALED_HEAD;
-    const bool slim = same_in_all(slim_groups(rows_of(m))) > 0;
+    const bool slim = same_in_all(slim_groups_of(m)) > 0;
     const bool nothing = heads && same_in_all(own().tile_count) == 0;
+    if (slim && MGL_ROWS > SLIM_ROWS && same_in_all(rows_of(m)) > SLIM_ROWS)
+        return do_slim_narrow();
     if (slim && !nothing)
         return do_slim();
     if (!same_in_all(wait_early_go(m)))
@@ -176,7 +188,7 @@ static __device__ __forceinline__ bool consume_panel(machine &m)
     if (nothing)
         end_early(m);
 #if MGL_WARPGROUPS
-    else if (same_in_all(is_narrow(m)))
+    else if (MGL_ROWS > NARROW_ROWS && same_in_all(is_narrow(m)))
         do_narrow();
 #endif
     else

@@ -64,12 +64,26 @@ static __device__ __forceinline__ panel_shape panel_shape_of(int left)
     return {s.groups, s.piece, s.per, s.pages, s.columns, s.halves, s.shares};
 }
 
-/* Row groups of a slim panel (slim.cuh) where so many rows are multiplied; 0: they are too many. */
-static __device__ __forceinline__ int slim_groups(int rows)
+/* Row groups of a slim panel (slim.cuh) where so many rows are multiplied; 0: they are too many.
+ * `narrow`: of tasks that have few row groups, and are not of the head. */
+static __device__ __forceinline__ int slim_groups(int rows, bool narrow)
 {
     if (MGL_ROWS > SLIM_ROWS && rows > SLIM_ROWS)
-        return 0;
+        return narrow && rows <= NARROW_ROWS ? (int)NARROW_GROUPS : 0;
     return rows <= SLIM_TILE ? SLIM_GROUPS : SLIM_GROUPS / 2;
+}
+
+static __device__ __forceinline__ bool has_narrow(int groups, bool heads)
+{
+    return groups <= NARROW_GROUPS && !heads;
+}
+
+/* Row groups of the slim panels of the task at hand, or 0. */
+static __device__ __forceinline__ int slim_groups_of(const machine &m)
+{
+    const int rows = rows_of(m);
+    return slim_groups(rows, rows > SLIM_ROWS && has_narrow(segment(m, 0).groups,
+                                                            task_of(m)->op == OP_SCALED_HEAD));
 }
 
 /* Of how many warps of a warpgroup each has the rows of a k block of a narrow panel (narrow.cuh):

@@ -33,7 +33,9 @@ enum {
 
 /* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on. */
 template <int TILES> struct slim_rows {
-    const u8 *at[2 * TILES];
+    enum { FAR = TILES > 2 }; /* there are not the registers for so many addresses */
+    const u8 *at[FAR ? 1 : 2 * TILES];
+    u32 behind[FAR ? 2 * TILES : 1]; /* bytes from the first of them */
     int warp, kblocks;
 };
 
@@ -44,6 +46,7 @@ static __device__ __forceinline__ slim_rows<TILES> slim_rows_of(const machine &m
     slim_rows<TILES> r;
     const bool heads = task_of(m)->op == OP_SCALED_HEAD;
     const u8 *input = address_of(m, operand(m, MGL_PRODUCT_INPUT));
+    r.at[0] = input;
     r.warp = warp_now();
     r.kblocks = kblocks;
 #pragma unroll
@@ -52,8 +55,12 @@ static __device__ __forceinline__ slim_rows<TILES> slim_rows_of(const machine &m
         if (heads)
             row = own().tiles[min(i, own().tile_count - 1)] * PANEL_TILE + lane_now() / 4;
         row = min(row, rows_of(m) - 1);
-        r.at[i] = input + row * MGL_PANEL_ROW_BYTES +
-                  ((lane_now() & 3) ^ (row / 2 & 3)) * MGL_PAGE_QUARTER_BYTES;
+        const u32 at = (u32)(row * MGL_PANEL_ROW_BYTES +
+                             ((lane_now() & 3) ^ (row / 2 & 3)) * MGL_PAGE_QUARTER_BYTES);
+        if (slim_rows<TILES>::FAR)
+            r.behind[i] = at;
+        else
+            r.at[i] = input + at;
     }
     return r;
 }
@@ -328,42 +335,50 @@ static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS> 
 }
 
 /* Where a lane's activations wait, in shared memory: each lane copies there what it loads again, so
- * that nobody else is to be waited for, and many are on their way without a register. Where the
- * warp's sums come at the end of the panel. */
-enum { SLIM_STEP = SLIM_TURNS * 2 * 16 * 32 }; /* bytes of a tile of rows, of a warp's step */
-
+ * that nobody else is to be waited for, and many are on their way without a register. Some k blocks
+ * of the warp's are a group: those of a step, or one, where there is no room for some groups of
+ * more. Where the warp's sums come at the end of the panel. */
 template <int TILES> struct slim_stage {
     enum {
-        BYTES = TILES * SLIM_STEP,
-        DEPTH = SLIM_FITS ? SLIM_AREA / BYTES : 1
-    };      /* of a step, and steps */
+        BLOCKS = TILES > 2 ? 1 : SLIM_TURNS, /* k blocks of a group, */
+        BYTES = TILES * 1024,                /* bytes of one, */
+        /* and groups; more of less than 64 rows take longer */
+        DEPTH = SLIM_FITS ? (TILES > 2 ? SLIM_AREA : SLIM_NEED) / (BLOCKS * BYTES) : 1
+    };
     u32 at; /* this lane's first 16 bytes */
 };
 
-/* Starts the copies of the warp's step `step`. */
+/* Starts the copies of the warp's group number `number`, if it has so many; a group either way. */
 template <int TILES>
 static __device__ __forceinline__ void copy_rows(const slim_stage<TILES> &stage, u32 place,
-                                                 const slim_rows<TILES> &rows, int step)
+                                                 const slim_rows<TILES> &rows, int number,
+                                                 int count)
 {
+    enum { BLOCKS = slim_stage<TILES>::BLOCKS };
+    if (number < count) {
 #pragma unroll
-    for (int u = 0; u < SLIM_TURNS; u++) {
-        const int block = min((step * SLIM_TURNS + u) * MGL_WARPS + rows.warp, rows.kblocks - 1);
-        const size_t offset =
-            (size_t)(u32)block * (mgl_page_rows(MGL_ROWS, TILES * SLIM_TILE) * MGL_PANEL_ROW_BYTES);
+        for (int u = 0; u < BLOCKS; u++) {
+            const int block = min((number * BLOCKS + u) * MGL_WARPS + rows.warp, rows.kblocks - 1);
+            const size_t offset = (size_t)(u32)block * (mgl_page_rows(MGL_ROWS, TILES * SLIM_TILE) *
+                                                        MGL_PANEL_ROW_BYTES);
 #pragma unroll
-        for (int i = 0; i < 2 * TILES; i++)
-            copy_16(stage.at + place + (u32)((u * 2 * TILES + i) * 16 * 32), rows.at[i] + offset);
+            for (int i = 0; i < 2 * TILES; i++)
+                copy_16(stage.at + place + (u32)((u * 2 * TILES + i) * 512),
+                        slim_rows<TILES>::FAR ? rows.at[0] + offset + rows.behind[i]
+                                              : rows.at[i] + offset);
+        }
     }
+    copy_16_group();
 }
 
-/* Loads those of k block `u` of a step. */
+/* Loads them. */
 template <int TILES>
 static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
-                                                 const slim_stage<TILES> &stage, u32 place, int u)
+                                                 const slim_stage<TILES> &stage, u32 place)
 {
 #pragma unroll
     for (int i = 0; i < 2 * TILES; i++)
-        load_shared_vector_at(&to[i], stage.at + place + (u32)((u * 2 * TILES + i) * 16 * 32));
+        load_shared_vector_at(&to[i], stage.at + place + (u32)(i * 512));
 }
 
 /* All k blocks of a panel. */
@@ -374,20 +389,22 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     enum {
         TURNS = SLIM_TURNS,
         PAGES = slim_sums<TILES>::PAGES,
-        BYTES = slim_stage<TILES>::BYTES,
-        DEPTH = slim_stage<TILES>::DEPTH, /* steps that are on their way */
         /* passes through the pages of a step: with more tiles there are registers for the operands
          * of one k block */
         PASSES = TILES > 1 ? TURNS : 1,
-        EACH = TURNS / PASSES
+        EACH = TURNS / PASSES,
+        BLOCKS = slim_stage<TILES>::BLOCKS,
+        BYTES = slim_stage<TILES>::BYTES,
+        DEPTH = slim_stage<TILES>::DEPTH /* groups that are on their way */
     };
     static_assert(PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
-    static_assert(DEPTH >= 1, "a step has room where the sums come");
+    static_assert(DEPTH >= 1 && (BLOCKS == TURNS || EACH == 1), "a group is a step's or a pass's");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const slim_rows<TILES> rows = slim_rows_of<TILES>(m, kblocks);
+    const int groups = BLOCKS == TURNS ? steps : steps * TURNS;
     const slim_stage<TILES> stage = {
         kept(shared_address(slim_sums_at(warp, 0, 0, 0)) + (u32)lane_now() * 16)};
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
@@ -405,30 +422,32 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
         consumer_barrier(); /* the sums of the panel before have been read */
     }
 #pragma unroll 1
-    for (int d = 0; d < DEPTH; d++) {
-        if (d < steps)
-            copy_rows<TILES>(stage, (u32)(d * BYTES), rows, d);
-        copy_16_group();
-    }
-    u32 place = 0; /* of the step's activations */
+    for (int d = 0; d < DEPTH; d++)
+        copy_rows<TILES>(stage, (u32)(d * BLOCKS * BYTES), rows, d, groups);
+    u32 place = 0; /* of the group at hand */
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
         const u32 first = walk.at; /* the step's first page */
-        uint4 x[EACH][2 * TILES];
-        copy_16_wait_groups<DEPTH - 1>();
 #pragma unroll
         for (int pass = 0; pass < PASSES; pass++) {
+            uint4 x[EACH][2 * TILES];
             slim_operand<TILES> operand[EACH];
+            const bool last = BLOCKS == 1 || pass == PASSES - 1; /* of its group */
+            if (BLOCKS == 1 || pass == 0)
+                copy_16_wait_groups<DEPTH - 1>();
 #pragma unroll
             for (int u = 0; u < EACH; u++)
-                load_rows<TILES>(x[u], stage, place, pass * EACH + u);
+                load_rows<TILES>(x[u], stage,
+                                 place + (u32)(BLOCKS == 1 ? 0 : (pass * EACH + u) * BYTES));
 #pragma unroll
             for (int u = 0; u < EACH; u++)
                 operand[u] = slim_operand_of<TILES>(x[u], zero);
-            if (pass == PASSES - 1) {
-                if (step + DEPTH < steps)
-                    copy_rows<TILES>(stage, place, rows, step + DEPTH);
-                copy_16_group();
+            if (last) {
+                copy_rows<TILES>(stage, place, rows,
+                                 (BLOCKS == 1 ? step * TURNS + pass : step) + DEPTH, groups);
+                place += BLOCKS * BYTES;
+                if (place == DEPTH * BLOCKS * BYTES)
+                    place = 0;
             }
 #pragma unroll
             for (int p = 0; p < PAGES; p++) {
@@ -446,7 +465,6 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
                     leave_page(walk, page);
             }
         }
-        place = place + BYTES < DEPTH * BYTES ? place + BYTES : 0;
     }
     return true;
 }
@@ -486,19 +504,18 @@ template <int TILES> static __device__ __forceinline__ bool add_slim(machine &m,
     return true;
 }
 
-/* All panels of a task. leave(group, last, starved) makes the outputs of one, and ends the task
- * behind the last. False: it did not begin. */
+/* All panels of a task of up to SLIM_ROWS rows. leave(group, last, starved) makes the outputs of
+ * one, and ends the task behind the last. False: it did not begin. */
 template <class LEAVE>
 static __device__ __forceinline__ bool run_slim(machine &m, const LEAVE &leave)
 {
     for (int group = 0;;) {
         own().group_at[warp_now()] = group; /* every lane */
-        if (!(slim_groups(rows_of(m)) == SLIM_GROUPS ? add_slim<1>(m, group)
-                                                     : add_slim<2>(m, group)))
+        if (!(rows_of(m) <= SLIM_TILE ? add_slim<1>(m, group) : add_slim<2>(m, group)))
             return false;
         group = own().group_at[warp_now()];
         __syncwarp(); /* the next group takes its place */
-        const int next = group + slim_groups(rows_of(m));
+        const int next = group + slim_groups(rows_of(m), false);
         const bool last = next >= segment(machine_now(), 0).groups;
         leave(group, last, trace_starved_of(m));
         if (last)

@@ -13,7 +13,8 @@
 static __device__ __forceinline__ bool waits_unseen(const machine &m, int op)
 {
 #if MGL_PANELS
-    return begins_early(op) && slim_groups(rows_of(m)) == 0;
+    return begins_early(op) &&
+           (is_of<FAMILY_PANEL>(op) ? slim_groups_of(m) : slim_groups(rows_of(m), false)) == 0;
 #else
     return false;
 #endif

@@ -79,7 +79,9 @@ static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
     if (is_first_lane()) {
         own().list[epoch % 4] = list;
         own().heads[(epoch - 1) % 4] = own().wanted_count > 0;
-        own().slim[(epoch - 1) % 4] = (u32)slim_groups(own().control[MGL_CONTROL_ROWS]);
+        const int rows = own().control[MGL_CONTROL_ROWS];
+        own().slim[(epoch - 1) % 4] = (u32)slim_groups(rows, false) | (u32)slim_groups(rows, true)
+                                                                          << 16;
         store_shared_release(&own().listed, epoch + 1);
     }
 #endif

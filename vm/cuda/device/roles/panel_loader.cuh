@@ -158,13 +158,15 @@ static __device__ __forceinline__ void copy_weights(const panel_page &page,
         copy_piece(to, from, pieces.bytes, full, policy);
 }
 
-/* All panels of a task. False: the block is leaving. */
+/* All panels of a task. `alone`: the loader asks for all pages of the epoch. False: the block is
+ * leaving. */
 static __device__ __forceinline__ bool load_task(const machine &m, stream &t, panel_stream &p,
-                                                 const mgl_device_panel &task, int slim, u64 policy)
+                                                 const mgl_device_panel &task, int slim, bool alone,
+                                                 u64 policy)
 {
     return go_through_pages(task, slim, [&](const page_pieces &pieces) {
         const u32 place = 1u << p.next.at;
-        if (slim > 0 || p.next.at % 2 == p.which) {
+        if (alone || p.next.at % 2 == p.which) {
             if (!wait_page(m, t, p))
                 return false;
             copy_weights(p.next, pieces, policy);
@@ -189,12 +191,13 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
         behind = p.panels[0];
     if (!wait_until(m, t, [&] { return is_listed(epoch + 1); }))
         return false;
-    const int slim = (int)own().slim[epoch % 4];
+    const u32 slim = own().slim[epoch % 4];
+    const bool alone = (slim & 0xFFFF) > 0;
     p.asked = 0; /* all that was asked for before has been used */
     if (p.which == 0) {
         own().stream_from = p.next.number;
         store_shared_release(&own().stream_epoch, epoch + 1);
-    } else if (slim > 0 || own().stream_epoch != epoch + 1) {
+    } else if (alone || own().stream_epoch != epoch + 1) {
         return true; /* the loader alone, or it has gone on, and what was read may be another's */
     }
     for (u32 i = 0; i < p.count; i++) {
@@ -204,7 +207,8 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
         p.tasks++;
         if (task.heads && own().heads[epoch % 4] == 0)
             continue;
-        if (!load_task(m, t, p, task, slim, policy))
+        const bool narrow = has_narrow((int)task.groups, task.heads);
+        if (!load_task(m, t, p, task, (int)(narrow ? slim >> 16 : slim & 0xFFFF), alone, policy))
             return false;
     }
     return true;

@@ -174,7 +174,7 @@ static __device__ __noinline__ void load_trays(const machine m, const tray_sourc
 /* Whether a task has trays. */
 static __device__ __forceinline__ bool has_trays(const machine &m, int op)
 {
-    return is_of<FAMILY_PANEL>(op) && slim_groups(rows_of(m)) == 0 &&
+    return is_of<FAMILY_PANEL>(op) && slim_groups_of(m) == 0 &&
            (op != OP_SCALED_HEAD || own().tile_count > 0);
 }
 
@@ -201,7 +201,7 @@ static __device__ __noinline__ void bring_scales(const machine m, u32 number)
 static __device__ __forceinline__ void bring_trays(const machine &m, int op, u32 number,
                                                    const tray_plan &plan)
 {
-    if (is_of<FAMILY_PANEL>(op) && slim_groups(rows_of(m)) > 0)
+    if (is_of<FAMILY_PANEL>(op) && slim_groups_of(m) > 0)
         return bring_scales(m, number);
     if (begins_early(op))
         reach(number);
