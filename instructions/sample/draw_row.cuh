@@ -620,7 +620,7 @@ static __device__ __noinline__ int draw_row(const float *logits, const int *sequ
     }
 #pragma unroll 1
     for (int i = (int)thread_index(); i < POWERS; i += THREADS)
-        d.powers[i] = load_relaxed(mgl_sampler_powers + i); /* else it would be ld.global.nc */
+        draw_powers()[i] = load_relaxed(mgl_sampler_powers + i); /* else it would be ld.global.nc */
     if (by_count)
         select_cut((u64)top_k, 0.0f, !by_sum);
     if (by_sum)

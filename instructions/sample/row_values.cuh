@@ -26,7 +26,11 @@ enum {
     SEGMENTS_OF_WARP = (SEGMENTS + MGL_WARPS - 1) / MGL_WARPS,
     SEGMENTS_OF_LANE = SEGMENT_ROOM / 32,
     POWERS = 256, /* mgl_sampler_powers */
-    LIST_ROOM = (MGL_ACTIVATION_BYTES < 32768 ? MGL_ACTIVATION_BYTES : 32768) / 32 * 4,
+    /* whether the table of powers stands behind the list: where there are many rows it has no room
+     * beside what sample has of them */
+    POWERS_BEHIND = MGL_ROWS > 64 && MGL_ACTIVATION_BYTES >= 16384,
+    LIST_BYTES = MGL_ACTIVATION_BYTES - (POWERS_BEHIND ? POWERS * 4 : 0),
+    LIST_ROOM = (LIST_BYTES < 32768 ? LIST_BYTES : 32768) / 32 * 4,
     ROWS_ARE_VECTORS = MGL_VOCAB % 4 == 0
 };
 
@@ -51,7 +55,7 @@ struct drawing {
     u64 sums[SEGMENT_ROOM];  /* of weights above the cut */
     u32 equal[SEGMENT_ROOM]; /* values at the cut */
     u32 low[BINS], high[BINS];
-    u32 powers[POWERS];
+    u32 powers[POWERS_BEHIND ? 1 : POWERS];
     u64 of_warp[MGL_WARPS];
     u32 equal_of_warp[MGL_WARPS];
     u32 lowest[MGL_WARPS], highest[MGL_WARPS]; /* keys */
@@ -81,6 +85,12 @@ static __device__ __forceinline__ float *list_values()
 static __device__ __forceinline__ int *list_ids()
 {
     return (int *)activation_buffer() + LIST_ROOM;
+}
+
+/* The table of powers. */
+static __device__ __forceinline__ u32 *draw_powers()
+{
+    return POWERS_BEHIND ? (u32 *)(list_ids() + LIST_ROOM) : own_drawing().powers;
 }
 
 static __device__ __forceinline__ values values_of(const float *at, int count, float divisor,
@@ -205,7 +215,7 @@ static __device__ __forceinline__ round_values divide_round(const values &v,
 /* mgl_sampler_exp; of a distance that is far, anything. */
 static __device__ __forceinline__ u64 exp_of(u32 distance)
 {
-    return mgl_sampler_exp(distance, own_drawing().powers);
+    return mgl_sampler_exp(distance, draw_powers());
 }
 
 #endif
