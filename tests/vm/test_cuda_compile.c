@@ -33,8 +33,17 @@ static const struct {
     {&eight_billion, {.dtype = MGL_BF16, .capacity = 2048, .sequences = 8}},
     {&small_model, {.dtype = MGL_F32, .capacity = 64, .rows = 1, .warps = 1}},
     {&qwen3, {.dtype = MGL_BF16, .capacity = 2048, .extras = ALL_EXTRAS}},
+    /* as many sequences and rows as there may be */
+    {&one_billion,
+     {.dtype = MGL_BF16,
+      .capacity = 64,
+      .sequences = 64,
+      .rows = 8,
+      .many = 128,
+      .weighed = MGL_WEIGHED_YES,
+      .warpgroups = MGL_WARPGROUPS_NO}},
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { MOST_ROWS = sizeof shapes / sizeof *shapes - 1, SHAPES = MOST_ROWS };
 
 static void compile(int target, int shape, const char *arch, unsigned extras, bool ptx)
 {
@@ -67,6 +76,13 @@ END_TEST
 START_TEST(ptx_compiles)
 {
     compile(3, 0, "compute_80", 0, true);
+}
+END_TEST
+
+/* What shares the block's memory has room for all of them. */
+START_TEST(most_rows_and_sequences_compile)
+{
+    compile(3, MOST_ROWS, "compute_90", 0, true);
 }
 END_TEST
 
@@ -133,6 +149,7 @@ int main(void)
     tcase_add_loop_test(tests, an_exit_waits_for_the_compiler, 0, 3);
     tcase_add_loop_test(tests, every_architecture_compiles, 0, TARGETS);
     tcase_add_test(tests, ptx_compiles);
+    tcase_add_test(tests, most_rows_and_sequences_compile);
     tcase_add_test(tests, extras_compile);
     tcase_add_test(tests, an_unknown_architecture_is_told);
     return fixture_main("cuda_compile", tests);
