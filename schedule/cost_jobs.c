@@ -184,8 +184,8 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
     return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
 }
 
-/* The same of a slim panel: one page after another, with k blocks of all warps. A third of what it
- * takes besides is the panel's, the rest its tiles' of rows. */
+/* The same of a slim panel, of so many tiles of rows: one page after another, with k blocks of all
+ * warps. */
 static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
 {
     const mgl_exec *exec = &s->program->exec;
@@ -193,25 +193,39 @@ static double slim_us(const struct planning *s, int groups, int kblocks, int til
     const int room = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
     const int per = room < most ? room : most;
     const int turns = mgl_slim_turns(per), blocks = turns * exec->warps;
-    const int pages =
-        (groups + per / turns - 1) / (per / turns) * ((kblocks + blocks - 1) / blocks);
-    return s->costs->slim * (1 + 2 * tiles) / 3 + s->costs->slim_page * pages;
+    const int steps = (kblocks + blocks - 1) / blocks;
+    const int pages = (groups + per / turns - 1) / (per / turns) * steps;
+    return s->costs->slim + s->costs->slim_page * pages + s->costs->slim_rows * (tiles - 1) * steps;
+}
+
+/* Row groups of a task's slim panels; 0: they are not slim. Up to MGL_NARROW_ROWS rows those of few
+ * row groups are, but for the head's. */
+static int slim_groups(const struct planning *s, int groups, bool heads)
+{
+    const mgl_exec *exec = &s->program->exec;
+    const int rows = s->epoch->rows, most = mgl_slim_groups(exec->warps);
+    const int narrow = most / (MGL_NARROW_ROWS / MGL_SLIM_TILE);
+    if (exec->page_bytes / MGL_BLOCK_BYTES < exec->warps)
+        return 0;
+    if (rows <= MGL_SLIM_ROWS)
+        return rows <= MGL_SLIM_TILE ? most : most / 2;
+    return rows <= MGL_NARROW_ROWS && groups <= narrow && !heads ? narrow : 0;
 }
 
 /* All panels of a product with so many row groups. */
-static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
+static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped,
+                        bool heads)
 {
-    const mgl_exec *exec = &s->program->exec;
-    const int tiles = (s->epoch->rows + MGL_SLIM_TILE - 1) / MGL_SLIM_TILE;
-    const bool slim =
-        s->epoch->rows <= MGL_SLIM_ROWS && exec->page_bytes / MGL_BLOCK_BYTES >= exec->warps;
-    int most = MGL_PANEL_GROUPS(exec->warps);
+    const int slim = slim_groups(s, groups, heads);
+    const int tiles = s->epoch->rows <= MGL_SLIM_TILE   ? 1
+                      : s->epoch->rows <= MGL_SLIM_ROWS ? MGL_SLIM_ROWS / MGL_SLIM_TILE
+                                                        : MGL_NARROW_ROWS / MGL_SLIM_TILE;
+    const int most = slim > 0 ? slim : MGL_PANEL_GROUPS(s->program->exec.warps);
     double us = 0;
-    if (slim)
-        most = mgl_slim_groups(exec->warps) / tiles;
     for (; groups > 0; groups -= most) {
         const int here = groups < most ? groups : most;
-        us += slim ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
+        us +=
+            slim > 0 ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
     }
     return us;
 }
@@ -252,7 +266,8 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
     }
     if (job->to > 0)
         job->byte_us =
-            panels_us(s, groups, kblocks, panel_rows(s, task), grouped) / (double)job->to;
+            panels_us(s, groups, kblocks, panel_rows(s, task), grouped, mgl_op_heads(task->op)) /
+            (double)job->to;
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
 }
 

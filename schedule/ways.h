@@ -107,9 +107,10 @@ enum {
     ((grouped) ? (rows) <= 64 ? 4 : 2 : (rows) <= 16 ? 4 : (rows) <= 32 ? 2 : 1)
 #define MGL_PANEL_PAGES(ring_pages, rows) ((ring_pages) - (ring_pages) / ((rows) <= 64 ? 3 : 2))
 
-/* Slim panels: of epochs with up to so many rows, whose activations go straight to registers
- * (linear/slim.cuh), if a page has room for a k block of each warp, `per` times. */
-enum { MGL_SLIM_TILE = 16, MGL_SLIM_ROWS = 2 * MGL_SLIM_TILE };
+/* Slim panels: of epochs with up to MGL_SLIM_ROWS rows, whose activations each warp loads by itself
+ * (linear/slim.cuh), if a page has room for a k block of each warp, `per` times. Up to
+ * MGL_NARROW_ROWS rows those of tasks with few row groups. */
+enum { MGL_SLIM_TILE = 16, MGL_SLIM_ROWS = 2 * MGL_SLIM_TILE, MGL_NARROW_ROWS = 64 };
 
 /* Row groups of a slim panel of up to MGL_SLIM_TILE rows, at most; one of more rows has half as
  * many. A lane has 64 sums of 16, and what all warps leave of them takes 64 KB. */

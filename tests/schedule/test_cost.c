@@ -38,6 +38,7 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .panel = 0.9,
                                  .slim = 3.0,
                                  .slim_page = 0.4,
+                                 .slim_rows = 0.3,
                                  .attend = 1.2,
                                  .attend_row = 0.15,
                                  .cache = 45,
@@ -571,8 +572,9 @@ START_TEST(every_cost_counts)
     double *field = field_of(&costs, _i);
     bool rate = field == &costs.bandwidth || field == &costs.cache;
     bool slim = field == &costs.slim || field == &costs.slim_page;
-    bool many = slim || field == &costs.tray || field == &costs.panel;
-    int batch = slim ? 4 : many ? MGL_SLIM_ROWS + 1 : 2;
+    bool rows = field == &costs.slim_rows;
+    bool many = slim || rows || field == &costs.tray || field == &costs.panel;
+    int batch = slim ? 4 : rows ? MGL_SLIM_TILE + 1 : many ? MGL_SLIM_ROWS + 1 : 2;
     mgl_program *program = many ? lowered_with_panels() : lowered_to_meet_all();
     double before = cost_of(program, &costs, batch, 8192).us;
     *field *= rate ? 0.1 : 10;

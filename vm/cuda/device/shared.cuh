@@ -188,8 +188,8 @@ enum {
 /* Narrow panels (linear/narrow.cuh): tiles of 8 rows that a warp has, and row groups, or 0:
  * there are none. What warps leave takes as much as what those of slim panels do. */
 enum {
-    NARROW_TILES = 8,
-    NARROW_ROWS = NARROW_TILES * PANEL_TILE,
+    NARROW_ROWS = MGL_NARROW_ROWS,
+    NARROW_TILES = NARROW_ROWS / PANEL_TILE,
     NARROW_GROUPS = SLIM_FITS && SLIM_GROUPS >= NARROW_TILES ? SLIM_GROUPS * 2 / NARROW_TILES : 0
 };
 
