@@ -1,10 +1,11 @@
 /*
- * Slim panels: those of epochs with few rows, whose activations go straight to registers.
+ * Slim panels: those of epochs with few rows; and, of up to NARROW_ROWS rows, of tasks with few row
+ * groups. Each warp brings its activations by itself.
  *
  * A warp has every so many-th k block of the tape's order, all row groups of the panel, and all
- * activation rows. It loads the activations of some k blocks ahead, from where other queues left
- * them: no copy, no tray and no other warp is waited for. Of the weights all warps go through the
- * same pages, one after another; a page has a k block of each warp, or some.
+ * activation rows. Each lane copies what it multiplies of some k blocks ahead into shared memory,
+ * from where other queues left it: no tray and no other warp is waited for. Of the weights all
+ * warps go through the same pages, one after another; a page has a k block of each warp, or some.
  *
  * Activations are the MMA's rows here, 16 of them, and weights its columns, 8: so a block of
  * weights is an operand as it lies. Lane l has of row l / 4 of a row group, and of activation rows

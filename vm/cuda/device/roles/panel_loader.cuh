@@ -13,11 +13,12 @@
  *          them: those of one team or warpgroup (linear/panel_shape.cuh). Slim panels have none
  *
  * Pages are the loader's, trays the epilogue's (roles/tray_loader.cuh), which has nothing else to
- * do in such a task: one thread would be too slow for both. Where panels are not slim it is too
- * slow for the pages alone: the landing warp asks for those of every second place.
+ * do in such a task: one thread would be too slow for both. In epochs of more rows than slim panels
+ * of wide tasks have it is too slow for the pages alone: the landing warp asks for those of every
+ * second place, of slim panels too.
  *
  * Weights wait for nothing but room, so they run ahead over edges, once the epoch has begun: then
- * is known whether its panels are slim, which have their row groups on pages in another way. Where
+ * is known which of its panels are slim, which have their row groups on pages in another way. Where
  * no row wants logits, the head's do not come.
  */
 #ifndef MGL_DEVICE_ROLES_PANEL_LOADER_CUH
