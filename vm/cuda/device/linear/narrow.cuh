@@ -203,8 +203,9 @@ static __device__ __forceinline__ void multiply_narrow(machine &m, narrow_sums<P
     walk.step = s.shares * tray.blocks;
     /* trays of the warpgroup, the last of which may have no part of this warp's */
     const int mine = small_quotient(trays - share + s.shares - 1, s.shares);
-    const int left =
-        mine > 0 && walk.block < kblocks ? parts_of(kblocks - walk.block, walk.step) : 0;
+    const int left = mine > 0 && walk.block < kblocks
+                         ? small_quotient(kblocks - walk.block + walk.step - 1, walk.step)
+                         : 0;
     __syncwarp();
     own().page_at[warp] = number + (u32)parts_of(kblocks, s.piece); /* every lane, and */
     own().tray_used[warp] = phases_behind(phases, lane, trays_of(kblocks, tray.blocks), s.shares);

@@ -418,7 +418,7 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
         if (thread_index() == 0)
             own().pending = 0;
         trace_input(m);
-        wait_turned();
+        wait_turned(); /* where it has given up, what the task makes is worth nothing */
     } else {
         consumer_barrier(); /* the sums of the panel before have been read */
     }
