@@ -26,7 +26,7 @@
 static __device__ __forceinline__ bool is_narrow(const machine &m)
 {
     const int groups = segment(m, 0).groups;
-    return NARROW_GROUPS > 0 && groups <= NARROW_GROUPS && task_of(m)->op != OP_SCALED_HEAD &&
+    return has_narrow(groups, task_of(m)->op == OP_SCALED_HEAD) &&
            panel_shape_of(groups).pages == 1;
 }
 

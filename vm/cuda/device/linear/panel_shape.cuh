@@ -47,7 +47,9 @@ static __device__ __forceinline__ panel_shape make_panel_shape(int groups)
     return s;
 }
 
-/* All of them stand in shared memory: to make one takes a microsecond. */
+static_assert(PAGE_BLOCKS < 256, "a noted shape has bytes");
+
+/* Shapes of all sizes stand in shared memory: to make one takes a microsecond. */
 static __device__ __forceinline__ void note_panel_shapes(int thread)
 {
     if (thread >= PANEL_GROUPS)
@@ -73,6 +75,7 @@ static __device__ __forceinline__ int slim_groups(int rows, bool narrow)
     return rows <= SLIM_TILE ? SLIM_GROUPS : SLIM_GROUPS / 2;
 }
 
+/* Whether a task of so many row groups, of the head or not, is one of few. */
 static __device__ __forceinline__ bool has_narrow(int groups, bool heads)
 {
     return groups <= NARROW_GROUPS && !heads;
