@@ -3,15 +3,17 @@
  * the accepted ones run in explore and in the emulator of the kernel.
  *
  *     test_damaged                          a few, as a test
- *     test_damaged judge [--bases N] [--rounds N] [--kernels N] [--seconds S] [--done FILE]
+ *     test_damaged judge [--bases N] [--rounds N] [--kernels N] [--first N] [--step N]
+ *                        [--seconds S] [--done FILE]
  *                                           N schedules, N rounds of each; one JSON object
  *     test_damaged show BASE ROUND          one round again, with its text
  *
- * A kernel takes the compiler two seconds: of each base so many are made at most (--kernels), and
- * accepted ones that need another run in explore alone. Kernels are kept beside the tests, so that
- * a second call finds them. `--done` keeps the counts of each base that is done in FILE, from which
- * the next call goes on; after `--seconds` a call ends before the next base. The exit code is 1
- * where an accepted schedule fails, and where bases are left.
+ * Bases are those of `--first` on, each `--step`-th: of 4 and 6 all have two lists. A kernel takes
+ * the compiler two seconds, one of two lists ten: of each base so many are made at most
+ * (--kernels), and accepted ones that need another run in explore alone. Kernels are kept beside
+ * the tests, so that a second call finds them. `--done` keeps the counts of each base that is done
+ * in FILE, from which the next call goes on; after `--seconds` a call ends before the next base.
+ * The exit code is 1 where an accepted schedule fails, and where bases are left.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +26,11 @@
 
 static struct {
     int bases, rounds, kernels, seconds;
+    int first, step;
     const char *done;
     bool json;
     int base, round; /* to show; -1 */
-} options = {.bases = 6, .rounds = 30, .kernels = 2, .base = -1, .round = -1};
+} options = {.bases = 6, .rounds = 30, .kernels = 2, .step = 1, .base = -1, .round = -1};
 
 static damaged_counts total;
 static int bases_done;
@@ -94,7 +97,8 @@ START_TEST(accepted_runs_in_the_emulator)
     read_done();
     while (bases_done < options.bases &&
            (!options.seconds || mgl_clock_s() - start < options.seconds)) {
-        judge_base(options.base < 0 ? bases_done : options.base, &counts);
+        judge_base(options.base < 0 ? options.first + bases_done * options.step : options.base,
+                   &counts);
         add_counts(&counts);
         write_done(&counts);
     }
@@ -139,8 +143,8 @@ static void print_json(void)
 static int complain(const char *name)
 {
     fprintf(stderr,
-            "usage: %s [judge [--bases N] [--rounds N] [--kernels N] [--seconds S] [--done FILE]"
-            " | show BASE ROUND]\n",
+            "usage: %s [judge [--bases N] [--rounds N] [--kernels N] [--first N] [--step N]"
+            " [--seconds S] [--done FILE] | show BASE ROUND]\n",
             name);
     return 2;
 }
@@ -150,10 +154,9 @@ static bool read_options(int argc, char **argv)
     const struct {
         const char *name;
         int *to;
-    } numbers[] = {{"--bases", &options.bases},
-                   {"--rounds", &options.rounds},
-                   {"--kernels", &options.kernels},
-                   {"--seconds", &options.seconds}};
+    } numbers[] = {{"--bases", &options.bases},     {"--rounds", &options.rounds},
+                   {"--kernels", &options.kernels}, {"--first", &options.first},
+                   {"--step", &options.step},       {"--seconds", &options.seconds}};
     for (int i = 2; i < argc; i += 2) {
         bool known = i + 1 < argc && !strcmp(argv[i], "--done");
         if (known)

@@ -18,7 +18,7 @@ for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_fa
     "$build"/tests/autotune/test_lab_gpu "$build"/tests/autotune/test_kernel_gpu \
     "$build"/tests/model/test_shapes "$build"/tests/model/test_processors \
     "$build"/tests/cli/test_cli_talk \
-    "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak \
+    "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak "$build"/tests/tools/fidelity \
     "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
     "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_ways \
     "$build"/tests/tools/show_statistics "$build"/tests/tools/show_search "$build"/tests/tools/show_shapes \
@@ -39,6 +39,7 @@ done
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
+cp "$source/tests/tools/yardstick.py" "$folder/tools/"
 for script in record programs evidence kernels many curves slices sanitize exchange; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done

@@ -1,6 +1,6 @@
 #!/bin/sh
-# compute-sanitizer's memcheck and synccheck on the kernel, by both of its copy paths, and with keys and values in the
-# ring: generating and scoring with a small model of two layers (soak). One JSON object on standard output, for record.sh:
+# compute-sanitizer's memcheck and synccheck on the kernel, by both of its copy paths, with keys and values in the ring,
+# and with a second list, which reads the prompts by warpgroups, and with 64 rows by narrow panels too: generating and scoring with a small model of two layers (soak). One JSON object on standard output, for record.sh:
 #
 #     tests/tools/sanitize.sh TOOLS [SECONDS]      the folder of write_random_model and soak; a limit for each
 #
@@ -23,6 +23,8 @@ fi
     --ffn 512 --vocab 1000 || exit 2
 failed=0 comma=""
 echo '{"schema":"megalith.config/1","rows":1,"splits":2,"warps":4}' >"$scratch/ring.json"
+echo '{"schema":"megalith.config/1","rows":1,"many":16,"weighed":2}' >"$scratch/16.json"
+echo '{"schema":"megalith.config/1","rows":1,"many":128}' >"$scratch/128.json"
 check() { # check TOOL ARCH [FLAG...]: flags for soak
     tool=$1 arch=$2
     shift 2
@@ -51,5 +53,9 @@ check memcheck compute_80
 check synccheck compute_80
 check memcheck "" --config "$scratch/ring.json" --long 400
 check synccheck "" --config "$scratch/ring.json" --long 400
+for many in 16 128; do
+    check memcheck "" --config "$scratch/$many.json" --prompt 90
+    check synccheck "" --config "$scratch/$many.json" --prompt 90
+done
 printf '\n]}\n'
 exit $failed

@@ -7,14 +7,19 @@
  *   long       so many tokens, drawn at temperature 1, in launches as long as the cache has
  *              positions, each beginning with the last token of the one before: none is ended by
  *              the watchdog
- *   delays     the same as `launches` by a kernel with random delays (vm/cuda/device/delay.cuh),
- *              each launch with a seed of its own: the bits of the kernel without
+ *   companies  with --sequences, so many companies of them (soak_company.h), each launched twice
+ * and compared with its replies alone delays     the same as `launches`, and of the companies, by a
+ * kernel with random delays (vm/cuda/device/delay.cuh), each launch with a seed of its own: the
+ * bits of the kernel without
  *
- *     soak MODEL [--dtype bf16] [--launches 1000] [--tokens 32] [--long 100000] [--capacity 4096]
- *                [--delays 20] [--device 0] [--arch compute_80] [--config F]
+ *     soak MODEL [--dtype bf16] [--prompt 16] [--launches 1000] [--tokens 32] [--long 100000]
+ *                [--capacity 4096] [--delays 20] [--sequences 1] [--companies 0] [--device 0]
+ *                [--arch compute_80] [--config F]
  *
+ * With --sequences the long part draws so many replies beside each other, and counts all of them.
  * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything
- * differs, and the error's own where a launch failed.
+ * differs, and the error's own where a launch failed. A reply in company may differ from one alone
+ * in 16 bits, but a greedy one only where the two likeliest are nearer than GAP.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,24 +30,27 @@
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 #include "schedule/schedule.h"
+#include "soak_company.h"
 #include "vm/cuda/cuda.h"
 #include "vm/vm.h"
 
-enum { PROMPT = 16, DEADLINE_MS = 10000 };
+enum { DEADLINE_MS = 10000 };
+static const double GAP = 0.1; /* of logits */
 
 struct options {
     const char *model;
     const char *config; /* of a ScheduleConfig, NULL: the default */
     const char *arch;   /* to compile for, NULL: the device's */
     mgl_dtype dtype;
-    int launches, tokens, long_tokens, capacity, delays, device;
+    int prompt, launches, tokens, long_tokens, capacity, delays, device;
+    int sequences, companies;
 };
 
 /* What launches of one prompt make. */
 struct answer {
-    int32_t *tokens; /* (PROMPT + tokens) the prompt, and the reply */
+    int32_t *tokens; /* (prompt + tokens) the prompt, and the reply */
     float *logits;   /* (vocab) behind the reply */
-    float *scores;   /* (PROMPT + tokens) */
+    float *scores;   /* (prompt + tokens) */
 };
 
 /* A part that compares. */
@@ -63,6 +71,7 @@ struct soak {
     mgl_vm *vm;
     struct answer wanted, seen;
     struct comparison launches, delays;
+    company_counts companies, delayed;
     int long_tokens, long_launches; /* done */
     double long_seconds;
     mgl_vm_facts facts; /* of the first machine */
@@ -75,13 +84,14 @@ static mgl_status lower(struct soak *s, mgl_error *err)
 {
     const struct options *o = &s->options;
     mgl_schedule_config config;
-    mgl_lower_options options = {.dtype = o->dtype, .capacity = o->capacity, .sequences = 1};
+    mgl_lower_options options = {
+        .dtype = o->dtype, .capacity = o->capacity, .sequences = o->sequences};
     int most = s->checkpoint->graph->max_positions;
     if (options.capacity > most)
         options.capacity = most;
-    if (options.capacity < PROMPT + o->tokens + 1)
+    if (options.capacity < o->prompt + o->tokens + 1)
         return mgl_fail(err, MGL_USAGE, "--capacity", "%d positions have no room for %d tokens",
-                        options.capacity, PROMPT + o->tokens);
+                        options.capacity, o->prompt + o->tokens);
     mgl_schedule_config_default(&config);
     mgl_status status = o->config ? mgl_schedule_config_read(o->config, &config, err) : MGL_OK;
     return status ? status
@@ -104,7 +114,7 @@ static mgl_status open_vm(struct soak *s, uint32_t delay_seed, mgl_error *err)
 
 static mgl_status open_answer(const struct soak *s, struct answer *a, mgl_error *err)
 {
-    size_t positions = (size_t)(PROMPT + s->options.tokens);
+    size_t positions = (size_t)(s->options.prompt + s->options.tokens);
     size_t vocab = (size_t)s->checkpoint->graph->geometry.vocab;
     a->tokens = mgl_alloc_zero(positions, sizeof *a->tokens);
     a->logits = mgl_alloc_zero(vocab, sizeof *a->logits);
@@ -112,7 +122,7 @@ static mgl_status open_answer(const struct soak *s, struct answer *a, mgl_error 
     if (!a->tokens || !a->logits || !a->scores)
         return mgl_fail_memory(err, vocab * sizeof *a->logits);
     srand(1);
-    for (int i = 0; i < PROMPT; i++)
+    for (int i = 0; i < s->options.prompt; i++)
         a->tokens[i] = rand() % (int32_t)vocab;
     return MGL_OK;
 }
@@ -159,7 +169,7 @@ static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count) /* FNV
 
 static uint64_t fingerprint(const struct soak *s, const struct answer *a)
 {
-    size_t positions = (size_t)(PROMPT + s->options.tokens);
+    size_t positions = (size_t)(s->options.prompt + s->options.tokens);
     uint64_t hash = add_bytes(14695981039346656037ull, a->tokens, positions * sizeof *a->tokens);
     hash = add_bytes(hash, a->logits,
                      (size_t)s->checkpoint->graph->geometry.vocab * sizeof *a->logits);
@@ -186,11 +196,12 @@ static mgl_status generate(struct soak *s, struct answer *to, mgl_error *err)
 {
     mgl_vm_report report;
     int tokens = s->options.tokens;
-    mgl_vm_sequence sequence = {.prompt = to->tokens, .prompt_count = PROMPT, .max_new = tokens};
+    mgl_vm_sequence sequence = {
+        .prompt = to->tokens, .prompt_count = s->options.prompt, .max_new = tokens};
     mgl_status status = launch(s, &sequence, &report, err);
     if (status)
         return status;
-    memcpy(to->tokens + PROMPT, report.output[0], (size_t)tokens * sizeof *to->tokens);
+    memcpy(to->tokens + s->options.prompt, report.output[0], (size_t)tokens * sizeof *to->tokens);
     return mgl_vm_get_logits(s->vm, to->logits, err);
 }
 
@@ -198,7 +209,7 @@ static mgl_status generate(struct soak *s, struct answer *to, mgl_error *err)
 static mgl_status score(struct soak *s, struct answer *to, mgl_error *err)
 {
     mgl_vm_report report;
-    int count = PROMPT + s->options.tokens;
+    int count = s->options.prompt + s->options.tokens;
     mgl_vm_sequence sequence = {
         .mode = MGL_VM_SCORE, .prompt = s->wanted.tokens, .prompt_count = count, .max_new = 1};
     mgl_status status = launch(s, &sequence, &report, err);
@@ -210,7 +221,7 @@ static mgl_status score(struct soak *s, struct answer *to, mgl_error *err)
 /* One launch of each kind, compared with the first ones. */
 static mgl_status compare(struct soak *s, struct comparison *c, mgl_error *err)
 {
-    size_t positions = (size_t)(PROMPT + s->options.tokens);
+    size_t positions = (size_t)(s->options.prompt + s->options.tokens);
     size_t vocab = (size_t)s->checkpoint->graph->geometry.vocab;
     mgl_status status = generate(s, &s->seen, err);
     if (status)
@@ -257,25 +268,43 @@ static mgl_status begin(struct soak *s, mgl_error *err)
     return status ? status : score(s, &s->wanted, err);
 }
 
+/* Replies of all sequences beside each other, each `count` tokens. */
+static mgl_status run_replies(struct soak *s, int32_t *last, int count, mgl_error *err)
+{
+    mgl_vm_sequence sequences[MGL_MAX_SEQUENCES];
+    mgl_vm_report report;
+    const int n = s->options.sequences;
+    for (int i = 0; i < n; i++)
+        sequences[i] = (mgl_vm_sequence){.prompt = &last[i],
+                                         .prompt_count = 1,
+                                         .max_new = count,
+                                         .temperature = 1.0f,
+                                         .seed = (uint64_t)(s->long_launches * n + i)};
+    const mgl_vm_request request = {.sequences = sequences, .count = n};
+    mgl_status status = mgl_vm_run(s->vm, &request, &report, err);
+    for (int i = 0; i < n && !status; i++) {
+        if (report.produced[i] != count)
+            return mgl_fail(err, MGL_GATE, "long", "%d tokens were made in place of %d",
+                            (int)report.produced[i], count);
+        last[i] = report.output[i][count - 1];
+        s->long_tokens += count;
+    }
+    return status;
+}
+
 static mgl_status run_long(struct soak *s, mgl_error *err)
 {
     double start = mgl_clock_s();
-    int32_t last = s->wanted.tokens[0];
+    int32_t last[MGL_MAX_SEQUENCES];
     mgl_status status = MGL_OK;
+    for (int i = 0; i < s->options.sequences; i++)
+        last[i] = s->wanted.tokens[0];
     while (!status && s->long_tokens < s->options.long_tokens) {
-        mgl_vm_report report;
-        int left = s->options.long_tokens - s->long_tokens, room = s->program->limits.capacity - 1;
-        mgl_vm_sequence sequence = {.prompt = &last,
-                                    .prompt_count = 1,
-                                    .max_new = left < room ? left : room,
-                                    .temperature = 1.0f,
-                                    .seed = (uint64_t)s->long_launches};
-        status = launch(s, &sequence, &report, err);
-        if (status)
-            break;
-        last = report.output[0][report.produced[0] - 1];
-        s->long_tokens += report.produced[0];
-        s->long_launches++;
+        const int left = s->options.long_tokens - s->long_tokens;
+        const int each = (left - 1) / s->options.sequences + 1;
+        const int most = s->program->limits.capacity - 1;
+        status = run_replies(s, last, each < most ? each : most, err);
+        s->long_launches += !status;
     }
     s->long_seconds = mgl_clock_s() - start;
     fprintf(stderr, "soak: long: %d tokens in %d launches, %.1f s\n", s->long_tokens,
@@ -283,10 +312,36 @@ static mgl_status run_long(struct soak *s, mgl_error *err)
     return status;
 }
 
+static company_shape shape_of(const struct soak *s)
+{
+    return (company_shape){s->options.sequences, s->options.prompt, s->options.tokens,
+                           s->checkpoint->graph->geometry.vocab};
+}
+
+static mgl_status run_companies(struct soak *s, mgl_error *err)
+{
+    const company_shape shape = shape_of(s);
+    company_counts *c = &s->companies;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < s->options.companies && !status; i++)
+        status = company_compare(s->vm, &shape, i, c, err);
+    fprintf(stderr,
+            "soak: companies: %d of %d, %d changes; %d replies, %d ended; apart from those alone "
+            "%d (gap %.3g) and %d drawn, %.1f s\n",
+            c->companies, shape.sequences, c->changes, c->replies, c->ended, c->apart, c->worst_gap,
+            c->drawn_apart, c->seconds);
+    return status;
+}
+
 static mgl_status run_delays(struct soak *s, mgl_error *err)
 {
+    const company_shape shape = shape_of(s);
     mgl_status status = s->options.delays > 0 ? open_vm(s, 1, err) : MGL_OK;
-    return status ? status : compare_all(s, "with delays", s->options.delays, &s->delays, err);
+    if (!status)
+        status = compare_all(s, "with delays", s->options.delays, &s->delays, err);
+    for (int i = 0; i < s->companies.companies && s->options.delays > 0 && !status; i++)
+        status = company_repeat(s->vm, &shape, i, &s->delayed, err);
+    return status;
 }
 
 static mgl_status run(struct soak *s, mgl_error *err)
@@ -298,6 +353,8 @@ static mgl_status run(struct soak *s, mgl_error *err)
         status = compare_all(s, "launches", s->options.launches, &s->launches, err);
     if (!status)
         status = run_long(s, err);
+    if (!status)
+        status = run_companies(s, err);
     return status ? status : run_delays(s, err);
 }
 
@@ -312,16 +369,27 @@ static void print_comparison(const char *name, const struct comparison *c)
            c->changes, c->seconds);
 }
 
+static void print_companies(const struct soak *s)
+{
+    const company_counts *c = &s->companies;
+    printf("\"sequences\":%d,\"companies\":{\"launched\":%d,\"changes\":%d,\"delayed\":%d,"
+           "\"delayed_changes\":%d,\"replies\":%d,\"ended\":%d,\"tokens\":%" PRId64
+           ",\"apart_from_alone\":%d,\"worst_gap\":%.4f,\"drawn_apart\":%d,\"seconds\":%.2f},",
+           s->options.sequences, c->companies, c->changes, s->delayed.companies, s->delayed.changes,
+           c->replies, c->ended, c->tokens, c->apart, c->worst_gap, c->drawn_apart, c->seconds);
+}
+
 /* The fingerprint is of the first answer: runs of other processes can be compared by it. */
 static void print(const struct soak *s, mgl_status status)
 {
     const struct options *o = &s->options;
     printf("{\"schema\":\"megalith.soak/1\",\"device\":\"%s\",\"dtype\":\"%s\",\"arch\":\"%s\","
            "\"prompt\":%d,\"tokens\":%d,\"capacity\":%d,",
-           s->facts.device, mgl_dtype_name(o->dtype), o->arch ? o->arch : s->target.arch, PROMPT,
+           s->facts.device, mgl_dtype_name(o->dtype), o->arch ? o->arch : s->target.arch, o->prompt,
            o->tokens, s->program ? s->program->limits.capacity : 0);
     print_comparison("launches", &s->launches);
     print_comparison("delays", &s->delays);
+    print_companies(s);
     printf("\"long\":{\"tokens\":%d,\"launches\":%d,\"us_per_token\":%.2f,\"seconds\":%.2f},",
            s->long_tokens, s->long_launches,
            s->long_tokens > 0 ? 1e6 * s->long_seconds / s->long_tokens : 0.0, s->long_seconds);
@@ -348,9 +416,10 @@ static bool read_flag(struct options *o, const char *flag, const char *value)
     const struct {
         const char *flag;
         int *to;
-    } counts[] = {{"--launches", &o->launches}, {"--tokens", &o->tokens},
-                  {"--long", &o->long_tokens},  {"--capacity", &o->capacity},
-                  {"--delays", &o->delays},     {"--device", &o->device}};
+    } counts[] = {
+        {"--launches", &o->launches},   {"--tokens", &o->tokens},       {"--long", &o->long_tokens},
+        {"--capacity", &o->capacity},   {"--delays", &o->delays},       {"--device", &o->device},
+        {"--sequences", &o->sequences}, {"--companies", &o->companies}, {"--prompt", &o->prompt}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (!strcmp(flag, counts[i].flag))
             return read_count(value, counts[i].to);
@@ -364,6 +433,8 @@ static bool read_flag(struct options *o, const char *flag, const char *value)
 static bool parse(int argc, char **argv, struct options *o)
 {
     *o = (struct options){.dtype = MGL_BF16,
+                          .prompt = 16,
+                          .sequences = 1,
                           .launches = 1000,
                           .tokens = 32,
                           .long_tokens = 100000,
@@ -376,14 +447,27 @@ static bool parse(int argc, char **argv, struct options *o)
             i++;
         else
             return fprintf(stderr, "soak: what is %s?\n", argv[i]), false;
-    if (!o->model || o->tokens < 1)
-        return fprintf(stderr, "usage: soak MODEL [flags]; --tokens is at least 1\n"), false;
+    if (!o->model || o->tokens < 1 || o->prompt < 1 || o->sequences < 1 ||
+        o->sequences > MGL_MAX_SEQUENCES)
+        return fprintf(stderr,
+                       "usage: soak MODEL [flags]; --prompt and --tokens are at least 1, "
+                       "--sequences 1 to %d\n",
+                       MGL_MAX_SEQUENCES),
+               false;
     return true;
 }
 
 static bool is_same(const struct comparison *c)
 {
     return c->tokens_differ + c->logits_differ + c->scores_differ == 0;
+}
+
+static bool are_same(const struct soak *s)
+{
+    const company_counts *c = &s->companies;
+    const bool exact = s->options.dtype == MGL_F32;
+    return !c->changes && !s->delayed.changes && c->worst_gap < GAP &&
+           !(exact && c->apart + c->drawn_apart);
 }
 
 int main(int argc, char **argv)
@@ -396,7 +480,7 @@ int main(int argc, char **argv)
     if (status)
         fprintf(stderr, "soak: %s%s%s\n", err.where, err.where[0] ? ": " : "", err.message);
     print(&s, status);
-    bool same = is_same(&s.launches) && is_same(&s.delays);
+    bool same = is_same(&s.launches) && is_same(&s.delays) && are_same(&s);
     close_soak(&s);
     return status ? (int)status : same ? 0 : 1;
 }

@@ -44,6 +44,8 @@ static const mgl_geometry longer_heads = {64, 1, 2, 2, 96, 32, 41, 1e-5f};
 static const mgl_geometry longer_group = {32, 1, 2, 1, 80, 32, 41, 1e-5f};
 static const mgl_geometry wide = {128, 1, 4, 2, 32, 160, 41, 1e-5f};
 static const mgl_geometry grouped = {64, 1, 4, 1, 32, 96, 41, 1e-5f};
+static const mgl_geometry few_columns = {128, 1, 4, 2, 32, 192, 75, 1e-5f};
+static const mgl_geometry even_heads = {64, 1, 2, 1, 64, 128, 41, 1e-5f};
 
 #define DRAW_OF(list) list[damage_draw(&random, (int)(sizeof list / sizeof *list))]
 
@@ -81,6 +83,30 @@ static void draw_past(damaged_recipe *r, uint64_t random)
     o->stage_bytes = 16384;
 }
 
+/* Two lists: prompts of several sequences by the second, whose rows are fewer than the first list
+ * may have or more, and whose products teams of warps or warpgroups do, or none that weigh. */
+static void draw_lists(damaged_recipe *r, uint64_t random)
+{
+    static const mgl_geometry *const plain[] = {&one_layer, &two_heads, &wide, &grouped};
+    static const mgl_geometry *const whole[] = {&few_columns, &even_heads};
+    static const int many[] = {6, 8, 16}, more[] = {8, 16, 17, 40}, few[] = {1, 1, 4};
+    static const int teams[] = {MGL_WARPGROUPS_NO, MGL_WARPGROUPS_YES};
+    device_options *o = &r->options;
+    const bool weighs = damage_draw(&random, 3) > 0;
+    r->model = weighs ? DRAW_OF(whole) : DRAW_OF(plain);
+    r->prompt = 7 + damage_draw(&random, 32);
+    o->dtype = weighs ? MGL_BF16 : o->dtype;
+    o->rows = DRAW_OF(few);
+    o->many = weighs ? DRAW_OF(more) : DRAW_OF(many);
+    o->weighed = weighs ? MGL_WEIGHED_YES : MGL_WEIGHED_NO;
+    o->warpgroups = weighs ? DRAW_OF(teams) : 0;
+    o->arch = NULL;
+    o->warps = 4 << damage_draw(&random, 2);
+    o->page_bytes = 8192;
+    o->ring_pages = 9;
+    o->stage_bytes = 0;
+}
+
 damaged_recipe damaged_draw(uint64_t number)
 {
     static const mgl_geometry *const models[] = {&one_layer,  &two_heads, &tiny_model, &long_heads,
@@ -104,7 +130,9 @@ damaged_recipe damaged_draw(uint64_t number)
     r.prompt = o->rows > 1 ? 11 : damage_draw(&random, 2) ? 38 : 7;
     if (number % 6 == 5)
         draw_past(&r, random);
-    o->sequences = o->rows > 1 ? SEQUENCES : 1;
+    else if (number % 6 == 4)
+        draw_lists(&r, random);
+    o->sequences = o->rows > 1 || o->many ? SEQUENCES : 1;
     o->capacity = r.prompt + MOST_NEW + damage_draw(&random, 3) * 8;
     draw_merge(o, random);
     return r;
@@ -270,8 +298,9 @@ static bool is_of_variants(const mgl_verdict *verdict)
 static void count_variants(const mgl_program *program, damaged_counts *counts)
 {
     bool named[MGL_VARIANT_COUNT] = {false}, any = false;
-    for (int t = 0; t < program->task_count; t++)
-        named[program->tasks[t].variant] = true;
+    for (const mgl_program *list = program; list; list = list->many)
+        for (int t = 0; t < list->task_count; t++)
+            named[list->tasks[t].variant] = true;
     for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
         counts->naming[v] += named[v];
         any = any || (named[v] && v != MGL_VARIANT_GENERAL);
