@@ -24,8 +24,8 @@ static __device__ __forceinline__ void draw_share(const machine &m)
         int token = MGL_NO_TOKEN;
         if (of_row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE && is_drawn(sequence)) {
             const best_parts best = find_best(values, nullptr, row);
-            token = draw_row(row_of(logits, row), sequence, best.best, best.lowest,
-                             random_of(sequence));
+            token = draw_row(row_of(logits, row), row_of(values, row), values.count[1], sequence,
+                             best.best, best.lowest, random_of(sequence));
         }
         if (thread_of(m) == 0)
             *(int *)row_of(tokens, row) = token;

@@ -31,6 +31,11 @@ enum {
     POWERS_BEHIND = MGL_ROWS > 64 && MGL_ACTIVATION_BYTES >= 16384,
     LIST_BYTES = MGL_ACTIVATION_BYTES - (POWERS_BEHIND ? POWERS * 4 : 0),
     LIST_ROOM = (LIST_BYTES < 32768 ? LIST_BYTES : 32768) / 32 * 4,
+    /* whether a cut is guessed first: of so many values, and with that much room for those near it
+     */
+    GUESSES = MGL_VOCAB >= 8192 && LIST_ROOM >= 1024,
+    SAMPLED = 8,               /* one four of so many is looked at for it, */
+    AIMED = LIST_ROOM / 8 * 7, /* and so many values are to be near: a sample is not exact */
     ROWS_ARE_VECTORS = MGL_VOCAB % 4 == 0
 };
 
@@ -49,6 +54,12 @@ struct key_range {
     u32 low, high;
 };
 
+/* Distances from `first` to `last`, of values that are at least `floor`. */
+struct stretch {
+    u32 first, last;
+    float floor;
+};
+
 /* What the threads share of a draw. It is here rather than in their registers, of which a function
  * that is called has what all its callers leave: so the loops have more of them. */
 struct drawing {
@@ -58,14 +69,19 @@ struct drawing {
     u32 powers[POWERS_BEHIND ? 1 : POWERS];
     u64 of_warp[MGL_WARPS];
     u32 equal_of_warp[MGL_WARPS];
-    u32 lowest[MGL_WARPS], highest[MGL_WARPS]; /* keys */
+    u64 near_of_warp[MGL_WARPS];
     values row;
+    const float *parts; /* (part_count) logits, the best of each of head's parts */
+    int part_count;
     int width;           /* of the first bins, log2, in 2^-27 */
+    u32 middle;          /* between the distances of the best part and the least */
     u64 least;           /* what weighs less weighs nothing, once there is a cut */
     mgl_sampler_cut cut; /* so far */
     u64 limit, before;   /* which sum is looked for, and what is known to be before */
     int bin;             /* that has it; BINS: it is beyond all of them */
-    u32 found;           /* values of the bin */
+    stretch near;        /* whose values are listed, */
+    u32 found;           /* so many */
+    int guessed;         /* whether `near` has the cut */
     values rest;         /* where the cut is in the end, */
     key_range range;     /* and between which keys */
     int token;

@@ -108,7 +108,8 @@ static __device__ __noinline__ void draw_and_score(const machine m)
     sampling &s = *(sampling *)own().partial;
     const mgl_device_operand &logits = operand(m, MGL_OPERAND(sample, logits)),
                              &prompt = operand(m, MGL_OPERAND(sample, prompt));
-    const mgl_device_operand &score = operand(m, MGL_OPERAND(sample, score));
+    const mgl_device_operand &score = operand(m, MGL_OPERAND(sample, score)),
+                             &parts = operand(m, MGL_OPERAND(sample, best_value));
     for (int r = 0; r < rows_of(m); r++) {
         const int *row = own().table + r * MGL_TABLE_WORDS;
         int index = row[MGL_TABLE_SEQUENCE], next = row[MGL_TABLE_POSITION] + 1;
@@ -119,8 +120,8 @@ static __device__ __noinline__ void draw_and_score(const machine m)
             if (thread_of(m) == 0)
                 row_of(score, index)[next] = (float)((double)row_of(logits, r)[target] - sum);
         } else if (row[MGL_TABLE_WANT] == MGL_WANT_SAMPLE && is_drawn(sequence) && !has_draws(m)) {
-            int token = draw_row(row_of(drawn_from(m), r), sequence, s.best[r], s.lowest[r],
-                                 random_of(sequence));
+            int token = draw_row(row_of(drawn_from(m), r), row_of(parts, r), parts.count[1],
+                                 sequence, s.best[r], s.lowest[r], random_of(sequence));
             if (thread_of(m) == 0)
                 s.chosen[r] = token;
         }

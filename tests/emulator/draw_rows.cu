@@ -12,7 +12,9 @@ struct draw_block {
     const int *sequence; /* (rows, MGL_SEQUENCE_WORDS) */
     const u32 *keys;     /* (rows, 2): of the best logit, and of the least of the parts' best */
     const u64 *random;   /* (rows) */
-    u32 *drawn;          /* (rows, 3): the token; the cut of the sequence's top k of the logits */
+    const float *parts;  /* (rows, part_count): the best logit of each part */
+    int part_count;
+    u32 *drawn; /* (rows, 3): the token; the cut of the sequence's top k of the logits */
     int rows;
 };
 
@@ -23,8 +25,10 @@ extern "C" __global__ void draw_rows(const draw_block b)
     for (int r = 0; r < b.rows; r++) {
         const float *logits = b.logits + r * MGL_VOCAB;
         const int *sequence = b.sequence + r * MGL_SEQUENCE_WORDS;
-        const int token = draw_row(logits, sequence, b.keys[2 * r], b.keys[2 * r + 1], b.random[r]);
+        const int token = draw_row(logits, b.parts + r * b.part_count, b.part_count, sequence,
+                                   b.keys[2 * r], b.keys[2 * r + 1], b.random[r]);
         mgl_sampler_cut cut = {0, 0};
+        const int guessed = own_drawing().guessed;
         if (sequence[MGL_SEQUENCE_TOP_K] > 0 && mgl_sampler_is_finite(b.keys[2 * r])) {
             drawing &d = own_drawing();
             consumer_barrier();
@@ -37,9 +41,10 @@ extern "C" __global__ void draw_rows(const draw_block b)
             cut = d.cut;
         }
         if (thread_index() == 0) {
-            b.drawn[3 * r] = (u32)token;
-            b.drawn[3 * r + 1] = cut.key;
-            b.drawn[3 * r + 2] = cut.ties;
+            b.drawn[4 * r] = (u32)token;
+            b.drawn[4 * r + 1] = cut.key;
+            b.drawn[4 * r + 2] = cut.ties;
+            b.drawn[4 * r + 3] = (u32)guessed;
         }
         consumer_barrier();
     }

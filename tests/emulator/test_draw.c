@@ -17,14 +17,17 @@
 #include "vm/cuda/driver.h"
 #include "vm/cuda/sources.h"
 
-enum { SKIP = 77, PART = 48, LARGEST = 1 << 20, MOST_SOURCES = 96 };
+enum { SKIP = 77, LEAST_PART = 48, PARTS = 132, LARGEST = 1 << 20, MOST_SOURCES = 96 };
 
 /* What a block is like. Few bytes of a stage: the list has no room, and the row is gone through. */
 static const struct shape {
     int vocab, rows, warps, stage, draws;
-} shapes[] = {{3, 1, 1, 1024, 150},    {75, 16, 2, 0, 150},     {1003, 1, 4, 32768, 150},
-              {1024, 17, 8, 64, 150},  {4100, 1, 8, 1024, 100}, {40000, 64, 16, 65536, 25},
-              {33333, 1, 3, 16384, 20}};
+    bool usual; /* guesses are good */
+} shapes[] = {{3, 1, 1, 1024, 150, false},      {75, 16, 2, 0, 150, false},
+              {1003, 1, 4, 32768, 150, false},  {1024, 17, 8, 64, 150, false},
+              {4100, 1, 8, 1024, 100, false},   {40000, 64, 16, 65536, 25, false},
+              {33333, 1, 3, 16384, 20, false},  {9001, 1, 2, 8192, 150, false},
+              {128256, 1, 8, 65536, 150, true}, {128256, 64, 8, 65536, 150, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* As the kernel has it. */
@@ -33,6 +36,8 @@ struct draw_block {
     const int32_t *sequence;
     const uint32_t *keys;
     const uint64_t *random;
+    const float *parts;
+    int part_count;
     uint32_t *drawn;
     int rows;
 };
@@ -130,18 +135,27 @@ static void set(int vocab, int32_t *sequence)
         sequence[MGL_SEQUENCE_MIN_P] = bits_of(least[draw(4)]);
 }
 
-static void find_keys(const float *logits, int vocab, uint32_t keys[2])
+/* Logits of a part, as queues have them. */
+static int part_of(int vocab)
+{
+    return vocab / PARTS > LEAST_PART ? vocab / PARTS : LEAST_PART;
+}
+
+/* The bests of parts too. */
+static void find_keys(const float *logits, int vocab, uint32_t keys[2], float *parts)
 {
     keys[0] = 0;
     keys[1] = 0xFFFFFFFFu;
-    for (int from = 0; from < vocab; from += PART) {
+    const int part = part_of(vocab);
+    for (int from = 0; from < vocab; from += part) {
         uint32_t best = 0;
-        for (int i = from; i < vocab && i < from + PART; i++) {
+        for (int i = from; i < vocab && i < from + part; i++) {
             const uint32_t key = mgl_sampler_key(logits[i]);
             best = key > best ? key : best;
         }
         keys[0] = best > keys[0] ? best : keys[0];
         keys[1] = best < keys[1] ? best : keys[1];
+        parts[from / part] = mgl_sampler_value(best);
     }
 }
 
@@ -276,28 +290,44 @@ START_TEST(draws_are_those_of_the_sampler)
     const size_t draws = (size_t)s->draws, vocab = (size_t)s->vocab;
     float *logits = aligned_alloc(64, (draws * vocab * sizeof *logits + 63) / 64 * 64);
     int32_t *sequences = calloc(draws * MGL_SEQUENCE_WORDS, sizeof *sequences);
-    uint32_t *keys = calloc(2 * draws, sizeof *keys), *drawn = calloc(3 * draws, sizeof *drawn);
+    uint32_t *keys = calloc(2 * draws, sizeof *keys), *drawn = calloc(4 * draws, sizeof *drawn);
     uint64_t *random = calloc(draws, sizeof *random);
+    const size_t part = (size_t)part_of(s->vocab), part_count = (vocab + part - 1) / part;
+    float *parts = calloc(draws * part_count, sizeof *parts);
     for (size_t i = 0; i < draws; i++) {
         int32_t *sequence = sequences + i * MGL_SEQUENCE_WORDS;
         fill((int)(i % KINDS), s->vocab, logits + i * vocab);
-        find_keys(logits + i * vocab, s->vocab, keys + 2 * i);
+        find_keys(logits + i * vocab, s->vocab, keys + 2 * i, parts + i * part_count);
         set(s->vocab, sequence);
         if (sequence[MGL_SEQUENCE_TOP_K] > s->vocab)
             sequence[MGL_SEQUENCE_TOP_K] = 0;
         for (int n = 0; n < 4; n++)
             random[i] = random[i] << 16 | draw(1u << 16);
     }
-    run(s, &(struct draw_block){logits, sequences, keys, random, drawn, s->draws});
+    run(s, &(struct draw_block){logits, sequences, keys, random, parts, (int)part_count, drawn,
+                                s->draws});
+    int asked = 0, guessed = 0; /* of rows as a model's, cut by top-p alone */
     for (size_t i = 0; i < draws; i++) {
         uint32_t wanted[3];
         draw_plainly(logits + i * vocab, s->vocab, sequences + i * MGL_SEQUENCE_WORDS, keys[2 * i],
                      random[i], wanted);
         for (int n = 0; n < 3; n++)
-            ck_assert_msg(drawn[3 * i + (size_t)n] == wanted[n],
+            ck_assert_msg(drawn[4 * i + (size_t)n] == wanted[n],
                           "draw %zu of a vocabulary of %d: %u is %u, not %u", i, s->vocab,
-                          (unsigned)n, drawn[3 * i + (size_t)n], wanted[n]);
+                          (unsigned)n, drawn[4 * i + (size_t)n], wanted[n]);
     }
+    for (size_t i = 0; i < draws; i++) {
+        const int32_t *sequence = sequences + i * MGL_SEQUENCE_WORDS;
+        const bool by_sum = sequence[MGL_SEQUENCE_TOP_P] && !sequence[MGL_SEQUENCE_TOP_K] &&
+                            !sequence[MGL_SEQUENCE_MIN_P];
+        const bool usual = mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TEMPERATURE]) > 0.2f;
+        asked += by_sum && usual && i % KINDS == NORMAL;
+        guessed += drawn[4 * i + 3] && by_sum && usual && i % KINDS == NORMAL;
+    }
+    printf("vocabulary %d: %d of %d guessed\n", s->vocab, guessed, asked);
+    if (s->usual)
+        ck_assert_int_gt(guessed, asked / 2);
+    free(parts);
     free(random);
     free(drawn);
     free(keys);
