@@ -41,6 +41,10 @@ slices             200
 sanitize           370
 soak-1b            330
 soak-smollm2       150
+soak-lists         240
+soak-sequences     300
+soak-tales         240
+fidelity           300
 gate-1b            120
 trace-overhead      90
 prefill            180
@@ -69,6 +73,8 @@ for place in "$bin/tests/tools" "$bin/bin"; do # a bundle may have few of them
     [ ! -d "$place" ] || tools=$place
 done
 soak=$tools/soak
+checkpoints=$bin/models # of the bundle
+[ -d "$checkpoints" ] || checkpoints=$here/../models
 
 limit_of() {
     printf '%s\n%s\n' "$others" "$rows" | awk -v part="$1" '$1 == part { print $2 }'
@@ -145,6 +151,25 @@ run_part() {
             --vocab 49152 --max-positions 8192 &&
             record soak-smollm2 "$soak" "$models/smollm2" $config --launches 200 --tokens 16 \
                 --long 20000 --delays 20
+        ;;
+    soak-lists) # prompts by the second list
+        echo '{"schema":"megalith.config/1","rows":1,"many":128}' >"$models/128.json"
+        write_1b && record soak-lists "$soak" "$models/1b" --config "$models/128.json" --prompt 200 --launches 100 \
+            --tokens 16 --long 0 --delays 5 --capacity 1024
+        ;;
+    soak-sequences) # 64 beside each other
+        echo '{"schema":"megalith.config/1","rows":8,"many":64}' >"$models/64.json"
+        write_1b && record soak-sequences "$soak" "$models/1b" --config "$models/64.json" --sequences 64 --prompt 100 \
+            --tokens 40 --companies 3 --launches 20 --long 100000 --delays 3 --capacity 512
+        ;;
+    soak-tales) # the same of a trained model
+        echo '{"schema":"megalith.config/1","rows":8,"many":64}' >"$models/64.json"
+        record soak-tales "$soak" "$checkpoints/tales-5m" --config "$models/64.json" --sequences 64 --prompt 100 \
+            --tokens 60 --companies 20 --launches 20 --long 20000 --delays 10 --capacity 256
+        ;;
+    fidelity)
+        record fidelity "$here/fidelity.sh" "$tools" "$checkpoints" tales-5m llama3-rope llama-linear-rope qwen2 qwen3 \
+            mistral
         ;;
     gate-1b)
         write_1b && record gate-1b "$tools/compare_vms" "$models/1b" --dtype bf16 --gate 5e-3 \

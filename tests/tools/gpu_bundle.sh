@@ -40,7 +40,7 @@ cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$fol
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
 cp "$source/tests/tools/yardstick.py" "$folder/tools/"
-for script in record programs evidence kernels many curves slices sanitize exchange; do
+for script in record programs evidence kernels many curves slices sanitize exchange fidelity; do
     cp "$source/tests/tools/$script.sh" "$folder/tools/"
 done
 cp -R "$source/tests/tools/kernels" "$folder/tools/"

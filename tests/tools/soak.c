@@ -19,7 +19,7 @@
  * With --sequences the long part draws so many replies beside each other, and counts all of them.
  * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything
  * differs, and the error's own where a launch failed. A reply in company may differ from one alone
- * in 16 bits, but a greedy one only where the two likeliest are nearer than GAP.
+ * in 16 bits, but a greedy one only where the two likeliest are nearer than COMPANY_GAP.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,6 @@
 #include "vm/vm.h"
 
 enum { DEADLINE_MS = 10000 };
-static const double GAP = 0.1; /* of logits */
 
 struct options {
     const char *model;
@@ -374,9 +373,11 @@ static void print_companies(const struct soak *s)
     const company_counts *c = &s->companies;
     printf("\"sequences\":%d,\"companies\":{\"launched\":%d,\"changes\":%d,\"delayed\":%d,"
            "\"delayed_changes\":%d,\"replies\":%d,\"ended\":%d,\"tokens\":%" PRId64
-           ",\"apart_from_alone\":%d,\"worst_gap\":%.4f,\"drawn_apart\":%d,\"seconds\":%.2f},",
+           ",\"apart_from_alone\":%d,\"worst_gap\":%.4f,\"over_gap\":%d,\"drawn_apart\":%d,"
+           "\"seconds\":%.2f},",
            s->options.sequences, c->companies, c->changes, s->delayed.companies, s->delayed.changes,
-           c->replies, c->ended, c->tokens, c->apart, c->worst_gap, c->drawn_apart, c->seconds);
+           c->replies, c->ended, c->tokens, c->apart, c->worst_gap, c->over_gap, c->drawn_apart,
+           c->seconds);
 }
 
 /* The fingerprint is of the first answer: runs of other processes can be compared by it. */
@@ -466,7 +467,7 @@ static bool are_same(const struct soak *s)
 {
     const company_counts *c = &s->companies;
     const bool exact = s->options.dtype == MGL_F32;
-    return !c->changes && !s->delayed.changes && c->worst_gap < GAP &&
+    return !c->changes && !s->delayed.changes && !c->over_gap &&
            !(exact && c->apart + c->drawn_apart);
 }
 

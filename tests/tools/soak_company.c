@@ -132,7 +132,9 @@ static void count_reply(int s, company_counts *counts)
         return;
     }
     counts->apart++;
-    counts->worst_gap = fmax(counts->worst_gap, at < alone->told ? alone->gaps[at] : INFINITY);
+    const double gap = at < alone->told ? alone->gaps[at] : INFINITY;
+    counts->worst_gap = fmax(counts->worst_gap, gap);
+    counts->over_gap += gap >= COMPANY_GAP;
 }
 
 mgl_status company_compare(mgl_vm *vm, const company_shape *shape, int round,

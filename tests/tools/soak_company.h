@@ -24,8 +24,11 @@ typedef struct company_counts {
     int drawn_apart;  /* likewise, drawn */
     double worst_gap; /* the largest, at the first other token of a greedy reply, between the
                          logits of the two likeliest of the reply alone */
+    int over_gap;     /* greedy replies where it is COMPANY_GAP and more */
     double seconds;
 } company_counts;
+
+#define COMPANY_GAP 0.1 /* of logits; what is nearer may be either in 16 bits */
 
 /* Runs company `round` twice, and each of its replies alone. */
 mgl_status company_compare(mgl_vm *vm, const company_shape *shape, int round,
