@@ -126,7 +126,7 @@ static __device__ __forceinline__ void add_parts()
     const u32 middle = d.middle;
     u32 parts = 0;
     const auto distance_of_part = [&](int i) {
-        return mgl_sampler_distance(fminf(d.parts[i] * d.row.reciprocal, d.row.best), d.row.best);
+        return distance_from(d.row.best, fminf(d.parts[i] * d.row.reciprocal, d.row.best));
     };
 #pragma unroll 1
     for (int i = (int)thread_index() % 32; i < d.part_count; i += 32)
@@ -161,15 +161,15 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
     for (; first < v.count; first += FOURS * step) {
         const round_values l = divide_round(v, x);
         load_round(v, first + FOURS * step, step, x);
-        u32 distance[ROUND], bin[ROUND], nearest = MGL_SAMPLER_FAR;
+        u32 distance[ROUND], bin[ROUND], nearest = FARTHEST;
         u64 unit[ROUND];
 #pragma unroll
         for (int n = 0; n < ROUND; n++) {
-            distance[n] = mgl_sampler_distance(l.value[n], v.best);
-            distance[n] = l.value[n] > floor ? distance[n] : MGL_SAMPLER_FAR;
+            distance[n] = distance_from(v.best, l.value[n]);
+            distance[n] = l.value[n] > floor ? distance[n] : FARTHEST;
             nearest = min(nearest, distance[n]);
         }
-        if (nearest == MGL_SAMPLER_FAR)
+        if (nearest == FARTHEST)
             continue;
         if (weighed)
 #pragma unroll
@@ -181,15 +181,15 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
                 unit[n] = 1;
 #pragma unroll
         for (int n = 0; n < ROUND; n++) {
-            const bool counts = distance[n] != MGL_SAMPLER_FAR && distance[n] >= from;
+            const bool counts = distance[n] != FARTHEST && distance[n] >= from;
             bin[n] = counts ? bin_of(distance[n], width) : lane; /* 0 to any */
             unit[n] = counts ? unit[n] : 0;
         }
         add_to_bins(bin, unit);
     }
     if (thread_index() == 0 && d.cut.ties) {
-        const u32 distance = mgl_sampler_distance(floor, v.best);
-        if (distance != MGL_SAMPLER_FAR)
+        const u32 distance = distance_from(v.best, floor);
+        if (distance != FARTHEST)
             add_to_bin(bin_of(distance, width), d.cut.ties * (weighed ? exp_of(distance) : 1));
     }
     if (sampled > 1)
@@ -203,9 +203,8 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
 /* What a value adds to a sum: its weight, if that is not below `least`. */
 static __device__ __forceinline__ u64 weight_of(const values &v, float value, u64 least)
 {
-    const u32 distance = mgl_sampler_distance(value, v.best);
-    const u64 weight = exp_of(distance); /* in any case: four of them go side by side */
-    return distance == MGL_SAMPLER_FAR || weight < least ? 0 : weight;
+    const u64 weight = exp_of(distance_from(v.best, value));
+    return weight < least ? 0 : weight;
 }
 
 /* The sum of all lanes' values, which is below 2^58, in every lane: words of 26 and 32 bits. */
@@ -218,8 +217,8 @@ static __device__ __forceinline__ u64 sum_of_lanes(u64 value)
 /* The distance of a value that is looked at. */
 static __device__ __forceinline__ u32 distance_of(const values &v, const stretch &of, float value)
 {
-    const u32 distance = mgl_sampler_distance(value, v.best);
-    return value >= of.floor ? distance : MGL_SAMPLER_FAR;
+    const u32 distance = distance_from(v.best, value);
+    return value >= of.floor ? distance : FARTHEST;
 }
 
 static __device__ __forceinline__ bool is_in(const stretch &of, u32 distance)
@@ -234,9 +233,8 @@ static __device__ __forceinline__ stretch stretch_of_bin()
     const drawing &d = own_drawing();
     const u32 first = (u32)d.bin << d.width;
     if (d.bin == BINS)
-        return {MGL_SAMPLER_FAR, 0, floor_of(d.cut)};
-    return {first, d.bin == BINS - 1 ? MGL_SAMPLER_FAR - 1 : first + (1u << d.width) - 1,
-            floor_of(d.cut)};
+        return {FARTHEST, 0, floor_of(d.cut)};
+    return {first, d.bin == BINS - 1 ? FARTHEST - 1 : first + (1u << d.width) - 1, floor_of(d.cut)};
 }
 
 /* Lists the values of a lane's round that are near: the ids of those with a bit of `inside`. */
@@ -276,9 +274,10 @@ static __device__ __forceinline__ void complete_list(const values &v)
     consumer_barrier();
 }
 
-/* Sums up the segments, of values before d.near, and lists those in it: d.found. With `all` also,
- * per warp, the sum of all values: d.of_warp. */
-static __device__ __noinline__ void collect(int all)
+/* Sums up the segments, of values before d.near, and lists those in it: d.found. With ALL also,
+ * per warp, the sum of all values: d.of_warp; then no value before d.near weighs less than d.least,
+ * and there is no floor. */
+template <bool ALL> static __device__ __noinline__ void collect()
 {
     drawing &d = own_drawing();
     const int warp = (int)thread_index() / 32, lane = (int)thread_index() % 32;
@@ -304,19 +303,20 @@ static __device__ __noinline__ void collect(int all)
     for (; first < end; first += ROUND_IDS) {
         const round_values l = divide_round(v, x);
         load_round(v, first + ROUND_IDS, WARP_IDS, x);
-        u32 distance[ROUND], nearest = MGL_SAMPLER_FAR, inside = 0;
+        u32 distance[ROUND], nearest = FARTHEST, inside = 0;
 #pragma unroll
         for (int n = 0; n < ROUND; n++) {
-            distance[n] = distance_of(v, of, l.value[n]);
+            distance[n] = ALL ? distance_from(v.best, l.value[n]) : distance_of(v, of, l.value[n]);
             nearest = min(nearest, distance[n]);
             inside |= is_in(of, distance[n]) ? 1u << n : 0;
         }
-        if (nearest < of.first || all)
+        if (ALL || nearest < of.first)
 #pragma unroll
             for (int n = 0; n < ROUND; n++) {
                 const u64 weight = exp_of(distance[n]);
-                sum += distance[n] < of.first && weight >= least ? weight : 0;
-                whole += distance[n] != MGL_SAMPLER_FAR ? weight : 0;
+                if (distance[n] < of.first && (ALL || weight >= least))
+                    sum += weight;
+                whole += ALL ? weight : 0;
             }
         list_round(inside, first);
         left -= ROUND_IDS;
@@ -412,7 +412,7 @@ static __device__ __forceinline__ u32 key_before(const values &v, u32 distance)
         const int down = max(shift, 0);
         const u32 tried = key + ((lane + 1) << down), last = tried - 1;
         const bool farther = tried > key && last <= best &&
-                             mgl_sampler_distance(mgl_sampler_value(last), v.best) >= distance;
+                             distance_from(v.best, mgl_sampler_value(last)) >= distance;
         key += (u32)__popc(__ballot_sync(0xFFFFFFFFu, farther)) << down;
     }
     return key;
@@ -455,7 +455,7 @@ static __device__ __noinline__ void select_cut(u64 limit, float top_p, bool segm
         d.near = stretch_of_bin();
     consumer_barrier();
     if (found || segments)
-        collect(0);
+        collect<false>();
     if (thread_index() < 32)
         narrow(d, limit);
     cut_in_range(top_p > 0.0f);

@@ -66,8 +66,10 @@ static __device__ __noinline__ void aim()
     }
     consumer_barrier();
     /* nobody knows how far the last bin goes; and no weight before the stretch may be too small */
-    if (thread == 0)
+    if (thread == 0) {
+        d.near.last = min(d.near.last, FARTHEST - 1);
         d.guessed = d.bin < BINS - 1 && exp_of(d.near.first) >= d.least;
+    }
     consumer_barrier();
 }
 
@@ -106,7 +108,7 @@ static __device__ __noinline__ bool guess_cut(float top_p)
     find_bin(0, 0, top_p);
     aim();
     if (d.guessed) {
-        collect(1);
+        collect<true>();
         if (thread_index() < 32)
             judge_guess(top_p);
         consumer_barrier();

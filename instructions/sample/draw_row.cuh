@@ -153,7 +153,7 @@ static __device__ __noinline__ void walk(u64 random)
  */
 static __device__ __forceinline__ int width_of(const values &v, float lowest)
 {
-    const u32 apart = mgl_sampler_distance(lowest, v.best);
+    const u32 apart = distance_from(v.best, lowest);
     return apart == 0 ? (int)WIDEST_BIN
                       : max(0, min((int)WIDEST_BIN, 32 + 3 - __clz((int)apart) - (int)BIN_BITS));
 }
@@ -213,11 +213,11 @@ static __device__ __noinline__ int draw_row(const float *logits, const float *pa
     if (thread_index() == 0) {
         d.row = values_of(logits, MGL_VOCAB, temperature, top);
         d.width = width_of(d.row, mgl_sampler_value(lowest) / temperature);
-        d.middle = mgl_sampler_distance(mgl_sampler_value(lowest) / temperature, top) / 2;
+        d.middle = distance_from(top, mgl_sampler_value(lowest) / temperature) / 2;
         d.least = mgl_sampler_least(__int_as_float(sequence[MGL_SEQUENCE_MIN_P]));
         d.cut = {0, 0};
         d.bin = BINS;
-        d.near = {MGL_SAMPLER_FAR, 0, -INFINITY};
+        d.near = {FARTHEST, 0, -INFINITY};
         d.parts = parts;
         d.part_count = part_count;
         d.guessed = 0;
@@ -234,7 +234,7 @@ static __device__ __noinline__ int draw_row(const float *logits, const float *pa
     if (selects)
         select_cut(0, top_p, true);
     if (!by_count && !by_sum)
-        collect(0);
+        collect<false>();
     walk(random);
     return d.token;
 }

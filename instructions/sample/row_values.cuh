@@ -49,6 +49,8 @@ struct values {
     float best;       /* the largest value */
 };
 
+constexpr u32 FARTHEST = 28u << 27;
+
 /* Keys from `low` to `high`. */
 struct key_range {
     u32 low, high;
@@ -228,7 +230,14 @@ static __device__ __forceinline__ round_values divide_round(const values &v,
     return l;
 }
 
-/* mgl_sampler_exp; of a distance that is far, anything. */
+/* mgl_sampler_distance of a value from the largest, which is finite; FARTHEST of those that are
+ * far. Its mgl_sampler_exp is 0. */
+static __device__ __forceinline__ u32 distance_from(float best, float value)
+{
+    return (u32)fminf((best - value) * 0x1p27f, (float)FARTHEST);
+}
+
+/* mgl_sampler_exp. */
 static __device__ __forceinline__ u64 exp_of(u32 distance)
 {
     return mgl_sampler_exp(distance, draw_powers());
