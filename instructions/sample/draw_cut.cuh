@@ -274,10 +274,10 @@ static __device__ __forceinline__ void complete_list(const values &v)
     consumer_barrier();
 }
 
-/* Sums up the segments, of values before d.near, and lists those in it: d.found. With ALL also,
+/* Sums up the segments, of values before d.near, and lists those in it: d.found. With WHOLE also,
  * per warp, the sum of all values: d.of_warp; then no value before d.near weighs less than d.least,
  * and there is no floor. */
-template <bool ALL> static __device__ __noinline__ void collect()
+template <bool WHOLE> static __device__ __noinline__ void collect()
 {
     drawing &d = own_drawing();
     const int warp = (int)thread_index() / 32, lane = (int)thread_index() % 32;
@@ -306,17 +306,18 @@ template <bool ALL> static __device__ __noinline__ void collect()
         u32 distance[ROUND], nearest = FARTHEST, inside = 0;
 #pragma unroll
         for (int n = 0; n < ROUND; n++) {
-            distance[n] = ALL ? distance_from(v.best, l.value[n]) : distance_of(v, of, l.value[n]);
+            distance[n] =
+                WHOLE ? distance_from(v.best, l.value[n]) : distance_of(v, of, l.value[n]);
             nearest = min(nearest, distance[n]);
             inside |= is_in(of, distance[n]) ? 1u << n : 0;
         }
-        if (ALL || nearest < of.first)
+        if (WHOLE || nearest < of.first)
 #pragma unroll
             for (int n = 0; n < ROUND; n++) {
                 const u64 weight = exp_of(distance[n]);
-                if (distance[n] < of.first && (ALL || weight >= least))
+                if (distance[n] < of.first && (WHOLE || weight >= least))
                     sum += weight;
-                whole += ALL ? weight : 0;
+                whole += WHOLE ? weight : 0;
             }
         list_round(inside, first);
         left -= ROUND_IDS;
