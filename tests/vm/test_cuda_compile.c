@@ -45,6 +45,21 @@ static const struct {
 };
 enum { MOST_ROWS = sizeof shapes / sizeof *shapes - 1, SHAPES = MOST_ROWS };
 
+static int count_of(const char *text, const char *word)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        count++;
+    return count;
+}
+
+/* Where a warp copies a page, each 512 bytes are one instruction: with a loop's own between them it
+ * does not keep up with the memory, and a token of a billion parameters takes a third longer. */
+static void check_copies(const mgl_program *program, const char *ptx)
+{
+    ck_assert_int_ge(count_of(ptx, "cp.async.cg.shared.global"), program->exec.page_bytes / 512);
+}
+
 static void compile(int target, int shape, const char *arch, unsigned extras, bool ptx)
 {
     mgl_error err;
@@ -60,6 +75,8 @@ static void compile(int target, int shape, const char *arch, unsigned extras, bo
     ck_assert_msg(!memcmp(image.bytes, ptx ? "//" : "\177ELF", ptx ? 2 : 4), "not what was asked");
     if (ptx) /* memory that an epoch writes is never read non-coherently */
         ck_assert_ptr_null(strstr(image.bytes, "ld.global.nc"));
+    if (!strcmp(arch, "compute_80"))
+        check_copies(program, image.bytes);
     mgl_cuda_image_clear(&image);
     mgl_program_free(program);
     mgl_graph_free(graph);

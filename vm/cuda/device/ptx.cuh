@@ -365,11 +365,15 @@ static __device__ u64 copy_policy()
     return 0;
 }
 
-/* Starts the copy of one page; by all lanes of the warp. */
+/* Starts the copy of one page; by all lanes of the warp. One instruction a copy: with a loop's own
+ * beside them one warp does not keep up with the memory. */
 static __device__ __forceinline__ void copy_page(int lane, void *to, const u8 *from, u64 *full, u64)
 {
-    for (u32 i = lane * 16; i < MGL_PAGE; i += 32 * 16)
-        copy_16(shared_address(to) + i, from + i);
+    const u32 at = shared_address(to) + (u32)lane * 16;
+    from += lane * 16;
+#pragma unroll 32
+    for (u32 i = 0; i < MGL_PAGE; i += 32 * 16)
+        copy_16(at + i, from + i);
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full))
                  : "memory");
 }
