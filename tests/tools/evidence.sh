@@ -44,7 +44,7 @@ soak-smollm2       150
 soak-lists         240
 soak-sequences     300
 soak-tales         240
-fidelity           300
+fidelity           400
 gate-1b            120
 trace-overhead      90
 prefill            180
@@ -168,8 +168,8 @@ run_part() {
             --tokens 60 --companies 20 --launches 20 --long 20000 --delays 10 --capacity 256
         ;;
     fidelity)
-        record fidelity "$here/fidelity.sh" "$tools" "$checkpoints" tales-5m llama3-rope llama-linear-rope qwen2 qwen3 \
-            mistral
+        record fidelity "$here/fidelity.sh" "$tools" "$checkpoints" tales-5m llama3-rope:20 llama-linear-rope:20 \
+            qwen2:20 qwen3:20 mistral:20
         ;;
     gate-1b)
         write_1b && record gate-1b "$tools/compare_vms" "$models/1b" --dtype bf16 --gate 5e-3 \

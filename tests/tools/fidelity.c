@@ -2,8 +2,9 @@
  * How far 16 bits take a machine from f32: over the texts of a yardstick, which yardstick.py makes
  * and which has what Hugging Face's own bf16 does to them.
  *
- *     fidelity MODEL YARDSTICK [--dtype bf16] [--device cuda|cpu] [--config F]
+ *     fidelity MODEL YARDSTICK [--texts N] [--dtype bf16] [--device cuda|cpu] [--config F]
  *
+ * --texts: the first N of them.
  * The CPU machine in f32 is the measure, token by token. The other machine reads each text in two
  * ways: as a reply, a token a launch, and as prompts, all tokens of each beginning in one launch.
  * Of each position but the last: KL(f32 || 16 bits) in nats of the distribution of the next token,
@@ -48,7 +49,8 @@ static struct {
     const char *model, *yardstick, *config;
     mgl_dtype dtype;
     mgl_vm_kind kind;
-} options = {.dtype = MGL_BF16, .kind = MGL_VM_CUDA};
+    int texts;
+} options = {.dtype = MGL_BF16, .kind = MGL_VM_CUDA, .texts = MOST_TEXTS};
 
 typedef struct machine {
     mgl_program *program;
@@ -91,7 +93,7 @@ static mgl_status read_yardstick(const mgl_json *json, mgl_error *err)
         return mgl_fail(err, MGL_BAD_INPUT, NULL, "it has no texts, or more than %d", MOST_TEXTS);
     cJSON_ArrayForEach(entry, list)
     {
-        if (!status)
+        if (!status && text_count < options.texts)
             status = read_text(entry, &texts[text_count++], err);
     }
     return status;
@@ -284,6 +286,8 @@ static bool parse(int argc, char **argv)
             i++;
         else if (!strcmp(argv[i], "--device") && (!strcmp(value, "cuda") || !strcmp(value, "cpu")))
             options.kind = *argv[++i] == 'c' && value[1] == 'p' ? MGL_VM_CPU : MGL_VM_CUDA;
+        else if (!strcmp(argv[i], "--texts") && (options.texts = atoi(value)) > 0)
+            i++;
         else if (!strcmp(argv[i], "--config") && *value)
             options.config = argv[++i];
         else if (argv[i][0] != '-' && !options.model)
@@ -326,8 +330,8 @@ int main(int argc, char **argv)
     machine exact = {0}, other[2] = {0};
     bool good = false;
     if (!parse(argc, argv))
-        return fprintf(stderr, "fidelity MODEL YARDSTICK [--dtype bf16] [--device cuda|cpu] "
-                               "[--config F]\n"),
+        return fprintf(stderr, "fidelity MODEL YARDSTICK [--texts N] [--dtype bf16] "
+                               "[--device cuda|cpu] [--config F]\n"),
                1;
     mgl_status status = run(&yardstick, &checkpoint, &exact, other, &good, &err);
     close_machine(&exact);

@@ -1,0 +1,66 @@
+#!/bin/sh
+# What the kernel is made of: of each file its lines, and of kernels (rows of dump_kernels) what the compiler made of
+# them: registers, spilled bytes, bytes of machine code, and the same of functions that are called. One JSON object on
+# standard output, for record.sh. Needs NVRTC and readelf, no GPU.
+#
+#     tests/tools/wing.sh TOOLS [KERNEL...]      the folder of dump_kernels
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tools=$1
+shift
+[ $# -gt 0 ] || set -- llama-1b-1024 llama-1b-8192 llama-1b-batch-4 smollm2-batch-16 smollm2-f32-delays \
+    llama-1b-panels-16 llama-1b-panels-64 llama-1b-warpgroups-64 llama-1b-warpgroups-128 llama-8b-warpgroups-64
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 143' TERM HUP
+trap 'exit 130' INT
+failed=0 comma=""
+printf '{"schema":"megalith.wing/1","lines":{'
+for file in $(cd "$root" && find vm/cuda/device instructions -name '*.cuh' | sort); do
+    printf '%s\n  "%s":%d' "$comma" "$file" "$(wc -l <"$root/$file")"
+    comma=,
+done
+printf '},\n "kernels":['
+comma=""
+for kernel in "$@"; do
+    "$tools/dump_kernels" "$scratch" "$kernel" 2>"$scratch/errors" || {
+        failed=1
+        cat "$scratch/errors" >&2
+        continue
+    }
+    seconds=$(sed -n 's/.*: \([0-9.]*\) s$/\1/p' "$scratch/errors" | tail -1)
+    readelf -sW "$scratch/$kernel.cubin" | awk '$4 == "FUNC" { print $3, $NF }' >"$scratch/functions"
+    size=$(readelf -SW "$scratch/$kernel.cubin" | sed -n 's/.* \.text\.megalith  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')
+    awk -v functions="$scratch/functions" -v kernel="$kernel" -v seconds="${seconds:-0}" -v size="$((0x${size:-0}))" -v comma="$comma" '
+        function plain(name) { # of a mangled one, without the file
+            sub(/.*megalith(_cu_megalith)?E?/, "", name)
+            sub(/^[0-9]+/, "", name)
+            sub(/(I[LbE0-9]*E)?E.*$/, "", name)
+            return name
+        }
+        /Function properties for/ { at = $NF }
+        /bytes spill stores/ {
+            for (i = 1; i < NF; i++) {
+                if ($(i + 1) == "bytes" && $(i + 2) == "spill" && $(i + 3) ~ /^stores/) stores[at] = $i
+                if ($(i + 1) == "bytes" && $(i + 2) == "spill" && $(i + 3) ~ /^loads/) loads[at] = $i
+            }
+        }
+        /Used [0-9]+ registers/ && !registers { for (i = 1; i < NF; i++) if ($i == "Used") registers = $(i + 1) }
+        END {
+            for (f in stores) { all_stores += stores[f]; all_loads += loads[f] }
+            printf "%s\n  {\"kernel\":\"%s\",\"compile_s\":%s,\"registers\":%d,\"spill_store_bytes\":%d,", comma, kernel, seconds, registers, all_stores
+            printf "\"spill_load_bytes\":%d,\"code_bytes\":%d,\"functions\":[", all_loads, size
+            while ((getline line < functions) > 0) {
+                split(line, part, " ")
+                name = part[2]
+                if (name !~ /^\$megalith\$/) continue
+                sub(/^\$megalith\$/, "", name)
+                printf "%s\n   {\"name\":\"%s\",\"bytes\":%d,\"spill_store_bytes\":%d}", c, plain(name), part[1], stores[name]
+                c = ","
+            }
+            printf "]}"
+        }' "$scratch/$kernel.log"
+    comma=,
+done
+printf '\n]}\n'
+exit $failed
