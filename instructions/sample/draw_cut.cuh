@@ -132,7 +132,7 @@ static __device__ __forceinline__ void add_parts()
     for (int i = (int)thread_index() % 32; i < d.part_count; i += 32)
         parts += distance_of_part(i) < middle;
     const float share = (float)__reduce_add_sync(0xFFFFFFFFu, parts) / (float)d.part_count;
-    const float each = share > 0.0f ? -log1pf(-share) / share : 1.0f;
+    const float each = share > 0.0f ? fminf(-log1pf(-share) / share, 16.0f) : 1.0f;
 #pragma unroll 1
     for (int i = (int)thread_index(); i < d.part_count; i += THREADS) {
         const u32 distance = distance_of_part(i);
@@ -207,11 +207,13 @@ static __device__ __forceinline__ u64 weight_of(const values &v, float value, u6
     return weight < least ? 0 : weight;
 }
 
-/* The sum of all lanes' values, which is below 2^58, in every lane: words of 26 and 32 bits. */
+/* The sum of all lanes' values, in every lane: words of 24, 24 and 16 bits. */
 static __device__ __forceinline__ u64 sum_of_lanes(u64 value)
 {
-    const u32 low = __reduce_add_sync(0xFFFFFFFFu, (u32)value & 0x3FFFFFFu);
-    return ((u64)__reduce_add_sync(0xFFFFFFFFu, (u32)(value >> 26)) << 26) + low;
+    const u32 low = __reduce_add_sync(0xFFFFFFFFu, (u32)value & 0xFFFFFFu);
+    const u32 middle = __reduce_add_sync(0xFFFFFFFFu, (u32)(value >> 24) & 0xFFFFFFu);
+    return ((u64)__reduce_add_sync(0xFFFFFFFFu, (u32)(value >> 48)) << 48) + ((u64)middle << 24) +
+           low;
 }
 
 /* The distance of a value that is looked at. */

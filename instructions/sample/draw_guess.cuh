@@ -49,7 +49,7 @@ static __device__ __noinline__ void aim()
     u32 upto = before; /* the sum that is looked for, in values */
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
-        if (first + i == d.bin)
+        if (first + i < BINS && first + i == d.bin)
             d.found = upto + (u32)((float)(d.limit - d.before) / (float)sum_of_bin(d.bin) *
                                    (float)counts[i]);
         upto += counts[i];

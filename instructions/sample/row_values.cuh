@@ -146,17 +146,18 @@ static __device__ __forceinline__ float4 divide(const values &v, const float4 &x
     return make_float4(quotient(v, x.x), quotient(v, x.y), quotient(v, x.z), quotient(v, x.w));
 }
 
-/* What stands at four places; NaN behind the end. */
+/* What stands at four places; -inf behind the end. */
 static __device__ __forceinline__ float4 load_four(const values &v, int place)
 {
-    const float nan = __uint_as_float(0x7FFFFFFFu);
+    const float none = -INFINITY;
     if constexpr (ROWS_ARE_VECTORS)
-        return place < v.count ? *(const float4 *)(v.at + place) : make_float4(nan, nan, nan, nan);
+        return place < v.count ? *(const float4 *)(v.at + place)
+                               : make_float4(none, none, none, none);
     else
-        return make_float4(place + 0 < v.count ? v.at[place + 0] : nan,
-                           place + 1 < v.count ? v.at[place + 1] : nan,
-                           place + 2 < v.count ? v.at[place + 2] : nan,
-                           place + 3 < v.count ? v.at[place + 3] : nan);
+        return make_float4(place + 0 < v.count ? v.at[place + 0] : none,
+                           place + 1 < v.count ? v.at[place + 1] : none,
+                           place + 2 < v.count ? v.at[place + 2] : none,
+                           place + 3 < v.count ? v.at[place + 3] : none);
 }
 
 /* look(what stands at four places, the first place), of places first, first + step and so on below
@@ -197,7 +198,7 @@ struct round_values {
     float value[ROUND];
 };
 
-/* What stands at the places of the round from `first` on; NaN behind the end. */
+/* What stands at the places of the round from `first` on; -inf behind the end. */
 static __device__ __forceinline__ void load_round(const values &v, int first, int step,
                                                   float4 (&x)[FOURS])
 {
@@ -230,11 +231,12 @@ static __device__ __forceinline__ round_values divide_round(const values &v,
     return l;
 }
 
-/* mgl_sampler_distance of a value from the largest, which is finite; FARTHEST of those that are
- * far. Its mgl_sampler_exp is 0. */
+/* mgl_sampler_distance of a value, which is no NaN, from the largest; FARTHEST of those that are
+ * far, whose mgl_sampler_exp is 0. Where both are infinite by the temperature, their difference is
+ * NaN, and the conversion makes 0 of it, as it should be. */
 static __device__ __forceinline__ u32 distance_from(float best, float value)
 {
-    return (u32)fminf((best - value) * 0x1p27f, (float)FARTHEST);
+    return min(__float2uint_rz((best - value) * 0x1p27f), FARTHEST);
 }
 
 /* mgl_sampler_exp. */

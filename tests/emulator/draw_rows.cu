@@ -14,7 +14,7 @@ struct draw_block {
     const u64 *random;   /* (rows) */
     const float *parts;  /* (rows, part_count): the best logit of each part */
     int part_count;
-    u32 *drawn; /* (rows, 3): the token; the cut of the sequence's top k of the logits */
+    u32 *drawn; /* (rows, 4): the token; the cut of the sequence's top k of the logits */
     int rows;
 };
 

@@ -96,7 +96,7 @@ static float logit_of(int kind, int i)
     case AROUND_0:
         return draw(3) ? odd[draw(8)] : spread();
     case HUGE_ONES:
-        return draw(2) ? 3e38f * spread() / 4.0f : 1e25f * spread();
+        return draw(2) ? 3e38f * (spread() / 4.0f) : 1e25f * spread();
     case MASKED:
         return draw(20) ? -INFINITY : spread();
     case ONE:
