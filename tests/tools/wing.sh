@@ -28,10 +28,9 @@ for kernel in "$@"; do
         cat "$scratch/errors" >&2
         continue
     }
-    seconds=$(sed -n 's/.*: \([0-9.]*\) s$/\1/p' "$scratch/errors" | tail -1)
-    readelf -sW "$scratch/$kernel.cubin" | awk '$4 == "FUNC" { print $3, $NF }' >"$scratch/functions"
-    size=$(readelf -SW "$scratch/$kernel.cubin" | sed -n 's/.* \.text\.megalith  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')
-    awk -v functions="$scratch/functions" -v kernel="$kernel" -v seconds="${seconds:-0}" -v size="$((0x${size:-0}))" -v comma="$comma" '
+    readelf -sW "$scratch/$kernel.cubin" 2>/dev/null | awk '$4 == "FUNC" { print $3, $NF }' >"$scratch/functions"
+    size=$(readelf -SW "$scratch/$kernel.cubin" 2>/dev/null | sed -n 's/.* \.text\.megalith  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')
+    awk -v functions="$scratch/functions" -v kernel="$kernel" -v size="$((0x${size:-0}))" -v comma="$comma" '
         function plain(name) { # of a mangled one, without the file
             sub(/.*megalith(_cu_megalith)?E?/, "", name)
             sub(/^[0-9]+/, "", name)
@@ -48,7 +47,7 @@ for kernel in "$@"; do
         /Used [0-9]+ registers/ && !registers { for (i = 1; i < NF; i++) if ($i == "Used") registers = $(i + 1) }
         END {
             for (f in stores) { all_stores += stores[f]; all_loads += loads[f] }
-            printf "%s\n  {\"kernel\":\"%s\",\"compile_s\":%s,\"registers\":%d,\"spill_store_bytes\":%d,", comma, kernel, seconds, registers, all_stores
+            printf "%s\n  {\"kernel\":\"%s\",\"registers\":%d,\"spill_store_bytes\":%d,", comma, kernel, registers, all_stores
             printf "\"spill_load_bytes\":%d,\"code_bytes\":%d,\"functions\":[", all_loads, size
             while ((getline line < functions) > 0) {
                 split(line, part, " ")
