@@ -49,7 +49,7 @@ struct values {
     float best;       /* the largest value */
 };
 
-constexpr u32 FARTHEST = 28u << 27;
+constexpr u32 FARTHEST = 28u << 27; /* in 2^-27: from here on mgl_sampler_distance says far */
 
 /* Keys from `low` to `high`. */
 struct key_range {

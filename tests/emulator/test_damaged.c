@@ -9,7 +9,7 @@
  *     test_damaged show BASE ROUND          one round again, with its text
  *
  * Bases are those of `--first` on, each `--step`-th: of 4 and 6 all have two lists. A kernel takes
- * the compiler two seconds, one of two lists ten: of each base so many are made at most
+ * the compiler two seconds, one of two lists three: of each base so many are made at most
  * (--kernels), and accepted ones that need another run in explore alone. Kernels are kept beside
  * the tests, so that a second call finds them. `--done` keeps the counts of each base that is done
  * in FILE, from which the next call goes on; after `--seconds` a call ends before the next base.

@@ -285,7 +285,7 @@ static bool parse(int argc, char **argv)
         if (!strcmp(argv[i], "--dtype") && mgl_dtype_parse(value, &options.dtype))
             i++;
         else if (!strcmp(argv[i], "--device") && (!strcmp(value, "cuda") || !strcmp(value, "cpu")))
-            options.kind = *argv[++i] == 'c' && value[1] == 'p' ? MGL_VM_CPU : MGL_VM_CUDA;
+            options.kind = !strcmp(argv[++i], "cpu") ? MGL_VM_CPU : MGL_VM_CUDA;
         else if (!strcmp(argv[i], "--texts") && (options.texts = atoi(value)) > 0)
             i++;
         else if (!strcmp(argv[i], "--config") && *value)

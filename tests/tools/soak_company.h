@@ -12,7 +12,8 @@
 #include "vm/vm.h"
 
 typedef struct company_shape {
-    int sequences, prompt, tokens; /* the most tokens of a prompt, and of a reply */
+    int sequences, prompt,
+        tokens; /* the most tokens of a prompt, and of a reply; 512 each at most */
     int vocab;
 } company_shape;
 

@@ -101,6 +101,7 @@ static inline unsigned __float2uint_rz(float value)
 {
     return value >= 0x1p32f ? ~0u : value >= 1.0f ? (unsigned)value : 0;
 }
+
 static inline float __uint_as_float(unsigned bits)
 {
     return emu_bits<float>(bits);
