@@ -282,16 +282,24 @@ static bool give_roles(const mgl_geometry *m, const mgl_target *target,
     return true;
 }
 
-/* The first queue behind those of all products. */
-static int end_of_products(const mgl_choices *choices)
+/* The first queue behind those of a layer's products. */
+static int end_of_layer(const mgl_choices *choices)
 {
     int end = 0;
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int this_end = choices->queues[i].first + choices->queues[i].count;
-        if (i != MGL_STEP_ATTEND && this_end > end)
+        if (i != MGL_STEP_ATTEND && i != MGL_STEP_HEAD && this_end > end)
             end = this_end;
     }
     return end;
+}
+
+/* The first queue behind those of all products. */
+static int end_of_products(const mgl_choices *choices)
+{
+    const int end = end_of_layer(choices);
+    const int head = choices->queues[MGL_STEP_HEAD].first + choices->queues[MGL_STEP_HEAD].count;
+    return head > end ? head : end;
 }
 
 /* Attention that needs no more queues than the others leave gets the first of those: they wait for
@@ -313,6 +321,46 @@ static void place_splits(const mgl_target *target, mgl_choices *out)
     const int first = out->queues[MGL_STEP_QKV].first + out->queues[MGL_STEP_QKV].count;
     if (first < target->queues)
         give(out, MGL_STEP_ATTEND, first, target->queues - first);
+}
+
+/* Heads that a task merges where `queues` of them do nothing else in a layer, so many that its
+ * warps have two blocks of dimensions each, which are on their way at once; 0: too few queues. */
+static int heads_apart(const mgl_geometry *m, const mgl_exec *exec, int queues, mgl_dtype dtype)
+{
+    const int granule = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);
+    const int64_t most = exec->warps * 2 * MGL_MERGE_DIMS;
+    if (queues < 1)
+        return 0;
+    int heads = (m->heads + queues - 1) / queues;
+    while (heads < m->heads && heads * m->head_dim % granule)
+        heads++;
+    return heads * m->head_dim <= most ? heads : 0;
+}
+
+/* Merges, of a result of `dtype`, go to the queues that attention has; or, for one sequence with
+ * flags, to the last of those that have none of a layer's products, where there are enough of
+ * these: a queue that merges is late with its share of o, and all others wait for that. Attention
+ * that has more queues than tasks leaves them alone. */
+static void place_merges(const mgl_geometry *m, const mgl_target *target,
+                         const mgl_lower_options *options, const mgl_schedule_config *config,
+                         mgl_dtype dtype, mgl_choices *out)
+{
+    const int all = target->queues, attends = m->kv_heads * out->splits;
+    int *first = &out->queues[MGL_STEP_ATTEND].first, *count = &out->queues[MGL_STEP_ATTEND].count;
+    out->merge.first = *first;
+    out->merge.count = *count;
+    out->merged_heads = mgl_merged_heads(m, &out->exec, out->flags, dtype);
+    if (!out->flags || options->sequences > 1 || out->splits == 1 ||
+        config->queues[MGL_STEP_ATTEND].first || config->queues[MGL_STEP_ATTEND].count)
+        return;
+    const int apart = heads_apart(m, &out->exec, all - end_of_layer(out), dtype);
+    if (apart == 0)
+        return;
+    out->merged_heads = apart;
+    out->merge.count = (m->heads + apart - 1) / apart;
+    out->merge.first = all - out->merge.count;
+    if (*first + *count > out->merge.first && out->merge.first - *first >= attends)
+        *count = out->merge.first - *first;
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -716,6 +764,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     } else if (out->splits > 1 && give_roles(&graph->geometry, target, options, config, out)) {
         place_splits(target, out);
     }
+    place_merges(&graph->geometry, target, options, config,
+                 out->flags && out->narrow >= MGL_NARROW_ATTENTION ? options->dtype : MGL_F32, out);
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config, out);

@@ -7,6 +7,9 @@
 
 #include "schedule/schedule.h"
 
+/* From which level of the knob `narrow` on values are exchanged in 16 bits. */
+enum { MGL_NARROW_FFN = 1, MGL_NARROW_ATTENTION, MGL_NARROW_RESIDUAL };
+
 typedef struct mgl_choices {
     bool flags;       /* edges inside an epoch are flags rather than counters */
     int narrow;       /* what is exchanged in 16 bits then */
@@ -16,10 +19,11 @@ typedef struct mgl_choices {
     int warpgroups;   /* who multiplies them: see the knob; 0: warpgroups where they can */
     int splits;       /* of attention */
     int share;        /* positions for which one more of them is used; 0: all are */
-    bool merges_in_o; /* o merges them */
+    bool merges_in_o; /* o merges them, */
+    int merged_heads; /* or tasks of so many heads each, of queues `merge` */
     struct {
         int first, count; /* queues [first, first + count) */
-    } queues[MGL_STEP_COUNT];
+    } queues[MGL_STEP_COUNT], merge;
     mgl_exec exec;
 } mgl_choices;
 

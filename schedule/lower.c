@@ -18,10 +18,13 @@
  *
  * Flags. Each layer has exchange buffers of its own, in two sets, whose words tell by themselves
  * that they were written; the residual r is f32 and plain, and each queue touches only its own
- * columns, in embed, o and down. A queue's last tasks of a layer clear the words that it writes
- * there, in the set of the next epoch. Why two sets are enough: a set is cleared in the epoch
- * between its uses, all tasks of an epoch are done when it is sampled, and all of the next start
- * after that. So sample waits for every queue: for its head, or else for its last task (`done`).
+ * columns, in embed, o and down. Behind qkv a queue clears the words that it has written in the
+ * layer before, and behind the last layer that one's, in the set of the next epoch. Why two sets
+ * are enough: a set is cleared in the epoch between its uses, all tasks of an epoch are done when
+ * it is sampled, and all of the next start after that. So sample waits for every queue: for its
+ * head, or else for its last task (`done`). Why behind qkv: what the controller of a queue does
+ * meanwhile delays how it prepares the task behind the next, and attention, which follows qkv soon,
+ * is late if it is that.
  *
  * The validator proves it all for each program anew.
  */
@@ -341,28 +344,26 @@ static void emit_attend(mgl_lowering *w, int queue, int layer)
     }
 }
 
-/* Heads that one task merges. */
-static int merged_heads(const mgl_lowering *w)
-{
-    return mgl_merged_heads(&w->program->geometry, &w->choices.exec, w->choices.flags,
-                            mgl_lowering_exchange_dtype(w, MGL_NARROW_ATTENTION));
-}
-
 /* Merges of a layer; 0: attention is whole. */
 static int merges(const mgl_lowering *w)
 {
-    int heads = merged_heads(w);
-    return mgl_lowering_has_merges(w) ? (w->program->geometry.heads + heads - 1) / heads : 0;
+    const int each = w->choices.merged_heads;
+    return mgl_lowering_has_merges(w) ? (w->program->geometry.heads + each - 1) / each : 0;
+}
+
+static bool has_merge(const mgl_lowering *w, int queue, int64_t index)
+{
+    return queue == w->choices.merge.first + (int)(index * w->choices.merge.count / merges(w));
 }
 
 static void emit_merge(mgl_lowering *w, int queue, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
     const mgl_lowering_layer *l = &w->layers[layer];
-    for (int i = 0, count = merges(w); i < count; i++) {
-        int64_t first = (int64_t)i * merged_heads(w);
-        int64_t end = min64(first + merged_heads(w), m->heads);
-        if (!has_task(w, queue, i, count))
+    for (int i = 0; i < merges(w); i++) {
+        int64_t first = (int64_t)i * w->choices.merged_heads;
+        int64_t end = min64(first + w->choices.merged_heads, m->heads);
+        if (!has_merge(w, queue, i))
             continue;
         mgl_region part = whole(w, l->act.part);
         part.ranges[2] = fixed(first, end);
@@ -503,8 +504,8 @@ static bool is_idle(const mgl_lowering *w, int queue)
     for (int64_t i = 0; i < attends; i++)
         if (has_task(w, queue, i, attends))
             return false;
-    for (int i = 0, count = merges(w); i < count; i++)
-        if (has_task(w, queue, i, count))
+    for (int i = 0; i < merges(w); i++)
+        if (has_merge(w, queue, i))
             return false;
     return true;
 }
@@ -558,11 +559,11 @@ static void emit_clear(mgl_lowering *w, mgl_region region, int index)
     out(w, region);
 }
 
-/* Clears what the queue's tasks from `first` on write with flags. */
-static void emit_clears(mgl_lowering *w, int first)
+/* Clears what the queue's tasks [first, end) write with flags. */
+static void emit_clears(mgl_lowering *w, int first, int end)
 {
     const mgl_program *p = w->program;
-    int end = p->task_count, count = 0;
+    int count = 0;
     mgl_region run = {.buffer = -1};
     for (int t = first; t < end; t++) {
         for (int i = 0; i < p->tasks[t].out.count && !mgl_program_failed(p); i++) {
@@ -578,9 +579,16 @@ static void emit_clears(mgl_lowering *w, int first)
         emit_clear(w, run, count);
 }
 
-static void emit_layer(mgl_lowering *w, int queue, int layer)
+/* The queue's tasks of a layer, and clears of what its tasks from *first on wrote in the layer
+ * before; *first becomes the first of this one. */
+static void emit_layer(mgl_lowering *w, int queue, int layer, int *first)
 {
+    const int begin = w->program->task_count;
     emit_qkv(w, queue, layer);
+    if (layer > 0) {
+        emit_clears(w, *first, begin);
+        *first = begin;
+    }
     emit_attend(w, queue, layer);
     emit_merge(w, queue, layer);
     emit_linear_add(w, queue, layer, MGL_STEP_O);
@@ -601,10 +609,9 @@ static void emit_queue(mgl_lowering *w, int queue, const struct others *others)
         signal_to(w, w->idle);
     int first = program->task_count;
     emit_embed(w, queue);
-    for (int l = 0; l < program->geometry.layers; l++, first = program->task_count) {
-        emit_layer(w, queue, l);
-        emit_clears(w, first);
-    }
+    for (int l = 0; l < program->geometry.layers; l++)
+        emit_layer(w, queue, l, &first);
+    emit_clears(w, first, program->task_count);
     if (ends_unseen(w, queue))
         signal_to(w, w->done);
     emit_head(w, queue);

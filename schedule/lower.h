@@ -62,9 +62,6 @@ void mgl_lowering_declare(mgl_lowering *w);
 /* What the second list has of its own: edges, activations, and what its head makes. */
 void mgl_lowering_declare_many(mgl_lowering *w);
 
-/* From which level of the knob `narrow` on values are exchanged in 16 bits. */
-enum { MGL_NARROW_FFN = 1, MGL_NARROW_ATTENTION, MGL_NARROW_RESIDUAL };
-
 /* The dtype in which values are exchanged: exchange_dtype from that level on. */
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level);
 

@@ -70,11 +70,17 @@ void mgl_edit_remove(mgl_edit *e, int queue, size_t place)
 static int rank_of(int step)
 {
     static const int ranks[] = {
-        [MGL_EDIT_ENTER] = 0, [MGL_EDIT_EMBED] = 1, [MGL_STEP_QKV] = 2,     [MGL_STEP_ATTEND] = 3,
-        [MGL_EDIT_MERGE] = 4, [MGL_STEP_O] = 5,     [MGL_STEP_GATE_UP] = 6, [MGL_STEP_DOWN] = 7,
-        [MGL_EDIT_CLEAR] = 8, [MGL_STEP_HEAD] = 9,  [MGL_EDIT_DRAW] = 10,   [MGL_EDIT_SAMPLE] = 11};
+        [MGL_EDIT_ENTER] = 0,  [MGL_EDIT_EMBED] = 1, [MGL_STEP_QKV] = 2,   [MGL_EDIT_CLEAR] = 3,
+        [MGL_STEP_ATTEND] = 4, [MGL_EDIT_MERGE] = 5, [MGL_STEP_O] = 6,     [MGL_STEP_GATE_UP] = 7,
+        [MGL_STEP_DOWN] = 8,   [MGL_STEP_HEAD] = 9,  [MGL_EDIT_DRAW] = 10, [MGL_EDIT_SAMPLE] = 11};
     _Static_assert(sizeof ranks / sizeof *ranks == MGL_EDIT_OTHER, "every step has a place");
     return ranks[step];
+}
+
+/* The layer among whose steps it stands: clears are behind qkv of the layer behind theirs. */
+static int place_layer(mgl_role role)
+{
+    return role.layer + (role.step == MGL_EDIT_CLEAR);
 }
 
 /* Whether a task stands before one of `role` that begins at `first`. */
@@ -83,8 +89,8 @@ static bool is_before(const mgl_edit *e, int task, mgl_role role, int64_t first)
     const mgl_role *r = &e->roles[task];
     if (r->step == MGL_EDIT_OTHER)
         return false;
-    if (r->layer != role.layer)
-        return r->layer < role.layer;
+    if (place_layer(*r) != place_layer(role))
+        return place_layer(*r) < place_layer(role);
     if (r->step != role.step)
         return rank_of(r->step) < rank_of(role.step);
     return mgl_task_first(e->p, task, role.step) < first;

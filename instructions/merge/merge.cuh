@@ -1,8 +1,10 @@
 /* merge: the weighted mean of all splits' partials, split 0 first. Consumers: consume_merge.
  *
- * A warp has 32 dimensions of a row's head at a time, four in a lane; four groups of lanes have the
- * splits in turn, MERGE_AHEAD of which a lane asks for at once: up to 16 splits are all on their
- * way before the first look. Warps share nothing, so none waits for another. */
+ * A warp has 32 dimensions of a row's head at a time, four in a lane; or, where the task has more
+ * of those than there are warps, several such blocks of a head side by side, so that all are on
+ * their way at once. Four groups of lanes have the splits in turn, MERGE_AHEAD of which a lane asks
+ * for at once: up to 16 splits are all on their way before the first look. Warps share nothing, so
+ * none waits for another. */
 #include "vm/cuda/device/attention/partials.cuh"
 
 /* region: launch */
@@ -13,21 +15,23 @@ enum {
     MERGE_LANES = MGL_MERGE_DIMS / 4,
     MERGE_GROUPS = 4,
     MERGE_SPLITS = MERGE_GROUPS * MERGE_AHEAD,
-    MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS /* of a head */
+    MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS, /* of a head */
+    MERGE_WIDE = MERGE_BLOCKS < 2 ? 1 : 2 /* blocks at once of a task that has many */
 };
 
-typedef part_words<MERGE_AHEAD> lane_parts;
-
-/* Where a lane finds its partials: its first one's, and how far it is to the next, in floats. */
+/* Where a lane finds its partials: the first block's of its first one, and how far it is to the
+ * next, in floats. It has `left` dimensions of the head from its first one on, 1 at least. */
 struct part_place {
     const float *value, *weight;
     long long stride;
-    int count;
+    int count, left;
 };
 
 /* region: device */
 /* The largest maximum of all groups' partials. */
-static __device__ __forceinline__ float largest_part(float top, const lane_parts &parts)
+template <int BLOCKS>
+static __device__ __forceinline__ float largest_part(float top,
+                                                     const part_words<MERGE_AHEAD, BLOCKS> &parts)
 {
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++)
@@ -37,84 +41,108 @@ static __device__ __forceinline__ float largest_part(float top, const lane_parts
 }
 
 /* Adds up what the groups have. */
-static __device__ __forceinline__ void add_groups(merged &all)
+template <int BLOCKS> static __device__ __forceinline__ void add_groups(merged_blocks<BLOCKS> &all)
 {
 #pragma unroll
     for (int offset = MERGE_LANES; offset < 32; offset <<= 1) {
         all.sum += __shfl_xor_sync(0xFFFFFFFFu, all.sum, offset);
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-            all.value[j] += __shfl_xor_sync(0xFFFFFFFFu, all.value[j], offset);
+        for (int j = 0; j < 4 * BLOCKS; j++)
+            all.value[j / 4][j % 4] +=
+                __shfl_xor_sync(0xFFFFFFFFu, all.value[j / 4][j % 4], offset);
     }
+}
+
+/* Floats from a lane's dimensions of the first block to those of block b. A lane behind the head's
+ * last dimension reads what it has in another. */
+static __device__ __forceinline__ int block_at(const part_place &from, int b)
+{
+    return b * MGL_MERGE_DIMS < from.left ? b * MGL_MERGE_DIMS : 0;
 }
 
 /* Asks for the words of a lane's partials; there are empty ones in place of those that it does not
  * have. */
-static __device__ __forceinline__ void load_parts(const part_place &from, lane_parts &to,
-                                                  u64 policy)
+template <int BLOCKS>
+static __device__ __forceinline__ void load_parts(const part_place &from,
+                                                  part_words<MERGE_AHEAD, BLOCKS> &to, u64 policy)
 {
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++) {
-        to.value[i] = make_uint4(0, 0, 0, 0);
-        to.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
-        if (i < from.count) {
-            to.value[i] = load_words(from.value + i * from.stride, policy);
-            to.weight[i] = load_words(from.weight + i * from.stride, policy);
-        }
+        const bool is = i < from.count;
+        to.weight[i] = is ? load_words(from.weight + i * from.stride, policy)
+                          : make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++)
+            to.value[i][b] =
+                is ? load_words(from.value + i * from.stride + block_at(from, b), policy)
+                   : make_uint4(0, 0, 0, 0);
     }
 }
 
 /* The same where the region is not flagged: of head_dim + 2 floats, which may not lie at multiples
- * of 16 bytes. `left`: dimensions from the lane's first on. */
-static __device__ __forceinline__ void load_floats(const part_place &from, int left, lane_parts &to)
+ * of 16 bytes. */
+template <int BLOCKS>
+static __device__ __forceinline__ void load_floats(const part_place &from,
+                                                   part_words<MERGE_AHEAD, BLOCKS> &to)
 {
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++) {
-        to.value[i] = make_uint4(0, 0, 0, 0);
-        to.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
-        if (i < from.count) {
-            const u32 *value = (const u32 *)from.value + i * from.stride;
-            const u32 *weight = (const u32 *)from.weight + i * from.stride;
-            const int last = left - 1;
-            to.value[i] =
-                make_uint4(value[0], value[min(1, last)], value[min(2, last)], value[min(3, last)]);
-            to.weight[i] = make_uint4(weight[0], weight[1], 0, 0);
+        const bool is = i < from.count;
+        const u32 *weight = (const u32 *)from.weight + i * from.stride;
+        to.weight[i] = is ? make_uint4(weight[0], weight[1], 0, 0)
+                          : make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++) {
+            const u32 *value = (const u32 *)from.value + i * from.stride + block_at(from, b);
+            const int last = from.left - block_at(from, b) - 1;
+            to.value[i][b] = is ? make_uint4(value[0], value[min(1, last)], value[min(2, last)],
+                                             value[min(3, last)])
+                                : make_uint4(0, 0, 0, 0);
         }
     }
 }
 
 /* Asks again for what is not written; whether all was. */
-static __device__ __forceinline__ bool look_again(const part_place &from, lane_parts &to,
-                                                  u64 policy)
+template <int BLOCKS>
+static __device__ __forceinline__ bool look_again(const part_place &from,
+                                                  part_words<MERGE_AHEAD, BLOCKS> &to, u64 policy)
 {
     bool written = true;
 #pragma unroll
     for (int i = 0; i < MERGE_AHEAD; i++) {
-        const bool value = largest(to.value[i]) != 0xFFFFFFFFu;
         const bool weight = largest(to.weight[i]) != 0xFFFFFFFFu;
-        written = written && value && weight;
-        if (!value)
-            to.value[i] = load_words(from.value + i * from.stride, policy);
+        written = written && weight;
         if (!weight)
             to.weight[i] = load_words(from.weight + i * from.stride, policy);
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++) {
+            const bool value = largest(to.value[i][b]) != 0xFFFFFFFFu;
+            written = written && value;
+            if (!value)
+                to.value[i][b] =
+                    load_words(from.value + i * from.stride + block_at(from, b), policy);
+        }
     }
     return written;
 }
 
-/* Four dimensions of a head, of all splits. `place`: of the lane's first partial; `splits`: from
- * that one on; `left`: dimensions, likewise. False when a wait gave up. */
+/* Four dimensions of each block of a head, of all splits. `place`: of the lane's first partial;
+ * `splits`: from that one on. False when a wait gave up. */
+template <int BLOCKS>
 static __device__ __forceinline__ bool merge_splits(const machine &m, part_place place, bool flag,
-                                                    int splits, int left, merged &all, u64 policy)
+                                                    int splits, merged_blocks<BLOCKS> &all,
+                                                    u64 policy)
 {
     bool written = true;
-    all = {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
+    all = {};
+    all.max = -INFINITY;
     for (;; splits -= MERGE_SPLITS) {
-        lane_parts parts;
+        part_words<MERGE_AHEAD, BLOCKS> parts;
         place.count = (splits + MERGE_GROUPS - 1 - m.lane / MERGE_LANES) / MERGE_GROUPS;
         if (flag)
             load_parts(place, parts, policy);
         else
-            load_floats(place, left, parts);
+            load_floats(place, parts);
         if (flag && written)
             written = await_flags<QUIETLY>(m, MGL_OPERAND(merge, part),
                                            [&] { return look_again(place, parts, policy); });
@@ -132,13 +160,12 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
 /* A lane's four dimensions of the mean, the first in column `column`; the head has `left` of them.
  */
 static __device__ __forceinline__ void store_mean(const view &y, int r, int column, int left,
-                                                  const merged &all, u64 policy)
+                                                  const float *value, float inverse, u64 policy)
 {
-    const float inverse = reciprocal(all.sum);
     float mean[4];
 #pragma unroll
     for (int j = 0; j < 4; j++)
-        mean[j] = all.value[j] * inverse;
+        mean[j] = value[j] * inverse;
     if (HEAD_DIM % 4 == 0 && y.flag && y.dtype == DTYPE_F32 && left >= 4)
         return store_four_floats(element_of(y, r, column), mean, policy);
 #pragma unroll
@@ -147,14 +174,15 @@ static __device__ __forceinline__ void store_mean(const view &y, int r, int colu
             store_pair(y, r, column + j, mean[j], mean[j + 1], true, policy);
 }
 
-/* Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ void consume_merge(machine m)
+/* All rows and heads of a task, BLOCKS blocks of a head at a time. Out of line: its registers are
+ * not those of the loop. */
+template <int BLOCKS> static __device__ __noinline__ void merge_heads(machine m)
 {
+    constexpr int UNITS = (MERGE_BLOCKS + BLOCKS - 1) / BLOCKS; /* of a head */
     const mgl_device_operand &part = operand(m, MGL_OPERAND(merge, part));
     const u64 policy = keep_policy();
     const view y = view_of(m, operand(m, MGL_OPERAND(merge, y)));
-    const int units =
-        operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * MERGE_BLOCKS; /* of a row */
+    const int units = operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * UNITS; /* of a row */
     const float *parts = (const float *)address_of(m, part) + m.lane / MERGE_LANES * part.stride0;
     const int lane_dim = m.lane % MERGE_LANES * 4;
     bool written = true;
@@ -166,21 +194,31 @@ static __device__ __noinline__ void consume_merge(machine m)
             r++;
         if (r >= rows_of(m))
             break;
-        const int head = unit / MERGE_BLOCKS, d = unit % MERGE_BLOCKS * MGL_MERGE_DIMS + lane_dim;
+        const int head = unit / UNITS, d = unit % UNITS * BLOCKS * MGL_MERGE_DIMS + lane_dim;
         const int left = HEAD_DIM - d;
         const float *from = parts + (long long)r * part.stride1 + (long long)head * part.stride2;
-        /* a lane behind the head's last dimension reads what another has */
         const part_place place = {from + (left > 0 ? d : 0), from + HEAD_DIM,
-                                  MERGE_GROUPS * part.stride0, 0};
-        merged all;
-        written =
-            merge_splits(m, place, part.flag, part.count[0], max(left, 1), all, policy) && written;
+                                  MERGE_GROUPS * part.stride0, 0, max(left, 1)};
+        merged_blocks<BLOCKS> all;
+        written = merge_splits(m, place, part.flag, part.count[0], all, policy) && written;
         wait_go(m);
-        if (m.lane < MERGE_LANES && left > 0)
-            store_mean(y, r, head * HEAD_DIM + d, left, all, policy);
+        const float inverse = reciprocal(all.sum);
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++)
+            if (m.lane < MERGE_LANES && left > b * MGL_MERGE_DIMS)
+                store_mean(y, r, head * HEAD_DIM + d + b * MGL_MERGE_DIMS,
+                           left - b * MGL_MERGE_DIMS, all.value[b], inverse, policy);
     }
     if (!written) /* here, where a call costs no registers of worth */
         report_flags(m, MGL_OPERAND(merge, part));
+}
+
+static __device__ __forceinline__ void consume_merge(machine &m)
+{
+    const int blocks = operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * MERGE_BLOCKS;
+    if (MERGE_WIDE > 1 && blocks > MGL_WARPS)
+        return merge_heads<MERGE_WIDE>(m);
+    merge_heads<1>(m);
 }
 
 /* region: end */

@@ -119,7 +119,7 @@ START_TEST(small_layers_have_queues_of_each_role)
                  {&latent, 1, 64, 256, 0, 0, {18, 66, 30, 3}},
                  {&latent, 1, 64, 132, 120, 0, {0}},
                  {&latent, 1, 64, 132, 0, 8, {0}}, /* 131,072 bytes; o and down have 135,168 */
-                 {&latent, 1, 4096, 132, 0, 0, {18, 37, 30, 7}}, /* 29 more have a split */
+                 {&latent, 1, 4096, 132, 0, 0, {18, 34, 30, 4}}, /* 32 more have a split, 9 merge */
                  {&latent, 2, 64, 132, 0, 0, {0}},
                  {&latent, 1, 64, 66, 0, 0, {0}},
                  {&latent, 1, 64, 16, 0, 0, {0}},

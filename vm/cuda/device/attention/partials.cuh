@@ -12,15 +12,16 @@ enum {
     MERGE_AHEAD = 4         /* partials that a lane of merge asks for at once */
 };
 
-/* What is merged so far: four dimensions of the weighted sum and the sum, of this lane's splits,
- * and the maximum of all. */
-struct merged {
-    float max, sum, value[4];
+/* What is merged so far: four dimensions of each block of the weighted sum, and the sum, of this
+ * lane's splits; and the maximum of all. */
+template <int BLOCKS> struct merged_blocks {
+    float max, sum, value[BLOCKS][4];
 };
+typedef merged_blocks<1> merged;
 
-/* Partials as they are in memory: four dimensions, and max and sum. */
-template <int COUNT> struct part_words {
-    uint4 value[COUNT], weight[COUNT];
+/* Partials as they are in memory: four dimensions of each block, and max and sum. */
+template <int COUNT, int BLOCKS = 1> struct part_words {
+    uint4 value[COUNT][BLOCKS], weight[COUNT];
 };
 
 /* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing.
@@ -31,25 +32,28 @@ static __device__ __forceinline__ float part_weight(float max, float top)
 }
 
 /* Adds partials, of which, and of what there is, `top` is the largest maximum. */
-template <int COUNT>
-static __device__ __forceinline__ void add_parts(merged &all, const part_words<COUNT> &parts,
-                                                 float top)
+template <int COUNT, int BLOCKS>
+static __device__ __forceinline__ void add_parts(merged_blocks<BLOCKS> &all,
+                                                 const part_words<COUNT, BLOCKS> &parts, float top)
 {
     const float keep = part_weight(all.max, top);
     all.max = top;
     all.sum *= keep;
 #pragma unroll
-    for (int j = 0; j < 4; j++)
-        all.value[j] *= keep;
+    for (int j = 0; j < 4 * BLOCKS; j++)
+        all.value[j / 4][j % 4] *= keep;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const float weight = part_weight(__uint_as_float(parts.weight[i].x), top);
-        float value[4];
-        format<DTYPE_F32>::unpack(parts.value[i], value);
         all.sum = fmaf(__uint_as_float(parts.weight[i].y), weight, all.sum);
 #pragma unroll
-        for (int j = 0; j < 4; j++)
-            all.value[j] = fmaf(value[j], weight, all.value[j]);
+        for (int b = 0; b < BLOCKS; b++) {
+            float value[4];
+            format<DTYPE_F32>::unpack(parts.value[i][b], value);
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                all.value[b][j] = fmaf(value[j], weight, all.value[b][j]);
+        }
     }
 }
 

@@ -33,8 +33,10 @@ enum {
     VECTOR_V = TILE_HEADS + 1,
     ITEMS = (TILE_HEADS + 2) * QUADS,
     ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* of a thread's items */
-    COLUMN_WORDS = HALF_DIM + 16,             /* padded against bank conflicts */
-    FOLD = 4, /* warps, or strips, whose results are merged at once, at least */
+    /* where there are more threads than items, the first that has one: those of the last warps */
+    ITEMS_FROM = ITEMS <= THREADS / 2 ? THREADS / 64 * 32 : 0,
+    COLUMN_WORDS = HALF_DIM + 16, /* padded against bank conflicts */
+    FOLD = 4,                     /* warps, or strips, whose results are merged at once, at least */
     /* the activation buffer, which nothing else uses here, has room for what all warps leave */
     RESULTS_BUFFERED = MGL_ACTIVATION_BYTES >= MGL_WARPS * SUMS * 256,
     LEAVES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that leave results at once */
@@ -150,6 +152,15 @@ static __device__ __forceinline__ void unpack_quad(const view &v, const quad &q,
     }
 }
 
+/* A thread's item number n; below 0 it has none. Of a task to few positions the first warps have
+ * the keys and values. The last have the items then, since a lane that waits for its items waits
+ * for all else that it has asked for as well (the compiler gives all these loads one scoreboard).
+ */
+static __device__ __forceinline__ int item_of(const machine &m, int n)
+{
+    return thread_of(m) - ITEMS_FROM + n * THREADS;
+}
+
 /* Which vector of the pass an item is of: a head's q, VECTOR_K or VECTOR_V. */
 static __device__ __forceinline__ int vector_of(int item)
 {
@@ -205,7 +216,7 @@ static __device__ __forceinline__ tile_pass pass_at(int item)
 static __device__ __forceinline__ bool has_item(const tile_pass &p, int i)
 {
     int vector = vector_of(i);
-    return i < ITEMS && (QUADS == HEAD_QUADS || i % QUADS < HEAD_QUADS) &&
+    return i >= 0 && i < ITEMS && (QUADS == HEAD_QUADS || i % QUADS < HEAD_QUADS) &&
            (vector < VECTOR_K ? vector < p.heads : p.appends);
 }
 
@@ -219,7 +230,7 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
         a.rope + own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_POSITION] * a.rope_stride;
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = thread_of(m) + n * THREADS;
+        const int i = item_of(m, n);
         to[n] = quad();
         if (!has_item(p, i))
             continue;
@@ -248,7 +259,7 @@ static __device__ __forceinline__ bool await_quads(const machine &m, const tile_
     bool written = true;
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = thread_of(m) + n * THREADS;
+        const int i = item_of(m, n);
         if (!written || !has_item(p, i))
             continue;
         if (PLAIN || view_of_vector(vector_of(i)).flag)
@@ -352,7 +363,7 @@ static __device__ __forceinline__ void append_quads(const machine &m, const tile
 {
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = thread_of(m) + n * THREADS, which = vector_of(i) - VECTOR_K;
+        const int i = item_of(m, n), which = vector_of(i) - VECTOR_K;
         if (which < 0 || !has_item(p, i))
             continue;
         append_quad(p.row, which, i % QUADS * 4);
@@ -397,7 +408,7 @@ static __device__ __forceinline__ void leave_quads(const machine &m, const tile_
 {
 #pragma unroll
     for (int n = 0; n < ROUNDS; n++) {
-        int i = thread_of(m) + n * THREADS;
+        const int i = item_of(m, n);
         const float scale = MGL_QK_NORM ? scale_of_head<PLAIN>(p, from[n], i) : 1.0f;
         if (!has_item(p, i))
             continue;

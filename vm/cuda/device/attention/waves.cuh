@@ -226,7 +226,7 @@ static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_
  * keys and values. */
 static __device__ __forceinline__ void report_missing(const machine &m)
 {
-    report_flags(m, operand_of(vector_of(thread_of(m))));
+    report_flags(m, operand_of(vector_of(max(item_of(m, 0), 0))));
 }
 
 /* A task of one row, of one pass, and plain, in one wave. Out of line, since its registers are not

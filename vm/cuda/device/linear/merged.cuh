@@ -75,7 +75,7 @@ static __device__ __forceinline__ void add_next(merged &all, const next_parts &p
 
 static __device__ __forceinline__ merged nothing_merged()
 {
-    return {-INFINITY, 0.0f, {0.0f, 0.0f, 0.0f, 0.0f}};
+    return {-INFINITY, 0.0f, {{0.0f, 0.0f, 0.0f, 0.0f}}};
 }
 
 static __device__ __forceinline__ next_parts no_parts()
@@ -83,7 +83,7 @@ static __device__ __forceinline__ next_parts no_parts()
     next_parts none;
 #pragma unroll
     for (int i = 0; i < PARTS_AHEAD; i++) {
-        none.value[i] = make_uint4(0, 0, 0, 0);
+        none.value[i][0] = make_uint4(0, 0, 0, 0);
         none.weight[i] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
     }
     return none;
@@ -101,12 +101,12 @@ static __device__ __forceinline__ float merge_column(const part_row &p, int k)
         next_parts parts = no_parts();
         for (int j = 0; j < PARTS_AHEAD && i + j < p.used; j++) {
             const u32 *from = (const u32 *)(part_at(p, i + j) + place);
-            parts.value[j].x = from[k % HEAD_DIM];
+            parts.value[j][0].x = from[k % HEAD_DIM];
             parts.weight[j] = make_uint4(from[HEAD_DIM], from[HEAD_DIM + 1], 0, 0);
         }
         add_next(all, parts);
     }
-    return all.value[0] * reciprocal(all.sum);
+    return all.value[0][0] * reciprocal(all.sum);
 }
 
 /* Four columns of a flagged row, of one head. */
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void merge_four(const machine &m, const part_r
         next_parts parts = no_parts();
         for (int j = 0; j < PARTS_AHEAD && i + j < p.used; j++) {
             const float *from = part_at(p, i + j) + place;
-            parts.value[j] = poll_words(m, from + k % HEAD_DIM, MGL_PRODUCT_INPUT, policy);
+            parts.value[j][0] = poll_words(m, from + k % HEAD_DIM, MGL_PRODUCT_INPUT, policy);
             parts.weight[j] = poll_words(m, from + HEAD_DIM, MGL_PRODUCT_INPUT, policy);
         }
         add_next(all, parts);
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void merge_four(const machine &m, const part_r
     const float inverse = reciprocal(all.sum);
 #pragma unroll
     for (int j = 0; j < 4; j++)
-        to[j] = all.value[j] * inverse;
+        to[j] = all.value[0][j] * inverse;
 }
 
 struct merged_chunk {

@@ -229,10 +229,10 @@ static __device__ __forceinline__ void load_parts(const part_row &p, int i, cons
         const float *from = part_at(p, i + j);
 #pragma unroll
         for (int n = 0; n < N; n++) {
-            to[n].value[j] = make_uint4(0, 0, 0, 0);
+            to[n].value[j][0] = make_uint4(0, 0, 0, 0);
             to[n].weight[j] = make_uint4(__float_as_uint(-INFINITY), 0, 0, 0);
             if (i + j < p.used && place[n] >= 0) {
-                to[n].value[j] = load_words(from + place[n], policy);
+                to[n].value[j][0] = load_words(from + place[n], policy);
                 to[n].weight[j] = load_weight(from + weight_place(place[n]), policy);
             }
         }
@@ -251,7 +251,7 @@ static __device__ __forceinline__ void poll_parts(const machine &m, const part_r
 #pragma unroll
             for (int n = 0; n < N; n++)
                 missing =
-                    missing || !is_written(words[n].value[j]) || !is_written(words[n].weight[j]);
+                    missing || !is_written(words[n].value[j][0]) || !is_written(words[n].weight[j]);
         if (!__any_sync(0xFFFFFFFFu, missing))
             return true;
 #pragma unroll
@@ -259,8 +259,8 @@ static __device__ __forceinline__ void poll_parts(const machine &m, const part_r
             const float *from = part_at(p, i + j);
 #pragma unroll
             for (int n = 0; n < N; n++) {
-                if (!is_written(words[n].value[j]))
-                    words[n].value[j] = load_words(from + place[n], policy);
+                if (!is_written(words[n].value[j][0]))
+                    words[n].value[j][0] = load_words(from + place[n], policy);
                 if (!is_written(words[n].weight[j]))
                     words[n].weight[j] = load_weight(from + weight_place(place[n]), policy);
             }
@@ -306,7 +306,7 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
         float v[4];
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            v[j] = all[n].value[j] * inverse;
+            v[j] = all[n].value[0][j] * inverse;
         u32 *to = (u32 *)activation_buffer() + (first + 32 * n) / 2 * 4 + (m.lane & 1);
         leave_wide(in, to, WHOLE || first + 32 * n < blocks_end, v);
     }
