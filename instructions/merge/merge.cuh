@@ -157,15 +157,20 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
     return written;
 }
 
-/* A lane's four dimensions of the mean, the first in column `column`; the head has `left` of them.
- */
+/* A lane's four dimensions of the mean in block b, of which those in the first block begin at
+ * column `column`; from there on the head has `left`. */
+template <int BLOCKS>
 static __device__ __forceinline__ void store_mean(const view &y, int r, int column, int left,
-                                                  const float *value, float inverse, u64 policy)
+                                                  const merged_blocks<BLOCKS> &all, int b,
+                                                  u64 policy)
 {
+    const float inverse = reciprocal(all.sum);
     float mean[4];
+    column += b * MGL_MERGE_DIMS;
+    left -= b * MGL_MERGE_DIMS;
 #pragma unroll
     for (int j = 0; j < 4; j++)
-        mean[j] = value[j] * inverse;
+        mean[j] = all.value[b][j] * inverse;
     if (HEAD_DIM % 4 == 0 && y.flag && y.dtype == DTYPE_F32 && left >= 4)
         return store_four_floats(element_of(y, r, column), mean, policy);
 #pragma unroll
@@ -202,12 +207,10 @@ template <int BLOCKS> static __device__ __noinline__ void merge_heads(machine m)
         merged_blocks<BLOCKS> all;
         written = merge_splits(m, place, part.flag, part.count[0], all, policy) && written;
         wait_go(m);
-        const float inverse = reciprocal(all.sum);
 #pragma unroll
         for (int b = 0; b < BLOCKS; b++)
             if (m.lane < MERGE_LANES && left > b * MGL_MERGE_DIMS)
-                store_mean(y, r, head * HEAD_DIM + d + b * MGL_MERGE_DIMS,
-                           left - b * MGL_MERGE_DIMS, all.value[b], inverse, policy);
+                store_mean(y, r, head * HEAD_DIM + d, left, all, b, policy);
     }
     if (!written) /* here, where a call costs no registers of worth */
         report_flags(m, MGL_OPERAND(merge, part));

@@ -46,6 +46,10 @@ soak-sequences     300
 soak-tales         240
 fidelity           400
 gate-1b            120
+capacity           120
+capacity-3b        120
+capacity-8b        120
+capacity-smollm2    90
 trace-overhead      90
 prefill            180
 many               420
@@ -124,6 +128,11 @@ bench_row() { # bench_row PART SHAPE BATCH CONTEXT FLAG...
         --samples "${SAMPLES:-21}" $config --json "$@"
 }
 
+bench_capacity() { # bench_capacity PART SHAPE CAPACITY CONTEXTS: caches with more room than the row fills
+    record "$1" "$megalith" bench --no-tuned --no-record --shape "$2" --capacity "$3" --context "$4" \
+        --samples "${SAMPLES:-21}" $config --json
+}
+
 # A result a proposer: search-evolve, search-surrogate.
 search() {
     found=0
@@ -183,6 +192,10 @@ run_part() {
         record prefill "$megalith" bench --shape llama-1b --prompt 16,64,512,2048 --samples 7 \
             $config --json
         ;;
+    capacity) bench_capacity "$1" llama-1b 16384 0,1024,4000 ;;
+    capacity-3b) bench_capacity "$1" llama-3b 16384 0,1024 ;;
+    capacity-8b) bench_capacity "$1" llama-8b 16384 0,1024 ;;
+    capacity-smollm2) bench_capacity "$1" smollm2-135m 8192 0,1024 ;;
     many) write_1b && record many "$here/many.sh" "$megalith" "$tools" "$models/1b" ;;
     load) load ;;
     ways)
