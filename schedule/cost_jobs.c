@@ -271,6 +271,18 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
 }
 
+/* Whether the queue has nothing of the layer before the merge: then it looks for partials already
+ * when they come. Each queue begins with enter. */
+static bool is_apart(const mgl_program *program, const mgl_task *merge)
+{
+    const mgl_task *before = merge;
+    do
+        before--;
+    while (before > program->tasks && before->op == MGL_OP_CLEAR);
+    const mgl_family family = mgl_op_get(before->op)->family;
+    return family == MGL_FAMILY_MERGE || family == MGL_FAMILY_ENTER;
+}
+
 static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
@@ -290,7 +302,7 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
     case MGL_FAMILY_COUNT:
         break;
     case MGL_FAMILY_MERGE:
-        job->fixed[MGL_COST_ATTEND] = c->merge;
+        job->fixed[MGL_COST_ATTEND] = is_apart(s->program, task) ? c->merge_apart : c->merge;
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     case MGL_FAMILY_ATTENTION:

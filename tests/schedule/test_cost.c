@@ -43,6 +43,7 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .attend_row = 0.15,
                                  .cache = 45,
                                  .merge = 0.6,
+                                 .merge_apart = 0.4,
                                  .token = 4,
                                  .token_row = 0.3,
                                  .launch = 12};
@@ -560,6 +561,16 @@ static mgl_program *lowered_with_panels(void)
     return lowered_with(&small, "sm_90a", 16, &config);
 }
 
+/* A program of one sequence, whose merges have queues of their own. */
+static mgl_program *lowered_with_merges_apart(void)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.rows = 1;
+    config.splits = 16;
+    return lowered_with(&billion, "sm_90a", 132, &config);
+}
+
 /* Rates make it faster and all else slower, and none has no effect. By much: what is a little later
  * may find the memory less busy. */
 START_TEST(every_cost_counts)
@@ -574,8 +585,11 @@ START_TEST(every_cost_counts)
     bool slim = field == &costs.slim || field == &costs.slim_page;
     bool rows = field == &costs.slim_rows;
     bool many = slim || rows || field == &costs.tray || field == &costs.panel;
-    int batch = slim ? 4 : rows ? MGL_SLIM_TILE + 1 : many ? MGL_SLIM_ROWS + 1 : 2;
-    mgl_program *program = many ? lowered_with_panels() : lowered_to_meet_all();
+    bool apart = field == &costs.merge_apart;
+    int batch = slim ? 4 : rows ? MGL_SLIM_TILE + 1 : many ? MGL_SLIM_ROWS + 1 : apart ? 1 : 2;
+    mgl_program *program = many    ? lowered_with_panels()
+                           : apart ? lowered_with_merges_apart()
+                                   : lowered_to_meet_all();
     double before = cost_of(program, &costs, batch, 8192).us;
     *field *= rate ? 0.1 : 10;
     double after = cost_of(program, &costs, batch, 8192).us;
