@@ -76,6 +76,76 @@ START_TEST(few_heads_have_queues_of_their_own)
 }
 END_TEST
 
+/* Who merges splits in a layer: the first queue and the last, the heads of the first task, and
+ * whether one of these queues has another task of the layer than clears. */
+struct merging {
+    int first, last, heads;
+    bool beside;
+};
+
+static bool is_of_layer(const mgl_program *p, int task)
+{
+    const mgl_op op = p->tasks[task].op;
+    return op != MGL_OP_ENTER && op != MGL_OP_MERGE && op != MGL_OP_CLEAR && op != MGL_OP_HEAD &&
+           op != MGL_OP_EMBED && op != MGL_OP_SAMPLE && op != MGL_OP_DRAW;
+}
+
+static struct merging who_merges(const mgl_program *p)
+{
+    struct merging found = {-1, -1, 0, false};
+    for (int q = 0; q < p->queue_count; q++) {
+        bool merges = false, others = false;
+        for (int i = 0; i < p->queues[q].tasks.count; i++) {
+            const int task = p->queues[q].tasks.first + i;
+            others |= is_of_layer(p, task);
+            if (p->tasks[task].op != MGL_OP_MERGE)
+                continue;
+            merges = true;
+            const mgl_range *heads =
+                &mgl_task_operand(p, &p->tasks[task], MGL_OPERAND(merge, part))->ranges[2];
+            if (found.first < 0)
+                found = (struct merging){q, q, (int)(heads->hi - heads->lo), false};
+        }
+        if (merges) {
+            found.last = q;
+            found.beside |= others;
+        }
+    }
+    return found;
+}
+
+/* Merges have queues that have nothing else in a layer, where these are enough for two blocks of
+ * dimensions a warp. Else they are where attention is: with heads of 128 dimensions, with a queue
+ * too few, for several sequences, and where the config names attention's queues. */
+START_TEST(merges_have_queues_of_their_own)
+{
+    static const struct {
+        const shape *shape;
+        int sequences, queues, attend; /* by config: the first queue of attention */
+        struct merging wanted;
+    } cases[] = {{&billion, 1, 132, 0, {128, 131, 8, false}},
+                 {&latent, 1, 132, 0, {123, 131, 1, false}},
+                 {&billion, 1, 131, 0, {0, 112, 4, true}},
+                 {&billion, 1, 128, 0, {0, 112, 4, true}},
+                 {&billion, 2, 132, 0, {0, 112, 4, true}},
+                 {&billion, 1, 132, 4, {4, 116, 4, true}},
+                 {&three_billion, 1, 132, 0, {0, 117, 2, true}},
+                 {&eight_billion, 1, 132, 0, {0, 120, 2, true}}};
+    mgl_graph *graph = graph_of(cases[_i].shape);
+    mgl_schedule_config config = preset();
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.queues[MGL_STEP_ATTEND].first = cases[_i].attend;
+    mgl_program *p = lowered_for(cases[_i].sequences, graph, cases[_i].queues, &config, 4096);
+    const struct merging found = who_merges(p), *wanted = &cases[_i].wanted;
+    ck_assert_int_eq(found.first, wanted->first);
+    ck_assert_int_eq(found.last, wanted->last);
+    ck_assert_int_eq(found.heads, wanted->heads);
+    ck_assert_int_eq(found.beside, wanted->beside);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* What a queue's tasks are of: the residual stream, gate and up, qkv, attention. */
 enum { RESIDUAL = 1, FFN = 2, QKV = 4, ATTENTION = 8 };
 
@@ -488,6 +558,7 @@ int main(void)
     TCase *cases = tcase_create("choose");
     tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
     tcase_add_loop_test(cases, few_heads_have_queues_of_their_own, 0, 4);
+    tcase_add_loop_test(cases, merges_have_queues_of_their_own, 0, 8);
     tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 9);
     tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
