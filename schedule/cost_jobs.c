@@ -105,7 +105,8 @@ static int unit_queries(int head_dim)
 
 /* Attention of a share of the rows. It goes through a sequence's positions once for a unit of the
  * rows that it has of the sequence, which takes as long as a row elsewhere. Of a prompt, whose rows
- * have their sequence in common, each unit goes through all positions, and memory is asked once. */
+ * have their sequence in common, each unit goes through all positions, and memory is asked once. Of
+ * sequences with a row each, what is asked for is in use for one row alone. */
 static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
@@ -115,10 +116,13 @@ static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_j
     const double units = s->epoch->prompt ? ceil(queries / unit_queries(m->head_dim)) : rows;
     job->cache_bytes = cache_bytes(s, task, s->epoch->prompt ? 1 : s->epoch->rows);
     job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (units - 1);
+    const double byte_us = 1e-3 / c->cache;
     if (s->epoch->prompt) {
         const double positions = units * (s->epoch->context + s->epoch->rows);
         const double again = positions * position_bytes(s->program) - job->cache_bytes;
-        job->fixed[MGL_COST_CACHE] = again / c->cache * 1e-3;
+        job->fixed[MGL_COST_CACHE] = again * byte_us;
+    } else {
+        job->fixed[MGL_COST_CACHE] = job->cache_bytes * (1e-3 / c->lone - byte_us);
     }
 }
 

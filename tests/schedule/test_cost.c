@@ -42,6 +42,7 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .attend = 1.2,
                                  .attend_row = 0.15,
                                  .cache = 45,
+                                 .lone = 30,
                                  .merge = 0.6,
                                  .merge_apart = 0.4,
                                  .token = 4,
@@ -581,10 +582,11 @@ START_TEST(every_cost_counts)
     };
     mgl_costs costs = device;
     double *field = field_of(&costs, _i);
-    bool rate = field == &costs.bandwidth || field == &costs.cache;
+    bool rate = field == &costs.bandwidth || field == &costs.cache || field == &costs.lone;
     bool slim = field == &costs.slim || field == &costs.slim_page;
     bool rows = field == &costs.slim_rows;
-    bool many = slim || rows || field == &costs.tray || field == &costs.panel;
+    bool many =
+        slim || rows || field == &costs.tray || field == &costs.panel || field == &costs.lone;
     bool apart = field == &costs.merge_apart;
     int batch = slim ? 4 : rows ? MGL_SLIM_TILE + 1 : many ? MGL_SLIM_ROWS + 1 : apart ? 1 : 2;
     mgl_program *program = many    ? lowered_with_panels()

@@ -448,6 +448,10 @@ static bool parse(int argc, char **argv, struct options *o)
             i++;
         else
             return fprintf(stderr, "soak: what is %s?\n", argv[i]), false;
+    if (o->companies > 0 && (o->prompt > COMPANY_MOST || o->tokens > COMPANY_MOST))
+        return fprintf(stderr, "soak: with --companies --prompt and --tokens are at most %d\n",
+                       COMPANY_MOST),
+               false;
     if (!o->model || o->tokens < 1 || o->prompt < 1 || o->sequences < 1 ||
         o->sequences > MGL_MAX_SEQUENCES)
         return fprintf(stderr,

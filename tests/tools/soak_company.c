@@ -7,16 +7,16 @@
 #include "base/draw.h"
 #include "base/memory.h"
 
-enum { MOST_PROMPT = 512, MOST_TOKENS = 512, MOST_ROUNDS = 1000 };
+enum { MOST_ROUNDS = 1000 };
 
 typedef struct reply {
-    int32_t tokens[MOST_TOKENS]; /* (count) */
-    float gaps[MOST_TOKENS];     /* (count) of the two likeliest; of a reply alone */
+    int32_t tokens[COMPANY_MOST]; /* (count) */
+    float gaps[COMPANY_MOST];     /* (count) of the two likeliest; of a reply alone */
     int count, told;
 } reply;
 
 static struct {
-    int32_t prompts[MGL_MAX_SEQUENCES][MOST_PROMPT];
+    int32_t prompts[MGL_MAX_SEQUENCES][COMPANY_MOST];
     int32_t ends[MGL_MAX_SEQUENCES];
     mgl_vm_sequence sequences[MGL_MAX_SEQUENCES];
     reply alone[MGL_MAX_SEQUENCES], together[MGL_MAX_SEQUENCES], again[MGL_MAX_SEQUENCES];
@@ -37,8 +37,8 @@ static void draw_company(const company_shape *shape, int round)
 {
     uint64_t state = (uint64_t)round + 1;
     for (int s = 0; s < shape->sequences; s++) {
-        const int prompt = clamp(shape->prompt, MOST_PROMPT),
-                  most = clamp(shape->tokens, MOST_TOKENS);
+        const int prompt = clamp(shape->prompt, COMPANY_MOST),
+                  most = clamp(shape->tokens, COMPANY_MOST);
         mgl_vm_sequence *sequence = &room.sequences[s];
         *sequence =
             (mgl_vm_sequence){.prompt = room.prompts[s],
@@ -58,7 +58,7 @@ static void take_likelihood(void *user, int sequence, const mgl_vm_likelihood *l
 {
     reply *to = user;
     (void)sequence;
-    if (to->told < MOST_TOKENS && likelihood->count >= 2)
+    if (to->told < COMPANY_MOST && likelihood->count >= 2)
         to->gaps[to->told++] = likelihood->logprobs[0] - likelihood->logprobs[1];
 }
 

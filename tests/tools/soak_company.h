@@ -11,9 +11,11 @@
 
 #include "vm/vm.h"
 
+enum { COMPANY_MOST = 512 /* tokens of a prompt, and of a reply */ };
+
 typedef struct company_shape {
     int sequences, prompt,
-        tokens; /* the most tokens of a prompt, and of a reply; 512 each at most */
+        tokens; /* the most tokens of a prompt, and of a reply; COMPANY_MOST each at most */
     int vocab;
 } company_shape;
 
