@@ -27,28 +27,21 @@ static struct {
     uint64_t hash;
 } rounds[MOST_ROUNDS];
 
-static int clamp(int value, int most)
-{
-    return value < most ? value : most;
-}
-
 /* The sequences of a round; their ends are those that the round has kept. */
 static void draw_company(const company_shape *shape, int round)
 {
     uint64_t state = (uint64_t)round + 1;
     for (int s = 0; s < shape->sequences; s++) {
-        const int prompt = clamp(shape->prompt, COMPANY_MOST),
-                  most = clamp(shape->tokens, COMPANY_MOST);
+        const uint64_t prompt = (uint64_t)shape->prompt, most = (uint64_t)shape->tokens;
         mgl_vm_sequence *sequence = &room.sequences[s];
-        *sequence =
-            (mgl_vm_sequence){.prompt = room.prompts[s],
-                              .prompt_count = 1 + (int32_t)mgl_draw_below(&state, (uint64_t)prompt),
-                              .max_new = 1 + (int32_t)mgl_draw_below(&state, (uint64_t)most),
-                              .temperature = s % 2 ? 0.8f : 0.0f,
-                              .top_p = s % 4 == 1 ? 0.95f : 1.0f,
-                              .seed = mgl_draw(&state),
-                              .ends = &rounds[round].ends[s],
-                              .end_count = rounds[round].ends[s] >= 0};
+        *sequence = (mgl_vm_sequence){.prompt = room.prompts[s],
+                                      .prompt_count = 1 + (int32_t)mgl_draw_below(&state, prompt),
+                                      .max_new = 1 + (int32_t)mgl_draw_below(&state, most),
+                                      .temperature = s % 2 ? 0.8f : 0.0f,
+                                      .top_p = s % 4 == 1 ? 0.95f : 1.0f,
+                                      .seed = mgl_draw(&state),
+                                      .ends = &rounds[round].ends[s],
+                                      .end_count = rounds[round].ends[s] >= 0};
         for (int i = 0; i < sequence->prompt_count; i++)
             room.prompts[s][i] = (int32_t)mgl_draw_below(&state, (uint64_t)shape->vocab);
     }
