@@ -323,18 +323,19 @@ static void place_splits(const mgl_target *target, mgl_choices *out)
         give(out, MGL_STEP_ATTEND, first, target->queues - first);
 }
 
-/* Heads that a task merges where `queues` of them do nothing else in a layer, so many that its
- * warps have two blocks of dimensions each, which are on their way at once; 0: too few queues. */
+/* Heads that a task merges where `queues` of them do nothing else in a layer: few enough for its
+ * warps to have all at once, each up to two blocks of a head (instructions/merge/merge.cuh); 0: too
+ * few queues. */
 static int heads_apart(const mgl_geometry *m, const mgl_exec *exec, int queues, mgl_dtype dtype)
 {
     const int granule = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);
-    const int64_t most = exec->warps * 2 * MGL_MERGE_DIMS;
+    const int each = (m->head_dim + 2 * MGL_MERGE_DIMS - 1) / (2 * MGL_MERGE_DIMS); /* warps */
     if (queues < 1)
         return 0;
     int heads = (m->heads + queues - 1) / queues;
     while (heads < m->heads && heads * m->head_dim % granule)
         heads++;
-    return heads * m->head_dim <= most ? heads : 0;
+    return heads * each <= exec->warps ? heads : 0;
 }
 
 /* Merges, of a result of `dtype`, go to the queues that attention has; or, for one sequence with
@@ -350,7 +351,7 @@ static void place_merges(const mgl_geometry *m, const mgl_target *target,
     out->merge.first = *first;
     out->merge.count = *count;
     out->merged_heads = mgl_merged_heads(m, &out->exec, out->flags, dtype);
-    if (!out->flags || options->sequences > 1 || out->splits == 1 ||
+    if (!out->flags || options->sequences > 1 || out->splits == 1 || out->merges_in_o ||
         config->queues[MGL_STEP_ATTEND].first || config->queues[MGL_STEP_ATTEND].count)
         return;
     const int apart = heads_apart(m, &out->exec, all - end_of_layer(out), dtype);

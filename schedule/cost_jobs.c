@@ -276,15 +276,15 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
 }
 
 /* Whether the queue has nothing of the layer before the merge: then it looks for partials already
- * when they come. Each queue begins with enter. */
+ * when they come. Before it stand the clears of the layer before then, and what they are behind: a
+ * merge too, or how a queue begins. */
 static bool is_apart(const mgl_program *program, const mgl_task *merge)
 {
-    const mgl_task *before = merge;
-    do
+    const mgl_task *before = merge - 1;
+    while (before > program->tasks && before->op == MGL_OP_CLEAR)
         before--;
-    while (before > program->tasks && before->op == MGL_OP_CLEAR);
-    const mgl_family family = mgl_op_get(before->op)->family;
-    return family == MGL_FAMILY_MERGE || family == MGL_FAMILY_ENTER;
+    return before < program->tasks || before->op == MGL_OP_ENTER ||
+           (before->op == MGL_OP_MERGE && before != merge - 1);
 }
 
 static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_job *job)

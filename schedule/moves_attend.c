@@ -1,7 +1,8 @@
 /*
  * Another number of splits of a layer's attention: its attention and merge tasks are made anew,
  * from what each kv head's last split has, and dealt to queues as lowering does. Where there are
- * splits, merges stand between attention and o: they signal what o waits for.
+ * splits, merges stand between attention and o: they signal what o waits for. Merges that have
+ * queues without attention stay on these; others go to those of attention.
  */
 #include "schedule/moves_edit.h"
 
@@ -13,7 +14,8 @@ enum { MOST_HEADS = 512 };
 /* A layer's attention, as it was and as it will be. */
 struct attention {
     int layer, splits, from, to;
-    int heads[MOST_HEADS]; /* (kv_heads) the task that appends to the cache */
+    int merge_from, merge_to; /* queues of merges */
+    int heads[MOST_HEADS];    /* (kv_heads) the task that appends to the cache */
     int head_count;
     int was;                 /* splits before */
     mgl_region y;            /* a region of the result; that of the heads differs in its columns */
@@ -46,6 +48,30 @@ static mgl_status find_heads(mgl_edit *e, const mgl_edit_tasks *attends, struct 
             mgl_edit_out(e, a->heads[i], 0)->buffer != out->buffer)
             return mgl_edit_refuse(e, "the heads of layer %d are not split alike", a->layer);
     return MGL_OK;
+}
+
+static bool has_queue(const mgl_edit_tasks *tasks, int queue)
+{
+    for (size_t i = 0; i < tasks->count; i++)
+        if (tasks->items[i].queue == queue)
+            return true;
+    return false;
+}
+
+/* The queues of the new merges: those of the old ones, if none of these has attention. */
+static void find_queues(const mgl_edit_tasks *attends, const mgl_edit_tasks *merges,
+                        struct attention *a)
+{
+    int from = 0, to = 0;
+    bool apart = merges->count > 0;
+    for (size_t i = 0; i < merges->count; i++) {
+        const int queue = merges->items[i].queue;
+        apart = apart && !has_queue(attends, queue);
+        from = i == 0 || queue < from ? queue : from;
+        to = i == 0 || queue >= to ? queue + 1 : to;
+    }
+    a->merge_from = apart ? from : a->from;
+    a->merge_to = apart ? to : a->to;
 }
 
 /* The edges of the new tasks. */
@@ -214,10 +240,10 @@ static int make_merge(mgl_edit *e, const struct attention *a, int64_t first, int
     return mgl_program_failed(e->p) ? -1 : task;
 }
 
-/* Task i of T goes to the i n / T-th of n queues. */
-static mgl_status deal(mgl_edit *e, const struct attention *a, int task, int64_t i, int64_t count)
+/* Task i of T goes to the i n / T-th of the n queues [from, to). */
+static mgl_status deal(mgl_edit *e, int from, int to, int task, int64_t i, int64_t count)
 {
-    return mgl_edit_put(e, a->from + (int)(i * (a->to - a->from) / count), task);
+    return mgl_edit_put(e, from + (int)(i * (to - from) / count), task);
 }
 
 static mgl_status make_tasks(mgl_edit *e, const struct attention *a)
@@ -226,14 +252,16 @@ static mgl_status make_tasks(mgl_edit *e, const struct attention *a)
     const int attends = a->head_count * a->splits;
     mgl_status status = MGL_OK;
     for (int i = 0; i < attends && !status; i++)
-        status = deal(e, a, make_attend(e, a, i / a->splits, i % a->splits), i, attends);
+        status =
+            deal(e, a->from, a->to, make_attend(e, a, i / a->splits, i % a->splits), i, attends);
     const int heads =
         a->merged ? a->merged
                   : mgl_merged_heads(m, &e->p->exec, a->y.flag, e->p->buffers[a->y.buffer].dtype);
     const int merges = a->splits > 1 ? (m->heads + heads - 1) / heads : 0;
     for (int i = 0; i < merges && !status; i++) {
         const int64_t first = (int64_t)i * heads, end = first + heads;
-        status = deal(e, a, make_merge(e, a, first, end < m->heads ? end : m->heads), i, merges);
+        status = deal(e, a->merge_from, a->merge_to,
+                      make_merge(e, a, first, end < m->heads ? end : m->heads), i, merges);
     }
     return status;
 }
@@ -257,6 +285,7 @@ static mgl_status split(mgl_edit *e, struct attention *a)
         status = mgl_edit_collect(e, a->layer, MGL_EDIT_MERGE, &merges);
     if (!status)
         status = find_heads(e, &attends, a);
+    find_queues(&attends, &merges, a);
     const int old = a->part;
     if (!status)
         status = find_edges(e, &merges, a);

@@ -16,45 +16,73 @@ static const mgl_harness harnesses[] = {
      192,
      "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0}",
      "ctx=0,37,150",
-     false},
+     false,
+     0},
     {"one row, splits",
      {256, 1, 4, 2, 64, 512, 127, 1e-5f},
      1,
      320,
      "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0, \"splits\": 4}",
      "ctx=0,1,255",
-     false},
-    {"odd sizes", {72, 1, 3, 1, 32, 504, 333, 1e-5f}, 3, 160, "", "ctx=0,101;batch=1,3", true},
-    {"eight rows", {512, 1, 8, 4, 64, 1024, 320, 1e-5f}, 8, 192, "", "ctx=5,127;batch=2,8", false},
+     false,
+     0},
+    {"one queue that merges", /* more blocks of dimensions than it has warps */
+     {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
+     1,
+     640,
+     "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 3}",
+     "ctx=0,200,600",
+     false,
+     1},
+    {"odd sizes", {72, 1, 3, 1, 32, 504, 333, 1e-5f}, 3, 160, "", "ctx=0,101;batch=1,3", true, 0},
+    {"eight rows",
+     {512, 1, 8, 4, 64, 1024, 320, 1e-5f},
+     8,
+     192,
+     "",
+     "ctx=5,127;batch=2,8",
+     false,
+     0},
     {"through the ring",
      {256, 1, 4, 2, 64, 512, 320, 1e-5f},
      1,
      4096,
      "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 4}",
      "ctx=0,2047,4000",
-     false},
+     false,
+     0},
     {"splits of eight rows",
      {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
      8,
      640,
      "{\"schema\": \"megalith.config/1\", \"splits\": 3}",
      "ctx=33,600;batch=3,8",
-     false},
-    {"two layers", {384, 2, 6, 3, 64, 1024, 1025, 1e-5f}, 2, 256, "", "ctx=9,200;batch=1,2", false},
+     false,
+     0},
+    {"two layers",
+     {384, 2, 6, 3, 64, 1024, 1025, 1e-5f},
+     2,
+     256,
+     "",
+     "ctx=9,200;batch=1,2",
+     false,
+     0},
     {"wide heads",
      {512, 2, 4, 2, 128, 1536, 300, 1e-5f},
      1,
      256,
      "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 2}",
      "ctx=2,129",
-     false},
+     false,
+     0},
     {"odd sizes, two layers",
      {136, 2, 2, 1, 64, 264, 99, 1e-5f},
      2,
      130,
      "",
      "ctx=64;batch=1,2",
-     true},
+     true,
+     0},
 };
 enum { HARNESSES = sizeof harnesses / sizeof *harnesses };
 
@@ -103,6 +131,14 @@ static mgl_status lower(mgl_harness_set *set, int sequences, mgl_error *err)
     return status;
 }
 
+/* Takes the last queues off all steps of a layer. */
+static void leave_queues(mgl_schedule_config *config, const mgl_target *target, int left)
+{
+    static const mgl_step steps[] = {MGL_STEP_QKV, MGL_STEP_O, MGL_STEP_GATE_UP, MGL_STEP_DOWN};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        config->queues[steps[i]].count = target->queues > left ? target->queues - left : 0;
+}
+
 mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_harness_set *out,
                             mgl_error *err)
 {
@@ -118,6 +154,8 @@ mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_
     mgl_status status = mgl_workloads_parse(h->workloads, &s->workloads, err);
     if (!status && h->config[0])
         status = mgl_schedule_config_parse(h->config, strlen(h->config), h->name, &s->start, err);
+    if (h->left > 0)
+        leave_queues(&s->start, target, h->left);
     if (!status)
         status = open_graph(out, err);
     if (!status)

@@ -17,6 +17,7 @@ typedef struct mgl_harness {
     const char *config;    /* of a ScheduleConfig, its knobs; "": the default one */
     const char *workloads; /* mgl_workloads_parse */
     bool general;          /* all tasks by the variant that takes every shape */
+    int left;              /* queues that have none of a layer's products; 0: as lowering has it */
 } mgl_harness;
 
 int mgl_harness_count(void);

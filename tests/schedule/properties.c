@@ -178,8 +178,8 @@ int count_of(const mgl_program *p, mgl_op op)
     return n;
 }
 
-/* Merges of a layer: of as many heads as the warps merge at once, 32 dimensions each, and of no
- * more than a kv head has. */
+/* Merges of a layer, where they have no queues of their own: of as many heads as the warps merge at
+ * once, 32 dimensions each, and of no more than a kv head has. */
 static int merges_of(const mgl_program *p)
 {
     const mgl_geometry *m = &p->geometry;

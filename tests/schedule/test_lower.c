@@ -279,6 +279,12 @@ START_TEST(any_shape_with_flags)
     check_flags(p);
     check_text(p);
     mgl_program_free(p);
+    /* for one sequence merges may have queues of their own */
+    config.queues[MGL_STEP_ATTEND].first = config.queues[MGL_STEP_ATTEND].count = 0;
+    p = lowered_for(1, graph, queues, &config, draw(&seed, 1, 4096));
+    check_flags(p);
+    check_text(p);
+    mgl_program_free(p);
     mgl_graph_free(graph);
 }
 END_TEST

@@ -431,6 +431,24 @@ START_TEST(splits_are_those_of_lowering)
 }
 END_TEST
 
+/* And where merges have queues of their own, which they keep. */
+START_TEST(splits_beside_merges_apart_are_those_of_lowering)
+{
+    mgl_schedule_config config;
+    graph = graph_of(&billion);
+    mgl_schedule_config_default(&config);
+    config.splits = 16;
+    program = lowered_for(1, graph, 132, &config, 4096);
+    config.splits = 8;
+    mgl_program *wanted = lowered_for(1, graph, 132, &config, 4096);
+    mgl_program *is = moved("splits layer=all from=0 to=128 count=8");
+    ck_assert(is_same(is, wanted));
+    mgl_program_free(is);
+    mgl_program_free(wanted);
+    finish();
+}
+END_TEST
+
 /* On a CPU merges are as wide as lowering made them there. */
 START_TEST(splits_of_a_layer_are_taken_back)
 {
@@ -767,6 +785,7 @@ int main(void)
                         sizeof kept_through / sizeof *kept_through);
     tcase_add_loop_test(tests, moves_compose, 0, SMALL);
     tcase_add_loop_test(tests, dealing_is_that_of_lowering, 0, 2);
+    tcase_add_test(tests, splits_beside_merges_apart_are_those_of_lowering);
     tcase_add_loop_test(tests, splits_are_those_of_lowering, 0, 2);
     tcase_add_loop_test(tests, splits_of_a_layer_are_taken_back, 0, 2);
     tcase_add_test(tests, adjacent_rows_join);
