@@ -26,7 +26,7 @@ START_TEST(declarations_come_with_their_comments)
     ck_assert_ptr_nonnull(strstr(text, "Every wait\n * for flagged words is this loop."));
     ck_assert_ptr_nonnull(strstr(text, "\ntemplate <int WHO, class LOOK> bool await_flags("));
     ck_assert_ptr_nonnull(strstr(text, "\nMERGE_AHEAD = 4\n"));
-    ck_assert_ptr_nonnull(strstr(text, "\nstruct merged {\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\ntemplate <int BLOCKS> struct merged_blocks {\n"));
 }
 END_TEST
 
