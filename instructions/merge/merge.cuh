@@ -1,7 +1,7 @@
 /* merge: the weighted mean of all splits' partials, split 0 first. Consumers: consume_merge.
  *
  * A warp has 32 dimensions of a row's head at a time, four in a lane; or, where the task has more
- * of those than there are warps, several such blocks of a head side by side, so that all are on
+ * of those than there are warps, two such blocks of a head side by side, so that all are on
  * their way at once. Four groups of lanes have the splits in turn, MERGE_AHEAD of which a lane asks
  * for at once: up to 16 splits are all on their way before the first look. Warps share nothing, so
  * none waits for another. */

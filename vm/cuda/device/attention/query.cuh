@@ -33,7 +33,7 @@ enum {
     VECTOR_V = TILE_HEADS + 1,
     ITEMS = (TILE_HEADS + 2) * QUADS,
     ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* of a thread's items */
-    /* where there are more threads than items, the first that has one: those of the last warps */
+    /* the first thread with an item: of the middle warp, where half of the threads are enough */
     ITEMS_FROM = ITEMS <= THREADS / 2 ? THREADS / 64 * 32 : 0,
     COLUMN_WORDS = HALF_DIM + 16, /* padded against bank conflicts */
     FOLD = 4,                     /* warps, or strips, whose results are merged at once, at least */
@@ -152,10 +152,10 @@ static __device__ __forceinline__ void unpack_quad(const view &v, const quad &q,
     }
 }
 
-/* A thread's item number n; below 0 it has none. Of a task to few positions the first warps have
- * the keys and values. The last have the items then, since a lane that waits for its items waits
- * for all else that it has asked for as well (the compiler gives all these loads one scoreboard).
- */
+/* A thread's item number n; below 0 it has none. In a task with few positions the first warps have
+ * the keys and values, so the items go to the warps behind the middle: a lane that waits for its
+ * items waits for its keys and values as well, since the compiler gives all these loads one
+ * scoreboard. */
 static __device__ __forceinline__ int item_of(const machine &m, int n)
 {
     return thread_of(m) - ITEMS_FROM + n * THREADS;
