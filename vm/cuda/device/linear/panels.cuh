@@ -141,6 +141,8 @@ struct page_walk {
     int at;          /* the lane's page: its place, */
     u32 parity;      /* and of its phase */
     int pages, step; /* pages of a piece, and k blocks, in TURN_BLOCKS */
+    bool mine;       /* the lane has a page of each piece */
+    bool ready;      /* its page of the next piece, if it has one, has been seen to have landed */
     bool gone;       /* the warp has passed by such a page, or may have */
     u32 full, empty; /* the first places' barriers */
 };
@@ -153,6 +155,8 @@ static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u
             number / PANEL_PAGES & 1,
             same_in_all(s.pages),
             same_in_all(s.piece / TURN_BLOCKS),
+            lane_now() < s.pages,
+            false,
             own().lost != 0,
             kept(shared_address(own().page_full)),
             kept(shared_address(own().page_empty))};
@@ -164,7 +168,7 @@ static __device__ __forceinline__ void leave_pages(page_walk &walk)
     if (walk.end == 0)
         return;
     __syncwarp();
-    if (!walk.gone && lane_now() < walk.pages)
+    if (!walk.gone && walk.mine)
         barrier_arrive_at(walk.empty + (u32)walk.at * 8);
     walk.at += walk.pages;
     if (walk.at >= PANEL_PAGES) {
@@ -180,14 +184,26 @@ static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, i
         leave_pages(walk);
         walk.end += walk.step;
         const u32 full = walk.full + (u32)walk.at * 8;
-        const bool mine = lane_now() < walk.pages;
-        if (MGL_TRACE && has_passed(full, walk.parity, mine))
+        const bool ready = __all_sync(0xFFFFFFFFu, walk.ready);
+        walk.ready = false;
+        if (ready || (MGL_TRACE && has_passed(full, walk.parity, walk.mine)))
             continue; /* a look at the clock takes longer than this */
         const u32 since = trace_clock();
-        walk.gone |= !wait_phase(full, walk.parity, mine);
+        walk.gone |= !wait_phase(full, walk.parity, walk.mine);
         trace_starved(m, since);
     } while (walk.end <= block);
     __syncwarp(); /* what one lane has waited for, all read */
+}
+
+/* Looks for the pages behind those at hand, while something else is on its way: to look takes as
+ * long as to wait for what has landed. */
+static __device__ __forceinline__ void look_ahead(page_walk &walk)
+{
+    const int at = walk.at + walk.pages;
+    const bool wraps = at >= PANEL_PAGES;
+    walk.ready =
+        !walk.mine || barrier_tested_at(walk.full + (u32)(wraps ? at - PANEL_PAGES : at) * 8,
+                                        wraps ? walk.parity ^ 1 : walk.parity);
 }
 
 /* To the panel's end, which has so many k blocks, in TURN_BLOCKS. */

@@ -125,11 +125,57 @@ static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
         from = rows + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, on_page) * MGL_PAGE);
     }
     load_unit(to, from, next_group, unit - walk.end + walk.step);
+    if (unit + 1 >= walk.end)
+        look_ahead(walk);
+}
+
+/* What a warp keeps of its way through trays, so that it makes none of it anew at each. */
+struct tray_way {
+    u32 memory, full, empty; /* the first place's bytes and barriers */
+    bool lets_go; /* the lane does, of trays: one lane; none once a tray has not come, since the
+                     loader has given up: its mates might be trays behind */
+    bool ready;   /* the next tray has been seen to have landed */
+};
+
+static __device__ __forceinline__ tray_way tray_way_of(const tray_walk &t, bool lets_go)
+{
+    const u32 full = kept(shared_address(own().tray_full));
+    const u32 empty = (u32)((u8 *)own().tray_empty - (u8 *)own().tray_full);
+    return {kept(shared_address(tray_memory())), full, full + empty, lets_go && !own().lost,
+            barrier_tested_at(full + (u32)t.place * 8, parity_of(t))};
+}
+
+static __device__ __forceinline__ void wait_ready_tray(tray_way &way, const tray_walk &t)
+{
+    if (__all_sync(0xFFFFFFFFu, way.ready))
+        return;
+    const u32 since = trace_clock();
+    way.lets_go &= wait_phase(way.full + (u32)t.place * 8, parity_of(t));
+    trace_tray(since);
+}
+
+/* Looks for the tray behind the one at hand, while something else is on its way. */
+static __device__ __forceinline__ void look_for_tray(tray_way &way, tray_walk t)
+{
+    advance(t);
+    way.ready = barrier_tested_at(way.full + (u32)t.place * 8, parity_of(t));
+}
+
+static __device__ __forceinline__ void leave_ready_tray(const tray_way &way, tray_walk &t,
+                                                        int arrivals)
+{
+    __syncwarp();
+    if (way.lets_go)
+        barrier_arrive_times(way.empty + (u32)t.place * 8, arrivals);
+    advance(t);
 }
 
 /* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
  * are powers of 2 besides. While a warp's products are on their way it loads the next unit's
- * weights. A warp that has no row groups multiplies the panel's last one, whose sums nobody
+ * weights, and looks for what it will wait for next. Who waited or arrived alone may be behind the
+ * others; products that a warp does not come to as one never end, and the assembler brings it
+ * together before a wait for products, but neither at __syncwarp(), where it holds it to be, nor
+ * before products. A warp that has no row groups multiplies the panel's last one, whose sums nobody
  * takes: its warpgroup multiplies as one. */
 template <int ROWS>
 static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
@@ -153,6 +199,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const int on_page = same_in_all(before); /* of a piece */
     page_walk walk = page_walk_of(s, page);
     tray_walk trays = tray_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
+    tray_way way = tray_way_of(trays, lane == 0);
     loaded_block next[UNIT] = {};
     u32 from = 0;
     int unit = same_in_all(part.works ? part.share * most : units);
@@ -160,7 +207,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
         load_next(m, walk, next, rows, next_group, unit, on_page, from);
 #pragma unroll 1
     while (unit < units) {
-        const u32 x = operand_word(shared_address(tray_memory()) + wait_tray(trays));
+        wait_ready_tray(way, trays);
+        const u32 x = operand_word(way.memory + (u32)(trays.place * TRAY_BYTES));
+        warpgroup_wait(); /* nothing, but by the warp as one: see above */
         const int end = min(unit + most, units);
 #pragma unroll 1
         for (u32 at = x; unit < end; at += UNIT * stride) {
@@ -181,10 +230,12 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             const int coming = unit < end ? unit : unit + (turns - 1) * most;
             if (coming < units)
                 load_next(m, walk, next, rows, next_group, coming, on_page, from);
+            if (unit == end)
+                look_for_tray(way, trays);
             warpgroup_wait();
         }
         unit += (turns - 1) * most;
-        free_tray(trays, arrivals);
+        leave_ready_tray(way, trays, arrivals);
     }
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
