@@ -161,7 +161,7 @@ static void logits_of_slim_panels(void)
     } cases[] = {{&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
                  {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
                  {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9},
-                 {&few_columns, 20, 40, 5, 2, 4096, 12}};
+                 {&few_columns, 20, 40, 5, 2, 4096, 12},  {&even_model, 40, 40, 4, 8, 16384, 7}};
     device_options options = panel_options;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         options.many = cases[i].many;

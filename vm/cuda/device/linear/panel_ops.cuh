@@ -128,7 +128,7 @@ static __device__ __noinline__ bool do_slim()
 static __device__ __noinline__ bool do_slim_narrow()
 {
     machine m = machine_now();
-    if (!add_slim<NARROW_ROWS / SLIM_TILE>(m, 0))
+    if (!add_turned(m))
         return false;
     leave_slim_outputs(0, true, trace_starved_of(m));
     return true;

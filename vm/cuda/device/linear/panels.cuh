@@ -49,40 +49,66 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
         panel_notes()[i] = nothing;
 }
 
+/* Parts of a row's squares that lanes load together, 16 bytes each; and, of the few beyond whole
+ * such loads, one more that a lane loads for a row of its own at the same time: nobody waits twice.
+ */
+enum { SQUARES_AT_ONCE = 32 * 4, SQUARES_BEYOND = 4 };
+
+static __device__ __forceinline__ float sum_of(float4 v)
+{
+    return (v.x + v.y) + (v.z + v.w);
+}
+
+/* Sums of squares of rows [first, first + AT_ONCE), of those that there are: of row first + l in
+ * lane l. Their loads are on their way together, where all rows have `whole` 16 bytes. */
+template <int AT_ONCE>
+static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s, int first,
+                                                    int rows, bool whole)
+{
+    const int parts = s.count[1], lane = (int)(thread_index() % 32);
+    const int beyond = parts % SQUARES_AT_ONCE;
+    const bool apart = whole && beyond == SQUARES_BEYOND;
+    const int end = apart ? parts - SQUARES_BEYOND : parts;
+    float sums[AT_ONCE] = {}, mine = 0.0f;
+    float4 last = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (apart && lane < AT_ONCE)
+        last = *(const float4 *)(row_of(s, min(first + lane, rows - 1)) + end);
+    if (whole) {
+#pragma unroll 1
+        for (int i = lane * 4; i < end; i += SQUARES_AT_ONCE)
+#pragma unroll
+            for (int r = 0; r < AT_ONCE; r++)
+                sums[r] += sum_of(*(const float4 *)(row_of(s, min(first + r, rows - 1)) + i));
+    } else {
+#pragma unroll 1
+        for (int i = lane; i < parts; i += 32)
+#pragma unroll
+            for (int r = 0; r < AT_ONCE; r++)
+                sums[r] += row_of(s, min(first + r, rows - 1))[i];
+    }
+#pragma unroll
+    for (int r = 0; r < AT_ONCE; r++) {
+        const float sum = warp_sum(sums[r]);
+        mine = lane == r ? sum : mine;
+    }
+    return mine + sum_of(last);
+}
+
 /* What scales each row: 1 / sqrt(sum(s) / hidden + eps), by `warps` warps, of which this is number
- * `warp`. A warp's rows, some at a time, so that their loads are on their way together: 16 bytes
- * each, where all rows have whole ones. */
+ * `warp`: a warp's rows, some at a time. */
 template <int AT_ONCE>
 static __device__ __forceinline__ void note_scales(const mgl_device_operand &s, int rows, int warp,
                                                    int warps)
 {
-    const int parts = s.count[1], lane = (int)(thread_index() % 32);
-    const bool whole = (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(parts * 4)) & 15) == 0;
+    const int lane = (int)(thread_index() % 32);
+    const bool whole =
+        (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(s.count[1] * 4)) & 15) == 0;
 #pragma unroll 1
     for (int first = warp * AT_ONCE; first < rows; first += warps * AT_ONCE) {
-        float sums[AT_ONCE] = {};
-        if (whole) {
-#pragma unroll 1
-            for (int i = lane * 4; i < parts; i += 128)
-#pragma unroll
-                for (int r = 0; r < AT_ONCE; r++) {
-                    const float4 four = *(const float4 *)(row_of(s, min(first + r, rows - 1)) + i);
-                    sums[r] += (four.x + four.y) + (four.z + four.w);
-                }
-        } else {
-#pragma unroll 1
-            for (int i = lane; i < parts; i += 32)
-#pragma unroll
-                for (int r = 0; r < AT_ONCE; r++)
-                    sums[r] += row_of(s, min(first + r, rows - 1))[i];
-        }
-#pragma unroll
-        for (int r = 0; r < AT_ONCE; r++) {
-            const float sum = warp_sum(sums[r]);
-            if (lane == 0 && first + r < rows)
-                panel_scales()[first + r] =
-                    rsqrtf(sum * (1.0f / MGL_HIDDEN) + __uint_as_float(MGL_EPS_BITS));
-        }
+        const float sum = sum_squares<AT_ONCE>(s, first, rows, whole);
+        if (lane < AT_ONCE && first + lane < rows)
+            panel_scales()[first + lane] =
+                rsqrtf(sum * (1.0f / MGL_HIDDEN) + __uint_as_float(MGL_EPS_BITS));
     }
 }
 
