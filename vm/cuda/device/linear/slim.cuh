@@ -334,9 +334,8 @@ static __device__ __forceinline__ void multiply_blocks(const slim_blocks<TURNS> 
 }
 
 /* Where a lane's activations wait, in shared memory: each lane copies there what it loads again, so
- * that nobody else is to be waited for, and many are on their way without a register. Some k blocks
- * of the warp's are a group: those of a step, or one, where there is no room for some groups of
- * more. Where the warp's sums come at the end of the panel. */
+ * that nobody else is to be waited for, and many are on their way without a register. The k blocks
+ * of the warp in a step are a group. Where the warp's sums come at the end of the panel. */
 template <int TILES> struct slim_stage {
     enum {
         BLOCKS = SLIM_TURNS,                                 /* k blocks of a group, */
@@ -395,12 +394,11 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     };
     static_assert(PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
-    static_assert(DEPTH >= 1 && (BLOCKS == TURNS || EACH == 1), "a group is a step's or a pass's");
+    static_assert(DEPTH >= 1, "a step's k blocks are on their way");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
     const slim_rows<TILES> rows = slim_rows_of<TILES>(m, kblocks);
-    const int groups = BLOCKS == TURNS ? steps : steps * TURNS;
     const slim_stage<TILES> stage = {
         kept(shared_address(slim_sums_at(warp, 0, 0, 0)) + (u32)lane_now() * 16)};
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
@@ -419,7 +417,7 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     }
 #pragma unroll 1
     for (int d = 0; d < DEPTH; d++)
-        copy_rows<TILES>(stage, (u32)(d * BLOCKS * BYTES), rows, d, groups);
+        copy_rows<TILES>(stage, (u32)(d * BLOCKS * BYTES), rows, d, steps);
     u32 place = 0; /* of the group at hand */
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
@@ -428,19 +426,16 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
         for (int pass = 0; pass < PASSES; pass++) {
             uint4 x[EACH][2 * TILES];
             slim_operand<TILES> operand[EACH];
-            const bool last = BLOCKS == 1 || pass == PASSES - 1; /* of its group */
-            if (BLOCKS == 1 || pass == 0)
+            if (pass == 0)
                 copy_16_wait_groups<DEPTH - 1>();
 #pragma unroll
             for (int u = 0; u < EACH; u++)
-                load_rows<TILES>(x[u], stage,
-                                 place + (u32)(BLOCKS == 1 ? 0 : (pass * EACH + u) * BYTES));
+                load_rows<TILES>(x[u], stage, place + (u32)((pass * EACH + u) * BYTES));
 #pragma unroll
             for (int u = 0; u < EACH; u++)
                 operand[u] = slim_operand_of<TILES>(x[u], zero);
-            if (last) {
-                copy_rows<TILES>(stage, place, rows,
-                                 (BLOCKS == 1 ? step * TURNS + pass : step) + DEPTH, groups);
+            if (pass == PASSES - 1) {
+                copy_rows<TILES>(stage, place, rows, step + DEPTH, steps);
                 place += BLOCKS * BYTES;
                 if (place == DEPTH * BLOCKS * BYTES)
                     place = 0;
@@ -493,11 +488,11 @@ static __device__ __forceinline__ void keep_sums(const slim_sums<TILES> &sums, i
  */
 
 enum {
-    TURNED_GROUPS = (int)NARROW_GROUPS < (int)SLIM_PAGE_GROUPS
-                        ? (int)NARROW_GROUPS
-                        : (int)SLIM_PAGE_GROUPS, /* row groups on a page */
-    TURNED_PAIRS = (TURNED_GROUPS + 1) / 2,      /* of them; one alone is a pair too */
-    TURNED_PAGES = slim_sums<NARROW_ROWS / SLIM_TILE>::PAGES,
+    TURNED_MOST = (int)NARROW_GROUPS < 1 ? 1 : (int)NARROW_GROUPS,
+    TURNED_GROUPS =
+        TURNED_MOST < (int)SLIM_PAGE_GROUPS ? TURNED_MOST : (int)SLIM_PAGE_GROUPS, /* of a page */
+    TURNED_PAIRS = (TURNED_GROUPS + 1) / 2, /* of them; one alone is a pair too */
+    TURNED_PAGES = (TURNED_MOST + SLIM_PAGE_GROUPS - 1) / SLIM_PAGE_GROUPS,
     TURNED_BYTES = NARROW_ROWS * MGL_PANEL_ROW_BYTES,        /* of a k block */
     TURNED_DEPTH = SLIM_FITS ? SLIM_AREA / TURNED_BYTES : 1, /* k blocks of a warp on their way */
     /* whether rows behind the last one may be read: nobody takes their sums */
