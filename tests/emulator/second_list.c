@@ -151,26 +151,45 @@ static void logits_of_many_rows_in_several_panels(void)
     check_logits(&even_model, &options, 1, 45, 3);
 }
 
+struct slim_case {
+    const mgl_geometry *geometry;
+    int many, prompt, queues, warps, page_bytes, ring_pages;
+};
+
+static void check_slim(const struct slim_case *c, int seed)
+{
+    device_options options = panel_options;
+    options.many = c->many;
+    options.queues = c->queues;
+    options.warps = c->warps;
+    options.page_bytes = c->page_bytes;
+    options.ring_pages = c->ring_pages;
+    check_logits(c->geometry, &options, seed, c->prompt, 3);
+}
+
 /* Slim panels, of one tile of rows and of two: pages of a row group and of eight, tasks of several
  * panels and of one row group, k blocks that are no multiple of the warps. */
 static void logits_of_slim_panels(void)
 {
-    static const struct {
-        const mgl_geometry *geometry;
-        int many, prompt, queues, warps, page_bytes, ring_pages;
-    } cases[] = {{&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
-                 {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
-                 {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9},
-                 {&few_columns, 20, 40, 5, 2, 4096, 12},  {&even_model, 40, 40, 4, 8, 16384, 7}};
-    device_options options = panel_options;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        options.many = cases[i].many;
-        options.queues = cases[i].queues;
-        options.warps = cases[i].warps;
-        options.page_bytes = cases[i].page_bytes;
-        options.ring_pages = cases[i].ring_pages;
-        check_logits(cases[i].geometry, &options, (int)i, cases[i].prompt, 3);
-    }
+    static const struct slim_case cases[] = {
+        {&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
+        {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
+        {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9},
+        {&few_columns, 20, 40, 5, 2, 4096, 12},  {&even_model, 12, 12, 4, 8, 16384, 7}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_slim(&cases[i], (int)i);
+}
+
+/* The same of 33 to 64 rows, in tasks of few row groups: fewer rows than there is room for, and as
+ * many; one, two, three and four row groups on a page; fewer k blocks than warps. */
+static void logits_of_slim_panels_of_many_rows(void)
+{
+    static const struct slim_case cases[] = {
+        {&even_model, 40, 40, 40, 8, 16384, 7}, {&even_model, 64, 64, 20, 8, 16384, 7},
+        {&even_model, 40, 40, 16, 8, 12288, 8}, {&few_columns, 40, 40, 8, 8, 8192, 9},
+        {&even_model, 64, 50, 16, 8, 4096, 20}, {&even_model, 64, 60, 24, 8, 32768, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_slim(&cases[i], (int)i);
 }
 
 /* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
@@ -714,10 +733,22 @@ void (*const second_list_replies[SECOND_LIST_REPLIES])(void) = {logits_of_panels
                                                                 watchdog_of_two_lists,
                                                                 ended_replies_of_two_lists};
 
-void (*const second_list_many[SECOND_LIST_MANY])(void) = {
-    logits_of_many_rows,          company_of_20,         company_of_64,
-    company_of_40_in_128_rows,    delays_of_many_rows,   watchdog_of_many_rows,
-    traces_of_two_lists,          traces_of_panels,      logits_of_many_rows_in_several_panels,
-    logits_of_warpgroups,         logits_of_slim_panels, fences_of_warpgroups,
-    batch_of_warpgroups,          delays_of_warpgroups,  company_of_rows,
-    panels_that_wait_for_nothing, company_of_lone_rows,  lone_rows_are_as_others};
+void (*const second_list_many[SECOND_LIST_MANY])(void) = {logits_of_many_rows,
+                                                          company_of_20,
+                                                          company_of_64,
+                                                          company_of_40_in_128_rows,
+                                                          delays_of_many_rows,
+                                                          watchdog_of_many_rows,
+                                                          traces_of_two_lists,
+                                                          traces_of_panels,
+                                                          logits_of_many_rows_in_several_panels,
+                                                          logits_of_warpgroups,
+                                                          logits_of_slim_panels,
+                                                          logits_of_slim_panels_of_many_rows,
+                                                          fences_of_warpgroups,
+                                                          batch_of_warpgroups,
+                                                          delays_of_warpgroups,
+                                                          company_of_rows,
+                                                          panels_that_wait_for_nothing,
+                                                          company_of_lone_rows,
+                                                          lone_rows_are_as_others};

@@ -49,9 +49,9 @@ static __device__ __forceinline__ void clear_notes(const machine &m, panel_note 
         panel_notes()[i] = nothing;
 }
 
-/* Parts of a row's squares that lanes load together, 16 bytes each; and, of the few beyond whole
- * such loads, one more that a lane loads for a row of its own at the same time: nobody waits twice.
- */
+/* Parts of a row's squares that lanes load together, 16 bytes each; and how many beyond whole such
+ * loads a lane loads for a row of its own at the same time, where they are as many: of 132 parts
+ * nobody waits twice. */
 enum { SQUARES_AT_ONCE = 32 * 4, SQUARES_BEYOND = 4 };
 
 static __device__ __forceinline__ float sum_of(float4 v)

@@ -7,10 +7,10 @@
  * from where other queues left it: no tray and no other warp is waited for. Of the weights all
  * warps go through the same pages, one after another; a page has a k block of each warp, or some.
  *
- * Activations are the MMA's rows here, 16 of them, and weights its columns, 8: so a block of
- * weights is an operand as it lies. Lane l has of row l / 4 of a row group, and of activation rows
- * l / 4 and l / 4 + 8, the 16 bytes of quarter l % 4: words 0 and 1 make one MMA, words 2 and 3
- * another. Which k that is does not matter, since both sides have the same.
+ * Up to SLIM_ROWS rows activations are the MMA's rows, 16 of them, and weights its columns, 8: so a
+ * block of weights is an operand as it lies. Lane l has of row l / 4 of a row group, and of
+ * activation rows l / 4 and l / 4 + 8, the 16 bytes of quarter l % 4: words 0 and 1 make one MMA,
+ * words 2 and 3 another. Which k that is does not matter, since both sides have the same.
  *
  * At the panel's end each warp leaves its sums where trays would be, and they are added up, the
  * first warp's first.
@@ -510,10 +510,11 @@ struct turned_sums {
 static __device__ __forceinline__ void copy_turned(const machine &m, u32 to, const u8 *from,
                                                    int number, int count, int kblocks)
 {
-    const u32 next = (u32)(mgl_page_rows(MGL_ROWS, NARROW_ROWS) * MGL_PANEL_ROW_BYTES);
+    const int next = mgl_page_rows(MGL_ROWS, NARROW_ROWS) * MGL_PANEL_ROW_BYTES;
     if (number < count) {
+        /* the last k block again where there is none, which may stand before the warp's first */
         const int most = SLIM_EVEN ? number * MGL_WARPS : kblocks - 1 - warp_now();
-        const u8 *const block = from + (size_t)(u32)min(number * MGL_WARPS, most) * next;
+        const u8 *const block = from + (long long)min(number * MGL_WARPS, most) * next;
 #pragma unroll
         for (int n = 0; n < NARROW_TILES; n++) {
             const int row = min(n * PANEL_TILE + lane_now() / 4, rows_of(m) - 1);
@@ -555,7 +556,8 @@ static __device__ __forceinline__ void multiply_turned(const turned_weights &w,
 static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const panel_shape &s,
                                                              turned_sums &sums)
 {
-    static_assert((int)TURNED_PAGES <= (int)PANEL_PAGES, "a step's pages are there at once");
+    static_assert((int)SLIM_TURNS == 1 || (int)TURNED_PAGES <= (int)PANEL_PAGES,
+                  "a step's pages are there at once");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * SLIM_TURNS - 1) / (MGL_WARPS * SLIM_TURNS);
     const int count = steps * SLIM_TURNS;
@@ -630,7 +632,7 @@ static __device__ __forceinline__ void keep_turned(const turned_sums &sums, int 
                     slim_sums_at(warp_now(), group / 2, NARROW_ROWS / SLIM_TILE, n / 2);
                 const int row = n % 2 * PANEL_TILE + lane_now() % 4 * 2;
 #pragma unroll
-                for (int i = 0; i < (TURNED_GROUPS > 1 ? 4 : 2); i++)
+                for (int i = 0; i < (TURNED_GROUPS > 1 && group % 2 == 0 ? 4 : 2); i++)
                     to[slim_place(row + i % 2, (group % 2 + i / 2) * MGL_ROW_GROUP +
                                                    lane_now() / 4)] = sums.of[p][q][n][i];
             }
