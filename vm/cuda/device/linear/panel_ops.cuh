@@ -12,6 +12,7 @@
 #include "vm/cuda/device/linear/narrow.cuh"
 #include "vm/cuda/device/linear/slim.cuh"
 #include "vm/cuda/device/linear/teams.cuh"
+#include "vm/cuda/device/linear/turned.cuh"
 #include "vm/cuda/device/linear/warpgroups.cuh"
 
 #if MGL_PANELS

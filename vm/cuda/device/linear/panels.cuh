@@ -5,8 +5,8 @@
  * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
  * k blocks. Who multiplies is either teams of warps (teams.cuh) or warpgroups (warpgroups.cuh); in
  * epochs of few rows, in both cases, and in tasks of few row groups, warps by themselves (slim.cuh,
- * narrow.cuh). Where a panel has fewer row groups than they have room for, some share its k blocks,
- * and trays are for these in turn (panel_shape.cuh).
+ * turned.cuh, narrow.cuh). Where a panel has fewer row groups than they have room for, some share
+ * its k blocks, and trays are for these in turn (panel_shape.cuh).
  *
  * Sums stay in registers until the panel's end. Then they stand in shared memory, all at once or
  * pass by pass, where those that share k blocks are added up, the first first, and the op makes
