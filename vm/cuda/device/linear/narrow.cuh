@@ -38,9 +38,9 @@ template <int PAIRS> struct narrow_weighed {
     uint4 x[HALF_TILES], w[2 * PAIRS];
 };
 
-/* The weights of a k block as operands, of the first 16 columns and of the others. */
+/* The weights of a k block as operands. */
 template <int PAIRS> struct narrow_weights {
-    uint4 a[PAIRS][2];
+    weight_pair of[PAIRS];
 };
 
 /* A warp's way through a panel. */
@@ -115,18 +115,14 @@ static __device__ __forceinline__ void load_first(machine &m, narrow_walk &walk,
     load_half(to.x, walk.x + (u32)walk.trays.place * TRAY_BYTES);
 }
 
-/* In registers of their own: see teams.cuh. */
 template <int PAIRS>
 static __device__ __forceinline__ narrow_weights<PAIRS>
 weights_of(const narrow_weighed<PAIRS> &from, u32 zero)
 {
     narrow_weights<PAIRS> to;
 #pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
-        const uint4 &lower = from.w[2 * p], &upper = from.w[2 * p + 1];
-        to.a[p][0] = make_uint4(lower.x ^ zero, upper.x ^ zero, lower.y ^ zero, upper.y ^ zero);
-        to.a[p][1] = make_uint4(lower.z ^ zero, upper.z ^ zero, lower.w ^ zero, upper.w ^ zero);
-    }
+    for (int p = 0; p < PAIRS; p++)
+        to.of[p] = weight_pair_of(from.w[2 * p], from.w[2 * p + 1], zero);
     return to;
 }
 
@@ -148,8 +144,8 @@ static __device__ __forceinline__ void multiply_half(const narrow_weights<PAIRS>
         for (int p = 0; p < PAIRS; p++)
 #pragma unroll
             for (int n = 0; n < HALF_TILES; n++)
-                multiply_add<MGL_WEIGHT>(sums.of[p][tile + n], w.a[p][h].x, w.a[p][h].y,
-                                         w.a[p][h].z, w.a[p][h].w, h ? x[n].z : x[n].x,
+                multiply_add<MGL_WEIGHT>(sums.of[p][tile + n], w.of[p].a[h].x, w.of[p].a[h].y,
+                                         w.of[p].a[h].z, w.of[p].a[h].w, h ? x[n].z : x[n].x,
                                          h ? x[n].w : x[n].y);
 }
 
@@ -218,24 +214,6 @@ static __device__ __forceinline__ void multiply_narrow(machine &m, narrow_sums<P
     leave_page(walk.pages, walk.page);
 }
 
-/* Stores the warp's sums where slim panels' are; of rows and row groups that there are not, nobody
- * takes them. A lane has of each tile two rows, of one column of both row groups of a pair. */
-template <int PAIRS>
-static __device__ __forceinline__ void keep_narrow(const narrow_sums<PAIRS> &sums)
-{
-#pragma unroll
-    for (int p = 0; p < PAIRS; p++)
-#pragma unroll
-        for (int n = 0; n < NARROW_TILES; n++) {
-            float *const to = slim_sums_at(warp_now(), p, NARROW_ROWS / SLIM_TILE, n / 2);
-            const int row = n % 2 * PANEL_TILE + lane_now() % 4 * 2;
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                to[slim_place(row + i % 2, i / 2 * MGL_ROW_GROUP + lane_now() / 4)] =
-                    sums.of[p][n][i];
-        }
-}
-
 /* A task of one narrow panel, up to its sums, which stand where trays were. */
 template <int PAIRS> static __device__ __forceinline__ void add_narrow(machine &m)
 {
@@ -251,7 +229,9 @@ template <int PAIRS> static __device__ __forceinline__ void add_narrow(machine &
     trace_input(m);
     multiply_narrow<PAIRS>(m, sums);
     consumer_barrier(); /* all warps have let go of the trays */
-    keep_narrow<PAIRS>(sums);
+#pragma unroll
+    for (int p = 0; p < PAIRS; p++)
+        keep_rows_of_weights(sums.of[p], 2 * p, true);
 }
 
 #endif

@@ -159,6 +159,23 @@ static __device__ __forceinline__ float *slim_sums_at(int warp, int pair, int ti
     return (float *)tray_memory() + warp * (SLIM_AREA / 4) + (pair * tiles + tile) * SLIM_SUMS;
 }
 
+/* Stores the warp's sums of row group `group` and, if `pair`, of the next, where weights were the
+ * MMA's rows: a lane has of each tile of PANEL_TILE activation rows two rows, of one column of the
+ * row group, then of the next. Of rows and row groups that there are not, nobody takes them. */
+static __device__ __forceinline__ void keep_rows_of_weights(const float (&sums)[NARROW_TILES][4],
+                                                            int group, bool pair)
+{
+#pragma unroll
+    for (int n = 0; n < NARROW_TILES; n++) {
+        float *const to = slim_sums_at(warp_now(), group / 2, NARROW_ROWS / SLIM_TILE, n / 2);
+        const int row = n % 2 * PANEL_TILE + lane_now() % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < (pair ? 4 : 2); i++)
+            to[slim_place(row + i % 2, (group % 2 + i / 2) * MGL_ROW_GROUP + lane_now() / 4)] =
+                sums[n][i];
+    }
+}
+
 /* Those of the first warp that has row `row`, of its tile. */
 static __device__ __forceinline__ const float *slim_sums_of(int row, int pair, int tiles)
 {
@@ -189,6 +206,19 @@ static __device__ __forceinline__ int slim_pairs(const machine &m, int group, in
 {
     const int most = tiles == 1 ? SLIM_GROUPS : tiles == 2 ? SLIM_GROUPS / 2 : (int)NARROW_GROUPS;
     return (min(segment(m, 0).groups - group, most) + 1) / 2;
+}
+
+/* Two row groups of weights as the MMA's rows, in registers of their own (teams.cuh): of the first
+ * 16 columns of a k block, and of the others. */
+struct weight_pair {
+    uint4 a[2];
+};
+
+static __device__ __forceinline__ weight_pair weight_pair_of(const uint4 &lower, const uint4 &upper,
+                                                             u32 zero)
+{
+    return {{make_uint4(lower.x ^ zero, upper.x ^ zero, lower.y ^ zero, upper.y ^ zero),
+             make_uint4(lower.z ^ zero, upper.z ^ zero, lower.w ^ zero, upper.w ^ zero)}};
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -376,6 +406,18 @@ static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
         load_shared_vector_at(&to[i], stage.at + place + (u32)(i * 512));
 }
 
+/* Waits until the task's products may begin. False: the block leaves. */
+static __device__ __forceinline__ bool begin_products(const machine &m)
+{
+    if (!wait_early_go(m))
+        return false;
+    if (thread_index() == 0)
+        own().pending = 0;
+    trace_input(m);
+    wait_turned(); /* where it has given up, what the task makes is worth nothing */
+    return true;
+}
+
 /* All k blocks of a panel. */
 template <int TILES>
 static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_shape &s, int group,
@@ -406,12 +448,8 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     __syncwarp();
     own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
     if (group == 0) {
-        if (!wait_early_go(m))
+        if (!begin_products(m))
             return false;
-        if (thread_index() == 0)
-            own().pending = 0;
-        trace_input(m);
-        wait_turned(); /* where it has given up, what the task makes is worth nothing */
     } else {
         consumer_barrier(); /* the sums of the panel before have been read */
     }

@@ -38,7 +38,7 @@ static __device__ __forceinline__ void copy_turned(const machine &m, u32 to, con
 {
     const int next = mgl_page_rows(MGL_ROWS, NARROW_ROWS) * MGL_PANEL_ROW_BYTES;
     if (number < count) {
-        /* the last k block again where there is none, which may stand before the warp's first */
+        /* where the warp has no such k block, the last of all, which may be before its first */
         const int most = SLIM_EVEN ? number * MGL_WARPS : kblocks - 1 - warp_now();
         const u8 *const block = from + (long long)min(number * MGL_WARPS, most) * next;
 #pragma unroll
@@ -52,21 +52,8 @@ static __device__ __forceinline__ void copy_turned(const machine &m, u32 to, con
     copy_16_group();
 }
 
-/* Two row groups as an operand, in registers of their own: of the first 16 columns, and of the
- * others. */
-struct turned_weights {
-    uint4 a[2];
-};
-
-static __device__ __forceinline__ turned_weights turned_of(const uint4 &lower, const uint4 &upper,
-                                                           u32 zero)
-{
-    return {{make_uint4(lower.x ^ zero, upper.x ^ zero, lower.y ^ zero, upper.y ^ zero),
-             make_uint4(lower.z ^ zero, upper.z ^ zero, lower.w ^ zero, upper.w ^ zero)}};
-}
-
 /* Adds the products of a pair and a k block. */
-static __device__ __forceinline__ void multiply_turned(const turned_weights &w,
+static __device__ __forceinline__ void multiply_turned(const weight_pair &w,
                                                        const uint4 (&x)[NARROW_TILES],
                                                        float (&sums)[NARROW_TILES][4])
 {
@@ -96,12 +83,8 @@ static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const p
     slim_walk walk = slim_walk_of(number);
     __syncwarp();
     own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
-    if (!wait_early_go(m))
+    if (!begin_products(m))
         return false;
-    if (thread_index() == 0)
-        own().pending = 0;
-    trace_input(m);
-    wait_turned(); /* where it has given up, what the task makes is worth nothing */
 #pragma unroll 1
     for (int d = 0; d < TURNED_DEPTH; d++)
         copy_turned(m, stage + (u32)(d * TURNED_BYTES), from, d, count, kblocks);
@@ -129,10 +112,10 @@ static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const p
                 if (SLIM_EVEN || at * MGL_WARPS + warp < kblocks)
 #pragma unroll
                     for (int q = 0; q < TURNED_PAIRS; q++)
-                        multiply_turned(turned_of(blocks.of[0][2 * q],
-                                                  blocks.of[0][min(2 * q + 1, TURNED_GROUPS - 1)],
-                                                  zero),
-                                        x, sums.of[p][q]);
+                        multiply_turned(
+                            weight_pair_of(blocks.of[0][2 * q],
+                                           blocks.of[0][min(2 * q + 1, TURNED_GROUPS - 1)], zero),
+                            x, sums.of[p][q]);
                 if (turn == SLIM_TURNS - 1)
                     leave_page(walk, page);
             }
@@ -141,8 +124,7 @@ static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const p
     return true;
 }
 
-/* Stores the warp's sums where those of slim panels are; of row groups and rows that there are not,
- * nobody takes them. */
+/* Stores the warp's sums where those of slim panels are. */
 static __device__ __forceinline__ void keep_turned(const turned_sums &sums, int groups)
 {
 #pragma unroll
@@ -152,16 +134,7 @@ static __device__ __forceinline__ void keep_turned(const turned_sums &sums, int 
             const int group = p * SLIM_PAGE_GROUPS + 2 * q;
             if (group >= groups)
                 break;
-#pragma unroll
-            for (int n = 0; n < NARROW_TILES; n++) {
-                float *const to =
-                    slim_sums_at(warp_now(), group / 2, NARROW_ROWS / SLIM_TILE, n / 2);
-                const int row = n % 2 * PANEL_TILE + lane_now() % 4 * 2;
-#pragma unroll
-                for (int i = 0; i < (TURNED_GROUPS > 1 && group % 2 == 0 ? 4 : 2); i++)
-                    to[slim_place(row + i % 2, (group % 2 + i / 2) * MGL_ROW_GROUP +
-                                                   lane_now() / 4)] = sums.of[p][q][n][i];
-            }
+            keep_rows_of_weights(sums.of[p][q], group, TURNED_GROUPS > 1 && group % 2 == 0);
         }
 }
 

@@ -173,11 +173,13 @@ static __device__ __forceinline__ void leave_ready_tray(const tray_way &way, tra
 
 /* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
  * are powers of 2 besides. While a warp's products are on their way it loads the next unit's
- * weights, and looks for what it will wait for next. Who waited or arrived alone may be behind the
- * others; products that a warp does not come to as one never end, and the assembler brings it
- * together before a wait for products, but neither at __syncwarp(), where it holds it to be, nor
- * before products. A warp that has no row groups multiplies the panel's last one, whose sums nobody
- * takes: its warpgroup multiplies as one. */
+ * weights, and looks for what it will wait for next. A warp that has no row groups multiplies the
+ * panel's last one, whose sums nobody takes: its warpgroup multiplies as one.
+ *
+ * Products that not all lanes of a warp come to at once never end, and no watchdog sees it. A lane
+ * that has waited or arrived alone may be behind the others. The assembler joins the lanes before a
+ * wait for products; it does not before products, and leaves out __syncwarp() where it holds the
+ * lanes to be together. So a wait stands before the first products of each tray. */
 template <int ROWS>
 static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
                                                       float (&sums)[ROWS / 2])
@@ -210,7 +212,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     while (unit < units) {
         wait_ready_tray(way, trays);
         const u32 x = operand_word(way.memory + (u32)(trays.place * TRAY_BYTES));
-        warpgroup_wait(); /* nothing, but by the warp as one: see above */
+        warpgroup_wait(); /* for none: it joins the lanes */
         const int end = min(unit + most, units);
 #pragma unroll 1
         for (u32 at = x; unit < end; at += UNIT * stride) {
