@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "schedule/pages.h"
+#include "schedule/staged.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 
@@ -473,57 +474,6 @@ static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config
     return choices->merges_in_o && held > 0 ? held : 0;
 }
 
-/* Inputs of products: the residual stream, attention's output, the ffn's values. */
-enum { STAGED_INPUTS = 3 };
-
-/* How an input is staged: how many columns, and in how many parts; in 16 bits, what is normalised
- * or exchanged in f32 has two. */
-struct staged {
-    int64_t columns;
-    int parts;
-    bool wide; /* exchanged in f32 */
-};
-
-static struct staged staged_input(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
-{
-    const int parts = dtype == MGL_F32 ? 1 : 2;
-    const struct staged inputs[STAGED_INPUTS] = {
-        {m->hidden, parts, narrow < 3},
-        {(int64_t)m->heads * m->head_dim, narrow >= 2 ? 1 : parts, narrow < 2},
-        {m->ffn, narrow >= 1 ? 1 : parts, narrow < 1}};
-    return inputs[input];
-}
-
-/* Bytes of the activation buffer that a product's variant for a batch needs of a 16-bit input; 0:
- * the batch does not have it, or registers have room for all of it: such input is counted as rows,
- * since the buffers and rings that were measured are made for that. */
-static int64_t batch_bytes(const struct staged *in, int warps)
-{
-    const int columns = mgl_tape_columns(16);
-    int64_t blocks = in->columns / columns, run = (blocks + warps - 1) / warps, bytes;
-    mgl_dimensions d = {0};
-    if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2) ||
-        (in->parts == 1 && run <= MGL_BATCH_HELD(1)))
-        return 0;
-    d.of[MGL_DIMENSION_FEWEST] = 1;
-    d.of[MGL_DIMENSION_KBLOCKS] = blocks;
-    d.of[MGL_DIMENSION_RUN] = run;
-    d.of[MGL_DIMENSION_PARTS] = in->parts;
-    return mgl_variant_needs(MGL_VARIANT_BATCH, MGL_NEED_STAGE, &d, &bytes) ? bytes : 0;
-}
-
-/* Bytes of the activation buffer that `rows` rows of an input need, so that fewer of them find room
- * as well: as rows, or as a batch. */
-static int64_t staged_bytes(const struct staged *in, mgl_dtype dtype, int warps, int rows)
-{
-    int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
-    int64_t batch = batch_bytes(in, warps);
-    if (dtype == MGL_F32 || rows < MGL_BATCH_LEAST ||
-        rows > mgl_variant_get(MGL_VARIANT_BATCH)->rows || batch == 0)
-        return rows * row;
-    return batch < rows * row ? batch : rows * row;
-}
-
 /* Rows that the first list is laid out for: those that it is told to have, where a second list has
  * the others; else the sequences, and where these are more than it may have, as many as go the
  * batch way. */
@@ -540,9 +490,9 @@ static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options,
 {
     const int least = rows_for(options, config);
     int rows = MGL_MAX_ROWS;
-    for (int i = 0; i < STAGED_INPUTS && choices->flags; i++) {
-        struct staged in = staged_input(m, options->dtype, config->narrow, i);
-        while (rows > least && staged_bytes(&in, options->dtype, choices->exec.warps, rows) >
+    for (int i = 0; i < MGL_STAGED_INPUTS && choices->flags; i++) {
+        mgl_staged in = mgl_staged_input(m, options->dtype, config->narrow, i);
+        while (rows > least && mgl_staged_bytes(&in, options->dtype, choices->exec.warps, rows) >
                                    choices->exec.stage_bytes)
             rows--;
     }
@@ -555,9 +505,9 @@ static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_
                      int rows, int64_t most)
 {
     int64_t bytes = LEAST_STAGE_BYTES;
-    for (int i = 0; i < STAGED_INPUTS; i++) {
-        struct staged in = staged_input(m, dtype, config->narrow, i);
-        int64_t wanted = (staged_bytes(&in, dtype, config->warps, rows) + 1023) / 1024 * 1024;
+    for (int i = 0; i < MGL_STAGED_INPUTS; i++) {
+        mgl_staged in = mgl_staged_input(m, dtype, config->narrow, i);
+        int64_t wanted = (mgl_staged_bytes(&in, dtype, config->warps, rows) + 1023) / 1024 * 1024;
         if (wanted > bytes && wanted <= most)
             bytes = wanted;
     }
@@ -592,6 +542,32 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
     if (exec.pending_bytes == 0)
         exec.pending_bytes = flags && splits > 1 ? SPLIT_PENDING_BYTES : MGL_PENDING_BYTES;
     return exec;
+}
+
+/* Whether every product of a list that is laid out for so many rows goes the skinny or the batch
+ * way with as many: what is left is several times as slow. */
+static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
+                          const mgl_schedule_config *config, int rows)
+{
+    mgl_dimensions d;
+    mgl_program list = {.target = *target,
+                        .geometry = *m,
+                        .exec = choose_exec(m, target, dtype, config, rows, 1, true)};
+    mgl_program_set_dtype(&list, dtype);
+    mgl_dimensions_of_program(&list, &d);
+    d.of[MGL_DIMENSION_ROWS] = rows;
+    for (int i = 0; i < MGL_STAGED_INPUTS; i++) {
+        const mgl_staged in = mgl_staged_input(m, dtype, config->narrow, i);
+        mgl_dimensions_of_input(&list, in.columns, in.parts, &d);
+        d.of[MGL_DIMENSION_FEWEST] = 1;
+        if (mgl_variant_fits(MGL_VARIANT_SKINNY, &d))
+            continue;
+        d.of[MGL_DIMENSION_FEWEST] = MGL_BATCH_LEAST;
+        if (rows < MGL_BATCH_LEAST || in.wide != (in.parts == 2) ||
+            !mgl_variant_fits(MGL_VARIANT_BATCH, &d))
+            return false;
+    }
+    return true;
 }
 
 /* Whether the second list exchanges weighed values: where it is told to, and in epochs of more rows
@@ -717,24 +693,31 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
                     out->many, out->rows);
 }
 
-/* Whether lowering gives the program a second list that the config neither asks for nor rules out:
- * where there are more sequences than go the batch way, and weighed values may be had. Those are
- * decoded several times as fast then, and their prompts read. */
-static bool wants_many(const mgl_graph *graph, const mgl_target *target,
-                       const mgl_lower_options *options, const mgl_schedule_config *config)
+/* Whether lowering may give the program a second list: the config neither asks for one nor rules it
+ * out, and weighed values may be had. */
+static bool may_have_many(const mgl_graph *graph, const mgl_target *target,
+                          const mgl_lower_options *options, const mgl_schedule_config *config)
 {
     return config->many == 0 && config->rows == 0 && config->weighed != MGL_WEIGHED_NO &&
-           options->sequences > MGL_BATCH_ROWS && is_gpu(target) &&
-           !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
+           is_gpu(target) && !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
 }
 
 void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
                             const mgl_lower_options *options, mgl_schedule_config *config)
 {
-    if (!wants_many(graph, target, options, config))
+    const mgl_geometry *m = &graph->geometry;
+    const int sequences = options->sequences;
+    if (sequences < MGL_BATCH_LEAST || !may_have_many(graph, target, options, config) ||
+        (sequences <= MGL_BATCH_ROWS &&
+         has_fast_rows(m, target, options->dtype, config, sequences)))
         return;
     config->many = MGL_MAX_SEQUENCES;
-    config->rows = MGL_BATCH_ROWS;
+    config->rows = MGL_BATCH_LEAST - 1;
+    if (sequences > MGL_BATCH_ROWS &&
+        has_fast_rows(m, target, options->dtype, config, MGL_BATCH_ROWS))
+        config->rows = MGL_BATCH_ROWS;
+    else if (!has_fast_rows(m, target, options->dtype, config, config->rows))
+        config->rows = 1;
 }
 
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,

@@ -27,9 +27,9 @@ typedef struct mgl_choices {
     mgl_exec exec;
 } mgl_choices;
 
-/* Where a config leaves `rows` and `many` to lowering, and there are more sequences than the first
- * list has fast rows for: a second list, if the target and the model can have one that is faster.
- * Else the config stays as it is. */
+/* Where a config leaves `rows` and `many` to lowering, and there are more sequences than a single
+ * list has fast rows for: a second list, if the target and the model can have one that is faster,
+ * behind a first one all of whose rows are fast. Else the config stays as it is. */
 void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
                             const mgl_lower_options *options, mgl_schedule_config *config);
 

@@ -261,26 +261,39 @@ static bool is_parted(const mgl_program *program, const mgl_task *task, const mg
            (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
 }
 
-void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
-                            mgl_dimensions *dimensions)
+static void measure_input(const mgl_program *program, const mgl_weight_format_info *weights,
+                          int64_t columns, int64_t *d)
 {
     const mgl_geometry *m = &program->geometry;
-    int64_t *d = dimensions->of;
-    if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
-        return;
-    const mgl_weight_format_info *weights = weights_of(program, task);
-    const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
-    const int64_t columns = bounded(mgl_task_inputs(program, task));
     const int64_t attended = (int64_t)m->heads * m->head_dim, blocks = blocks_of(columns, weights);
     d[MGL_DIMENSION_COLUMNS] = columns;
     d[MGL_DIMENSION_KBLOCKS] = blocks;
     d[MGL_DIMENSION_BLOCK_COLUMNS] = weights->columns;
     d[MGL_DIMENSION_RUN] = over(blocks + program->exec.warps - 1, program->exec.warps);
-    d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
-    d[MGL_DIMENSION_MERGES] = task->op == MGL_OP_MERGE_ADD;
     d[MGL_DIMENSION_OFF_HIDDEN] = distance(blocks, blocks_of(m->hidden, weights));
     d[MGL_DIMENSION_OFF_ATTENDED] = distance(blocks, blocks_of(attended, weights));
     d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));
+}
+
+void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
+                            mgl_dimensions *dimensions)
+{
+    int64_t *d = dimensions->of;
+    if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
+        return;
+    const mgl_weight_format_info *weights = weights_of(program, task);
+    const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
+    measure_input(program, weights, bounded(mgl_task_inputs(program, task)), d);
+    d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
+    d[MGL_DIMENSION_MERGES] = task->op == MGL_OP_MERGE_ADD;
+}
+
+void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int parts,
+                             mgl_dimensions *dimensions)
+{
+    measure_input(program, mgl_weight_format_get(program->weight_format), columns, dimensions->of);
+    dimensions->of[MGL_DIMENSION_PARTS] = parts;
+    dimensions->of[MGL_DIMENSION_MERGES] = 0;
 }
 
 /* ---- whether a variant takes a task --------------------------------------------------------- */
@@ -450,6 +463,13 @@ bool mgl_variant_takes_task(const mgl_program *program, const mgl_task *task, mg
                             const mgl_dimensions *dimensions, mgl_variant_fault *fault)
 {
     return mgl_variant_takes_next(program, task, variant, dimensions, NULL, fault);
+}
+
+bool mgl_variant_fits(mgl_variant variant, const mgl_dimensions *dimensions)
+{
+    pthread_once(&parsing, parse_all);
+    return dimensions->of[MGL_DIMENSION_ROWS] <= variants[variant].rows &&
+           takes_needs(variant, dimensions, NULL);
 }
 
 bool mgl_variant_needs(mgl_variant variant, mgl_need need, const mgl_dimensions *dimensions,

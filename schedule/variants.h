@@ -70,6 +70,14 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out);
 void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
                             mgl_dimensions *dimensions);
 
+/* The same of a product's input of so many columns, each split into so many parts, where there is
+ * no task yet. */
+void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int parts,
+                             mgl_dimensions *dimensions);
+
+/* Whether a variant has what it needs for a shape, and enough rows: formats and edges aside. */
+bool mgl_variant_fits(mgl_variant variant, const mgl_dimensions *dimensions);
+
 /* How much of a resource a variant needs; 0 of those that it has no need of. False: the expression
  * has no value. */
 bool mgl_variant_needs(mgl_variant variant, mgl_need need, const mgl_dimensions *dimensions,

@@ -483,6 +483,52 @@ START_TEST(many_sequences_have_a_second_list_unasked)
 }
 END_TEST
 
+/* So have fewer sequences of a model whose products do not all go the batch way with as many: the
+ * values of an 8B ffn have no room beside weights. The first list has rows that are fast then: the
+ * model, target, the knobs `weighed` and `narrow`, sequences, and the rows of both lists. */
+static const struct {
+    const shape *model;
+    const char *target;
+    int weighed, narrow, sequences;
+    int few, many;
+} slow[] = {
+    {&eight_billion, "sm_90a:132", 0, 1, 2, 2, 0},
+    {&eight_billion, "sm_90a:132", 0, 1, 4, 4, 0}, /* the skinny way */
+    {&eight_billion, "sm_90a:132", 0, 1, 5, 2, 64},
+    {&eight_billion, "sm_90a:132", 0, 1, 8, 2, 64},
+    {&eight_billion, "sm_90a:132", 0, 1, 9, 2, 64},
+    {&eight_billion, "sm_90a:132", MGL_WEIGHED_NO, 1, 8, 8, 0},
+    {&eight_billion, "sm_80:108", 0, 1, 8, 8, 0},
+    {&three_billion, "sm_90a:132", 0, 1, 8, 8, 0},
+    {&three_billion, "sm_90a:132", 0, 1, 9, 8, 64},
+    {&three_billion, "sm_90a:132", 0, 0, 8, 2, 64}, /* f32 takes twice the room */
+};
+
+START_TEST(slow_rows_have_a_second_list_unasked)
+{
+    mgl_graph *graph = graph_of(slow[_i].model);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of(slow[_i].target);
+    mgl_lower_options options = {
+        .dtype = MGL_BF16, .capacity = 1024, .sequences = slow[_i].sequences};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = MGL_EXCHANGE_FLAGS;
+    config.rows = 0;
+    config.weighed = slow[_i].weighed;
+    config.narrow = slow[_i].narrow;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    ck_assert_int_eq(p->limits.rows, slow[_i].few);
+    ck_assert_int_eq(p->limits.many, slow[_i].many);
+    for (int i = 0; i < p->task_count && slow[_i].many > 0; i++)
+        if (mgl_op_get(p->tasks[i].op)->family == MGL_FAMILY_PRODUCT)
+            ck_assert_int_ne(p->tasks[i].variant, MGL_VARIANT_LADDER);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Of more sequences than the first list has rows, its stage has room for what goes the batch way,
  * and the block keeps more of its memory for the row table. */
 START_TEST(many_sequences_leave_room_for_the_ring)
@@ -573,6 +619,8 @@ int main(void)
                         (int)(sizeof no_flags / sizeof *no_flags));
     tcase_add_loop_test(cases, many_rows_of_a_gpu_are_weighed, 0,
                         (int)(sizeof lists / sizeof *lists));
+    tcase_add_loop_test(cases, slow_rows_have_a_second_list_unasked, 0,
+                        (int)(sizeof slow / sizeof *slow));
     tcase_add_loop_test(cases, many_sequences_have_a_second_list_unasked, 0,
                         (int)(sizeof unasked / sizeof *unasked));
     tcase_add_test(cases, many_sequences_leave_room_for_the_ring);

@@ -273,7 +273,13 @@ static void check_config(const mgl_graph *graph, const char *target_name, mgl_dt
              target_name, mgl_dtype_name(dtype), capacity, batch, config->rows, config->splits,
              config->narrow);
     if (mgl_schedule_lower(graph, &target, &options, config, &p, NULL))
-        return; /* more sequences than rows, or widths that flags do not suit */
+        return;    /* more sequences than rows, or widths that flags do not suit */
+    if (p->many) { /* rows that are slow otherwise, as these are wanted */
+        mgl_schedule_config single = *config;
+        single.rows = batch;
+        mgl_program_free(p);
+        ck_assert_int_eq(mgl_schedule_lower(graph, &target, &options, &single, &p, NULL), MGL_OK);
+    }
     check_names(p, what);
     mgl_program_free(p);
 }

@@ -59,8 +59,30 @@ static __device__ __forceinline__ float sum_of(float4 v)
     return (v.x + v.y) + (v.z + v.w);
 }
 
-/* Sums of squares of rows [first, first + AT_ONCE), of those that there are: of row first + l in
- * lane l. Their loads are on their way together, where all rows have `whole` 16 bytes. */
+/* warp_sum of each of N values, which are added up in the same order: of value l / (32 / N) in lane
+ * l. Behind each step a lane has half as many. */
+template <int N> static __device__ __forceinline__ float warp_sums(float (&values)[N])
+{
+    int offset = 16;
+#pragma unroll
+    for (int half = N / 2; half > 0; half /= 2, offset /= 2) {
+        const bool upper = (thread_index() & offset) != 0;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            const float mine = upper ? values[i + half] : values[i];
+            const float other = upper ? values[i] : values[i + half];
+            values[i] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, offset);
+        }
+    }
+#pragma unroll
+    for (; offset > 0; offset /= 2)
+        values[0] += __shfl_xor_sync(0xFFFFFFFFu, values[0], offset);
+    return values[0];
+}
+
+/* Sums of squares of rows [first, first + AT_ONCE), of those that there are: of row `first` + l /
+ * (32 / AT_ONCE) in lane l. Their loads are on their way together, where all rows have `whole` 16
+ * bytes. */
 template <int AT_ONCE>
 static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s, int first,
                                                     int rows, bool whole)
@@ -69,10 +91,10 @@ static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s,
     const int beyond = parts % SQUARES_AT_ONCE;
     const bool apart = whole && beyond == SQUARES_BEYOND;
     const int end = apart ? parts - SQUARES_BEYOND : parts;
-    float sums[AT_ONCE] = {}, mine = 0.0f;
+    float sums[AT_ONCE] = {};
     float4 last = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    if (apart && lane < AT_ONCE)
-        last = *(const float4 *)(row_of(s, min(first + lane, rows - 1)) + end);
+    if (apart)
+        last = *(const float4 *)(row_of(s, min(first + lane / (32 / AT_ONCE), rows - 1)) + end);
     if (whole) {
 #pragma unroll 1
         for (int i = lane * 4; i < end; i += SQUARES_AT_ONCE)
@@ -81,17 +103,18 @@ static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s,
                 sums[r] += sum_of(*(const float4 *)(row_of(s, min(first + r, rows - 1)) + i));
     } else {
 #pragma unroll 1
-        for (int i = lane; i < parts; i += 32)
+        for (int r = 0; r < AT_ONCE; r++) {
+            const float *row = row_of(s, min(first + r, rows - 1));
+            float sum = 0.0f;
+#pragma unroll 1
+            for (int i = lane; i < parts; i += 32)
+                sum += row[i];
 #pragma unroll
-            for (int r = 0; r < AT_ONCE; r++)
-                sums[r] += row_of(s, min(first + r, rows - 1))[i];
+            for (int k = 0; k < AT_ONCE; k++) /* no register has a number */
+                sums[k] = k == r ? sum : sums[k];
+        }
     }
-#pragma unroll
-    for (int r = 0; r < AT_ONCE; r++) {
-        const float sum = warp_sum(sums[r]);
-        mine = lane == r ? sum : mine;
-    }
-    return mine + sum_of(last);
+    return warp_sums(sums) + sum_of(last);
 }
 
 /* What scales each row: 1 / sqrt(sum(s) / hidden + eps), by `warps` warps, of which this is number
@@ -100,15 +123,16 @@ template <int AT_ONCE>
 static __device__ __forceinline__ void note_scales(const mgl_device_operand &s, int rows, int warp,
                                                    int warps)
 {
+    enum { LANES = 32 / AT_ONCE }; /* of a row */
     const int lane = (int)(thread_index() % 32);
     const bool whole =
         (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(s.count[1] * 4)) & 15) == 0;
 #pragma unroll 1
     for (int first = warp * AT_ONCE; first < rows; first += warps * AT_ONCE) {
         const float sum = sum_squares<AT_ONCE>(s, first, rows, whole);
-        if (lane < AT_ONCE && first + lane < rows)
-            panel_scales()[first + lane] =
-                rsqrtf(sum * (1.0f / MGL_HIDDEN) + __uint_as_float(MGL_EPS_BITS));
+        const int row = first + lane / LANES;
+        if (lane % LANES == 0 && row < rows)
+            panel_scales()[row] = rsqrtf(sum * (1.0f / MGL_HIDDEN) + __uint_as_float(MGL_EPS_BITS));
     }
 }
 
