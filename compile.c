@@ -53,12 +53,15 @@ static mgl_status make_program(compilation *c, mgl_error *err)
                                  .config = o->config,
                                  .capacity = o->capacity,
                                  .sequences = o->sequences,
+                                 .prompt = (int32_t)o->prompt,
                                  .penalties = o->penalties != 0,
                                  .no_tuned = o->no_tuned,
                                  .unproved = true};
     mgl_device machine;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);
+    if (o->prompt < 0 || o->prompt > INT32_MAX)
+        return mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
     mgl_status status = mgl_target_find_device(o->target, &machine, err);
     request.device = machine.name;
     return status ? status

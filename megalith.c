@@ -207,6 +207,7 @@ static mgl_status lower_program(mgl_model *model, const mgl_device *machine,
                                  .capacity = options->capacity,
                                  .wanted = options->wanted,
                                  .sequences = options->sequences,
+                                 .prompt = (int32_t)options->prompt,
                                  .penalties = wants_penalties(model, options),
                                  .device = machine->name,
                                  .no_tuned = no_tuned,
@@ -364,6 +365,8 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
                         (int)options->sequences, MGL_MAX_BATCH);
     if (options->penalties < 0 || options->penalties > 2)
         return mgl_fail(err, MGL_USAGE, "penalties", "is not within 0 to 2");
+    if (options->prompt < 0 || options->prompt > INT32_MAX)
+        return mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
     bool compiled;
     mgl_status status = mgl_check_abort(&model->cancel->set, err);
     if (!status)

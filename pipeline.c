@@ -64,7 +64,10 @@ mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target
                                 mgl_error *err)
 {
     *out = (mgl_lower_options){.sequences = request->sequences ? request->sequences : 1,
-                               .penalties = request->penalties};
+                               .penalties = request->penalties,
+                               .prompt = request->prompt};
+    if (request->wanted > request->prompt)
+        out->reply = request->wanted - request->prompt;
     mgl_status status = choose_dtype(graph, target, request->dtype, &out->dtype, err);
     return status ? status : choose_capacity(graph, request, &out->capacity, err);
 }

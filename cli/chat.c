@@ -42,6 +42,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHAT_OPTIONS)
 
+enum { LONG_TURN = 512 }; /* tokens of what is pasted, say: lowering is told to expect them */
 #define QUOTES "\"\"\""
 
 /* ---- a message ------------------------------------------------------------------------------- */
@@ -219,6 +220,7 @@ static mgl_status open_model(mgl_cli_chat *chat, const char *path, const struct 
                              .penalties = mgl_cli_reply_penalizes(&chat->reply) ? 1
                                           : o->sample.given                     ? 2
                                                                                 : 0,
+                             .prompt = LONG_TURN,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     mgl_status status = mgl_model_open(path, &open, &chat->model, err);

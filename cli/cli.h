@@ -113,6 +113,9 @@ typedef struct mgl_cli_option {
     X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one")
 
 /* What a model that is lowered or compiled for others can be told. */
+#define MGL_CLI_PROMPT_OPTION(X)                                                                   \
+    X(int, prompt_tokens, "--prompt-tokens", "N", 1, MGL_MAX_CAPACITY,                             \
+      "tokens of a prompt; a long one is read in a second task list")
 #define MGL_CLI_PENALTIES_OPTION(X)                                                                \
     X(flag, penalties, "--penalties", NULL, 0, 0,                                                  \
       "count tokens, so that replies may have penalties")

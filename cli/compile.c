@@ -21,6 +21,7 @@
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_SEQUENCES,                                    \
       "replies of a launch, at most (1); above 16 in two task lists: see docs/schedules.md")       \
     MGL_CLI_CONFIG_OPTION(X)                                                                       \
+    MGL_CLI_PROMPT_OPTION(X)                                                                       \
     MGL_CLI_PENALTIES_OPTION(X)                                                                    \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
       "compile this schedule in place of the lowered one")                                         \
@@ -97,6 +98,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .no_tuned = o->no_tuned.given,
                                .strict_formats = o->strict_formats.given,
                                .penalties = o->penalties.given,
+                               .prompt = o->prompt_tokens.value,
                                .cancel = mgl_cli_cancel(),
                                .on_stage = mgl_cli_show_stage};
     mgl_compile_report report = {.size = sizeof report};

@@ -14,6 +14,7 @@
       "replies of a launch (1); above 16 in two task lists: see docs/schedules.md")                \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
+    MGL_CLI_PROMPT_OPTION(X)                                                                       \
     MGL_CLI_PENALTIES_OPTION(X)                                                                    \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
     X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
@@ -45,6 +46,7 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
                                  .rows = (int32_t)o->rows.value,
                                  .capacity = (int32_t)o->capacity.value,
                                  .sequences = (int32_t)o->sequences.value,
+                                 .prompt = (int32_t)o->prompt_tokens.value,
                                  .penalties = o->penalties.given,
                                  .no_tuned = o->no_tuned.given};
     mgl_checkpoint *checkpoint = NULL;

@@ -387,10 +387,11 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              mgl_error *err)
 {
     const struct options *o = s->options;
-    size_t count = s->prompts.count, wanted = 0;
+    size_t count = s->prompts.count, wanted = 0, prompt = 0;
     for (size_t i = 0; i < count; i++) {
         size_t length = requests[i].prompt_count + (size_t)requests[i].max_tokens;
         wanted = length > wanted ? length : wanted;
+        prompt = requests[i].prompt_count > prompt ? requests[i].prompt_count : prompt;
     }
     mgl_open_options open = {.size = sizeof open,
                              .device = o->device.value,
@@ -405,6 +406,7 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .no_tuned = o->no_tuned.given,
                              .strict_formats = o->strict_formats.given,
                              .penalties = wanted_penalties(s),
+                             .prompt = prompt > INT32_MAX ? INT32_MAX : (int64_t)prompt,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     return mgl_model_open(path, &open, &s->model, err);

@@ -223,6 +223,11 @@ static mgl_status lower_tuned(struct bench *b, mgl_error *err)
                                  .sequences = r->batch,
                                  .device = b->machine.name,
                                  .unproved = true};
+    if (r->prompt) { /* all positions but its own were read before: there is no reply */
+        request.prompt = r->prompt;
+        request.capacity = r->capacity ? r->capacity : request.wanted;
+        request.wanted = 0;
+    }
     mgl_status status =
         mgl_pipeline_lower_tuned(b->graph, &b->machine.target, &request, &b->program, &report, err);
     memcpy(b->out->note, report.note, sizeof report.note);
@@ -243,7 +248,8 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     const mgl_bench_request *r = b->request;
     mgl_schedule_config config;
     int positions = r->capacity ? r->capacity : (int)mgl_bench_needed(r);
-    mgl_lower_options options = {.dtype = r->dtype, .capacity = positions, .sequences = r->batch};
+    mgl_lower_options options = {
+        .dtype = r->dtype, .capacity = positions, .sequences = r->batch, .prompt = r->prompt};
     mgl_schedule_config_default(&config);
     if (r->knobs)
         config = *r->knobs;

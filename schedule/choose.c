@@ -31,7 +31,11 @@ enum {
     FEW_SPLITS = 16,
     SPLIT_POSITIONS =
         344, /* of all sequences: with fewer, merging a split takes more than it saves */
-    MOST_AUTO_SPLITS = 32
+    MOST_AUTO_SPLITS = 32,
+    LONG_PROMPT =
+        128, /* tokens: a kernel with a second list takes several times as long to compile */
+    PROMPT_EPOCH = 4,
+    PROMPT_LOSS = 20 /* a second list costs at most one in so many tokens of a reply */
 };
 
 int64_t mgl_row_groups(int64_t rows)
@@ -702,22 +706,52 @@ static bool may_have_many(const mgl_graph *graph, const mgl_target *target,
            is_gpu(target) && !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
 }
 
+/* A list for replies: whose first list is as long as all of its rows are fast. */
+static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
+                           const mgl_lower_options *options, mgl_schedule_config *config)
+{
+    config->many = MGL_MAX_SEQUENCES;
+    config->rows = MGL_BATCH_LEAST - 1;
+    if (options->sequences > MGL_BATCH_ROWS &&
+        has_fast_rows(m, target, options->dtype, config, MGL_BATCH_ROWS))
+        config->rows = MGL_BATCH_ROWS;
+    else if (!has_fast_rows(m, target, options->dtype, config, config->rows))
+        config->rows = 1;
+}
+
+/* Whether the prompt of one sequence takes less time by a list of its own than the reply loses by
+ * it: one list would read it in epochs of fewer rows, each of which takes about as long as a token
+ * of the reply; PROMPT_EPOCH such times go by in an epoch of the most rows. */
+static bool is_long_prompt(const mgl_graph *graph, const mgl_target *target,
+                           const mgl_lower_options *options, const mgl_schedule_config *config)
+{
+    const mgl_geometry *m = &graph->geometry;
+    if (options->sequences != 1 || options->prompt < LONG_PROMPT ||
+        config->exchange == MGL_EXCHANGE_COUNTERS)
+        return false;
+    const mgl_choices single = {.flags = true,
+                                .exec = choose_exec(m, target, options->dtype, config, 1, 1, true)};
+    const int rows = choose_rows(m, options, config, &single);
+    const double few = (double)options->prompt / rows,
+                 many = (double)options->prompt * PROMPT_EPOCH / MGL_MAX_MANY_ROWS;
+    return few - many > (double)options->reply / PROMPT_LOSS;
+}
+
 void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
                             const mgl_lower_options *options, mgl_schedule_config *config)
 {
     const mgl_geometry *m = &graph->geometry;
     const int sequences = options->sequences;
-    if (sequences < MGL_BATCH_LEAST || !may_have_many(graph, target, options, config) ||
-        (sequences <= MGL_BATCH_ROWS &&
-         has_fast_rows(m, target, options->dtype, config, sequences)))
+    if (!may_have_many(graph, target, options, config))
         return;
-    config->many = MGL_MAX_SEQUENCES;
-    config->rows = MGL_BATCH_LEAST - 1;
-    if (sequences > MGL_BATCH_ROWS &&
-        has_fast_rows(m, target, options->dtype, config, MGL_BATCH_ROWS))
-        config->rows = MGL_BATCH_ROWS;
-    else if (!has_fast_rows(m, target, options->dtype, config, config->rows))
+    if (is_long_prompt(graph, target, options, config)) {
+        config->many = MGL_MAX_MANY_ROWS;
         config->rows = 1;
+    } else if (sequences > MGL_BATCH_ROWS ||
+               (sequences >= MGL_BATCH_LEAST &&
+                !has_fast_rows(m, target, options->dtype, config, sequences))) {
+        fill_sequences(m, target, options, config);
+    }
 }
 
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,

@@ -29,7 +29,9 @@ typedef struct mgl_choices {
 
 /* Where a config leaves `rows` and `many` to lowering, and there are more sequences than a single
  * list has fast rows for: a second list, if the target and the model can have one that is faster,
- * behind a first one all of whose rows are fast. Else the config stays as it is. */
+ * behind a first one all of whose rows are fast. So for one sequence whose prompt is long: the
+ * list reads it many rows an epoch, and each token of the reply takes a little longer beside it.
+ * Else the config stays as it is. */
 void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
                             const mgl_lower_options *options, mgl_schedule_config *config);
 

@@ -64,6 +64,8 @@ typedef struct mgl_lower_options {
     int capacity;    /* positions of a sequence */
     int sequences;   /* of a launch */
     bool penalties;  /* tokens can have penalties: it counts them */
+    int prompt;      /* tokens that are read at once before a reply; 0: few, or not known */
+    int reply;       /* tokens of a reply behind them; 0: not known */
 } mgl_lower_options;
 
 /* The same graph, target, options and config give the same program, bit for bit. */

@@ -93,6 +93,7 @@ class OpenOptions(Sized):
         ("no_tuned", c_int32),
         ("strict_formats", c_int64),
         ("penalties", c_int64),
+        ("prompt", c_int64),
     ]
 
 

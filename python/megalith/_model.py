@@ -135,6 +135,8 @@ class Model:
     """A checkpoint in Hugging Face layout, a compiled model, or org/name in the local Hugging Face
     cache. `device` is "auto", "cpu", "cuda" or "cuda:1"; `dtype` "auto", "f32", "bf16" or "f16";
     `capacity` the positions of the KV cache, None for the smaller of 4,096 and the model's limit.
+    `prompt` is about how many tokens the longest prompt has: a GPU reads 128 and more many at a
+    time, and each token of a reply takes a little longer then.
     With `penalties` replies may have some: tokens are counted then. `template` is the path of a
     chat template that takes the place of the model's.
 
@@ -148,6 +150,7 @@ class Model:
         device: str = "auto",
         dtype: str = "auto",
         capacity: Optional[int] = None,
+        prompt: int = 0,
         threads: Optional[int] = None,
         penalties: bool = False,
         template: Union[str, "os.PathLike[str]", None] = None,
@@ -171,6 +174,7 @@ class Model:
             threads=_check_whole("threads", threads or 0, 0, 31),
             cancel=self._cancel,
             penalties=bool(penalties),
+            prompt=_check_whole("prompt", prompt, 0, 31),
         )
         self._handle = c_void_p()
         self._c.mgl_model_open(name, byref(options), byref(self._handle))

@@ -278,6 +278,20 @@ START_TEST(lower_ends_with_the_validator)
 }
 END_TEST
 
+/* A prompt that is long enough is told to lowering, and the program then has a list for it. */
+START_TEST(lowers_for_a_long_prompt)
+{
+    for (int prompt = 127; prompt <= 128; prompt++) {
+        command_result result =
+            command_runf("lower %s --target sm_90a:132 --dtype bf16 --prompt-tokens %d",
+                         model_path("tales-5m"), prompt);
+        ck_assert_msg(result.code == 0, "%s", result.err);
+        ck_assert_int_eq(strstr(result.out, " many 128 ") != NULL, prompt == 128);
+        command_clear(&result);
+    }
+}
+END_TEST
+
 /* A schedule for the one target whose costs are known; it need not be there. */
 static const char *lowered_for_a_gpu(void)
 {
@@ -601,6 +615,7 @@ int main(void)
     tcase_add_test(tests, strict_formats_refuse_what_loses);
     tcase_add_test(tests, lower_ends_with_the_validator);
     tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
+    tcase_add_test(tests, lowers_for_a_long_prompt);
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);
     tcase_add_loop_test(tests, explains_the_list_that_the_rows_are_for, 0, LISTED);

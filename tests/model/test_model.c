@@ -605,6 +605,9 @@ START_TEST(opening_refuses)
         {{.size = sizeof(mgl_open_options), .device = "cuda:1234"}, MGL_USAGE},
         {{.size = sizeof(mgl_open_options), .device = "cpu", .dtype = "f64"}, MGL_USAGE},
         {{.size = sizeof(mgl_open_options), .device = "cpu", .capacity = -1}, MGL_USAGE},
+        {{.size = sizeof(mgl_open_options), .device = "cpu", .prompt = -1}, MGL_USAGE},
+        {{.size = sizeof(mgl_open_options), .device = "cpu", .prompt = INT64_C(1) << 31},
+         MGL_USAGE},
         {{.size = sizeof(mgl_open_options), .device = "cpu", .capacity = 1 << 20}, MGL_BAD_INPUT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -427,11 +427,17 @@ class Models(Case):
             list(reply)
             self.assertEqual((len(reply.ids), reply.stop), (6, "length"))
 
+    def test_a_model_for_long_prompts_replies_alike(self) -> None:
+        with open_model() as model, open_model(prompt=500) as other:
+            replies = [m.generate("Once there was", max_tokens=8).text() for m in (model, other)]
+            self.assertEqual(*replies)
+
     def test_models_that_can_not_be_opened(self) -> None:
         error = self.assert_refused(Code.BAD_INPUT, "nonexistent", megalith.Model, "/nonexistent")
         self.assertTrue(error.message)
         self.assert_refused(Code.USAGE, "unknown device", megalith.Model, TALES, device="tpu")
         self.assert_refused(Code.USAGE, "capacity: is -1", megalith.Model, TALES, capacity=-1)
+        self.assert_refused(Code.USAGE, "prompt: is -1", megalith.Model, TALES, prompt=-1)
         self.assert_refused(Code.USAGE, "zero byte", megalith.Model, "a\0b")
 
     def test_a_model_without_a_tokenizer(self) -> None:

@@ -529,6 +529,53 @@ START_TEST(slow_rows_have_a_second_list_unasked)
 }
 END_TEST
 
+/* A long prompt of one sequence is read in a second list that nobody has asked for, if the reply is
+ * not so long that it loses more: the model, target, dtype, the config's rows, sequences, tokens of
+ * prompt and reply, and the rows of both lists. */
+static const struct {
+    const shape *model;
+    const char *target;
+    mgl_dtype dtype;
+    int rows, sequences, prompt, reply;
+    int few, many;
+} prompts[] = {
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 0, 0, 1, 0},
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 127, 0, 1, 0},
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 128, 0, 1, 128},
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 128, 2479, 1, 128}, /* (1 - 1 / 32) 128 tokens, */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 128, 2480, 1, 0},   /* one in 20 */
+    {&billion, "sm_90a:132", MGL_BF16, 1, 1, 128, 0, 1, 0},      /* the config says how many rows */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 2, 128, 0, 2, 0},
+    {&billion, "sm_90a:132", MGL_F16, 0, 1, 128, 0, 1, 0}, /* which has no weighed values, */
+    {&billion, "sm_80:108", MGL_BF16, 0, 1, 128, 0, 1, 0}, /* nor has the target bulk copies */
+    {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 2048, 128, 1, 128},
+    {&eight_billion, "sm_90a:132", MGL_BF16, 0, 16, 2048, 128, 2, 64},
+    {&even, "sm_90a:4", MGL_BF16, 0, 1, 128, 0, 16, 0}, /* its ffn is not of whole pages */
+};
+
+START_TEST(long_prompts_have_a_second_list_unasked)
+{
+    mgl_graph *graph = graph_of(prompts[_i].model);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of(prompts[_i].target);
+    mgl_lower_options options = {.dtype = prompts[_i].dtype,
+                                 .capacity = 32,
+                                 .sequences = prompts[_i].sequences,
+                                 .prompt = prompts[_i].prompt,
+                                 .reply = prompts[_i].reply};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.exchange = 0;
+    config.rows = prompts[_i].rows;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    ck_assert_int_eq(p->limits.rows, prompts[_i].few);
+    ck_assert_int_eq(p->limits.many, prompts[_i].many);
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Of more sequences than the first list has rows, its stage has room for what goes the batch way,
  * and the block keeps more of its memory for the row table. */
 START_TEST(many_sequences_leave_room_for_the_ring)
@@ -619,6 +666,8 @@ int main(void)
                         (int)(sizeof no_flags / sizeof *no_flags));
     tcase_add_loop_test(cases, many_rows_of_a_gpu_are_weighed, 0,
                         (int)(sizeof lists / sizeof *lists));
+    tcase_add_loop_test(cases, long_prompts_have_a_second_list_unasked, 0,
+                        (int)(sizeof prompts / sizeof *prompts));
     tcase_add_loop_test(cases, slow_rows_have_a_second_list_unasked, 0,
                         (int)(sizeof slow / sizeof *slow));
     tcase_add_loop_test(cases, many_sequences_have_a_second_list_unasked, 0,

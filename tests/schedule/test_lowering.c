@@ -18,12 +18,12 @@ static const struct {
     const char *target;
     mgl_lower_options options;
 } cases[] = {
-    {&even, "cpu:1", {MGL_F32, 64, 1, false}},
-    {&even, "sm_90a:4", {MGL_BF16, 4096, 2, false}},
-    {&billion, "sm_90a:132", {MGL_BF16, 256, 1, false}},
-    {&billion, "sm_90a:132", {MGL_BF16, 4096, 8, false}},
-    {&billion, "sm_80:108", {MGL_F16, 4096, 1, false}},
-    {&billion, "cpu:1", {MGL_F32, 4096, 1, false}},
+    {&even, "cpu:1", {.dtype = MGL_F32, .capacity = 64, .sequences = 1}},
+    {&even, "sm_90a:4", {.dtype = MGL_BF16, .capacity = 4096, .sequences = 2}},
+    {&billion, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 256, .sequences = 1}},
+    {&billion, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 4096, .sequences = 8}},
+    {&billion, "sm_80:108", {.dtype = MGL_F16, .capacity = 4096, .sequences = 1}},
+    {&billion, "cpu:1", {.dtype = MGL_F32, .capacity = 4096, .sequences = 1}},
 };
 
 /* Adds the digest of a case. */

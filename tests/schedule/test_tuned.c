@@ -275,7 +275,8 @@ typedef struct question {
 
 static question matching(void)
 {
-    return (question){target_of("sm_90a:4"), "Test GPU", {MGL_BF16, 256, 2, false}};
+    return (question){
+        target_of("sm_90a:4"), "Test GPU", {.dtype = MGL_BF16, .capacity = 256, .sequences = 2}};
 }
 
 static bool fits(const mgl_tuned *entry, const question *q)
