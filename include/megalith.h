@@ -288,11 +288,11 @@ typedef struct mgl_open_options {
     int64_t penalties; /* 1: requests may have penalties, for which tokens are counted; 2: where
                           generation_config.json has a repetition_penalty. A schedule or a compiled
                           model that was made without is refused then */
-    int64_t
-        prompt; /* tokens of the longest prompt of a single reply, or about as many; 0: few.
-                   From    128 on a GPU may be given a second task list, which reads them up to 128
-                   at a    time; each token of the reply takes 1 to 6 % longer beside it, so it is
-                   not    made where the reply, `wanted` without the prompt, is much longer */
+    int64_t prompt;    /* tokens of the longest prompt of a single reply, or about so many; 0: few.
+                          Where that saves enough time, the program gets a second task list, which
+                          reads up to 128 at once. Each token of the reply takes 1 to 6 % longer beside
+                          it: there is none where the reply, `wanted` without the prompt, is much
+                          longer */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */

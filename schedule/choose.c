@@ -32,11 +32,13 @@ enum {
     SPLIT_POSITIONS =
         344, /* of all sequences: with fewer, merging a split takes more than it saves */
     MOST_AUTO_SPLITS = 32,
-    LONG_PROMPT =
-        128, /* tokens: a kernel with a second list takes several times as long to compile */
     PROMPT_EPOCH = 4,
     PROMPT_LOSS = 20 /* a second list costs at most one in so many tokens of a reply */
 };
+
+/* Bytes of weights that a prompt has to save, a quarter of a second of an H200's memory: the kernel
+ * of two lists takes some 30 s longer to compile. */
+#define PROMPT_BYTES 0x1p40
 
 int64_t mgl_row_groups(int64_t rows)
 {
@@ -719,22 +721,34 @@ static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
         config->rows = 1;
 }
 
-/* Whether the prompt of one sequence takes less time by a list of its own than the reply loses by
- * it: one list would read it in epochs of fewer rows, each of which takes about as long as a token
- * of the reply; PROMPT_EPOCH such times go by in an epoch of the most rows. */
+/* Values of all matrices that an epoch streams whose logits nobody wants. */
+static int64_t streamed_values(const mgl_geometry *m)
+{
+    const int64_t attended = (int64_t)m->heads * m->head_dim;
+    const int64_t layer = mgl_step_groups(m, MGL_STEP_QKV) * m->hidden +
+                          mgl_step_groups(m, MGL_STEP_O) * attended +
+                          2 * mgl_step_groups(m, MGL_STEP_GATE_UP) * m->hidden +
+                          mgl_step_groups(m, MGL_STEP_DOWN) * m->ffn;
+    return layer * MGL_ROW_GROUP * m->layers;
+}
+
+/* Whether a list of its own saves the prompt of one sequence time that is worth a kernel, and more
+ * than the reply loses by it. One list reads the prompt in epochs of few rows, each of which takes
+ * about as long as a token of the reply; PROMPT_EPOCH such times go by in an epoch of the most. */
 static bool is_long_prompt(const mgl_graph *graph, const mgl_target *target,
                            const mgl_lower_options *options, const mgl_schedule_config *config)
 {
     const mgl_geometry *m = &graph->geometry;
-    if (options->sequences != 1 || options->prompt < LONG_PROMPT ||
+    if (options->sequences != 1 || options->prompt == 0 ||
         config->exchange == MGL_EXCHANGE_COUNTERS)
         return false;
     const mgl_choices single = {.flags = true,
                                 .exec = choose_exec(m, target, options->dtype, config, 1, 1, true)};
-    const int rows = choose_rows(m, options, config, &single);
-    const double few = (double)options->prompt / rows,
-                 many = (double)options->prompt * PROMPT_EPOCH / MGL_MAX_MANY_ROWS;
-    return few - many > (double)options->reply / PROMPT_LOSS;
+    const double few = (double)options->prompt / choose_rows(m, options, config, &single),
+                 many = (double)options->prompt * PROMPT_EPOCH / MGL_MAX_MANY_ROWS,
+                 bytes = (double)streamed_values(m) * (double)mgl_dtype_size(options->dtype);
+    return (few - many) * bytes >= PROMPT_BYTES &&
+           few - many > (double)options->reply / PROMPT_LOSS;
 }
 
 void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,

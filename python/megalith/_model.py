@@ -135,8 +135,8 @@ class Model:
     """A checkpoint in Hugging Face layout, a compiled model, or org/name in the local Hugging Face
     cache. `device` is "auto", "cpu", "cuda" or "cuda:1"; `dtype` "auto", "f32", "bf16" or "f16";
     `capacity` the positions of the KV cache, None for the smaller of 4,096 and the model's limit.
-    `prompt` is about how many tokens the longest prompt has: a GPU reads 128 and more many at a
-    time, and each token of a reply takes a little longer then.
+    `prompt` is about how many tokens the longest prompt has: of many, a GPU reads up to 128 at
+    once, and each token of a reply takes a little longer then.
     With `penalties` replies may have some: tokens are counted then. `template` is the path of a
     chat template that takes the place of the model's.
 

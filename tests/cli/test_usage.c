@@ -56,6 +56,7 @@ static const usage_case cases[] = {
     {"run m --prompt x --prompt-ids 1", 1, "only one of"},
     {"run m --prompt x --prompts f.json", 1, "only one of"},
     {"lower m --sequences 65", 1, "not within 1 to 64"},
+    {"lower m --prompt-tokens 0", 1, "not within 1 to"},
     {"compile m -o f --sequences 65", 1, "not within 1 to 64"},
     {"run m --prompt x --sample --top-k 3", 1, "--sample"},
     {"run m --prompt x --max-tokens 0", 1, "not within 1 to"},
