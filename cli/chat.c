@@ -42,7 +42,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHAT_OPTIONS)
 
-enum { LONG_TURN = 640 }; /* tokens of what is pasted, say: lowering is told to expect them */
+enum { LONG_TURN = 512 }; /* tokens of what is pasted, say: lowering is told to expect them */
 #define QUOTES "\"\"\""
 
 /* ---- a message ------------------------------------------------------------------------------- */

@@ -33,12 +33,12 @@ enum {
         344, /* of all sequences: with fewer, merging a split takes more than it saves */
     MOST_AUTO_SPLITS = 32,
     PROMPT_EPOCH = 4,
-    PROMPT_LOSS = 20 /* a second list costs at most one in so many tokens of a reply */
+    PROMPT_LOSS = 12 /* a second list costs at most one in so many tokens of a reply */
 };
 
-/* Bytes of weights that a prompt has to save, a quarter of a second of an H200's memory: the kernel
+/* Bytes of weights that a prompt has to save, an eighth of a second of an H200's memory: the kernel
  * of two lists takes some 30 s longer to compile. */
-#define PROMPT_BYTES 0x1p40
+#define PROMPT_BYTES 0x1p39
 
 int64_t mgl_row_groups(int64_t rows)
 {

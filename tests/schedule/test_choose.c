@@ -540,16 +540,16 @@ static const struct {
     int few, many;
 } prompts[] = {
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 0, 0, 1, 0},
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 583, 0, 1, 0},   /* 1.95 GB (1 - 1 / 32) a token, */
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 584, 0, 1, 128}, /* of 2^40 */
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 12399, 1, 128}, /* (1 - 1 / 32) 640 tokens, */
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 12400, 1, 0},   /* one in 20 */
-    {&billion, "sm_90a:132", MGL_BF16, 1, 1, 640, 0, 1, 0}, /* the config says how many rows */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 291, 0, 1, 0},      /* 1.95 GB (1 - 1 / 32) a token, */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 292, 0, 1, 128},    /* of 2^39 */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7439, 1, 128}, /* (1 - 1 / 32) 640 tokens, */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7440, 1, 0},   /* one in 12 */
+    {&billion, "sm_90a:132", MGL_BF16, 1, 1, 640, 0, 1, 0},      /* the config says how many rows */
     {&billion, "sm_90a:132", MGL_BF16, 0, 2, 640, 0, 2, 0},
     {&billion, "sm_90a:132", MGL_F16, 0, 1, 640, 0, 1, 0}, /* which has no weighed values, */
     {&billion, "sm_80:108", MGL_BF16, 0, 1, 640, 0, 1, 0}, /* nor has the target bulk copies */
-    {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 81, 0, 1, 0}, /* 13.96 GB */
-    {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 82, 0, 1, 128},
+    {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 40, 0, 1, 0}, /* 13.96 GB */
+    {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 41, 0, 1, 128},
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 16, 2048, 128, 2, 64},
     {&even, "sm_90a:4", MGL_BF16, 0, 1, 1 << 30, 0, 16, 0}, /* its ffn is not of whole pages */
 };
