@@ -60,8 +60,6 @@ static mgl_status make_program(compilation *c, mgl_error *err)
     mgl_device machine;
     if (o->schedule)
         return mgl_schedule_read(o->schedule, &c->program, err);
-    if (o->prompt < 0 || o->prompt > INT32_MAX)
-        return mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
     mgl_status status = mgl_target_find_device(o->target, &machine, err);
     request.device = machine.name;
     return status ? status
@@ -215,6 +213,11 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
     if (!status && o->schedule && (o->target || o->sequences))
         status = mgl_fail(err, MGL_USAGE, "schedule", "states its own %s; leave out %s",
                           o->target ? "target" : "sequences", o->target ? "target" : "sequences");
+    if (!status && (o->prompt < 0 || o->prompt > INT32_MAX))
+        status = mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
+    if (!status && o->schedule && o->prompt)
+        status = mgl_fail(err, MGL_USAGE, "schedule",
+                          "has its lists already; leave out the prompt's tokens");
     if (!status && o->schedule && o->penalties)
         status = mgl_fail(err, MGL_USAGE, "schedule",
                           "says by itself whether there are penalties; leave those out");

@@ -202,17 +202,19 @@ static mgl_status lower_program(mgl_model *model, const mgl_device *machine,
                                 const mgl_open_options *options, bool exact, bool no_tuned,
                                 mgl_tuned_report *report, mgl_error *err)
 {
-    mgl_lower_request request = {.dtype = options->dtype,
-                                 .config = options->config,
-                                 .capacity = options->capacity,
-                                 .wanted = options->wanted,
-                                 .sequences = options->sequences,
-                                 .prompt = (int32_t)options->prompt,
-                                 .penalties = wants_penalties(model, options),
-                                 .device = machine->name,
-                                 .no_tuned = no_tuned,
-                                 .exact = exact,
-                                 .unproved = true};
+    mgl_lower_request request = {
+        .dtype = options->dtype,
+        .config = options->config,
+        .capacity = options->capacity,
+        .wanted = options->wanted,
+        .sequences = options->sequences,
+        .prompt = (int32_t)options->prompt,
+        .reply = options->wanted > options->prompt ? options->wanted - (int32_t)options->prompt : 0,
+        .penalties = wants_penalties(model, options),
+        .device = machine->name,
+        .no_tuned = no_tuned,
+        .exact = exact,
+        .unproved = true};
     mgl_program *made;
     mgl_status status = mgl_pipeline_lower_tuned(model->checkpoint->graph, &machine->target,
                                                  &request, &made, report, err);

@@ -65,9 +65,8 @@ mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target
 {
     *out = (mgl_lower_options){.sequences = request->sequences ? request->sequences : 1,
                                .penalties = request->penalties,
-                               .prompt = request->prompt};
-    if (request->wanted > request->prompt)
-        out->reply = request->wanted - request->prompt;
+                               .prompt = request->prompt,
+                               .reply = request->reply};
     mgl_status status = choose_dtype(graph, target, request->dtype, &out->dtype, err);
     return status ? status : choose_capacity(graph, request, &out->capacity, err);
 }

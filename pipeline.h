@@ -46,6 +46,7 @@ typedef struct mgl_lower_request {
     int32_t wanted;    /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
     int32_t sequences; /* of a launch; 0: 1 */
     int32_t prompt;    /* tokens of the longest prompt; 0: few, or not known */
+    int32_t reply;     /* tokens of the longest reply behind it; 0: not known */
     bool penalties;    /* tokens can have penalties */
     bool unproved;     /* leave the proof to mgl_vm_open, or whoever else does it next */
     /* Of mgl_pipeline_lower_tuned alone: */

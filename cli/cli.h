@@ -115,7 +115,7 @@ typedef struct mgl_cli_option {
 /* What a model that is lowered or compiled for others can be told. */
 #define MGL_CLI_PROMPT_OPTION(X)                                                                   \
     X(int, prompt_tokens, "--prompt-tokens", "N", 1, MGL_MAX_CAPACITY,                             \
-      "tokens of a prompt; a long one is read in a second task list")
+      "tokens of a prompt; on a GPU a long one of one reply may have a task list of its own")
 #define MGL_CLI_PENALTIES_OPTION(X)                                                                \
     X(flag, penalties, "--penalties", NULL, 0, 0,                                                  \
       "count tokens, so that replies may have penalties")

@@ -19,7 +19,7 @@
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_SEQUENCES,                                    \
-      "replies of a launch, at most (1); above 16 in two task lists: see docs/schedules.md")       \
+      "replies of a launch, at most (1); many in two task lists: see docs/schedules.md")           \
     MGL_CLI_CONFIG_OPTION(X)                                                                       \
     MGL_CLI_PROMPT_OPTION(X)                                                                       \
     MGL_CLI_PENALTIES_OPTION(X)                                                                    \

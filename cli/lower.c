@@ -11,7 +11,7 @@
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, rows, "--rows", "N", 1, MGL_MAX_ROWS, "rows of an epoch (the config's)")                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_SEQUENCES,                                    \
-      "replies of a launch (1); above 16 in two task lists: see docs/schedules.md")                \
+      "replies of a launch (1); many in two task lists: see docs/schedules.md")                    \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     MGL_CLI_PROMPT_OPTION(X)                                                                       \

@@ -221,13 +221,9 @@ static mgl_status lower_tuned(struct bench *b, mgl_error *err)
                                  .capacity = r->capacity,
                                  .wanted = (int32_t)mgl_bench_needed(r),
                                  .sequences = r->batch,
+                                 .prompt = r->prompt,
                                  .device = b->machine.name,
                                  .unproved = true};
-    if (r->prompt) { /* all positions but its own were read before: there is no reply */
-        request.prompt = r->prompt;
-        request.capacity = r->capacity ? r->capacity : request.wanted;
-        request.wanted = 0;
-    }
     mgl_status status =
         mgl_pipeline_lower_tuned(b->graph, &b->machine.target, &request, &b->program, &report, err);
     memcpy(b->out->note, report.note, sizeof report.note);

@@ -32,12 +32,12 @@ enum {
     SPLIT_POSITIONS =
         344, /* of all sequences: with fewer, merging a split takes more than it saves */
     MOST_AUTO_SPLITS = 32,
-    PROMPT_EPOCH = 4,
-    PROMPT_LOSS = 12 /* a second list costs at most one in so many tokens of a reply */
+    PROMPT_EPOCH = 4, /* steps of one row that an epoch of the most rows takes as long as */
+    PROMPT_LOSS = 12  /* a second list costs at most one in so many tokens of a reply */
 };
 
 /* Bytes of weights that a prompt has to save, an eighth of a second of an H200's memory: the kernel
- * of two lists takes some 30 s longer to compile. */
+ * of two lists takes several times as long to compile. */
 #define PROMPT_BYTES 0x1p39
 
 int64_t mgl_row_groups(int64_t rows)
@@ -700,12 +700,34 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
 }
 
 /* Whether lowering may give the program a second list: the config neither asks for one nor rules it
- * out, and weighed values may be had. */
+ * out, it can be lowered for one sequence, and weighed values may be had. */
 static bool may_have_many(const mgl_graph *graph, const mgl_target *target,
                           const mgl_lower_options *options, const mgl_schedule_config *config)
 {
+    mgl_lower_options one = *options;
+    one.sequences = 1;
     return config->many == 0 && config->rows == 0 && config->weighed != MGL_WEIGHED_NO &&
-           is_gpu(target) && !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
+           is_gpu(target) && !check_config(graph, target, &one, config, NULL) &&
+           !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
+}
+
+/* Whether queues exchange flagged words, without which no row of the first list is fast. */
+static bool has_flags(const mgl_graph *graph, const mgl_target *target,
+                      const mgl_lower_options *options, const mgl_schedule_config *config)
+{
+    mgl_choices choices = {0};
+    return !choose_exchange(graph, target, options, config, &choices, NULL) && choices.flags;
+}
+
+/* Whether a block has room for what the config says of ring and stage, beside more rows. */
+static bool has_room(const mgl_geometry *m, const mgl_target *target,
+                     const mgl_lower_options *options, const mgl_schedule_config *config)
+{
+    const mgl_exec exec =
+        choose_exec(m, target, options->dtype, config, rows_for(options, config), 1, true);
+    return target->shared_bytes == 0 || mgl_shared_reserved(config->many) + exec.stage_bytes +
+                                                (int64_t)exec.ring_pages * exec.page_bytes <=
+                                            target->shared_bytes;
 }
 
 /* A list for replies: whose first list is as long as all of its rows are fast. */
@@ -735,17 +757,16 @@ static int64_t streamed_values(const mgl_geometry *m)
 /* Whether a list of its own saves the prompt of one sequence time that is worth a kernel, and more
  * than the reply loses by it. One list reads the prompt in epochs of few rows, each of which takes
  * about as long as a token of the reply; PROMPT_EPOCH such times go by in an epoch of the most. */
-static bool is_long_prompt(const mgl_graph *graph, const mgl_target *target,
+static bool is_long_prompt(const mgl_geometry *m, const mgl_target *target,
                            const mgl_lower_options *options, const mgl_schedule_config *config)
 {
-    const mgl_geometry *m = &graph->geometry;
-    if (options->sequences != 1 || options->prompt == 0 ||
-        config->exchange == MGL_EXCHANGE_COUNTERS)
+    const int prompt = options->prompt < options->capacity ? options->prompt : options->capacity;
+    if (options->sequences != 1 || prompt <= 0)
         return false;
     const mgl_choices single = {.flags = true,
                                 .exec = choose_exec(m, target, options->dtype, config, 1, 1, true)};
-    const double few = (double)options->prompt / choose_rows(m, options, config, &single),
-                 many = (double)options->prompt * PROMPT_EPOCH / MGL_MAX_MANY_ROWS,
+    const double few = (double)prompt / choose_rows(m, options, config, &single),
+                 many = (double)prompt * PROMPT_EPOCH / MGL_MAX_MANY_ROWS,
                  bytes = (double)streamed_values(m) * (double)mgl_dtype_size(options->dtype);
     return (few - many) * bytes >= PROMPT_BYTES &&
            few - many > (double)options->reply / PROMPT_LOSS;
@@ -756,16 +777,20 @@ void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
 {
     const mgl_geometry *m = &graph->geometry;
     const int sequences = options->sequences;
-    if (!may_have_many(graph, target, options, config))
+    mgl_schedule_config filled = *config;
+    if (!may_have_many(graph, target, options, config) ||
+        (sequences <= MGL_BATCH_ROWS && !has_flags(graph, target, options, config)))
         return;
-    if (is_long_prompt(graph, target, options, config)) {
-        config->many = MGL_MAX_MANY_ROWS;
-        config->rows = 1;
+    if (is_long_prompt(m, target, options, config)) {
+        filled.many = MGL_MAX_MANY_ROWS;
+        filled.rows = 1;
     } else if (sequences > MGL_BATCH_ROWS ||
                (sequences >= MGL_BATCH_LEAST &&
                 !has_fast_rows(m, target, options->dtype, config, sequences))) {
-        fill_sequences(m, target, options, config);
+        fill_sequences(m, target, options, &filled);
     }
+    if (has_room(m, target, options, &filled))
+        *config = filled;
 }
 
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,

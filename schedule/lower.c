@@ -746,7 +746,6 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               mgl_program **out_program, mgl_error *err)
 {
     mgl_schedule_config filled = *config, bare = *config;
-    mgl_lower_options few = *options;
     mgl_schedule_fill_many(graph, target, options, &filled);
     if (filled.many == config->many)
         return lower_as(graph, target, options, config, out_program, err);
@@ -756,8 +755,6 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (!status)
         mgl_program_free(*out_program);
     /* nobody asked for the list, and it is not one that the kernel has */
-    few.prompt = 0;
-    if (options->sequences > 1)
-        bare.rows = options->sequences < MGL_MAX_ROWS ? options->sequences : MGL_MAX_ROWS;
-    return lower_as(graph, target, &few, &bare, out_program, err);
+    bare.weighed = MGL_WEIGHED_NO;
+    return lower_as(graph, target, options, &bare, out_program, err);
 }

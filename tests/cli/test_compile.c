@@ -167,6 +167,7 @@ static const struct {
     {"run %s --prompt x --device cpu --config c.json", 1, "leave out config"},
     {"compile %s --target cpu:1 -o again.mega", 2, "is compiled already"},
     {"compile %s --schedule s.mls --sequences 2 -o again.mega", 1, "leave out sequences"},
+    {"compile %s --schedule s.mls --prompt-tokens 9 -o again.mega", 1, "leave out the prompt"},
 };
 
 START_TEST(what_is_fixed_can_not_be_asked_for)

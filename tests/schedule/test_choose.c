@@ -531,7 +531,7 @@ END_TEST
 
 /* A long prompt of one sequence is read in a second list that nobody has asked for, if the reply is
  * not so long that it loses more: the model, target, dtype, the config's rows, sequences, tokens of
- * prompt and reply, and the rows of both lists. */
+ * prompt and reply (below 0: the cache has so many positions), and the rows of both lists. */
 static const struct {
     const shape *model;
     const char *target;
@@ -551,8 +551,55 @@ static const struct {
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 40, 0, 1, 0}, /* 13.96 GB */
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 41, 0, 1, 128},
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 16, 2048, 128, 2, 64},
-    {&even, "sm_90a:4", MGL_BF16, 0, 1, 1 << 30, 0, 16, 0}, /* its ffn is not of whole pages */
+    {&even, "sm_90a:4", MGL_BF16, 0, 1, 1 << 30, 0, 16, 0},     /* its ffn is not of whole pages */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 2000, -291, 1, 0}, /* the cache ends before, */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 2000, -292, 1, 128},
 };
+
+/* No list that nobody has asked for takes a program away that there is without it: knobs;
+ * sequences, prompt; rows of the first list, and of the second. */
+static const struct {
+    int page_bytes, ring_pages, stage_bytes, exchange;
+    int sequences, prompt;
+    int few, many;
+} tight[] = {
+    {32768, 5, 0, 0, 5, 0, 5, 0}, /* no room for the table of more rows */
+    {32768, 4, 0, 0, 5, 0, 2, 64},
+    {16384, 10, 44032, 0, 1, 100000, 1, 0},
+    {16384, 9, 44032, 0, 1, 100000, 1, 128},
+    {16384, 0, 0, MGL_EXCHANGE_COUNTERS, 5, 0, 16, 0}, /* which no row is fast with */
+    {16384, 0, 0, MGL_EXCHANGE_COUNTERS, 1, 100000, 16, 0},
+    {0, 0, 0, 0, 5, 0, -1, 0},
+};
+
+START_TEST(a_list_that_has_no_room_is_not_made)
+{
+    const shape wide = {{4096, 1, 32, 8, 128, 14336, 1000, 1e-5F}, false};
+    mgl_graph *graph = graph_of(&wide);
+    mgl_schedule_config config = preset();
+    mgl_target target = target_of("sm_90a:132");
+    mgl_lower_options options = {.dtype = MGL_BF16,
+                                 .capacity = 4096,
+                                 .sequences = tight[_i].sequences,
+                                 .prompt = tight[_i].prompt};
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    config.rows = 0;
+    config.exchange = tight[_i].exchange;
+    config.page_bytes = tight[_i].page_bytes;
+    config.ring_pages = tight[_i].ring_pages;
+    config.stage_bytes = tight[_i].stage_bytes;
+    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+    ck_assert_msg(status == (tight[_i].few < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where,
+                  err.message);
+    if (p) {
+        ck_assert_int_eq(p->limits.rows, tight[_i].few);
+        ck_assert_int_eq(p->limits.many, tight[_i].many);
+    }
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+END_TEST
 
 START_TEST(long_prompts_have_a_second_list_unasked)
 {
@@ -560,7 +607,7 @@ START_TEST(long_prompts_have_a_second_list_unasked)
     mgl_schedule_config config = preset();
     mgl_target target = target_of(prompts[_i].target);
     mgl_lower_options options = {.dtype = prompts[_i].dtype,
-                                 .capacity = 32,
+                                 .capacity = 4096,
                                  .sequences = prompts[_i].sequences,
                                  .prompt = prompts[_i].prompt,
                                  .reply = prompts[_i].reply};
@@ -568,6 +615,10 @@ START_TEST(long_prompts_have_a_second_list_unasked)
     mgl_error err = {0};
     config.exchange = 0;
     config.rows = prompts[_i].rows;
+    if (options.reply < 0) {
+        options.capacity = -options.reply;
+        options.reply = 0;
+    }
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     ck_assert_int_eq(p->limits.rows, prompts[_i].few);
@@ -667,6 +718,8 @@ int main(void)
                         (int)(sizeof no_flags / sizeof *no_flags));
     tcase_add_loop_test(cases, many_rows_of_a_gpu_are_weighed, 0,
                         (int)(sizeof lists / sizeof *lists));
+    tcase_add_loop_test(cases, a_list_that_has_no_room_is_not_made, 0,
+                        (int)(sizeof tight / sizeof *tight));
     tcase_add_loop_test(cases, long_prompts_have_a_second_list_unasked, 0,
                         (int)(sizeof prompts / sizeof *prompts));
     tcase_add_loop_test(cases, slow_rows_have_a_second_list_unasked, 0,

@@ -12,6 +12,9 @@
 static const char *const rows[] = {MGL_LOWERINGS(X)};
 #undef X
 
+/* Four layers of an 8B model, whose ffn is too wide for some rows of one list. */
+static const shape wide = {{4096, 4, 32, 8, 128, 14336, 1000, 1e-5F}, false};
+
 /* What is lowered, with the default config. */
 static const struct {
     const shape *of;
@@ -24,6 +27,9 @@ static const struct {
     {&billion, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 4096, .sequences = 8}},
     {&billion, "sm_80:108", {.dtype = MGL_F16, .capacity = 4096, .sequences = 1}},
     {&billion, "cpu:1", {.dtype = MGL_F32, .capacity = 4096, .sequences = 1}},
+    {&wide, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 4096, .sequences = 8}},
+    {&wide, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 4096, .sequences = 16}},
+    {&billion, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 4096, .sequences = 1, .prompt = 2048}},
 };
 
 /* Adds the digest of a case. */

@@ -59,24 +59,30 @@ static __device__ __forceinline__ float sum_of(float4 v)
     return (v.x + v.y) + (v.z + v.w);
 }
 
+/* Adds up N values over pairs of lanes OFFSET apart, each of which has half of them then; and so on
+ * to one value, and to the lane next to it. */
+template <int N, int OFFSET> static __device__ __forceinline__ void halve_sums(float *values)
+{
+    const bool upper = (thread_index() & OFFSET) != 0;
+    if constexpr (N > 1) {
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) {
+            const float mine = upper ? values[i + N / 2] : values[i];
+            const float other = upper ? values[i] : values[i + N / 2];
+            values[i] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, OFFSET);
+        }
+    } else {
+        values[0] += __shfl_xor_sync(0xFFFFFFFFu, values[0], OFFSET);
+    }
+    if constexpr (OFFSET > 1)
+        halve_sums<(N > 1 ? N / 2 : 1), OFFSET / 2>(values);
+}
+
 /* warp_sum of each of N values, which are added up in the same order: of value l / (32 / N) in lane
- * l. Behind each step a lane has half as many. */
+ * l. */
 template <int N> static __device__ __forceinline__ float warp_sums(float (&values)[N])
 {
-    int offset = 16;
-#pragma unroll
-    for (int half = N / 2; half > 0; half /= 2, offset /= 2) {
-        const bool upper = (thread_index() & offset) != 0;
-#pragma unroll
-        for (int i = 0; i < half; i++) {
-            const float mine = upper ? values[i + half] : values[i];
-            const float other = upper ? values[i] : values[i + half];
-            values[i] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, offset);
-        }
-    }
-#pragma unroll
-    for (; offset > 0; offset /= 2)
-        values[0] += __shfl_xor_sync(0xFFFFFFFFu, values[0], offset);
+    halve_sums<N, 16>(values);
     return values[0];
 }
 
