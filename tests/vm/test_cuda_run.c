@@ -18,6 +18,7 @@ static const mgl_geometry grouped_heads = {512, 2, 8, 2, 64, 1024, 500, 1e-5f};
 static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 static const mgl_geometry wide_groups = {512, 1, 8, 2, 128, 512, 600, 1e-5f};
 static const mgl_geometry odd_groups = {448, 1, 14, 2, 32, 512, 300, 1e-5f};
+static const mgl_geometry wide_layer = {2048, 1, 32, 8, 64, 8192, 500, 1e-5f};
 static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
 
 static const struct shape {
@@ -241,7 +242,8 @@ START_TEST(an_end_token_ends_a_reply)
 END_TEST
 
 /* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async,
- * keys and values through the ring. */
+ * keys and values through the ring, and warpgroups on all queues, which have to come to their
+ * products together. */
 START_TEST(delays_change_nothing)
 {
     static const device_options options[] = {
@@ -249,10 +251,11 @@ START_TEST(delays_change_nothing)
         {.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2},
         {.dtype = MGL_BF16, .rows = 8, .splits = 3},
         {.dtype = MGL_F16, .arch = "compute_80"},
-        {.dtype = MGL_BF16, .rows = 1, .splits = 2, .warps = 1, .page_bytes = 8192}};
+        {.dtype = MGL_BF16, .rows = 1, .splits = 2, .warps = 1, .page_bytes = 8192},
+        {.dtype = MGL_BF16, .rows = 1, .many = 40}};
     static const mgl_geometry *const models[] = {&grouped_heads, &small_model, &long_heads,
-                                                 &grouped_heads, &wide_groups};
-    check_delays(models[_i], &options[_i], 20, 50);
+                                                 &grouped_heads, &wide_groups, &wide_layer};
+    check_delays(models[_i], &options[_i], 20, options[_i].many ? 20 : 50);
 }
 END_TEST
 
@@ -337,7 +340,7 @@ int main(void)
     if (skip)
         return skip;
     TCase *tests = tcase_create("cuda_run");
-    tcase_set_timeout(tests, 120);
+    tcase_set_timeout(tests, 300);
     add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
     add_cases(tests, sampling_is_the_cpus, 1);
     add_cases(tests, ragged_sequences_are_as_alone, 4);
@@ -345,7 +348,7 @@ int main(void)
     add_cases(tests, stop_texts_end_replies, 3);
     add_cases(tests, likely_tokens_are_told, 3);
     add_cases(tests, penalties_are_the_published_ones, 4);
-    add_cases(tests, delays_change_nothing, 5);
+    add_cases(tests, delays_change_nothing, 6);
     add_cases(tests, capacities_share_a_kernel, 1);
     add_cases(tests, what_is_no_number_is_refused, 3);
     add_cases(tests, an_end_token_ends_a_reply, 1);
