@@ -290,9 +290,9 @@ typedef struct mgl_open_options {
                           model that was made without is refused then */
     int64_t prompt;    /* tokens of the longest prompt of a single reply, or about so many; 0: few.
                           Where that saves enough time, the program gets a second task list, which
-                          reads up to 128 at once. Each token of the reply takes 2 to 8 % longer beside
-                          it: there is none where the reply, `wanted` without the prompt, is much
-                          longer */
+                          reads up to 128 at once. Each token of the reply takes 2 to 8 % longer
+                          beside it: there is none where the reply, `wanted` without the prompt, is
+                          much longer */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */

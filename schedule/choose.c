@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "schedule/pages.h"
+#include "schedule/roles.h"
 #include "schedule/staged.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
@@ -74,8 +75,7 @@ int mgl_merged_heads(const mgl_geometry *m, const mgl_exec *exec, bool flags, mg
     return flags && heads * m->head_dim % granule ? group : heads;
 }
 
-/* Columns of a step's rows; gate's and up's together. */
-static int64_t step_columns(const mgl_geometry *m, mgl_step step)
+int64_t mgl_step_columns(const mgl_geometry *m, mgl_step step)
 {
     switch (step) {
     case MGL_STEP_QKV:
@@ -130,7 +130,7 @@ static int64_t epoch_cost(const mgl_geometry *m, int n, int all, bool apart)
     int64_t cost = apart && all - n < m->kv_heads ? (int64_t)m->layers * LATE_WEIGHTS : 0;
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int64_t groups = mgl_step_groups(m, (mgl_step)i), busy = groups < n ? groups : n;
-        int64_t weights = MGL_ROW_GROUP * step_columns(m, (mgl_step)i) * busy;
+        int64_t weights = MGL_ROW_GROUP * mgl_step_columns(m, (mgl_step)i) * busy;
         cost += (groups + n - 1) / n * step_times(m, (mgl_step)i) *
                 (weights > LEAST_WEIGHTS ? weights : LEAST_WEIGHTS);
     }
@@ -161,96 +161,6 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
 
 /* ---- queues of their own -------------------------------------------------------------------- */
 
-/*
- * Roles. Where all queues do all steps of a layer, a queue is ready for a step only some time after
- * it has ended the one before, and if layers are small that is when its input comes. So some have o
- * and down, which the residual stream stays with, the others gate and up, and some of those qkv;
- * attention has queues of its own as well. A queue of a role has few steps, but more row groups of
- * each. What that costs are the slots of sums that the kernel's epilogue goes through one after the
- * other, MGL_SLOT_GROUPS row groups each: so a role's queues are as many as fill theirs.
- */
-struct roles {
-    int64_t residual, ffn, qkv; /* queues */
-    int slots;                  /* that are filled one after the other in a layer */
-};
-
-/* Row groups of a step; gate's and up's apart. */
-static int64_t step_total(const mgl_geometry *m, mgl_step step)
-{
-    return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
-}
-
-/* Queues that have `slots` full slots of a step each. */
-static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
-{
-    return (step_total(m, step) + MGL_SLOT_GROUPS * slots - 1) / (MGL_SLOT_GROUPS * slots);
-}
-
-/* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow
- * one another on its tape share them (vm/cuda/encode.c). */
-static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
-{
-    int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
-    return (int)(((dealt + n - 1) / n * each + MGL_SLOT_GROUPS - 1) / MGL_SLOT_GROUPS);
-}
-
-/* Slots of a layer, with so many queues for o and down, gate and up, and qkv. */
-static int layer_slots(const mgl_geometry *m, int64_t residual, int64_t ffn, int64_t qkv)
-{
-    return 2 * step_slots(m, MGL_STEP_O, residual) + step_slots(m, MGL_STEP_GATE_UP, ffn) +
-           step_slots(m, MGL_STEP_QKV, qkv);
-}
-
-/* Weights of a step that the queue of n has which has most. */
-static int64_t most_weights(const mgl_geometry *m, mgl_step step, int64_t n)
-{
-    return (mgl_step_groups(m, step) + n - 1) / n * MGL_ROW_GROUP * step_columns(m, step);
-}
-
-/* Whether what a queue has of a layer finds room in its ring, of so many weights: then it has
- * landed when its input comes. */
-static bool fit_ring(const mgl_geometry *m, const struct roles *roles, int64_t ring)
-{
-    int64_t residual = most_weights(m, MGL_STEP_O, roles->residual) +
-                       most_weights(m, MGL_STEP_DOWN, roles->residual);
-    int64_t ffn =
-        most_weights(m, MGL_STEP_GATE_UP, roles->ffn) + most_weights(m, MGL_STEP_QKV, roles->qkv);
-    return residual <= ring && ffn <= ring;
-}
-
-/* The roles whose queues have so many full slots of o, and of gate and up; qkv has as few as that
- * role has queues for. */
-static struct roles roles_of(const mgl_geometry *m, int residual, int ffn)
-{
-    struct roles roles = {full_queues(m, MGL_STEP_O, residual),
-                          full_queues(m, MGL_STEP_GATE_UP, ffn), 0, 0};
-    int slots = 1;
-    while (full_queues(m, MGL_STEP_QKV, slots) > roles.ffn)
-        slots++;
-    roles.qkv = full_queues(m, MGL_STEP_QKV, slots);
-    return roles;
-}
-
-/* The roles with the fewest slots that find room in `most` queues and in rings of so many weights;
- * of equals those with the most queues. No slots: there are none. */
-static struct roles choose_roles(const mgl_geometry *m, int64_t most, int64_t ring)
-{
-    enum { MOST_SLOTS = 4 }; /* of a step; with more of them a layer is not small */
-    struct roles best = {0, 0, 0, 0};
-    for (int residual = 1; residual <= MOST_SLOTS; residual++)
-        for (int ffn = 1; ffn <= MOST_SLOTS; ffn++) {
-            struct roles roles = roles_of(m, residual, ffn);
-            int64_t queues = roles.residual + roles.ffn;
-            if (queues > most || !fit_ring(m, &roles, ring))
-                continue;
-            roles.slots = layer_slots(m, roles.residual, roles.ffn, roles.qkv);
-            if (best.slots == 0 || roles.slots < best.slots ||
-                (roles.slots == best.slots && queues > best.residual + best.ffn))
-                best = roles;
-        }
-    return best;
-}
-
 /* Whether the config leaves open which queues do the steps of a layer. */
 static bool are_open(const mgl_schedule_config *config)
 {
@@ -275,11 +185,11 @@ static bool give_roles(const mgl_geometry *m, const mgl_target *target,
     int64_t ring = (int64_t)out->exec.ring_pages * out->exec.page_bytes;
     if (!out->flags || options->sequences > 1 || !are_open(config))
         return false;
-    const struct roles roles = choose_roles(m, target->queues - m->kv_heads,
-                                            ring / (int64_t)mgl_dtype_size(options->dtype));
+    const mgl_roles roles = mgl_roles_choose(m, target->queues - m->kv_heads,
+                                             ring / (int64_t)mgl_dtype_size(options->dtype));
     const int shared =
-        layer_slots(m, out->queues[MGL_STEP_O].count, out->queues[MGL_STEP_GATE_UP].count,
-                    out->queues[MGL_STEP_QKV].count);
+        mgl_roles_slots(m, out->queues[MGL_STEP_O].count, out->queues[MGL_STEP_GATE_UP].count,
+                        out->queues[MGL_STEP_QKV].count);
     if (roles.slots == 0 || roles.slots > shared)
         return false;
     give(out, MGL_STEP_O, 0, roles.residual);
@@ -746,11 +656,10 @@ static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
 /* Values of all matrices that an epoch streams whose logits nobody wants. */
 static int64_t streamed_values(const mgl_geometry *m)
 {
-    const int64_t attended = (int64_t)m->heads * m->head_dim;
-    const int64_t layer = mgl_step_groups(m, MGL_STEP_QKV) * m->hidden +
-                          mgl_step_groups(m, MGL_STEP_O) * attended +
-                          2 * mgl_step_groups(m, MGL_STEP_GATE_UP) * m->hidden +
-                          mgl_step_groups(m, MGL_STEP_DOWN) * m->ffn;
+    int64_t layer = 0;
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        if (i != MGL_STEP_HEAD)
+            layer += mgl_step_groups(m, (mgl_step)i) * mgl_step_columns(m, (mgl_step)i);
     return layer * MGL_ROW_GROUP * m->layers;
 }
 

@@ -46,6 +46,9 @@ int64_t mgl_row_groups(int64_t rows);
 /* Row groups that a step streams: what is dealt to its queues. Attention has none. */
 int64_t mgl_step_groups(const mgl_geometry *geometry, mgl_step step);
 
+/* Columns of such a row group's rows; gate's and up's together. */
+int64_t mgl_step_columns(const mgl_geometry *geometry, mgl_step step);
+
 /* Heads that one task merges on a queue that has other tasks of the layer, no more than a kv head
  * has, though they may be of two: as many as its warps merge at once, so that no warp is left with
  * a second one while o waits. Where that would cut a granule of flags, of a result of `dtype`, as

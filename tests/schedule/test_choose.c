@@ -436,6 +436,28 @@ START_TEST(many_rows_of_a_gpu_are_weighed)
 }
 END_TEST
 
+/* What is lowered has so many rows in its first list, and in its second, if it has one; few below
+ * 0: it is refused. */
+static void check_lists(const shape *of, const char *target_name, const mgl_lower_options *options,
+                        const mgl_schedule_config *config, int few, int many)
+{
+    mgl_graph *graph = graph_of(of);
+    mgl_target target = target_of(target_name);
+    mgl_program *p = NULL;
+    mgl_error err = {0};
+    mgl_status status = mgl_schedule_lower(graph, &target, options, config, &p, &err);
+    ck_assert_msg(status == (few < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where, err.message);
+    if (p) {
+        ck_assert_int_eq(p->limits.rows, few);
+        ck_assert_int_eq(p->limits.many, many);
+        for (int i = 0; i < p->task_count && many > 0; i++)
+            if (mgl_op_get(p->tasks[i].op)->family == MGL_FAMILY_PRODUCT)
+                ck_assert_int_ne(p->tasks[i].variant, MGL_VARIANT_LADDER);
+    }
+    mgl_program_free(p);
+    mgl_graph_free(graph);
+}
+
 /* More sequences than go the batch way have a second list that nobody has asked for, where weighed
  * values may be had: target, dtype, sequences, rows and pages of the config, the ffn's values, and
  * the rows of both lists; -1: as many sequences are refused. */
@@ -462,24 +484,12 @@ static const struct {
 START_TEST(many_sequences_have_a_second_list_unasked)
 {
     shape s = {{64, 1, 4, 2, 16, unasked[_i].ffn, 41, 1e-5F}, true};
-    mgl_graph *graph = graph_of(&s);
     mgl_schedule_config config = preset();
-    mgl_target target = target_of(unasked[_i].target);
     mgl_lower_options options = {
         .dtype = unasked[_i].dtype, .capacity = 32, .sequences = unasked[_i].sequences};
-    mgl_program *p = NULL;
-    mgl_error err = {0};
     config.rows = unasked[_i].rows;
     config.page_bytes = unasked[_i].page_bytes;
-    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
-    ck_assert_msg(status == (unasked[_i].few < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where,
-                  err.message);
-    if (p) {
-        ck_assert_int_eq(p->limits.rows, unasked[_i].few);
-        ck_assert_int_eq(p->limits.many, unasked[_i].many);
-    }
-    mgl_program_free(p);
-    mgl_graph_free(graph);
+    check_lists(&s, unasked[_i].target, &options, &config, unasked[_i].few, unasked[_i].many);
 }
 END_TEST
 
@@ -506,26 +516,14 @@ static const struct {
 
 START_TEST(slow_rows_have_a_second_list_unasked)
 {
-    mgl_graph *graph = graph_of(slow[_i].model);
     mgl_schedule_config config = preset();
-    mgl_target target = target_of(slow[_i].target);
     mgl_lower_options options = {
         .dtype = MGL_BF16, .capacity = 1024, .sequences = slow[_i].sequences};
-    mgl_program *p = NULL;
-    mgl_error err = {0};
     config.exchange = MGL_EXCHANGE_FLAGS;
     config.rows = 0;
     config.weighed = slow[_i].weighed;
     config.narrow = slow[_i].narrow;
-    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    ck_assert_int_eq(p->limits.rows, slow[_i].few);
-    ck_assert_int_eq(p->limits.many, slow[_i].many);
-    for (int i = 0; i < p->task_count && slow[_i].many > 0; i++)
-        if (mgl_op_get(p->tasks[i].op)->family == MGL_FAMILY_PRODUCT)
-            ck_assert_int_ne(p->tasks[i].variant, MGL_VARIANT_LADDER);
-    mgl_program_free(p);
-    mgl_graph_free(graph);
+    check_lists(slow[_i].model, slow[_i].target, &options, &config, slow[_i].few, slow[_i].many);
 }
 END_TEST
 
@@ -575,56 +573,36 @@ static const struct {
 START_TEST(a_list_that_has_no_room_is_not_made)
 {
     const shape wide = {{4096, 1, 32, 8, 128, 14336, 1000, 1e-5F}, false};
-    mgl_graph *graph = graph_of(&wide);
     mgl_schedule_config config = preset();
-    mgl_target target = target_of("sm_90a:132");
     mgl_lower_options options = {.dtype = MGL_BF16,
                                  .capacity = 4096,
                                  .sequences = tight[_i].sequences,
                                  .prompt = tight[_i].prompt};
-    mgl_program *p = NULL;
-    mgl_error err = {0};
     config.rows = 0;
     config.exchange = tight[_i].exchange;
     config.page_bytes = tight[_i].page_bytes;
     config.ring_pages = tight[_i].ring_pages;
     config.stage_bytes = tight[_i].stage_bytes;
-    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
-    ck_assert_msg(status == (tight[_i].few < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where,
-                  err.message);
-    if (p) {
-        ck_assert_int_eq(p->limits.rows, tight[_i].few);
-        ck_assert_int_eq(p->limits.many, tight[_i].many);
-    }
-    mgl_program_free(p);
-    mgl_graph_free(graph);
+    check_lists(&wide, "sm_90a:132", &options, &config, tight[_i].few, tight[_i].many);
 }
 END_TEST
 
 START_TEST(long_prompts_have_a_second_list_unasked)
 {
-    mgl_graph *graph = graph_of(prompts[_i].model);
     mgl_schedule_config config = preset();
-    mgl_target target = target_of(prompts[_i].target);
     mgl_lower_options options = {.dtype = prompts[_i].dtype,
                                  .capacity = 4096,
                                  .sequences = prompts[_i].sequences,
                                  .prompt = prompts[_i].prompt,
                                  .reply = prompts[_i].reply};
-    mgl_program *p = NULL;
-    mgl_error err = {0};
     config.exchange = 0;
     config.rows = prompts[_i].rows;
     if (options.reply < 0) {
         options.capacity = -options.reply;
         options.reply = 0;
     }
-    mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    ck_assert_int_eq(p->limits.rows, prompts[_i].few);
-    ck_assert_int_eq(p->limits.many, prompts[_i].many);
-    mgl_program_free(p);
-    mgl_graph_free(graph);
+    check_lists(prompts[_i].model, prompts[_i].target, &options, &config, prompts[_i].few,
+                prompts[_i].many);
 }
 END_TEST
 
