@@ -415,6 +415,7 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     mgl_status status = take_sourced(r, MGL_REQUEST_COMPILE, &s, err);
     if (!status)
         status = mgl_schedule_parse(s.schedule, s.length, "program", &program, err);
+    mgl_cuda_compile_use_processors(2); /* compilers are half as many as processors */
     if (!status)
         status = mgl_cuda_compile(program, s.wire.arch, 0, NULL, &image, err);
     mgl_cuda_image_clear(&image);

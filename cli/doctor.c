@@ -51,6 +51,8 @@ static void print_gpu(const mgl_cuda_probe *probe)
                        probe->nvrtc_major, probe->nvrtc_minor);
     else
         print_line("NVRTC", false, probe->nvrtc_reason);
+    print_line("nvJitLink", probe->linker,
+               probe->linker ? probe->linker_path : probe->linker_reason);
     print_line("cache", probe->cache, probe->cache ? probe->cache_path : probe->cache_reason);
     for (int i = 0; i < probe->device_count; i++) {
         const mgl_cuda_device *device = &probe->devices[i];
@@ -138,6 +140,11 @@ static void put_driver(mgl_json_out *out, const mgl_cuda_probe *probe)
     mgl_json_out_int(out, "major", probe->nvrtc_major);
     mgl_json_out_int(out, "minor", probe->nvrtc_minor);
     mgl_json_out_string(out, "reason", probe->nvrtc ? NULL : probe->nvrtc_reason);
+    mgl_json_out_close_object(out);
+    mgl_json_out_object(out, "nvjitlink");
+    mgl_json_out_bool(out, "found", probe->linker);
+    mgl_json_out_string(out, "path", probe->linker ? probe->linker_path : NULL);
+    mgl_json_out_string(out, "reason", probe->linker ? NULL : probe->linker_reason);
     mgl_json_out_close_object(out);
     mgl_json_out_object(out, "cache");
     mgl_json_out_bool(out, "usable", probe->cache);

@@ -2,9 +2,9 @@
  * and what is learned from it. */
 #include "cli/kernel.h"
 
+#include "autotune/ptx/assemble.h"
 #include "autotune/ptx/diff.h"
 #include "autotune/ptx/ideas.h"
-#include "autotune/ptx/jitlink.h"
 #include "autotune/ptx/rewrite.h"
 #include "autotune/ptx/scan.h"
 #include "base/file.h"

@@ -181,7 +181,7 @@ static __device__ __forceinline__ void store_mean(const view &y, int r, int colu
 
 /* All rows and heads of a task, BLOCKS blocks of a head at a time. Out of line: its registers are
  * not those of the loop. */
-template <int BLOCKS> static __device__ __noinline__ void merge_heads(machine m)
+template <int BLOCKS> NEAR_OR_INLINE void merge_heads(machine m)
 {
     constexpr int UNITS = (MERGE_BLOCKS + BLOCKS - 1) / BLOCKS; /* of a head */
     const mgl_device_operand &part = operand(m, MGL_OPERAND(merge, part));
@@ -216,7 +216,7 @@ template <int BLOCKS> static __device__ __noinline__ void merge_heads(machine m)
         report_flags(m, MGL_OPERAND(merge, part));
 }
 
-static __device__ __forceinline__ void consume_merge(machine &m)
+static __device__ __forceinline__ void merge_task(machine &m)
 {
     const int blocks = operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * MERGE_BLOCKS;
     if (MERGE_WIDE > 1 && blocks > MGL_WARPS)

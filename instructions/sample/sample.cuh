@@ -444,7 +444,11 @@ static __device__ void copy_words(const machine &m, int *to, const int *from, in
 }
 
 /* Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ void sample_apart(machine m)
+FAR void sample_apart(machine m);
+
+#if IN_UNIT(SAMPLE)
+
+FAR void sample_apart(machine m)
 {
 #if MGL_DRAWS
     if (task_of(m)->op == OP_DRAW)
@@ -484,6 +488,8 @@ static __device__ __noinline__ void sample_apart(machine m)
     copy_words(m, (int *)operand(m, MGL_OPERAND(sample, sequence_next)).at, s.sequences,
                sequence_count() * MGL_SEQUENCE_WORDS);
 }
+
+#endif
 
 static __device__ __forceinline__ void consume_sample(machine &m)
 {

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/ptx/jitlink.h"
+#include "autotune/ptx/assemble.h"
 #include "autotune/ptx/rewrite.h"
 #include "autotune/ptx/scan.h"
 #include "base/memory.h"
 #include "ptx_support.h"
+#include "vm/cuda/driver.h"
 
 static mgl_ptx parse(const char *text)
 {

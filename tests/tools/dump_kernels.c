@@ -5,12 +5,14 @@
  *     dump_kernels FOLDER [NAME]...
  *
  *     FOLDER/NAME.ptx, FOLDER/NAME.cubin (none where the architecture is a virtual one) and
- *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory
+ *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory; of a kernel in units
+ *     (vm/cuda/device/units.h) each unit has NAME.N.ptx and NAME.N.log
  *
  * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources,
  * are compared by compare_kernels.sh. A kernel takes a minute of a processor. The exit code is 6
  * where the assembler lets products of warpgroups wait for one another.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,21 +80,22 @@ static const struct kernel {
     {"llama-8b-warpgroups-64", "llama-8b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64,
      BY_WARPGROUPS},
 };
-enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 64 };
+enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 128 };
 
 /* Where the kernel at hand goes; the compiler's own table. */
 static struct {
     const char *folder, *name;
     const mgl_nvrtc *nvrtc;
-    int complaints; /* kernels whose products of warpgroups wait */
+    atomic_int complaints; /* texts whose products of warpgroups wait */
 } at;
 
 /* ---- what the compiler made ------------------------------------------------------------------ */
 
-static void write_file(const char *ending, const char *bytes, size_t length)
+/* unit: "", or "N." */
+static void write_file(const char *unit, const char *ending, const char *bytes, size_t length)
 {
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s.%s", at.folder, at.name, ending);
+    snprintf(path, sizeof path, "%s/%s.%s%s", at.folder, at.name, unit, ending);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, length, file) != length || fclose(file)) {
         fprintf(stderr, "dump_kernels: %s can not be written\n", path);
@@ -104,15 +107,15 @@ typedef int size_fn(void *program, size_t *bytes);
 typedef int text_fn(void *program, char *text);
 
 /* Writes one of the program's results, if there is one. */
-static void write_result(void *program, const char *ending, size_fn *size, text_fn *text,
-                         bool text_only)
+static void write_text(void *program, const char *unit, const char *ending, size_fn *size,
+                       text_fn *text)
 {
     size_t bytes = 0;
     if (size(program, &bytes) || bytes <= 1)
         return;
     char *result = mgl_alloc_zero(bytes + 1, 1);
     if (result && !text(program, result))
-        write_file(ending, result, text_only ? strlen(result) : bytes);
+        write_file(unit, ending, result, strlen(result));
     mgl_free(result);
 }
 
@@ -129,18 +132,34 @@ static void look_for_complaints(void *program)
     mgl_free(log);
 }
 
+/* Which unit the options say: "N.", "" of one text. False: it is no kernel of a program. */
+static bool name_unit(int count, const char *const *options, char unit[16])
+{
+    static const char says[] = "-DMGL_UNIT=", any[] = "-DMGL_";
+    bool kernel = false;
+    unit[0] = 0;
+    for (int i = 0; i < count; i++) {
+        kernel |= !strncmp(options[i], any, sizeof any - 1);
+        if (!strncmp(options[i], says, sizeof says - 1))
+            snprintf(unit, 16, "%s.", options[i] + sizeof says - 1);
+    }
+    return kernel;
+}
+
 /* In the place of the compiler: the same, with what it says of registers, and its results in files.
- */
+ * Several threads come here at once. */
 static int compile(void *program, int count, const char *const *options)
 {
     const char *more[OPTIONS];
+    char unit[16];
     memcpy(more, options, (size_t)count * sizeof *more);
     more[count] = "--ptxas-options=-v";
+    if (!name_unit(count, options, unit))
+        return at.nvrtc->compile(program, count, options);
     const int result = at.nvrtc->compile(program, count + 1, more);
-    write_result(program, "log", at.nvrtc->log_size, at.nvrtc->log, true);
+    write_text(program, unit, "log", at.nvrtc->log_size, at.nvrtc->log);
     look_for_complaints(program);
-    write_result(program, "ptx", at.nvrtc->ptx_size, at.nvrtc->ptx, true);
-    write_result(program, "cubin", at.nvrtc->cubin_size, at.nvrtc->cubin, false);
+    write_text(program, unit, "ptx", at.nvrtc->ptx_size, at.nvrtc->ptx);
     return result;
 }
 
@@ -182,6 +201,8 @@ static mgl_status dump(const struct kernel *k, mgl_error *err)
     mgl_status status = lower(k, &program, err);
     if (!status)
         status = mgl_cuda_compile(program, k->arch, k->extras, NULL, &image, err);
+    if (!status && !image.ptx)
+        write_file("", "cubin", image.bytes, image.length);
     if (!status)
         fprintf(stderr, "dump_kernels: %s: %.1f s\n", k->name, image.compile_s);
     mgl_cuda_image_clear(&image);
@@ -211,10 +232,13 @@ int main(int argc, char **argv)
     at.folder = argv[1];
     mgl_status status = mgl_nvrtc_open(&at.nvrtc, &err);
     mgl_nvrtc watched = {0};
+    const mgl_jitlink *linker;
     if (!status) {
         watched = *at.nvrtc;
         watched.compile = compile;
         mgl_nvrtc_override(&watched);
+        if (!mgl_jitlink_open(&linker, NULL))
+            mgl_jitlink_override(linker);
     }
     for (int i = 0; i < KERNELS && !status; i++)
         if (is_wanted(&kernels[i], argc - 2, argv + 2))

@@ -80,7 +80,7 @@ static void expect(mgl_json_out *out, const char *key, bool held)
  * where `rows` holds. Owned: mgl_free. */
 static char *delay_merge(int links, const char *rows)
 {
-    static const char at[] = "        mean[j] = all.value[j] * inverse;\n";
+    static const char at[] = "        mean[j] = all.value[b][j] * inverse;\n";
     size_t length;
     mgl_text out = {0};
     const char *text = mgl_kernel_unit_text(merge, &length), *place = strstr(text, at);
@@ -94,7 +94,7 @@ static char *delay_merge(int links, const char *rows)
                     "        float chain = all.sum + (float)j;\n"
                     "        for (int k = 0; k < (%s ? %d : 0); k++)\n"
                     "            chain = sqrtf(chain * chain + 1e-3f);\n"
-                    "        mean[j] = chain < 0.0f ? 0.0f : all.value[j] * inverse;\n"
+                    "        mean[j] = chain < 0.0f ? 0.0f : all.value[b][j] * inverse;\n"
                     "    }\n",
                     rows, links);
     mgl_text_put(&out, place + sizeof at - 1);

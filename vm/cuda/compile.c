@@ -15,11 +15,14 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "schedule/variants.h"
+#include "schedule/ways.h"
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 #include "vm/cuda/encode.h"
 #include "vm/cuda/sources.h"
+
+enum { SHARED_AT = 1024 }; /* bytes of a block's shared memory that are the system's */
 
 static void add(mgl_cuda_recipe *o, const char *format, const char *name, const char *value)
 {
@@ -39,6 +42,17 @@ void mgl_cuda_recipe_define(mgl_cuda_recipe *recipe, const char *name, int64_t v
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)value);
     add(recipe, "-D%s=%s", name, number);
+}
+
+void mgl_cuda_recipe_add(mgl_cuda_recipe *recipe, const char *option)
+{
+    add(recipe, "%s%s", option, "");
+}
+
+/* PTX is made for it, and no machine code. */
+static bool is_virtual(const char *arch)
+{
+    return !strncmp(arch, "compute_", 8);
 }
 
 /* A recipe whose options are those of every kernel. */
@@ -63,6 +77,8 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
                  mgl_cuda_takes_sources(program) ? mgl_cuda_kernel_sources() : mgl_cuda_sources,
                  mgl_cuda_source_count);
     o->kept = true;
+    o->threads = (program->exec.warps + MGL_OTHER_WARPS) * 32;
+    o->units = is_virtual(arch) ? 0 : mgl_cuda_units_of(program, arch);
     define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
     define(o, "LISTS", program->many != NULL);
     define(o, "FEW", (uint32_t)program->limits.rows);
@@ -84,6 +100,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "WARPS", (uint32_t)program->exec.warps);
     define(o, "ACTIVATION_BYTES", (uint32_t)program->exec.stage_bytes);
     define(o, "SHARED", (uint32_t)mgl_shared_reserved(mgl_limits_most(&program->limits)));
+    define(o, "SHARED_AT", strcmp(arch, "sm_90a") ? 0 : SHARED_AT);
     define(o, "VARIANTS_PRODUCT", mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, arch));
     define(o, "VARIANTS_ATTENTION", mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch));
     define(o, "VARIANTS_PANEL", mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch));
@@ -139,14 +156,15 @@ static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
 }
 
 /* The name of what this compiler makes of the recipe. */
-static void key_of(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, char key[MGL_CACHE_KEY])
+static void key_of(const mgl_nvrtc *nvrtc, bool linked, const mgl_cuda_recipe *o,
+                   char key[MGL_CACHE_KEY])
 {
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
-    char version[32];
+    char version[48];
     int major = 0, minor = 0;
     nvrtc->version(&major, &minor);
-    snprintf(version, sizeof version, "nvrtc %d.%d", major, minor);
+    snprintf(version, sizeof version, "nvrtc %d.%d%s", major, minor, linked ? ", linked" : "");
     mgl_sha256_start(&hash);
     add_text(&hash, version);
     add_inputs(&hash, o);
@@ -234,7 +252,7 @@ mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image
                                    mgl_error *err)
 {
     const mgl_nvrtc *nvrtc;
-    *out = (mgl_cuda_image){.ptx = !strncmp(recipe->arch, "compute_", 8)};
+    *out = (mgl_cuda_image){.ptx = is_virtual(recipe->arch)};
     double start = mgl_clock_s();
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (!status)
@@ -284,9 +302,9 @@ static mgl_status compile_here(const mgl_cuda_recipe *recipe, const atomic_int *
     return status ? status : mgl_cuda_recipe_compile(recipe, out, err);
 }
 
-/* In a child if there is a program for it and it starts, else here. */
-static mgl_status compile_somewhere(const mgl_cuda_recipe *recipe, const atomic_int *abort,
-                                    mgl_cuda_image *out, mgl_error *err)
+/* In a child if there is a program for it and it starts, else here; as one text. */
+static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                               mgl_cuda_image *out, mgl_error *err)
 {
     const char *program = mgl_cuda_child_program();
     mgl_status status =
@@ -294,23 +312,36 @@ static mgl_status compile_somewhere(const mgl_cuda_recipe *recipe, const atomic_
     return status == MGL_SYSTEM ? compile_here(recipe, abort, out, err) : status;
 }
 
+/* In units, where it has some and they can be linked. */
+static mgl_status compile_somewhere(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
+                                    const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
+{
+    bool compiled;
+    if (!linker)
+        return compile_text(recipe, abort, out, err);
+    mgl_status status =
+        mgl_cuda_units_compile(linker, recipe, compile_text, abort, out, &compiled, err);
+    return status && compiled ? compile_text(recipe, abort, out, err) : status;
+}
+
 /* Through the cache. */
-static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *recipe,
-                            const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
+static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
+                            const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                            mgl_cuda_image *out, mgl_error *err)
 {
     char folder[1024], key[MGL_CACHE_KEY];
     if (!mgl_cuda_cache_path(folder, sizeof folder)) {
-        mgl_status status = compile_somewhere(recipe, abort, out, err);
+        mgl_status status = compile_somewhere(linker, recipe, abort, out, err);
         snprintf(out->cache_note, sizeof out->cache_note,
                  "compiled kernels are not kept: set MEGALITH_CACHE or HOME");
         return status;
     }
-    key_of(nvrtc, recipe, key);
-    *out = (mgl_cuda_image){.ptx = !strncmp(recipe->arch, "compute_", 8), .cached = true};
+    key_of(nvrtc, linker != NULL, recipe, key);
+    *out = (mgl_cuda_image){.ptx = is_virtual(recipe->arch), .cached = true};
     out->bytes = mgl_cuda_cache_get(folder, key, &out->length);
     if (out->bytes)
         return MGL_OK;
-    mgl_status status = compile_somewhere(recipe, abort, out, err);
+    mgl_status status = compile_somewhere(linker, recipe, abort, out, err);
     if (!status)
         mgl_cuda_cache_put(folder, key, out->bytes, out->length, out->cache_note,
                            sizeof out->cache_note);
@@ -325,8 +356,9 @@ mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int 
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (status)
         return status;
-    return recipe->kept ? make_kept(nvrtc, recipe, abort, out, err)
-                        : compile_somewhere(recipe, abort, out, err);
+    const mgl_jitlink *linker = recipe->units ? mgl_jitlink_for(nvrtc, NULL) : NULL;
+    return recipe->kept ? make_kept(nvrtc, linker, recipe, abort, out, err)
+                        : compile_somewhere(linker, recipe, abort, out, err);
 }
 
 mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, unsigned extras,

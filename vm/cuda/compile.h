@@ -1,13 +1,14 @@
 /*
  * What NVRTC is to compile, and the two places where it can: this process, and a child, which can
  * be ended. NVRTC itself can not be: a kernel takes it seconds to tens of seconds, in which it
- * listens to nobody. compile.c says what is compiled, compilation.c waits for it, child.c has both
- * ends of the child.
+ * listens to nobody. compile.c says what is compiled, units.c compiles it in parts, compilation.c
+ * waits for it, child.c has both ends of the child.
  */
 #ifndef MGL_VM_CUDA_COMPILE_H
 #define MGL_VM_CUDA_COMPILE_H
 
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/driver.h"
 
 enum { MGL_RECIPE_OPTIONS = 64, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 256 };
 
@@ -19,14 +20,18 @@ typedef struct mgl_cuda_recipe {
     const mgl_cuda_source
         *sources; /* (source_count) static storage: the first includes the others */
     int source_count;
-    bool kept; /* in the cache of compiled kernels */
+    bool kept;      /* in the cache of compiled kernels */
+    uint32_t units; /* of device/units.h that it has, bits, each of which may be compiled by itself;
+                       0: it is one text */
+    int threads;    /* of a block */
 } mgl_cuda_recipe;
 
 /* The kernel of a program, of the sources as they are overridden. */
 void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned extras,
                         mgl_cuda_recipe *out);
-/* -D<name>=<value>, where there is room. */
+/* -D<name>=<value>, and other options, where there is room. */
 void mgl_cuda_recipe_define(mgl_cuda_recipe *recipe, const char *name, int64_t value);
+void mgl_cuda_recipe_add(mgl_cuda_recipe *recipe, const char *option);
 
 /* The sources of the kernel: those that are built in, or what was put in their place. */
 const mgl_cuda_source *mgl_cuda_kernel_sources(void);
@@ -47,9 +52,20 @@ void mgl_cuda_await_compilations(void);
  * process would wait for it. */
 void mgl_cuda_await_settling(double seconds);
 
-/* Compiles in this process. */
+/* Compiles in this process, as one text. */
 mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image *out,
                                    mgl_error *err);
+
+/* The units that the kernel of a program has; 0: it is better compiled as one text. */
+uint32_t mgl_cuda_units_of(const mgl_program *program, const char *arch);
+
+/* Compiles the units of a recipe, each by `compile` from a thread of its own, and links them.
+ * *compiled: all were compiled, and the linker is what failed. */
+typedef mgl_status mgl_cuda_compile_fn(const mgl_cuda_recipe *recipe, const atomic_int *abort,
+                                       mgl_cuda_image *out, mgl_error *err);
+mgl_status mgl_cuda_units_compile(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
+                                  mgl_cuda_compile_fn *compile, const atomic_int *abort,
+                                  mgl_cuda_image *out, bool *compiled, mgl_error *err);
 
 /* The program whose child compiles; NULL: none. */
 const char *mgl_cuda_child_program(void);

@@ -32,6 +32,9 @@ typedef struct mgl_cuda_probe {
     char nvrtc_path[256];
     int nvrtc_major, nvrtc_minor;
     char nvrtc_reason[MGL_CUDA_REASON];
+    bool linker; /* kernels of several rows are compiled in parts, side by side */
+    char linker_path[256];
+    char linker_reason[MGL_CUDA_REASON];
     int device_count;
     mgl_cuda_device devices[MGL_CUDA_MAX_DEVICES];
     bool cache; /* compiled kernels can be kept */
@@ -95,6 +98,10 @@ mgl_status mgl_cuda_compile_finish(mgl_cuda_compilation *compilation, const mgl_
 #define MGL_CUDA_WORKER_FLAG "--compile-kernel"
 void mgl_cuda_compile_use_child(const char *program);
 int mgl_cuda_compile_worker(const char *parent);
+
+/* From now on at most so many parts of kernels are compiled at once; 0: as many as there are
+ * processors. */
+void mgl_cuda_compile_use_processors(int count);
 
 /* Names what mgl_cuda_compile would compile: a kernel of the same name, whichever compiler made it,
  * does for the program. */

@@ -1,4 +1,4 @@
-/* Opening the CUDA driver and NVRTC at run time: see driver.h. */
+/* Opening the CUDA driver, NVRTC and nvJitLink at run time: see driver.h. */
 #include "vm/cuda/driver.h"
 
 #include "base/symbols.h"
@@ -13,9 +13,13 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mgl_cu driver;
 static mgl_nvrtc compiler;
-static bool driver_ready, compiler_ready;
+static mgl_jitlink linker;
+static bool driver_ready, compiler_ready, linker_ready;
 static const mgl_cu *driver_override;
 static const mgl_nvrtc *compiler_override;
+static const mgl_jitlink *linker_override;
+
+enum { FIRST_LINKED = 13 }; /* NVRTC of CUDA 13.0 knows what device/units.h asks of it */
 
 static atomic_int sections; /* between mgl_cu_begin and mgl_cu_end */
 
@@ -68,14 +72,16 @@ static mgl_status load_driver(mgl_error *err)
     return status;
 }
 
-/* NULL with what the loader says of the first name, which it looks for in all its folders. */
-static void *open_compiler(char reason[160])
+enum { NAMES = 3 };
+
+/* A library of the toolkit. NULL with what the loader says of the first name, which it looks for in
+ * all its folders. */
+static void *open_tool(const char *const names[NAMES], char reason[160])
 {
-    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
     const char *home = getenv("CUDA_HOME");
     const char *const folders[] = {"", home ? home : "", "/usr/local/cuda"};
     for (size_t f = 0; f < sizeof folders / sizeof *folders; f++)
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (size_t i = 0; i < NAMES; i++) {
             char path[1024];
             if (f > 0 && !folders[f][0])
                 continue;
@@ -96,8 +102,9 @@ static mgl_status load_compiler(mgl_error *err)
         MGL_NVRTC_FUNCTIONS(MGL_X)
 #undef MGL_X
     };
+    static const char *const names[NAMES] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
     char reason[160] = "";
-    void *library = open_compiler(reason);
+    void *library = open_tool(names, reason);
     if (!library)
         return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
                         "NVRTC, the run-time compiler of the CUDA toolkit (12 or 13), was not "
@@ -112,6 +119,34 @@ static mgl_status load_compiler(mgl_error *err)
                         "NVRTC is too old: it has no %s; install that of CUDA 12 or 13", missing);
     }
     path_of(dlsym(library, "nvrtcVersion"), "libnvrtc.so", compiler.path);
+    return MGL_OK;
+}
+
+static mgl_status load_linker(mgl_error *err)
+{
+    static const mgl_symbol symbols[] = {
+#define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_jitlink, member)},
+        MGL_JITLINK_FUNCTIONS(MGL_X)
+#undef MGL_X
+    };
+    static const char *const names[NAMES] = {"libnvJitLink.so.13", "libnvJitLink.so.12",
+                                             "libnvJitLink.so"};
+    char reason[160] = "";
+    void *library = open_tool(names, reason);
+    if (!library)
+        return mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
+                        "nvJitLink, the linker of the CUDA toolkit (12 or 13), was not found (%s): "
+                        "install it (package libnvjitlink), or set CUDA_HOME to the toolkit",
+                        reason);
+    const char *missing =
+        mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &linker);
+    if (missing) {
+        dlclose(library);
+        return mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
+                        "nvJitLink is too old: it has no %s; install that of CUDA 12.4 or newer",
+                        missing);
+    }
+    path_of(dlsym(library, "nvJitLinkCreate"), "libnvJitLink.so", linker.path);
     return MGL_OK;
 }
 
@@ -149,6 +184,39 @@ mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err)
     return status;
 }
 
+mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (linker_override) {
+        *out = linker_override;
+        return MGL_OK;
+    }
+    pthread_mutex_lock(&lock);
+    if (!linker_ready)
+        status = load_linker(err);
+    linker_ready = linker_ready || !status;
+    pthread_mutex_unlock(&lock);
+    *out = &linker;
+    return status;
+}
+
+const mgl_jitlink *mgl_jitlink_for(const mgl_nvrtc *nvrtc, mgl_error *err)
+{
+    const mgl_jitlink *found = NULL;
+    int major = 0, minor = 0;
+    nvrtc->version(&major, &minor);
+    if (compiler_override && !linker_override)
+        mgl_fail(err, MGL_DEVICE, "libnvJitLink.so", "it links what NVRTC compiles");
+    else if (major < FIRST_LINKED)
+        mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
+                 "kernels are linked from NVRTC 13.0 on: that of CUDA %d.%d compiles each as one "
+                 "text, which takes longer",
+                 major, minor);
+    else if (mgl_jitlink_open(&found, err))
+        return NULL;
+    return found;
+}
+
 void mgl_cu_override(const mgl_cu *table)
 {
     driver_override = table;
@@ -157,6 +225,11 @@ void mgl_cu_override(const mgl_cu *table)
 void mgl_nvrtc_override(const mgl_nvrtc *table)
 {
     compiler_override = table;
+}
+
+void mgl_jitlink_override(const mgl_jitlink *table)
+{
+    linker_override = table;
 }
 
 mgl_status mgl_cu_check(const mgl_cu *cu, int result, const char *what, mgl_error *err)

@@ -1,8 +1,8 @@
 /*
- * The CUDA driver and NVRTC, opened at run time: tables of the functions that this folder calls, so
- * that the same binary runs where they are missing and a test can put its own table in their place.
- * The declarations are our own (nothing of the toolkit is needed to build); names and meanings are
- * those of the CUDA Driver API and the NVRTC reference.
+ * The CUDA driver, NVRTC and nvJitLink, opened at run time: tables of the functions that this
+ * folder calls, so that the same binary runs where they are missing and a test can put its own
+ * table in their place. The declarations are our own (nothing of the toolkit is needed to build);
+ * names and meanings are those of the CUDA Driver API and of the references of NVRTC and nvJitLink.
  */
 #ifndef MGL_VM_CUDA_DRIVER_H
 #define MGL_VM_CUDA_DRIVER_H
@@ -126,15 +126,47 @@ typedef struct mgl_nvrtc {
     char path[256];
 } mgl_nvrtc;
 
+/*  member, symbol, arguments; all return nvJitLinkResult */
+#define MGL_JITLINK_FUNCTIONS(X)                                                                   \
+    X(create, "nvJitLinkCreate", (void **link, uint32_t count, const char **options))              \
+    X(destroy, "nvJitLinkDestroy", (void **link))                                                  \
+    X(add, "nvJitLinkAddData",                                                                     \
+      (void *link, int kind, const void *data, size_t bytes, const char *name))                    \
+    X(complete, "nvJitLinkComplete", (void *link))                                                 \
+    X(cubin_size, "nvJitLinkGetLinkedCubinSize", (void *link, size_t *bytes))                      \
+    X(cubin, "nvJitLinkGetLinkedCubin", (void *link, void *cubin))                                 \
+    X(error_size, "nvJitLinkGetErrorLogSize", (void *link, size_t *bytes))                         \
+    X(error_log, "nvJitLinkGetErrorLog", (void *link, char *log))                                  \
+    X(info_size, "nvJitLinkGetInfoLogSize", (void *link, size_t *bytes))                           \
+    X(info_log, "nvJitLinkGetInfoLog", (void *link, char *log))
+
+typedef struct mgl_jitlink {
+#define MGL_X(member, symbol, arguments) int(*member) arguments;
+    MGL_JITLINK_FUNCTIONS(MGL_X)
+#undef MGL_X
+    char path[256];
+} mgl_jitlink;
+
+/* nvJitLinkInputType */
+enum { MGL_JITLINK_CUBIN = 1, MGL_JITLINK_PTX = 2 };
+
 /* The tables, opened on first use and kept for the life of the process; safe from any thread. Not
- * found: MGL_DEVICE, saying where was looked. mgl_cu_open also initialises the driver. NVRTC is
- * looked for where the loader looks, then in $CUDA_HOME/lib64 and /usr/local/cuda/lib64. */
+ * found: MGL_DEVICE, saying where was looked. mgl_cu_open also initialises the driver. NVRTC and
+ * nvJitLink are looked for where the loader looks, then in $CUDA_HOME/lib64 and
+ * /usr/local/cuda/lib64. */
 mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err);
 mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err);
+mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err);
 
-/* Tests: puts a table in the place of the library's; NULL: the library's again. Not thread safe. */
+/* The linker, if it can link what the compiler makes. NULL, with the reason: kernels are compiled
+ * as one text. */
+const mgl_jitlink *mgl_jitlink_for(const mgl_nvrtc *nvrtc, mgl_error *err);
+
+/* Tests: puts a table in the place of the library's; NULL: the library's again. Not thread safe. A
+ * compiler that is put in has no linker, unless that is put in as well. */
 void mgl_cu_override(const mgl_cu *table);
 void mgl_nvrtc_override(const mgl_nvrtc *table);
+void mgl_jitlink_override(const mgl_jitlink *table);
 
 /* Brackets around work with the driver, from any thread; they nest. Inside, a process is not to be
  * ended from outside: a kernel may be running, or the driver be in the middle of a call. */

@@ -66,6 +66,18 @@ static void probe_driver(mgl_cuda_probe *out)
                  "the driver sees no device: check nvidia-smi and CUDA_VISIBLE_DEVICES");
 }
 
+static void probe_linker(const mgl_nvrtc *nvrtc, mgl_cuda_probe *out)
+{
+    mgl_error err = {0};
+    const mgl_jitlink *linker = nvrtc ? mgl_jitlink_for(nvrtc, &err) : NULL;
+    out->linker = linker != NULL;
+    if (linker)
+        snprintf(out->linker_path, sizeof out->linker_path, "%s", linker->path);
+    else
+        snprintf(out->linker_reason, sizeof out->linker_reason, "%.*s", MGL_CUDA_REASON - 1,
+                 nvrtc ? err.message : "it links what NVRTC compiles");
+}
+
 void mgl_cuda_get_probe(mgl_cuda_probe *out)
 {
     const mgl_nvrtc *nvrtc;
@@ -80,6 +92,7 @@ void mgl_cuda_get_probe(mgl_cuda_probe *out)
         snprintf(out->nvrtc_reason, sizeof out->nvrtc_reason, "%.*s", MGL_CUDA_REASON - 1,
                  err.message);
     }
+    probe_linker(out->nvrtc ? nvrtc : NULL, out);
     if (!mgl_cuda_cache_path(out->cache_path, sizeof out->cache_path))
         snprintf(out->cache_reason, sizeof out->cache_reason,
                  "compiled kernels are not kept: set MEGALITH_CACHE or HOME");

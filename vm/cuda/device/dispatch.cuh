@@ -25,6 +25,21 @@
 #include "instructions/sample/sample.cuh"
 #include "vm/cuda/device/linear/panel_ops.cuh"
 
+/* Merging is a unit of its own. */
+FAR_OR_INLINE void do_merge(machine m);
+
+#if IN_UNIT(MERGE)
+FAR_OR_INLINE void do_merge(machine m)
+{
+    merge_task(m);
+}
+#endif
+
+static __device__ __forceinline__ void consume_merge(machine &m)
+{
+    do_merge(m);
+}
+
 /* The controller: makes known what the consumers need to know of the task. One lane. */
 static __device__ __forceinline__ void prepare_op(const machine &m)
 {

@@ -53,6 +53,8 @@
 #include "vm/cuda/device/roles/loader.cuh"
 #include "vm/cuda/device/roles/panel_loader.cuh"
 
+#if IN_UNIT(KERNEL)
+
 /* One thread, before a barrier of the block. */
 static __device__ void init_barriers()
 {
@@ -92,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 {
     machine m = {};
     know_thread(m);
+    look_for_memory();
     const mgl_device_queue &queue = ((const mgl_device_queue *)launch.queues)[blockIdx.x * LISTS];
     if (thread_of(m) == 0) {
         own().launch = launch;
@@ -140,9 +143,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         run_landing(m);
 #endif
     else if (m.warp == CONTROLLER)
-        run_controller(m, queue);
+        run_controller(m, &queue);
     else if (m.warp == EPILOGUE)
         run_epilogue(m);
     else
         run_consumer(m);
 }
+
+#endif

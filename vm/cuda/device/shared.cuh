@@ -30,7 +30,8 @@
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
- * (bytes that struct shared may have), MGL_VARIANTS_PRODUCT, MGL_VARIANTS_ATTENTION and
+ * (bytes that struct shared may have), MGL_SHARED_AT (the shared address of the block's memory; 0:
+ * the compiler knows), MGL_VARIANTS_PRODUCT, MGL_VARIANTS_ATTENTION and
  * MGL_VARIANTS_PANEL (which variants the program's tasks name, a bit each: ops.cuh; and so
  * MGL_VARIANTS_ATTEND_ROWS), MGL_WARPGROUPS (1: the second list's panels are multiplied by
  * warpgroups), MGL_KV_RING
@@ -83,6 +84,7 @@
 #include "schedule/ways.h"
 #include "vm/cuda/device/ptx.cuh"
 #include "vm/cuda/device/record.h"
+#include "vm/cuda/device/units.h"
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7F800000)
@@ -432,7 +434,24 @@ struct shared {
 
 static_assert(sizeof(shared) <= MGL_SHARED, "the block's own shared memory is too small");
 
-extern __shared__ __align__(1024) u8 block_memory[];
+extern __shared__ __align__(1024) u8 launched_memory[];
+
+/* Where it begins: behind the 1 KB that the system has of each block. Said as a number where that
+ * is known (MGL_SHARED_AT), since the compiler makes it of the block's place in its cluster
+ * otherwise, anew at each use; the kernel looks whether it is true. */
+#if MGL_SHARED_AT && defined(__CUDACC_RTC__)
+#define block_memory ((u8 *)__cvta_shared_to_generic(MGL_SHARED_AT))
+static __device__ __forceinline__ void look_for_memory()
+{
+    if (shared_address(launched_memory) != MGL_SHARED_AT)
+        __trap();
+}
+#else
+#ifndef block_memory
+#define block_memory launched_memory
+#endif
+static __device__ __forceinline__ void look_for_memory() {}
+#endif
 
 /* The three parts. Named like this rather than by pointers, so that the compiler sees what memory
  * it is. */

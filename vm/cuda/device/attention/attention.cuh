@@ -39,17 +39,74 @@ enum {
 static_assert(TILED || !(TILES_WAY || HAS_WAVES || HAS_RING), "tiles do not suit the heads");
 static_assert(!HAS_WAVES || PASSES == 1, "waves have one pass");
 
-/* The rows of the mask, all heads of the q region. Out of line, as lanes are: their registers are
- * not those of the products' loop. */
-static __device__ __noinline__ void attend_rows(machine m, u32 rows)
+/* The ways, a unit of a kernel each or two. Out of line, since their registers are not those of the
+ * products' loop. */
+NEAR_OR_INLINE void attend_rows(machine m, u32 rows)
 {
     attend_tiles(m, rows);
 }
 
-static __device__ __noinline__ void attend_by_lanes(machine m)
+NEAR_OR_INLINE void attend_by_lanes(machine m)
 {
     attend_lanes(m);
 }
+
+FAR_OR_INLINE void do_rows(machine m, u32 rows); /* of the mask, all heads of the q region */
+FAR_OR_INLINE void do_lanes(machine m);
+FAR_OR_INLINE u32 do_short(machine m);
+FAR_OR_INLINE void do_registers(machine m);
+FAR_OR_INLINE ring_news do_ring(machine m);
+FAR_OR_INLINE void do_nothing(machine m);
+FAR_OR_INLINE void do_wave(machine m);
+FAR_OR_INLINE void do_waves(machine m);
+
+#if IN_UNIT(ATTENTION)
+
+FAR_OR_INLINE void do_rows(machine m, u32 rows)
+{
+    attend_rows(m, rows);
+}
+
+FAR_OR_INLINE void do_lanes(machine m)
+{
+    attend_by_lanes(m);
+}
+
+FAR_OR_INLINE u32 do_short(machine m)
+{
+    return attend_short(m);
+}
+
+FAR_OR_INLINE void do_registers(machine m)
+{
+    attend_registers(m);
+}
+
+FAR_OR_INLINE ring_news do_ring(machine m)
+{
+    return attend_ring(m);
+}
+
+#endif
+
+#if IN_UNIT(WAVES)
+
+FAR_OR_INLINE void do_nothing(machine m)
+{
+    leave_nothing(m);
+}
+
+FAR_OR_INLINE void do_wave(machine m)
+{
+    attend_wave(m);
+}
+
+FAR_OR_INLINE void do_waves(machine m)
+{
+    attend_waves(m);
+}
+
+#endif
 
 /* Whether the task is one row that goes by waves: where no task goes another way, it is if it has a
  * row. */
@@ -65,13 +122,13 @@ static __device__ __forceinline__ void consume_attention(machine &m)
     if (HAS_RING)
         take_place(m);
     if (HAS_RING && MERGES && attends_to_nothing(m)) {
-        leave_nothing(m);
+        do_nothing(m);
         return input_is_there(m, m.freed);
     }
     if (HAS_RING) {
         if (own().kv_bytes <= KV_REGISTERS * POSITION_BYTES)
-            return attend_registers(m);
-        const ring_news news = attend_ring(m);
+            return do_registers(m);
+        const ring_news news = do_ring(m);
         m.known = m.freed = news.end;
         leave_place(m);
         trace_set_starved(m, news.starved);
@@ -80,17 +137,17 @@ static __device__ __forceinline__ void consume_attention(machine &m)
     const int variant = task_of(m)->variant;
     if (goes_by_waves(m, variant)) {
         if (MERGES && attends_to_nothing(m))
-            return leave_nothing(m);
+            return do_nothing(m);
         if (own_count() <= wave<true>::LENGTH)
-            return attend_wave(m);
-        return attend_waves(m);
+            return do_wave(m);
+        return do_waves(m);
     }
     wait_go(m);
     if (HAS_GENERAL_ATTENTION && variant == VARIANT_GENERAL)
-        return attend_by_lanes(m);
-    u32 rows = HAS_SHORT && variant == VARIANT_SHORT && rows_of(m) > 1 ? attend_short(m) : ~0u;
+        return do_lanes(m);
+    u32 rows = HAS_SHORT && variant == VARIANT_SHORT && rows_of(m) > 1 ? do_short(m) : ~0u;
     if (TILES_WAY && rows)
-        attend_rows(m, rows);
+        do_rows(m, rows);
 }
 
 #endif

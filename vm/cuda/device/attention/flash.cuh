@@ -600,7 +600,11 @@ static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash
 /* All of a task. Out of line: its registers are not those of the loop. The queries of a unit are
  * made when those of the one before are not needed any more, and its sums stand in registers no
  * more. */
-static __device__ __noinline__ void attend_flash(machine m)
+FAR void attend_flash(machine m);
+
+#if IN_UNIT(FLASH)
+
+FAR void attend_flash(machine m)
 {
     int row, end;
     find_share(m, row, end);
@@ -625,6 +629,8 @@ static __device__ __noinline__ void attend_flash(machine m)
     }
     end_early(m);
 }
+
+#endif
 
 #if !MGL_PANELS /* which have attention/lone.cuh */
 

@@ -293,7 +293,7 @@ static __device__ __forceinline__ void find_values(const machine &m, int sequenc
 /* Appends the keys and values of all rows of the epoch, eight rows a warp, the last warps first:
  * the first ones have queries to make. Out of line, as make_queries: their registers are not those
  * of the loop. */
-static __device__ __noinline__ void append_rows(const machine m)
+NEAR_OR_INLINE void append_rows(const machine m)
 {
     const int rows = rows_of(m);
 #pragma unroll 1
@@ -389,7 +389,7 @@ static __device__ __forceinline__ void make_half(const machine &m, const flash_u
 }
 
 /* All queries of a unit: a half of a tile a warp. */
-static __device__ __noinline__ void make_queries(const machine m, const flash_unit u)
+NEAR_OR_INLINE void make_queries(const machine m, const flash_unit u)
 {
     for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)
         make_half(m, u, half / 2, half % 2);

@@ -305,7 +305,11 @@ static __device__ __forceinline__ void attend_row(const machine &m, int r)
 }
 
 /* All of a task. Out of line: its registers are not those of the loop. */
-static __device__ __noinline__ void attend_lone()
+FAR void attend_lone();
+
+#if IN_UNIT(LONE)
+
+FAR void attend_lone()
 {
     const machine m = machine_now();
     int first, end;
@@ -321,6 +325,8 @@ static __device__ __noinline__ void attend_lone()
         append_rows(m);
     end_early(m);
 }
+
+#endif
 
 /* The consumers' part, which is all. False: it did not begin. */
 static __device__ __forceinline__ bool consume_attend_rows(machine &m)

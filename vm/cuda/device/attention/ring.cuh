@@ -171,7 +171,7 @@ struct ring_news {
 
 /* The attention of a task to many positions. Out of line, since its registers are not those of the
  * products' loop. */
-static __device__ __noinline__ ring_news attend_ring(machine m)
+NEAR_OR_INLINE ring_news attend_ring(machine m)
 {
     const tile_pass p = pass_at(0);
     const u64 policy = keep_policy();
@@ -203,7 +203,7 @@ static __device__ __noinline__ ring_news attend_ring(machine m)
 
 /* The attention of a task to few: each warp has all of its only strip before the queries are there.
  */
-static __device__ __noinline__ void attend_registers(machine m)
+NEAR_OR_INLINE void attend_registers(machine m)
 {
     const tile_pass p = pass_at(0);
     const u64 policy = keep_policy();

@@ -554,7 +554,7 @@ static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, i
 
 /* Rows that are short, all heads of the q region. The mask of the rows that are left. Out of line:
  * its registers are not those of the products' loop. */
-static __device__ __noinline__ u32 attend_short(machine m)
+NEAR_OR_INLINE u32 attend_short(machine m)
 {
     const attention &a = own().att;
     const u32 all = rows_that(m, true);

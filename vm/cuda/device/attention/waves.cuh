@@ -167,7 +167,7 @@ static __device__ __forceinline__ bool attends_to_nothing(const machine &m)
 }
 
 /* Then its partial is known before the queries are. */
-static __device__ __noinline__ void leave_nothing(machine m)
+NEAR_OR_INLINE void leave_nothing(machine m)
 {
     wait_go(m);
     if (m.warp == 0)
@@ -231,13 +231,13 @@ static __device__ __forceinline__ void report_missing(const machine &m)
 
 /* A task of one row, of one pass, and plain, in one wave. Out of line, since its registers are not
  * those of the loop over passes; nor are those of one wave those of several. */
-static __device__ __noinline__ void attend_wave(machine m)
+NEAR_OR_INLINE void attend_wave(machine m)
 {
     if (TILED && !attend_pass_tiles<true, true>(m, pass_at(0), keep_policy()))
         report_missing(m);
 }
 
-static __device__ __noinline__ void attend_waves(machine m)
+NEAR_OR_INLINE void attend_waves(machine m)
 {
     if (TILED && !attend_pass_tiles<true, false>(m, pass_at(0), keep_policy()))
         report_missing(m);

@@ -524,7 +524,7 @@ static __device__ __forceinline__ position begin_batch(const machine &m, int cou
 }
 
 /* All row groups of a task. Behind the last sums the task's record may be gone. */
-template <int KB, bool LOW> static __device__ __noinline__ machine sum_batch(machine m)
+template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
 {
     typedef batch_way<KB, LOW> C;
     const input &in = own().in[m.instruction];
@@ -548,7 +548,7 @@ template <int KB, bool LOW> static __device__ __noinline__ machine sum_batch(mac
 }
 
 /* A warp without blocks. */
-static __device__ __noinline__ machine skip_batch(machine m)
+NEAR_OR_INLINE machine skip_batch(machine m)
 {
     const input in = own().in[m.instruction];
     if (in.g && m.lane < in.count)
@@ -582,7 +582,7 @@ static __device__ __forceinline__ void try_batch(machine &m, const input &in)
 }
 
 /* The task, if it goes the batch way. */
-static __device__ __noinline__ machine consume_batch(machine m)
+NEAR_OR_INLINE machine consume_batch(machine m)
 {
     const input in = own().in[m.instruction];
     try_batch<HIDDEN_BLOCKS, true>(m, in);

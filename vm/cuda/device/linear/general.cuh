@@ -22,8 +22,7 @@ static __device__ __forceinline__ constexpr int blocks_at_once()
 }
 
 /* All row groups of any shape for buffered rows, with up to N MMAs a block. */
-template <int N>
-static __device__ __noinline__ machine sum_general(machine m, const mgl_device_segment seg)
+template <int N> NEAR_OR_INLINE machine sum_general(machine m, const mgl_device_segment seg)
 {
     const input in = own().in[m.instruction];
     constexpr int EACH = blocks_at_once();
@@ -74,8 +73,7 @@ static __device__ __noinline__ machine sum_general(machine m, const mgl_device_s
 
 /* The same for rows that do not fit the activation buffer: block after block, from where the input
  * is. */
-template <int N>
-static __device__ __noinline__ machine sum_unbuffered(machine m, const mgl_device_segment seg)
+template <int N> NEAR_OR_INLINE machine sum_unbuffered(machine m, const mgl_device_segment seg)
 {
     const input &in = own().in[m.instruction];
     const int groups = seg.groups, kblocks = seg.kblocks;
@@ -119,8 +117,7 @@ static __device__ __forceinline__ uint4 floats_of(const machine &m, const input 
 }
 
 /* All row groups for R activation rows (those past in.count repeat the last). */
-template <int R>
-static __device__ __noinline__ machine sum_floats(machine m, const mgl_device_segment seg)
+template <int R> NEAR_OR_INLINE machine sum_floats(machine m, const mgl_device_segment seg)
 {
     const input &in = own().in[m.instruction];
     const int groups = seg.groups, kblocks = seg.kblocks, quarter = m.lane & 3;
@@ -180,7 +177,7 @@ static __device__ __forceinline__ machine sum_segment(const machine &m, const in
 }
 
 /* Any input. */
-static __device__ __noinline__ machine consume_general(machine m)
+NEAR_OR_INLINE machine consume_general(machine m)
 {
     const input &in = own().in[m.instruction];
     const int segments = task_of(m)->segments;

@@ -32,14 +32,43 @@
 #include "vm/cuda/device/linear/general.cuh"
 #include "vm/cuda/device/linear/skinny.cuh"
 
+enum { SKINNY_PRODUCT, BATCH_PRODUCT, GENERAL_PRODUCT };
+
+static __device__ __forceinline__ int way_of(const machine &m)
+{
+    const input &in = own().in[m.instruction];
+    if (BATCH_WAY && in.batch)
+        return BATCH_PRODUCT;
+    return GENERAL_WAY && (!SKINNY_WAY || !in.skinny) ? GENERAL_PRODUCT : SKINNY_PRODUCT;
+}
+
+/* A product of some rows, by its way. */
+static __device__ __forceinline__ void multiply(machine &m, const input &in, int way)
+{
+    constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
+                  FFN = blocks_of(MGL_FFN);
+    if (BATCH_WAY && way == BATCH_PRODUCT) {
+        m = consume_batch(m);
+    } else if (GENERAL_WAY && way == GENERAL_PRODUCT) {
+        gather_run(m, in);
+        input_is_there(m, m.base + in.end);
+        __syncwarp();
+        m = consume_general(m);
+    } else if (in.kblocks == HIDDEN) {
+        consume_skinny<HIDDEN>(m, in);
+    } else if (ATTENDED != HIDDEN && in.kblocks == ATTENDED) {
+        consume_skinny<ATTENDED>(m, in);
+    } else if (FFN != HIDDEN && FFN != ATTENDED) {
+        consume_skinny<FFN>(m, in);
+    }
+}
+
 /* The consumers' part of a product. Once a warp has left its last sums, the epilogue may go on, and
  * the task's record be gone: what is needed later is taken before. False: the product has no rows,
  * and leaves nothing in the slots. */
-static __device__ __forceinline__ bool consume_product(machine &m)
+static __device__ __forceinline__ bool make_product(machine &m, int way)
 {
     take_place(m);
-    constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
-                  FFN = blocks_of(MGL_FFN);
     if (!own().in[m.instruction].flows)
         wait_go(m);
     if (own().in[m.instruction].count == 0) {
@@ -52,23 +81,77 @@ static __device__ __forceinline__ bool consume_product(machine &m)
     }
     const input in = own().in[m.instruction];
     own().end[m.warp] = m.base + in.end;
-    if (BATCH_WAY && in.batch) {
-        m = consume_batch(m);
-    } else if (GENERAL_WAY && (!SKINNY_WAY || !in.skinny)) {
-        gather_run(m, in);
-        input_is_there(m, m.base + in.end);
-        __syncwarp();
-        m = consume_general(m);
-    } else if (in.kblocks == HIDDEN) {
-        consume_skinny<HIDDEN>(m, in);
-    } else if (ATTENDED != HIDDEN && in.kblocks == ATTENDED) {
-        consume_skinny<ATTENDED>(m, in);
-    } else if (FFN != HIDDEN && FFN != ATTENDED) {
-        consume_skinny<FFN>(m, in);
-    }
+    multiply(m, in, way);
     ring_done(m, own().end[m.warp]);
     leave_place(m);
     return true;
 }
+
+#ifdef MGL_UNIT
+
+/* What a product leaves of the machine, and whether there are sums in the slots. */
+struct product_end {
+    u32 known, freed, slots;
+    bool left;
+};
+
+static __device__ __forceinline__ product_end end_of(machine &m, int way)
+{
+    const bool left = make_product(m, way);
+    return {m.known, m.freed, m.slots, left};
+}
+
+FAR product_end do_skinny(machine m);
+FAR product_end do_batch(machine m);
+FAR product_end do_general(machine m);
+
+#if IN_UNIT(SKINNY)
+FAR product_end do_skinny(machine m)
+{
+    return end_of(m, SKINNY_PRODUCT);
+}
+#endif
+
+#if IN_UNIT(BATCH)
+FAR product_end do_batch(machine m)
+{
+    return end_of(m, BATCH_PRODUCT);
+}
+#endif
+
+#if IN_UNIT(GENERAL)
+FAR product_end do_general(machine m)
+{
+    return end_of(m, GENERAL_PRODUCT);
+}
+#endif
+
+static __device__ __forceinline__ bool consume_product(machine &m)
+{
+    product_end end = {};
+    switch (way_of(m)) {
+    case BATCH_PRODUCT:
+        end = do_batch(m);
+        break;
+    case GENERAL_PRODUCT:
+        end = do_general(m);
+        break;
+    default:
+        end = do_skinny(m);
+    }
+    m.known = end.known;
+    m.freed = end.freed;
+    m.slots = end.slots;
+    return end.left;
+}
+
+#else
+
+static __device__ __forceinline__ bool consume_product(machine &m)
+{
+    return make_product(m, way_of(m));
+}
+
+#endif
 
 #endif

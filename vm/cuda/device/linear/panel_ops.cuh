@@ -33,7 +33,7 @@ static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &
 }
 
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
-static __device__ __noinline__ void leave_outputs(int group, bool last, int pass, bool own)
+NEAR_OR_INLINE void leave_outputs(int group, bool last, int pass, bool own)
 {
     const machine m = machine_now();
 #if MGL_WARPGROUPS
@@ -84,7 +84,7 @@ static __device__ __forceinline__ void leave_notes()
 
 /* The outputs of a slim panel: shorter, so that less of it has to be fetched. Behind the last one
  * the task ends, here, where what follows is not waited for. */
-static __device__ __noinline__ void leave_slim_outputs(int group, bool last, u32 starved)
+NEAR_OR_INLINE void leave_slim_outputs(int group, bool last, u32 starved)
 {
     machine m = machine_now();
     trace_set_starved(m, starved);
@@ -114,7 +114,11 @@ static __device__ __noinline__ void leave_slim_outputs(int group, bool last, u32
 /* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
  * be done before `go` is; but no warp waits for another there: one may leave. False: it did not
  * begin. */
-static __device__ __noinline__ bool do_slim()
+FAR bool do_slim();
+
+#if IN_UNIT(SLIM)
+
+FAR bool do_slim()
 {
     machine m = machine_now();
     if (task_of(m)->op == OP_SCALED_HEAD) {
@@ -125,8 +129,14 @@ static __device__ __noinline__ bool do_slim()
     return run_slim(m, leave_slim_outputs);
 }
 
+#endif
+
 /* The same of a task of more rows, with one panel of few row groups. */
-static __device__ __noinline__ bool do_slim_narrow()
+FAR bool do_slim_narrow();
+
+#if IN_UNIT(TURNED)
+
+FAR bool do_slim_narrow()
 {
     machine m = machine_now();
     if (!add_turned(m))
@@ -135,10 +145,16 @@ static __device__ __noinline__ bool do_slim_narrow()
     return true;
 }
 
+#endif
+
 #if MGL_WARPGROUPS
 
 /* A task of one narrow panel. */
-static __device__ __noinline__ void do_narrow()
+FAR void do_narrow();
+
+#if IN_UNIT(NARROW)
+
+FAR void do_narrow()
 {
     machine m = machine_now();
     if (NARROW_GROUPS <= 2 || segment(m, 0).groups <= 2)
@@ -150,15 +166,21 @@ static __device__ __noinline__ void do_narrow()
 
 #endif
 
+#endif
+
 /* A task whose panels are not. Out of line too; but the compiler lets products of warpgroups wait
  * for one another where it can not see that none is on its way over a call. */
 #if MGL_WARPGROUPS
-#define DO_PANELS __forceinline__
+#define FAR_PANELS FAR_OR_INLINE
 #else
-#define DO_PANELS __noinline__
+#define FAR_PANELS FAR
 #endif
 
-static __device__ DO_PANELS void do_panels(machine m)
+FAR_PANELS void do_panels(machine m);
+
+#if IN_UNIT(PANELS)
+
+FAR_PANELS void do_panels(machine m)
 {
     const int op = same_in_all(task_of(m)->op);
     if (thread_of(m) == 0)
@@ -172,6 +194,8 @@ static __device__ DO_PANELS void do_panels(machine m)
     leave_notes();
     end_early(m);
 }
+
+#endif
 
 /* The consumers' part, which is all; nothing, where no row wants logits of the head. False: it did
  * not begin. */

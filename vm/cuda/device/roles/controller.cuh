@@ -391,8 +391,13 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
 
 /* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What
  * may begin is done to its end. */
-static __device__ __forceinline__ void run_controller(machine &m, const mgl_device_queue queue)
+FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues);
+
+#if IN_UNIT(CONTROLLER)
+
+FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
 {
+    const mgl_device_queue queue = *queues;
     progress p = {};
     fetch_first(m, queue);
     for (machine first = m; first.record + 1 < RECORDS; first.record++) {
@@ -470,5 +475,7 @@ static __device__ __forceinline__ void run_controller(machine &m, const mgl_devi
             barrier_arrive(&own().known[p.permitted & 1]);
     }
 }
+
+#endif
 
 #endif

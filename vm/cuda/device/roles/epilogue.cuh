@@ -32,7 +32,11 @@ static __device__ __forceinline__ void open(u32 number)
 
 /* The next task is opened before the epilogue says that this one has ended: its word waits for the
  * task's stores. */
-static __device__ __forceinline__ void run_epilogue(machine &m)
+FAR_OR_INLINE void run_epilogue(machine m);
+
+#if IN_UNIT(EPILOGUE)
+
+FAR_OR_INLINE void run_epilogue(machine m)
 {
     u32 bodies = 0;
     bool opened = false;
@@ -72,5 +76,7 @@ static __device__ __forceinline__ void run_epilogue(machine &m)
             store_shared_release(&own().finished, number);
     }
 }
+
+#endif
 
 #endif

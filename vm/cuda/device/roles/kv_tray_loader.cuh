@@ -58,7 +58,7 @@ static __device__ __forceinline__ bool fill_unit(const machine &m, const flash_u
 }
 
 /* All trays of a task. Out of line: its registers are not those of the epilogue. */
-static __device__ __noinline__ void load_kv_trays(const machine m)
+NEAR_OR_INLINE void load_kv_trays(const machine m)
 {
     const u64 policy = copy_policy();
     u32 tray = own().kv_tray_next;

@@ -283,7 +283,11 @@ static __device__ __forceinline__ panel_stream panel_stream_of(const mgl_device_
 }
 
 /* The loader warp, one thread of it. At the end it waits for the copies in flight. */
-static __device__ __noinline__ void run_panel_loader(machine m, const mgl_device_queue *queues)
+FAR void run_panel_loader(machine m, const mgl_device_queue *queues);
+
+#if IN_UNIT(LOADER)
+
+FAR void run_panel_loader(machine m, const mgl_device_queue *queues)
 {
     stream t = stream_of(queues[0]);
     panel_stream p = panel_stream_of(queues, 0);
@@ -294,9 +298,15 @@ static __device__ __noinline__ void run_panel_loader(machine m, const mgl_device
     await_pages(p);
 }
 
+#endif
+
 /* The landing warp (roles/landing.cuh), which has nothing to say in epochs of the second list, and
  * helps the loader there. One thread. */
-static __device__ __noinline__ void run_panel_landing(machine m, const mgl_device_queue *queues)
+FAR void run_panel_landing(machine m, const mgl_device_queue *queues);
+
+#if IN_UNIT(LOADER)
+
+FAR void run_panel_landing(machine m, const mgl_device_queue *queues)
 {
     stream t = stream_of(queues[0]);
     panel_stream p = panel_stream_of(queues, 1);
@@ -321,6 +331,8 @@ static __device__ __noinline__ void run_panel_landing(machine m, const mgl_devic
     }
     await_pages(p);
 }
+
+#endif
 
 #endif
 

@@ -157,7 +157,7 @@ static __device__ __forceinline__ tray_source tray_source_of(const machine &m)
 }
 
 /* All trays of a task. Out of line: its registers are not those of the epilogue. */
-static __device__ __noinline__ void load_trays(const machine m, const tray_source s)
+NEAR_OR_INLINE void load_trays(const machine m, const tray_source s)
 {
     const int groups = segment(m, 0).groups;
     u32 phases = own().tray_filled;
@@ -189,7 +189,7 @@ static __device__ __forceinline__ void await_trays()
 }
 
 /* What scales the rows of a task with slim panels, whose number is this. */
-static __device__ __noinline__ void bring_scales(const machine m, u32 number)
+NEAR_OR_INLINE void bring_scales(const machine m, u32 number)
 {
     if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
         note_scales<16>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), 0, 1);

@@ -1,77 +1,13 @@
-/* See jitlink.h. */
-#include "autotune/ptx/jitlink.h"
+/* See assemble.h. */
+#include "autotune/ptx/assemble.h"
 
-#include "base/format.h"
-#include "base/memory.h"
-#include "base/symbols.h"
-
-#include <dlfcn.h>
-#include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { INPUT_PTX = 2 /* NVJITLINK_INPUT_PTX */ };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mgl_jitlink library;
-static bool ready;
-
-/* ---- opening --------------------------------------------------------------------------------- */
-
-static void *open_library(void)
-{
-    static const char *const names[] = {"libnvJitLink.so.13", "libnvJitLink.so.12",
-                                        "libnvJitLink.so"};
-    const char *home = getenv("CUDA_HOME");
-    const char *const folders[] = {"", home ? home : "", "/usr/local/cuda"};
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++)
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-            char path[1024];
-            if (f > 0 && !folders[f][0])
-                continue;
-            snprintf(path, sizeof path, "%s%s%s", folders[f], f > 0 ? "/lib64/" : "", names[i]);
-            void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-            if (opened)
-                return opened;
-        }
-    return NULL;
-}
-
-static mgl_status load(mgl_error *err)
-{
-    static const mgl_symbol symbols[] = {
-#define MGL_X(member, symbol, arguments) {symbol, offsetof(mgl_jitlink, member)},
-        MGL_JITLINK_FUNCTIONS(MGL_X)
-#undef MGL_X
-    };
-    void *opened = open_library();
-    if (!opened)
-        return mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
-                        "nvJitLink, the linker of the CUDA toolkit (12 or 13), was not found: "
-                        "install it (package libnvjitlink), or set CUDA_HOME to the toolkit");
-    const char *missing =
-        mgl_symbols_fill(opened, symbols, sizeof symbols / sizeof *symbols, &library);
-    if (!missing)
-        return MGL_OK;
-    dlclose(opened);
-    return mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
-                    "nvJitLink is too old: it has no %s; install that of CUDA 12.4 or newer",
-                    missing);
-}
-
-mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    pthread_mutex_lock(&lock);
-    if (!ready)
-        status = load(err);
-    ready = ready || !status;
-    pthread_mutex_unlock(&lock);
-    *out = &library;
-    return status;
-}
+#include "base/format.h"
+#include "base/memory.h"
+#include "vm/cuda/driver.h"
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
@@ -155,7 +91,7 @@ static mgl_status take_cubin(const mgl_jitlink *api, void *link, mgl_ptx_assembl
 static mgl_status run(const mgl_jitlink *api, void *link, const char *ptx, size_t length,
                       mgl_ptx_assembled *out, mgl_error *err)
 {
-    int result = api->add(link, INPUT_PTX, ptx, length, "candidate");
+    int result = api->add(link, MGL_JITLINK_PTX, ptx, length, "candidate");
     if (!result)
         result = api->complete(link);
     char *log = result ? read_log(link, api->error_size, api->error_log)
