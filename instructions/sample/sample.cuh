@@ -446,7 +446,7 @@ static __device__ void copy_words(const machine &m, int *to, const int *from, in
 /* Out of line: its registers are not those of the loop. */
 FAR void sample_apart(machine m);
 
-#if IN_UNIT(SAMPLE)
+#if IN_OBJECT(SAMPLE)
 
 FAR void sample_apart(machine m)
 {

@@ -5,8 +5,8 @@
  *     dump_kernels FOLDER [NAME]...
  *
  *     FOLDER/NAME.ptx, FOLDER/NAME.cubin (none where the architecture is a virtual one) and
- *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory; of a kernel in units
- *     (vm/cuda/device/units.h) each unit has NAME.N.ptx and NAME.N.log
+ *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory; of a kernel in
+ * objects (vm/cuda/device/objects.h) each object has NAME.N.ptx and NAME.N.log
  *
  * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources,
  * are compared by compare_kernels.sh. A kernel takes a minute of a processor. The exit code is 6
@@ -91,11 +91,11 @@ static struct {
 
 /* ---- what the compiler made ------------------------------------------------------------------ */
 
-/* unit: "", or "N." */
-static void write_file(const char *unit, const char *ending, const char *bytes, size_t length)
+/* object: "", or "N." */
+static void write_file(const char *object, const char *ending, const char *bytes, size_t length)
 {
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s.%s%s", at.folder, at.name, unit, ending);
+    snprintf(path, sizeof path, "%s/%s.%s%s", at.folder, at.name, object, ending);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, length, file) != length || fclose(file)) {
         fprintf(stderr, "dump_kernels: %s can not be written\n", path);
@@ -107,7 +107,7 @@ typedef int size_fn(void *program, size_t *bytes);
 typedef int text_fn(void *program, char *text);
 
 /* Writes one of the program's results, if there is one. */
-static void write_text(void *program, const char *unit, const char *ending, size_fn *size,
+static void write_text(void *program, const char *object, const char *ending, size_fn *size,
                        text_fn *text)
 {
     size_t bytes = 0;
@@ -115,7 +115,7 @@ static void write_text(void *program, const char *unit, const char *ending, size
         return;
     char *result = mgl_alloc_zero(bytes + 1, 1);
     if (result && !text(program, result))
-        write_file(unit, ending, result, strlen(result));
+        write_file(object, ending, result, strlen(result));
     mgl_free(result);
 }
 
@@ -132,16 +132,16 @@ static void look_for_complaints(void *program)
     mgl_free(log);
 }
 
-/* Which unit the options say: "N.", "" of one text. False: it is no kernel of a program. */
-static bool name_unit(int count, const char *const *options, char unit[16])
+/* Which object the options say: "N.", "" of one text. False: it is no kernel of a program. */
+static bool name_object(int count, const char *const *options, char object[16])
 {
-    static const char says[] = "-DMGL_UNIT=", any[] = "-DMGL_";
+    static const char says[] = "-DMGL_OBJECT=", any[] = "-DMGL_";
     bool kernel = false;
-    unit[0] = 0;
+    object[0] = 0;
     for (int i = 0; i < count; i++) {
         kernel |= !strncmp(options[i], any, sizeof any - 1);
         if (!strncmp(options[i], says, sizeof says - 1))
-            snprintf(unit, 16, "%s.", options[i] + sizeof says - 1);
+            snprintf(object, 16, "%s.", options[i] + sizeof says - 1);
     }
     return kernel;
 }
@@ -151,15 +151,15 @@ static bool name_unit(int count, const char *const *options, char unit[16])
 static int compile(void *program, int count, const char *const *options)
 {
     const char *more[OPTIONS];
-    char unit[16];
+    char object[16];
     memcpy(more, options, (size_t)count * sizeof *more);
     more[count] = "--ptxas-options=-v";
-    if (!name_unit(count, options, unit))
+    if (!name_object(count, options, object))
         return at.nvrtc->compile(program, count, options);
     const int result = at.nvrtc->compile(program, count + 1, more);
-    write_text(program, unit, "log", at.nvrtc->log_size, at.nvrtc->log);
+    write_text(program, object, "log", at.nvrtc->log_size, at.nvrtc->log);
     look_for_complaints(program);
-    write_text(program, unit, "ptx", at.nvrtc->ptx_size, at.nvrtc->ptx);
+    write_text(program, object, "ptx", at.nvrtc->ptx_size, at.nvrtc->ptx);
     return result;
 }
 

@@ -15,7 +15,7 @@ list() {
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
         vm/cuda/{encode,launch,limits,plan,runnable,watchdog}.c vm/cuda/{encode,machine}.h \
         vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
-        vm/cuda/device/{record,units}.h schedule/{pages,tape,ways}.h schedule/variants.{c,def,h} \
+        vm/cuda/device/{record,objects}.h schedule/{pages,tape,ways}.h schedule/variants.{c,def,h} \
         schedule/expression.{c,h} schedule/lists.{c,h} vm/prefix.{c,h} vm/cuda/device/megakernel.cu
     # the ops and the oracles
     printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "vm/cuda/cuda.h"
+#include "vm/cuda/driver.h"
 
 static const char *const targets[][2] = {
     {"sm_80:108", "sm_80"},   {"sm_86:82", "sm_86"},      {"sm_89:128", "sm_89"},
@@ -110,6 +111,83 @@ START_TEST(extras_compile)
 }
 END_TEST
 
+/* The kernel of a program of two lists, compiled anew. */
+static void compile_lists(mgl_cuda_image *out)
+{
+    static const device_options options = {.dtype = MGL_BF16,
+                                           .capacity = 160,
+                                           .sequences = 16,
+                                           .rows = 8,
+                                           .many = 32,
+                                           .weighed = MGL_WEIGHED_YES};
+    static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
+    char *were[3];
+    mgl_error err;
+    for (int i = 0; i < 3; i++) {
+        were[i] = getenv(kept[i]) ? strdup(getenv(kept[i])) : NULL;
+        unsetenv(kept[i]);
+    }
+    mgl_graph *graph = random_family(&tales, 0, 4096, true, MGL_F32, 1);
+    mgl_program *program = program_for(graph, "sm_90a:132", &options);
+    ok(mgl_cuda_compile(program, "sm_90a", 0, NULL, out, &err), err);
+    ck_assert(!out->cached);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+    for (int i = 0; i < 3; i++) {
+        if (were[i])
+            setenv(kept[i], were[i], 1);
+        free(were[i]);
+    }
+}
+
+/* Whether functions are those of objects, which are called by their own names. */
+static bool is_linked(const mgl_cuda_image *image)
+{
+    static const char far[] = "_Z7do_slimv";
+    return memmem(image->bytes, image->length, far, sizeof far - 1) != NULL;
+}
+
+START_TEST(two_lists_are_compiled_in_objects)
+{
+    const mgl_nvrtc *nvrtc;
+    mgl_cuda_image image;
+    mgl_error err;
+    ok(mgl_nvrtc_open(&nvrtc, &err), err);
+    const bool links = mgl_jitlink_for(nvrtc, &err) != NULL;
+    compile_lists(&image);
+    printf("two lists: %zu bytes, %.1f s, %s\n", image.length, image.compile_s,
+           links ? "linked" : err.message);
+    ck_assert_int_eq(is_linked(&image), links);
+    mgl_cuda_image_clear(&image);
+}
+END_TEST
+
+static int links_nothing(void *link)
+{
+    (void)link;
+    return 6;
+}
+
+/* With a linker that does not take the objects, such as an older one, the kernel is one text. */
+START_TEST(what_is_not_linked_is_one_text)
+{
+    const mgl_jitlink *linker;
+    mgl_cuda_image image;
+    mgl_error err;
+    if (mgl_jitlink_open(&linker, &err)) {
+        printf("SKIPPED what_is_not_linked_is_one_text: %s\n", err.message);
+        return;
+    }
+    mgl_jitlink refusing = *linker;
+    refusing.complete = links_nothing;
+    mgl_jitlink_override(&refusing);
+    compile_lists(&image);
+    mgl_jitlink_override(NULL);
+    ck_assert(!is_linked(&image));
+    mgl_cuda_image_clear(&image);
+}
+END_TEST
+
 START_TEST(an_unknown_architecture_is_told)
 {
     mgl_error err;
@@ -168,6 +246,8 @@ int main(void)
     tcase_add_test(tests, ptx_compiles);
     tcase_add_test(tests, most_rows_and_sequences_compile);
     tcase_add_test(tests, extras_compile);
+    tcase_add_test(tests, two_lists_are_compiled_in_objects);
+    tcase_add_test(tests, what_is_not_linked_is_one_text);
     tcase_add_test(tests, an_unknown_architecture_is_told);
     return fixture_main("cuda_compile", tests);
 }

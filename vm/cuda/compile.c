@@ -78,7 +78,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
                  mgl_cuda_source_count);
     o->kept = true;
     o->threads = (program->exec.warps + MGL_OTHER_WARPS) * 32;
-    o->units = is_virtual(arch) ? 0 : mgl_cuda_units_of(program, arch);
+    o->objects = is_virtual(arch) ? 0 : mgl_cuda_objects_of(program, arch);
     define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
     define(o, "LISTS", program->many != NULL);
     define(o, "FEW", (uint32_t)program->limits.rows);
@@ -312,7 +312,7 @@ static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *
     return status == MGL_SYSTEM ? compile_here(recipe, abort, out, err) : status;
 }
 
-/* In units, where it has some and they can be linked. */
+/* In objects, where it has some and they can be linked. */
 static mgl_status compile_somewhere(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
                                     const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
 {
@@ -320,7 +320,7 @@ static mgl_status compile_somewhere(const mgl_jitlink *linker, const mgl_cuda_re
     if (!linker)
         return compile_text(recipe, abort, out, err);
     mgl_status status =
-        mgl_cuda_units_compile(linker, recipe, compile_text, abort, out, &compiled, err);
+        mgl_cuda_objects_compile(linker, recipe, compile_text, abort, out, &compiled, err);
     return status && compiled ? compile_text(recipe, abort, out, err) : status;
 }
 
@@ -356,7 +356,7 @@ mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int 
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (status)
         return status;
-    const mgl_jitlink *linker = recipe->units ? mgl_jitlink_for(nvrtc, NULL) : NULL;
+    const mgl_jitlink *linker = recipe->objects ? mgl_jitlink_for(nvrtc, NULL) : NULL;
     return recipe->kept ? make_kept(nvrtc, linker, recipe, abort, out, err)
                         : compile_somewhere(linker, recipe, abort, out, err);
 }

@@ -1,7 +1,7 @@
 /*
  * What NVRTC is to compile, and the two places where it can: this process, and a child, which can
  * be ended. NVRTC itself can not be: a kernel takes it seconds to tens of seconds, in which it
- * listens to nobody. compile.c says what is compiled, units.c compiles it in parts, compilation.c
+ * listens to nobody. compile.c says what is compiled, objects.c compiles it in parts, compilation.c
  * waits for it, child.c has both ends of the child.
  */
 #ifndef MGL_VM_CUDA_COMPILE_H
@@ -20,10 +20,10 @@ typedef struct mgl_cuda_recipe {
     const mgl_cuda_source
         *sources; /* (source_count) static storage: the first includes the others */
     int source_count;
-    bool kept;      /* in the cache of compiled kernels */
-    uint32_t units; /* of device/units.h that it has, bits, each of which may be compiled by itself;
-                       0: it is one text */
-    int threads;    /* of a block */
+    bool kept;        /* in the cache of compiled kernels */
+    uint32_t objects; /* of device/objects.h that it has, bits, each of which may be compiled by
+                       itself; 0: it is one text */
+    int threads;      /* of a block */
 } mgl_cuda_recipe;
 
 /* The kernel of a program, of the sources as they are overridden. */
@@ -56,16 +56,16 @@ void mgl_cuda_await_settling(double seconds);
 mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image *out,
                                    mgl_error *err);
 
-/* The units that the kernel of a program has; 0: it is better compiled as one text. */
-uint32_t mgl_cuda_units_of(const mgl_program *program, const char *arch);
+/* The objects that the kernel of a program has; 0: it is better compiled as one text. */
+uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch);
 
-/* Compiles the units of a recipe, each by `compile` from a thread of its own, and links them.
+/* Compiles the objects of a recipe, each by `compile` from a thread of its own, and links them.
  * *compiled: all were compiled, and the linker is what failed. */
 typedef mgl_status mgl_cuda_compile_fn(const mgl_cuda_recipe *recipe, const atomic_int *abort,
                                        mgl_cuda_image *out, mgl_error *err);
-mgl_status mgl_cuda_units_compile(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
-                                  mgl_cuda_compile_fn *compile, const atomic_int *abort,
-                                  mgl_cuda_image *out, bool *compiled, mgl_error *err);
+mgl_status mgl_cuda_objects_compile(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
+                                    mgl_cuda_compile_fn *compile, const atomic_int *abort,
+                                    mgl_cuda_image *out, bool *compiled, mgl_error *err);
 
 /* The program whose child compiles; NULL: none. */
 const char *mgl_cuda_child_program(void);

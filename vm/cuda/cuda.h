@@ -32,7 +32,7 @@ typedef struct mgl_cuda_probe {
     char nvrtc_path[256];
     int nvrtc_major, nvrtc_minor;
     char nvrtc_reason[MGL_CUDA_REASON];
-    bool linker; /* kernels of several rows are compiled in parts, side by side */
+    bool linker; /* kernels of two lists are compiled in parts, side by side */
     char linker_path[256];
     char linker_reason[MGL_CUDA_REASON];
     int device_count;

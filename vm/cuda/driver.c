@@ -19,7 +19,7 @@ static const mgl_cu *driver_override;
 static const mgl_nvrtc *compiler_override;
 static const mgl_jitlink *linker_override;
 
-enum { FIRST_LINKED = 13 }; /* NVRTC of CUDA 13.0 knows what device/units.h asks of it */
+enum { FIRST_LINKED = 13 }; /* NVRTC of CUDA 13.0 knows what device/objects.h asks of it */
 
 static atomic_int sections; /* between mgl_cu_begin and mgl_cu_end */
 

@@ -25,10 +25,10 @@
 #include "instructions/sample/sample.cuh"
 #include "vm/cuda/device/linear/panel_ops.cuh"
 
-/* Merging is a unit of its own. */
+/* Merging is an object of its own. */
 FAR_OR_INLINE void do_merge(machine m);
 
-#if IN_UNIT(MERGE)
+#if IN_OBJECT(MERGE)
 FAR_OR_INLINE void do_merge(machine m)
 {
     merge_task(m);

@@ -53,7 +53,7 @@
 #include "vm/cuda/device/roles/loader.cuh"
 #include "vm/cuda/device/roles/panel_loader.cuh"
 
-#if IN_UNIT(KERNEL)
+#if IN_OBJECT(KERNEL)
 
 /* One thread, before a barrier of the block. */
 static __device__ void init_barriers()

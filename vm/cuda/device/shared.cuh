@@ -82,9 +82,9 @@
 #include "schedule/pages.h"
 #include "schedule/step.h"
 #include "schedule/ways.h"
+#include "vm/cuda/device/objects.h"
 #include "vm/cuda/device/ptx.cuh"
 #include "vm/cuda/device/record.h"
-#include "vm/cuda/device/units.h"
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7F800000)

@@ -39,8 +39,8 @@ enum {
 static_assert(TILED || !(TILES_WAY || HAS_WAVES || HAS_RING), "tiles do not suit the heads");
 static_assert(!HAS_WAVES || PASSES == 1, "waves have one pass");
 
-/* The ways, a unit of a kernel each or two. Out of line, since their registers are not those of the
- * products' loop. */
+/* The ways, an object of a kernel each or two. Out of line, since their registers are not those of
+ * the products' loop. */
 NEAR_OR_INLINE void attend_rows(machine m, u32 rows)
 {
     attend_tiles(m, rows);
@@ -60,7 +60,7 @@ FAR_OR_INLINE void do_nothing(machine m);
 FAR_OR_INLINE void do_wave(machine m);
 FAR_OR_INLINE void do_waves(machine m);
 
-#if IN_UNIT(ATTENTION)
+#if IN_OBJECT(ATTENTION)
 
 FAR_OR_INLINE void do_rows(machine m, u32 rows)
 {
@@ -89,7 +89,7 @@ FAR_OR_INLINE ring_news do_ring(machine m)
 
 #endif
 
-#if IN_UNIT(WAVES)
+#if IN_OBJECT(WAVES)
 
 FAR_OR_INLINE void do_nothing(machine m)
 {

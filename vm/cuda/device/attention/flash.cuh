@@ -602,7 +602,7 @@ static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash
  * more. */
 FAR void attend_flash(machine m);
 
-#if IN_UNIT(FLASH)
+#if IN_OBJECT(FLASH)
 
 FAR void attend_flash(machine m)
 {

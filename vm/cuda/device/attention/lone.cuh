@@ -307,7 +307,7 @@ static __device__ __forceinline__ void attend_row(const machine &m, int r)
 /* All of a task. Out of line: its registers are not those of the loop. */
 FAR void attend_lone();
 
-#if IN_UNIT(LONE)
+#if IN_OBJECT(LONE)
 
 FAR void attend_lone()
 {

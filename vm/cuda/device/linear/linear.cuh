@@ -87,7 +87,7 @@ static __device__ __forceinline__ bool make_product(machine &m, int way)
     return true;
 }
 
-#ifdef MGL_UNIT
+#ifdef MGL_OBJECT
 
 /* What a product leaves of the machine, and whether there are sums in the slots. */
 struct product_end {
@@ -105,21 +105,21 @@ FAR product_end do_skinny(machine m);
 FAR product_end do_batch(machine m);
 FAR product_end do_general(machine m);
 
-#if IN_UNIT(SKINNY)
+#if IN_OBJECT(SKINNY)
 FAR product_end do_skinny(machine m)
 {
     return end_of(m, SKINNY_PRODUCT);
 }
 #endif
 
-#if IN_UNIT(BATCH)
+#if IN_OBJECT(BATCH)
 FAR product_end do_batch(machine m)
 {
     return end_of(m, BATCH_PRODUCT);
 }
 #endif
 
-#if IN_UNIT(GENERAL)
+#if IN_OBJECT(GENERAL)
 FAR product_end do_general(machine m)
 {
     return end_of(m, GENERAL_PRODUCT);

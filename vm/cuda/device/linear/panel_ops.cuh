@@ -116,7 +116,7 @@ NEAR_OR_INLINE void leave_slim_outputs(int group, bool last, u32 starved)
  * begin. */
 FAR bool do_slim();
 
-#if IN_UNIT(SLIM)
+#if IN_OBJECT(SLIM)
 
 FAR bool do_slim()
 {
@@ -134,7 +134,7 @@ FAR bool do_slim()
 /* The same of a task of more rows, with one panel of few row groups. */
 FAR bool do_slim_narrow();
 
-#if IN_UNIT(TURNED)
+#if IN_OBJECT(TURNED)
 
 FAR bool do_slim_narrow()
 {
@@ -152,7 +152,7 @@ FAR bool do_slim_narrow()
 /* A task of one narrow panel. */
 FAR void do_narrow();
 
-#if IN_UNIT(NARROW)
+#if IN_OBJECT(NARROW)
 
 FAR void do_narrow()
 {
@@ -178,7 +178,7 @@ FAR void do_narrow()
 
 FAR_PANELS void do_panels(machine m);
 
-#if IN_UNIT(PANELS)
+#if IN_OBJECT(PANELS)
 
 FAR_PANELS void do_panels(machine m)
 {

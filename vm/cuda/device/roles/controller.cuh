@@ -393,7 +393,7 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
  * may begin is done to its end. */
 FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues);
 
-#if IN_UNIT(CONTROLLER)
+#if IN_OBJECT(CONTROLLER)
 
 FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
 {

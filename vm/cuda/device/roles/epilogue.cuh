@@ -34,7 +34,7 @@ static __device__ __forceinline__ void open(u32 number)
  * task's stores. */
 FAR_OR_INLINE void run_epilogue(machine m);
 
-#if IN_UNIT(EPILOGUE)
+#if IN_OBJECT(EPILOGUE)
 
 FAR_OR_INLINE void run_epilogue(machine m)
 {

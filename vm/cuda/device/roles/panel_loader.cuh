@@ -285,7 +285,7 @@ static __device__ __forceinline__ panel_stream panel_stream_of(const mgl_device_
 /* The loader warp, one thread of it. At the end it waits for the copies in flight. */
 FAR void run_panel_loader(machine m, const mgl_device_queue *queues);
 
-#if IN_UNIT(LOADER)
+#if IN_OBJECT(LOADER)
 
 FAR void run_panel_loader(machine m, const mgl_device_queue *queues)
 {
@@ -304,7 +304,7 @@ FAR void run_panel_loader(machine m, const mgl_device_queue *queues)
  * helps the loader there. One thread. */
 FAR void run_panel_landing(machine m, const mgl_device_queue *queues);
 
-#if IN_UNIT(LOADER)
+#if IN_OBJECT(LOADER)
 
 FAR void run_panel_landing(machine m, const mgl_device_queue *queues)
 {

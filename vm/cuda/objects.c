@@ -1,19 +1,19 @@
 /*
- * A kernel in units (device/units.h): each is compiled by itself, as many at once as there are
+ * A kernel in objects (device/objects.h): each is compiled by itself, as many at once as there are
  * processors, and nvJitLink makes one kernel of them.
  */
 #include "vm/cuda/compile.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/format.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "vm/cuda/device/units.h"
+#include "vm/cuda/device/objects.h"
 #include "vm/cuda/driver.h"
 #include "vm/cuda/encode.h"
 
@@ -27,18 +27,18 @@ enum {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int allowed, at_work; /* allowed 0: as many as processors */
+static int at_work;
+static atomic_int allowed; /* 0: as many as processors */
 
 void mgl_cuda_compile_use_processors(int count)
 {
-    pthread_mutex_lock(&lock);
-    allowed = count;
-    pthread_mutex_unlock(&lock);
+    atomic_store(&allowed, count);
 }
 
 static int most_at_work(void)
 {
-    return allowed > 0 ? allowed : mgl_parallel_processors();
+    const int count = atomic_load(&allowed);
+    return count > 0 ? count : mgl_parallel_processors();
 }
 
 static void take_processor(void)
@@ -58,58 +58,60 @@ static void give_processor(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- units ----------------------------------------------------------------------------------- */
+/* ---- objects -----------------------------------------------------------------------------------
+ */
 
-uint32_t mgl_cuda_units_of(const mgl_program *program, const char *arch)
+uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
 {
-    const uint32_t panels = 1U << MGL_UNIT_PANELS | 1U << MGL_UNIT_SLIM | 1U << MGL_UNIT_TURNED |
-                            1U << MGL_UNIT_NARROW | 1U << MGL_UNIT_LOADER | 1U << MGL_UNIT_LONE;
-    uint32_t units = (1U << MGL_UNITS) - 1;
-    if (mgl_limits_most(&program->limits) == 1)
-        return 0; /* few functions: 10 s as one text, and up to 2 % faster */
+    const uint32_t panels = 1U << MGL_OBJECT_PANELS | 1U << MGL_OBJECT_SLIM |
+                            1U << MGL_OBJECT_TURNED | 1U << MGL_OBJECT_NARROW |
+                            1U << MGL_OBJECT_LOADER | 1U << MGL_OBJECT_LONE;
+    uint32_t objects = (1U << MGL_OBJECTS) - 1;
+    if (!program->many)
+        return 0; /* half as many functions: 10 to 18 s as one text, and up to 2 % faster */
     if (!mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch))
-        units &= ~panels;
+        objects &= ~panels;
     if (!mgl_cuda_variants(program, MGL_FAMILY_ATTEND_ROWS, arch))
-        units &= ~(1U << MGL_UNIT_FLASH | 1U << MGL_UNIT_LONE);
-    return units;
+        objects &= ~(1U << MGL_OBJECT_FLASH | 1U << MGL_OBJECT_LONE);
+    return objects;
 }
 
 /* What a thread may have of a block's registers: the entry's own limit, which its launch bounds say
- * to the compiler, is not known where another unit is compiled. */
+ * to the compiler, is not known where another object is compiled. */
 static int registers_of(int threads)
 {
     int most = REGISTERS / threads / GRANULE * GRANULE;
     return most > OF_A_THREAD ? OF_A_THREAD : most;
 }
 
-/* The units of a kernel in the making. */
+/* The objects of a kernel in the making. */
 typedef struct parts {
     const mgl_cuda_recipe *recipe;
     mgl_cuda_compile_fn *compile;
     const atomic_int *abort;
     int count;
-    int numbers[MGL_UNITS];
-    mgl_cuda_image images[MGL_UNITS];
+    int numbers[MGL_OBJECTS];
+    mgl_cuda_image images[MGL_OBJECTS];
 } parts;
 
-static mgl_status compile_unit(void *user, int worker, size_t item, mgl_error *err)
+static mgl_status compile_object(void *user, int worker, size_t item, mgl_error *err)
 {
     parts *p = user;
     char registers[32];
-    mgl_cuda_recipe *unit = mgl_alloc(sizeof *unit);
+    mgl_cuda_recipe *object = mgl_alloc(sizeof *object);
     (void)worker;
-    if (!unit)
-        return mgl_fail_memory(err, sizeof *unit);
-    *unit = *p->recipe;
-    unit->units = 0;
-    mgl_cuda_recipe_define(unit, "MGL_UNIT", p->numbers[item]);
-    mgl_cuda_recipe_add(unit, "-rdc=true");
-    snprintf(registers, sizeof registers, "-maxrregcount=%d", registers_of(unit->threads));
-    mgl_cuda_recipe_add(unit, registers);
+    if (!object)
+        return mgl_fail_memory(err, sizeof *object);
+    *object = *p->recipe;
+    object->objects = 0;
+    mgl_cuda_recipe_define(object, "MGL_OBJECT", p->numbers[item]);
+    mgl_cuda_recipe_add(object, "-rdc=true");
+    snprintf(registers, sizeof registers, "-maxrregcount=%d", registers_of(object->threads));
+    mgl_cuda_recipe_add(object, registers);
     take_processor();
-    mgl_status status = p->compile(unit, p->abort, &p->images[item], err);
+    mgl_status status = p->compile(object, p->abort, &p->images[item], err);
     give_processor();
-    mgl_free(unit);
+    mgl_free(object);
     return status;
 }
 
@@ -130,23 +132,23 @@ static mgl_status take_kernel(const mgl_jitlink *api, void *link, mgl_cuda_image
                : MGL_OK;
 }
 
-static mgl_status add_units(const mgl_jitlink *api, void *link, const parts *p, mgl_error *err)
+static mgl_status add_objects(const mgl_jitlink *api, void *link, const parts *p, mgl_error *err)
 {
     int result = 0;
     for (int i = 0; i < p->count && !result; i++) {
         char name[16];
-        snprintf(name, sizeof name, "unit %d", p->numbers[i]);
+        snprintf(name, sizeof name, "object %d", p->numbers[i]);
         result = api->add(link, MGL_JITLINK_CUBIN, p->images[i].bytes, p->images[i].length, name);
     }
     if (!result)
         result = api->complete(link);
     return result ? mgl_fail(err, MGL_DEVICE, "nvJitLink",
-                             "the linker does not take the kernel's units (error %d)", result)
+                             "the linker does not take the kernel's objects (error %d)", result)
                   : MGL_OK;
 }
 
-static mgl_status link_units(const mgl_jitlink *api, const parts *p, mgl_cuda_image *out,
-                             mgl_error *err)
+static mgl_status link_objects(const mgl_jitlink *api, const parts *p, mgl_cuda_image *out,
+                               mgl_error *err)
 {
     char arch[32];
     const char *options[] = {arch};
@@ -156,7 +158,7 @@ static mgl_status link_units(const mgl_jitlink *api, const parts *p, mgl_cuda_im
         return mgl_fail(err, MGL_DEVICE, "nvJitLink", "the linker does not start for %s",
                         p->recipe->arch);
     atexit(mgl_cuda_await_compilations); /* behind what the linker may have registered */
-    mgl_status status = add_units(api, link, p, err);
+    mgl_status status = add_objects(api, link, p, err);
     if (!status)
         status = take_kernel(api, link, out, err);
     api->destroy(&link);
@@ -165,7 +167,7 @@ static mgl_status link_units(const mgl_jitlink *api, const parts *p, mgl_cuda_im
 
 /* ---- a kernel -------------------------------------------------------------------------------- */
 
-/* Of all units: the first that is said of one. */
+/* Of all objects: the first that is said of one. */
 static void take_notes(const parts *p, mgl_cuda_image *out)
 {
     for (int i = 0; i < p->count; i++) {
@@ -175,9 +177,9 @@ static void take_notes(const parts *p, mgl_cuda_image *out)
     }
 }
 
-mgl_status mgl_cuda_units_compile(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
-                                  mgl_cuda_compile_fn *compile, const atomic_int *abort,
-                                  mgl_cuda_image *out, bool *compiled, mgl_error *err)
+mgl_status mgl_cuda_objects_compile(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
+                                    mgl_cuda_compile_fn *compile, const atomic_int *abort,
+                                    mgl_cuda_image *out, bool *compiled, mgl_error *err)
 {
     const double start = mgl_clock_s();
     *out = (mgl_cuda_image){0};
@@ -188,13 +190,13 @@ mgl_status mgl_cuda_units_compile(const mgl_jitlink *linker, const mgl_cuda_reci
     p->recipe = recipe;
     p->compile = compile;
     p->abort = abort;
-    for (int i = 0; i < MGL_UNITS; i++)
-        if (recipe->units >> i & 1)
+    for (int i = 0; i < MGL_OBJECTS; i++)
+        if (recipe->objects >> i & 1)
             p->numbers[p->count++] = i;
-    mgl_status status = mgl_parallel(most_at_work(), (size_t)p->count, compile_unit, p, err);
+    mgl_status status = mgl_parallel(most_at_work(), (size_t)p->count, compile_object, p, err);
     *compiled = !status;
     if (!status)
-        status = link_units(linker, p, out, err);
+        status = link_objects(linker, p, out, err);
     take_notes(p, out);
     out->compile_s = mgl_clock_s() - start;
     for (int i = 0; i < p->count; i++)
