@@ -29,13 +29,22 @@ for kernel in "$@"; do
         continue
     }
     readelf -sW "$scratch/$kernel.cubin" 2>/dev/null | awk '$4 == "FUNC" { print $3, $NF }' >"$scratch/functions"
-    size=$(readelf -SW "$scratch/$kernel.cubin" 2>/dev/null | sed -n 's/.* \.text\.megalith  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p')
-    awk -v functions="$scratch/functions" -v kernel="$kernel" -v size="$((0x${size:-0}))" -v comma="$comma" '
-        function plain(name) { # of a mangled one, without the file
-            sub(/.*megalith(_cu_megalith)?E?/, "", name)
-            sub(/^[0-9]+/, "", name)
-            sub(/(I[LbE0-9]*E)?E.*$/, "", name)
-            return name
+    size=0
+    for section in $(readelf -SW "$scratch/$kernel.cubin" 2>/dev/null | sed -n 's/.* \.text\.[^ ]*  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p'); do
+        size=$((size + 0x$section))
+    done
+    # a kernel in objects has a log for each, and the linker knows its registers
+    cat "$scratch/$kernel".[0-9]*.log "$scratch/$kernel.log" 2>/dev/null >"$scratch/log"
+    objects=$(ls "$scratch/$kernel".[0-9]*.log 2>/dev/null | wc -l)
+    awk -v objects="$objects" -v functions="$scratch/functions" -v kernel="$kernel" -v size="$size" -v comma="$comma" '
+        function plain(name,   at_file, digits) { # of a mangled one, without the file, whose name ends with 8 letters
+            at_file = index(name, "megakernel_cu_")
+            name = at_file ? substr(name, at_file + 22) : substr(name, 3)
+            match(name, /^[0-9]+/)
+            digits = substr(name, 1, RLENGTH)
+            name = substr(name, RLENGTH + 1)
+            match(substr(name, digits + 1), /^I[LbE0-9]*E/)
+            return substr(name, 1, digits + (RLENGTH > 0 ? RLENGTH - 1 : 0))
         }
         /Function properties for/ { at = $NF }
         /bytes spill stores/ {
@@ -47,18 +56,18 @@ for kernel in "$@"; do
         /Used [0-9]+ registers/ && !registers { for (i = 1; i < NF; i++) if ($i == "Used") registers = $(i + 1) }
         END {
             for (f in stores) { all_stores += stores[f]; all_loads += loads[f] }
-            printf "%s\n  {\"kernel\":\"%s\",\"registers\":%d,\"spill_store_bytes\":%d,", comma, kernel, registers, all_stores
+            printf "%s\n  {\"kernel\":\"%s\",\"registers\":%s,\"spill_store_bytes\":%d,", comma, kernel, objects ? "null" : registers, all_stores
             printf "\"spill_load_bytes\":%d,\"code_bytes\":%d,\"functions\":[", all_loads, size
             while ((getline line < functions) > 0) {
                 split(line, part, " ")
                 name = part[2]
-                if (name !~ /^\$megalith\$/) continue
                 sub(/^\$megalith\$/, "", name)
+                if (name !~ /^_Z/) continue
                 printf "%s\n   {\"name\":\"%s\",\"bytes\":%d,\"spill_store_bytes\":%d}", c, plain(name), part[1], stores[name]
                 c = ","
             }
             printf "]}"
-        }' "$scratch/$kernel.log"
+        }' "$scratch/log"
     comma=,
 done
 printf '\n]}\n'

@@ -167,7 +167,8 @@ static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
               "panels need more room than there is");
 
 /* Epochs of up to SLIM_ROWS rows have slim panels (linear/slim.cuh), if a page has room for a block
- * of each warp, and the trays for what the warps leave: a tile of 8 by 8 sums is 256 bytes. */
+ * of each warp, the ring for pages enough, and the trays for what the warps leave: a tile of 8 by 8
+ * sums is 256 bytes. */
 enum {
     SLIM_TILE = MGL_SLIM_TILE, /* activation rows of an MMA that has them as rows */
     /* row groups of a panel of one tile of rows; of two half as many */
@@ -183,7 +184,9 @@ enum {
      * of a group, whichever is more */
     SLIM_AREA = TRAYS * TRAY_BYTES / MGL_WARPS / 512 * 512,
     SLIM_NEED = 512 * (SLIM_GROUPS > 8 ? SLIM_GROUPS : 8),
-    SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED,
+    /* of two tiles a page's k blocks are multiplied in turn, for all row groups */
+    SLIM_AT_ONCE = SLIM_TURNS == 1 || PANEL_PAGES * SLIM_PAGE_GROUPS >= SLIM_GROUPS / 2,
+    SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED &&SLIM_AT_ONCE,
     SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
 };
 

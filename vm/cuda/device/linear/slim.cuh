@@ -434,7 +434,7 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
         BYTES = slim_stage<TILES>::BYTES,
         DEPTH = slim_stage<TILES>::DEPTH /* groups that are on their way */
     };
-    static_assert(PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
+    static_assert(!SLIM_FITS || PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
     static_assert(DEPTH >= 1, "a step's k blocks are on their way");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;

@@ -69,7 +69,7 @@ static __device__ __forceinline__ void multiply_turned(const weight_pair &w,
 static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const panel_shape &s,
                                                              turned_sums &sums)
 {
-    static_assert((int)SLIM_TURNS == 1 || (int)TURNED_PAGES <= (int)PANEL_PAGES,
+    static_assert(!SLIM_FITS || (int)SLIM_TURNS == 1 || (int)TURNED_PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * SLIM_TURNS - 1) / (MGL_WARPS * SLIM_TURNS);
