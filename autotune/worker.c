@@ -113,14 +113,17 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     return status ? status : put_device(w, r, err);
 }
 
-/* Whether compiled kernels are kept, in a folder that stands then. The compiler's library is opened
- * with it. A worker without a GPU and without a compiler makes no kernels. */
+/* Whether compiled kernels are kept, in a folder that stands then. The libraries of compiler
+ * and linker are opened with it: the sandbox lets nobody open them later. A worker without a GPU
+ * and without a compiler makes no kernels. */
 static bool find_cache(const struct worker *w, char path[PATH_MAX])
 {
     const mgl_nvrtc *nvrtc;
     bool compiles = w->gpu || w->role == MGL_COMPILER;
-    return compiles && !mgl_nvrtc_open(&nvrtc, NULL) && mgl_cuda_cache_path(path, PATH_MAX) &&
-           !mgl_folder_make(path, 0777, NULL);
+    if (!compiles || mgl_nvrtc_open(&nvrtc, NULL))
+        return false;
+    (void)mgl_jitlink_for(nvrtc, NULL);
+    return mgl_cuda_cache_path(path, PATH_MAX) && !mgl_folder_make(path, 0777, NULL);
 }
 
 /* From here on a kernel is compiled in this process, which may start no other one: the lab ends it
@@ -415,7 +418,7 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     mgl_status status = take_sourced(r, MGL_REQUEST_COMPILE, &s, err);
     if (!status)
         status = mgl_schedule_parse(s.schedule, s.length, "program", &program, err);
-    mgl_cuda_compile_use_processors(2); /* compilers are half as many as processors */
+    mgl_cuda_compile_use_processors(2); /* other compilers are at work beside it */
     if (!status)
         status = mgl_cuda_compile(program, s.wire.arch, 0, NULL, &image, err);
     mgl_cuda_image_clear(&image);

@@ -1,4 +1,4 @@
-/* merge: the weighted mean of all splits' partials, split 0 first. Consumers: consume_merge.
+/* merge: the weighted mean of all splits' partials, split 0 first. Consumers: merge_task.
  *
  * A warp has 32 dimensions of a row's head at a time, four in a lane; or, where the task has more
  * of those than there are warps, two such blocks of a head side by side, so that all are on

@@ -52,6 +52,11 @@ void mgl_cuda_await_compilations(void)
     pthread_mutex_unlock(&crowd_lock);
 }
 
+void mgl_cuda_join_crowd(void)
+{
+    of_the_crowd = true;
+}
+
 static void change_crowd(int by)
 {
     pthread_mutex_lock(&crowd_lock);

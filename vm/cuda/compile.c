@@ -156,15 +156,21 @@ static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
 }
 
 /* The name of what this compiler makes of the recipe. */
-static void key_of(const mgl_nvrtc *nvrtc, bool linked, const mgl_cuda_recipe *o,
+static void key_of(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker, const mgl_cuda_recipe *o,
                    char key[MGL_CACHE_KEY])
 {
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
-    char version[48];
+    char version[64];
     int major = 0, minor = 0;
+    unsigned linked_major = 0, linked_minor = 0;
     nvrtc->version(&major, &minor);
-    snprintf(version, sizeof version, "nvrtc %d.%d%s", major, minor, linked ? ", linked" : "");
+    int n = snprintf(version, sizeof version, "nvrtc %d.%d", major, minor);
+    if (linker) {
+        linker->version(&linked_major, &linked_minor);
+        snprintf(version + n, sizeof version - (size_t)n, ", objects %d, nvjitlink %u.%u",
+                 MGL_OBJECTS_VERSION, linked_major, linked_minor);
+    }
     mgl_sha256_start(&hash);
     add_text(&hash, version);
     add_inputs(&hash, o);
@@ -312,16 +318,20 @@ static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *
     return status == MGL_SYSTEM ? compile_here(recipe, abort, out, err) : status;
 }
 
-/* In objects, where it has some and they can be linked. */
-static mgl_status compile_somewhere(const mgl_jitlink *linker, const mgl_cuda_recipe *recipe,
+/* In objects, where it has some and they can be linked. *linker becomes NULL where they could not
+ * be and the kernel is one text. */
+static mgl_status compile_somewhere(const mgl_jitlink **linker, const mgl_cuda_recipe *recipe,
                                     const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
 {
-    bool compiled;
-    if (!linker)
-        return compile_text(recipe, abort, out, err);
-    mgl_status status =
-        mgl_cuda_objects_compile(linker, recipe, compile_text, abort, out, &compiled, err);
-    return status && compiled ? compile_text(recipe, abort, out, err) : status;
+    bool compiled = false;
+    mgl_status status = MGL_DEVICE;
+    if (*linker)
+        status =
+            mgl_cuda_objects_compile(*linker, recipe, compile_text, abort, out, &compiled, err);
+    if (*linker && !(compiled && status == MGL_DEVICE))
+        return status;
+    *linker = NULL;
+    return compile_text(recipe, abort, out, err);
 }
 
 /* Through the cache. */
@@ -331,17 +341,18 @@ static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
 {
     char folder[1024], key[MGL_CACHE_KEY];
     if (!mgl_cuda_cache_path(folder, sizeof folder)) {
-        mgl_status status = compile_somewhere(linker, recipe, abort, out, err);
+        mgl_status status = compile_somewhere(&linker, recipe, abort, out, err);
         snprintf(out->cache_note, sizeof out->cache_note,
                  "compiled kernels are not kept: set MEGALITH_CACHE or HOME");
         return status;
     }
-    key_of(nvrtc, linker != NULL, recipe, key);
+    key_of(nvrtc, linker, recipe, key);
     *out = (mgl_cuda_image){.ptx = is_virtual(recipe->arch), .cached = true};
     out->bytes = mgl_cuda_cache_get(folder, key, &out->length);
     if (out->bytes)
         return MGL_OK;
-    mgl_status status = compile_somewhere(linker, recipe, abort, out, err);
+    mgl_status status = compile_somewhere(&linker, recipe, abort, out, err);
+    key_of(nvrtc, linker, recipe, key); /* of what it has become */
     if (!status)
         mgl_cuda_cache_put(folder, key, out->bytes, out->length, out->cache_note,
                            sizeof out->cache_note);
@@ -358,7 +369,7 @@ mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int 
         return status;
     const mgl_jitlink *linker = recipe->objects ? mgl_jitlink_for(nvrtc, NULL) : NULL;
     return recipe->kept ? make_kept(nvrtc, linker, recipe, abort, out, err)
-                        : compile_somewhere(linker, recipe, abort, out, err);
+                        : compile_somewhere(&linker, recipe, abort, out, err);
 }
 
 mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, unsigned extras,

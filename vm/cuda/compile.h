@@ -10,6 +10,9 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
+/* Of what objects.c makes of a recipe: part of a kernel's key in the cache. */
+enum { MGL_OBJECTS_VERSION = 1 };
+
 enum { MGL_RECIPE_OPTIONS = 64, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 256 };
 
 /* A kernel to be. */
@@ -44,6 +47,10 @@ mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compila
  * keeps it. Ends with MGL_INTERRUPTED when `abort` is set, if it can be ended. */
 mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int *abort,
                                 mgl_cuda_image *out, mgl_error *err);
+
+/* This thread compiles for one of them: should the compiler exit the process, nobody waits for it.
+ */
+void mgl_cuda_join_crowd(void);
 
 /* Waits for the compilations that were left. */
 void mgl_cuda_await_compilations(void);

@@ -203,18 +203,29 @@ mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err)
 const mgl_jitlink *mgl_jitlink_for(const mgl_nvrtc *nvrtc, mgl_error *err)
 {
     const mgl_jitlink *found = NULL;
+    unsigned linker_major = 0, linker_minor = 0;
     int major = 0, minor = 0;
     nvrtc->version(&major, &minor);
-    if (compiler_override && !linker_override)
-        mgl_fail(err, MGL_DEVICE, "libnvJitLink.so", "it links what NVRTC compiles");
-    else if (major < FIRST_LINKED)
-        mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
-                 "kernels are linked from NVRTC 13.0 on: that of CUDA %d.%d compiles each as one "
-                 "text, which takes longer",
-                 major, minor);
-    else if (mgl_jitlink_open(&found, err))
+    if (compiler_override && !linker_override) {
+        mgl_fail(err, MGL_DEVICE, "libnvJitLink.so", "the compiler is a test's");
         return NULL;
-    return found;
+    }
+    if (major < FIRST_LINKED) {
+        mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
+                 "kernels are linked from NVRTC 13.0 on, and this is %d.%d: install the toolkit of "
+                 "CUDA 13, or kernels of two task lists take longer to compile",
+                 major, minor);
+        return NULL;
+    }
+    if (mgl_jitlink_open(&found, err))
+        return NULL;
+    found->version(&linker_major, &linker_minor);
+    if ((int)linker_major > major || ((int)linker_major == major && (int)linker_minor >= minor))
+        return found;
+    mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
+             "nvJitLink %u.%u is older than NVRTC, %d.%d: install that of the same toolkit",
+             linker_major, linker_minor, major, minor);
+    return NULL;
 }
 
 void mgl_cu_override(const mgl_cu *table)

@@ -128,6 +128,7 @@ typedef struct mgl_nvrtc {
 
 /*  member, symbol, arguments; all return nvJitLinkResult */
 #define MGL_JITLINK_FUNCTIONS(X)                                                                   \
+    X(version, "nvJitLinkVersion", (unsigned *major, unsigned *minor))                             \
     X(create, "nvJitLinkCreate", (void **link, uint32_t count, const char **options))              \
     X(destroy, "nvJitLinkDestroy", (void **link))                                                  \
     X(add, "nvJitLinkAddData",                                                                     \

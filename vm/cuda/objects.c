@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -18,9 +19,11 @@
 #include "vm/cuda/encode.h"
 
 enum {
+    TICK_MS = 20,
     REGISTERS = 65536, /* of a multiprocessor, and so of a block, from compute capability 8.0 on */
     OF_A_THREAD = 255,
-    GRANULE = 8 /* registers of a thread come in so many */
+    GRANULE = 8,  /* registers of a thread come in so many */
+    AT_ONCE = 128 /* and are given to so many threads at once, four warps */
 };
 
 /* ---- how many at once ------------------------------------------------------------------------ */
@@ -41,13 +44,23 @@ static int most_at_work(void)
     return count > 0 ? count : mgl_parallel_processors();
 }
 
-static void take_processor(void)
+/* Waits until there is one. False: `abort` was set before. */
+static bool take_processor(const atomic_int *abort)
 {
+    bool good = true;
     pthread_mutex_lock(&lock);
-    while (at_work >= most_at_work())
-        pthread_cond_wait(&changed, &lock);
-    at_work++;
+    while (at_work >= most_at_work() && good) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += TICK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&changed, &lock, &until);
+        good = !(abort && atomic_load(abort));
+    }
+    at_work += good;
     pthread_mutex_unlock(&lock);
+    return good;
 }
 
 static void give_processor(void)
@@ -80,7 +93,8 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
  * to the compiler, is not known where another object is compiled. */
 static int registers_of(int threads)
 {
-    int most = REGISTERS / threads / GRANULE * GRANULE;
+    const int given = (threads + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+    const int most = REGISTERS / given / GRANULE * GRANULE;
     return most > OF_A_THREAD ? OF_A_THREAD : most;
 }
 
@@ -108,9 +122,14 @@ static mgl_status compile_object(void *user, int worker, size_t item, mgl_error 
     mgl_cuda_recipe_add(object, "-rdc=true");
     snprintf(registers, sizeof registers, "-maxrregcount=%d", registers_of(object->threads));
     mgl_cuda_recipe_add(object, registers);
-    take_processor();
-    mgl_status status = p->compile(object, p->abort, &p->images[item], err);
-    give_processor();
+    mgl_cuda_join_crowd();
+    mgl_status status = MGL_INTERRUPTED;
+    if (take_processor(p->abort)) {
+        status = p->compile(object, p->abort, &p->images[item], err);
+        give_processor();
+    } else {
+        mgl_fail_interrupted(err);
+    }
     mgl_free(object);
     return status;
 }

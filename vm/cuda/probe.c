@@ -75,7 +75,7 @@ static void probe_linker(const mgl_nvrtc *nvrtc, mgl_cuda_probe *out)
         snprintf(out->linker_path, sizeof out->linker_path, "%s", linker->path);
     else
         snprintf(out->linker_reason, sizeof out->linker_reason, "%.*s", MGL_CUDA_REASON - 1,
-                 nvrtc ? err.message : "it links what NVRTC compiles");
+                 nvrtc ? err.message : "NVRTC comes first: see above");
 }
 
 void mgl_cuda_get_probe(mgl_cuda_probe *out)

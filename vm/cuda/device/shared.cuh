@@ -186,7 +186,7 @@ enum {
     SLIM_NEED = 512 * (SLIM_GROUPS > 8 ? SLIM_GROUPS : 8),
     /* of two tiles a page's k blocks are multiplied in turn, for all row groups */
     SLIM_AT_ONCE = SLIM_TURNS == 1 || PANEL_PAGES * SLIM_PAGE_GROUPS >= SLIM_GROUPS / 2,
-    SLIM_FITS = SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED &&SLIM_AT_ONCE,
+    SLIM_FITS = SLIM_AT_ONCE && SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED,
     SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
 };
 

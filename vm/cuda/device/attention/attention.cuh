@@ -39,7 +39,7 @@ enum {
 static_assert(TILED || !(TILES_WAY || HAS_WAVES || HAS_RING), "tiles do not suit the heads");
 static_assert(!HAS_WAVES || PASSES == 1, "waves have one pass");
 
-/* The ways, an object of a kernel each or two. Out of line, since their registers are not those of
+/* The ways, in two objects of a kernel. Out of line, since their registers are not those of
  * the products' loop. */
 NEAR_OR_INLINE void attend_rows(machine m, u32 rows)
 {

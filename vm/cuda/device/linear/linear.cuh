@@ -91,14 +91,14 @@ static __device__ __forceinline__ bool make_product(machine &m, int way)
 
 /* What a product leaves of the machine, and whether there are sums in the slots. */
 struct product_end {
-    u32 known, freed, slots;
+    u32 known, freed, slots, starved;
     bool left;
 };
 
 static __device__ __forceinline__ product_end end_of(machine &m, int way)
 {
     const bool left = make_product(m, way);
-    return {m.known, m.freed, m.slots, left};
+    return {m.known, m.freed, m.slots, trace_starved_of(m), left};
 }
 
 FAR product_end do_skinny(machine m);
@@ -142,6 +142,7 @@ static __device__ __forceinline__ bool consume_product(machine &m)
     m.known = end.known;
     m.freed = end.freed;
     m.slots = end.slots;
+    trace_set_starved(m, end.starved);
     return end.left;
 }
 
