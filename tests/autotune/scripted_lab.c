@@ -109,8 +109,9 @@ static mgl_status measure(mgl_lab *self, int workload, int count, uint64_t seed,
                           char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
 {
     scripted_lab *lab = lab_of(self);
-    simulator s = {
-        .seed = seed, .kind = NOISE_NORMAL, .spread = lab->noise > 0 ? lab->noise : NOISE};
+    simulator s = {.seed = lab->seed ? lab->seed + (uint64_t)lab->pairs : seed,
+                   .kind = NOISE_NORMAL,
+                   .spread = lab->noise > 0 ? lab->noise : NOISE};
     double gain = control ? 0 : lab->candidate_gain - lab->incumbent_gain;
     *outcome = control ? MGL_OUTCOME_OK : lab->now->pair;
     lab->controls += control;

@@ -35,8 +35,9 @@ typedef struct scripted_lab {
     const int *slow; /* (slow_count) checks that pass before the kernels of the n-th candidate that
                              was looked at are ready; NULL: nothing is compiled */
     int slow_count;
-    double noise; /* of the log of a time; 0: 0.001 */
-    double clock; /* seconds */
+    double noise;  /* of the log of a time; 0: 0.001 */
+    uint64_t seed; /* of the noise; 0: what who measures draws, which a trial does anew each time */
+    double clock;  /* seconds */
     /* what was asked for */
     int starts, checks, pairs, controls, promotions;
     char incumbent[MGL_SHA256_HEX], candidate[MGL_SHA256_HEX]; /* digests */
