@@ -11,7 +11,7 @@ mgl_vm_test(test_cuda_encode)
 mgl_cuda_test(test_cuda_past)
 mgl_cuda_test(test_cuda_key)
 # A label of its own: NVRTC takes minutes for it, and under sanitizers it would tell nothing more.
-mgl_cuda_test(test_cuda_compile LABELS nvrtc TIMEOUT 900)
+mgl_cuda_test(test_cuda_compile frames.c LABELS nvrtc TIMEOUT 900)
 mgl_cuda_test(test_cuda_small LABELS gpu TIMEOUT 300)
 mgl_cuda_test(test_cuda_trace trace_checks.c LABELS gpu TIMEOUT 300)
 mgl_cuda_test(test_cuda_golden LABELS gpu TIMEOUT 600)

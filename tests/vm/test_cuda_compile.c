@@ -2,6 +2,7 @@
  * all dtypes; no device is needed. What is compiled is kept in the build folder, under its
  * content's hash: run again, the test is quick unless the kernel changed. */
 #include "cuda_support.h"
+#include "frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "schedule/ways.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
@@ -111,15 +113,16 @@ START_TEST(extras_compile)
 }
 END_TEST
 
-/* The kernel of a program of two lists, compiled anew. */
-static void compile_lists(int target, mgl_cuda_image *out)
+/* The kernel of a program of two lists, compiled anew; returns the threads of its block. */
+static int compile_lists(int target, int warps, mgl_cuda_image *out)
 {
-    static const device_options options = {.dtype = MGL_BF16,
-                                           .capacity = 160,
-                                           .sequences = 16,
-                                           .rows = 8,
-                                           .many = 32,
-                                           .weighed = MGL_WEIGHED_YES};
+    const device_options options = {.dtype = MGL_BF16,
+                                    .capacity = 160,
+                                    .sequences = 16,
+                                    .rows = 8,
+                                    .many = 32,
+                                    .weighed = MGL_WEIGHED_YES,
+                                    .warps = warps};
     static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
     char *were[3];
     mgl_error err;
@@ -131,6 +134,7 @@ static void compile_lists(int target, mgl_cuda_image *out)
     mgl_program *program = program_for(graph, targets[target][0], &options);
     ok(mgl_cuda_compile(program, targets[target][1], 0, NULL, out, &err), err);
     ck_assert(!out->cached);
+    const int threads = (program->exec.warps + MGL_OTHER_WARPS) * 32;
     mgl_program_free(program);
     mgl_graph_free(graph);
     for (int i = 0; i < 3; i++) {
@@ -138,6 +142,7 @@ static void compile_lists(int target, mgl_cuda_image *out)
             setenv(kept[i], were[i], 1);
         free(were[i]);
     }
+    return threads;
 }
 
 /* Whether functions are those of objects, which are called by their own names. */
@@ -147,8 +152,40 @@ static bool is_linked(const mgl_cuda_image *image)
     return memmem(image->bytes, image->length, far, sizeof far - 1) != NULL;
 }
 
-/* For an H100, and where a block has less than half as much memory. */
-static const int of_two_lists[] = {3, 5};
+/* Who has a stack frame waits for it in L2, half a microsecond for each task (objects.h): none but
+ * the second list's attention has one, with the registers of eight consumer warps. */
+static void check_frames(const mgl_cuda_image *image)
+{
+    static const char *const functions[] = {"_Z9do_skinny7machine",
+                                            "_Z9do_panels7machine",
+                                            "_Z7do_slimv",
+                                            "_Z7do_wave7machine",
+                                            "_Z8do_waves7machine",
+                                            "_Z8do_merge7machine",
+                                            "_Z16run_panel_loader7machinePK16mgl_device_queue",
+                                            "_Z17run_panel_landing7machinePK16mgl_device_queue"};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        const int bytes = frame_of(image->bytes, image->length, functions[i]);
+        ck_assert_msg(bytes <= 0, "%s has a stack frame of %d bytes", functions[i], bytes);
+        ck_assert_msg(bytes == 0, "%s: there is no such function", functions[i]);
+    }
+}
+
+/* A block's threads have 65,536 registers together, in portions of four warps. */
+static void check_registers(const mgl_cuda_image *image, int threads)
+{
+    const int count = registers_of(image->bytes, image->length, "megalith");
+    ck_assert_int_gt(count, 0);
+    ck_assert_msg((count + 7) / 8 * 8 * ((threads + 127) / 128 * 128) <= 65536,
+                  "%d threads with %d registers are not launched", threads, count);
+}
+
+/* For an H100, with warps that are no multiple of four, and where a block has less than half as
+ * much memory. */
+static const struct {
+    int target, warps;
+} of_two_lists[] = {{3, 0}, {3, 10}, {5, 0}};
+enum { OF_TWO_LISTS = sizeof of_two_lists / sizeof *of_two_lists };
 
 START_TEST(two_lists_are_compiled_in_objects)
 {
@@ -157,10 +194,13 @@ START_TEST(two_lists_are_compiled_in_objects)
     mgl_error err;
     ok(mgl_nvrtc_open(&nvrtc, &err), err);
     const bool links = mgl_jitlink_for(nvrtc, &err) != NULL;
-    compile_lists(of_two_lists[_i], &image);
+    const int threads = compile_lists(of_two_lists[_i].target, of_two_lists[_i].warps, &image);
     printf("two lists: %zu bytes, %.1f s, %s\n", image.length, image.compile_s,
            links ? "linked" : err.message);
     ck_assert_int_eq(is_linked(&image), links);
+    if (links && _i == 0)
+        check_frames(&image);
+    check_registers(&image, threads);
     mgl_cuda_image_clear(&image);
 }
 END_TEST
@@ -184,7 +224,7 @@ START_TEST(what_is_not_linked_is_one_text)
     mgl_jitlink refusing = *linker;
     refusing.complete = links_nothing;
     mgl_jitlink_override(&refusing);
-    compile_lists(3, &image);
+    compile_lists(3, 0, &image);
     mgl_jitlink_override(NULL);
     ck_assert(!is_linked(&image));
     mgl_cuda_image_clear(&image);
@@ -249,7 +289,7 @@ int main(void)
     tcase_add_test(tests, ptx_compiles);
     tcase_add_test(tests, most_rows_and_sequences_compile);
     tcase_add_test(tests, extras_compile);
-    tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 0, 2);
+    tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 0, OF_TWO_LISTS);
     tcase_add_test(tests, what_is_not_linked_is_one_text);
     tcase_add_test(tests, an_unknown_architecture_is_told);
     return fixture_main("cuda_compile", tests);

@@ -95,6 +95,37 @@ static void *open_tool(const char *const names[NAMES], char reason[160])
     return NULL;
 }
 
+/* A library of the toolkit, and where its functions are to stand. */
+typedef struct tool {
+    const char *names[NAMES], *title, *what, *package, *oldest;
+    const char *entry; /* one of its symbols, by which its path is found */
+    const mgl_symbol *symbols;
+    size_t count;
+    void *table;
+    char *path; /* [256] */
+} tool;
+
+static mgl_status load_tool(const tool *t, mgl_error *err)
+{
+    const char *file = t->names[NAMES - 1];
+    char reason[160] = "";
+    void *library = open_tool(t->names, reason);
+    if (!library)
+        return mgl_fail(err, MGL_DEVICE, file,
+                        "%s, the %s of the CUDA toolkit (12 or 13), was not found (%s): install it "
+                        "(package %s), or set CUDA_HOME to the toolkit",
+                        t->title, t->what, reason, t->package);
+    const char *missing = mgl_symbols_fill(library, t->symbols, t->count, t->table);
+    if (missing) {
+        dlclose(library);
+        return mgl_fail(err, MGL_DEVICE, file,
+                        "%s is too old: it has no %s; install that of CUDA %s or newer", t->title,
+                        missing, t->oldest);
+    }
+    path_of(dlsym(library, t->entry), file, t->path);
+    return MGL_OK;
+}
+
 static mgl_status load_compiler(mgl_error *err)
 {
     static const mgl_symbol symbols[] = {
@@ -102,24 +133,17 @@ static mgl_status load_compiler(mgl_error *err)
         MGL_NVRTC_FUNCTIONS(MGL_X)
 #undef MGL_X
     };
-    static const char *const names[NAMES] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-    char reason[160] = "";
-    void *library = open_tool(names, reason);
-    if (!library)
-        return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
-                        "NVRTC, the run-time compiler of the CUDA toolkit (12 or 13), was not "
-                        "found (%s): install it (package cuda-nvrtc), or set CUDA_HOME to the "
-                        "toolkit",
-                        reason);
-    const char *missing =
-        mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &compiler);
-    if (missing) {
-        dlclose(library);
-        return mgl_fail(err, MGL_DEVICE, "libnvrtc.so",
-                        "NVRTC is too old: it has no %s; install that of CUDA 12 or 13", missing);
-    }
-    path_of(dlsym(library, "nvrtcVersion"), "libnvrtc.so", compiler.path);
-    return MGL_OK;
+    static const tool nvrtc = {.names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+                               .title = "NVRTC",
+                               .what = "run-time compiler",
+                               .package = "cuda-nvrtc",
+                               .oldest = "12",
+                               .entry = "nvrtcVersion",
+                               .symbols = symbols,
+                               .count = sizeof symbols / sizeof *symbols,
+                               .table = &compiler,
+                               .path = compiler.path};
+    return load_tool(&nvrtc, err);
 }
 
 static mgl_status load_linker(mgl_error *err)
@@ -129,25 +153,18 @@ static mgl_status load_linker(mgl_error *err)
         MGL_JITLINK_FUNCTIONS(MGL_X)
 #undef MGL_X
     };
-    static const char *const names[NAMES] = {"libnvJitLink.so.13", "libnvJitLink.so.12",
-                                             "libnvJitLink.so"};
-    char reason[160] = "";
-    void *library = open_tool(names, reason);
-    if (!library)
-        return mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
-                        "nvJitLink, the linker of the CUDA toolkit (12 or 13), was not found (%s): "
-                        "install it (package libnvjitlink), or set CUDA_HOME to the toolkit",
-                        reason);
-    const char *missing =
-        mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &linker);
-    if (missing) {
-        dlclose(library);
-        return mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
-                        "nvJitLink is too old: it has no %s; install that of CUDA 12.4 or newer",
-                        missing);
-    }
-    path_of(dlsym(library, "nvJitLinkCreate"), "libnvJitLink.so", linker.path);
-    return MGL_OK;
+    static const tool jitlink = {
+        .names = {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"},
+        .title = "nvJitLink",
+        .what = "linker",
+        .package = "libnvjitlink",
+        .oldest = "12.4",
+        .entry = "nvJitLinkCreate",
+        .symbols = symbols,
+        .count = sizeof symbols / sizeof *symbols,
+        .table = &linker,
+        .path = linker.path};
+    return load_tool(&jitlink, err);
 }
 
 mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err)
