@@ -16,22 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/ways.h"
+#include "configs.h"
+#include "past.h"
 #include "second_list.h"
 #include "tests/emulator/emulator.h"
 #include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;
 static bool all_uneven; /* every case, not only those that are meant to be */
-
-static const mgl_geometry multi_query = {96, 2, 6, 1, 32, 200, 333, 1e-5f};
-static const mgl_geometry narrow_heads = {80, 2, 4, 2, 20, 104, 130, 1e-5f};
-static const mgl_geometry even_heads = {1024, 1, 8, 2, 128, 2048, 300, 1e-5f};
-static const mgl_geometry idle_warps = {576, 1, 9, 3, 64, 1536, 120, 1e-5f};
-static const mgl_geometry large_group = {128, 1, 8, 1, 64, 128, 75, 1e-5f};
-static const mgl_geometry paged_heads = {256, 2, 4, 2, 96, 256, 120, 1e-5f};
-static const mgl_geometry wide_groups = {256, 1, 8, 2, 128, 256, 120, 1e-5f};
-static const mgl_geometry long_heads = {128, 1, 4, 1, 128, 128, 75, 1e-5f};
 
 /* ---- shapes -----------------------------------------------------------------------------------
  */
@@ -491,101 +483,6 @@ static void waves_of_splits(void)
                  3, 60, 10);
 }
 
-/* Logits of a program whose keys and values come through the ring once there are 2 NEAR of them,
- * with two splits. */
-static void check_past(const mgl_geometry *geometry, const device_options *options, int seed)
-{
-    enum { PROMPT = 70, MORE = 4 };
-    device_options wanted = *options;
-    wanted.capacity = CHECK_CAPACITY;
-    mgl_graph *graph = random_graph(geometry, 128, true, options->dtype, 11);
-    mgl_program *program = device_program(graph, &wanted);
-    ck_assert(mgl_cuda_streams_kv(program, "sm_90a"));
-    ck_assert_int_gt(PROMPT, 2 * MGL_KV_REGISTERS(geometry->head_dim, options->warps));
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-    check_logits(geometry, options, seed, PROMPT, MORE);
-}
-
-/* Keys and values through the ring, on several pages of it each: more than it has. */
-static void past_in_the_ring(void)
-{
-    check_past(&wide_groups,
-               &(device_options){.dtype = MGL_BF16,
-                                 .exchange = MGL_EXCHANGE_FLAGS,
-                                 .queues = 3,
-                                 .splits = 2,
-                                 .warps = 2,
-                                 .rows = 1,
-                                 .page_bytes = 8192,
-                                 .ring_pages = 3},
-               4);
-}
-
-/* The same with three splits that o merges: one has nothing, the others more than registers hold.
- */
-static void past_in_the_ring_merged_in_o(void)
-{
-    check_past(&wide_groups,
-               &(device_options){.dtype = MGL_BF16,
-                                 .exchange = MGL_EXCHANGE_FLAGS,
-                                 .queues = 3,
-                                 .splits = 3,
-                                 .merge = 2,
-                                 .share = 40,
-                                 .warps = 2,
-                                 .rows = 1,
-                                 .page_bytes = 8192,
-                                 .ring_pages = 3},
-               5);
-}
-
-/* The same beside a second list, whose epochs read the prompt, and which has another use for the
- * ring: its attention has the same keys and values, swizzled, from trays. */
-static void past_in_the_ring_of_two_lists(void)
-{
-    const device_options options = {.dtype = MGL_BF16,
-                                    .exchange = MGL_EXCHANGE_FLAGS,
-                                    .queues = 3,
-                                    .splits = 2,
-                                    .warps = 2,
-                                    .rows = 1,
-                                    .many = 24,
-                                    .page_bytes = 8192,
-                                    .ring_pages = 9};
-    check_past(&wide_groups, &options, 6);
-    ck_assert_int_gt(second_list_shares(&wide_groups, &options), 0);
-}
-
-/* Two attentions of a queue between the same two products, in two layers. */
-static void past_of_two_heads_in_the_ring(void)
-{
-    check_past(&paged_heads,
-               &(device_options){.dtype = MGL_F16,
-                                 .exchange = MGL_EXCHANGE_FLAGS,
-                                 .queues = 3,
-                                 .splits = 2,
-                                 .warps = 1,
-                                 .rows = 1,
-                                 .page_bytes = 6144},
-               5);
-}
-
-/* Queues that have nothing but attention. */
-static void past_of_queues_without_products(void)
-{
-    check_past(&paged_heads,
-               &(device_options){.dtype = MGL_F16,
-                                 .exchange = MGL_EXCHANGE_FLAGS,
-                                 .queues = 4,
-                                 .products = 2,
-                                 .splits = 2,
-                                 .warps = 1,
-                                 .rows = 1,
-                                 .page_bytes = 6144},
-               5);
-}
-
 /* As many rows as a product takes by the batch way, and fewer: the same bits. */
 static void batch_of_several_rows(void)
 {
@@ -736,11 +633,6 @@ static void (*const replies[])(void) = {first_tokens,
                                         waves_of_long_heads,
                                         waves_of_splits,
                                         batch_of_waves,
-                                        past_in_the_ring,
-                                        past_in_the_ring_merged_in_o,
-                                        past_in_the_ring_of_two_lists,
-                                        past_of_two_heads_in_the_ring,
-                                        past_of_queues_without_products,
                                         two_capacities,
                                         exchanged_programs,
                                         exchanged_plain_programs,
@@ -764,8 +656,10 @@ START_TEST(replies_are_as_on_a_gpu)
     emu_uneven(all_uneven);
     if (_i < REPLIES)
         replies[_i]();
+    else if (_i < REPLIES + PAST_REPLIES)
+        past_replies[_i - REPLIES]();
     else
-        second_list_replies[_i - REPLIES]();
+        second_list_replies[_i - REPLIES - PAST_REPLIES]();
 }
 END_TEST
 
@@ -778,95 +672,13 @@ START_TEST(many_rows_are_as_on_a_gpu)
 }
 END_TEST
 
-/* ---- configs ----------------------------------------------------------------------------------
- */
+enum { FEW_CONFIGS = 4 /* by default */ };
 
-enum { SHARED_BYTES = 227 * 1024, FEW_CONFIGS = 4 /* by default */ };
-
-static const mgl_geometry tailed = {456, 1, 6, 2, 72, 1000, 210, 1e-5f};
-static const mgl_geometry wide_ffn = {256, 1, 4, 2, 64, 2080, 150, 1e-5f};
-static const mgl_geometry *const geometries[] = {
-    &even_model,  &uneven_model, &even_heads, &idle_warps, &grouped_heads,
-    &large_group, &long_heads,   &tailed,     &wide_ffn,   &small_model,
-    &multi_query, &narrow_heads, &tiny_model};
-
-static uint64_t drawn; /* the state of xorshift64 (Marsaglia 2003) */
-
-static int draw(int end)
-{
-    drawn ^= drawn << 13;
-    drawn ^= drawn >> 7;
-    drawn ^= drawn << 17;
-    return (int)(drawn % (uint64_t)end);
-}
-
-#define DRAW_OF(list) list[draw((int)(sizeof list / sizeof *list))]
-
-/* What is streamed how: any that a block's shared memory has room for. */
-static void draw_stream(device_options *o)
-{
-    static const int pages[] = {2048, 2560, 4096, 8192, 8704, 16384, 32768, 65536};
-    static const int rings[] = {2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 33, 40, 63, 64};
-    static const int warps[] = {1, 2, 3, 4, 5, 7, 8, 8, 12, 15, 16};
-    static const int stages[] = {8192, 32768, 49152, 65536, 98304};
-    static const int bytes[] = {2048, 4096, 32768, 65536, 1048576};
-    o->warps = DRAW_OF(warps);
-    do {
-        o->page_bytes = DRAW_OF(pages);
-        o->ring_pages = DRAW_OF(rings);
-        o->stage_bytes = DRAW_OF(stages);
-    } while (o->page_bytes * o->ring_pages + o->stage_bytes + MGL_SHARED_RESERVED > SHARED_BYTES);
-    o->flight_bytes = DRAW_OF(bytes);
-    o->pending_bytes = DRAW_OF(bytes);
-    o->prefetch_bytes = DRAW_OF(bytes);
-}
-
-static device_options draw_options(void)
-{
-    device_options o = {0};
-    draw_stream(&o);
-    o.dtype = draw(6) == 0 ? MGL_F32 : draw(4) == 0 ? MGL_F16 : MGL_BF16;
-    o.exchange = draw(4) == 0 ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
-    o.narrow = draw(4);
-    o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* so many may have roles */
-    o.splits = o.queues > 8 ? 1 : 1 + draw(4);
-    o.merge = o.splits > 1 ? draw(3) : 0;
-    o.share = draw(3) == 0 ? 1 + draw(24) : 0;
-    o.rows = draw(3) == 0 ? 1 : 1 + draw(draw(2) ? 8 : 16);
-    o.arch = draw(8) == 0 ? "compute_80" : NULL;
-    if (o.rows < MGL_MAX_ROWS && draw(3) == 0)
-        o.many = o.rows + 1 + draw(MGL_MAX_ROWS - o.rows);
-    return o;
-}
-
-/* Any shape with any config, decoding and prompts, or ragged sequences; every other one with any
- * variants that take its tasks. */
 START_TEST(any_config_gives_the_same)
 {
-    drawn = ((uint64_t)_i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    for (int i = 0; i < 10; i++)
-        draw(2); /* what is near in number is not in what follows */
-    const int which = draw((int)(sizeof geometries / sizeof *geometries));
-    static const unsigned families[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
-                                        ALL_EXTRAS};
-    device_options o = draw_options();
-    o.extras = families[_i % 4];
-    o.variants = _i % 2 ? (uint32_t)_i : 0;
-    o.penalties = _i % 3 == 2;
-    printf(
-        "config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
-        "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "
-        "rows %d, many %d%s\n",
-        _i, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
-        o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.narrow, o.queues, o.splits,
-        o.merge, o.share, o.rows, o.many, o.arch ? ", by cp.async" : "");
-    fflush(stdout);
     emu_seed(first_seed + (uint64_t)_i);
     emu_uneven(all_uneven);
-    if (o.rows + o.many >= 6 && draw(2))
-        check_ragged(geometries[which], &o, 9);
-    else
-        check_logits(geometries[which], &o, _i, 19, 5);
+    check_config(_i);
 }
 END_TEST
 
@@ -895,10 +707,11 @@ static bool add_group(TCase *tests, const char *group, int first, int count, sha
         const char *name;
         const TTest *test;
         int count;
-    } groups[] = {{"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
-                  {"replies", replies_are_as_on_a_gpu, REPLIES + SECOND_LIST_REPLIES},
-                  {"many", many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY},
-                  {"configs", any_config_gives_the_same, FEW_CONFIGS}};
+    } groups[] = {
+        {"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
+        {"replies", replies_are_as_on_a_gpu, REPLIES + PAST_REPLIES + SECOND_LIST_REPLIES},
+        {"many", many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY},
+        {"configs", any_config_gives_the_same, FEW_CONFIGS}};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         const int cases = count > 0 ? count : groups[i].count;
         if (!strcmp(group, groups[i].name)) {

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "eval/synthetic.h"
+
 /*                    hidden layers heads kv_heads head_dim ffn vocab eps */
 const shape even = {{64, 1, 4, 2, 16, 96, 41, 1e-5F}, true};
 const shape billion = {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5F}, true};
@@ -19,6 +21,17 @@ mgl_graph *family_of(const shape *s, unsigned extras)
     mgl_status status =
         mgl_graph_build(&s->geometry, extras, 4096, s->tied, MGL_BF16, inv_freq, &graph, &err);
     ck_assert_msg(status == MGL_OK, "%s", err.message);
+    return graph;
+}
+
+mgl_graph *open_graph(mgl_config *config)
+{
+    mgl_error err;
+    mgl_graph *graph;
+    config->geometry.layers = 2;
+    config->max_positions = 32768;
+    mgl_status status = mgl_synthetic_open(config, 1, &graph, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     return graph;
 }
 

@@ -2,6 +2,7 @@
 #ifndef MGL_TESTS_SCHEDULE_LOWERING_H
 #define MGL_TESTS_SCHEDULE_LOWERING_H
 
+#include "importer/config.h"
 #include "support.h"
 
 /* A model without weights: a small one whose widths flags are possible with, and one of a billion.
@@ -17,6 +18,9 @@ mgl_graph *graph_of(const shape *s);
 
 /* The same with bits of mgl_extras. */
 mgl_graph *family_of(const shape *s, unsigned extras);
+
+/* A model without weights of that config, but of two layers and 32,768 positions. Likewise. */
+mgl_graph *open_graph(mgl_config *config);
 
 /* The target of that name. */
 mgl_target target_of(const char *name);

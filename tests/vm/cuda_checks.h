@@ -12,6 +12,15 @@ enum { CHECK_CAPACITY = 96, CHECK_MOST = 64 /* tokens of a prompt, and of a repl
 /* A prompt of `count` ids below `vocab`, others for each seed. */
 void fill_prompt(int32_t *prompt, int count, int vocab, int seed);
 
+/* A model on both machines, with a cache of CHECK_CAPACITY; owns the graph. */
+struct pair {
+    mgl_graph *graph;
+    mgl_program *program, *other; /* of the GPU, and of the CPU */
+    mgl_vm *gpu, *cpu;
+};
+struct pair open_pair(mgl_graph *graph, const device_options *options);
+void close_pair(struct pair *p);
+
 /* The logits after `prompt_count` tokens, and after `more` greedy ones behind them, are those of
  * the CPU machine; in f32 the tokens too. `seed`: of the prompt; an odd one ties the model's
  * embeddings. */

@@ -82,8 +82,11 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
     uint32_t objects = (1U << MGL_OBJECTS) - 1;
     if (!program->many)
         return 0; /* half as many functions: 10 to 18 s as one text, and up to 2 % faster */
-    if (!mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch))
+    const uint32_t ways = mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch);
+    if (!ways)
         objects &= ~panels;
+    if (!(ways >> MGL_VARIANT_WARPGROUPS & 1))
+        objects &= ~(1U << MGL_OBJECT_NARROW);
     if (!mgl_cuda_variants(program, MGL_FAMILY_ATTEND_ROWS, arch))
         objects &= ~(1U << MGL_OBJECT_FLASH | 1U << MGL_OBJECT_LONE);
     return objects;
