@@ -10,6 +10,7 @@ mgl_test(test_cuda_child test_cuda_child.c)
 mgl_vm_test(test_cuda_encode)
 mgl_cuda_test(test_cuda_past)
 mgl_cuda_test(test_cuda_key)
+mgl_cuda_test(test_cuda_objects)
 # A label of its own: NVRTC takes minutes for it, and under sanitizers it would tell nothing more.
 mgl_cuda_test(test_cuda_compile frames.c LABELS nvrtc TIMEOUT 900)
 mgl_cuda_test(test_cuda_small LABELS gpu TIMEOUT 300)

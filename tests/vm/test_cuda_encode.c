@@ -694,6 +694,38 @@ START_TEST(a_clear_of_broken_runs_is_refused)
 }
 END_TEST
 
+/* Records grow where they stand: in the middle of a task, with biases or edges to come. */
+START_TEST(memory_may_run_out_anywhere)
+{
+    uint64_t addresses[1024] = {0};
+    int failures = 0;
+    for (int layers = 30; layers <= 48; layers += 3) {
+        mgl_geometry deep = small_model;
+        deep.layers = layers;
+        mgl_graph *graph = random_graph(&deep, 64, true, MGL_F32, 5);
+        mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 3});
+        ck_assert_int_lt(program->buffer_count, 1024);
+        mgl_status status = MGL_NO_MEMORY;
+        for (int n = 1; status; n++) {
+            mgl_error err;
+            mgl_cuda_tables tables;
+            mgl_alloc_fail_at((uint64_t)n, true);
+            status = mgl_cuda_encode(program, &(mgl_cuda_addresses){addresses, addresses, false},
+                                     &tables, &err);
+            mgl_alloc_fail_at(0, false);
+            if (status)
+                ck_assert_int_eq(status, MGL_NO_MEMORY);
+            else
+                mgl_cuda_tables_clear(&tables);
+            failures += status != MGL_OK;
+        }
+        mgl_program_free(program);
+        mgl_graph_free(graph);
+    }
+    ck_assert_int_gt(failures, 20);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cuda encode");
@@ -724,5 +756,6 @@ int main(void)
     tcase_add_loop_test(tests, records_reset_what_clears_name, 0,
                         sizeof clear_shapes / sizeof *clear_shapes);
     tcase_add_test(tests, a_clear_of_broken_runs_is_refused);
+    tcase_add_test(tests, memory_may_run_out_anywhere);
     return fixture_main("cuda encode", tests);
 }

@@ -52,9 +52,11 @@ void mgl_cuda_await_compilations(void)
     pthread_mutex_unlock(&crowd_lock);
 }
 
-void mgl_cuda_join_crowd(void)
+bool mgl_cuda_be_of_the_crowd(bool is)
 {
-    of_the_crowd = true;
+    const bool was = of_the_crowd;
+    of_the_crowd = is;
+    return was;
 }
 
 static void change_crowd(int by)
@@ -150,11 +152,7 @@ mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compila
 /* Waits for a tick at most: whether it is done. */
 static bool await_tick(mgl_cuda_compilation *c)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += TICK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    const struct timespec until = mgl_clock_after(TICK_MS);
     pthread_mutex_lock(&c->lock);
     while (!c->done && !pthread_cond_timedwait(&c->ended, &c->lock, &until))
         continue;

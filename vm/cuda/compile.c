@@ -26,8 +26,8 @@ enum { SHARED_AT = 1024 }; /* bytes of a block's shared memory that are the syst
 
 static void add(mgl_cuda_recipe *o, const char *format, const char *name, const char *value)
 {
-    if (o->option_count < MGL_RECIPE_OPTIONS)
-        snprintf(o->options[o->option_count++], MGL_RECIPE_OPTION, format, name, value);
+    MGL_ASSERT(o->option_count < MGL_RECIPE_OPTIONS);
+    snprintf(o->options[o->option_count++], MGL_RECIPE_OPTION, format, name, value);
 }
 
 static void define(mgl_cuda_recipe *o, const char *name, uint32_t value)
@@ -155,21 +155,22 @@ static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
     }
 }
 
-/* The name of what this compiler makes of the recipe. */
+/* The name of what this compiler makes of the recipe; linker NULL: as one text. */
 static void key_of(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker, const mgl_cuda_recipe *o,
                    char key[MGL_CACHE_KEY])
 {
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
-    char version[64];
+    char version[96];
     int major = 0, minor = 0;
     unsigned linked_major = 0, linked_minor = 0;
     nvrtc->version(&major, &minor);
     int n = snprintf(version, sizeof version, "nvrtc %d.%d", major, minor);
     if (linker) {
         linker->version(&linked_major, &linked_minor);
-        snprintf(version + n, sizeof version - (size_t)n, ", objects %d, nvjitlink %u.%u",
-                 MGL_OBJECTS_VERSION, linked_major, linked_minor);
+        snprintf(version + n, sizeof version - (size_t)n,
+                 ", objects %d %x of %d threads, nvjitlink %u.%u", MGL_OBJECTS_VERSION, o->objects,
+                 o->threads, linked_major, linked_minor);
     }
     mgl_sha256_start(&hash);
     add_text(&hash, version);
@@ -221,33 +222,41 @@ static mgl_status take_result(const mgl_nvrtc *nvrtc, void *program, mgl_cuda_im
     return MGL_OK;
 }
 
-/* Compiles the first source, which includes the others. */
+mgl_status mgl_cuda_recipe_create(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, void **program,
+                                  mgl_error *err)
+{
+    const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES];
+    MGL_ASSERT(o->source_count <= MGL_RECIPE_SOURCES);
+    for (int i = 1; i < o->source_count; i++) {
+        texts[i - 1] = (const char *)o->sources[i].text;
+        names[i - 1] = o->sources[i].name;
+    }
+    int result = nvrtc->create(program, (const char *)o->sources[0].text, o->sources[0].name,
+                               o->source_count - 1, texts, names);
+    return result ? mgl_fail(err, MGL_DEVICE, "nvrtc", "the compiler does not start (error %d)",
+                             result)
+                  : MGL_OK;
+}
+
 static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_cuda_image *out,
                           mgl_error *err)
 {
-    const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES], *options[MGL_RECIPE_OPTIONS];
+    const char *options[MGL_RECIPE_OPTIONS];
     void *program = NULL;
-    int count = 0, major = 0, minor = 0;
-    MGL_ASSERT(o->source_count <= MGL_RECIPE_SOURCES);
-    for (int i = 1; i < o->source_count && count < MGL_RECIPE_SOURCES; i++, count++) {
-        texts[count] = (const char *)o->sources[i].text;
-        names[count] = o->sources[i].name;
-    }
+    int major = 0, minor = 0;
     for (int i = 0; i < o->option_count; i++)
         options[i] = o->options[i];
-    int result = nvrtc->create(&program, (const char *)o->sources[0].text, o->sources[0].name,
-                               count, texts, names);
-    if (result)
-        return mgl_fail(err, MGL_DEVICE, "nvrtc", "the compiler does not start (error %d)", result);
-    result = nvrtc->compile(program, o->option_count, options);
+    mgl_status status = mgl_cuda_recipe_create(nvrtc, o, &program, err);
+    if (status)
+        return status;
+    int result = nvrtc->compile(program, o->option_count, options);
     read_log(nvrtc, program, out->log, sizeof out->log);
     nvrtc->version(&major, &minor);
-    mgl_status status =
-        result ? mgl_fail(err, MGL_DEVICE, "nvrtc",
-                          "NVRTC %d.%d can not compile the kernel for %s (error %d); a newer CUDA "
-                          "toolkit may know this architecture. It says:",
-                          major, minor, o->arch, result)
-               : take_result(nvrtc, program, out, err);
+    status = result ? mgl_fail(err, MGL_DEVICE, "nvrtc",
+                               "NVRTC %d.%d can not compile the kernel for %s (error %d); a newer "
+                               "CUDA toolkit may know this architecture. It says:",
+                               major, minor, o->arch, result)
+                    : take_result(nvrtc, program, out, err);
     if (result)
         mgl_error_add_lines(err, out->log);
     nvrtc->destroy(&program);
@@ -273,19 +282,29 @@ static pthread_mutex_t settling = PTHREAD_MUTEX_INITIALIZER;
 
 /* Has an exit wait for NVRTC. What was registered last runs first at exit, and NVRTC registers its
  * own destructors as it goes: those of an architecture at its first compilation for that, however
- * small. So that comes first. */
+ * small. So that comes first, once. */
 static void settle(const char *arch)
 {
+    enum { ARCHS = 16 };
+    static char settled[ARCHS][16];
+    static int count;
     static const mgl_cuda_source smallest = {
         "settle.cu", (const unsigned char *)"__global__ void settle(float *x) { *x += 1.0f; }\n"};
     mgl_cuda_recipe recipe;
     mgl_cuda_image image;
-    start_recipe(&recipe, arch, &smallest, 1);
+    bool is = false;
     pthread_mutex_lock(&settling);
-    mgl_cuda_recipe_compile(&recipe, &image, NULL);
-    atexit(mgl_cuda_await_compilations);
+    for (int i = 0; i < count; i++)
+        is |= !strcmp(settled[i], arch);
+    if (!is) {
+        start_recipe(&recipe, arch, &smallest, 1);
+        mgl_cuda_recipe_compile(&recipe, &image, NULL);
+        mgl_cuda_image_clear(&image);
+        atexit(mgl_cuda_await_compilations);
+    }
+    if (!is && count < ARCHS)
+        snprintf(settled[count++], sizeof settled[0], "%s", arch);
     pthread_mutex_unlock(&settling);
-    mgl_cuda_image_clear(&image);
 }
 
 void mgl_cuda_await_settling(double seconds)
@@ -319,19 +338,40 @@ static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *
 }
 
 /* In objects, where it has some and they can be linked. *linker becomes NULL where they could not
- * be and the kernel is one text. */
+ * be and the kernel is one text; out->log says why. */
 static mgl_status compile_somewhere(const mgl_jitlink **linker, const mgl_cuda_recipe *recipe,
                                     const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
 {
     bool compiled = false;
-    mgl_status status = MGL_DEVICE;
-    if (*linker)
-        status =
-            mgl_cuda_objects_compile(*linker, recipe, compile_text, abort, out, &compiled, err);
-    if (*linker && !(compiled && status == MGL_DEVICE))
+    mgl_error refused = {0};
+    if (!*linker)
+        return compile_text(recipe, abort, out, err);
+    mgl_status status =
+        mgl_cuda_objects_compile(*linker, recipe, compile_text, abort, out, &compiled, &refused);
+    if (!compiled || status != MGL_DEVICE) {
+        if (status && err)
+            *err = refused;
         return status;
+    }
     *linker = NULL;
-    return compile_text(recipe, abort, out, err);
+    status = compile_text(recipe, abort, out, err);
+    if (!status && !out->log[0])
+        snprintf(out->log, sizeof out->log, "%s", refused.message);
+    return status;
+}
+
+/* From the cache; false: it has none. What could not be linked once is there as one text, and good
+ * enough. */
+static bool find_kept(const char *folder, const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
+                      const mgl_cuda_recipe *recipe, mgl_cuda_image *out)
+{
+    char key[MGL_CACHE_KEY];
+    *out = (mgl_cuda_image){.ptx = is_virtual(recipe->arch), .cached = true};
+    key_of(nvrtc, linker, recipe, key);
+    out->bytes = mgl_cuda_cache_get(folder, key, &out->length);
+    if (out->bytes || !linker)
+        return out->bytes != NULL;
+    return find_kept(folder, nvrtc, NULL, recipe, out);
 }
 
 /* Through the cache. */
@@ -346,10 +386,7 @@ static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
                  "compiled kernels are not kept: set MEGALITH_CACHE or HOME");
         return status;
     }
-    key_of(nvrtc, linker, recipe, key);
-    *out = (mgl_cuda_image){.ptx = is_virtual(recipe->arch), .cached = true};
-    out->bytes = mgl_cuda_cache_get(folder, key, &out->length);
-    if (out->bytes)
+    if (find_kept(folder, nvrtc, linker, recipe, out))
         return MGL_OK;
     mgl_status status = compile_somewhere(&linker, recipe, abort, out, err);
     key_of(nvrtc, linker, recipe, key); /* of what it has become */

@@ -1,8 +1,8 @@
 /*
  * What NVRTC is to compile, and the two places where it can: this process, and a child, which can
  * be ended. NVRTC itself can not be: a kernel takes it seconds to tens of seconds, in which it
- * listens to nobody. compile.c says what is compiled, objects.c compiles it in parts, compilation.c
- * waits for it, child.c has both ends of the child.
+ * listens to nobody. compile.c says what is compiled, objects.c compiles it in objects,
+ * compilation.c waits for it, child.c has both ends of the child.
  */
 #ifndef MGL_VM_CUDA_COMPILE_H
 #define MGL_VM_CUDA_COMPILE_H
@@ -10,8 +10,9 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-/* Of what objects.c makes of a recipe: part of a kernel's key in the cache. */
-enum { MGL_OBJECTS_VERSION = 1 };
+/* Of how objects.c links what it compiles: part of a kernel's key in the cache, beside which
+ * objects it has and the threads of a block. */
+enum { MGL_OBJECTS_VERSION = 2 };
 
 enum { MGL_RECIPE_OPTIONS = 64, MGL_RECIPE_OPTION = 64, MGL_RECIPE_SOURCES = 256 };
 
@@ -32,9 +33,14 @@ typedef struct mgl_cuda_recipe {
 /* The kernel of a program, of the sources as they are overridden. */
 void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned extras,
                         mgl_cuda_recipe *out);
-/* -D<name>=<value>, and other options, where there is room. */
+/* -D<name>=<value>, and other options: MGL_RECIPE_OPTIONS of all. */
 void mgl_cuda_recipe_define(mgl_cuda_recipe *recipe, const char *name, int64_t value);
 void mgl_cuda_recipe_add(mgl_cuda_recipe *recipe, const char *option);
+
+/* A program of NVRTC's of a recipe's first source, which includes the others; the caller destroys
+ * it. */
+mgl_status mgl_cuda_recipe_create(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *recipe,
+                                  void **program, mgl_error *err);
 
 /* The sources of the kernel: those that are built in, or what was put in their place. */
 const mgl_cuda_source *mgl_cuda_kernel_sources(void);
@@ -48,9 +54,9 @@ mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compila
 mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int *abort,
                                 mgl_cuda_image *out, mgl_error *err);
 
-/* This thread compiles for one of them: should the compiler exit the process, nobody waits for it.
- */
-void mgl_cuda_join_crowd(void);
+/* Whether this thread compiles for one of them: should the compiler exit the process, nobody waits
+ * for it. Returns what it was before. */
+bool mgl_cuda_be_of_the_crowd(bool is);
 
 /* Waits for the compilations that were left. */
 void mgl_cuda_await_compilations(void);

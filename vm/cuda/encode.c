@@ -133,6 +133,12 @@ static void *append(struct encoder *e, size_t bytes)
     return at;
 }
 
+/* What comes next begins at a multiple of 16 bytes. */
+static void align(struct encoder *e)
+{
+    append(e, (16 - e->length % 16) % 16);
+}
+
 static void add_operand(struct encoder *e, const mgl_region *region)
 {
     const mgl_buffer *b = &e->program->buffers[region->buffer];
@@ -249,7 +255,7 @@ static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_tas
             part.groups += next.groups;
             part.rows += next.rows;
             part.end = next.end;
-            e->length -= sizeof part;
+            e->length -= e->failed ? 0 : sizeof part;
         }
         mgl_device_segment *to = append(e, sizeof *to);
         if (to)
@@ -264,8 +270,7 @@ static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
     const mgl_program *program = e->program;
     const mgl_op_info *info = mgl_op_get(task->op);
     int first = 0, column = 0;
-    while (e->length % 16)
-        append(e, 1);
+    align(e);
     for (int i = 0; i < task->segments.count && mgl_task_biases(task) > 0; i++) {
         const mgl_segment *s = &program->segments[task->segments.first + i];
         for (int j = 0; j < (s->tensor2 < 0 ? 1 : 2); j++) {
@@ -285,8 +290,7 @@ static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
 static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
 {
     const mgl_program *program = e->program;
-    while (e->length % 16)
-        append(e, 1);
+    align(e);
     uint32_t wait_at = (uint32_t)(e->length - record);
     for (int i = 0; i < task->waits.count; i++) {
         const mgl_wait *wait = &program->waits[task->waits.first + i];
@@ -331,8 +335,7 @@ static void add_clears(struct encoder *e, int index, size_t record)
         add_clears_of(e, index);
     if (behind >= 0)
         add_clears_of(e, behind);
-    while (e->length % 16 && !e->failed)
-        append(e, 1);
+    align(e);
     if (e->failed)
         return;
     mgl_record *r = (mgl_record *)(e->records + record);
@@ -464,8 +467,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     const int parts = add_segments(e, queue, task);
     add_biases(e, task, at);
     add_edges(e, task, at);
-    while (e->length % 16 && !e->failed)
-        append(e, 1);
+    align(e);
     add_clears(e, index, at);
     if (e->failed)
         return 0;

@@ -55,11 +55,11 @@ uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const 
  * have. */
 mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl_error *err);
 
-/* Whether products add biases (MGL_BIAS), and attention norms q and k (MGL_QK_NORM). */
 /* Whether products merge splits as they read them (MGL_MERGE_ADD). */
 bool mgl_cuda_has_merges(const mgl_program *program);
 /* Whether tasks draw tokens (MGL_DRAWS). */
 bool mgl_cuda_has_draws(const mgl_program *program);
+/* Whether products add biases (MGL_BIAS), and attention norms q and k (MGL_QK_NORM). */
 bool mgl_cuda_has_biases(const mgl_program *program);
 bool mgl_cuda_has_norms(const mgl_program *program);
 

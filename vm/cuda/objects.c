@@ -29,7 +29,8 @@ enum {
 /* ---- how many at once ------------------------------------------------------------------------ */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed; /* of the monotonic clock */
+static pthread_once_t changed_once = PTHREAD_ONCE_INIT;
 static int at_work;
 static atomic_int allowed; /* 0: as many as processors */
 
@@ -44,17 +45,23 @@ static int most_at_work(void)
     return count > 0 ? count : mgl_parallel_processors();
 }
 
+static void make_changed(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 /* Waits until there is one. False: `abort` was set before. */
 static bool take_processor(const atomic_int *abort)
 {
     bool good = true;
+    pthread_once(&changed_once, make_changed);
     pthread_mutex_lock(&lock);
     while (at_work >= most_at_work() && good) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += TICK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
+        const struct timespec until = mgl_clock_after(TICK_MS);
         pthread_cond_timedwait(&changed, &lock, &until);
         good = !(abort && atomic_load(abort));
     }
@@ -125,7 +132,7 @@ static mgl_status compile_object(void *user, int worker, size_t item, mgl_error 
     mgl_cuda_recipe_add(object, "-rdc=true");
     snprintf(registers, sizeof registers, "-maxrregcount=%d", registers_of(object->threads));
     mgl_cuda_recipe_add(object, registers);
-    mgl_cuda_join_crowd();
+    const bool was = mgl_cuda_be_of_the_crowd(true);
     mgl_status status = MGL_INTERRUPTED;
     if (take_processor(p->abort)) {
         status = p->compile(object, p->abort, &p->images[item], err);
@@ -133,6 +140,7 @@ static mgl_status compile_object(void *user, int worker, size_t item, mgl_error 
     } else {
         mgl_fail_interrupted(err);
     }
+    mgl_cuda_be_of_the_crowd(was);
     mgl_free(object);
     return status;
 }

@@ -96,25 +96,16 @@ static mgl_status take_results(const mgl_nvrtc *nvrtc, void *program, mgl_cuda_r
 static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_cuda_report *out,
                           mgl_error *err)
 {
-    const char *texts[MGL_RECIPE_SOURCES], *names[MGL_RECIPE_SOURCES];
     const char *options[MGL_RECIPE_OPTIONS + 1];
     void *program = NULL;
-    if (o->source_count > MGL_RECIPE_SOURCES)
-        return mgl_fail(err, MGL_USAGE, NULL, "the kernel has more than %d sources",
-                        MGL_RECIPE_SOURCES);
-    for (int i = 1; i < o->source_count; i++) {
-        texts[i - 1] = (const char *)o->sources[i].text;
-        names[i - 1] = o->sources[i].name;
-    }
+    mgl_status status = mgl_cuda_recipe_create(nvrtc, o, &program, err);
+    if (status)
+        return status;
     for (int i = 0; i < o->option_count; i++)
         options[i] = o->options[i];
     options[o->option_count] = "--ptxas-options=-v";
-    int result = nvrtc->create(&program, (const char *)o->sources[0].text, o->sources[0].name,
-                               o->source_count - 1, texts, names);
-    if (result)
-        return mgl_fail(err, MGL_DEVICE, "nvrtc", "the compiler does not start (error %d)", result);
     out->compiled = !nvrtc->compile(program, o->option_count + 1, options);
-    mgl_status status = take_results(nvrtc, program, out, err);
+    status = take_results(nvrtc, program, out, err);
     nvrtc->destroy(&program);
     return status;
 }
@@ -131,6 +122,9 @@ mgl_status mgl_cuda_compile_report(const mgl_program *program, const char *arch,
     if (status)
         return status;
     mgl_cuda_recipe_of(program, arch, 0, &recipe);
+    if (value_count > MGL_RECIPE_OPTIONS - recipe.option_count)
+        return mgl_fail(err, MGL_USAGE, NULL, "a kernel has at most %d constants of its own",
+                        MGL_RECIPE_OPTIONS - recipe.option_count);
     for (int i = 0; i < value_count; i++)
         mgl_cuda_recipe_define(&recipe, values[i].name, values[i].value);
     status = compile(nvrtc, &recipe, out, err);
