@@ -67,8 +67,8 @@ static mgl_status check_penalties(const mgl_model *model, const mgl_request *req
     if (!wanted || mgl_program_has_penalties(model->program))
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "penalties",
-                    "the model was opened without; set penalties of mgl_open_options, and of a "
-                    "compiled model of mgl_compile_options too");
+                    "the model was opened without: open it with penalties, and compile it with "
+                    "penalties where it is compiled");
 }
 
 static mgl_status check_request(const mgl_model *model, const mgl_request *request, mgl_error *err)

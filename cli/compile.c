@@ -33,9 +33,10 @@ MGL_CLI_OPTIONS(COMPILE_OPTIONS)
 
 static void print_text(const char *path, const mgl_compile_report *report)
 {
-    mgl_cli_printf("%-10s%s\n%-10s%" PRIu64 "\n%-10s%s\n%-10s%s\n%-10s%d\n%-10s%s\n", "file", path,
-                   "bytes", report->bytes, "target", report->target, "dtype", report->dtype,
-                   "capacity", (int)report->capacity, "kernel", report->kernel ? "yes" : "no");
+    mgl_cli_printf("%-10s%s\n%-10s%" PRIu64 "\n%-10s%s\n%-10s%s\n%-10s%d\n%-10s%d\n%-10s%s\n",
+                   "file", path, "bytes", report->bytes, "target", report->target, "dtype",
+                   report->dtype, "capacity", (int)report->capacity, "sequences",
+                   (int)report->sequences, "kernel", report->kernel ? "yes" : "no");
     if (report->tuned[0])
         mgl_cli_printf("%-10s%s\n", "tuned", report->tuned);
     if (report->note[0])

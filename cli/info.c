@@ -118,9 +118,14 @@ static void put_entries(mgl_json_out *out, const entries *e)
 static void print_image(const mgl_image *image)
 {
     const mgl_program *program = image->program;
-    mgl_cli_printf("%-14sfor %s:%d, %s, %d positions; kernels:", "compiled", program->target.arch,
-                   program->target.queues, mgl_weight_format_name(program->weight_format),
-                   program->limits.capacity);
+    const mgl_limits *limits = &program->limits;
+    mgl_cli_printf("%-14sfor %s:%d, %s, %d positions, %d %s in a launch", "compiled",
+                   program->target.arch, program->target.queues,
+                   mgl_weight_format_name(program->weight_format), limits->capacity,
+                   limits->sequences, limits->sequences == 1 ? "reply" : "replies");
+    if (program->many)
+        mgl_cli_printf(", task lists of %d and %d rows", limits->rows, limits->many);
+    mgl_cli_put("; kernels:");
     for (int i = 0; i < image->kernel_count; i++)
         mgl_cli_printf(" %s", image->kernels[i].arch);
     mgl_cli_put(image->kernel_count ? "\n" : " none\n");
@@ -202,6 +207,9 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_int(out, "queues", program->target.queues);
     mgl_json_out_string(out, "dtype", mgl_weight_format_name(program->weight_format));
     mgl_json_out_int(out, "capacity", program->limits.capacity);
+    mgl_json_out_int(out, "sequences", program->limits.sequences);
+    mgl_json_out_int(out, "rows", program->limits.rows);
+    mgl_json_out_int(out, "many", program->limits.many);
     mgl_json_out_string(out, "tuned", program->tuned[0] ? program->tuned : NULL);
     mgl_json_out_array(out, "kernels");
     for (int i = 0; i < image->kernel_count; i++)

@@ -266,8 +266,8 @@ mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, m
         if (value < 0 || value > INT32_MAX || errno || (*end && *end != ',')) {
             mgl_free(items);
             return mgl_fail(err, MGL_USAGE, what,
-                            "'%.40s' does not start with a token id; ids are "
-                            "whole numbers with commas between them: 1,2,3",
+                            "'%.40s' does not start with a number; whole ones are needed, with "
+                            "commas between them: 1,2,3",
                             at);
         }
         if (!mgl_grow(&items, &capacity, out->count, sizeof(int32_t))) {

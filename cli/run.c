@@ -435,6 +435,18 @@ static void say_note(const session *s)
         mgl_cli_say_lines("run", facts.note);
 }
 
+/* Items of a list may ask for what is in the JSON object alone. */
+static mgl_status check_logprobs(const session *s, const mgl_request *requests, mgl_error *err)
+{
+    for (size_t i = 0; i < s->prompts.count && !s->options->json.given; i++)
+        if (requests[i].logprobs > 0) {
+            char where[300];
+            snprintf(where, sizeof where, "%.250s: [%zu].logprobs", s->options->prompts.value, i);
+            return mgl_fail(err, MGL_BAD_INPUT, where, "needs --json, whose object has them");
+        }
+    return MGL_OK;
+}
+
 static mgl_status generate(session *s, const char *path, mgl_error *err)
 {
     mgl_request requests[MGL_MAX_BATCH];
@@ -443,7 +455,9 @@ static mgl_status generate(session *s, const char *path, mgl_error *err)
                                              s->options->sample.given, DEFAULT_MAX_TOKENS);
     for (size_t i = 0; i < s->prompts.count; i++)
         requests[i].prompt_logprobs = s->options->echo.given && requests[i].logprobs > 0;
-    mgl_status status = open_model(s, path, requests, err);
+    mgl_status status = check_logprobs(s, requests, err);
+    if (!status)
+        status = open_model(s, path, requests, err);
     if (!status)
         say_note(s);
     if (!status && s->tokenizer && streams(s))

@@ -32,12 +32,12 @@ static void *open_library(void)
     void *library = NULL;
     if (file && file[0])
         return dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < 2 && !library && home && home[0]; i++)
+        library = open_in(home, versions[i]);
     for (size_t i = 0; i < 2 && !library; i++) {
         snprintf(name, sizeof name, "libcublas.so.%s", versions[i]);
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
-    for (size_t i = 0; i < 2 && !library && home && home[0]; i++)
-        library = open_in(home, versions[i]);
     for (size_t i = 0; i < 2 && !library; i++)
         library = open_in("/usr/local/cuda", versions[i]);
     return library;

@@ -32,9 +32,9 @@ enum {
     MGL_CUBLAS_ANY_ALGORITHM = -1
 };
 
-/* The table, opened on first use and kept. Looked for in $MEGALITH_CUBLAS (a file), where the
- * loader looks, in $CUDA_HOME/lib64 and /usr/local/cuda/lib64. Not found: MGL_DEVICE. Not thread
- * safe. */
+/* The table, opened on first use and kept. Looked for in $MEGALITH_CUBLAS (a file), in
+ * $CUDA_HOME/lib64, where the loader looks, and in /usr/local/cuda/lib64. Not found: MGL_DEVICE.
+ * Not thread safe. */
 mgl_status mgl_cublas_open(const mgl_cublas **out, mgl_error *err);
 
 /* A test's table in place of the library's, from now on; NULL: the library's again. */

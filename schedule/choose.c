@@ -523,15 +523,21 @@ static mgl_status check_weighed(const mgl_geometry *m, const mgl_target *target,
 }
 
 /* A number of sequences that there are no rows for: `most` of one list or two. */
-static mgl_status fail_sequences(int sequences, int most, mgl_error *err)
+static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *target,
+                                 const mgl_lower_options *options,
+                                 const mgl_schedule_config *config, int most, mgl_error *err)
 {
-    char advice[96] = "";
-    if (sequences > MGL_MAX_ROWS)
+    char advice[400] = "";
+    mgl_error why;
+    if (options->sequences > MGL_MAX_ROWS && is_gpu(target) &&
+        check_weighed(&graph->geometry, target, options->dtype, config, &why))
+        snprintf(advice, sizeof advice, "; %.380s", why.message);
+    else if (options->sequences > MGL_MAX_ROWS)
         snprintf(advice, sizeof advice, "; with the knob `many` at as many it has up to %d",
                  MGL_MAX_SEQUENCES);
     return mgl_fail(err, MGL_BAD_INPUT, "sequences",
-                    "is %d; a launch has %s%d, as many as the config has rows%s", sequences,
-                    mgl_up_to((size_t)most), most, advice);
+                    "is %d; a launch has %s%d, as many as the config has rows%s",
+                    options->sequences, mgl_up_to((size_t)most), most, advice);
 }
 
 static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
@@ -564,7 +570,7 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->many > most)
         most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
     if (options->sequences < 1 || options->sequences > most)
-        return fail_sequences(options->sequences, most, err);
+        return fail_sequences(graph, target, options, config, most, err);
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
         int first = config->queues[i].first, count = config->queues[i].count;
         if (first < 0 || count < 0 || first >= target->queues || count > target->queues - first)

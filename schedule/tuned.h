@@ -50,7 +50,8 @@ typedef struct mgl_tuned {
     mgl_target target;                 /* architecture and queues */
     int sequences;
     int capacity_lo, capacity_hi; /* positions for which it was measured, both included */
-    int lowering;                 /* MGL_LOWERING_VERSION when it was measured */
+    int lowering; /* MGL_LOWERING_VERSION when it was measured, or a later one that makes the same
+                     program of it */
     mgl_schedule_config config;
     mgl_moves moves; /* owned */
     mgl_tuned_evidence evidence;

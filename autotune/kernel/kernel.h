@@ -65,7 +65,7 @@ typedef struct mgl_kernel_result {
     int line;                                /* of the text, from 1; 0: none */
     char hash[MGL_SHA256_HEX];               /* of the text without comments and layout */
     bool compiled;
-    char not_compiled[200]; /* why not, where it passed the scan; "": it was */
+    char not_compiled[400]; /* why not, where it passed the scan; "": it was */
     double compile_s;
     mgl_kernel_resources resources; /* once it is compiled */
     char *ptx;                      /* (ptx_length) owned; NULL: none */

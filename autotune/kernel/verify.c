@@ -311,7 +311,7 @@ static mgl_status note_missing(passage *p, mgl_status status, mgl_error *err)
 {
     if (status != MGL_DEVICE || p->out->compiled)
         return status;
-    snprintf(p->out->not_compiled, sizeof p->out->not_compiled, "%.180s",
+    snprintf(p->out->not_compiled, sizeof p->out->not_compiled, "%.390s",
              err ? err->message : "there is no compiler");
     return MGL_OK;
 }

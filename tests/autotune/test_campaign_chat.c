@@ -87,7 +87,7 @@ START_TEST(others_go_on_while_a_model_thinks)
 }
 END_TEST
 
-/* Counts how often it is asked, for a time. */
+/* Counts how often it is asked, for a time that begins when it is asked first. */
 typedef struct undecided {
     mgl_proposer proposer; /* first */
     double until;
@@ -99,15 +99,16 @@ static mgl_status say_not_yet(mgl_proposer *self, uint64_t seed, mgl_proposal *o
 {
     undecided *u = (undecided *)(void *)self;
     (void)seed, (void)out, (void)err;
-    u->asked++;
-    *answer = mgl_clock_s() < u->until ? MGL_NOT_YET : MGL_NO_MORE;
+    const double now = mgl_clock_s();
+    if (!u->asked++)
+        u->until = now + 0.5;
+    *answer = now < u->until ? MGL_NOT_YET : MGL_NO_MORE;
     return MGL_OK;
 }
 
 START_TEST(nothing_yet_does_not_spin)
 {
-    undecided u = {.proposer = {.name = "undecided", .propose = say_not_yet},
-                   .until = mgl_clock_s() + 0.5};
+    undecided u = {.proposer = {.name = "undecided", .propose = say_not_yet}};
     set_up(&f, "spin");
     f.options.clock = NULL;
     f.options.proposers[0].proposer = &u.proposer;

@@ -10,6 +10,7 @@
 
 #include "autotune/kernel/trial.h"
 #include "autotune/kernel/turns.h"
+#include "base/clock.h"
 #include "tests/autotune/scripted_lab.h"
 
 static scripted_lab lab;
@@ -147,11 +148,30 @@ END_TEST
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static void *end_turn(void *turn)
+static struct {
+    const char *path;
+    mgl_turn turn; /* shared */
+} sharing;
+
+/* Whether somebody waits to be alone, for whom whoever shares would have to wait. */
+static bool is_wished_alone(void)
 {
+    static const atomic_int at_once = 1;
+    mgl_turn turn;
+    const mgl_status status = mgl_turn_take(sharing.path, MGL_TURN_SHARED, &at_once, &turn, NULL);
+    mgl_turn_end(&turn);
+    return status == MGL_INTERRUPTED;
+}
+
+/* Has somebody who is seen to wait wait for 100 ms more. */
+static void *end_turn(void *unused)
+{
+    const double end = mgl_clock_s() + 60;
+    while (!is_wished_alone() && mgl_clock_s() < end)
+        usleep(1000);
     usleep(100 * 1000);
-    mgl_turn_end(turn);
-    return NULL;
+    mgl_turn_end(&sharing.turn);
+    return unused;
 }
 
 /* What is timed waits until nobody shares the device. */
@@ -170,8 +190,9 @@ START_TEST(times_are_taken_alone)
     pthread_t thread;
     const int file = mkstemp(path);
     ck_assert_int_ge(file, 0);
-    ck_assert_int_eq(mgl_turn_take(path, MGL_TURN_SHARED, NULL, &turn, NULL), MGL_OK);
-    ck_assert_int_eq(pthread_create(&thread, NULL, end_turn, &turn), 0);
+    sharing.path = path;
+    ck_assert_int_eq(mgl_turn_take(path, MGL_TURN_SHARED, NULL, &sharing.turn, NULL), MGL_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_turn, NULL), 0);
     scripted_lab_init(&lab);
     lab.script = &gain;
     lab.script_count = 1;

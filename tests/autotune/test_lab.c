@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -139,10 +141,42 @@ START_TEST(workers_that_die_are_replaced)
 }
 END_TEST
 
-static void *kill_soon(void *worker)
+static const char hanging[] = "hanging";
+static const double patience_s = 50; /* less than the lab has */
+
+/* In place of the C library's, which a worker that hangs calls: it is this program, and says so by
+ * its name. */
+int pause(void)
 {
+    sigset_t none;
+    prctl(PR_SET_NAME, hanging);
+    sigemptyset(&none);
+    return sigsuspend(&none);
+}
+
+static bool hangs(pid_t worker)
+{
+    char path[40], *name;
+    size_t length;
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)worker);
+    if (mgl_file_read(path, 1 << 10, &name, &length, NULL))
+        return false;
+    const bool is_so = !strncmp(name, hanging, sizeof hanging - 1);
+    mgl_free(name);
+    return is_so;
+}
+
+/* Once it hangs, and the lab has seen for a second what it holds then. */
+static void *kill_hanging(void *worker)
+{
+    const pid_t pid = *(pid_t *)worker;
+    const double end = mgl_clock_s() + patience_s;
+    while (!hangs(pid) && mgl_clock_s() < end)
+        usleep(1000);
+    if (!hangs(pid))
+        return NULL;
     sleep(1);
-    kill(*(pid_t *)worker, SIGKILL);
+    kill(pid, SIGKILL);
     return NULL;
 }
 
@@ -153,7 +187,7 @@ START_TEST(a_kill_from_outside_is_no_verdict)
     pthread_t thread;
     begin("hang");
     pid_t worker = mgl_process_id(state()->executor);
-    ck_assert_int_eq(pthread_create(&thread, NULL, kill_soon, &worker), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, kill_hanging, &worker), 0);
     ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
     pthread_join(thread, NULL);
     ck_assert(state()->killed);
@@ -170,7 +204,7 @@ START_TEST(a_kill_from_outside_spares_the_pairs)
     begin("pair:hang");
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
     pid_t worker = mgl_process_id(state()->executor);
-    ck_assert_int_eq(pthread_create(&thread, NULL, kill_soon, &worker), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, kill_hanging, &worker), 0);
     ok(lab->pair(lab, ONE_STEP, 2, 1, false, pairs, &outcome, diagnostic, &err));
     pthread_join(thread, NULL);
     ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
@@ -198,7 +232,7 @@ START_TEST(a_kill_of_a_large_worker_is_a_verdict)
     lab->close(lab);
     begin("hang");
     pid_t worker = mgl_process_id(state()->executor);
-    ck_assert_int_eq(pthread_create(&thread, NULL, kill_soon, &worker), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, kill_hanging, &worker), 0);
     ck_assert_int_eq(check(&other), MGL_OUTCOME_VM_RESOURCES);
     pthread_join(thread, NULL);
     ck_assert(!state()->killed);

@@ -21,7 +21,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAIRS = 40, KILLS = 50, LONGEST_US = 25000 /* until a kill */ };
+enum {
+    PAIRS = 40,
+    KILLS = 50,
+    LONGEST_US = 25000, /* until a kill */
+    SEED = 1            /* of these times */
+};
 
 static int fail(const char *what, long long number)
 {
@@ -78,7 +83,7 @@ static bool kill_one(const char *path, uint64_t us, int64_t *said)
 /* Numbers are contiguous after each kill; at the end every trial is looked at. */
 static int run(const char *path, int kills, int64_t *said)
 {
-    uint64_t state = (uint64_t)time(NULL);
+    uint64_t state = SEED;
     for (int i = 0; i < kills; i++) {
         mgl_campaign_record campaign;
         mgl_trial last;

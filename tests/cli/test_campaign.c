@@ -120,8 +120,9 @@ START_TEST(what_is_too_large_is_refused)
 {
     const char *store = scratch_store("large");
     char file[400];
-    command_result made = command_runf("tune %s --device none --trials 1 --store %s --quiet",
-                                       model_path("tales-5m"), store);
+    command_result made =
+        command_runf("tune %s --device none --seed 5 --trials 1 --store %s --quiet",
+                     model_path("tales-5m"), store);
     snprintf(file, sizeof file, "%s", scratch_file("large.json", "{"));
     ck_assert_int_eq(truncate(file, 100 << 20), 0);
     command_result said = command_runf("campaign submit %s --wait --store %s", file, store);
@@ -205,10 +206,11 @@ START_TEST(a_campaign_stays_with_its_format)
 {
     const char *store = scratch_store("format");
     command_result begun =
-        command_runf("tune %s --device none --dtype f16 --trials 1 --name n --store %s",
+        command_runf("tune %s --device none --seed 5 --dtype f16 --trials 1 --name n --store %s",
                      model_path("tales-5m"), store);
-    command_result other = command_runf("tune %s --device none --trials 2 --name n --store %s",
-                                        model_path("tales-5m"), store);
+    command_result other =
+        command_runf("tune %s --device none --seed 5 --trials 2 --name n --store %s",
+                     model_path("tales-5m"), store);
     ck_assert_msg(begun.code == 0, "%s", begun.err);
     ck_assert_int_eq(other.code, 1);
     ck_assert_ptr_nonnull(strstr(other.err, "--dtype: the campaign \"n\" began with another one"));
@@ -222,7 +224,7 @@ START_TEST(a_gpu_has_one_format)
 {
     const char *store = scratch_store("gpu");
     command_result begun =
-        command_runf("tune %s --device none --dtype f16 --trials 1 --name n --store %s",
+        command_runf("tune %s --device none --seed 5 --dtype f16 --trials 1 --name n --store %s",
                      model_path("tales-5m"), store);
     ck_assert_msg(begun.code == 0, "%s", begun.err);
     change_store(store, "UPDATE campaigns SET device = 'NVIDIA H200'");
@@ -255,7 +257,7 @@ START_TEST(a_size_is_a_size)
     const char *store = scratch_store("sizes");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         command_result result =
-            command_runf("tune %s --device none --trials 1 --store %s --disk %s",
+            command_runf("tune %s --device none --seed 5 --trials 1 --store %s --disk %s",
                          model_path("tales-5m"), store, sizes[i]);
         ck_assert_int_eq(result.code, 1);
         ck_assert_ptr_nonnull(strstr(result.err, "is no size"));

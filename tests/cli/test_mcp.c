@@ -121,8 +121,9 @@ static const char *serve_trials(void)
     static char line[500];
     char store[300];
     snprintf(store, sizeof store, "%s/mcp.db", scratch_folder());
-    command_result result = command_runf("tune %s --device none --trials 1 --quiet --store %s",
-                                         model_path("tales-5m"), store);
+    command_result result =
+        command_runf("tune %s --device none --seed 5 --trials 1 --quiet --store %s",
+                     model_path("tales-5m"), store);
     ck_assert_msg(result.code == 0, "%s", result.err);
     command_clear(&result);
     snprintf(line, sizeof line, "mcp --allow-trials --store %s", store);

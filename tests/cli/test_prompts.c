@@ -444,6 +444,16 @@ START_TEST(refuses)
 }
 END_TEST
 
+START_TEST(refuses_what_only_json_has)
+{
+    command_result result =
+        run_list("[\"Once\", {\"text\": \"a\", \"logprobs\": 3}]", "--max-tokens 2");
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "prompts.json: [1].logprobs: needs --json"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(refuses_a_sampler_beside_sample)
 {
     command_result result = run_list("[\"a\", {\"text\": \"a\", \"top_p\": 0.5}]", "--sample");
@@ -642,6 +652,7 @@ int main(void)
     tcase_add_test(tests, forty_by_a_compiled_file);
     tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, refuses_a_sampler_beside_sample);
+    tcase_add_test(tests, refuses_what_only_json_has);
     tcase_add_test(tests, refuses_a_prompt_beyond_the_capacity);
     tcase_add_test(tests, refuses_a_list_that_is_not_there);
     tcase_add_test(tests, a_schedule_runs_as_many_as_it_says);

@@ -135,7 +135,8 @@ START_TEST(a_signal_ends_it_soon)
     char line[1000], name[32];
     snprintf(name, sizeof name, "signal%d", _i);
     const char *store = scratch_store(name);
-    snprintf(line, sizeof line, "tune --shape llama-1b --device none --quiet --store %s", store);
+    snprintf(line, sizeof line, "tune --shape llama-1b --device none --seed 5 --quiet --store %s",
+             store);
     command running = command_start(line);
     command_await_handler(&running);
     usleep((useconds_t)(100000 + 150000 * _i));

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import megalith
@@ -319,12 +320,21 @@ class LeftHalfWay(OneModel):
     def test_while_the_prompt_is_read(self) -> None:
         """Before the first token nothing is asked of the queue: the switch ends the launch."""
         reply = self.model.generate([909] + [40] * 1000, max_tokens=4)
+        channel = reply._launch._channel
+        put = channel.put
+
+        def put_late(token: int) -> bool:  # called where the prompt was read too soon
+            while channel._open:
+                time.sleep(0.001)
+            return put(token)
+
         reader = threading.Thread(target=lambda: list(reply))
-        reader.start()
-        while not reply._launch._thread:
-            time.sleep(0.001)
-        reply._launch.end()
-        reader.join()
+        with unittest.mock.patch.object(channel, "put", put_late):
+            reader.start()
+            while not reply._launch._thread:
+                time.sleep(0.001)
+            reply._launch.end()
+            reader.join()
         self.assertEqual(reply.ids, [])
         self.assertEqual(reply.stop, "interrupted")
         self.assert_free()

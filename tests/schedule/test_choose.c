@@ -425,6 +425,12 @@ START_TEST(many_rows_of_a_gpu_are_weighed)
         ck_assert_int_eq(status, MGL_BAD_INPUT);
         ck_assert_str_eq(err.where, "many");
         ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
+        if (!lists[_i].weighed) { /* the advice would be of no use */
+            config.many = 0;
+            mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
+            ck_assert_str_eq(err.where, "sequences");
+            ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
+        }
     } else {
         ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
         ck_assert_int_eq(p->many->limits.rows, lists[_i].many);

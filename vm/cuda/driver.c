@@ -55,7 +55,8 @@ static mgl_status load_driver(mgl_error *err)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return mgl_fail(err, MGL_DEVICE, "libcuda.so.1",
-                        "no NVIDIA driver on this machine (%s): install one, or use --device cpu",
+                        "no NVIDIA driver on this machine (%s): install one, or use --device cpu "
+                        "where a command has it",
                         dlerror());
     const char *missing =
         mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &driver);
@@ -74,22 +75,24 @@ static mgl_status load_driver(mgl_error *err)
 
 enum { NAMES = 3 };
 
-/* A library of the toolkit. NULL with what the loader says of the first name, which it looks for in
- * all its folders. */
+/* A library of the toolkit: of CUDA_HOME's, then where the loader looks, then of the usual place.
+ * NULL with what the loader says of the first name. */
 static void *open_tool(const char *const names[NAMES], char reason[160])
 {
     const char *home = getenv("CUDA_HOME");
-    const char *const folders[] = {"", home ? home : "", "/usr/local/cuda"};
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++)
+    const struct {
+        const char *folder, *below;
+    } places[] = {{home, "/lib64/"}, {home, "/lib/"}, {"", ""}, {"/usr/local/cuda", "/lib64/"}};
+    for (size_t f = 0; f < sizeof places / sizeof *places; f++)
         for (size_t i = 0; i < NAMES; i++) {
             char path[1024];
-            if (f > 0 && !folders[f][0])
+            if (places[f].below[0] && (!places[f].folder || !places[f].folder[0]))
                 continue;
-            snprintf(path, sizeof path, "%s%s%s", folders[f], f > 0 ? "/lib64/" : "", names[i]);
+            snprintf(path, sizeof path, "%s%s%s", places[f].folder, places[f].below, names[i]);
             void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
             if (library)
                 return library;
-            if (f == 0 && i == 0)
+            if (!places[f].below[0] && i == 0)
                 snprintf(reason, 160, "%s", dlerror());
         }
     return NULL;

@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 #if MGL_PANELS
         own().listed = own().turned = own().paneled = 0;
         own().tray_filled = own().kv_tray_next = 0;
-        own().stream_from = own().stream_epoch = 0;
+        own().stream_epoch = 0;
         for (int w = 0; w < MGL_WARPS; w++)
             own().page_at[w] = own().tray_used[w] = own().kv_tray_at[w] = 0;
 #endif

@@ -1,8 +1,8 @@
 /*
  * The objects of a kernel: parts that are compiled by themselves, side by side, and linked. An
  * object has functions that the roles call for a task, or a role. The assembler takes all functions
- * of a text together, and for many of them much longer than for each by itself: of 47 s that a
- * kernel of two lists takes as one text 22 are left, for all processors.
+ * of a text together, and for many of them much longer than for each by itself: of a kernel of two
+ * lists half of the work is left, for all processors.
  *
  * MGL_OBJECT is the number of the object at hand; where it is not defined, the kernel is one text:
  * so without a linker, with a compiler before CUDA 13, for architectures that give PTX, and for

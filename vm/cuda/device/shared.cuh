@@ -395,18 +395,18 @@ struct shared {
     volatile int unit_at[16][4]; /* (warp) the unit that it attends to (attention/flash.cuh) */
 #endif
 #if MGL_PANELS
-    volatile u32 listed;       /* epochs whose list is known, */
-    volatile u32 list[4];      /* (epoch % 4) which is this, */
-    volatile u32 heads[4];     /* and, of an epoch that has begun, whether rows want logits, */
-    volatile u32 slim[4];      /* and row groups of its slim panels, or 0: of wide tasks, and, 16
-                                  bits up, of narrow ones */
-    volatile u32 turned;       /* by the loader: what the first list had is let go of */
-    volatile u32 stream_epoch; /* by the loader: the epoch of the second list at hand, + 1, */
-    volatile u32 stream_from;  /* and the number of its first page */
-    volatile u32 paneled;      /* by the epilogue: tasks with trays that have ended */
-    volatile u32 tray_filled;  /* phases of the trays that it has asked for: see tray_walk */
-    volatile int group_at[16]; /* (warp) the row group from which on its slim panel is */
-    volatile u32 page_at[16];  /* (warp) pages of the second list's weights that it is done with, */
+    volatile u32 listed;         /* epochs whose list is known, */
+    volatile u32 list[4];        /* (epoch % 4) which is this, */
+    volatile u32 heads[4];       /* and, of an epoch that has begun, whether rows want logits, */
+    volatile u32 slim[4];        /* and row groups of its slim panels, or 0: of wide tasks, and, 16
+                                    bits up, of narrow ones */
+    volatile u32 turned;         /* by the loader: what the first list had is let go of */
+    volatile u32 stream_epoch;   /* by the loader: the epoch of the second list at hand, + 1, */
+    volatile u32 stream_from[4]; /* and (epoch % 4) the number of its first page */
+    volatile u32 paneled;        /* by the epilogue: tasks with trays that have ended */
+    volatile u32 tray_filled;    /* phases of the trays that it has asked for: see tray_walk */
+    volatile int group_at[16];   /* (warp) the row group from which on its slim panel is */
+    volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
     volatile u32 tray_used[16];  /* (warp) and phases of the trays */
     volatile u32 kv_tray_next;   /* trays of keys and values that the epilogue has asked for, */
     volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */

@@ -196,7 +196,7 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
     const bool alone = (slim & 0xFFFF) > 0;
     p.asked = 0; /* all that was asked for before has been used */
     if (p.which == 0) {
-        own().stream_from = p.next.number;
+        own().stream_from[epoch % 4] = p.next.number;
         store_shared_release(&own().stream_epoch, epoch + 1);
     } else if (alone || own().stream_epoch != epoch + 1) {
         return true; /* the loader alone, or it has gone on, and what was read may be another's */
@@ -323,7 +323,7 @@ FAR void run_panel_landing(machine m, const mgl_device_queue *queues)
         const u32 epoch = load_shared_acquire(&own().stream_epoch);
         if (epoch == seen)
             continue;
-        const u32 from = own().stream_from;
+        const u32 from = own().stream_from[(epoch - 1) % 4];
         seen = epoch;
         p.next = {from, from % PANEL_PAGES, from / PANEL_PAGES & 1};
         if (!load_epoch(m, t, p, epoch - 1, copy_policy()))
