@@ -20,6 +20,7 @@
 #include "base/memory.h"
 #include "eval/synthetic.h"
 #include "schedule/schedule.h"
+#include "tests/vm/frames.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
@@ -204,7 +205,8 @@ static mgl_status dump(const struct kernel *k, mgl_error *err)
     if (!status && !image.ptx)
         write_file("", "cubin", image.bytes, image.length);
     if (!status)
-        fprintf(stderr, "dump_kernels: %s: %.1f s\n", k->name, image.compile_s);
+        fprintf(stderr, "dump_kernels: %s: %.1f s, %d registers\n", k->name, image.compile_s,
+                image.ptx ? 0 : registers_of(image.bytes, image.length, "megalith"));
     mgl_cuda_image_clear(&image);
     mgl_program_free(program);
     return status;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the kernel is made of: of each file its lines, and of kernels (rows of dump_kernels) what the compiler made of
-# them: registers, spilled bytes, bytes of machine code, and the same of functions that are called. One JSON object on
-# standard output, for record.sh. Needs NVRTC and readelf, no GPU.
+# them: registers, spilled bytes (of all objects), bytes of machine code, seconds of compiling, and the same of functions
+# that are called. One JSON object on standard output, for record.sh. Needs NVRTC and readelf, no GPU.
 #
 #     tests/tools/wing.sh TOOLS [KERNEL...]      the folder of dump_kernels
 set -u
@@ -9,7 +9,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$1
 shift
 [ $# -gt 0 ] || set -- llama-1b-1024 llama-1b-8192 llama-1b-batch-4 smollm2-batch-16 smollm2-f32-delays \
-    llama-1b-panels-16 llama-1b-panels-64 llama-1b-warpgroups-64 llama-1b-warpgroups-128 llama-8b-warpgroups-64
+    smollm2-batch-8 llama-1b-panels-16 llama-1b-panels-64 llama-1b-warpgroups-64 llama-1b-warpgroups-128 llama-8b-warpgroups-64
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 143' TERM HUP
@@ -33,10 +33,11 @@ for kernel in "$@"; do
     for section in $(readelf -SW "$scratch/$kernel.cubin" 2>/dev/null | sed -n 's/.* \.text\.[^ ]*  *PROGBITS  *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\).*/\1/p'); do
         size=$((size + 0x$section))
     done
-    # a kernel in objects has a log for each, and the linker knows its registers
+    # a kernel in objects has a log for each
     cat "$scratch/$kernel".[0-9]*.log "$scratch/$kernel.log" 2>/dev/null >"$scratch/log"
     objects=$(ls "$scratch/$kernel".[0-9]*.log 2>/dev/null | wc -l)
-    awk -v objects="$objects" -v functions="$scratch/functions" -v kernel="$kernel" -v size="$size" -v comma="$comma" '
+    said=$(sed -n "s/^dump_kernels: $kernel: \([0-9.]*\) s, \([0-9]*\) registers$/\1 \2/p" "$scratch/errors")
+    awk -v objects="$objects" -v seconds="${said% *}" -v registers="${said#* }" -v functions="$scratch/functions" -v kernel="$kernel" -v size="$size" -v comma="$comma" '
         function plain(name,   at_file, digits) { # of a mangled one, without the file, whose name ends with 8 letters
             at_file = index(name, "megakernel_cu_")
             name = at_file ? substr(name, at_file + 22) : substr(name, 3)
@@ -53,10 +54,9 @@ for kernel in "$@"; do
                 if ($(i + 1) == "bytes" && $(i + 2) == "spill" && $(i + 3) ~ /^loads/) loads[at] = $i
             }
         }
-        /Used [0-9]+ registers/ && !registers { for (i = 1; i < NF; i++) if ($i == "Used") registers = $(i + 1) }
         END {
             for (f in stores) { all_stores += stores[f]; all_loads += loads[f] }
-            printf "%s\n  {\"kernel\":\"%s\",\"registers\":%s,\"spill_store_bytes\":%d,", comma, kernel, objects ? "null" : registers, all_stores
+            printf "%s\n  {\"kernel\":\"%s\",\"objects\":%d,\"compile_s\":%s,\"registers\":%d,\"spill_store_bytes\":%d,", comma, kernel, objects, seconds, registers, all_stores
             printf "\"spill_load_bytes\":%d,\"code_bytes\":%d,\"functions\":[", all_loads, size
             while ((getline line < functions) > 0) {
                 split(line, part, " ")
