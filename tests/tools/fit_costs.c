@@ -289,7 +289,9 @@ int main(int count, char **arguments)
     for (int i = only_predict ? 2 : 1; i < count; i++)
         add_file(arguments[i]);
     if (!all.count) {
-        fprintf(stderr, "usage: fit_costs [--predict] RESULT.json...\n");
+        fprintf(stderr, count > 1 + only_predict
+                            ? "fit_costs: these results have no rows of decoding\n"
+                            : "usage: fit_costs [--predict] RESULT.json...\n");
         return 1;
     }
     if (mgl_costs_find(all.device, &costs, NULL) && mgl_costs_find(FIRST_DEVICE, &costs, &err))
