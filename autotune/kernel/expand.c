@@ -71,9 +71,9 @@ static bool starts_with(const mgl_token *t, const char *start)
 const char *mgl_scan_own_name(const mgl_vocabulary *vocabulary, const mgl_token *name)
 {
     /* of the words that the kernel's macros make of others */
-    static const char *const starts[] = {"MGL_",     "mgl_", "OP_",      "FAMILY_",
-                                         "VARIANT_", "HAS_", "prepare_", "finish_",
-                                         "consume_", "do_",  "TUNE_"};
+    static const char *const starts[] = {"MGL_",  "mgl_",     "OP_",     "FAMILY_",  "VARIANT_",
+                                         "HAS_",  "prepare_", "finish_", "consume_", "do_",
+                                         "TUNE_", "AHEAD_",   "NEEDS_"};
     const unsigned bits = mgl_vocabulary_look(vocabulary, name);
     if (bits & MGL_WORD_DECLARED)
         return NULL;
@@ -120,6 +120,8 @@ static bool check_body(expander *x, const macro *m)
     int depth = 0;
     for (size_t i = m->first; i < m->end; i++) {
         const mgl_token *t = &x->in->list[i];
+        if (mgl_token_is(t, "asm") || mgl_token_is(t, "static") || mgl_token_is(t, "__shared__"))
+            return refuse(x, i, "does not stand in a macro");
         if (t->kind != MGL_TOKEN_MARK)
             continue;
         if (t->text[0] == '#')
@@ -198,9 +200,14 @@ static bool pragma(expander *x, size_t at, size_t end)
 {
     if (!is(x->in, at + 2, "unroll"))
         return refuse(x, at + 1, "of pragmas there is `#pragma unroll` alone");
-    for (size_t i = at + 3; i < end; i++)
-        if (x->in->list[i].kind == MGL_TOKEN_STRING)
+    for (size_t i = at + 3; i < end; i++) {
+        const mgl_token *t = &x->in->list[i];
+        if (t->kind == MGL_TOKEN_STRING)
             return refuse(x, i, "a string in a pragma");
+        if (i > at + 3 && t->kind != MGL_TOKEN_MARK &&
+            (t[-1].kind != MGL_TOKEN_MARK || t[-1].text[0] == ')'))
+            return refuse(x, i, "of pragmas there is `#pragma unroll` with one number alone");
+    }
     return true;
 }
 
@@ -445,6 +452,19 @@ static bool expand(expander *x)
     return x->depth == 0 || mgl_scan_refuse(x->fault, last, "brackets are open at the end");
 }
 
+/* A name that stays may get arguments from a macro of the kernel. */
+static bool check_left(expander *x)
+{
+    for (size_t i = 0; i < x->out->count; i++) {
+        const mgl_token *t = &x->out->list[i];
+        const macro *m = t->kind == MGL_TOKEN_WORD ? find_macro(x, t) : NULL;
+        if (m)
+            return mgl_scan_refuse(x->fault, t->line, "macro `%.*s` stands without its arguments",
+                                   t->length, t->text);
+    }
+    return true;
+}
+
 mgl_status mgl_expand(const mgl_tokens *in, const mgl_vocabulary *vocabulary, mgl_tokens *out,
                       mgl_scan_fault *fault, mgl_error *err)
 {
@@ -454,7 +474,8 @@ mgl_status mgl_expand(const mgl_tokens *in, const mgl_vocabulary *vocabulary, mg
     x.macros = mgl_alloc_zero(MOST_MACROS, sizeof *x.macros);
     if (!x.macros)
         return mgl_fail_memory(err, MOST_MACROS * sizeof *x.macros);
-    expand(&x);
+    if (expand(&x))
+        check_left(&x);
     mgl_free(x.macros);
     if (!x.failed)
         return MGL_OK;

@@ -52,6 +52,14 @@ void mgl_cuda_await_compilations(void)
     pthread_mutex_unlock(&crowd_lock);
 }
 
+bool mgl_cuda_is_compiling(void)
+{
+    pthread_mutex_lock(&crowd_lock);
+    const bool is = crowd > 0 && home == getpid();
+    pthread_mutex_unlock(&crowd_lock);
+    return is;
+}
+
 bool mgl_cuda_be_of_the_crowd(bool is)
 {
     const bool was = of_the_crowd;

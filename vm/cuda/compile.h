@@ -58,6 +58,9 @@ mgl_status mgl_cuda_recipe_make(const mgl_cuda_recipe *recipe, const atomic_int 
  * for it. Returns what it was before. */
 bool mgl_cuda_be_of_the_crowd(bool is);
 
+/* Whether threads of this process compile, those that were left among them. */
+bool mgl_cuda_is_compiling(void);
+
 /* Waits for the compilations that were left. */
 void mgl_cuda_await_compilations(void);
 

@@ -109,7 +109,7 @@ void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned 
                          char key[MGL_SHA256_HEX]);
 
 /* From now on the kernels of programs are compiled with these texts (count) in the place of the
- * sources of the same names; they stay the caller's, and have to stay. 0: as they were built in.
+ * sources of the same names; they are copied. 0: as they were built in.
  * The cache of compiled kernels tells them apart. Not thread safe. MGL_USAGE: the kernel has no
  * such source. */
 mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err);

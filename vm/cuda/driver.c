@@ -75,27 +75,30 @@ static mgl_status load_driver(mgl_error *err)
 
 enum { NAMES = 3 };
 
-/* A library of the toolkit: of CUDA_HOME's, then where the loader looks, then of the usual place.
- * NULL with what the loader says of the first name. */
+static void *open_in(const char *folder, const char *below, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s%s%s", folder, below, name);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* A library of the toolkit: CUDA_HOME's, else the newest of where the loader looks and of the usual
+ * place. NULL with what the loader says of the first name. */
 static void *open_tool(const char *const names[NAMES], char reason[160])
 {
     const char *home = getenv("CUDA_HOME");
-    const struct {
-        const char *folder, *below;
-    } places[] = {{home, "/lib64/"}, {home, "/lib/"}, {"", ""}, {"/usr/local/cuda", "/lib64/"}};
-    for (size_t f = 0; f < sizeof places / sizeof *places; f++)
-        for (size_t i = 0; i < NAMES; i++) {
-            char path[1024];
-            if (places[f].below[0] && (!places[f].folder || !places[f].folder[0]))
-                continue;
-            snprintf(path, sizeof path, "%s%s%s", places[f].folder, places[f].below, names[i]);
-            void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-            if (library)
-                return library;
-            if (!places[f].below[0] && i == 0)
-                snprintf(reason, 160, "%s", dlerror());
-        }
-    return NULL;
+    void *library = NULL;
+    for (int i = 0; i < NAMES && !library && home && home[0]; i++) {
+        library = open_in(home, "/lib64/", names[i]);
+        library = library ? library : open_in(home, "/lib/", names[i]);
+    }
+    for (int i = 0; i < NAMES && !library; i++) {
+        library = open_in("", "", names[i]);
+        if (!library && i == 0)
+            snprintf(reason, 160, "%s", dlerror());
+        library = library ? library : open_in("/usr/local/cuda", "/lib64/", names[i]);
+    }
+    return library;
 }
 
 /* A library of the toolkit, and where its functions are to stand. */

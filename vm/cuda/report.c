@@ -13,12 +13,38 @@
 
 /* ---- other sources --------------------------------------------------------------------------- */
 
-static mgl_cuda_source overridden[MGL_RECIPE_SOURCES];
-static bool is_overridden;
+/* Sources with other texts among them. A set is never changed: a compilation that nobody waits for
+ * any more reads it, and names its kernel in the cache by it. */
+typedef struct source_set {
+    struct source_set *older;
+    int count;
+    char **texts; /* (count) owned */
+    mgl_cuda_source sources[MGL_RECIPE_SOURCES];
+} source_set;
+
+static source_set *sets;      /* the newest first */
+static const source_set *now; /* whose sources are used; NULL: those that are built in */
+
+static void free_set(source_set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        mgl_free(set->texts[i]);
+    mgl_free(set->texts);
+    mgl_free(set);
+}
+
+static void free_sets(void)
+{
+    for (source_set *set = sets, *older; set; set = older) {
+        older = set->older;
+        free_set(set);
+    }
+    sets = NULL;
+}
 
 const mgl_cuda_source *mgl_cuda_kernel_sources(void)
 {
-    return is_overridden ? overridden : mgl_cuda_sources;
+    return now ? now->sources : mgl_cuda_sources;
 }
 
 bool mgl_cuda_takes_sources(const mgl_program *program)
@@ -27,28 +53,54 @@ bool mgl_cuda_takes_sources(const mgl_program *program)
            !mgl_cuda_has_merges(program) && !mgl_program_has_penalties(program);
 }
 
-static mgl_cuda_source *find(const char *name)
+static mgl_cuda_source *find(source_set *set, const char *name)
 {
     for (int i = 0; i < mgl_cuda_source_count; i++)
-        if (!strcmp(overridden[i].name, name))
-            return &overridden[i];
+        if (!strcmp(set->sources[i].name, name))
+            return &set->sources[i];
     return NULL;
+}
+
+static mgl_status fill_set(source_set *set, const mgl_cuda_source *sources, int count,
+                           mgl_error *err)
+{
+    memcpy(set->sources, mgl_cuda_sources,
+           (size_t)mgl_cuda_source_count * sizeof *mgl_cuda_sources);
+    set->texts = mgl_alloc_zero((size_t)count, sizeof *set->texts);
+    if (!set->texts)
+        return mgl_fail_memory(err, (size_t)count * sizeof *set->texts);
+    for (int i = 0; i < count; i++) {
+        mgl_cuda_source *at = find(set, sources[i].name);
+        if (!at)
+            return mgl_fail(err, MGL_USAGE, sources[i].name, "the kernel has no such source");
+        set->texts[set->count] = mgl_strdup((const char *)sources[i].text);
+        if (!set->texts[set->count])
+            return mgl_fail_memory(err, strlen((const char *)sources[i].text) + 1);
+        at->text = (const unsigned char *)set->texts[set->count++];
+    }
+    return MGL_OK;
 }
 
 mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err)
 {
-    is_overridden = false;
+    now = NULL;
+    if (!mgl_cuda_is_compiling())
+        free_sets();
+    if (count == 0)
+        return MGL_OK;
     if (mgl_cuda_source_count > MGL_RECIPE_SOURCES)
         return mgl_fail(err, MGL_USAGE, NULL, "the kernel has more than %d sources",
                         MGL_RECIPE_SOURCES);
-    memcpy(overridden, mgl_cuda_sources, (size_t)mgl_cuda_source_count * sizeof *overridden);
-    for (int i = 0; i < count; i++) {
-        mgl_cuda_source *at = find(sources[i].name);
-        if (!at)
-            return mgl_fail(err, MGL_USAGE, sources[i].name, "the kernel has no such source");
-        at->text = sources[i].text;
+    source_set *set = mgl_alloc_zero(1, sizeof *set);
+    if (!set)
+        return mgl_fail_memory(err, sizeof *set);
+    mgl_status status = fill_set(set, sources, count, err);
+    if (status) {
+        free_set(set);
+        return status;
     }
-    is_overridden = count > 0;
+    set->older = sets;
+    now = sets = set;
     return MGL_OK;
 }
 
