@@ -186,17 +186,20 @@ static int link_cubin(void *link, void *cubin)
     return 0;
 }
 
+static const char complaint[] = "the linker is out of sorts";
+
 static int link_error_size(void *link, size_t *bytes)
 {
     (void)link;
-    *bytes = 0;
+    *bytes = sizeof complaint;
     return 0;
 }
 
 static int link_error_log(void *link, char *log)
 {
-    (void)link, (void)log;
-    return FAILED;
+    (void)link;
+    memcpy(log, complaint, sizeof complaint);
+    return 0;
 }
 
 #define link_info_size link_error_size
@@ -418,6 +421,7 @@ START_TEST(what_could_not_be_linked_is_kept_as_one_text)
     expect(&image, "[17]");
     ck_assert(!image.cached);
     ck_assert_msg(strstr(image.log, "does not take"), "%s", image.log);
+    ck_assert_msg(strstr(image.log, complaint), "%s", image.log);
     mgl_cuda_image_clear(&image);
     ck_assert(find("[17]"));
     fake.refuses = false;

@@ -342,6 +342,7 @@ static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *
 static mgl_status compile_somewhere(const mgl_jitlink **linker, const mgl_cuda_recipe *recipe,
                                     const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
 {
+    const double start = mgl_clock_s();
     bool compiled = false;
     mgl_error refused = {0};
     if (!*linker)
@@ -355,6 +356,7 @@ static mgl_status compile_somewhere(const mgl_jitlink **linker, const mgl_cuda_r
     }
     *linker = NULL;
     status = compile_text(recipe, abort, out, err);
+    out->compile_s = mgl_clock_s() - start; /* the objects' time too */
     if (!status && !out->log[0])
         snprintf(out->log, sizeof out->log, "%s", refused.message);
     return status;

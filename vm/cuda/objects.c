@@ -162,6 +162,18 @@ static mgl_status take_kernel(const mgl_jitlink *api, void *link, mgl_cuda_image
                : MGL_OK;
 }
 
+/* What the linker says of why it failed. */
+static void add_log(const mgl_jitlink *api, void *link, mgl_error *err)
+{
+    size_t bytes = 0;
+    if (api->error_size(link, &bytes) || bytes == 0)
+        return;
+    char *log = mgl_alloc_zero(bytes + 1, 1);
+    if (log && !api->error_log(link, log))
+        mgl_error_add_lines(err, log);
+    mgl_free(log);
+}
+
 static mgl_status add_objects(const mgl_jitlink *api, void *link, const parts *p, mgl_error *err)
 {
     int result = 0;
@@ -172,9 +184,12 @@ static mgl_status add_objects(const mgl_jitlink *api, void *link, const parts *p
     }
     if (!result)
         result = api->complete(link);
-    return result ? mgl_fail(err, MGL_DEVICE, "nvJitLink",
-                             "the linker does not take the kernel's objects (error %d)", result)
-                  : MGL_OK;
+    if (!result)
+        return MGL_OK;
+    mgl_fail(err, MGL_DEVICE, "nvJitLink",
+             "the linker does not take the kernel's objects (error %d). It says:", result);
+    add_log(api, link, err);
+    return MGL_DEVICE;
 }
 
 static mgl_status link_objects(const mgl_jitlink *api, const parts *p, mgl_cuda_image *out,
