@@ -76,5 +76,5 @@ int main(int argc, char **argv)
     mgl_model_close(model);
     mgl_ids_clear(&ids);
     mgl_tokenizer_close(tokenizer);
-    return status;
+    return (int)status;
 }
