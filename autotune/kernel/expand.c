@@ -71,9 +71,10 @@ static bool starts_with(const mgl_token *t, const char *start)
 const char *mgl_scan_own_name(const mgl_vocabulary *vocabulary, const mgl_token *name)
 {
     /* of the words that the kernel's macros make of others */
-    static const char *const starts[] = {"MGL_",  "mgl_",     "OP_",     "FAMILY_",  "VARIANT_",
-                                         "HAS_",  "prepare_", "finish_", "consume_", "do_",
-                                         "TUNE_", "AHEAD_",   "NEEDS_"};
+    static const char *const starts[] = {"MGL_",   "mgl_",     "OP_",      "FAMILY_",  "VARIANT_",
+                                         "HAS_",   "prepare_", "finish_",  "consume_", "do_",
+                                         "AHEAD_", "NEEDS_",   "PREPARE_", "ALONE_",   "CONSUME_",
+                                         "BEGIN_", "FINISH_",  "DTYPE_",   "TUNE_"};
     const unsigned bits = mgl_vocabulary_look(vocabulary, name);
     if (bits & MGL_WORD_DECLARED)
         return NULL;

@@ -248,6 +248,8 @@ static bool closes(int number)
     ck_assert_int_eq(result.code, 128 + number);
     ck_assert_ptr_nonnull(strstr(result.err, "megalith run: interrupted by SIG"));
     const bool closed = strstr(result.err, " tokens/s; prompt of 2 tokens") != NULL;
+    if (closed)
+        ck_assert_ptr_nonnull(strstr(result.err, "\nmegalith run: interrupted by SIG"));
     command_clear(&result);
     return closed;
 }

@@ -17,6 +17,7 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/device/objects.h"
 #include "vm/cuda/driver.h"
+#include "vm/cuda/sources.h"
 
 enum { FAILED = 6, NONE = -1, ONE_TEXT = MGL_OBJECTS };
 
@@ -215,7 +216,7 @@ static const mgl_jitlink linker = {
 
 static mgl_graph *graph;
 static mgl_program *program;
-static char folder[] = "/tmp/megalith-objects-XXXXXX";
+static char folder[40]; /* the cache's */
 
 static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
 
@@ -384,7 +385,7 @@ static void remove_folder(void)
 
 static void use_folder(void)
 {
-    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/megalith-objects-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     setenv("MEGALITH_CACHE", folder, 1);
 }
@@ -432,6 +433,33 @@ START_TEST(what_could_not_be_linked_is_kept_as_one_text)
 }
 END_TEST
 
+/* Sources in place of the kernel's, put back while a compilation that was left still reads them. */
+START_TEST(what_was_left_is_kept_under_its_own_key)
+{
+    const mgl_cuda_source other = {mgl_cuda_sources[1].name, (const unsigned char *)"other"};
+    const device_options options = {.dtype = MGL_BF16, .capacity = 160};
+    mgl_cuda_image image;
+    mgl_error err;
+    atomic_int abort = 0;
+    use_folder();
+    mgl_program_free(program);
+    program = program_for(graph, "sm_90a:132", &options);
+    ck_assert(mgl_cuda_takes_sources(program));
+    fake.abort = &abort;
+    fake.pause_ms = 100;
+    ok(mgl_cuda_override_sources(&other, 1, &err), err);
+    ck_assert_int_eq(compile_it(&image, &abort, &err), MGL_INTERRUPTED);
+    ok(mgl_cuda_override_sources(NULL, 0, &err), err);
+    mgl_cuda_await_compilations();
+    fake.abort = NULL;
+    ck_assert(!find("[17]"));
+    ok(mgl_cuda_override_sources(&other, 1, &err), err);
+    ck_assert(find("[17]")); /* it was kept */
+    ok(mgl_cuda_override_sources(NULL, 0, &err), err);
+    remove_folder();
+}
+END_TEST
+
 /* As many threads as a block has, and so registers, and objects that the program has. */
 START_TEST(other_objects_have_another_key)
 {
@@ -456,6 +484,7 @@ int main(void)
     tcase_add_test(tests, objects_know_the_registers_of_a_block);
     tcase_add_test(tests, what_was_linked_is_kept);
     tcase_add_test(tests, what_could_not_be_linked_is_kept_as_one_text);
+    tcase_add_test(tests, what_was_left_is_kept_under_its_own_key);
     tcase_add_test(tests, other_objects_have_another_key);
     return fixture_main("cuda_objects", tests);
 }

@@ -153,8 +153,8 @@ enum { MGL_JITLINK_CUBIN = 1, MGL_JITLINK_PTX = 2 };
 
 /* The tables, opened on first use and kept for the life of the process; safe from any thread. Not
  * found: MGL_DEVICE, saying where was looked. mgl_cu_open also initialises the driver. NVRTC and
- * nvJitLink are looked for in $CUDA_HOME/lib64 and $CUDA_HOME/lib, then where the loader looks,
- * then in /usr/local/cuda/lib64. */
+ * nvJitLink are those of $CUDA_HOME/lib64 or $CUDA_HOME/lib, else the newest of where the loader
+ * looks and of /usr/local/cuda/lib64. */
 mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err);
 mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err);
 mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err);

@@ -22,8 +22,8 @@ typedef struct source_set {
     mgl_cuda_source sources[MGL_RECIPE_SOURCES];
 } source_set;
 
-static source_set *sets;      /* the newest first */
-static const source_set *now; /* whose sources are used; NULL: those that are built in */
+static source_set *sets;         /* the newest first */
+static const source_set *in_use; /* NULL: the sources that are built in */
 
 static void free_set(source_set *set)
 {
@@ -44,7 +44,7 @@ static void free_sets(void)
 
 const mgl_cuda_source *mgl_cuda_kernel_sources(void)
 {
-    return now ? now->sources : mgl_cuda_sources;
+    return in_use ? in_use->sources : mgl_cuda_sources;
 }
 
 bool mgl_cuda_takes_sources(const mgl_program *program)
@@ -83,7 +83,7 @@ static mgl_status fill_set(source_set *set, const mgl_cuda_source *sources, int 
 
 mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err)
 {
-    now = NULL;
+    in_use = NULL;
     if (!mgl_cuda_is_compiling())
         free_sets();
     if (count == 0)
@@ -100,7 +100,7 @@ mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, 
         return status;
     }
     set->older = sets;
-    now = sets = set;
+    in_use = sets = set;
     return MGL_OK;
 }
 
