@@ -79,15 +79,20 @@ static mgl_status read_number(mgl_store *store, const char *sql, int64_t *out, m
     return mgl_query_close(&q);
 }
 
+/* As the file is at one moment: while the first statement is open, what another process commits is
+ * not seen. */
 static mgl_status read_identity(mgl_store *store, identity *out, mgl_error *err)
 {
     *out = (identity){0};
+    mgl_query q = mgl_query_open(store, "SELECT count(*) FROM sqlite_schema", err);
+    if (!mgl_query_step(&q))
+        return mgl_query_close(&q);
+    out->tables = mgl_query_get_int(&q, 0);
     mgl_status status = read_number(store, "PRAGMA application_id", &out->application, err);
     if (!status)
         status = read_number(store, "PRAGMA user_version", &out->version, err);
-    if (!status)
-        status = read_number(store, "SELECT count(*) FROM sqlite_schema", &out->tables, err);
-    return status;
+    mgl_status closed = mgl_query_close(&q);
+    return status ? status : closed;
 }
 
 static mgl_status check_identity(const mgl_store *store, const identity *is, mgl_error *err)
