@@ -57,6 +57,7 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 static __device__ __forceinline__ void leave_squares(const machine &m, int rows)
 {
     const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_weighed, s));
+#pragma unroll 1
     for (int r = thread_of(m); r < rows; r += (int)THREADS) {
         float sum = 0.0f;
         for (int i = 0; i < PANEL_PARTS; i++)
@@ -66,14 +67,16 @@ static __device__ __forceinline__ void leave_squares(const machine &m, int rows)
     }
 }
 
-/* What one output of a slim panel is made of, but for its sum, and where it goes. */
-struct add_weighed_asked {
-    float before, weight, bias;
+/* What a lane's outputs of a slim panel are made of, but for their sums, and where the first one
+ * goes. */
+template <int COUNT> struct add_weighed_asked {
+    float before[COUNT], weight, bias;
     u8 *y, *n;
 };
 
 /* The outputs of a slim panel, from row group `group` on. Squares of what several panels have are
  * kept in the notes, by the lane that adds to them. */
+template <int COUNT>
 static __device__ __forceinline__ void leave_slim_add(const machine &m, int group, bool last)
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
@@ -84,27 +87,43 @@ static __device__ __forceinline__ void leave_slim_add(const machine &m, int grou
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);
     const int rows = rows_of(m);
-    leave_slim_rows(
+    const u32 b_row = (u32)b.stride, y_row = (u32)y.stride, n_step = element_step(n, SLIM_STEP);
+    leave_slim_rows<COUNT>(
         m, group,
-        [&](int row, int column) {
-            return add_weighed_asked{load_element(b, row, column), g[column],
-                                     bias_of(biases, column), element_of(y, row, column),
-                                     element_of(n, row, column)};
+        [&](int row, int column, int count) {
+            add_weighed_asked<COUNT> asked = {};
+            const u8 *from = b.at + (u32)row * b_row + (u32)column * 4;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++)
+                if (i < count)
+                    asked.before[i] = *(const float *)(from + (u32)i * (SLIM_STEP * b_row));
+            asked.weight = g[column];
+            asked.bias = bias_of(biases, column);
+            asked.y = y.at + (u32)row * y_row + (u32)column * 4;
+            asked.n = element_of(n, row, column);
+            return asked;
         },
-        [&](float sum, const add_weighed_asked &asked) {
-            const float value = asked.before + asked.bias + sum;
-            store_at(asked.y, y.dtype, value);
-            store_at(asked.n, n.dtype, value * asked.weight);
+        [&](const add_weighed_asked<COUNT> &asked, int i, float sum, bool real) {
+            const float value = asked.before[i] + asked.bias + sum;
+            if (real)
+                *(float *)(asked.y + (u32)i * (SLIM_STEP * y_row)) = value;
+            delay();
+            store_if(real, asked.n + (u32)i * n_step, n.dtype, value * asked.weight);
             return value * value;
         },
-        [&](int row, float squares) {
-            float *kept = &panel_notes()[min(row, rows - 1)].value;
-            squares = slim_row_sum(squares);
-            if (m.lane % (2 * MGL_ROW_GROUP) != 0 || row >= rows)
-                return;
-            const float all = group > 0 ? *kept + squares : squares;
-            *(last ? row_of(s, row) : kept) = all;
-            delay();
+        [&](int row, float(&squares)[COUNT]) {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++)
+                squares[i] = slim_row_sum(squares[i]);
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                const int of = row + i * SLIM_STEP;
+                if (m.lane % (2 * MGL_ROW_GROUP) != 0 || of >= rows)
+                    continue;
+                float *kept = &panel_notes()[of].value;
+                *(last ? row_of(s, of) : kept) = group > 0 ? *kept + squares[i] : squares[i];
+                delay();
+            }
         });
 }
 

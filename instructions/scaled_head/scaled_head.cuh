@@ -9,58 +9,73 @@
 
 #if MGL_PANELS
 
-/* A note that is the best so far, and back. */
-static __device__ __forceinline__ best best_of_note(const panel_note &note)
+/* A logit and its token in one number, of which the best of a row is the largest: its key, then of
+ * equal ones the lowest token. 0: none yet. */
+static __device__ __forceinline__ u64 ranked(float value, int id)
 {
-    return {note.id == 0x7FFFFFFF ? 0 : mgl_sampler_key(note.value), note.value, note.id};
+    return (u64)mgl_sampler_key(value) << 32 | (u32)~id;
 }
 
-static __device__ __forceinline__ panel_note note_of_best(const best &b)
+static __device__ __forceinline__ u64 better_of(u64 a, u64 b)
 {
-    return {b.value, b.id};
+    return a > b ? a : b;
 }
 
 /* The best over the lanes that have other columns of the same row. */
-static __device__ __forceinline__ best best_of_columns(best b)
+static __device__ __forceinline__ u64 best_of_columns(u64 b)
 {
 #pragma unroll
-    for (int offset = 4; offset < 32; offset *= 2) {
-        const u32 key = __shfl_xor_sync(0xFFFFFFFFu, b.key, offset);
-        const float value = __shfl_xor_sync(0xFFFFFFFFu, b.value, offset);
-        take_better(b, key, value, __shfl_xor_sync(0xFFFFFFFFu, b.id, offset));
-    }
+    for (int offset = 4; offset < 32; offset *= 2)
+        b = better_of(b, __shfl_xor_sync(0xFFFFFFFFu, b, offset));
     return b;
 }
 
-static __device__ __forceinline__ void leave_scaled_head(const machine &m, const panel_lane &p)
+/* The best of each column and row stands in its note. */
+static __device__ __forceinline__ u64 *panel_bests() /* (PANEL_PARTS, PANEL_ROWS) */
+{
+    return (u64 *)panel_notes();
+}
+static_assert(sizeof(panel_note) == sizeof(u64), "a note has room for a best");
+
+/* Writes logits; the best of a column is known behind its last pair of row groups. */
+static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel_lane &p)
 {
     const head_results results = results_of(m); /* the operands have the same numbers */
     const int width = segment(m, 0).rows, rows = rows_of(m);
     const int first = own().tiles[p.tile / PANEL_TILE] * PANEL_TILE + (p.row - p.tile);
+    bool mine[2];
+    int row[2];
+    float scale[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int row = min(first + r, rows - 1);
-        const bool mine = first + r < rows && wants_logits(row);
-        best kept = nothing_yet();
+        row[r] = min(first + r, rows - 1);
+        mine[r] = first + r < rows && wants_logits(row[r]);
+        scale[r] = panel_scales()[row[r]];
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const int column = column_of(m, p, h);
-            float value = p.sums[h][r] * panel_scales()[row];
-            if (!mine || column >= width)
+            float value = p.sums[h][r] * scale[r];
+            if (!mine[r] || column >= width)
                 continue;
-            row_of(results.logits, row)[column] = value;
-            value = penalize(results, row, column, value);
-            take_better(kept, mgl_sampler_key(value), value, results.logits.first1 + column);
-        }
-        kept = best_of_columns(kept);
-        if (m.lane < 4 && mine) {
-            panel_note &note = panel_notes()[p.column * PANEL_ROWS + row];
-            best b = best_of_note(note);
-            take_better(b, kept.key, kept.value, kept.id);
-            note = note_of_best(b);
+            row_of(results.logits, row[r])[column] = value;
+            value = penalize(results, row[r], column, value);
+            p.best[r] = better_of(p.best[r], ranked(value, results.logits.first1 + column));
         }
     }
     delay();
+    if (!p.last)
+        return;
+    const u64 best[2] = {best_of_columns(p.best[0]), best_of_columns(p.best[1])};
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        u64 &note = panel_bests()[p.column * PANEL_ROWS + row[r]];
+        if (m.lane < 4 && mine[r])
+            note = better_of(note, best[r]);
+        p.best[r] = 0;
+    }
 }
 
 /* The best of all columns, of each row that wants one. */
@@ -68,16 +83,15 @@ static __device__ __forceinline__ void leave_bests(const machine &m, int rows)
 {
     const mgl_device_operand &value = operand(m, MGL_OPERAND(scaled_head, best_value)),
                              &id = operand(m, MGL_OPERAND(scaled_head, best_id));
+#pragma unroll 1
     for (int r = thread_of(m); r < rows; r += (int)THREADS) {
-        best kept = nothing_yet();
-        for (int i = 0; i < PANEL_PARTS; i++) {
-            const best b = best_of_note(panel_notes()[i * PANEL_ROWS + r]);
-            take_better(kept, b.key, b.value, b.id);
-        }
+        u64 best = 0;
+        for (int i = 0; i < PANEL_PARTS; i++)
+            best = better_of(best, panel_bests()[i * PANEL_ROWS + r]);
         if (!wants_logits(r))
             continue;
-        *row_of(value, r) = kept.value;
-        *(int *)row_of(id, r) = kept.id;
+        *row_of(value, r) = mgl_sampler_value((u32)(best >> 32));
+        *(int *)row_of(id, r) = best ? (int)~(u32)best : 0x7FFFFFFF;
         delay();
     }
 }

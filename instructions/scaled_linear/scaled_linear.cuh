@@ -25,28 +25,32 @@ static __device__ __forceinline__ void leave_scaled_linear(const machine &m, con
     }
 }
 
-/* One output of a slim panel, but for its sum. */
+/* A lane's outputs of a slim panel, but for their sums. */
 struct linear_asked {
-    int row;
+    int row; /* of the first, */
+    u8 *y;   /* and where it goes */
     float bias;
-    u8 *y;
 };
 
 /* The outputs of a slim panel, from row group `group` on. */
+template <int COUNT>
 static __device__ __forceinline__ void leave_slim_linear(const machine &m, int group)
 {
     const view y = view_of(m, operand(m, MGL_OPERAND(scaled_linear, y)));
     const bias_list biases = biases_of(m);
-    leave_slim_rows(
+    const int rows = rows_of(m);
+    const size_t y_step = row_step(y, SLIM_STEP);
+    leave_slim_rows<COUNT>(
         m, group,
-        [&](int row, int column) {
-            return linear_asked{row, bias_of(biases, column), element_of(y, row, column)};
+        [&](int row, int column, int) {
+            return linear_asked{row, element_of(y, row, column), bias_of(biases, column)};
         },
-        [&](float sum, const linear_asked &asked) {
-            store_at(asked.y, y.dtype, scaled(panel_scales()[asked.row], sum, asked.bias));
+        [&](const linear_asked &asked, int i, float sum, bool real) {
+            const float scale = panel_scales()[min(asked.row + i * SLIM_STEP, rows - 1)];
+            store_if(real, asked.y + i * y_step, y.dtype, scaled(scale, sum, asked.bias));
             return 0.0f;
         },
-        [](int, float) {});
+        [](int, float(&)[COUNT]) {});
 }
 
 #endif

@@ -26,30 +26,39 @@ static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, con
     store_turned(m, y, p, first, value[0], value[1]);
 }
 
-/* The same of sums that are a warp's own, tile after tile. */
-static __device__ __forceinline__ void leave_own_swiglu(const machine &m, const own_tiles &own_sums)
+/* The same of sums that are a warp's own, of a pair of row groups from `group` on and of ROWS rows:
+ * of each tile four. Some tiles at a time: what is loaded for one does not wait for another's
+ * stores. */
+template <int ROWS>
+static __device__ __forceinline__ void leave_own_swiglu(const machine &m, int group,
+                                                        const float (&sums)[ROWS / 2])
 {
+    enum { TILES = ROWS / PANEL_TILE, AT_ONCE = TILES < 4 ? TILES : 4 };
     const paged_view y = swiglu_output(m);
-    const int rows = rows_of(m), first = own_sums.group / 2 * MGL_ROW_GROUP;
-    const float2 bias = biases_of_pair(biases_of(m), first + (m.lane >> 2));
-    const size_t step = element_step(y, PANEL_TILE);
-    const float *from = own_sums.from;
-    int row = own_sums.row;
-    u8 *to = element_of(y, row + (m.lane >> 2), first + (m.lane & 3) * 2);
-#pragma unroll 1
-    for (int n = 0; n < own_sums.count; n++) {
-        float value[2];
+    const int rows = rows_of(m), first = group / 2 * MGL_ROW_GROUP, row = m.lane >> 2;
+    const float2 bias = biases_of_pair(biases_of(m), first + row);
+    const u32 step = (u32)element_step(y, PANEL_TILE);
+    u8 *const to = element_of(y, row, first + (m.lane & 3) * 2);
 #pragma unroll
-        for (int r = 0; r < 2; r++)
-            value[r] = gated(panel_scales()[min(row + (m.lane & 3) * 2 + r, rows - 1)],
-                             from[r * 32], from[(2 + r) * 32], bias);
-        const u32 word = transposed(pack_pair(y.dtype, value[0], value[1]));
-        if (row + (m.lane >> 2) < rows)
-            *(u32 *)to = word;
-        delay();
-        from += TILE_SUMS;
-        row += PANEL_TILE;
-        to += step;
+    for (int tile = 0; tile < TILES; tile += AT_ONCE) {
+        if (tile * PANEL_TILE >= rows)
+            break;
+        float scale[AT_ONCE][2];
+#pragma unroll
+        for (int t = 0; t < AT_ONCE; t++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                scale[t][r] =
+                    panel_scales()[min((tile + t) * PANEL_TILE + (m.lane & 3) * 2 + r, rows - 1)];
+#pragma unroll
+        for (int t = 0; t < AT_ONCE; t++) {
+            const float *of = sums + (tile + t) * 4;
+            const u32 word = transposed(pack_pair(y.dtype, gated(scale[t][0], of[0], of[2], bias),
+                                                  gated(scale[t][1], of[1], of[3], bias)));
+            if ((tile + t) * PANEL_TILE + row < rows)
+                *(u32 *)(to + (u32)(tile + t) * step) = word;
+            delay();
+        }
     }
 }
 

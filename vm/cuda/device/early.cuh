@@ -17,8 +17,7 @@ static __device__ __forceinline__ bool wait_early_go(const machine &m)
     return !own().leave;
 }
 
-/* Waits until the epilogue has come to the warp's task, and has noted what scales the rows of one
- * with slim panels. */
+/* Waits until the epilogue has come to the warp's task. */
 static __device__ __forceinline__ void wait_reached()
 {
     const u32 task = own().begun[thread_index() / 32];

@@ -102,6 +102,13 @@ static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int
     return plain_element(v, r, column);
 }
 
+/* Bytes from an element of a region that is in no pages to that of the same column so many rows on.
+ */
+static __device__ __forceinline__ size_t row_step(const view &v, int rows)
+{
+    return (size_t)(rows * v.stride);
+}
+
 /* Bytes from an element to that of the same column so many rows on, a multiple of 8: in pages
  * quarters lie as they do eight rows before. */
 static __device__ __forceinline__ size_t element_step(const paged_view &v, int rows)
@@ -110,7 +117,7 @@ static __device__ __forceinline__ size_t element_step(const paged_view &v, int r
     if (v.paged)
         return (size_t)rows * MGL_PAGE_BLOCK_BYTES;
 #endif
-    return (size_t)(rows * v.stride);
+    return row_step(v, rows);
 }
 
 #if !VIEWS_PAGED

@@ -33,15 +33,26 @@ static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &
 }
 
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
-NEAR_OR_INLINE void leave_outputs(int group, bool last, int pass, bool own)
+NEAR_OR_INLINE void leave_outputs(int group, bool last, int pass)
 {
     const machine m = machine_now();
-#if MGL_WARPGROUPS
-    if (own)
-        return leave_own_swiglu(m, own_tiles_of(m, group, pass));
-#endif
     leave_tiles(m, group, last, pass, [&](panel_lane &p) { leave_lane(m, p); });
 }
+
+/* Outputs of a panel: of a pass, or of a warp's own sums. */
+struct panel_outputs {
+    __device__ __forceinline__ void operator()(int group, bool last, int pass) const
+    {
+        leave_outputs(group, last, pass);
+    }
+
+    template <int ROWS>
+    __device__ __forceinline__ void own(const machine &m, int group,
+                                        const float (&sums)[ROWS / 2]) const
+    {
+        leave_own_swiglu<ROWS>(m, group, sums);
+    }
+};
 
 /* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
 template <class LEAVE>
@@ -65,10 +76,8 @@ static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave
 /* What a task notes of its rows is empty at first. */
 static __device__ __forceinline__ void begin_notes(const machine &m, int op)
 {
-    if (op == OP_LINEAR_ADD_WEIGHED)
-        clear_notes(m, {0.0f, 0});
-    if (op == OP_SCALED_HEAD)
-        clear_notes(m, note_of_best(nothing_yet()));
+    if (op == OP_LINEAR_ADD_WEIGHED || op == OP_SCALED_HEAD)
+        clear_notes(m);
 }
 
 /* What it leaves of them, when all outputs are there. */
@@ -82,18 +91,18 @@ static __device__ __forceinline__ void leave_notes()
         leave_bests(m, rows_of(m));
 }
 
-/* The outputs of a slim panel: shorter, so that less of it has to be fetched. Behind the last one
- * the task ends, here, where what follows is not waited for. */
-NEAR_OR_INLINE void leave_slim_outputs(int group, bool last, u32 starved)
+/* The outputs of a slim panel of up to ROWS rows at a time: shorter, so that less of it has to be
+ * fetched. Behind the last one the task ends, here, where what follows is not waited for. */
+template <int ROWS> NEAR_OR_INLINE void leave_slim_outputs(int group, bool last, u32 starved)
 {
     machine m = machine_now();
     trace_set_starved(m, starved);
     switch (task_of(m)->op) {
     case OP_LINEAR_ADD_WEIGHED:
-        leave_slim_add(m, group, last);
+        leave_slim_add<slim_at_once<ROWS>>(m, group, last);
         break;
     case OP_SCALED_LINEAR:
-        leave_slim_linear(m, group);
+        leave_slim_linear<slim_at_once<ROWS>>(m, group);
         break;
     case OP_SCALED_SWIGLU: {
         const paged_view y = swiglu_output(m);
@@ -102,6 +111,8 @@ NEAR_OR_INLINE void leave_slim_outputs(int group, bool last, u32 starved)
         break;
     }
     default:
+        if (ROWS > 2 * SLIM_TILE)
+            break; /* the head is never narrow */
         wait_sums();
         leave_slim(m, group, [&](panel_lane &p) { leave_scaled_head(m, p); });
         if (last)
@@ -126,7 +137,7 @@ FAR bool do_slim()
             return false;
         begin_notes(m, OP_SCALED_HEAD); /* those of the task before have been read */
     }
-    return run_slim(m, leave_slim_outputs);
+    return run_slim(m, leave_slim_outputs<2 * SLIM_TILE>);
 }
 
 #endif
@@ -141,7 +152,7 @@ FAR bool do_slim_narrow()
     machine m = machine_now();
     if (!add_turned(m))
         return false;
-    leave_slim_outputs(0, true, trace_starved_of(m));
+    leave_slim_outputs<NARROW_ROWS>(0, true, trace_starved_of(m));
     return true;
 }
 
@@ -161,7 +172,7 @@ FAR void do_narrow()
         add_narrow<1>(m);
     else
         add_narrow<2>(m);
-    leave_slim_outputs(0, true, trace_starved_of(m));
+    leave_slim_outputs<NARROW_ROWS>(0, true, trace_starved_of(m));
 }
 
 #endif
@@ -189,7 +200,7 @@ FAR_PANELS void do_panels(machine m)
     if (op != OP_LINEAR_ADD_WEIGHED)
         note_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
-    run_panels(m, leave_outputs);
+    run_panels(m, panel_outputs{});
     fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
     leave_notes();
     end_early(m);

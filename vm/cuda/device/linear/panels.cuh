@@ -8,9 +8,10 @@
  * turned.cuh, narrow.cuh). Where a panel has fewer row groups than they have room for, some share
  * its k blocks, and trays are for these in turn (panel_shape.cuh).
  *
- * Sums stay in registers until the panel's end. Then they stand in shared memory, all at once or
- * pass by pass, where those that share k blocks are added up, the first first, and the op makes
- * outputs of them: a lane has four, of two columns and two rows. So all sums are made in one order,
+ * Sums stay in registers until the panel's end. Where they are whole and the op knows no others, a
+ * warp makes outputs of its own. Else they stand in shared memory, all at once or pass by pass,
+ * where those that share k blocks are added up, the first first, and the op makes outputs of them:
+ * a lane has four, of two columns and two rows. So all sums are made in one order,
  * which depends on how many rows the epoch has, and on nothing that is in them.
  *
  * What a task keeps of its rows (panel_notes): what scales them, and of each column of four row
@@ -43,10 +44,10 @@ static __device__ __forceinline__ panel_note *panel_notes() /* (PANEL_PARTS, PAN
     return (panel_note *)(activation_buffer() + PANEL_ROWS * sizeof(float));
 }
 
-static __device__ __forceinline__ void clear_notes(const machine &m, panel_note nothing)
+static __device__ __forceinline__ void clear_notes(const machine &m)
 {
     for (int i = thread_of(m); i < PANEL_PARTS * PANEL_ROWS; i += (int)THREADS)
-        panel_notes()[i] = nothing;
+        panel_notes()[i] = {0.0f, 0};
 }
 
 /* Parts of a row's squares that lanes load together, 16 bytes each; and how many beyond whole such
@@ -326,9 +327,11 @@ struct panel_lane {
     float sums[2][2]; /* (row group, row) */
     int group;        /* of the task */
     int row;
-    int tile;   /* the first row of the tile */
-    int column; /* of COLUMN_GROUPS row groups */
-    int rows;   /* of the epoch */
+    int tile;    /* the first row of the tile */
+    int column;  /* of COLUMN_GROUPS row groups, */
+    bool last;   /* of which these are the last two; the lane has seen the others just before */
+    int rows;    /* of the epoch */
+    u64 best[2]; /* of its column, of each row: the head's, kept from one pair to the next */
 };
 
 /* The column of the task's output that a lane has of its row group h. */
@@ -353,6 +356,17 @@ static __device__ __forceinline__ void store_at(u8 *at, int dtype, float value)
         *(float *)at = value;
     else
         *(u16 *)at = (u16)pack_pair(dtype, value, 0.0f);
+    delay();
+}
+
+/* The same if it is real, without a branch. */
+static __device__ __forceinline__ void store_if(bool real, u8 *at, int dtype, float value)
+{
+    const u16 bits = (u16)pack_pair(dtype, value, 0.0f);
+    if (real && dtype == DTYPE_F32)
+        *(float *)at = value;
+    if (real && dtype != DTYPE_F32)
+        *(u16 *)at = bits;
     delay();
 }
 
@@ -417,13 +431,6 @@ static __device__ __forceinline__ void add_tile(const machine &m, const panel_pa
     for (int i = 0; i < 4; i++)
         p.sums[i / 2][i % 2] += from[i * 32];
 }
-
-/* Sums that a warp alone makes outputs of: where its tiles of a pass stand, and what is real. */
-struct own_tiles {
-    const float *from; /* this lane's of the first tile, TILE_SUMS floats before the next one's */
-    int group;         /* the first of the two row groups, of the task */
-    int row, count;    /* the first tile's first row, and tiles */
-};
 
 #endif
 

@@ -7,6 +7,8 @@
  * from where other queues left it: no tray and no other warp is waited for. Of the weights all
  * warps go through the same pages, one after another; a page has a k block of each warp, or some.
  *
+ * What scales rows each warp brings of some, behind its first copies.
+ *
  * Up to SLIM_ROWS rows activations are the MMA's rows, 16 of them, and weights its columns, 8: so a
  * block of weights is an operand as it lies. Lane l has of row l / 4 of a row group, and of
  * activation rows l / 4 and l / 4 + 8, the 16 bytes of quarter l % 4: words 0 and 1 make one MMA,
@@ -228,7 +230,6 @@ static __device__ __forceinline__ weight_pair weight_pair_of(const uint4 &lower,
  * loaded for them, comes before. */
 static __device__ __forceinline__ void wait_sums()
 {
-    wait_reached();
     consumer_barrier();
 }
 
@@ -262,47 +263,84 @@ static __device__ __forceinline__ void leave_slim(const machine &m, int group, c
                                halves);
             p.group = group + pair * 2;
             p.column = pair / (COLUMN_GROUPS / 2);
+            p.last = pair + 1 == min(part * each + each, pairs);
             leave(p);
         }
     }
 }
 
-/* The same, where an output is made of one sum: a warp has two rows, of all columns, and then
- * others, so that tasks of few row groups too have all warps at work. Of each output
- * ask(row, column) gives what is loaded for it, and where it goes; leave(sum, asked) a value, whose
- * sum over the panel's columns end(row, sum) takes, of one lane a row. Waits for the sums behind
- * the first asking. */
-template <class ASK, class LEAVE, class END>
+/* Rows of tasks whose outputs are made of one sum each: a warp has two of each SLIM_STEP, of 16
+ * columns at a time, and so a lane rows that are SLIM_STEP apart, which lie alike in pages and in
+ * what the warps have left. */
+enum {
+    SLIM_STEP = MGL_WARPS >= 16  ? 32
+                : MGL_WARPS >= 8 ? 16
+                : MGL_WARPS >= 4 ? 8
+                                 : 2 * MGL_WARPS,
+    SLIM_STEP_SUMS = SLIM_STEP * 2 * MGL_ROW_GROUP /* from a lane's sum to that of its next row */
+};
+
+/* How many of them a lane takes together, of epochs of up to ROWS rows: nothing that one waits for
+ * is waited for by the next. */
+template <int ROWS>
+inline constexpr int slim_at_once = SLIM_STEP % MGL_ROW_GROUP != 0 || SLIM_STEP > ROWS ? 1
+                                    : ROWS / SLIM_STEP > 4                             ? 4
+                                                           : ROWS / SLIM_STEP;
+
+/* Outputs of the panel from row group `group` on. Of a lane's rows from `row` on and of a column
+ * ask(row, column, count) gives what is loaded for `count` outputs, and where they go;
+ * leave(asked, i, sum, real) makes number i of it, if it is real, and gives a value, whose sum over
+ * the panel's columns end(row, sums) takes, of AT_ONCE rows from `row` on, the whole warp. Waits
+ * for the sums behind the first asking. */
+template <int AT_ONCE, class ASK, class LEAVE, class END>
 static __device__ __forceinline__ void leave_slim_rows(const machine &m, int group, const ASK &ask,
                                                        const LEAVE &leave, const END &end)
 {
-    enum {
-        LANES = 2 * MGL_ROW_GROUP, /* of a row */
-        STEP = 2 * MGL_WARPS
-    };
+    enum { LANES = 2 * MGL_ROW_GROUP, /* of a row */ OF_ROUND = AT_ONCE * SLIM_STEP };
+    static_assert(AT_ONCE == 1 || NARROW_ROWS % OF_ROUND == 0,
+                  "rows of a round are a warp's or two's");
     const int rows = rows_of(m), tiles = left_tiles(rows), pairs = slim_pairs(m, group, tiles);
     const int width = segment(m, 0).rows, lane = m.lane % LANES, halves = narrow_halves(rows);
     const int first = group * MGL_ROW_GROUP + lane;
-    int row = m.warp * 2 + m.lane / LANES;
-    auto asked = ask(min(row, rows - 1), min(first, width - 1));
+    const auto count_of = [&](int row) {
+        return max(0, min((rows - row + SLIM_STEP - 1) / SLIM_STEP, (int)AT_ONCE));
+    };
+    /* warps beyond a step's have none */
+    int of_warp = m.warp * 2 < SLIM_STEP ? m.warp * 2 : rows;
+    auto asked =
+        ask(of_warp + m.lane / LANES, min(first, width - 1), count_of(of_warp + m.lane / LANES));
     wait_sums();
 #pragma unroll 1
-    for (; row - m.lane / LANES < rows; row += STEP) {
+    for (; of_warp < rows; of_warp += OF_ROUND) {
+        const int row = of_warp + m.lane / LANES, count = count_of(row), most = count_of(of_warp);
         const float *from = slim_sums_of(row, 0, tiles) + slim_place(row % SLIM_TILE, lane);
-        float sum = 0.0f;
+        float sums[AT_ONCE] = {};
 #pragma unroll 1
         for (int pair = 0; pair < pairs; pair++) {
             const int column = first + pair * LANES;
             const auto now = asked; /* the next one's is on its way meanwhile */
             const bool last = pair + 1 == pairs;
-            const int next = last ? row + STEP : row;
-            if (next - m.lane / LANES < rows)
-                asked = ask(min(next, rows - 1), min(last ? first : column + LANES, width - 1));
-            const float total = slim_total(from + pair * tiles * SLIM_SUMS, halves);
-            if (row < rows && column < width)
-                sum += leave(total, now);
+            const int next = last ? of_warp + OF_ROUND : of_warp;
+            if (next < rows)
+                asked = ask(next + m.lane / LANES, min(last ? first : column + LANES, width - 1),
+                            count_of(next + m.lane / LANES));
+            float totals[AT_ONCE] = {};
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++)
+                if (AT_ONCE > 2 || i < most) /* of many, what is made in vain costs less */
+                    totals[i] = slim_total(from + pair * tiles * SLIM_SUMS +
+                                               min(i, most - 1) * SLIM_STEP_SUMS,
+                                           halves);
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++) {
+                if (AT_ONCE <= 2 && i >= most)
+                    break;
+                const bool real = i < count && column < width;
+                const float value = leave(now, i, totals[i], real);
+                sums[i] += real ? value : 0.0f;
+            }
         }
-        end(row, sum);
+        end(row, sums);
     }
 }
 
@@ -418,6 +456,15 @@ static __device__ __forceinline__ bool begin_products(const machine &m)
     return true;
 }
 
+/* What scales the task's rows, ROWS at most: each warp brings it of some, before its products. The
+ * sums of all warps are waited for before anybody scales one. */
+template <int ROWS> static __device__ __forceinline__ void bring_scales(const machine &m)
+{
+    enum { EACH = (ROWS + MGL_WARPS - 1) / MGL_WARPS, AT_ONCE = EACH < 8 ? 4 : 8 };
+    if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
+        note_scales<AT_ONCE>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), warp_now(), MGL_WARPS);
+}
+
 /* All k blocks of a panel. */
 template <int TILES>
 static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_shape &s, int group,
@@ -456,7 +503,9 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
 #pragma unroll 1
     for (int d = 0; d < DEPTH; d++)
         copy_rows<TILES>(stage, (u32)(d * BLOCKS * BYTES), rows, d, steps);
-    u32 place = 0; /* of the group at hand */
+    if (group == 0)
+        bring_scales<TILES * SLIM_TILE>(m); /* while these are on their way */
+    u32 place = 0;                          /* of the group at hand */
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
         const u32 first = walk.at; /* the step's first page */

@@ -251,6 +251,7 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
         p.tile = tile;
         p.row = tile + (m.lane & 3) * 2;
         p.column = part.column;
+        p.last = true;
         p.rows = rows;
         leave(p);
     }
@@ -276,7 +277,7 @@ static __device__ __forceinline__ void leave_panel(int group, bool last, const p
         if (part.works)
             leave_pass(m, pass_number(last, number), s, part, panel_rows(m), sums);
         consumer_barrier();
-        leave(group, last, number, false);
+        leave(group, last, number);
         consumer_barrier();
     }
 }

@@ -65,13 +65,13 @@ static __device__ __forceinline__ void multiply_turned(const weight_pair &w,
                                      h ? x[n].z : x[n].x, h ? x[n].w : x[n].y);
 }
 
-/* All k blocks of the task's one panel. */
+/* All k blocks of the task's one panel, which has some. */
 static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const panel_shape &s,
                                                              turned_sums &sums)
 {
     static_assert(!SLIM_FITS || (int)SLIM_TURNS == 1 || (int)TURNED_PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
-    const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
+    const int warp = warp_now(), kblocks = same_in_all(segment(m, 0).kblocks);
     const int steps = (kblocks + MGL_WARPS * SLIM_TURNS - 1) / (MGL_WARPS * SLIM_TURNS);
     const int count = steps * SLIM_TURNS;
     const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
@@ -88,9 +88,12 @@ static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const p
 #pragma unroll 1
     for (int d = 0; d < TURNED_DEPTH; d++)
         copy_turned(m, stage + (u32)(d * TURNED_BYTES), from, d, count, kblocks);
+    bring_scales<NARROW_ROWS>(m); /* while the first activations are on their way */
+    sums = {};
     u32 place = 0; /* of the k block at hand */
+    int step = 0;
 #pragma unroll 1
-    for (int step = 0; step < steps; step++) {
+    do {
         const u32 first = walk.at; /* the step's first page */
 #pragma unroll
         for (int turn = 0; turn < SLIM_TURNS; turn++) {
@@ -120,7 +123,7 @@ static __device__ __forceinline__ bool multiply_turned_pages(machine &m, const p
                     leave_page(walk, page);
             }
         }
-    }
+    } while (++step < steps);
     return true;
 }
 
@@ -142,7 +145,7 @@ static __device__ __forceinline__ void keep_turned(const turned_sums &sums, int 
 static __device__ __forceinline__ bool add_turned(machine &m)
 {
     const panel_shape s = slim_shape_of(segment(m, 0).groups, NARROW_GROUPS);
-    turned_sums sums = {};
+    turned_sums sums;
     if (!multiply_turned_pages(m, s, sums))
         return false;
     __syncwarp(); /* the sums come where activations were, of any lane */

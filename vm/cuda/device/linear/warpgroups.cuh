@@ -268,13 +268,13 @@ static __device__ __forceinline__ void leave_pass(const machine &m, const panel_
 }
 
 /* Adds up what the warpgroups that share k blocks have of tile n of a pass. */
-static __device__ __forceinline__ panel_lane take_tile(const machine &m, const panel_pass &pass,
-                                                       const panel_shape &s, int pair, int n)
+static __device__ __forceinline__ void take_tile(const machine &m, const panel_pass &pass,
+                                                 const panel_shape &s, int pair, int n,
+                                                 panel_lane &p)
 {
-    panel_lane p = {};
+    p.sums[0][0] = p.sums[0][1] = p.sums[1][0] = p.sums[1][1] = 0.0f;
     for (int share = 0; share < s.shares; share++)
         add_tile(m, pass, warp_of_sums(s, pair, share), n, p);
-    return p;
 }
 
 /* Outputs of the tiles of a pass, of the panel from row group `group` on: leave(lane) makes those
@@ -289,17 +289,19 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
     const int rows = panel_rows(m), columns = (s.groups + COLUMN_GROUPS - 1) / COLUMN_GROUPS;
     const int tiles = min(pass.count, (rows + PANEL_TILE - 1) / PANEL_TILE - pass.first);
     static_assert(COLUMN_GROUPS == 2 * WARP_GROUPS, "a warp goes through both pairs of a column");
+    panel_lane p = {};
 #pragma unroll 1
     for (int i = m.warp * 2; i < columns * tiles * 2; i += i % 2 ? 2 * MGL_WARPS - 1 : 1) {
         const int n = small_quotient(i / 2, columns), column = i / 2 - n * columns;
         const int pair = column * 2 + i % 2;
         if (pair * WARP_GROUPS >= s.groups)
             continue;
-        panel_lane p = take_tile(m, pass, s, pair, n);
+        take_tile(m, pass, s, pair, n, p);
         p.group = group + pair * WARP_GROUPS;
         p.tile = (pass.first + n) * PANEL_TILE;
         p.row = p.tile + (m.lane & 3) * 2;
         p.column = column;
+        p.last = i % 2 == 1 || (pair + 1) * WARP_GROUPS >= s.groups;
         p.rows = rows;
         leave(p);
     }
@@ -311,44 +313,34 @@ static __device__ __forceinline__ bool leaves_own(const machine &m, int group)
     return task_of(m)->op == OP_SCALED_SWIGLU && shape_at(m, group).shares == 1;
 }
 
-/* What of a pass is the warp's own. */
-static __device__ __forceinline__ own_tiles own_tiles_of(const machine &m, int group, int number)
-{
-    const panel_shape s = shape_at(m, group);
-    const panel_part part = panel_part_of(m, s);
-    const panel_pass pass = pass_number(false, number);
-    const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE, at = part.pair * WARP_GROUPS;
-    const bool real = part.works && at < s.groups;
-    return {tile_memory(pass, m.warp, 0) + m.lane, group + at, pass.first * PANEL_TILE,
-            real ? min(pass.count, tiles - pass.first) : 0};
-}
-
-/* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass, own)
- * makes outputs of what stands in shared memory; own: each warp of its sums, and none waits for
- * another. */
+/* The sums of the panel from row group `group` on. A warp's own: leave.own<ROWS>(group, sums) makes
+ * outputs of them, and none waits for another. Else pass by pass: leave(group, last, pass) makes
+ * outputs of what stands in shared memory. */
 template <int ROWS, class LEAVE>
 static __device__ __forceinline__ void
 leave_panel(int group, bool last, const float (&sums)[ROWS / 2], const LEAVE &leave)
 {
-    const bool own = same_in_all(leaves_own(machine_now(), group));
-    if (last && !own)
+    if (same_in_all(leaves_own(machine_now(), group))) {
+        const machine m = machine_now();
+        const panel_shape s = shape_at(m, group);
+        const panel_part part = panel_part_of(m, s);
+        if (part.works && part.pair * WARP_GROUPS < s.groups)
+            leave.template own<ROWS>(m, group + part.pair * WARP_GROUPS, sums);
+        __syncwarp();
+        return;
+    }
+    if (last)
         consumer_barrier(); /* all warps have let go of the trays */
 #pragma unroll 1
     for (int number = 0;; number++) {
         const machine m = machine_now();
         const int rows = panel_rows(m);
-        const panel_pass pass = pass_number(last && !own, number);
+        const panel_pass pass = pass_number(last, number);
         if (pass.first * PANEL_TILE >= rows)
             return;
         leave_pass<ROWS>(m, pass, rows, sums);
-        if (own) {
-            __syncwarp();
-            leave(group, last, number, true);
-            __syncwarp();
-            continue;
-        }
         consumer_barrier();
-        leave(group, last, number, false);
+        leave(group, last, number);
         consumer_barrier();
     }
 }

@@ -12,7 +12,7 @@
  * are copied that have such a row, one tile behind the other; and where no row wants logits, none
  * are.
  *
- * Slim panels (linear/slim.cuh) have no trays: the epilogue brings what scales their rows.
+ * Slim panels (linear/slim.cuh) have no trays.
  *
  * A place for a tray has lanes of its own, which copy one tray there after another, each of them
  * one in so many of its k blocks: they wait for nobody but the warps that have the tray before.
@@ -188,21 +188,11 @@ static __device__ __forceinline__ void await_trays()
     await_kv_trays();
 }
 
-/* What scales the rows of a task with slim panels, whose number is this. */
-NEAR_OR_INLINE void bring_scales(const machine m, u32 number)
-{
-    if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
-        note_scales<16>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), 0, 1);
-    reach(number);
-}
-
 /* The trays of task `number`, which has panels, or of one with keys and values; none of another.
  * `plan`: what they are filled with, if the task has been known early. */
 static __device__ __forceinline__ void bring_trays(const machine &m, int op, u32 number,
                                                    const tray_plan &plan)
 {
-    if (is_of<FAMILY_PANEL>(op) && slim_groups_of(m) > 0)
-        return bring_scales(m, number);
     if (begins_early(op))
         reach(number);
     if (is_of<FAMILY_PANEL>(op)) {
