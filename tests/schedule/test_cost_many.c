@@ -280,15 +280,15 @@ static double step_us(const mgl_geometry *model, int few, int batch)
 START_TEST(what_costs_of_panels_are_fitted_to)
 {
     ck_assert_int_eq(mgl_costs_find("NVIDIA H200", &device, NULL), MGL_OK);
-    const double shares[] = {prompt_us(4) / 8355.2,
-                             prompt_us(16) / 34584.8,
-                             step_us(&billion, 8, 64) / 1397.8,
-                             step_us(&billion, 8, 16) / 973.1,
-                             step_us(&billion, 8, 32) / 1151.4,
-                             step_us(&eight_billion, 2, 8) / 4364.4,
-                             step_us(&eight_billion, 2, 16) / 4395.2,
-                             step_us(&eight_billion, 2, 32) / 4920.7,
-                             step_us(&eight_billion, 2, 64) / 5891.5};
+    const double shares[] = {prompt_us(4) / 7677.0,
+                             prompt_us(16) / 31833.3,
+                             step_us(&billion, 8, 64) / 1295.2,
+                             step_us(&billion, 8, 16) / 973.2,
+                             step_us(&billion, 8, 32) / 1107.3,
+                             step_us(&eight_billion, 2, 8) / 4403.4,
+                             step_us(&eight_billion, 2, 16) / 4401.3,
+                             step_us(&eight_billion, 2, 32) / 4809.2,
+                             step_us(&eight_billion, 2, 64) / 5482.9};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         printf("row %zu: %.3f of the measured time\n", i, shares[i]);
         ck_assert_double_eq_tol(shares[i], 1, 0.08);
