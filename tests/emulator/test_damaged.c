@@ -137,6 +137,9 @@ static void print_json(void)
             printf("%s\"MG%d\":%d", comma, code, total.rejected_for[code]);
             comma = ",";
         }
+    printf("},\n \"made\":{");
+    for (int damage = 0; damage < DAMAGES; damage++)
+        printf("%s\"%s\":%d", damage ? "," : "", damage_name(damage), total.made[damage]);
     printf("}}\n");
 }
 

@@ -383,6 +383,22 @@ static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint6
     mgl_program_free(program);
 }
 
+/* Damages the schedule, whose text is `text`, which becomes that of the damaged one; what was done.
+ * Counts what changed the text. */
+static const char *damage_once(const damaged_base *base, schedule_text *damaged, uint64_t *random,
+                               bool *reshaped, mgl_text *text, damaged_counts *counts)
+{
+    mgl_text after = {0};
+    damage_kind kind =
+        damage_draw(random, 4) < base->recipe.variants ? DAMAGE_VARIANTS : DAMAGE_WORK;
+    int damage = schedule_text_damage(damaged, kind, random, reshaped);
+    schedule_text_print(damaged, &after);
+    counts->made[damage] += strcmp(text->bytes, after.bytes) != 0;
+    mgl_text_clear(text);
+    *text = after;
+    return damage_name(damage);
+}
+
 void damaged_round(damaged_base *base, uint64_t round, const damaged_device *device, bool print,
                    damaged_counts *counts)
 {
@@ -392,13 +408,10 @@ void damaged_round(damaged_base *base, uint64_t round, const damaged_device *dev
     bool reshaped = false;
     const int places = 1 + (int)(round % 2) + (base->recipe.variants && round % 8 == 1);
     mgl_text_format(&what, "round %llu", (unsigned long long)round);
-    for (int i = 0; i < places || !strcmp(text.bytes, base->before.bytes); i++) {
-        damage_kind kind =
-            damage_draw(&random, 4) < base->recipe.variants ? DAMAGE_VARIANTS : DAMAGE_WORK;
-        mgl_text_format(&what, ", %s", schedule_text_damage(damaged, kind, &random, &reshaped));
-        mgl_text_clear(&text);
-        schedule_text_print(damaged, &text);
-    }
+    mgl_text_put(&text, base->before.bytes);
+    for (int i = 0; i < places || !strcmp(text.bytes, base->before.bytes); i++)
+        mgl_text_format(&what, ", %s",
+                        damage_once(base, damaged, &random, &reshaped, &text, counts));
     if (print)
         printf("%s\n%s", what.bytes, text.bytes);
     judge(base, &text, reshaped, round, device, what.bytes, counts);

@@ -39,6 +39,7 @@ typedef struct damaged_counts {
     int failed;                      /* accepted that explore, the CPU or the CUDA machine fails */
     int naming[MGL_VARIANT_COUNT];   /* accepted that name it */
     int rejected_for[DAMAGED_CODES]; /* rejected with that code among others */
+    int made[DAMAGES];               /* damages that changed the text */
 } damaged_counts;
 
 typedef struct damaged_base damaged_base;

@@ -1,8 +1,9 @@
 /*
  * 6,400 damaged schedules with flag edges and clears, 8,000 with two lists, of which 3,200
  * exchange weighed values, 2,400 whose o merges the splits, and 1,200 with variants, biases and
- * norms, each judged as damaged.h says. tests/emulator/test_damaged.c judges more of these, and
- * runs the accepted ones in the emulator too.
+ * norms, each judged as damaged.h says; and 800 more, among which is every damage.
+ * tests/emulator/test_damaged.c judges more of these, and runs the accepted ones in the emulator
+ * too.
  *
  *   test_damage [base [round]]     one base; and one round of it, whose text is printed
  *   test_damage base -1 rounds     so many rounds of one base
@@ -14,7 +15,7 @@
 
 #include "base/memory.h"
 
-enum { ROUNDS = 800, VARIED_ROUNDS = 100, VARIED = 12 };
+enum { ROUNDS = 800, VARIED_ROUNDS = 100, VARIED = 12, MADE_ROUNDS = 600 };
 
 /* One head of 16 in a layer; the smallest model with every part of a schedule. */
 static const mgl_geometry one_layer = {32, 1, 2, 1, 16, 40, 41, 1e-5f};
@@ -145,6 +146,25 @@ START_TEST(accepted_with_variants_is_good)
 }
 END_TEST
 
+/* Of a schedule with flags in both lists, of one with variants and norms, and of one with splits
+ * that some rows have. */
+START_TEST(all_damages_are_made)
+{
+    enum { FLAGS_IN_BOTH = 15 };
+    static const int varied[] = {10, 16};
+    if (only_base >= 0)
+        return;
+    damaged_counts counts[3] = {judge_rounds(&bases[FLAGS_IN_BOTH], FLAGS_IN_BOTH, MADE_ROUNDS)};
+    for (int i = 0; i < 2; i++) {
+        damaged_recipe recipe = damaged_draw((uint64_t)varied[i]);
+        counts[1 + i] = judge_rounds(&recipe, BASES + varied[i], VARIED_ROUNDS);
+    }
+    for (int damage = 0; damage < DAMAGES; damage++)
+        ck_assert_msg(counts[0].made[damage] + counts[1].made[damage] + counts[2].made[damage] > 0,
+                      "%s", damage_name(damage));
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     TCase *tests = tcase_create("damage");
@@ -157,5 +177,6 @@ int main(int argc, char **argv)
     tcase_set_timeout(tests, 600);
     tcase_add_loop_test(tests, accepted_is_good, 0, BASES);
     tcase_add_loop_test(tests, accepted_with_variants_is_good, 0, VARIED);
+    tcase_add_test(tests, all_damages_are_made);
     return fixture_main("damage", tests);
 }

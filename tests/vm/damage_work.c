@@ -1,0 +1,183 @@
+/* Damages of what is done and in which order. */
+#include "damage_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- damages of tasks ----------------------------------------------------------------------- */
+
+void drop_task(schedule_text *t, uint64_t *random)
+{
+    drop_line(t, draw_task(t, random));
+}
+
+void double_task(schedule_text *t, uint64_t *random)
+{
+    int at = draw_task(t, random);
+    struct line line = t->lines[at];
+    insert_line(t, damage_draw(random, 2) ? at : draw_task(t, random), &line);
+}
+
+void swap_tasks(schedule_text *t, uint64_t *random)
+{
+    int at = draw_task(t, random),
+        other = damage_draw(random, 2) && at + 1 < t->count ? at + 1 : at - 1;
+    if (t->lines[other].task)
+        swap_lines(t, at, other);
+}
+
+/* To anywhere, or a few tasks up or down. */
+void move_task(schedule_text *t, uint64_t *random)
+{
+    int at = draw_task(t, random);
+    struct line line = t->lines[at];
+    drop_line(t, at);
+    int near = at - 3 + damage_draw(random, 7);
+    bool stays = damage_draw(random, 2) && near < t->count && t->lines[near].task;
+    insert_line(t, stays ? near : draw_line(t, random, "", true), &line);
+}
+
+/* ---- damages of regions and edges ----------------------------------------------------------- */
+
+void drop_region(schedule_text *t, uint64_t *random)
+{
+    struct list *list = draw_list(t, random, false);
+    drop_item(list, damage_draw(random, 2) ? list->count - 1 : damage_draw(random, list->count));
+}
+
+void double_region(schedule_text *t, uint64_t *random)
+{
+    struct list *list = draw_list(t, random, false);
+    add_item(list, list->items[damage_draw(random, list->count)]);
+}
+
+/* A region of one clear goes to another. */
+void move_cleared(schedule_text *t, uint64_t *random)
+{
+    struct list *from = &t->lines[draw_line(t, random, "clear", true)].parts[OUT];
+    struct list *to = &t->lines[draw_line(t, random, "clear", true)].parts[OUT];
+    int item = from->count ? damage_draw(random, from->count) : 0;
+    if (!from->count || from == to)
+        return;
+    add_item(to, from->items[item]);
+    drop_item(from, item);
+}
+
+/* The region between two tasks, or two of one, change places. */
+void swap_regions(schedule_text *t, uint64_t *random)
+{
+    char *a = draw_item(t, random, false), *b = draw_item(t, random, false), copy[ITEM_BYTES];
+    memcpy(copy, a, ITEM_BYTES);
+    memmove(a, b, ITEM_BYTES);
+    memcpy(b, copy, ITEM_BYTES);
+}
+
+void drop_edge(schedule_text *t, uint64_t *random)
+{
+    struct list *list = draw_list(t, random, true);
+    drop_item(list, damage_draw(random, list->count));
+}
+
+/* A wait or signal of one task for another one too, or in its place. */
+void add_edge(schedule_text *t, uint64_t *random)
+{
+    enum part part = damage_draw(random, 2) ? WAIT : SIGNAL;
+    struct list *from = &t->lines[draw_line(t, random, "", true)].parts[part];
+    struct list *to = &t->lines[draw_line(t, random, "", true)].parts[part];
+    if (!from->count)
+        return;
+    add_item(to, from->items[damage_draw(random, from->count)]);
+    if (from != to && damage_draw(random, 4) == 0)
+        drop_item(from, from->count - 1);
+}
+
+/* Another counter, the threshold as it is. */
+void change_counter(schedule_text *t, uint64_t *random)
+{
+    char *item = draw_item(t, random, true);
+    const char *counter = t->lines[draw_line(t, random, "counter ", false)].head;
+    replace(item, strcspn(item, ">"), counter + strlen("counter "), ITEM_BYTES);
+}
+
+/* ---- damages of flags and sets -------------------------------------------------------------- */
+
+void flip_flag(schedule_text *t, uint64_t *random)
+{
+    char *item = draw_item(t, random, false);
+    bool flag = !strncmp(item, "flag ", 5);
+    replace(item, flag ? 5 : 0, flag ? "" : "flag ", ITEM_BYTES);
+}
+
+void change_sets(schedule_text *t, uint64_t *random)
+{
+    char *head = t->lines[draw_line(t, random, "buffer ", false)].head, text[32];
+    char *sets = strstr(head, " sets ");
+    snprintf(text, sizeof text, " sets %d", damage_draw(random, 10));
+    if (!strstr(head, " act "))
+        return;
+    replace(sets ? sets : head + strlen(head), sets ? strlen(sets) : 0, text,
+            HEAD_BYTES - (size_t)((sets ? sets : head + strlen(head)) - head));
+}
+
+/* ---- damages of names and numbers ----------------------------------------------------------- */
+
+void retarget(schedule_text *t, uint64_t *random)
+{
+    char *item = draw_item(t, random, false), name[ITEM_BYTES];
+    const char *other = draw_item(t, random, false);
+    size_t flag = strncmp(item, "flag ", 5) ? 0 : 5, skip = strncmp(other, "flag ", 5) ? 0 : 5;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(other + skip, "["), other + skip);
+    replace(item + flag, strcspn(item + flag, "["), name, ITEM_BYTES - flag);
+}
+
+void change_threshold(schedule_text *t, uint64_t *random)
+{
+    char *numbers[1] = {NULL}, *item = draw_item(t, random, true);
+    if (find_numbers(item, numbers, 1))
+        add_to(numbers[0], damage_draw(random, 2) ? 1 : -1,
+               ITEM_BYTES - (size_t)(numbers[0] - item));
+}
+
+/* Another share of the rows, where the region has one: of so many, or of others, or all rows. */
+static bool change_share(char *item, uint64_t *random)
+{
+    char *at = strstr(item, "[:rows "), share[32] = "";
+    if (!at || damage_draw(random, 2))
+        return false;
+    at += strlen("[:rows");
+    const int shares = damage_draw(random, 2) ? atoi(strchr(at, '/') + 1) : damage_draw(random, 4);
+    if (shares > 0)
+        snprintf(share, sizeof share, " %d/%d", damage_draw(random, shares), shares);
+    replace(at, strcspn(at, ","), share, ITEM_BYTES - (size_t)(at - item));
+    return true;
+}
+
+/* One number of a region by a little, or both ends of a range; or a share of the rows. */
+void change_range(schedule_text *t, uint64_t *random)
+{
+    static const int deltas[] = {-16, -8, -4, -1, 1, 4, 8, 16};
+    char *numbers[16], *item = draw_item(t, random, false);
+    if (change_share(item, random))
+        return;
+    int count = find_numbers(item, numbers, 16), delta = deltas[damage_draw(random, 8)];
+    if (count == 0)
+        return;
+    int which = damage_draw(random, count);
+    bool shift = which > 0 && numbers[which][-1] == ':' && damage_draw(random, 2);
+    add_to(numbers[which], delta, ITEM_BYTES - (size_t)(numbers[which] - item));
+    if (shift)
+        add_to(numbers[which - 1], delta, ITEM_BYTES - (size_t)(numbers[which - 1] - item));
+}
+
+void change_extent(schedule_text *t, uint64_t *random)
+{
+    static const int deltas[] = {-16, -4, -1, 1, 4, 16};
+    char *numbers[16], *head = t->lines[draw_line(t, random, "buffer ", false)].head;
+    int count = find_numbers(head, numbers, 16);
+    if (count == 0)
+        return;
+    int which = damage_draw(random, count);
+    add_to(numbers[which], deltas[damage_draw(random, 6)],
+           HEAD_BYTES - (size_t)(numbers[which] - head));
+}
