@@ -1,7 +1,10 @@
 /*
  * asm statements of a unit: their text is made of string literals alone, of instructions that
  * asm.def lists, whose operands are those of the statement, registers that the text declares, and
- * numbers. A memory operand is the address of such a register, and an offset.
+ * numbers. An address is an operand of the statement, and an offset: not a number, no register that
+ * the text declares, and no operand that the text writes to, since shared memory has addresses from
+ * 0 on, and a number would be one of the block's own memory. How C++ came by what it hands in is
+ * not looked at here.
  */
 #include "autotune/kernel/scan.h"
 
@@ -12,7 +15,7 @@
 #include "autotune/kernel/declare.h"
 #include "base/format.h"
 
-enum { MOST_ASM = 8 << 10, MOST_NAMES = 64, NAME = 32 };
+enum { MOST_ASM = 8 << 10, MOST_NAMES = 64, NAME = 32, MOST_OPERANDS = 256 };
 
 typedef struct statement {
     mgl_scan_fault *fault;
@@ -21,6 +24,11 @@ typedef struct statement {
     size_t length;
     char names[MOST_NAMES][NAME]; /* registers and labels of its own */
     int name_count;
+    struct {
+        bool number;  /* known to the compiler */
+        bool written; /* the text writes to it */
+    } operands[MOST_OPERANDS];
+    int operand_count;
 } statement;
 
 static bool refuse(statement *a, const char *what, const char *text, size_t length)
@@ -169,10 +177,104 @@ static bool is_special(const char *name, size_t length)
     return false;
 }
 
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && isspace((unsigned char)*at))
+        at++;
+    return at;
+}
+
+/* ---- addresses --------------------------------------------------------------------------------
+ */
+
+/* Behind "%7", whose number it reads: -1 where it is of no operand. */
+static const char *read_operand(const statement *a, const char *at, int *index)
+{
+    int n = 0;
+    for (at++; isdigit((unsigned char)*at); at++)
+        n = n < MOST_OPERANDS ? 10 * n + (*at - '0') : n;
+    *index = n < a->operand_count ? n : -1;
+    return at;
+}
+
+static bool is_operand(const char *at, const char *end)
+{
+    return end - at > 1 && *at == '%' && isdigit((unsigned char)at[1]);
+}
+
+/* Whether an operand that may be an address stands there. Behind it: *behind. */
+static bool check_base(statement *a, const char *at, const char *end, const char **behind)
+{
+    int index;
+    if (!is_operand(at, end))
+        return refuse(a,
+                      "is an address, which has to be an operand of the statement, and an offset: "
+                      "compute it before",
+                      at, (size_t)(end - at));
+    *behind = read_operand(a, at, &index);
+    if (index < 0)
+        return refuse(a, "is no operand of the statement", at, (size_t)(*behind - at));
+    if (a->operands[index].number)
+        return refuse(a, "is an address, and a number: hand in where your own memory is", at,
+                      (size_t)(*behind - at));
+    if (a->operands[index].written)
+        return refuse(a, "is an address, and the statement writes to it: hand in another operand",
+                      at, (size_t)(*behind - at));
+    return true;
+}
+
+/* "[%0+16]". Behind it: *behind. */
+static bool check_address(statement *a, const char *at, const char *end, const char **behind)
+{
+    int index;
+    const char *close = memchr(at, ']', (size_t)(end - at));
+    if (!close)
+        return refuse(a, "a bracket is open", at, 1);
+    *behind = close + 1;
+    if (!check_base(a, skip_blanks(at + 1, close), close, &at))
+        return false;
+    for (at = skip_blanks(at, close); at < close; at = skip_blanks(at, close)) {
+        const char *offset = at;
+        while (at < close && (isspace((unsigned char)*at) || strchr("+-", *at)))
+            at++;
+        const bool is_sum = at > offset;
+        if (is_operand(at, close)) {
+            at = read_operand(a, at, &index);
+            if (is_sum && index >= 0 && a->operands[index].number)
+                continue;
+        } else if (is_sum && isdigit((unsigned char)*at)) {
+            while (isalnum((unsigned char)*at))
+                at++;
+            continue;
+        }
+        return refuse(a, "is no offset of an address: those are numbers", offset,
+                      (size_t)(close - offset));
+    }
+    return true;
+}
+
+/* The descriptors of a product of warpgroups, which say where in shared memory its factors are:
+ * the second and third operand, if they are no registers in braces. */
+static bool check_descriptors(statement *a, const char *at, const char *end)
+{
+    const char *behind;
+    for (int i = 0, depth = 0; at < end && i < 3; at++) {
+        depth += (*at == '{') - (*at == '}');
+        i += *at == ',' && depth == 0;
+        if (*at != ',' || depth > 0 || i > 2)
+            continue;
+        const char *operand = skip_blanks(at + 1, end);
+        if (operand < end && *operand != '{' && !check_base(a, operand, end, &behind))
+            return false;
+    }
+    return true;
+}
+
+/* ---- operands ---------------------------------------------------------------------------------
+ */
+
 static bool check_operands(statement *a, const char *at, const char *end)
 {
-    int depth = 0;
-    bool addressed = false; /* the memory operand has a register */
     while (at < end) {
         const char c = *at;
         size_t n = name_length(at);
@@ -181,8 +283,7 @@ static bool check_operands(statement *a, const char *at, const char *end)
             if (!is_special(at + 2, n))
                 return refuse(a, "is no register that a unit may read", at, n + 2);
             at += n + 2;
-        } else if (c == '%' && isdigit((unsigned char)at[1])) {
-            addressed = true;
+        } else if (is_operand(at, end)) {
             for (at++; isdigit((unsigned char)*at); at++)
                 ;
         } else if (isdigit((unsigned char)c)) {
@@ -191,59 +292,88 @@ static bool check_operands(statement *a, const char *at, const char *end)
         } else if (is_name_start(c)) {
             if (!has_name(a, at, n) && !(n == 1 && c == '_'))
                 return refuse(a, "is neither an operand nor a register of the statement", at, n);
-            addressed = true;
             at += n;
         } else if (c == '[') {
-            depth++;
-            addressed = false;
-            at++;
-        } else if (c == ']') {
-            if (--depth < 0 || !addressed)
-                return refuse(a, "an address has to be an operand", at, 1);
-            at++;
+            if (!check_address(a, at, end, &at))
+                return false;
         } else if (isspace((unsigned char)c) || strchr(",{}+-!|().:", c)) {
             at++;
         } else {
             return refuse(a, "does not stand in an operand", at, 1);
         }
     }
-    return depth == 0 || refuse(a, "a bracket is open", "[", 1);
+    return true;
 }
 
-static const char *skip_blanks(const char *at, const char *end)
+/* Behind braces and labels. */
+static const char *skip_labels(const char *at, const char *end)
 {
-    while (at < end && isspace((unsigned char)*at))
+    for (;;) {
+        at = skip_blanks(at, end);
+        const size_t label = name_length(at);
+        if (at < end && (*at == '{' || *at == '}'))
+            at++;
+        else if (label > 0 && at + label < end && at[label] == ':' && at[label + 1] != ':')
+            at += label + 1;
+        else
+            return at;
+    }
+}
+
+/* Behind "@!p"; `at` where there is none. */
+static const char *skip_guard(const char *at, const char *end)
+{
+    const bool guarded = at < end && *at == '@';
+    while (guarded && at < end && !isspace((unsigned char)*at))
         at++;
     return at;
+}
+
+static const char *skip_mnemonic(const char *at, const char *end)
+{
+    while (at < end && (isalnum((unsigned char)*at) || strchr("._:", *at)))
+        at++;
+    return at;
+}
+
+/* The operands that an instruction writes to: all that its first operand names, unless that is an
+ * address. (A few only read their first operand: none of them has an address as well.) */
+static bool learn_written(statement *a, const char *at, const char *end)
+{
+    int index, depth = 0;
+    at = skip_labels(at, end);
+    at = skip_blanks(skip_guard(at, end), end);
+    at = skip_mnemonic(at, end);
+    while (at < end && *at != '[' && (*at != ',' || depth > 0)) {
+        if (is_operand(at, end)) {
+            at = read_operand(a, at, &index);
+            if (index >= 0)
+                a->operands[index].written = true;
+            continue;
+        }
+        depth += (*at == '{') - (*at == '}');
+        at++;
+    }
+    return true;
 }
 
 /* One instruction or declaration, without its `;`. */
 static bool check_instruction(statement *a, const char *at, const char *end)
 {
-    at = skip_blanks(at, end);
-    while (at < end && (*at == '{' || *at == '}'))
-        at = skip_blanks(at + 1, end);
-    const size_t label = name_length(at);
-    if (label > 0 && at + label < end && at[label] == ':' && at[label + 1] != ':')
-        return check_instruction(a, at + label + 1, end);
+    at = skip_labels(at, end);
     if (at >= end)
         return true;
     if (!strncmp(at, ".reg", 4) && isspace((unsigned char)at[4]))
         return true; /* its names are known */
     if (*at == '.')
         return refuse(a, "is no directive that a unit may have", at, (size_t)(end - at));
-    if (*at == '@') {
-        const char *from = ++at;
-        while (at < end && !isspace((unsigned char)*at))
-            at++;
-        if (!check_operands(a, from, at))
-            return false;
-        at = skip_blanks(at, end);
-    }
-    const char *mnemonic = at;
-    while (at < end && !isspace((unsigned char)*at) && *at != '[' && *at != '{')
-        at++;
-    return check_mnemonic(a, mnemonic, (size_t)(at - mnemonic)) && check_operands(a, at, end);
+    const char *guard = skip_guard(at, end);
+    if (guard > at && !check_operands(a, at + 1, guard))
+        return false;
+    const char *mnemonic = skip_blanks(guard, end), *behind = skip_mnemonic(mnemonic, end);
+    const size_t length = (size_t)(behind - mnemonic);
+    return check_mnemonic(a, mnemonic, length) && check_operands(a, behind, end) &&
+           (!has_part(mnemonic, length, "mma_async") || check_descriptors(a, behind, end));
 }
 
 typedef bool piece_fn(statement *a, const char *at, const char *end);
@@ -285,7 +415,8 @@ static bool check_template(statement *a)
     const char *strange = strpbrk(a->text, "\"#\\'`?=&^~");
     if (strange)
         return refuse(a, "stands in the text", strange, 1);
-    return each_piece(a, learn_names) && each_piece(a, check_instruction);
+    return each_piece(a, learn_names) && each_piece(a, learn_written) &&
+           each_piece(a, check_instruction);
 }
 
 /* ---- the statement ----------------------------------------------------------------------------
@@ -306,6 +437,21 @@ static bool check_constraint(statement *a, const mgl_token *t)
     return refuse(a, "is no constraint that a unit may have", t->text, (size_t)t->length);
 }
 
+/* "r"(x): whether `x` is a number. */
+static bool add_operand(statement *a, const mgl_tokens *tokens, size_t at)
+{
+    const mgl_token *constraint = &tokens->list[at];
+    const size_t end = mgl_tokens_behind(tokens, at + 1);
+    bool number = true;
+    if (a->operand_count == MOST_OPERANDS)
+        return refuse(a, "is one operand too many", constraint->text, (size_t)constraint->length);
+    for (size_t i = at + 1; i < end; i++)
+        number = number && tokens->list[i].kind != MGL_TOKEN_WORD;
+    a->operands[a->operand_count++].number =
+        number || memchr(constraint->text, 'n', (size_t)constraint->length);
+    return true;
+}
+
 /* The words between the brackets of asm (...). */
 static bool check_statement(const mgl_tokens *tokens, size_t at, size_t end, mgl_scan_fault *fault)
 {
@@ -324,6 +470,9 @@ static bool check_statement(const mgl_tokens *tokens, size_t at, size_t end, mgl
         if (t->kind == MGL_TOKEN_BRANCH || mgl_token_is(t, "asm"))
             return refuse(&a, "a directive or another asm in an asm statement", t->text, 1);
         if (t->kind == MGL_TOKEN_STRING && !check_constraint(&a, t))
+            return false;
+        if (t->kind == MGL_TOKEN_STRING && at + 1 < end &&
+            mgl_token_is(&tokens->list[at + 1], "(") && !add_operand(&a, tokens, at))
             return false;
     }
     return check_template(&a);

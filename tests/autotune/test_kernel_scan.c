@@ -66,7 +66,8 @@ static const char *const good[] = {
     "0.5f; };\n    return half(__fdividef(x, 2.0e-3f)) + 1'000.0f;\n}"};
 enum { GOOD = sizeof good / sizeof *good };
 
-START_TEST(what_only_computes_passes)
+/* What is said of a unit with that text in its device region. */
+static mgl_scan_fault scan_within(const char *piece)
 {
     mgl_text text = {0};
     mgl_kernel_regions regions;
@@ -75,10 +76,87 @@ START_TEST(what_only_computes_passes)
     ck_assert_int_eq(mgl_kernel_regions_find(own, length, &regions, NULL), MGL_OK);
     const size_t at = regions.of[MGL_KERNEL_REGION_DEVICE].first;
     mgl_text_append(&text, own, at);
-    mgl_text_format(&text, "%s\n", good[_i]);
+    mgl_text_format(&text, "%s\n", piece);
     mgl_text_append(&text, own + at, length - at);
     const mgl_scan_fault fault = scan("merge", text.bytes);
+    mgl_text_clear(&text);
+    return fault;
+}
+
+START_TEST(what_only_computes_passes)
+{
+    const mgl_scan_fault fault = scan_within(good[_i]);
     ck_assert_msg(fault.line == 0, "%d: %s\n%s", fault.line, fault.what, good[_i]);
+}
+END_TEST
+
+/* ---- addresses in asm -------------------------------------------------------------------------
+ */
+
+/* Statements with `to` and `barrier` (u32), `from` and `factor` (u64), x (u32); `why`: a piece of
+ * what is said of it, NULL where it passes. */
+static const struct {
+    const char *statement, *why;
+} addresses[] = {
+    {"\"st.shared.u32 [%0], %1;\" :: \"r\"(to), \"r\"(x)", NULL},
+    {"\"st.shared.u32 [%0+16], %1;\" :: \"r\"(to), \"r\"(x)", NULL},
+    {"\"st.shared.u32 [ %0 + -0x10 ], %1;\" :: \"r\"(to + 4), \"r\"(x)", NULL},
+    {"\"st.shared.u32 [%0+%2], %1;\" :: \"r\"(to), \"r\"(x), \"n\"(16)", NULL},
+    {"\"ld.shared.v2.u32 {%0, %1}, [%2];\" : \"=r\"(x), \"=r\"(barrier) : \"r\"(to)", NULL},
+    {"\"{ .reg .u32 a; add.u32 a, %1, 1; st.shared.u32 [%0], a; }\" :: \"r\"(to), \"r\"(x)", NULL},
+    {"\"{ .reg .pred p; setp.ne.u32 p, %1, 0; @p st.shared.u32 [%0], %1; }\" :: \"r\"(to), "
+     "\"r\"(x)",
+     NULL},
+    {"\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(to), \"l\"(from)", NULL},
+    {"\"{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }\" :: \"r\"(barrier)", NULL},
+    {"\"wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %0, %0, %0}, {%1, %1, %1, %1}, "
+     "%2, 1, 1, 1, 0;\" : \"+f\"(sum) : \"r\"(x), \"l\"(factor)",
+     NULL},
+
+    {"\"st.shared.u32 [16], %0;\" :: \"r\"(x)", "has to be an operand"},
+    {"\"st.shared.u32 [16+%1], %0;\" :: \"r\"(x), \"r\"(to)", "has to be an operand"},
+    {"\"st.shared.u32 [], %0;\" :: \"r\"(x)", "has to be an operand"},
+    {"\"st.shared.u32 [%1, %0;\" :: \"r\"(x), \"r\"(to)", "a bracket is open"},
+    {"\"{ .reg .u32 a; mov.u32 a, 16; st.shared.u32 [a], %0; }\" :: \"r\"(x)",
+     "has to be an operand"},
+    {"\"{ .reg .u32 a; mov.u32 a, 16; add.u32 a, a, %1; ld.shared.u32 %0, [a]; }\" : \"=r\"(x) : "
+     "\"r\"(to)",
+     "has to be an operand"},
+    {"\"st.shared.u32 [%%laneid], %0;\" :: \"r\"(x)", "has to be an operand"},
+    {"\"{ .reg .u32 a; mov.u32 a, 16; cp.async.cg.shared.global [a], [%0], 16; }\" :: \"l\"(from)",
+     "has to be an operand"},
+    {"\"{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [16]; }\" : : ", "has to be an operand"},
+    {"\"mov.u32 %0, 16; st.shared.u32 [%0], %1;\" : \"+r\"(to) : \"r\"(x)", "writes to it"},
+    {"\"mov.u32 %0, 16; st.shared.u32 [%0], %1;\" :: \"r\"(to), \"r\"(x)", "writes to it"},
+    {"\"st.shared.u32 [%0], %1; mov.u32 %0, 16;\" : \"+r\"(to) : \"r\"(x)", "writes to it"},
+    {"\"again: .reg .pred p; next: @p mov.u32 %0, 16; st.shared.u32 [%0], %1;\" : \"+r\"(to) : "
+     "\"r\"(x)",
+     "writes to it"},
+    {"\"mov.b64 {%0, %1}, %2; st.shared.u32 [%1], %0;\" : \"+r\"(x), \"+r\"(to) : \"l\"(from)",
+     "writes to it"},
+    {"\"mov.u32%0,16; st.shared.u32 [%0], %1;\" : \"+r\"(to) : \"r\"(x)", "writes to it"},
+    {"\"st.shared.u32 [%0], %1;\" :: \"n\"(16), \"r\"(x)", "and a number"},
+    {"\"st.shared.u32 [%0], %1;\" :: \"r\"(16), \"r\"(x)", "and a number"},
+    {"\"st.shared.u32 [%2], %1;\" :: \"r\"(to), \"r\"(x)", "no operand of the statement"},
+    {"\"st.shared.u32 [%99999999999], %1;\" :: \"r\"(to), \"r\"(x)", "no operand of the statement"},
+    {"\"st.shared.u32 [%0+%1], %1;\" :: \"r\"(to), \"r\"(x)", "no offset"},
+    {"\"st.shared.u32 [%0 16], %1;\" :: \"r\"(to), \"r\"(x)", "no offset"},
+    {"\"{ .reg .b64 d; mov.b64 d, 1; wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %0, "
+     "%0, %0}, %1, d, 1, 1, 1, 0, 0; }\" : \"+f\"(sum) : \"l\"(factor)",
+     "has to be an operand"}};
+enum { ADDRESSES = sizeof addresses / sizeof *addresses };
+
+START_TEST(addresses_are_operands)
+{
+    mgl_text text = {0};
+    const char *why = addresses[_i].why;
+    mgl_text_format(&text,
+                    "static __device__ void by_hand(u32 to, u32 barrier, u64 from, u64 factor, u32 "
+                    "x, float sum)\n{\n    asm volatile(%s);\n}",
+                    addresses[_i].statement);
+    const mgl_scan_fault fault = scan_within(text.bytes);
+    ck_assert_msg(why ? fault.line > 0 && strstr(fault.what, why) : fault.line == 0, "%s: %s",
+                  addresses[_i].statement, fault.what);
     mgl_text_clear(&text);
 }
 END_TEST
@@ -140,6 +218,7 @@ int main(void)
     TCase *rules = tcase_create("rules");
     tcase_add_loop_test(rules, units_pass, 0, mgl_kernel_unit_count());
     tcase_add_loop_test(rules, what_only_computes_passes, 0, GOOD);
+    tcase_add_loop_test(rules, addresses_are_operands, 0, ADDRESSES);
     tcase_add_loop_test(rules, damaged_texts_end, 0, DAMAGED);
     suite_add_tcase(suite, rules);
     SRunner *runner = srunner_create(suite);
