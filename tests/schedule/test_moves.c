@@ -1,60 +1,17 @@
 /*
  * Moves: their texts, what each of them does to a program, that what is moved is put in order
- * again, and that it can be taken back. What the machines make of moved programs:
- * tests/vm/test_moved.c.
+ * again, and that it can be taken back. Moves that are drawn: test_moves_drawn.c. What the machines
+ * make of moved programs: tests/vm/test_moved.c.
  */
-#include "lowering.h"
+#include "moving.h"
 
 #include "base/clock.h"
-#include "schedule/moves.h"
 #include "schedule/variants.h"
 #include "validator/validator.h"
 
 #include <stdio.h>
 
-/* ---- programs to move in -------------------------------------------------------------------- */
-
-static const shape three = {{64, 3, 4, 2, 16, 96, 131, 1e-5F}, true};
-static const shape small = {{576, 4, 9, 3, 64, 1536, 49152, 1e-5F}, true};
-
-static const struct variant {
-    const shape *shape;
-    int queues, sequences, splits, exchange;
-} variants[] = {
-    {&three, 5, 1, 1, 1},   {&three, 5, 1, 3, 1},     {&three, 5, 1, 1, 2}, {&three, 5, 1, 3, 2},
-    {&three, 16, 8, 2, 1},  {&three, 16, 8, 2, 2},    {&three, 1, 1, 1, 1}, {&three, 1, 1, 2, 2},
-    {&small, 132, 1, 0, 2}, {&billion, 132, 8, 0, 2}, {&even, 9, 1, 0, 0},
-};
-enum { VARIANTS = sizeof variants / sizeof *variants, SMALL = 8 /* the first ones are */ };
-
-static mgl_graph *graph;
-static mgl_program *program;
-
-static void start(int variant)
-{
-    const struct variant *v = &variants[variant];
-    mgl_schedule_config config;
-    mgl_schedule_config_default(&config);
-    config.splits = v->splits;
-    config.exchange = v->exchange;
-    graph = graph_of(v->shape);
-    program = lowered_for(v->sequences, graph, v->queues, &config, 512);
-}
-
-static void finish(void)
-{
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-}
-
-static mgl_moves moves_of(const char *text)
-{
-    mgl_moves moves;
-    mgl_error err = {0};
-    mgl_status status = mgl_moves_parse(text, strlen(text), "test.moves", &moves, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    return moves;
-}
+/* ---- moved programs -------------------------------------------------------------------------- */
 
 static mgl_program *moved_from(const mgl_program *from, const char *text)
 {
@@ -91,20 +48,6 @@ static void expect_accepted(const mgl_program *p, const char *what)
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */
-
-#define EACH_KIND                                                                                  \
-    "queues layer=all step=o from=0 to=4\n"                                                        \
-    "rows layer=3 step=qkv from=12 to=13 count=1\n"                                                \
-    "shift layer=0 step=gate_up from=2 count=-3\n"                                                 \
-    "place layer=1 step=merge from=2 to=0\n"                                                       \
-    "splits layer=1 from=0 to=8 count=4\n"                                                         \
-    "sets layer=all step=down count=3\n"                                                           \
-    "coarser layer=all step=head\n"                                                                \
-    "finer layer=2 step=attend count=2\n"                                                          \
-    "counted layer=2 step=o\n"                                                                     \
-    "flagged layer=2 step=o\n"                                                                     \
-    "clear layer=5 step=qkv from=7 count=2\n"                                                      \
-    "sample to=3\n"
 
 START_TEST(canonical_texts_print_as_they_are)
 {
@@ -613,118 +556,6 @@ START_TEST(misfits_say_why)
 }
 END_TEST
 
-/* ---- draws ----------------------------------------------------------------------------------- */
-
-START_TEST(equal_states_draw_equal_moves)
-{
-    start(3);
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        uint64_t a = seed, b = seed;
-        mgl_move x, y;
-        ck_assert(mgl_move_draw(program, ~0U, &a, &x));
-        ck_assert(mgl_move_draw(program, ~0U, &b, &y));
-        ck_assert_mem_eq(&x, &y, sizeof x);
-        ck_assert_uint_eq(a, b);
-    }
-    finish();
-}
-END_TEST
-
-START_TEST(only_the_wanted_kinds_are_drawn)
-{
-    start(3);
-    uint64_t state = 1;
-    mgl_move move;
-    for (int i = 0; i < 50; i++) {
-        ck_assert(mgl_move_draw(program, 1U << MGL_MOVE_ROWS | 1U << MGL_MOVE_SETS, &state, &move));
-        ck_assert(move.kind == MGL_MOVE_ROWS || move.kind == MGL_MOVE_SETS);
-    }
-    ck_assert(!mgl_move_draw(program, 1U << MGL_MOVE_FLAGGED, &state, &move));
-    ck_assert(!mgl_move_draw(program, 0, &state, &move));
-    finish();
-}
-END_TEST
-
-/* Most of what is drawn is worth a look, in programs of any kind. */
-START_TEST(most_draws_are_accepted)
-{
-    start(_i);
-    uint64_t state = 3;
-    int accepted = 0, fit = 0;
-    for (int n = 0; n < 100; n++) {
-        mgl_move move;
-        mgl_moves one = {&move, 1, 1};
-        mgl_program *p = NULL;
-        mgl_verdict verdict = {0};
-        if (!mgl_move_draw(program, ~0U, &state, &move) || mgl_moves_apply(program, &one, &p, NULL))
-            continue;
-        fit++;
-        ck_assert_int_eq(mgl_validator_check(p, graph, &verdict, NULL), MGL_OK);
-        accepted += verdict.accepted;
-        mgl_verdict_clear(&verdict);
-        mgl_program_free(p);
-    }
-    ck_assert_int_gt(fit, 85);
-    ck_assert_int_gt(accepted, 60);
-    finish();
-}
-END_TEST
-
-/* ---- programs of any kind -------------------------------------------------------------------- */
-
-/* Every kind of move, drawn and not, of a program that need not be safe, nor as lowering makes it.
- */
-static void move_any(const mgl_program *p)
-{
-    uint64_t state = 1;
-    mgl_moves moves = moves_of(EACH_KIND);
-    for (int kind = 0; kind < 4 * MGL_MOVE_COUNT; kind++) {
-        mgl_move move = moves.moves[kind % MGL_MOVE_COUNT];
-        const mgl_moves one = {&move, 1, 1};
-        mgl_program *out = NULL;
-        mgl_error err = {0};
-        if (kind >= MGL_MOVE_COUNT && !mgl_move_draw(p, 1U << move.kind, &state, &move))
-            continue;
-        mgl_status status = mgl_moves_apply(p, &one, &out, &err);
-        ck_assert(status == MGL_OK || (status == MGL_BAD_INPUT && err.message[0]));
-        mgl_program_free(out);
-    }
-    mgl_moves_clear(&moves);
-}
-
-/* The file as it is, and with every digit of it another one in turn. */
-static void move_file(const char *path, const char *name, void *user)
-{
-    mgl_text text = fixture(path);
-    int *parsed_count = user, each = 0;
-    (void)name;
-    for (size_t i = 0; i < text.length; i++) {
-        mgl_program *p = NULL;
-        const char digit = text.bytes[i];
-        if (i > 0 && (digit < '0' || digit > '9' || each++ % 29))
-            continue;
-        if (i > 0)
-            text.bytes[i] = (char)('0' + (digit - '0' + 1 + each / 29 % 9) % 10);
-        if (mgl_schedule_parse(text.bytes, text.length, path, &p, NULL) == MGL_OK) {
-            move_any(p);
-            ++*parsed_count;
-        }
-        mgl_program_free(p);
-        text.bytes[i] = digit;
-    }
-    mgl_text_clear(&text);
-}
-
-START_TEST(programs_of_any_kind_are_moved_or_refused)
-{
-    int count = 0;
-    each_file("tests/validator/programs", move_file, &count);
-    each_file("tests/schedule/golden", move_file, &count);
-    each_file("tests/validator/cases", move_file, &count);
-    ck_assert_int_gt(count, 30);
-}
-END_TEST
-
 /* ---- memory and time ------------------------------------------------------------------------- */
 
 START_TEST(lost_memory_is_an_error)
@@ -778,7 +609,7 @@ int main(void)
     tcase_add_test(tests, long_texts_are_refused_by_their_length);
     tcase_add_test(tests, too_many_moves_are_refused);
     tcase_add_test(tests, every_kind_has_a_sentence);
-    tcase_add_loop_test(tests, no_moves_change_nothing, 0, VARIANTS);
+    tcase_add_loop_test(tests, no_moves_change_nothing, 0, MOVED_VARIANTS);
     tcase_add_test(tests, a_moved_program_names_no_entry);
     tcase_add_loop_test(tests, a_move_and_its_inverse_change_nothing, 0, SMALL - 2);
     tcase_add_loop_test(tests, moved_tasks_keep_their_variants, 0,
@@ -795,10 +626,6 @@ int main(void)
     tcase_add_loop_test(tests, a_head_moves_with_its_penalties, 0, 2);
     tcase_add_loop_test(tests, sample_may_stand_elsewhere, 0, 6);
     tcase_add_loop_test(tests, misfits_say_why, 0, sizeof misfits / sizeof *misfits);
-    tcase_add_test(tests, equal_states_draw_equal_moves);
-    tcase_add_test(tests, only_the_wanted_kinds_are_drawn);
-    tcase_add_loop_test(tests, most_draws_are_accepted, 0, SMALL - 2);
-    tcase_add_test(tests, programs_of_any_kind_are_moved_or_refused);
     tcase_add_loop_test(tests, lost_memory_is_an_error, 0, 5);
     tcase_add_test(tests, moves_on_a_billion_are_fast);
     return run_suite(suite);
