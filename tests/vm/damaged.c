@@ -84,7 +84,8 @@ static void draw_past(damaged_recipe *r, uint64_t random)
 }
 
 /* Two lists: prompts of several sequences by the second, whose rows are fewer than the first list
- * may have or more, and whose products teams of warps or warpgroups do, or none that weigh. */
+ * may have or more, and whose products teams of warps or warpgroups do; or none that weigh, and
+ * every other time flags in both. */
 static void draw_lists(damaged_recipe *r, uint64_t random)
 {
     static const mgl_geometry *const plain[] = {&one_layer, &two_heads, &wide, &grouped};
@@ -100,6 +101,8 @@ static void draw_lists(damaged_recipe *r, uint64_t random)
     o->many = weighs ? DRAW_OF(more) : DRAW_OF(many);
     o->weighed = weighs ? MGL_WEIGHED_YES : MGL_WEIGHED_NO;
     o->warpgroups = weighs ? DRAW_OF(teams) : 0;
+    if (!weighs && damage_draw(&random, 2))
+        r->mirrored = 2 + damage_draw(&random, 3);
     o->arch = NULL;
     o->warps = 4 << damage_draw(&random, 2);
     o->page_bytes = 8192;
