@@ -88,7 +88,7 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
                             1U << MGL_OBJECT_LOADER | 1U << MGL_OBJECT_LONE;
     uint32_t objects = (1U << MGL_OBJECTS) - 1;
     if (!program->many)
-        return 0; /* half as many functions: 10 to 18 s as one text, and up to 2 % faster */
+        return 0; /* half as many functions: 11 to 22 s as one text, and up to 3.5 % faster */
     const uint32_t ways = mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch);
     if (!ways)
         objects &= ~panels;
