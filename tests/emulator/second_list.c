@@ -168,14 +168,16 @@ static void check_slim(const struct slim_case *c, int seed)
 }
 
 /* Slim panels, of one tile of rows and of two: pages of a row group and of eight, tasks of several
- * panels and of one row group, k blocks that are no multiple of the warps. */
+ * panels and of one row group, k blocks that are no multiple of the warps; more warps than rows are
+ * shared among. */
 static void logits_of_slim_panels(void)
 {
     static const struct slim_case cases[] = {
         {&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
         {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
         {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9},
-        {&few_columns, 20, 40, 5, 2, 4096, 12},  {&even_model, 12, 12, 4, 8, 16384, 7}};
+        {&few_columns, 20, 40, 5, 2, 4096, 12},  {&even_model, 12, 12, 4, 8, 16384, 7},
+        {&even_model, 32, 31, 5, 10, 8192, 20},  {&even_model, 16, 19, 7, 10, 8192, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_slim(&cases[i], (int)i);
 }
@@ -187,7 +189,8 @@ static void logits_of_slim_panels_of_many_rows(void)
     static const struct slim_case cases[] = {
         {&even_model, 40, 40, 40, 8, 16384, 7}, {&even_model, 64, 64, 20, 8, 16384, 7},
         {&even_model, 40, 40, 16, 8, 12288, 8}, {&few_columns, 40, 40, 8, 8, 8192, 9},
-        {&even_model, 64, 50, 16, 8, 4096, 20}, {&even_model, 64, 60, 24, 8, 32768, 4}};
+        {&even_model, 64, 50, 16, 8, 4096, 20}, {&even_model, 64, 60, 24, 8, 32768, 4},
+        {&even_model, 40, 40, 20, 4, 16384, 7}, {&even_model, 40, 40, 16, 10, 8192, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_slim(&cases[i], (int)i);
 }
