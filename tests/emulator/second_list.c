@@ -195,6 +195,40 @@ static void logits_of_slim_panels_of_many_rows(void)
         check_slim(&cases[i], (int)i);
 }
 
+static mgl_status read_zeros(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
+                             void *to, mgl_error *err)
+{
+    const mgl_tensor *t = &graph->tensors[tensor];
+    (void)row;
+    (void)err;
+    memset(to, 0, (size_t)(count * t->cols) * mgl_dtype_size(t->dtype));
+    return MGL_OK;
+}
+
+/* All logits are alike, in all lanes, columns and queues: the lowest token is the best, whoever
+ * multiplies. */
+static void equal_logits(void)
+{
+    static const int ways[][2] = {{16, MGL_WARPGROUPS_NO}, {40, MGL_WARPGROUPS_NO},
+                                  {40, MGL_WARPGROUPS_YES}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        int32_t prompt[40] = {0}, token = -1;
+        device_options options = panel_options;
+        options.many = ways[i][0];
+        options.warpgroups = ways[i][1];
+        options.warps = 8;
+        mgl_graph *graph = random_graph(&even_model, 64, false, MGL_BF16, 5);
+        graph->read = read_zeros;
+        mgl_program *program = device_program(graph, &options);
+        mgl_vm *vm = device_vm(program, graph, &options);
+        device_greedy(vm, prompt, ways[i][0], &token, 1);
+        ck_assert_int_eq(token, 0);
+        mgl_vm_close(vm);
+        mgl_program_free(program);
+        mgl_graph_free(graph);
+    }
+}
+
 /* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
  * that have rows for prompts besides, and in epochs that have not. */
 static void company_of_20(void)
@@ -217,6 +251,16 @@ static void company_of_40_in_128_rows(void)
     options.many = 128;
     options.queues = 5;
     options.warps = 8; /* with so many rows and warps sample has the least room */
+    check_company(&few_columns, &options, 40);
+}
+
+/* By warpgroups, so many that a warp has several tiles of logits. */
+static void company_by_warpgroups(void)
+{
+    device_options options = panel_options;
+    options.many = 40;
+    options.warps = 4;
+    options.warpgroups = MGL_WARPGROUPS_YES;
     check_company(&few_columns, &options, 40);
 }
 
@@ -748,6 +792,8 @@ void (*const second_list_many[SECOND_LIST_MANY])(void) = {logits_of_many_rows,
                                                           logits_of_warpgroups,
                                                           logits_of_slim_panels,
                                                           logits_of_slim_panels_of_many_rows,
+                                                          equal_logits,
+                                                          company_by_warpgroups,
                                                           fences_of_warpgroups,
                                                           batch_of_warpgroups,
                                                           delays_of_warpgroups,
