@@ -26,9 +26,9 @@ static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, con
     store_turned(m, y, p, first, value[0], value[1]);
 }
 
-/* The same of sums that are a warp's own, of a pair of row groups from `group` on and of ROWS rows:
- * of each tile four. Some tiles at a time: what is loaded for one does not wait for another's
- * stores. */
+/* The same of the sums that a warp has made by itself, of row groups `group` and the next: this
+ * lane's four of each tile of PANEL_TILE rows, in the order of panel_lane. The scales of AT_ONCE
+ * tiles are loaded before the first of them is stored: a load does not wait for stores then. */
 template <int ROWS>
 static __device__ __forceinline__ void leave_own_swiglu(const machine &m, int group,
                                                         const float (&sums)[ROWS / 2])

@@ -168,8 +168,8 @@ static void check_slim(const struct slim_case *c, int seed)
 }
 
 /* Slim panels, of one tile of rows and of two: pages of a row group and of eight, tasks of several
- * panels and of one row group, k blocks that are no multiple of the warps; more warps than rows are
- * shared among. */
+ * panels and of one row group, k blocks that are no multiple of the warps; ten
+ * warps, of which two have no rows of the outputs. */
 static void logits_of_slim_panels(void)
 {
     static const struct slim_case cases[] = {
@@ -209,8 +209,8 @@ static mgl_status read_zeros(const mgl_graph *graph, int tensor, int64_t row, in
  * multiplies. */
 static void equal_logits(void)
 {
-    static const int ways[][2] = {{16, MGL_WARPGROUPS_NO}, {40, MGL_WARPGROUPS_NO},
-                                  {40, MGL_WARPGROUPS_YES}};
+    static const int ways[][2] = {
+        {16, MGL_WARPGROUPS_NO}, {40, MGL_WARPGROUPS_NO}, {40, MGL_WARPGROUPS_YES}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         int32_t prompt[40] = {0}, token = -1;
         device_options options = panel_options;

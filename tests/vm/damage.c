@@ -1,3 +1,4 @@
+/* Draws damages (damage.def) by their weights, and does them to a schedule text. */
 #include "damage.h"
 
 #include "damage_parts.h"

@@ -328,8 +328,8 @@ struct panel_lane {
     int group;        /* of the task */
     int row;
     int tile;    /* the first row of the tile */
-    int column;  /* of COLUMN_GROUPS row groups, */
-    bool last;   /* of which these are the last two; the lane has seen the others just before */
+    int column;  /* of COLUMN_GROUPS row groups */
+    bool last;   /* these two row groups are the column's last; its others came just before */
     int rows;    /* of the epoch */
     u64 best[2]; /* of its column, of each row: the head's, kept from one pair to the next */
 };
@@ -359,7 +359,7 @@ static __device__ __forceinline__ void store_at(u8 *at, int dtype, float value)
     delay();
 }
 
-/* The same if it is real, without a branch. */
+/* The same where there is such an element (`real`), without a branch. */
 static __device__ __forceinline__ void store_if(bool real, u8 *at, int dtype, float value)
 {
     const u16 bits = (u16)pack_pair(dtype, value, 0.0f);

@@ -7,7 +7,7 @@
  * from where other queues left it: no tray and no other warp is waited for. Of the weights all
  * warps go through the same pages, one after another; a page has a k block of each warp, or some.
  *
- * What scales rows each warp brings of some, behind its first copies.
+ * Each warp computes the scales of some rows, while its first activations are on their way.
  *
  * Up to SLIM_ROWS rows activations are the MMA's rows, 16 of them, and weights its columns, 8: so a
  * block of weights is an operand as it lies. Lane l has of row l / 4 of a row group, and of
@@ -269,9 +269,9 @@ static __device__ __forceinline__ void leave_slim(const machine &m, int group, c
     }
 }
 
-/* Rows of tasks whose outputs are made of one sum each: a warp has two of each SLIM_STEP, of 16
- * columns at a time, and so a lane rows that are SLIM_STEP apart, which lie alike in pages and in
- * what the warps have left. */
+/* Where each output is made of one sum, a warp has two of every SLIM_STEP rows, and 16 columns of
+ * them at a time. So the rows of a lane are SLIM_STEP apart, a multiple of 8 where there are four
+ * warps: their places in pages, and in the sums that warps have left, are a constant apart. */
 enum {
     SLIM_STEP = MGL_WARPS >= 16  ? 32
                 : MGL_WARPS >= 8 ? 16
@@ -280,8 +280,8 @@ enum {
     SLIM_STEP_SUMS = SLIM_STEP * 2 * MGL_ROW_GROUP /* from a lane's sum to that of its next row */
 };
 
-/* How many of them a lane takes together, of epochs of up to ROWS rows: nothing that one waits for
- * is waited for by the next. */
+/* How many of its rows a lane takes at once, in epochs of up to ROWS rows: the loads of one row do
+ * not wait for the stores of another. */
 template <int ROWS>
 inline constexpr int slim_at_once = SLIM_STEP % MGL_ROW_GROUP != 0 || SLIM_STEP > ROWS ? 1
                                     : ROWS / SLIM_STEP > 4                             ? 4
@@ -456,8 +456,8 @@ static __device__ __forceinline__ bool begin_products(const machine &m)
     return true;
 }
 
-/* What scales the task's rows, ROWS at most: each warp brings it of some, before its products. The
- * sums of all warps are waited for before anybody scales one. */
+/* Computes the scales of the task's rows, ROWS at most: each warp those of some rows, before its
+ * products. No warp reads a scale before wait_sums, behind which all are there. */
 template <int ROWS> static __device__ __forceinline__ void bring_scales(const machine &m)
 {
     enum { EACH = (ROWS + MGL_WARPS - 1) / MGL_WARPS, AT_ONCE = EACH < 8 ? 4 : 8 };
