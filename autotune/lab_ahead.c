@@ -147,9 +147,10 @@ static char (*keys_of(mgl_lab_state *lab, const mgl_candidate *candidate))[MGL_S
     return lab->keys[i].keys;
 }
 
+/* Whether the device runs kernels. On the CPU machine, a program for a GPU runs without one. */
 static bool compiles(const mgl_lab_state *lab)
 {
-    return strcmp(lab->options.subject->target.arch, "cpu") != 0;
+    return strcmp(lab->options.subject->target.arch, "cpu") != 0 && strcmp(lab->device, "cpu") != 0;
 }
 
 bool mgl_lab_is_ready(mgl_lab *self, const mgl_candidate *candidate)

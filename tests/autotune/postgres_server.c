@@ -1,6 +1,7 @@
 #include "tests/autotune/postgres_server.h"
 
 #include "autotune/libpq.h"
+#include "tests/time_limit.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -133,7 +134,7 @@ void server_restart(void)
     if (mgl_libpq_open(&api, NULL))
         fail("no libpq");
     server = start_program("postgres", words);
-    for (int i = 0; i < MOST_STEPS; i++) {
+    for (int i = 0; i < time_limit(MOST_STEPS); i++) {
         if (waitpid(server, &status, WNOHANG) != 0)
             break;
         if (answers(api))

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static void teardown(void)
 static mgl_proposer_answer ask(double patience_s, mgl_proposal *out)
 {
     const struct timespec moment = {.tv_nsec = 5000000};
-    double until = mgl_clock_s() + patience_s;
+    double until = mgl_clock_s() + time_limit(patience_s);
     mgl_proposer_answer said;
     do {
         *out = (mgl_proposal){0};

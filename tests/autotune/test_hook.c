@@ -2,6 +2,7 @@
 #include "autotune/hook.h"
 
 #include "base/clock.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static pid_t run_for(double seconds, const char *program)
     double began = mgl_clock_s();
     ck_assert_int_eq(mgl_hook_tell(hook, "{}", 2, NULL), MGL_OK);
     mgl_hook_close(hook, NULL);
-    ck_assert_double_lt(mgl_clock_s() - began, seconds + 20);
+    ck_assert_double_lt(mgl_clock_s() - began, seconds + time_limit(20));
     FILE *file = fopen(answer, "r");
     if (file && !fgets(line, sizeof line, file))
         line[0] = 0;
@@ -86,10 +87,10 @@ START_TEST(it_is_killed_with_what_it_started)
     snprintf(answer, sizeof answer, "%s/pid", folder);
     snprintf(text, sizeof text, "sleep 100 & echo $! > %s; wait", answer);
     const char *program = write_script(text);
-    for (double seconds = 0.3; !pid && seconds < 20; seconds *= 2)
+    for (double seconds = 0.3; !pid && seconds < time_limit(20); seconds *= 2)
         pid = run_for(seconds, program);
     ck_assert_int_gt(pid, 0);
-    for (int i = 0; i < 500 && !is_dead(pid); i++)
+    for (int i = 0; i < time_limit(500) && !is_dead(pid); i++)
         usleep(10000);
     ck_assert(is_dead(pid));
 }
@@ -112,7 +113,7 @@ START_TEST(an_interruption_does_not_wait)
     double began = mgl_clock_s();
     ck_assert_int_eq(mgl_hook_tell(hook, "{}", 2, NULL), MGL_OK);
     mgl_hook_close(hook, &abort);
-    ck_assert_double_lt(mgl_clock_s() - began, 5);
+    ck_assert_double_lt(mgl_clock_s() - began, time_limit(5));
 }
 END_TEST
 

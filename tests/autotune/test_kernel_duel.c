@@ -12,6 +12,7 @@
 #include "autotune/kernel/turns.h"
 #include "base/clock.h"
 #include "tests/autotune/scripted_lab.h"
+#include "tests/time_limit.h"
 
 static scripted_lab lab;
 static mgl_kernel_trial trial;
@@ -166,7 +167,7 @@ static bool is_wished_alone(void)
 /* Has somebody who is seen to wait wait for 100 ms more. */
 static void *end_turn(void *unused)
 {
-    const double end = mgl_clock_s() + 60;
+    const double end = mgl_clock_s() + time_limit(60);
     while (!is_wished_alone() && mgl_clock_s() < end)
         usleep(1000);
     usleep(100 * 1000);

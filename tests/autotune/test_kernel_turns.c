@@ -14,6 +14,7 @@
 #include "autotune/kernel/turns.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "tests/time_limit.h"
 
 static const double patience_s = 20;
 static char folder[] = "/tmp/megalith-turns-XXXXXX", path[64];
@@ -72,7 +73,7 @@ static pthread_t start_waiter(void)
 
 static bool wait_until_free(mgl_turn_kind kind, bool wanted)
 {
-    const double end = mgl_clock_s() + patience_s;
+    const double end = mgl_clock_s() + time_limit(patience_s);
     while (is_free(kind) != wanted && mgl_clock_s() < end)
         usleep(1000);
     return is_free(kind) == wanted;

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/time_limit.h"
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
@@ -170,7 +171,7 @@ static bool hangs(pid_t worker)
 static void *kill_hanging(void *worker)
 {
     const pid_t pid = *(pid_t *)worker;
-    const double end = mgl_clock_s() + patience_s;
+    const double end = mgl_clock_s() + time_limit(patience_s);
     while (!hangs(pid) && mgl_clock_s() < end)
         usleep(1000);
     if (!hangs(pid))

@@ -13,6 +13,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "tests/autotune/store_support.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -360,7 +361,7 @@ static mgl_text *end_waiting(pthread_t thread, double since)
 {
     void *answer;
     ck_assert_int_eq(pthread_join(thread, &answer), 0);
-    ck_assert_double_lt(mgl_clock_s() - since, 5);
+    ck_assert_double_lt(mgl_clock_s() - since, time_limit(5));
     return answer;
 }
 

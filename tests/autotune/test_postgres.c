@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -381,7 +382,7 @@ static int64_t count_rows(const char *sql)
 
 static void await_trials(int64_t wanted)
 {
-    double end = mgl_clock_s() + MOST_S;
+    double end = mgl_clock_s() + time_limit(MOST_S);
     while (count_rows(MADE) < wanted && mgl_clock_s() < end)
         nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
     ck_assert_int_ge(count_rows(MADE), wanted);

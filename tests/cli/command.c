@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -172,7 +173,7 @@ void command_await_handler(const command *running)
 {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/%d/status", (int)running->pid);
-    for (int tries = 0; tries < 10000; tries++) {
+    for (int tries = 0; tries < time_limit(10000); tries++) {
         FILE *file = fopen(path, "r");
         ck_assert_ptr_nonnull(file);
         unsigned long long blocked = 0;

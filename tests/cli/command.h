@@ -6,6 +6,7 @@
 #define MGL_TESTS_CLI_COMMAND_H
 
 #include "base/json.h"
+#include "tests/time_limit.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -45,13 +46,8 @@ int command_await(command *running, size_t bytes);
 void command_await_handler(const command *running);
 command_result command_end(command *running);
 
-/* Seconds within which what was told to end has ended: 0.2 are the promise; the machine may have
- * other work, and what sanitizers watch is slow. */
-#ifdef __SANITIZE_ADDRESS__
-#define COMMAND_ENDS_S 10.0
-#else
-#define COMMAND_ENDS_S 2.0
-#endif
+/* Seconds within which a program that was told to end has ended: 0.2 are the promise. */
+#define COMMAND_ENDS_S time_limit(2)
 
 /* The one JSON object that standard output must be, with this schema; the test fails when it is
  * not. */

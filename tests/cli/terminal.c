@@ -1,6 +1,7 @@
 #include "terminal.h"
 
 #include "base/clock.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -118,7 +119,7 @@ bool terminal_read(terminal *t, double seconds)
 
 bool terminal_await(terminal *t, const char *text, double seconds)
 {
-    double end = mgl_clock_s() + seconds;
+    double end = mgl_clock_s() + time_limit(seconds);
     bool open = true;
     while (open && mgl_clock_s() < end && !(t->bytes && strstr(t->bytes, text)))
         open = terminal_read(t, 0.01);

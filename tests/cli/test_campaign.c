@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "tests/autotune/stub_server.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <signal.h>
@@ -39,7 +40,7 @@ static command start(const char *store)
              "tune %s --device none --seed 5 --store %s --proposer external --name outside",
              model_path("tales-5m"), store);
     command running = command_start(line);
-    for (int i = 0; i < 500 && strcmp(state_of(store), "running") != 0; i++)
+    for (int i = 0; i < time_limit(500) && strcmp(state_of(store), "running") != 0; i++)
         usleep(20000);
     command_result first =
         command_runf("campaign submit %s --wait --store %s",
@@ -77,7 +78,7 @@ START_TEST(an_interrupted_campaign_is_paused)
     snprintf(line, sizeof line,
              "tune --shape llama-1b --device none --seed 5 --proposer surrogate --store %s", store);
     command running = command_start(line);
-    for (int i = 0; i < 500 && strcmp(state_of(store), "running") != 0; i++)
+    for (int i = 0; i < time_limit(500) && strcmp(state_of(store), "running") != 0; i++)
         usleep(20000);
     usleep(300000);
     kill(running.pid, numbers[_i]);
@@ -103,7 +104,7 @@ START_TEST(nobody_waits_for_a_killed_campaign)
     ck_assert_int_eq(result.code, 1); /* which no verdict has */
     ck_assert_ptr_nonnull(strstr(result.err, "nobody runs the campaign: proposal 2 is queued"));
     ck_assert_ptr_nonnull(strstr(result.err, "`megalith campaign resume outside`"));
-    ck_assert_double_lt(mgl_clock_s() - began, 20); /* it would wait for good */
+    ck_assert_double_lt(mgl_clock_s() - began, time_limit(20)); /* it would wait for good */
     command_result resumed = command_runf("campaign resume --trials 2 --store %s --quiet", store);
     ck_assert_int_eq(resumed.code, 0);
     command_result history = command_runf("campaign history --store %s", store);
@@ -384,7 +385,7 @@ START_TEST(a_detached_campaign_has_the_key)
     command_result result = ask_model(store, stub_url(server), "--trials 1 --detach");
     unsetenv("MEGALITH_CHAT_KEY");
     ck_assert_msg(result.code == 0, "%s", result.err);
-    for (int i = 0; i < 500 && strcmp(state_of(store), "ended") != 0; i++)
+    for (int i = 0; i < time_limit(500) && strcmp(state_of(store), "ended") != 0; i++)
         usleep(20000);
     ck_assert_str_eq(state_of(store), "ended");
     ck_assert_ptr_nonnull(strstr(stub_head(server, 0), "Authorization: Bearer sesame-detached"));
@@ -403,7 +404,7 @@ static void check_piped_key(const char *store, const char *flags)
     command_result result = ask_model_with(store, stub_url(server), flags, "sesame-piped\n");
     unsetenv("MEGALITH_CHAT_KEY");
     ck_assert_msg(result.code == 0, "%s", result.err);
-    for (int i = 0; i < 500 && strcmp(state_of(store), "ended") != 0; i++)
+    for (int i = 0; i < time_limit(500) && strcmp(state_of(store), "ended") != 0; i++)
         usleep(20000);
     ck_assert_ptr_nonnull(strstr(stub_head(server, 0), "Authorization: Bearer sesame-piped"));
     command_clear(&result);

@@ -6,6 +6,7 @@
 #include "terminal.h"
 
 #include "base/clock.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <dlfcn.h>
@@ -273,7 +274,7 @@ START_TEST(signals_end_the_chat)
     kill(running.pid, number);
     command_result result = command_end(&running);
     ck_assert_int_eq(result.code, 128 + number);
-    ck_assert_double_lt(mgl_clock_s() - start, 2);
+    ck_assert_double_lt(mgl_clock_s() - start, COMMAND_ENDS_S);
     command_clear(&result);
     close(input);
 }
@@ -321,7 +322,7 @@ static void await(terminal *t, const char *text)
 /* The next prompt behind that text. */
 static void await_prompt(terminal *t, const char *text)
 {
-    double end = mgl_clock_s() + 20;
+    double end = mgl_clock_s() + time_limit(20);
     await(t, text);
     while (!strstr(strstr(t->bytes, text), ">>>") && mgl_clock_s() < end)
         terminal_read(t, 0.01);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "tests/time_limit.h"
 #include "vm/cuda/cuda.h"
 
 static char output[1100];
@@ -63,7 +64,7 @@ static command start(pid_t *compiler)
              output);
     command running = command_start(line);
     *compiler = 0;
-    for (int i = 0; i < 3000 && !*compiler; i++) {
+    for (int i = 0; i < time_limit(3000) && !*compiler; i++) {
         usleep(10000);
         *compiler = find_compiler(running.pid);
     }
@@ -75,7 +76,7 @@ static command start(pid_t *compiler)
 /* Soon, and reaped by whoever has it: the program, or this process, which inherits it. */
 static bool is_gone(pid_t compiler)
 {
-    for (int i = 0; i < 200 && kill(compiler, 0) == 0; i++, usleep(10000))
+    for (int i = 0; i < time_limit(200) && kill(compiler, 0) == 0; i++, usleep(10000))
         waitpid(compiler, NULL, WNOHANG);
     return kill(compiler, 0) != 0;
 }
@@ -88,7 +89,7 @@ START_TEST(an_interrupt_ends_the_compiler)
     kill(running.pid, SIGINT);
     command_result result = command_end(&running);
     ck_assert_int_eq(result.code, 130);
-    ck_assert_double_lt(mgl_clock_s() - start_s, 2);
+    ck_assert_double_lt(mgl_clock_s() - start_s, COMMAND_ENDS_S);
     ck_assert(is_gone(compiler));
     ck_assert_int_ne(access(output, F_OK), 0);
     command_clear(&result);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <errno.h>
@@ -43,7 +44,7 @@ static char *text_of(const char *store, const char *end)
 static int await_end(pid_t pid)
 {
     int status = 0;
-    double end = mgl_clock_s() + patience_s;
+    double end = mgl_clock_s() + time_limit(patience_s);
     pid_t ended;
     while (!(ended = waitpid(pid, &status, WNOHANG)) && mgl_clock_s() < end)
         pause_a_little();
@@ -140,7 +141,7 @@ END_TEST
 /* Waits for the campaign to stand in its store. */
 static void await_campaign(const char *store)
 {
-    double end = mgl_clock_s() + patience_s;
+    double end = mgl_clock_s() + time_limit(patience_s);
     while (command_code("campaign status night --store %s", store) && mgl_clock_s() < end)
         pause_a_little();
 }
@@ -185,7 +186,7 @@ static void kill_in_the_middle(const char *store)
     mgl_error err = {0};
     stored now = {0};
     command running = command_start(tune_line(store));
-    double end = mgl_clock_s() + patience_s;
+    double end = mgl_clock_s() + time_limit(patience_s);
     while (now.count < FIRST_TRIALS && mgl_clock_s() < end)
         if (stored_read(store, "night", &now, &err))
             now.count = 0; /* it is being made */

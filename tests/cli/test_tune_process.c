@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ static command start_external(const char *store)
              "tune %s --device none --seed 5 --store %s --proposer external --name outside",
              model_path("tales-5m"), store);
     command running = command_start(line);
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < time_limit(500); i++) {
         command_result state = command_runf("campaign status outside --store %s", store);
         bool stands = state.code == 0 && strstr(state.out, "running"); /* it has its lock */
         command_clear(&state);
@@ -156,7 +157,7 @@ END_TEST
 /* Waits until a file has that in it. */
 static bool await_text(const char *path, const char *text)
 {
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < time_limit(3000); i++) {
         char *bytes = NULL;
         size_t length;
         bool found = !mgl_file_read(path, 1 << 20, &bytes, &length, NULL) && strstr(bytes, text);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "emulator.h"
 #include "engine.h"
+#include "tests/time_limit.h"
 #include "vm/cuda/device/record.h"
 #include "vm/cuda/driver.h"
 
@@ -168,7 +169,7 @@ static void watch(void)
     if (steps != launch.steps)
         launch.moved_s = mgl_clock_s();
     launch.steps = steps;
-    if (mgl_clock_s() - launch.moved_s > STUCK_SECONDS)
+    if (mgl_clock_s() - launch.moved_s > time_limit(STUCK_SECONDS))
         pthread_kill(launch.thread, SIGALRM);
 }
 

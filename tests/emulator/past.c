@@ -100,6 +100,10 @@ static void past_of_queues_without_products(void)
                5);
 }
 
-void (*const past_replies[PAST_REPLIES])(void) = {
-    past_in_the_ring, past_in_the_ring_merged_in_o, past_in_the_ring_of_two_lists,
-    past_of_two_heads_in_the_ring, past_of_queues_without_products};
+const emulator_case past_replies[PAST_REPLIES] = {
+    {past_in_the_ring, LONG},
+    {past_in_the_ring_merged_in_o, QUICK},
+    {past_in_the_ring_of_two_lists, QUICK},
+    {past_of_two_heads_in_the_ring, LONG},
+    {past_of_queues_without_products, LONG},
+};

@@ -3,9 +3,11 @@
 #ifndef MGL_TESTS_EMULATOR_PAST_H
 #define MGL_TESTS_EMULATOR_PAST_H
 
+#include "cases.h"
+
 enum { PAST_REPLIES = 5 };
 
 /* Each is a test by itself. */
-extern void (*const past_replies[PAST_REPLIES])(void);
+extern const emulator_case past_replies[PAST_REPLIES];
 
 #endif

@@ -126,13 +126,22 @@ static void logits_of_warpgroups(void)
     static const int many[] = {16, 17, 40, 128};
     device_options options = panel_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
-    check_logits(&even_model, &options, 1, 19, 5);
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
         options.many = many[i];
         options.warps = i % 2 ? 8 : 4;
         check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
     }
-    /* pages whose blocks are no power of 2, of which the small ones have two row groups' pieces */
+}
+
+/* Pages of a power of 2 blocks, and others. Of those, the small ones have two row groups' pieces.
+ */
+static void logits_of_warpgroups_by_pages(void)
+{
+    device_options options = panel_options;
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    check_logits(&even_model, &options, 1, 19, 5);
+    options.many = 128;
+    options.warps = 8;
     static const int pages[][2] = {{3072, 24}, {12288, 7}};
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         options.page_bytes = pages[i][0];
@@ -752,52 +761,57 @@ static void traces_of_panels(void)
     ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
 }
 
-void (*const second_list_replies[SECOND_LIST_REPLIES])(void) = {logits_of_panels,
-                                                                fences_of_panels,
-                                                                batch_of_panels,
-                                                                delays_of_panels,
-                                                                uneven_panels,
-                                                                logits_of_rows,
-                                                                batch_of_rows,
-                                                                logits_of_rows_by_few_warps,
-                                                                delays_of_rows,
-                                                                uneven_rows,
-                                                                logits_of_rows_in_small_trays,
-                                                                delays_of_rows_in_small_trays,
-                                                                fences_of_rows,
-                                                                batch_of_rows_apart,
-                                                                two_lists,
-                                                                two_lists_of_four_rows_and_more,
-                                                                two_lists_with_splits,
-                                                                uneven_lists,
-                                                                two_lists_with_counters,
-                                                                logits_of_two_lists,
-                                                                talk_of_two_lists,
-                                                                delays_of_two_lists,
-                                                                epochs_of_two_lists,
-                                                                two_lists_with_attention_apart,
-                                                                exchanged_programs_of_two_lists,
-                                                                watchdog_of_two_lists,
-                                                                ended_replies_of_two_lists};
+const emulator_case second_list_replies[SECOND_LIST_REPLIES] = {
+    {logits_of_panels, QUICK},
+    {fences_of_panels, LONG},
+    {batch_of_panels, LONG},
+    {delays_of_panels, LONG},
+    {uneven_panels, LONG},
+    {logits_of_rows, LONG},
+    {batch_of_rows, LONG},
+    {logits_of_rows_by_few_warps, QUICK},
+    {delays_of_rows, LONG},
+    {uneven_rows, LONG},
+    {logits_of_rows_in_small_trays, LONG},
+    {delays_of_rows_in_small_trays, LONG},
+    {fences_of_rows, QUICK},
+    {batch_of_rows_apart, LONG},
+    {two_lists, LONG},
+    {two_lists_of_four_rows_and_more, QUICK},
+    {two_lists_with_splits, LONG},
+    {uneven_lists, LONG},
+    {two_lists_with_counters, LONG},
+    {logits_of_two_lists, LONG},
+    {talk_of_two_lists, LONG},
+    {delays_of_two_lists, LONG},
+    {epochs_of_two_lists, QUICK},
+    {two_lists_with_attention_apart, LONG},
+    {exchanged_programs_of_two_lists, QUICK},
+    {watchdog_of_two_lists, QUICK},
+    {ended_replies_of_two_lists, LONG},
+};
 
-void (*const second_list_many[SECOND_LIST_MANY])(void) = {logits_of_many_rows,
-                                                          company_of_20,
-                                                          company_of_64,
-                                                          company_of_40_in_128_rows,
-                                                          delays_of_many_rows,
-                                                          watchdog_of_many_rows,
-                                                          traces_of_two_lists,
-                                                          traces_of_panels,
-                                                          logits_of_many_rows_in_several_panels,
-                                                          logits_of_warpgroups,
-                                                          logits_of_slim_panels,
-                                                          logits_of_slim_panels_of_many_rows,
-                                                          equal_logits,
-                                                          company_by_warpgroups,
-                                                          fences_of_warpgroups,
-                                                          batch_of_warpgroups,
-                                                          delays_of_warpgroups,
-                                                          company_of_rows,
-                                                          panels_that_wait_for_nothing,
-                                                          company_of_lone_rows,
-                                                          lone_rows_are_as_others};
+const emulator_case second_list_many[SECOND_LIST_MANY] = {
+    {logits_of_many_rows, QUICK},
+    {company_of_20, QUICK},
+    {company_of_64, LONG},
+    {company_of_40_in_128_rows, LONG},
+    {delays_of_many_rows, LONG},
+    {watchdog_of_many_rows, QUICK},
+    {traces_of_two_lists, QUICK},
+    {traces_of_panels, LONG},
+    {logits_of_many_rows_in_several_panels, LONG},
+    {logits_of_warpgroups, QUICK},
+    {logits_of_warpgroups_by_pages, LONG},
+    {logits_of_slim_panels, LONG},
+    {logits_of_slim_panels_of_many_rows, LONG},
+    {equal_logits, QUICK},
+    {company_by_warpgroups, QUICK},
+    {fences_of_warpgroups, LONG},
+    {batch_of_warpgroups, LONG},
+    {delays_of_warpgroups, LONG},
+    {company_of_rows, LONG},
+    {panels_that_wait_for_nothing, QUICK},
+    {company_of_lone_rows, LONG},
+    {lone_rows_are_as_others, LONG},
+};

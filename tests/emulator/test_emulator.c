@@ -3,11 +3,15 @@
  * checks and tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
  *
  *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3] [--pace even|uneven]
+ *                         [--skip-quick] [--covers]
  *
- * A group is `shapes`, `replies`, `many` (rows of a second list) or `configs`, of which there is no
- * end: --count says how many. --part takes the first of three shares of the group's cases, of equal
- * length. Another seed is another order of everything that has none: of warps, of the copies that
- * land. What fails can be repeated with the seed and the number of the case.
+ * A group is `shapes`, `replies`, `many` (rows of a second list) or `configs`. The group `quick`
+ * has the quick cases of all of these (cases.h). Configs are drawn without end: --count says how
+ * many. --part 1/3 takes the first third of the group's cases. --skip-quick leaves out the quick
+ * cases. --covers prints the ops, variants and kernel paths that the cases ran.
+ *
+ * Another seed is another order of everything that has none: of warps, of the copies that land. A
+ * case that fails is repeated with its seed and its number.
  *
  * Some cases run with uneven progress (emu_uneven): all of `many` once more, with numbers behind
  * the others', and some of the other groups. --pace uneven makes all cases so.
@@ -16,7 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "configs.h"
+#include "coverage.h"
 #include "past.h"
 #include "second_list.h"
 #include "tests/emulator/emulator.h"
@@ -30,24 +36,31 @@ static bool all_uneven; /* every case, not only those that are meant to be */
 
 /* Every way through the kernel, and what is odd about a shape. */
 static const struct shape {
+    emulator_set set;
     const mgl_geometry *geometry;
     device_options options;
 } shapes[] = {
-    {&small_model, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS}},
-    {&small_model, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .splits = 4}},
-    {&small_model, {.arch = "compute_80", .dtype = MGL_F32, .ring_pages = 3, .page_bytes = 2048}},
-    {&tiny_model, {.dtype = MGL_F32, .queues = 2, .ring_pages = 2, .page_bytes = 2048}},
-    {&odd_model, {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .page_bytes = 2048}},
-    {&odd_model, {.dtype = MGL_F32, .queues = 6, .warps = 16, .rows = 16, .ring_pages = 2}},
-    {&multi_query, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .splits = 2}},
-    {&narrow_heads, {.dtype = MGL_BF16, .stage_bytes = 1024, .rows = 5}},
-    {&even_model,
+    {LONG, &small_model, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS}},
+    {QUICK,
+     &small_model,
+     {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .splits = 4}},
+    {QUICK,
+     &small_model,
+     {.arch = "compute_80", .dtype = MGL_F32, .ring_pages = 3, .page_bytes = 2048}},
+    {LONG, &tiny_model, {.dtype = MGL_F32, .queues = 2, .ring_pages = 2, .page_bytes = 2048}},
+    {LONG, &odd_model, {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .page_bytes = 2048}},
+    {LONG, &odd_model, {.dtype = MGL_F32, .queues = 6, .warps = 16, .rows = 16, .ring_pages = 2}},
+    {LONG, &multi_query, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .splits = 2}},
+    {QUICK, &narrow_heads, {.dtype = MGL_BF16, .stage_bytes = 1024, .rows = 5}},
+    {QUICK,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .rows = 8,
       .page_bytes = 8192,
       .stage_bytes = 32768}},
-    {&even_model,
+    {LONG,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_COUNTERS,
       .queues = 6,
@@ -55,21 +68,24 @@ static const struct shape {
       .splits = 2,
       .page_bytes = 8192,
       .ring_pages = 3}},
-    {&even_model,
+    {QUICK,
+     &even_model,
      {.arch = "compute_80",
       .dtype = MGL_F16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
       .rows = 3,
       .page_bytes = 8192}},
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
       .rows = 4,
       .page_bytes = 16384,
       .stage_bytes = 65536}},
-    {&uneven_model,
+    {LONG,
+     &uneven_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .rows = 2,
@@ -77,7 +93,8 @@ static const struct shape {
       .page_bytes = 8192,
       .stage_bytes = 49152}},
     /* room for two of the ffn's rows in the activation buffer: four go the batch way */
-    {&uneven_model,
+    {LONG,
+     &uneven_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
@@ -85,7 +102,8 @@ static const struct shape {
       .page_bytes = 8192,
       .stage_bytes = 20480}},
     /* several rows, attention's values in 16 bits, which the ffn's are anyway */
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .narrow = 2,
@@ -94,14 +112,16 @@ static const struct shape {
       .page_bytes = 16384,
       .stage_bytes = 65536}},
     /* several rows: what registers have room for, more than that, and warps without blocks */
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
       .rows = 8,
       .page_bytes = 16384,
       .stage_bytes = 65536}},
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
@@ -109,7 +129,8 @@ static const struct shape {
       .warps = 2,
       .page_bytes = 8192,
       .stage_bytes = 49152}},
-    {&idle_warps,
+    {LONG,
+     &idle_warps,
      {.dtype = MGL_F16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
@@ -118,27 +139,31 @@ static const struct shape {
       .stage_bytes = 49152}},
     /* plain programs: attention on queues of its own, with splits, with warps that have nothing, by
        cp.async */
-    {&even_model,
+    {QUICK,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 9,
       .rows = 1,
       .page_bytes = 8192}},
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 5,
       .rows = 1,
       .splits = 2,
       .page_bytes = 16384}},
-    {&idle_warps,
+    {LONG,
+     &idle_warps,
      {.dtype = MGL_F16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
       .rows = 1,
       .narrow = 3,
       .page_bytes = 16384}},
-    {&uneven_model,
+    {LONG,
+     &uneven_model,
      {.arch = "compute_80",
       .dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
@@ -148,23 +173,28 @@ static const struct shape {
       .page_bytes = 8192}},
     /* biases and norms of q and k: in f32; heads that the lanes of a warp do not share evenly; one
        row, with splits and without; several */
-    {&small_model, {.dtype = MGL_F32, .splits = 2, .extras = ALL_EXTRAS}},
-    {&odd_model, {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .extras = ALL_EXTRAS}},
-    {&narrow_heads, {.dtype = MGL_BF16, .rows = 5, .extras = ALL_EXTRAS}},
-    {&paged_heads,
+    {LONG, &small_model, {.dtype = MGL_F32, .splits = 2, .extras = ALL_EXTRAS}},
+    {LONG,
+     &odd_model,
+     {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .extras = ALL_EXTRAS}},
+    {QUICK, &narrow_heads, {.dtype = MGL_BF16, .rows = 5, .extras = ALL_EXTRAS}},
+    {QUICK,
+     &paged_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 5,
       .rows = 1,
       .extras = ALL_EXTRAS}},
-    {&even_model,
+    {LONG,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 9,
       .rows = 1,
       .page_bytes = 8192,
       .extras = ALL_EXTRAS}},
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 5,
@@ -172,19 +202,22 @@ static const struct shape {
       .splits = 2,
       .page_bytes = 16384,
       .extras = MGL_EXTRA_QK_NORM}},
-    {&even_model, {.dtype = MGL_BF16, .rows = 8, .page_bytes = 8192, .extras = ALL_EXTRAS}},
+    {QUICK, &even_model, {.dtype = MGL_BF16, .rows = 8, .page_bytes = 8192, .extras = ALL_EXTRAS}},
     /* o merges: with counters and with flags, in f32 and in 16 bits, one row and several, with
        splits that are used from some positions on, more than are merged at once, and idle warps */
-    {&small_model,
+    {LONG,
+     &small_model,
      {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 3, .merge = 2, .share = 6}},
-    {&small_model,
+    {LONG,
+     &small_model,
      {.dtype = MGL_F32,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
       .splits = 6,
       .merge = 2,
       .share = 4}},
-    {&even_heads,
+    {LONG,
+     &even_heads,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 5,
@@ -193,7 +226,8 @@ static const struct shape {
       .merge = 2,
       .share = 4,
       .page_bytes = 16384}},
-    {&even_model,
+    {QUICK,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 9,
@@ -201,7 +235,8 @@ static const struct shape {
       .splits = 3,
       .merge = 2,
       .page_bytes = 8192}},
-    {&even_model,
+    {LONG,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .rows = 2,
@@ -209,7 +244,8 @@ static const struct shape {
       .merge = 2,
       .share = 8,
       .page_bytes = 8192}},
-    {&idle_warps,
+    {LONG,
+     &idle_warps,
      {.dtype = MGL_F16,
       .exchange = MGL_EXCHANGE_FLAGS,
       .queues = 3,
@@ -220,7 +256,8 @@ static const struct shape {
       .narrow = 3,
       .page_bytes = 16384,
       .extras = ALL_EXTRAS}},
-    {&even_model,
+    {QUICK,
+     &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_COUNTERS,
       .queues = 6,
@@ -612,54 +649,60 @@ static void delays_with_counters(void)
         &(device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 2}, 3, 4);
 }
 
-static void (*const replies[])(void) = {first_tokens,
-                                        first_tokens_with_counters,
-                                        batch,
-                                        batch_with_splits,
-                                        drawn_tokens,
-                                        ended_reply,
-                                        watchdog,
-                                        batch_of_grouped_heads,
-                                        batch_of_a_large_group,
-                                        batch_of_long_heads,
-                                        batch_of_long_heads_with_splits,
-                                        batch_of_several_rows,
-                                        batch_of_long_runs,
-                                        watchdog_of_the_ring,
-                                        delays,
-                                        delays_with_counters,
-                                        delays_merged_in_o,
-                                        waves,
-                                        waves_of_long_heads,
-                                        waves_of_splits,
-                                        batch_of_waves,
-                                        two_capacities,
-                                        exchanged_programs,
-                                        exchanged_plain_programs,
-                                        no_numbers,
-                                        first_tokens_of_qwen2,
-                                        first_tokens_of_qwen3,
-                                        first_tokens_of_mistral,
-                                        batch_of_normed_heads,
-                                        batch_of_long_normed_heads,
-                                        talk,
-                                        batch_of_splits_in_16_bits,
-                                        clears_behind_attention,
-                                        stop_texts,
-                                        likely_tokens,
-                                        penalties};
+static const emulator_case replies[] = {
+    {first_tokens, QUICK},
+    {first_tokens_with_counters, QUICK},
+    {batch, LONG},
+    {batch_with_splits, LONG},
+    {drawn_tokens, QUICK},
+    {ended_reply, QUICK},
+    {watchdog, QUICK},
+    {batch_of_grouped_heads, QUICK},
+    {batch_of_a_large_group, LONG},
+    {batch_of_long_heads, LONG},
+    {batch_of_long_heads_with_splits, QUICK},
+    {batch_of_several_rows, LONG},
+    {batch_of_long_runs, LONG},
+    {watchdog_of_the_ring, QUICK},
+    {delays, QUICK},
+    {delays_with_counters, LONG},
+    {delays_merged_in_o, QUICK},
+    {waves, LONG},
+    {waves_of_long_heads, LONG},
+    {waves_of_splits, LONG},
+    {batch_of_waves, LONG},
+    {two_capacities, LONG},
+    {exchanged_programs, QUICK},
+    {exchanged_plain_programs, QUICK},
+    {no_numbers, LONG},
+    {first_tokens_of_qwen2, LONG},
+    {first_tokens_of_qwen3, LONG},
+    {first_tokens_of_mistral, LONG},
+    {batch_of_normed_heads, LONG},
+    {batch_of_long_normed_heads, LONG},
+    {talk, QUICK},
+    {batch_of_splits_in_16_bits, LONG},
+    {clears_behind_attention, QUICK},
+    {stop_texts, LONG},
+    {likely_tokens, QUICK},
+    {penalties, QUICK},
+};
 enum { REPLIES = sizeof replies / sizeof *replies };
+
+static const emulator_case *get_reply(int number)
+{
+    if (number < REPLIES)
+        return &replies[number];
+    number -= REPLIES;
+    return number < PAST_REPLIES ? &past_replies[number]
+                                 : &second_list_replies[number - PAST_REPLIES];
+}
 
 START_TEST(replies_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
     emu_uneven(all_uneven);
-    if (_i < REPLIES)
-        replies[_i]();
-    else if (_i < REPLIES + PAST_REPLIES)
-        past_replies[_i - REPLIES]();
-    else
-        second_list_replies[_i - REPLIES - PAST_REPLIES]();
+    get_reply(_i)->run();
 }
 END_TEST
 
@@ -668,7 +711,7 @@ START_TEST(many_rows_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
     emu_uneven(all_uneven || _i >= SECOND_LIST_MANY);
-    second_list_many[_i % SECOND_LIST_MANY]();
+    second_list_many[_i % SECOND_LIST_MANY].run();
 }
 END_TEST
 
@@ -682,72 +725,146 @@ START_TEST(any_config_gives_the_same)
 }
 END_TEST
 
+/* ---- groups ------------------------------------------------------------------------------------
+ */
+
+static emulator_set set_of_shape(int number)
+{
+    return shapes[number].set;
+}
+
+static emulator_set set_of_reply(int number)
+{
+    return get_reply(number)->set;
+}
+
+/* The cases with uneven progress are all long. */
+static emulator_set set_of_many(int number)
+{
+    return number < SECOND_LIST_MANY ? second_list_many[number].set : LONG;
+}
+
+static emulator_set set_of_config(int number)
+{
+    (void)number;
+    return LONG;
+}
+
+static const struct group {
+    const char *name;
+    const TTest *const *test;
+    int count;
+    emulator_set (*set_of)(int number);
+} groups[] = {{"shapes", &logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes), set_of_shape},
+              {"replies", &replies_are_as_on_a_gpu, REPLIES + PAST_REPLIES + SECOND_LIST_REPLIES,
+               set_of_reply},
+              {"many", &many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY, set_of_many},
+              {"configs", &any_config_gives_the_same, FEW_CONFIGS, set_of_config}};
+enum { GROUPS = sizeof groups / sizeof *groups };
+
+/* The quick cases together cover every kernel variant. */
+START_TEST(every_variant_is_covered)
+{
+    ck_assert_msg(coverage_is_complete(), "the quick cases leave something out: see above");
+}
+END_TEST
+
 /* ---- the command line -------------------------------------------------------------------------
  */
+
+typedef struct settings {
+    const char *group;
+    int first, count; /* of the group's cases; count 0: all */
+    int part, parts;  /* part 1 to parts */
+    bool skip_quick, covers;
+} settings;
 
 static int complain(const char *name)
 {
     fprintf(stderr,
-            "usage: %s shapes|replies|many|configs [--seed N] [--case N] [--count N] [--part I/N]\n"
-            "          [--pace even|uneven]\n",
+            "usage: %s quick|shapes|replies|many|configs [--seed N] [--case N] [--count N]\n"
+            "          [--part I/N] [--pace even|uneven] [--skip-quick] [--covers]\n",
             name);
     return 2;
 }
 
-/* A share of a group's cases. */
-typedef struct share {
-    int part, parts; /* part 1 to parts */
-} share;
-
-/* Adds the group's cases: `count` of them from `first` on, or as many as there are, or a share of
- * those; false: there is no such group. */
-static bool add_group(TCase *tests, const char *group, int first, int count, share of)
+static bool read_settings(int argc, char **argv, settings *to)
 {
-    const struct {
-        const char *name;
-        const TTest *test;
-        int count;
-    } groups[] = {
-        {"shapes", logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes)},
-        {"replies", replies_are_as_on_a_gpu, REPLIES + PAST_REPLIES + SECOND_LIST_REPLIES},
-        {"many", many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY},
-        {"configs", any_config_gives_the_same, FEW_CONFIGS}};
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-        const int cases = count > 0 ? count : groups[i].count;
-        if (!strcmp(group, groups[i].name)) {
-            tcase_add_loop_test(tests, groups[i].test, first + cases * (of.part - 1) / of.parts,
-                                first + cases * of.part / of.parts);
-            return true;
+    *to = (settings){.group = argc > 1 ? argv[1] : "", .part = 1, .parts = 1};
+    for (int i = 2; i < argc; i++) {
+        const char *flag = argv[i], *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(flag, "--skip-quick")) {
+            to->skip_quick = true;
+            continue;
         }
+        if (!strcmp(flag, "--covers")) {
+            to->covers = true;
+            continue;
+        }
+        if (!strcmp(flag, "--seed"))
+            first_seed = strtoull(value, NULL, 10);
+        else if (!strcmp(flag, "--case"))
+            to->first = atoi(value), to->count = to->count > 0 ? to->count : 1;
+        else if (!strcmp(flag, "--count"))
+            to->count = atoi(value);
+        else if (!strcmp(flag, "--pace"))
+            all_uneven = !strcmp(value, "uneven");
+        else if (strcmp(flag, "--part") != 0 ||
+                 sscanf(value, "%d/%d", &to->part, &to->parts) != 2 || to->part < 1 ||
+                 to->part > to->parts)
+            return false;
+        i++;
     }
-    return false;
+    return true;
+}
+
+/* Adds a part of the group's cases: `set` says which to leave out. */
+static void add_group(TCase *tests, const struct group *group, const settings *s, bool quick)
+{
+    const int cases = s->count > 0 ? s->count : group->count;
+    int chosen = 0, number = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = s->first; i < s->first + cases; i++) {
+            const bool is_quick = i < group->count && group->set_of(i) == QUICK;
+            if (quick ? !is_quick : s->skip_quick && is_quick)
+                continue;
+            if (pass == 0) {
+                chosen++;
+                continue;
+            }
+            if (number * s->parts / chosen == s->part - 1)
+                tcase_add_loop_test(tests, *group->test, i, i + 1);
+            number++;
+        }
+}
+
+static bool add_cases_of(TCase *tests, const settings *s)
+{
+    const bool quick = !strcmp(s->group, "quick");
+    bool found = false;
+    for (int i = 0; i < GROUPS; i++)
+        if (quick || !strcmp(s->group, groups[i].name)) {
+            add_group(tests, &groups[i], s, quick);
+            found = true;
+        }
+    if (quick && s->parts == 1)
+        tcase_add_test(tests, every_variant_is_covered);
+    return found;
 }
 
 int main(int argc, char **argv)
 {
-    int first = 0, count = 0;
-    share of = {1, 1};
-    if (argc % 2)
-        return complain(argv[0]);
-    for (int i = 2; i + 1 < argc; i += 2)
-        if (!strcmp(argv[i], "--seed"))
-            first_seed = strtoull(argv[i + 1], NULL, 10);
-        else if (!strcmp(argv[i], "--case"))
-            first = atoi(argv[i + 1]), count = count > 0 ? count : 1;
-        else if (!strcmp(argv[i], "--count"))
-            count = atoi(argv[i + 1]);
-        else if (!strcmp(argv[i], "--pace"))
-            all_uneven = !strcmp(argv[i + 1], "uneven");
-        else if (strcmp(argv[i], "--part") != 0 ||
-                 sscanf(argv[i + 1], "%d/%d", &of.part, &of.parts) != 2 || of.part < 1 ||
-                 of.part > of.parts)
-            return complain(argv[0]);
-    TCase *tests = tcase_create(argv[1]);
-    if (!add_group(tests, argv[1], first, count, of))
+    settings s;
+    TCase *tests = tcase_create("emulator");
+    if (!read_settings(argc, argv, &s) || !add_cases_of(tests, &s))
         return complain(argv[0]);
     if (!emu_install("emulator"))
         return SKIP;
     /* kernels are kept beside the test, not among the user's */
     setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/tests/emulator/kernels", 1);
-    return fixture_main("emulator", tests);
+    coverage_start();
+    const int failed = fixture_main("emulator", tests);
+    if (s.covers)
+        coverage_print();
+    return failed;
 }

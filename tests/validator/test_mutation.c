@@ -8,10 +8,11 @@
  */
 #include "machine.h"
 #include "support.h"
+#include "tests/sanitized.h"
 
 #include <stdio.h>
 
-enum { SEEDS = 12 };
+enum { SEEDS = FEW_IF_SANITIZED(12, 3) };
 
 static const mgl_program *original;
 static const mgl_graph *graph;

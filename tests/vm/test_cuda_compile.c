@@ -1,6 +1,12 @@
-/* NVRTC compiles the kernel for every architecture that we name, for models of several shapes and
- * all dtypes; no device is needed. What is compiled is kept in the build folder, under its
- * content's hash: run again, the test is quick unless the kernel changed. */
+/*
+ * NVRTC compiles the kernel for each supported architecture, for models of several shapes and all
+ * dtypes; no device is needed. The build folder keeps compiled kernels under the hash of their
+ * sources, so that a second run is quick unless the kernel changed.
+ *
+ *     test_cuda_compile             for sm_90a
+ *     test_cuda_compile others      for the other architectures
+ *     test_cuda_compile programs    PTX, traces, delays, and more programs of two lists
+ */
 #include "cuda_support.h"
 #include "frames.h"
 
@@ -18,7 +24,7 @@ static const char *const targets[][2] = {
     {"sm_80:108", "sm_80"},   {"sm_86:82", "sm_86"},      {"sm_89:128", "sm_89"},
     {"sm_90a:132", "sm_90a"}, {"sm_100a:148", "sm_100a"}, {"sm_120a:170", "sm_120a"},
 };
-enum { TARGETS = sizeof targets / sizeof *targets };
+enum { TARGETS = sizeof targets / sizeof *targets, SM_90A = 3 };
 
 static const mgl_geometry tales = {256, 6, 4, 2, 64, 768, 913, 1e-5f};
 static const mgl_geometry one_billion = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5f};
@@ -86,7 +92,7 @@ static void compile(int target, int shape, const char *arch, unsigned extras, bo
 }
 
 /* Each architecture with two shapes, so that each shape meets two or more architectures. */
-START_TEST(every_architecture_compiles)
+START_TEST(an_architecture_compiles)
 {
     compile(_i, _i % SHAPES, targets[_i][1], 0, false);
     compile(_i, (_i + 2) % SHAPES, targets[_i][1], 0, false);
@@ -275,22 +281,42 @@ START_TEST(an_exit_waits_for_the_compiler)
 }
 END_TEST
 
-int main(void)
+static void add_quick(TCase *tests)
+{
+    /* first: a fork must not find NVRTC at work */
+    tcase_add_loop_test(tests, an_exit_waits_for_the_compiler, 0, 3);
+    tcase_add_loop_test(tests, an_architecture_compiles, SM_90A, SM_90A + 1);
+    tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 0, 1);
+    tcase_add_test(tests, an_unknown_architecture_is_told);
+}
+
+static void add_others(TCase *tests)
+{
+    tcase_add_loop_test(tests, an_architecture_compiles, 0, SM_90A);
+    tcase_add_loop_test(tests, an_architecture_compiles, SM_90A + 1, TARGETS);
+}
+
+static void add_programs(TCase *tests)
+{
+    tcase_add_test(tests, ptx_compiles);
+    tcase_add_test(tests, most_rows_and_sequences_compile);
+    tcase_add_test(tests, extras_compile);
+    tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 1, OF_TWO_LISTS);
+    tcase_add_test(tests, what_is_not_linked_is_one_text);
+}
+
+int main(int argc, char **argv)
 {
     int skip = skip_without_compiler("cuda_compile");
     if (skip)
         return skip;
     setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/kernels", 1);
     TCase *tests = tcase_create("cuda_compile");
-    tcase_set_timeout(tests, 600);
-    /* first: a fork must not find NVRTC at work */
-    tcase_add_loop_test(tests, an_exit_waits_for_the_compiler, 0, 3);
-    tcase_add_loop_test(tests, every_architecture_compiles, 0, TARGETS);
-    tcase_add_test(tests, ptx_compiles);
-    tcase_add_test(tests, most_rows_and_sequences_compile);
-    tcase_add_test(tests, extras_compile);
-    tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 0, OF_TWO_LISTS);
-    tcase_add_test(tests, what_is_not_linked_is_one_text);
-    tcase_add_test(tests, an_unknown_architecture_is_told);
+    if (argc > 1 && !strcmp(argv[1], "others"))
+        add_others(tests);
+    else if (argc > 1 && !strcmp(argv[1], "programs"))
+        add_programs(tests);
+    else
+        add_quick(tests);
     return fixture_main("cuda_compile", tests);
 }

@@ -39,12 +39,13 @@ struct mgl_cuda_compilation {
 static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
 static int crowd;                       /* threads that compile */
-static pid_t home;                      /* their process: one that forks from it has none of them */
+static _Atomic pid_t home;              /* their process; a fork of it has none of them. Atomic:
+                                           a fork must not wait for the lock. */
 static _Thread_local bool of_the_crowd; /* should NVRTC itself exit */
 
 void mgl_cuda_await_compilations(void)
 {
-    if (getpid() != home)
+    if (getpid() != atomic_load(&home))
         return;
     pthread_mutex_lock(&crowd_lock);
     while (crowd > 0 && !of_the_crowd)
@@ -55,7 +56,7 @@ void mgl_cuda_await_compilations(void)
 bool mgl_cuda_is_compiling(void)
 {
     pthread_mutex_lock(&crowd_lock);
-    const bool is = crowd > 0 && home == getpid();
+    const bool is = crowd > 0 && atomic_load(&home) == getpid();
     pthread_mutex_unlock(&crowd_lock);
     return is;
 }
@@ -71,7 +72,7 @@ static void change_crowd(int by)
 {
     pthread_mutex_lock(&crowd_lock);
     crowd += by;
-    home = getpid();
+    atomic_store(&home, getpid());
     pthread_cond_broadcast(&crowd_changed);
     pthread_mutex_unlock(&crowd_lock);
 }
