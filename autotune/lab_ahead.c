@@ -147,7 +147,8 @@ static char (*keys_of(mgl_lab_state *lab, const mgl_candidate *candidate))[MGL_S
     return lab->keys[i].keys;
 }
 
-/* Whether the device runs kernels. On the CPU machine, a program for a GPU runs without one. */
+/* Whether candidates need a compiled kernel: target and device are a GPU. The CPU machine runs a
+ * program for a GPU without a kernel. */
 static bool compiles(const mgl_lab_state *lab)
 {
     return strcmp(lab->options.subject->target.arch, "cpu") != 0 && strcmp(lab->device, "cpu") != 0;

@@ -1,12 +1,13 @@
 /*
- * Long tests under sanitizers. A sanitizer looks for errors of memory, threads and undefined
- * behavior, and makes a test up to ten times slower. So a long loop runs few of its iterations
- * there; the release build runs all.
+ * Shorter tests under sanitizers. A sanitizer slows a test down by a factor of five or more. In a
+ * build with sanitizers, a long test runs fewer iterations or fewer cases. Other builds run all of
+ * them.
  */
 #ifndef MGL_TESTS_SANITIZED_H
 #define MGL_TESTS_SANITIZED_H
 
-/* MGL_SANITIZED: 1 in a build with sanitizers, else 0 (tests/CMakeLists.txt). */
-#define FEW_IF_SANITIZED(all, few) (MGL_SANITIZED ? (few) : (all))
+/* The bound of a loop in a normal build, and with sanitizers. MGL_SANITIZED is 0 or 1
+ * (tests/CMakeLists.txt). */
+#define BY_SANITIZER(normal, sanitized) (MGL_SANITIZED ? (sanitized) : (normal))
 
 #endif

@@ -224,7 +224,7 @@ START_TEST(right_results_pass_and_damaged_ones_do_not)
 {
     int units = 0;
     open_harness(_i);
-    for (int k = 0; k < FEW_IF_SANITIZED(MGL_SYNTHETIC_KIND_COUNT, 1); k++) {
+    for (int k = 0; k < BY_SANITIZER(MGL_SYNTHETIC_KIND_COUNT, 1); k++) {
         look(0, (mgl_synthetic_kind)k);
         for (int u = 0; u < mgl_kernel_unit_count(); u++) {
             unit = mgl_kernel_unit_get(u);

@@ -1,11 +1,11 @@
 /*
- * The corpus of tricks, before any compiler: what has to be refused by the text alone is, with its
- * code and for its reason; what only a compiler or a device can find is let through to them.
+ * The corpus of tricks. The checks of the text must reject some tricks, with the expected code and
+ * reason. Other tricks must pass these checks; the compiler or a device rejects them.
  *
- *     test_kernel_tricks                  what the text alone shows
- *     test_kernel_tricks compile          what the compiler finds
- *     test_kernel_tricks compile-all      also that the compiler takes what a device has to find;
- *                                         ten seconds for each
+ *     test_kernel_tricks                  the checks of the text
+ *     test_kernel_tricks compile          tricks that the compiler detects
+ *     test_kernel_tricks compile-all      also: tricks that only a device detects must compile; ten
+ *                                         seconds for each
  *
  * Compiling is skipped where NVRTC is missing, unless MEGALITH_REQUIRE_NVRTC is 1.
  */

@@ -197,8 +197,8 @@ START_TEST(a_check_without_memory_is_an_error)
 }
 END_TEST
 
-/* A lab of a GPU compiles ahead: in two processes at most, which end with the lab. Their results do
- * not matter, since this machine may have no compiler. */
+/* A runner for a GPU builds kernels ahead in at most two processes, which end with the runner. The
+ * test ignores the results, because this machine may have no compiler. */
 START_TEST(compilers_are_few_and_go_with_the_lab)
 {
     mgl_candidate ahead = {.program_count = 1};

@@ -776,7 +776,7 @@ int main(void)
     tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
     tcase_add_test(searches, an_earlier_campaign_saves_trials);
     tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);
-    for (size_t i = 0; i < FEW_IF_SANITIZED(sizeof cases / sizeof *cases, 2); i++) {
+    for (size_t i = 0; i < BY_SANITIZER(sizeof cases / sizeof *cases, 2); i++) {
         tcase_add_checked_fixture(cases[i], setup, teardown);
         tcase_set_timeout(cases[i], 60);
         suite_add_tcase(suite, cases[i]);

@@ -351,8 +351,8 @@ int main(int argc, char **argv)
     tcase_set_timeout(tests, 100);
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_test(tests, a_good_winner_passes);
-    tcase_add_loop_test(tests, a_winner_of_a_family_passes, 0, FEW_IF_SANITIZED(2, 0));
-    tcase_add_loop_test(tests, a_wrong_winner_is_for_nobody, 0, FEW_IF_SANITIZED(FAULTS, 1));
+    tcase_add_loop_test(tests, a_winner_of_a_family_passes, 0, BY_SANITIZER(2, 0));
+    tcase_add_loop_test(tests, a_wrong_winner_is_for_nobody, 0, BY_SANITIZER(FAULTS, 1));
     if (!MGL_SANITIZED)
         tcase_add_test(tests, a_campaign_that_goes_on_stands_on_what_is_right);
     tcase_add_test(tests, another_model_is_not_looked_at);

@@ -191,7 +191,7 @@ START_TEST(a_tool_that_does_not_work_is_skipped)
 {
     char line[600];
     play("broken", "echo '========= Error: no device' >\"$log\"; exit 1", "");
-    open_lab(1);
+    open_lab(time_limit(1));
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
     ck_assert(!ends.of[0].ran && !ends.of[1].ran);
@@ -213,7 +213,7 @@ START_TEST(a_tool_that_hangs_is_ended)
     char path[220];
     long pid = 0;
     play("hangs", "echo $$ >$0.pid; sleep 1000 & wait", "");
-    open_lab(0.1);
+    open_lab(time_limit(0.1));
     const double start = mgl_clock_s();
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_OK);

@@ -46,7 +46,8 @@ int command_await(command *running, size_t bytes);
 void command_await_handler(const command *running);
 command_result command_end(command *running);
 
-/* Seconds within which a program that was told to end has ended: 0.2 are the promise. */
+/* Limit in seconds between a signal and the end of the program. The documented limit is 0.2 s; the
+ * tests allow 2 s, because the machine may have other work. */
 #define COMMAND_ENDS_S time_limit(2)
 
 /* The one JSON object that standard output must be, with this schema; the test fails when it is

@@ -182,7 +182,7 @@ int main(void)
     TCase *tests = tcase_create("score");
     tcase_set_timeout(tests, 100);
     tcase_add_loop_test(tests, as_hugging_face, 0,
-                        FEW_IF_SANITIZED((int)(sizeof models / sizeof *models), 1));
+                        BY_SANITIZER((int)(sizeof models / sizeof *models), 1));
     tcase_add_test(tests, numbers_of_a_text);
     tcase_add_test(tests, ways_to_give_a_text);
     tcase_add_test(tests, texts_with_nothing_to_score);

@@ -6,6 +6,7 @@
  */
 #include "command.h"
 #include "terminal.h"
+#include "tests/time_limit.h"
 
 #include <check.h>
 #include <signal.h>
@@ -142,7 +143,8 @@ static bool has_word(const char *text, const char *word)
 
 static bool shows(const char *word)
 {
-    for (int i = 0; chosen->prepare && i < patience_s * 100 && !has_word(screen.bytes, word); i++)
+    for (int i = 0;
+         chosen->prepare && i < time_limit(patience_s) * 100 && !has_word(screen.bytes, word); i++)
         terminal_read(&screen, 0.01);
     return has_word(screen.bytes, word);
 }

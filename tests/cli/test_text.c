@@ -359,7 +359,7 @@ int main(void)
     tcase_add_test(tests, eval_refuses_too_long_a_text);
     tcase_add_test(tests, eval_moves_a_window);
     tcase_add_test(tests, eval_with_a_window_that_is_not_needed);
-    tcase_add_loop_test(tests, eval_as_hugging_face, 0, FEW_IF_SANITIZED(6, 1));
+    tcase_add_loop_test(tests, eval_as_hugging_face, 0, BY_SANITIZER(6, 1));
     tcase_add_test(tests, info_of_a_model);
     tcase_add_test(tests, info_of_a_model_that_is_not_supported);
     suite_add_tcase(suite, tests);

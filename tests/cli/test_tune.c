@@ -631,7 +631,7 @@ int main(void)
     tcase_add_test(tests, it_tunes_for_as_many_sequences_as_the_second_list_has_rows);
     tcase_add_test(tests, it_tunes_for_a_second_list_that_nobody_asked_for);
     tcase_add_test(tests, sequences_that_can_have_no_list_say_why);
-    if (!MGL_SANITIZED) { /* workers run on the CPU in tests/autotune/test_real.c */
+    if (!MGL_SANITIZED) { /* under sanitizers, tests/autotune/test_real.c covers these workers */
         tcase_add_test(tests, a_cpu_runs_the_second_list);
         tcase_add_test(tests, a_cpu_tells_what_is_correct);
     }

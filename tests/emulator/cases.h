@@ -1,16 +1,16 @@
 /*
- * Cases of test_emulator: a table of them is a group. `./quickstart test` runs the quick cases of
- * all groups, `./quickstart test all` the long ones too. The quick cases together run each op and
- * each kernel variant at least once; test_emulator checks that.
+ * Cases of test_emulator. `./quickstart test` runs the quick cases of all groups; `./quickstart
+ * test all` also runs the long cases. The quick cases together cover each op, each variant and each
+ * kernel path (coverage.h).
  */
 #ifndef MGL_TESTS_EMULATOR_CASES_H
 #define MGL_TESTS_EMULATOR_CASES_H
 
-typedef enum emulator_set { LONG, QUICK } emulator_set;
+typedef enum emulator_duration { CASE_LONG, CASE_QUICK } emulator_duration;
 
 typedef struct emulator_case {
     void (*run)(void);
-    emulator_set set;
+    emulator_duration duration;
 } emulator_case;
 
 #endif

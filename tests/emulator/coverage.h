@@ -1,7 +1,8 @@
 /*
- * Coverage of kernel variants: records the ops, variants, formats and architectures of each program
- * that a case of test_emulator opens on the emulated device. The quick cases must cover everything
- * that coverage.c lists; test_emulator checks that at the end of a run of all of them.
+ * Coverage of the kernel: records the ops, variants and kernel paths of each program that a case of
+ * test_emulator opens on the emulated device. The quick cases together must cover all ops
+ * (ops.def), all variants (variants.def) and all paths (coverage.c). `test_emulator quick` checks
+ * this after its last case.
  */
 #ifndef MGL_TESTS_EMULATOR_COVERAGE_H
 #define MGL_TESTS_EMULATOR_COVERAGE_H
@@ -11,7 +12,7 @@
 /* From now on, each program that device_vm opens counts. */
 void coverage_start(void);
 
-/* Prints what was covered, one name each, on one line. */
+/* Prints the names of all covered ops, variants and paths on one line. */
 void coverage_print(void);
 
 /* Prints the name of each requirement that was not covered; false if there is one. */

@@ -101,9 +101,9 @@ static void past_of_queues_without_products(void)
 }
 
 const emulator_case past_replies[PAST_REPLIES] = {
-    {past_in_the_ring, LONG},
-    {past_in_the_ring_merged_in_o, QUICK},
-    {past_in_the_ring_of_two_lists, QUICK},
-    {past_of_two_heads_in_the_ring, LONG},
-    {past_of_queues_without_products, LONG},
+    {past_in_the_ring, CASE_LONG},
+    {past_in_the_ring_merged_in_o, CASE_QUICK},
+    {past_in_the_ring_of_two_lists, CASE_QUICK},
+    {past_of_two_heads_in_the_ring, CASE_LONG},
+    {past_of_queues_without_products, CASE_LONG},
 };

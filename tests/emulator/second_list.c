@@ -133,8 +133,8 @@ static void logits_of_warpgroups(void)
     }
 }
 
-/* Pages of a power of 2 blocks, and others. Of those, the small ones have two row groups' pieces.
- */
+/* First, pages whose number of blocks is a power of 2; then two sizes with other numbers of blocks.
+ * A page of 3,072 bytes holds pieces of two row groups. */
 static void logits_of_warpgroups_by_pages(void)
 {
     device_options options = panel_options;
@@ -202,6 +202,21 @@ static void logits_of_slim_panels_of_many_rows(void)
         {&even_model, 40, 40, 20, 4, 16384, 7}, {&even_model, 40, 40, 16, 10, 8192, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_slim(&cases[i], (int)i);
+}
+
+/* Tasks of few row groups, by warps and by warpgroups. */
+static void logits_of_small_tasks(void)
+{
+    static const struct slim_case c = {&even_model, 40, 40, 40, 8, 16384, 7};
+    device_options options = panel_options;
+    check_slim(&c, 0);
+    options.many = 128;
+    options.queues = 40;
+    options.warps = 8;
+    options.page_bytes = 16384;
+    options.ring_pages = 7;
+    options.warpgroups = MGL_WARPGROUPS_YES;
+    check_logits(&even_model, &options, 1, 88, 3);
 }
 
 static mgl_status read_zeros(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
@@ -762,56 +777,57 @@ static void traces_of_panels(void)
 }
 
 const emulator_case second_list_replies[SECOND_LIST_REPLIES] = {
-    {logits_of_panels, QUICK},
-    {fences_of_panels, LONG},
-    {batch_of_panels, LONG},
-    {delays_of_panels, LONG},
-    {uneven_panels, LONG},
-    {logits_of_rows, LONG},
-    {batch_of_rows, LONG},
-    {logits_of_rows_by_few_warps, QUICK},
-    {delays_of_rows, LONG},
-    {uneven_rows, LONG},
-    {logits_of_rows_in_small_trays, LONG},
-    {delays_of_rows_in_small_trays, LONG},
-    {fences_of_rows, QUICK},
-    {batch_of_rows_apart, LONG},
-    {two_lists, LONG},
-    {two_lists_of_four_rows_and_more, QUICK},
-    {two_lists_with_splits, LONG},
-    {uneven_lists, LONG},
-    {two_lists_with_counters, LONG},
-    {logits_of_two_lists, LONG},
-    {talk_of_two_lists, LONG},
-    {delays_of_two_lists, LONG},
-    {epochs_of_two_lists, QUICK},
-    {two_lists_with_attention_apart, LONG},
-    {exchanged_programs_of_two_lists, QUICK},
-    {watchdog_of_two_lists, QUICK},
-    {ended_replies_of_two_lists, LONG},
+    {logits_of_panels, CASE_QUICK},
+    {fences_of_panels, CASE_LONG},
+    {batch_of_panels, CASE_LONG},
+    {delays_of_panels, CASE_LONG},
+    {uneven_panels, CASE_LONG},
+    {logits_of_rows, CASE_LONG},
+    {batch_of_rows, CASE_LONG},
+    {logits_of_rows_by_few_warps, CASE_QUICK},
+    {delays_of_rows, CASE_LONG},
+    {uneven_rows, CASE_LONG},
+    {logits_of_rows_in_small_trays, CASE_LONG},
+    {delays_of_rows_in_small_trays, CASE_LONG},
+    {fences_of_rows, CASE_QUICK},
+    {batch_of_rows_apart, CASE_LONG},
+    {two_lists, CASE_LONG},
+    {two_lists_of_four_rows_and_more, CASE_QUICK},
+    {two_lists_with_splits, CASE_LONG},
+    {uneven_lists, CASE_LONG},
+    {two_lists_with_counters, CASE_LONG},
+    {logits_of_two_lists, CASE_LONG},
+    {talk_of_two_lists, CASE_LONG},
+    {delays_of_two_lists, CASE_LONG},
+    {epochs_of_two_lists, CASE_QUICK},
+    {two_lists_with_attention_apart, CASE_LONG},
+    {exchanged_programs_of_two_lists, CASE_QUICK},
+    {watchdog_of_two_lists, CASE_QUICK},
+    {ended_replies_of_two_lists, CASE_LONG},
 };
 
 const emulator_case second_list_many[SECOND_LIST_MANY] = {
-    {logits_of_many_rows, QUICK},
-    {company_of_20, QUICK},
-    {company_of_64, LONG},
-    {company_of_40_in_128_rows, LONG},
-    {delays_of_many_rows, LONG},
-    {watchdog_of_many_rows, QUICK},
-    {traces_of_two_lists, QUICK},
-    {traces_of_panels, LONG},
-    {logits_of_many_rows_in_several_panels, LONG},
-    {logits_of_warpgroups, QUICK},
-    {logits_of_warpgroups_by_pages, LONG},
-    {logits_of_slim_panels, LONG},
-    {logits_of_slim_panels_of_many_rows, LONG},
-    {equal_logits, QUICK},
-    {company_by_warpgroups, QUICK},
-    {fences_of_warpgroups, LONG},
-    {batch_of_warpgroups, LONG},
-    {delays_of_warpgroups, LONG},
-    {company_of_rows, LONG},
-    {panels_that_wait_for_nothing, QUICK},
-    {company_of_lone_rows, LONG},
-    {lone_rows_are_as_others, LONG},
+    {logits_of_many_rows, CASE_QUICK},
+    {company_of_20, CASE_QUICK},
+    {company_of_64, CASE_LONG},
+    {company_of_40_in_128_rows, CASE_LONG},
+    {delays_of_many_rows, CASE_LONG},
+    {watchdog_of_many_rows, CASE_QUICK},
+    {traces_of_two_lists, CASE_QUICK},
+    {traces_of_panels, CASE_LONG},
+    {logits_of_many_rows_in_several_panels, CASE_LONG},
+    {logits_of_warpgroups, CASE_QUICK},
+    {logits_of_warpgroups_by_pages, CASE_LONG},
+    {logits_of_slim_panels, CASE_LONG},
+    {logits_of_slim_panels_of_many_rows, CASE_LONG},
+    {logits_of_small_tasks, CASE_QUICK},
+    {equal_logits, CASE_QUICK},
+    {company_by_warpgroups, CASE_QUICK},
+    {fences_of_warpgroups, CASE_LONG},
+    {batch_of_warpgroups, CASE_LONG},
+    {delays_of_warpgroups, CASE_LONG},
+    {company_of_rows, CASE_LONG},
+    {panels_that_wait_for_nothing, CASE_QUICK},
+    {company_of_lone_rows, CASE_LONG},
+    {lone_rows_are_as_others, CASE_LONG},
 };

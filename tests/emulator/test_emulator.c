@@ -5,16 +5,16 @@
  *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3] [--pace even|uneven]
  *                         [--skip-quick] [--covers]
  *
- * A group is `shapes`, `replies`, `many` (rows of a second list) or `configs`. The group `quick`
- * has the quick cases of all of these (cases.h). Configs are drawn without end: --count says how
- * many. --part 1/3 takes the first third of the group's cases. --skip-quick leaves out the quick
- * cases. --covers prints the ops, variants and kernel paths that the cases ran.
+ * A group is `shapes`, `replies`, `many` (rows of a second list) or `configs`, which draws random
+ * configs; --count sets their number. The group `quick` contains the quick cases of all groups
+ * (cases.h). --skip-quick leaves out the quick cases. --part 1/3 takes the first third of the
+ * remaining cases. --covers prints the ops, variants and kernel paths that the cases covered.
  *
- * Another seed is another order of everything that has none: of warps, of the copies that land. A
- * case that fails is repeated with its seed and its number.
+ * The seed selects the order of warps and of asynchronous copies. To repeat a failed case, pass
+ * --seed and --case.
  *
  * Some cases run with uneven progress (emu_uneven): those of `many` with odd numbers, and some of
- * the other groups. --pace uneven makes all cases so.
+ * the other groups. With --pace uneven, all cases run with uneven progress.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@
 #include "coverage.h"
 #include "past.h"
 #include "second_list.h"
+#include "shapes.h"
 #include "tests/emulator/emulator.h"
 #include "vm/cuda/encode.h"
 
@@ -34,250 +35,15 @@ static bool all_uneven; /* every case, not only those that are meant to be */
 /* ---- shapes -----------------------------------------------------------------------------------
  */
 
-/* Every way through the kernel, and what is odd about a shape. */
-static const struct shape {
-    emulator_set set;
-    const mgl_geometry *geometry;
-    device_options options;
-} shapes[] = {
-    {LONG, &small_model, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS}},
-    {QUICK,
-     &small_model,
-     {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .splits = 4}},
-    {QUICK,
-     &small_model,
-     {.arch = "compute_80", .dtype = MGL_F32, .ring_pages = 3, .page_bytes = 2048}},
-    {LONG, &tiny_model, {.dtype = MGL_F32, .queues = 2, .ring_pages = 2, .page_bytes = 2048}},
-    {LONG, &odd_model, {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .page_bytes = 2048}},
-    {LONG, &odd_model, {.dtype = MGL_F32, .queues = 6, .warps = 16, .rows = 16, .ring_pages = 2}},
-    {LONG, &multi_query, {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .splits = 2}},
-    {QUICK, &narrow_heads, {.dtype = MGL_BF16, .stage_bytes = 1024, .rows = 5}},
-    {QUICK,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .rows = 8,
-      .page_bytes = 8192,
-      .stage_bytes = 32768}},
-    {LONG,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_COUNTERS,
-      .queues = 6,
-      .rows = 1,
-      .splits = 2,
-      .page_bytes = 8192,
-      .ring_pages = 3}},
-    {QUICK,
-     &even_model,
-     {.arch = "compute_80",
-      .dtype = MGL_F16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 3,
-      .page_bytes = 8192}},
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 4,
-      .page_bytes = 16384,
-      .stage_bytes = 65536}},
-    {LONG,
-     &uneven_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .rows = 2,
-      .warps = 4,
-      .page_bytes = 8192,
-      .stage_bytes = 49152}},
-    /* room for two of the ffn's rows in the activation buffer: four go the batch way */
-    {LONG,
-     &uneven_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 4,
-      .page_bytes = 8192,
-      .stage_bytes = 20480}},
-    /* several rows, attention's values in 16 bits, which the ffn's are anyway */
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .narrow = 2,
-      .queues = 3,
-      .rows = 6,
-      .page_bytes = 16384,
-      .stage_bytes = 65536}},
-    /* several rows: what registers have room for, more than that, and warps without blocks */
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 8,
-      .page_bytes = 16384,
-      .stage_bytes = 65536}},
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 8,
-      .warps = 2,
-      .page_bytes = 8192,
-      .stage_bytes = 49152}},
-    {LONG,
-     &idle_warps,
-     {.dtype = MGL_F16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 7,
-      .page_bytes = 16384,
-      .stage_bytes = 49152}},
-    /* plain programs: attention on queues of its own, with splits, with warps that have nothing, by
-       cp.async */
-    {QUICK,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 9,
-      .rows = 1,
-      .page_bytes = 8192}},
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 5,
-      .rows = 1,
-      .splits = 2,
-      .page_bytes = 16384}},
-    {LONG,
-     &idle_warps,
-     {.dtype = MGL_F16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 1,
-      .narrow = 3,
-      .page_bytes = 16384}},
-    {LONG,
-     &uneven_model,
-     {.arch = "compute_80",
-      .dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 4,
-      .rows = 1,
-      .warps = 4,
-      .page_bytes = 8192}},
-    /* biases and norms of q and k: in f32; heads that the lanes of a warp do not share evenly; one
-       row, with splits and without; several */
-    {LONG, &small_model, {.dtype = MGL_F32, .splits = 2, .extras = ALL_EXTRAS}},
-    {LONG,
-     &odd_model,
-     {.dtype = MGL_F32, .queues = 5, .warps = 1, .rows = 3, .extras = ALL_EXTRAS}},
-    {QUICK, &narrow_heads, {.dtype = MGL_BF16, .rows = 5, .extras = ALL_EXTRAS}},
-    {QUICK,
-     &paged_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 5,
-      .rows = 1,
-      .extras = ALL_EXTRAS}},
-    {LONG,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 9,
-      .rows = 1,
-      .page_bytes = 8192,
-      .extras = ALL_EXTRAS}},
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 5,
-      .rows = 1,
-      .splits = 2,
-      .page_bytes = 16384,
-      .extras = MGL_EXTRA_QK_NORM}},
-    {QUICK, &even_model, {.dtype = MGL_BF16, .rows = 8, .page_bytes = 8192, .extras = ALL_EXTRAS}},
-    /* o merges: with counters and with flags, in f32 and in 16 bits, one row and several, with
-       splits that are used from some positions on, more than are merged at once, and idle warps */
-    {LONG,
-     &small_model,
-     {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 3, .merge = 2, .share = 6}},
-    {LONG,
-     &small_model,
-     {.dtype = MGL_F32,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .splits = 6,
-      .merge = 2,
-      .share = 4}},
-    {LONG,
-     &even_heads,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 5,
-      .rows = 1,
-      .splits = 6,
-      .merge = 2,
-      .share = 4,
-      .page_bytes = 16384}},
-    {QUICK,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 9,
-      .rows = 1,
-      .splits = 3,
-      .merge = 2,
-      .page_bytes = 8192}},
-    {LONG,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .rows = 2,
-      .splits = 3,
-      .merge = 2,
-      .share = 8,
-      .page_bytes = 8192}},
-    {LONG,
-     &idle_warps,
-     {.dtype = MGL_F16,
-      .exchange = MGL_EXCHANGE_FLAGS,
-      .queues = 3,
-      .rows = 1,
-      .splits = 5,
-      .merge = 2,
-      .share = 1,
-      .narrow = 3,
-      .page_bytes = 16384,
-      .extras = ALL_EXTRAS}},
-    {QUICK,
-     &even_model,
-     {.dtype = MGL_BF16,
-      .exchange = MGL_EXCHANGE_COUNTERS,
-      .queues = 6,
-      .rows = 4,
-      .splits = 2,
-      .merge = 2,
-      .stage_bytes = 1024,
-      .page_bytes = 8192,
-      .ring_pages = 3}},
-};
-
 START_TEST(logits_are_the_cpus)
 {
     emu_seed(first_seed + (uint64_t)_i);
     emu_uneven(all_uneven);
-    check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 19, 5);
+    check_logits(emulator_shapes[_i].geometry, &emulator_shapes[_i].options, _i, 19, 5);
     if (_i % 12 != 5)
         return;
     emu_uneven(true); /* some of all kinds once more */
-    check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 19, 5);
+    check_logits(emulator_shapes[_i].geometry, &emulator_shapes[_i].options, _i, 19, 5);
 }
 END_TEST
 
@@ -650,42 +416,42 @@ static void delays_with_counters(void)
 }
 
 static const emulator_case replies[] = {
-    {first_tokens, QUICK},
-    {first_tokens_with_counters, QUICK},
-    {batch, LONG},
-    {batch_with_splits, LONG},
-    {drawn_tokens, QUICK},
-    {ended_reply, QUICK},
-    {watchdog, QUICK},
-    {batch_of_grouped_heads, QUICK},
-    {batch_of_a_large_group, LONG},
-    {batch_of_long_heads, LONG},
-    {batch_of_long_heads_with_splits, QUICK},
-    {batch_of_several_rows, LONG},
-    {batch_of_long_runs, LONG},
-    {watchdog_of_the_ring, QUICK},
-    {delays, QUICK},
-    {delays_with_counters, LONG},
-    {delays_merged_in_o, QUICK},
-    {waves, LONG},
-    {waves_of_long_heads, LONG},
-    {waves_of_splits, LONG},
-    {batch_of_waves, LONG},
-    {two_capacities, LONG},
-    {exchanged_programs, QUICK},
-    {exchanged_plain_programs, QUICK},
-    {no_numbers, LONG},
-    {first_tokens_of_qwen2, LONG},
-    {first_tokens_of_qwen3, LONG},
-    {first_tokens_of_mistral, LONG},
-    {batch_of_normed_heads, LONG},
-    {batch_of_long_normed_heads, LONG},
-    {talk, QUICK},
-    {batch_of_splits_in_16_bits, LONG},
-    {clears_behind_attention, QUICK},
-    {stop_texts, LONG},
-    {likely_tokens, QUICK},
-    {penalties, QUICK},
+    {first_tokens, CASE_QUICK},
+    {first_tokens_with_counters, CASE_QUICK},
+    {batch, CASE_LONG},
+    {batch_with_splits, CASE_LONG},
+    {drawn_tokens, CASE_QUICK},
+    {ended_reply, CASE_QUICK},
+    {watchdog, CASE_QUICK},
+    {batch_of_grouped_heads, CASE_QUICK},
+    {batch_of_a_large_group, CASE_LONG},
+    {batch_of_long_heads, CASE_LONG},
+    {batch_of_long_heads_with_splits, CASE_QUICK},
+    {batch_of_several_rows, CASE_LONG},
+    {batch_of_long_runs, CASE_LONG},
+    {watchdog_of_the_ring, CASE_QUICK},
+    {delays, CASE_QUICK},
+    {delays_with_counters, CASE_LONG},
+    {delays_merged_in_o, CASE_QUICK},
+    {waves, CASE_LONG},
+    {waves_of_long_heads, CASE_LONG},
+    {waves_of_splits, CASE_LONG},
+    {batch_of_waves, CASE_LONG},
+    {two_capacities, CASE_LONG},
+    {exchanged_programs, CASE_QUICK},
+    {exchanged_plain_programs, CASE_QUICK},
+    {no_numbers, CASE_LONG},
+    {first_tokens_of_qwen2, CASE_LONG},
+    {first_tokens_of_qwen3, CASE_LONG},
+    {first_tokens_of_mistral, CASE_LONG},
+    {batch_of_normed_heads, CASE_LONG},
+    {batch_of_long_normed_heads, CASE_LONG},
+    {talk, CASE_QUICK},
+    {batch_of_splits_in_16_bits, CASE_LONG},
+    {clears_behind_attention, CASE_QUICK},
+    {stop_texts, CASE_LONG},
+    {likely_tokens, CASE_QUICK},
+    {penalties, CASE_QUICK},
 };
 enum { REPLIES = sizeof replies / sizeof *replies };
 
@@ -706,7 +472,8 @@ START_TEST(replies_are_as_on_a_gpu)
 }
 END_TEST
 
-/* Each of them twice: with even and with uneven progress of the same kernels. */
+/* Each case runs twice with the same kernels: even numbers with even progress, odd numbers with
+ * uneven progress. */
 START_TEST(many_rows_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
@@ -728,44 +495,44 @@ END_TEST
 /* ---- groups ------------------------------------------------------------------------------------
  */
 
-static emulator_set set_of_shape(int number)
+static emulator_duration duration_of_shape(int number)
 {
-    return shapes[number].set;
+    return emulator_shapes[number].duration;
 }
 
-static emulator_set set_of_reply(int number)
+static emulator_duration duration_of_reply(int number)
 {
-    return get_reply(number)->set;
+    return get_reply(number)->duration;
 }
 
-/* The cases with uneven progress are all long. */
-static emulator_set set_of_many(int number)
+/* In this group, cases with uneven progress are long. */
+static emulator_duration duration_of_many(int number)
 {
-    return number % 2 ? LONG : second_list_many[number / 2].set;
+    return number % 2 ? CASE_LONG : second_list_many[number / 2].duration;
 }
 
-static emulator_set set_of_config(int number)
+static emulator_duration duration_of_config(int number)
 {
     (void)number;
-    return LONG;
+    return CASE_LONG;
 }
 
 static const struct group {
     const char *name;
     const TTest *const *test;
     int count;
-    emulator_set (*set_of)(int number);
-} groups[] = {{"shapes", &logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes), set_of_shape},
+    emulator_duration (*duration_of)(int number);
+} groups[] = {{"shapes", &logits_are_the_cpus, EMULATOR_SHAPES, duration_of_shape},
               {"replies", &replies_are_as_on_a_gpu, REPLIES + PAST_REPLIES + SECOND_LIST_REPLIES,
-               set_of_reply},
-              {"many", &many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY, set_of_many},
-              {"configs", &any_config_gives_the_same, FEW_CONFIGS, set_of_config}};
+               duration_of_reply},
+              {"many", &many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY, duration_of_many},
+              {"configs", &any_config_gives_the_same, FEW_CONFIGS, duration_of_config}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
-/* The quick cases together cover every kernel variant. */
-START_TEST(every_variant_is_covered)
+START_TEST(quick_cases_cover_the_kernel)
 {
-    ck_assert_msg(coverage_is_complete(), "the quick cases leave something out: see above");
+    ck_assert_msg(coverage_is_complete(),
+                  "the quick cases are incomplete: see the lines `not covered` above");
 }
 END_TEST
 
@@ -818,14 +585,15 @@ static bool read_settings(int argc, char **argv, settings *to)
     return true;
 }
 
-/* Adds a part of the group's cases: `set` says which to leave out. */
+/* Adds the selected cases of a group. If `quick`, only quick cases are selected; if s->skip_quick,
+ * only others. Of the selected cases, part s->part of s->parts is added. */
 static void add_group(TCase *tests, const struct group *group, const settings *s, bool quick)
 {
     const int cases = s->count > 0 ? s->count : group->count;
     int chosen = 0, number = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = s->first; i < s->first + cases; i++) {
-            const bool is_quick = i < group->count && group->set_of(i) == QUICK;
+            const bool is_quick = i < group->count && group->duration_of(i) == CASE_QUICK;
             if (quick ? !is_quick : s->skip_quick && is_quick)
                 continue;
             if (pass == 0) {
@@ -847,8 +615,8 @@ static bool add_cases_of(TCase *tests, const settings *s)
             add_group(tests, &groups[i], s, quick);
             found = true;
         }
-    if (quick && s->parts == 1)
-        tcase_add_test(tests, every_variant_is_covered);
+    if (quick && s->parts == 1 && !s->count)
+        tcase_add_test(tests, quick_cases_cover_the_kernel);
     return found;
 }
 

@@ -1,9 +1,9 @@
 /*
- * NVRTC compiles the benchmark's kernels for each supported architecture and for the shapes that
- * the benchmark knows; no device is needed.
+ * NVRTC compiles the benchmark's kernels for each supported architecture, with one or two named
+ * shapes each; no device is needed.
  *
- *     test_bench_compile          for sm_90a
- *     test_bench_compile others   for the other architectures
+ *     test_bench_compile          sm_90a, and the smallest and largest heads
+ *     test_bench_compile others   the other architectures
  */
 #include <check.h>
 #include <stdio.h>

@@ -275,7 +275,7 @@ int main(void)
     TCase *tests = tcase_create("many");
     tcase_set_timeout(tests, 200);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_loop_test(tests, each_is_as_alone, 0, FEW_IF_SANITIZED(BATCHES, 1));
+    tcase_add_loop_test(tests, each_is_as_alone, 0, BY_SANITIZER(BATCHES, 1));
     tcase_add_test(tests, they_end_in_all_ways);
     tcase_add_test(tests, fewer_than_opened_for);
     tcase_add_test(tests, tokens_come_with_their_reply);

@@ -731,7 +731,8 @@ END_TEST
 /* ---- speed ------------------------------------------------------------------------------------
  */
 
-/* A search asks often. The best of three counts. */
+/* A search calls the cost model often, so a prediction must be fast. The fastest of three runs
+ * counts. */
 START_TEST(quick_enough_for_a_search)
 {
     mgl_program *program = lowered(&billion, 132);

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "tests/time_limit.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -266,7 +267,7 @@ static _Noreturn void become(const job *j, const scenario *s, const trial *t)
     dup2(open(j->err, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666), 2);
     if (chdir(j->folder))
         _exit(125);
-    const struct rlimit core = limit_of(0), cpu = limit_of(FAIL_LIMIT_S);
+    const struct rlimit core = limit_of(0), cpu = limit_of((uint64_t)time_limit(FAIL_LIMIT_S));
     setrlimit(RLIMIT_CORE, &core);
     setrlimit(RLIMIT_CPU, &cpu);
     set_failure(j, t);
@@ -288,7 +289,7 @@ static int run(const job *j, const scenario *s, const trial *t)
     if (pid == 0)
         become(j, s, t);
     running = pid;
-    alarm(FAIL_LIMIT_S);
+    alarm((unsigned)time_limit(FAIL_LIMIT_S));
     while (waitpid(pid, &status, 0) != pid)
         if (errno != EINTR)
             fail_with("waitpid", strerror(errno));
@@ -415,13 +416,39 @@ static int count_lacks(const content *answer)
     return count;
 }
 
+/* Removes the folders of NVIDIA's libraries: if the first copy of a library does not open, the next
+ * one on this machine is as good. */
+static void drop_folders(content *answer)
+{
+    for (char *at = answer->bytes; at && (at = strstr(at, "/libnv"));) {
+        char *from = at;
+        while (from > answer->bytes && !strchr(" \"(", from[-1]))
+            from--;
+        memmove(from, at + 1, answer->length - (size_t)(at + 1 - answer->bytes) + 1);
+        answer->length -= (size_t)(at + 1 - from);
+        at = from;
+    }
+}
+
+static bool equals_without_folders(const content *a, const content *b)
+{
+    content copies[] = {{strdup(a->bytes), a->length}, {strdup(b->bytes), b->length}};
+    for (int i = 0; i < 2; i++)
+        drop_folders(&copies[i]);
+    const bool same = equals(copies[0], copies[1]);
+    free(copies[0].bytes);
+    free(copies[1].bytes);
+    return same;
+}
+
 /* Of a run that ended with the reference's code. */
 static verdict judge_answer(const job *j, const scenario *s, output_state output, bool reached)
 {
     content answer = read_answer(j->out);
     bool same = equals(answer, s->answer) && output != OUTPUT_OLD;
     bool is_doctor = !strncmp(s->line, "doctor", strlen("doctor"));
-    bool told = is_doctor && count_lacks(&answer) > count_lacks(&s->answer);
+    bool told = is_doctor && (count_lacks(&answer) > count_lacks(&s->answer) ||
+                              equals_without_folders(&answer, &s->answer));
     mgl_free(answer.bytes);
     if (same)
         return reached ? VERDICT_same : VERDICT_not_reached;

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-enum { SEEDS = FEW_IF_SANITIZED(12, 3) };
+enum { SEEDS = BY_SANITIZER(12, 3) };
 
 static const mgl_program *original;
 static const mgl_graph *graph;

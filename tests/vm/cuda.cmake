@@ -11,10 +11,10 @@ mgl_vm_test(test_cuda_encode)
 mgl_cuda_test(test_cuda_past)
 mgl_cuda_test(test_cuda_key)
 mgl_cuda_test(test_cuda_objects LABELS threads)
-# A label of its own: sanitizers would find nothing more in NVRTC.
+# The label nvrtc keeps these tests out of the runs under sanitizers: NVRTC has none.
 mgl_cuda_test(test_cuda_compile frames.c LABELS nvrtc SECONDS 45)
 foreach(part others programs)
-  mgl_add_test(NAME test_cuda_compile_${part} COMMAND test_cuda_compile ${part} LABELS nvrtc SECONDS 130 LONG)
+  mgl_add_test(NAME test_cuda_compile_${part} COMMAND test_cuda_compile ${part} LABELS nvrtc SECONDS 80 LONG)
 endforeach()
 mgl_cuda_test(test_cuda_small LABELS gpu)
 mgl_cuda_test(test_cuda_trace trace_checks.c LABELS gpu)

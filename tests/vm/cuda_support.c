@@ -111,7 +111,7 @@ mgl_program *device_program(const mgl_graph *graph, const device_options *option
     return lower(graph, &target, options);
 }
 
-void (*device_vm_opened)(const mgl_program *program, const device_options *options);
+void (*on_device_vm_open)(const mgl_program *program, const device_options *options);
 
 mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph, const device_options *options)
 {
@@ -122,8 +122,8 @@ mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph, const devi
                            .deadline_ms = options->deadline_ms,
                            .delay_seed = options->delay_seed};
     ok(mgl_vm_open(program, graph, &open, &vm, &err), err);
-    if (device_vm_opened)
-        device_vm_opened(program, options);
+    if (on_device_vm_open)
+        on_device_vm_open(program, options);
     return vm;
 }
 

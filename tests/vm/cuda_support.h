@@ -49,8 +49,8 @@ mgl_program *device_program(const mgl_graph *graph, const device_options *option
 mgl_vm *device_vm(const mgl_program *program, const mgl_graph *graph,
                   const device_options *options);
 
-/* If set, device_vm calls it for each machine that it opens. */
-extern void (*device_vm_opened)(const mgl_program *program, const device_options *options);
+/* Optional hook: device_vm calls this function after it opens a VM. */
+extern void (*on_device_vm_open)(const mgl_program *program, const device_options *options);
 
 /* A checkpoint of tests/models on device 0; released by golden_close. */
 void open_device_model(golden_model *m, const char *name, const device_options *options);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tests/time_limit.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
@@ -289,7 +290,7 @@ START_TEST(a_child_is_ended)
 {
     double start = mgl_clock_s();
     ck_assert_int_eq(compile("sleep", true), MGL_INTERRUPTED);
-    ck_assert_double_lt(mgl_clock_s() - start, 2);
+    ck_assert_double_lt(mgl_clock_s() - start, time_limit(2));
     no_child_is_left();
 }
 END_TEST

@@ -1,11 +1,12 @@
 /*
- * Damaged schedules, each judged as damaged.h says: with flag edges and clears, with two lists,
- * with splits that the next product merges, and with variants, biases and norms. 200 of each
- * schedule, and 800 more that have every damage. tests/emulator/test_damaged.c judges more, and
- * runs the accepted ones in the emulator too.
+ * Damaged schedules, each judged as described in damaged.h: with flag edges and clears, with two
+ * lists, with splits that the next product merges, and with variants, biases and norms. Each base
+ * is damaged 200 times, and each schedule with variants 100 times. Another 800 damaged schedules
+ * together contain each kind of damage. Builds with sanitizers run fewer.
+ * tests/emulator/test_damaged.c judges more, and runs the accepted ones in the emulator too.
  *
  *   test_damage [base [round]]     one base; and one round of it, whose text is printed
- *   test_damage base -1 rounds     so many rounds of one base; base -1: of all
+ *   test_damage base -1 rounds     `rounds` rounds of one base, or of all bases if base is -1
  */
 #include "damaged.h"
 
@@ -16,8 +17,8 @@
 #include "tests/sanitized.h"
 
 enum {
-    ROUNDS = FEW_IF_SANITIZED(200, 40),
-    VARIED_ROUNDS = FEW_IF_SANITIZED(100, 20),
+    ROUNDS = BY_SANITIZER(200, 40),
+    VARIED_ROUNDS = BY_SANITIZER(100, 20),
     VARIED = 12,
     MADE_ROUNDS = 600
 };

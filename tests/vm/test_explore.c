@@ -426,10 +426,10 @@ int main(int argc, char **argv)
     if (argc > 1)
         seeds = atoi(argv[1]);
     tcase_set_timeout(tests, 600);
-    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, FEW_IF_SANITIZED(5, 1));
-    tcase_add_loop_test(tests, finds_nothing_with_splits, 0, FEW_IF_SANITIZED(5, 1));
+    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, BY_SANITIZER(5, 1));
+    tcase_add_loop_test(tests, finds_nothing_with_splits, 0, BY_SANITIZER(5, 1));
     tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 2);
-    tcase_add_loop_test(tests, finds_nothing_in_programs_with_flags, 0, FEW_IF_SANITIZED(8, 2));
+    tcase_add_loop_test(tests, finds_nothing_in_programs_with_flags, 0, BY_SANITIZER(8, 2));
     tcase_add_loop_test(tests, finds_nothing_with_more_sets, 0, 2);
     tcase_add_loop_test(tests, every_missing_clear_is_found, 0, 2);
     tcase_add_test(tests, finds_a_late_clear);

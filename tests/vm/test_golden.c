@@ -88,10 +88,10 @@ int main(void)
 {
     TCase *tests = tcase_create("golden");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, f32_is_hugging_face, FEW_IF_SANITIZED(0, GOLDEN_MODELS - 2),
+    tcase_add_loop_test(tests, f32_is_hugging_face, BY_SANITIZER(0, GOLDEN_MODELS - 2),
                         GOLDEN_MODELS);
-    tcase_add_loop_test(tests, bf16_is_close, 0, FEW_IF_SANITIZED(GOLDEN_MODELS, 1));
-    tcase_add_loop_test(tests, f16_is_close, 0, FEW_IF_SANITIZED(2, 1));
+    tcase_add_loop_test(tests, bf16_is_close, 0, BY_SANITIZER(GOLDEN_MODELS, 1));
+    tcase_add_loop_test(tests, f16_is_close, 0, BY_SANITIZER(2, 1));
     tcase_add_loop_test(tests, prompt_logits_are_hugging_faces, 0, GOLDEN_MODELS);
     return fixture_main("golden", tests);
 }

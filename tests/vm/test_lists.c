@@ -429,7 +429,7 @@ int main(void)
     tcase_add_test(tests, lists_come_and_go);
     tcase_add_loop_test(tests, weighed_values_are_the_exact_ones_rounded, 0, 12);
     tcase_add_loop_test(tests, the_formats_choose, 0, 4);
-    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, FEW_IF_SANITIZED(16, 3));
+    tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, BY_SANITIZER(16, 3));
     tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 4);
     tcase_add_loop_test(tests, flags_of_the_second_list_are_cleared, 0, 3);
     tcase_add_loop_test(tests, finds_an_epoch_that_begins_early, 0, 2);

@@ -196,8 +196,7 @@ int main(void)
 {
     TCase *tests = tcase_create("moved");
     tcase_set_timeout(tests, 0);
-    tcase_add_loop_test(tests, accepted_lineages_compute_the_same, 0,
-                        FEW_IF_SANITIZED(VARIANTS, 2));
+    tcase_add_loop_test(tests, accepted_lineages_compute_the_same, 0, BY_SANITIZER(VARIANTS, 2));
     tcase_add_test(tests, explore_sees_most_of_what_is_refused);
     return fixture_main("moved", tests);
 }

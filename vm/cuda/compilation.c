@@ -39,8 +39,9 @@ struct mgl_cuda_compilation {
 static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
 static int crowd;                       /* threads that compile */
-static _Atomic pid_t home;              /* their process; a fork of it has none of them. Atomic:
-                                           a fork must not wait for the lock. */
+static _Atomic pid_t home;              /* the process of these threads; a forked child has none of
+                                           them, and reads this without the lock, which a thread
+                                           of the parent may hold */
 static _Thread_local bool of_the_crowd; /* should NVRTC itself exit */
 
 void mgl_cuda_await_compilations(void)
@@ -55,8 +56,10 @@ void mgl_cuda_await_compilations(void)
 
 bool mgl_cuda_is_compiling(void)
 {
+    if (getpid() != atomic_load(&home))
+        return false;
     pthread_mutex_lock(&crowd_lock);
-    const bool is = crowd > 0 && atomic_load(&home) == getpid();
+    const bool is = crowd > 0;
     pthread_mutex_unlock(&crowd_lock);
     return is;
 }
