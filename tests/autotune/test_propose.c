@@ -3,6 +3,9 @@
  * proposal, also to one that was opened later and told all of it; nothing that lowering refuses
  * is proposed; and from a poor start they get near the shipped default on the cost model of a
  * small shape.
+ *
+ *     test_propose             all but the last
+ *     test_propose searches    whole searches
  */
 #include "autotune/propose.h"
 
@@ -13,7 +16,6 @@
 
 #include "base/memory.h"
 #include "eval/synthetic.h"
-#include "tests/sanitized.h"
 
 typedef mgl_status open_fn(const mgl_proposer_options *, mgl_proposer **, mgl_error *);
 static open_fn *const openers[] = {mgl_grid_open, mgl_random_open, mgl_evolve_open,
@@ -765,8 +767,9 @@ static void add_every(TCase *cases)
     tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const bool long_ones = argc > 1 && !strcmp(argv[1], "searches");
     Suite *suite = suite_create("propose");
     TCase *values = tcase_create("values"), *every = tcase_create("every"),
           *searches = tcase_create("searches");
@@ -776,7 +779,7 @@ int main(void)
     tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
     tcase_add_test(searches, an_earlier_campaign_saves_trials);
     tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);
-    for (size_t i = 0; i < BY_SANITIZER(sizeof cases / sizeof *cases, 2); i++) {
+    for (int i = long_ones ? 2 : 0; i < (long_ones ? 3 : 2); i++) {
         tcase_add_checked_fixture(cases[i], setup, teardown);
         tcase_set_timeout(cases[i], 60);
         suite_add_tcase(suite, cases[i]);
