@@ -4,8 +4,8 @@
  * is proposed; and from a poor start they get near the shipped default on the cost model of a
  * small shape.
  *
- *     test_propose             all but the last
- *     test_propose searches    whole searches
+ *     test_propose             each property
+ *     test_propose searches    properties of whole searches
  */
 #include "autotune/propose.h"
 
@@ -758,10 +758,8 @@ static void add_every(TCase *cases)
     tcase_add_test(cases, a_grid_goes_from_single_knobs_to_pairs);
     tcase_add_test(cases, random_proposes_moves_too);
     tcase_add_test(cases, lineages_grow_by_moves);
-    tcase_add_test(cases, a_plateau_hops);
     tcase_add_loop_test(cases, what_leaves_no_hope_is_not_proposed, 0, 3);
     tcase_add_loop_test(cases, a_search_begins_near_a_good_start, 1, 3);
-    tcase_add_loop_test(cases, what_helps_nowhere_stops_nothing, 0, 3);
     tcase_add_test(cases, from_a_poor_start_a_search_goes_far);
     tcase_add_loop_test(cases, small_gains_are_joined, 1, 3);
     tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
@@ -776,6 +774,8 @@ int main(int argc, char **argv)
     TCase *const cases[] = {values, every, searches};
     add_values(values);
     add_every(every);
+    tcase_add_test(searches, a_plateau_hops);
+    tcase_add_loop_test(searches, what_helps_nowhere_stops_nothing, 0, 3);
     tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
     tcase_add_test(searches, an_earlier_campaign_saves_trials);
     tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);

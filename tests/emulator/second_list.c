@@ -817,10 +817,8 @@ const emulator_case second_list_many[SECOND_LIST_MANY] = {
     {traces_of_panels, CASE_LONG},
     {logits_of_many_rows_in_several_panels, CASE_LONG},
     {logits_of_warpgroups, CASE_QUICK},
-    {logits_of_warpgroups_by_pages, CASE_LONG},
     {logits_of_slim_panels, CASE_LONG},
     {logits_of_slim_panels_of_many_rows, CASE_LONG},
-    {logits_of_small_tasks, CASE_QUICK},
     {equal_logits, CASE_QUICK},
     {company_by_warpgroups, CASE_QUICK},
     {fences_of_warpgroups, CASE_LONG},
@@ -830,4 +828,6 @@ const emulator_case second_list_many[SECOND_LIST_MANY] = {
     {panels_that_wait_for_nothing, CASE_QUICK},
     {company_of_lone_rows, CASE_LONG},
     {lone_rows_are_as_others, CASE_LONG},
+    {logits_of_warpgroups_by_pages, CASE_LONG},
+    {logits_of_small_tasks, CASE_QUICK},
 };
