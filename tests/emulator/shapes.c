@@ -205,7 +205,7 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .splits = 3,
       .merge = 2,
       .page_bytes = 8192}},
-    {CASE_LONG,
+    {CASE_QUICK,
      &even_model,
      {.dtype = MGL_BF16,
       .exchange = MGL_EXCHANGE_FLAGS,
