@@ -1,7 +1,7 @@
 /*
  * Damaged schedules, each judged as described in damaged.h: with flag edges and clears, with two
  * lists, with splits that the next product merges, and with variants, biases and norms. Each base
- * is damaged 200 times, and each schedule with variants 100 times. Another 800 damaged schedules
+ * is damaged 100 times, and each schedule with variants 100 times. Another 800 damaged schedules
  * together contain each kind of damage. Builds with sanitizers run fewer.
  * tests/emulator/test_damaged.c judges more, and runs the accepted ones in the emulator too.
  *
@@ -17,7 +17,7 @@
 #include "tests/sanitized.h"
 
 enum {
-    ROUNDS = BY_SANITIZER(200, 40),
+    ROUNDS = BY_SANITIZER(100, 40),
     VARIED_ROUNDS = BY_SANITIZER(100, 20),
     VARIED = 12,
     MADE_ROUNDS = 600
