@@ -15,6 +15,7 @@
 #define MGL_IMPORTER_CHECKPOINT_H
 
 #include "importer/config.h"
+#include "importer/generation.h"
 #include "importer/graph.h"
 #include "importer/reasons.h"
 

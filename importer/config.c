@@ -8,12 +8,11 @@
 #include "importer/config.h"
 
 #include "base/format.h"
-#include "base/memory.h"
 #include "base/text.h"
+#include "importer/neutral.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Largest sizes that are believed: some ten times those of any model of the family. */
@@ -57,99 +56,53 @@ static const struct family {
      32, 32768, WINDOW_SWITCHED},
 };
 
-enum neutral { OFF, ONE }; /* null, false, 0 or []; null or 1 */
-
 /*  key                          neutral  why any other value is refused */
 static const struct forbidden {
     const char *key;
-    enum neutral neutral;
+    mgl_neutral neutral;
     const char *why;
 } forbidden[] = {
-    {"use_bias", OFF, "no such key of this architecture; attention_bias and mlp_bias are known"},
-    {"qkv_bias", OFF,
+    {"use_bias", MGL_NEUTRAL_OFF,
+     "no such key of this architecture; attention_bias and mlp_bias are known"},
+    {"qkv_bias", MGL_NEUTRAL_OFF,
      "no such key of this architecture; Qwen2ForCausalLM has biases of q, k and v"},
-    {"quantization_config", OFF, "quantized checkpoints are not supported; use the original one"},
-    {"compression_config", OFF, "compressed checkpoints are not supported; use the original one"},
-    {"partial_rotary_factor", ONE, "rope on a part of each head can not be represented"},
-    {"rotary_pct", ONE, "rope on a part of each head can not be represented"},
-    {"rope_interleaved", OFF, "interleaved rope can not be represented"},
-    {"no_rope_layers", OFF, "layers without rope can not be represented"},
-    {"no_rope_layer_interval", OFF, "layers without rope can not be represented"},
-    {"alibi", OFF, "ALiBi positions can not be represented"},
-    {"qk_norm", OFF, "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
-    {"use_qk_norm", OFF, "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
-    {"qk_layernorm", OFF, "norms of q and k other than Qwen3's can not be represented"},
-    {"clip_qkv", OFF, "clipped q, k and v can not be represented"},
-    {"attention_multiplier", OFF, "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
-    {"query_pre_attn_scalar", OFF, "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
-    {"attention_chunk_size", OFF, "chunked attention can not be represented"},
-    {"attn_logit_softcapping", OFF, "soft caps can not be represented"},
-    {"final_logit_softcapping", OFF, "soft caps can not be represented"},
-    {"embedding_multiplier", ONE, "scaled embeddings can not be represented"},
-    {"scale_emb", ONE, "scaled embeddings can not be represented"},
-    {"residual_multiplier", ONE, "scaled residuals can not be represented"},
-    {"scale_depth", OFF, "scaled residuals can not be represented"},
-    {"logits_scaling", ONE, "scaled logits can not be represented"},
-    {"logit_scale", ONE, "scaled logits can not be represented"},
-    {"num_local_experts", OFF, "mixtures of experts can not be represented"},
-    {"num_experts", OFF, "mixtures of experts can not be represented"},
-    {"n_routed_experts", OFF, "mixtures of experts can not be represented"},
-    {"num_experts_per_tok", OFF, "mixtures of experts can not be represented"},
-    {"is_encoder_decoder", OFF, "encoders can not be represented"},
-    {"add_cross_attention", OFF, "cross attention can not be represented"},
+    {"quantization_config", MGL_NEUTRAL_OFF,
+     "quantized checkpoints are not supported; use the original one"},
+    {"compression_config", MGL_NEUTRAL_OFF,
+     "compressed checkpoints are not supported; use the original one"},
+    {"partial_rotary_factor", MGL_NEUTRAL_ONE,
+     "rope on a part of each head can not be represented"},
+    {"rotary_pct", MGL_NEUTRAL_ONE, "rope on a part of each head can not be represented"},
+    {"rope_interleaved", MGL_NEUTRAL_OFF, "interleaved rope can not be represented"},
+    {"no_rope_layers", MGL_NEUTRAL_OFF, "layers without rope can not be represented"},
+    {"no_rope_layer_interval", MGL_NEUTRAL_OFF, "layers without rope can not be represented"},
+    {"alibi", MGL_NEUTRAL_OFF, "ALiBi positions can not be represented"},
+    {"qk_norm", MGL_NEUTRAL_OFF,
+     "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
+    {"use_qk_norm", MGL_NEUTRAL_OFF,
+     "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
+    {"qk_layernorm", MGL_NEUTRAL_OFF, "norms of q and k other than Qwen3's can not be represented"},
+    {"clip_qkv", MGL_NEUTRAL_OFF, "clipped q, k and v can not be represented"},
+    {"attention_multiplier", MGL_NEUTRAL_OFF,
+     "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
+    {"query_pre_attn_scalar", MGL_NEUTRAL_OFF,
+     "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
+    {"attention_chunk_size", MGL_NEUTRAL_OFF, "chunked attention can not be represented"},
+    {"attn_logit_softcapping", MGL_NEUTRAL_OFF, "soft caps can not be represented"},
+    {"final_logit_softcapping", MGL_NEUTRAL_OFF, "soft caps can not be represented"},
+    {"embedding_multiplier", MGL_NEUTRAL_ONE, "scaled embeddings can not be represented"},
+    {"scale_emb", MGL_NEUTRAL_ONE, "scaled embeddings can not be represented"},
+    {"residual_multiplier", MGL_NEUTRAL_ONE, "scaled residuals can not be represented"},
+    {"scale_depth", MGL_NEUTRAL_OFF, "scaled residuals can not be represented"},
+    {"logits_scaling", MGL_NEUTRAL_ONE, "scaled logits can not be represented"},
+    {"logit_scale", MGL_NEUTRAL_ONE, "scaled logits can not be represented"},
+    {"num_local_experts", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
+    {"num_experts", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
+    {"n_routed_experts", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
+    {"num_experts_per_tok", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
+    {"is_encoder_decoder", MGL_NEUTRAL_OFF, "encoders can not be represented"},
+    {"add_cross_attention", MGL_NEUTRAL_OFF, "cross attention can not be represented"},
 };
-
-/*  key                       neutral: values that change which token is drawn, beyond those that
- * are read */
-static const struct {
-    const char *key;
-    enum neutral neutral;
-} foreign_sampling[] = {
-    {"encoder_repetition_penalty", ONE},
-    {"no_repeat_ngram_size", OFF},
-    {"top_h", OFF},
-    {"typical_p", ONE},
-    {"epsilon_cutoff", OFF},
-    {"eta_cutoff", OFF},
-    {"penalty_alpha", OFF},
-    {"num_beams", ONE},
-    {"guidance_scale", ONE},
-    {"bad_words_ids", OFF},
-    {"force_words_ids", OFF},
-    {"suppress_tokens", OFF},
-    {"begin_suppress_tokens", OFF},
-    {"forced_bos_token_id", OFF},
-    {"forced_eos_token_id", OFF},
-    {"sequence_bias", OFF},
-    {"exponential_decay_length_penalty", OFF},
-    {"min_length", OFF},
-    {"min_new_tokens", OFF},
-    {"stop_strings", OFF},
-    {"dola_layers", OFF},
-    {"watermarking_config", OFF},
-};
-
-static bool is_neutral(const cJSON *item, enum neutral neutral)
-{
-    if (!item || cJSON_IsNull(item))
-        return true;
-    if (neutral == ONE)
-        return cJSON_IsNumber(item) && !(item->valuedouble < 1) && !(item->valuedouble > 1);
-    if (cJSON_IsNumber(item))
-        return !(item->valuedouble < 0) && !(item->valuedouble > 0);
-    return cJSON_IsFalse(item) || (cJSON_IsArray(item) && !item->child);
-}
-
-/* The value as JSON, cut to the size of `text`. */
-static const char *print_value(const cJSON *item, char *text, size_t size)
-{
-    char *printed = cJSON_PrintUnformatted(item);
-    snprintf(text, size, "%s", printed ? printed : "?");
-    if (printed && strlen(printed) >= size)
-        snprintf(text + size - 4, 4, "...");
-    cJSON_free(printed);
-    return text;
-}
 
 /* ---- reading with reasons ------------------------------------------------------------------- */
 
@@ -379,7 +332,7 @@ static bool list_has_window(reader *r, const cJSON *list)
             sliding = true;
         } else if (strcmp(name, "full_attention") != 0) {
             refuse(r, "layer_types", "%s is not supported; every layer must have full_attention",
-                   print_value(type, value, sizeof value));
+                   mgl_value_print(type, value, sizeof value));
             return false;
         }
     }
@@ -410,7 +363,7 @@ static void check_windows(reader *r)
         refuse(r, "sliding_window",
                "%s: attention over a sliding window can not be represented; it may be null, or at "
                "least max_position_embeddings (%d)",
-               given ? print_value(given, value, sizeof value) : "missing, which means 4096",
+               given ? mgl_value_print(given, value, sizeof value) : "missing, which means 4096",
                r->config->max_positions);
 }
 
@@ -420,8 +373,8 @@ static void check_forbidden(reader *r)
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
         const struct forbidden *f = &forbidden[i];
         const cJSON *item = mgl_json_member(r->json->root, f->key);
-        if (!is_neutral(item, f->neutral))
-            refuse(r, f->key, "%s: %s", print_value(item, value, sizeof value), f->why);
+        if (!mgl_is_neutral(item, f->neutral))
+            refuse(r, f->key, "%s: %s", mgl_value_print(item, value, sizeof value), f->why);
     }
 }
 
@@ -463,9 +416,9 @@ static void check_rope_keys(reader *r, const char *object_key, const cJSON *obje
             continue;
         snprintf(key, sizeof key, "%s.%.80s", object_key, item->string);
         if (!strcmp(item->string, "partial_rotary_factor")) {
-            if (!is_neutral(item, ONE))
+            if (!mgl_is_neutral(item, MGL_NEUTRAL_ONE))
                 refuse(r, key, "%s: rope on a part of each head can not be represented",
-                       print_value(item, value, sizeof value));
+                       mgl_value_print(item, value, sizeof value));
             continue;
         }
         while (i < count && strcmp(rope_keys[i].key, item->string) != 0)
@@ -563,135 +516,4 @@ mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *r
     if (!r.status && reasons->failed)
         return mgl_fail_memory(err, sizeof(mgl_reason));
     return r.status;
-}
-
-/* ---- generation_config.json ----------------------------------------------------------------- */
-
-static int by_id(const void *a, const void *b)
-{
-    const int32_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
-/* eos_token_id: missing, null, one id, or a list. *given tells whether there is any. */
-static mgl_status read_end_tokens(const mgl_json *json, int32_t vocab, mgl_generation *out,
-                                  bool *given, mgl_error *err)
-{
-    const cJSON *value = mgl_json_member(json->root, "eos_token_id");
-    *given = value && !cJSON_IsNull(value);
-    if (!*given)
-        return MGL_OK;
-    size_t count = cJSON_IsArray(value) ? (size_t)cJSON_GetArraySize(value) : 1, kept = 0;
-    out->end_tokens = mgl_alloc_zero(count, sizeof *out->end_tokens);
-    if (!out->end_tokens)
-        return mgl_fail_memory(err, count * sizeof *out->end_tokens);
-    const cJSON *item = cJSON_IsArray(value) ? value->child : value;
-    for (size_t i = 0; i < count; i++, item = item->next) {
-        int64_t id;
-        mgl_status status =
-            mgl_json_item_int(json, item, "eos_token_id", INT32_MIN, INT32_MAX, &id, err);
-        if (status)
-            return status;
-        if (id >= 0 && id < vocab)
-            out->end_tokens[out->end_count++] = (int32_t)id;
-    }
-    if (out->end_count)
-        qsort(out->end_tokens, out->end_count, sizeof *out->end_tokens, by_id);
-    for (size_t i = 0; i < out->end_count; i++)
-        if (!i || out->end_tokens[i] != out->end_tokens[i - 1])
-            out->end_tokens[kept++] = out->end_tokens[i];
-    out->end_count = kept;
-    return MGL_OK;
-}
-
-/* Those that are not used, because there are others, have to be ids as well. */
-static mgl_status check_end_tokens(const mgl_json *json, int32_t vocab, mgl_error *err)
-{
-    mgl_generation unused = {0};
-    bool given;
-    mgl_status status = read_end_tokens(json, vocab, &unused, &given, err);
-    mgl_generation_clear(&unused);
-    return status;
-}
-
-static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
-{
-    double temperature = 1, top_p = 1, min_p = 0, repeat = 1;
-    int64_t top_k = 50;
-    mgl_status status =
-        mgl_json_get_bool(json, json->root, "do_sample", false, &out->do_sample, err);
-    if (!status)
-        status = mgl_json_get_double(json, json->root, "temperature", false, &temperature, err);
-    if (!status)
-        status = mgl_json_get_int(json, json->root, "top_k", false, 0, INT32_MAX, &top_k, err);
-    if (!status)
-        status = mgl_json_get_double(json, json->root, "top_p", false, &top_p, err);
-    if (!status)
-        status = mgl_json_get_double(json, json->root, "min_p", false, &min_p, err);
-    if (!status)
-        status = mgl_json_get_double(json, json->root, "repetition_penalty", false, &repeat, err);
-    if (status)
-        return status;
-    if (!(repeat > 0 && repeat <= 1e6))
-        return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "repetition_penalty is %g: it must be above 0 and at most 1,000,000",
-                        repeat);
-    if (!(temperature >= 0 && temperature <= 1e6) || !(top_p >= 0 && top_p <= 1) ||
-        !(min_p >= 0 && min_p <= 1))
-        return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "temperature %g, top_p %g and min_p %g: they must be between 0 and "
-                        "1,000,000, and between 0 and 1",
-                        temperature, top_p, min_p);
-    out->temperature = (float)temperature;
-    out->top_k = (int32_t)top_k;
-    out->top_p = (float)top_p;
-    out->min_p = (float)min_p;
-    out->repeat = (float)repeat;
-    return MGL_OK;
-}
-
-/* Notes the first key of the table that is not neutral. */
-static mgl_status note_foreign(const mgl_json *json, mgl_generation *out, mgl_error *err)
-{
-    char value[64], text[160];
-    for (size_t i = 0; i < sizeof foreign_sampling / sizeof *foreign_sampling; i++) {
-        const char *key = foreign_sampling[i].key;
-        const cJSON *item = mgl_json_member(json->root, key);
-        if (is_neutral(item, foreign_sampling[i].neutral))
-            continue;
-        snprintf(text, sizeof text, "%s is %s", key, print_value(item, value, sizeof value));
-        out->unsupported = mgl_strdup(text);
-        return out->unsupported ? MGL_OK : mgl_fail_memory(err, sizeof text);
-    }
-    return MGL_OK;
-}
-
-mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
-                               mgl_generation *out, mgl_error *err)
-{
-    bool given = false;
-    mgl_status status = MGL_OK;
-    *out = (mgl_generation){.temperature = 1, .top_k = 50, .top_p = 1, .repeat = 1};
-    if (generation && !cJSON_IsObject(generation->root))
-        return mgl_fail(err, MGL_BAD_INPUT, generation->file, "must be a JSON object");
-    if (generation) {
-        status = read_sampling(generation, out, err);
-        if (!status)
-            status = note_foreign(generation, out, err);
-        if (!status)
-            status = read_end_tokens(generation, vocab, out, &given, err);
-    }
-    if (!status)
-        status = given ? check_end_tokens(config, vocab, err)
-                       : read_end_tokens(config, vocab, out, &given, err);
-    if (status)
-        mgl_generation_clear(out);
-    return status;
-}
-
-void mgl_generation_clear(mgl_generation *generation)
-{
-    mgl_free(generation->end_tokens);
-    mgl_free(generation->unsupported);
-    *generation = (mgl_generation){0};
 }

@@ -1,8 +1,8 @@
 /*
- * config.json and generation_config.json of a checkpoint of the Llama family (Llama, Mistral,
- * Qwen2, Qwen3), in the form of Transformers 5 (rope_parameters) and in the older one (rope_theta,
- * rope_scaling). Keys that change what the model computes in a way that the graph has no words for
- * become reasons against the checkpoint.
+ * config.json of a checkpoint of the Llama family (Llama, Mistral, Qwen2, Qwen3), in the form of
+ * Transformers 5 (rope_parameters) and in the older one (rope_theta, rope_scaling). Keys that
+ * change what the model computes in a way that the graph has no words for become reasons against
+ * the checkpoint.
  */
 #ifndef MGL_IMPORTER_CONFIG_H
 #define MGL_IMPORTER_CONFIG_H
@@ -49,25 +49,5 @@ mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *r
 /* The inverse frequencies (head_dim / 2), in the f32 arithmetic and its order of Hugging Face's
  * modeling_rope_utils.py. */
 void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, float *inv_freq);
-
-/* What generation_config.json asks for; Hugging Face's defaults where it is silent. */
-typedef struct mgl_generation {
-    int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary */
-    size_t end_count;
-    bool do_sample;    /* false: greedy, and the next four do not matter */
-    float temperature; /* 1 */
-    int32_t top_k;     /* 50; 0: off */
-    float top_p;       /* 1: off */
-    float min_p;       /* 0: off */
-    float repeat;      /* repetition_penalty; 1: off */
-    char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in
-                          "num_beams is 4"; NULL for none */
-} mgl_generation;
-
-/* `generation` may be NULL (no such file): end tokens then come from `config`, as they do when it
- * has none. Ids beyond the vocabulary can not occur and are left out. */
-mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
-                               mgl_generation *out, mgl_error *err);
-void mgl_generation_clear(mgl_generation *generation);
 
 #endif

@@ -1,6 +1,6 @@
 /* generation_config.json: end tokens from either file, sampling values and Hugging Face's defaults,
  * and keys that change sampling in other ways. */
-#include "importer/config.h"
+#include "importer/generation.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,0 +1,27 @@
+/* generation_config.json of a checkpoint: its end tokens and how replies are sampled. */
+#ifndef MGL_IMPORTER_GENERATION_H
+#define MGL_IMPORTER_GENERATION_H
+
+#include "base/json.h"
+
+/* What generation_config.json asks for; Hugging Face's defaults where it is silent. */
+typedef struct mgl_generation {
+    int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary */
+    size_t end_count;
+    bool do_sample;    /* false: greedy, and the next four do not matter */
+    float temperature; /* 1 */
+    int32_t top_k;     /* 50; 0: off */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
+    float repeat;      /* repetition_penalty; 1: off */
+    char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in
+                          "num_beams is 4"; NULL for none */
+} mgl_generation;
+
+/* `generation` may be NULL (no such file): end tokens then come from `config`, as they do when it
+ * has none. Ids beyond the vocabulary can not occur and are left out. */
+mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
+                               mgl_generation *out, mgl_error *err);
+void mgl_generation_clear(mgl_generation *generation);
+
+#endif
