@@ -162,7 +162,7 @@ mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
 static mgl_status check_sequences(const mgl_program *program, const char *path,
                                   const mgl_open_options *options, mgl_error *err)
 {
-    if (options->sequences <= program->limits.sequences)
+    if (options->sequences <= program->limits.sequences || options->fewer)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
                     "runs %d sequence%s at most in a launch, and %d are wanted; lower or "
@@ -208,6 +208,7 @@ static mgl_status lower_program(mgl_model *model, const mgl_device *machine,
         .capacity = options->capacity,
         .wanted = options->wanted,
         .sequences = options->sequences,
+        .fewer = options->fewer != 0,
         .prompt = (int32_t)options->prompt,
         .reply = options->wanted > options->prompt ? options->wanted - (int32_t)options->prompt : 0,
         .penalties = wants_penalties(model, options),
@@ -335,15 +336,32 @@ static mgl_status lower_again(mgl_model *model, const mgl_device *machine,
     return status;
 }
 
-/* A tuned entry is never the reason why a model can not be opened. */
+/* Whether the caches of fewer sequences may help. */
+static bool needs_fewer(const mgl_model *model, const mgl_open_options *options, mgl_status status,
+                        const mgl_error *why)
+{
+    const bool full = status == MGL_NO_MEMORY ||
+                      (status == MGL_DEVICE && strstr(why->message, "CUDA_ERROR_OUT_OF_MEMORY"));
+    return full && options->fewer && model->program->limits.sequences > 1;
+}
+
+/* A tuned entry is never the reason why a model cannot be opened. */
 static mgl_status open_program(mgl_model *model, const mgl_device *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
     mgl_error why = {0};
+    mgl_open_options less = *options;
     mgl_status status = open_machine(model, machine, options, &why);
-    while (status && status != MGL_INTERRUPTED && model->made && !options->schedule &&
-           model->program->tuned[0]) {
-        status = lower_again(model, machine, options, &why, err);
+    while (status && status != MGL_INTERRUPTED && model->made && !options->schedule) {
+        if (model->program->tuned[0]) {
+            status = lower_again(model, machine, &less, &why, err);
+        } else if (needs_fewer(model, options, status, &why)) {
+            less.sequences = model->program->limits.sequences / 2;
+            status =
+                lower_program(model, machine, &less, false, options->no_tuned, &model->tuned, err);
+        } else {
+            break;
+        }
         if (status)
             return status;
         status = open_machine(model, machine, options, &why);
@@ -439,6 +457,7 @@ static mgl_model_facts gather_facts(const mgl_model *model)
                              .max_positions = model->checkpoint->graph->max_positions,
                              .capacity = model->tuned.capacity,
                              .queues = model->program->queue_count,
+                             .sequences = model->program->limits.sequences,
                              .load_s = model->open_s - model->driver_s - vm.compile_s,
                              .compile_s = vm.compile_s,
                              .driver_s = model->driver_s,

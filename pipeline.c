@@ -108,6 +108,8 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
         config.rows = request->rows;
     if (!status)
         status = mgl_pipeline_options(graph, target, request, &options, err);
+    if (!status && request->fewer)
+        options.sequences = mgl_schedule_fit_sequences(graph, target, &options, &config);
     if (!status)
         status = mgl_schedule_lower(graph, target, &options, &config, out, err);
     if (!status && !request->unproved)
@@ -214,7 +216,12 @@ mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *ta
     *report = (mgl_tuned_report){0};
     mgl_status status = mgl_pipeline_options(graph, target, request, &s.options, err);
     report->capacity = s.options.capacity;
-    if (!status && is_wanted(request))
+    if (!status && is_wanted(request)) {
+        mgl_schedule_config open; /* an entry takes the place of the default */
+        mgl_schedule_config_default(&open);
+        if (request->fewer)
+            s.options.sequences = mgl_schedule_fit_sequences(graph, target, &s.options, &open);
         status = try_all(&s, err);
+    }
     return status || *out ? status : mgl_pipeline_lower(graph, target, request, out, err);
 }

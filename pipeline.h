@@ -45,6 +45,7 @@ typedef struct mgl_lower_request {
     int32_t capacity;        /* positions; more than the model has is an error */
     int32_t wanted;    /* with capacity 0: as many, but no more than the model has; 0: 4,096 */
     int32_t sequences; /* of a launch; 0: 1 */
+    bool fewer;        /* with fewer sequences if the config has no room for so many */
     int32_t prompt;    /* tokens of the longest prompt; 0: few, or not known */
     int32_t reply;     /* tokens of the longest reply behind it; 0: not known */
     bool penalties;    /* tokens can have penalties */

@@ -1,6 +1,7 @@
-/* The list of --prompts: a JSON array whose elements are texts, or objects with the keys of the
- * table in cli/prompts.h. */
+/* The list of --prompts: texts, or objects with the keys of the table in cli/prompts.h. */
 #include "cli/prompts.h"
+
+#include "cli/entries.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -31,14 +32,18 @@ typedef struct element {
     const mgl_json *json;
     cJSON *item;
     size_t index; /* in the array */
+    bool alone;   /* an entry that was parsed by itself: json->file is its name */
     bool start;   /* text or ids alone: there are no messages */
 } element;
 
 /* "F.json: [2].top_k", as the JSON reader names places; `key` may be NULL. */
 static const char *place(const element *e, const char *key, char *where, size_t size)
 {
-    snprintf(where, size, "%s: [%zu]%s%.40s", e->json->file, e->index, key ? "." : "",
-             key ? key : "");
+    if (e->alone)
+        snprintf(where, size, "%s%s%.40s", e->json->file, key ? ": " : "", key ? key : "");
+    else
+        snprintf(where, size, "%s: [%zu]%s%.40s", e->json->file, e->index, key ? "." : "",
+                 key ? key : "");
     return where;
 }
 
@@ -142,7 +147,10 @@ static mgl_status read_ids(const element *e, mgl_ids *out, mgl_error *err)
     for (item = array->child; item && !status; item = item->next) {
         char what[64];
         int64_t id = 0;
-        snprintf(what, sizeof what, "[%zu].ids[%zu]", e->index, out->count);
+        if (e->alone)
+            snprintf(what, sizeof what, "ids[%zu]", out->count);
+        else
+            snprintf(what, sizeof what, "[%zu].ids[%zu]", e->index, out->count);
         status = mgl_json_item_int(e->json, item, what, 0, INT32_MAX, &id, err);
         out->ids[out->count++] = (int32_t)id;
     }
@@ -216,34 +224,140 @@ mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, m
     return read_prompt(&e, out, err);
 }
 
-static mgl_status check_count(const mgl_json *json, mgl_error *err)
+/* ---- entries --------------------------------------------------------------------------------- */
+
+void mgl_cli_prompt_name(const mgl_cli_prompts *prompts, size_t index, char *out, size_t size)
 {
-    if (!cJSON_IsArray(json->root))
-        return mgl_fail(err, MGL_BAD_INPUT, json->file, "is not a JSON array of prompts");
-    int count = cJSON_GetArraySize(json->root);
-    if (count < 1 || count > MGL_MAX_BATCH)
-        return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "holds %d prompts; one launch makes 1 to %d replies", count, MGL_MAX_BATCH);
+    const size_t number = prompts->items[index].number;
+    snprintf(out, size, prompts->lines ? "%.150s: line %zu" : "%.150s: [%zu]", prompts->list,
+             number);
+}
+
+/* Puts the name of the entry in front of the place. The JSON reader has done so already, and puts a
+ * colon between the name and a key. */
+static void name_place(const mgl_cli_prompts *prompts, size_t index, mgl_error *err)
+{
+    char name[200], rest[sizeof err->where];
+    mgl_cli_prompt_name(prompts, index, name, sizeof name);
+    const size_t length = strlen(name);
+    const bool named = !strncmp(err->where, name, length);
+    memcpy(rest, err->where, sizeof rest);
+    if (!named)
+        mgl_error_name(err, name);
+    else if (!prompts->lines && !strncmp(rest + length, ": ", 2))
+        snprintf(err->where, sizeof err->where, "%s.%s", name, rest + length + 2);
+}
+
+mgl_status mgl_cli_prompt_end(mgl_cli_prompts *prompts, size_t index, mgl_status status,
+                              mgl_error *err)
+{
+    mgl_cli_prompt *prompt = &prompts->items[index];
+    if (!prompts->list || (status != MGL_BAD_INPUT && status != MGL_USAGE))
+        return status;
+    name_place(prompts, index, err);
+    mgl_free(prompt->error);
+    prompt->error = mgl_alloc(sizeof *err);
+    if (!prompt->error)
+        return mgl_fail_memory(err, sizeof *err);
+    *prompt->error = *err;
+    *err = (mgl_error){0};
     return MGL_OK;
 }
 
-mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
-                                mgl_cli_prompts *out, mgl_error *err)
+mgl_status mgl_cli_prompt_end_key(mgl_cli_prompts *prompts, size_t index, const char *key,
+                                  mgl_status status, mgl_error *err)
+{
+    char name[200];
+    if (status && prompts->list) {
+        mgl_cli_prompt_name(prompts, index, name, sizeof name);
+        snprintf(err->where, sizeof err->where, "%s: %s", name, key);
+    }
+    return mgl_cli_prompt_end(prompts, index, status, err);
+}
+
+size_t mgl_cli_prompts_count_errors(const mgl_cli_prompts *prompts)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < prompts->count; i++)
+        count += prompts->items[i].error != NULL;
+    return count;
+}
+
+static mgl_status parse_entry(mgl_cli_prompts *prompts, size_t index, const mgl_cli_entry *entry,
+                              mgl_error *err)
+{
+    char name[200];
+    mgl_cli_prompt *prompt = &prompts->items[index];
+    mgl_cli_prompt_name(prompts, index, name, sizeof name);
+    mgl_status status = mgl_json_parse_values(entry->text, entry->length, MGL_CLI_MAX_TEXT, name,
+                                              &prompt->json, err);
+    element e = {.json = &prompt->json, .item = prompt->json.root, .alone = true};
+    return status ? status : read_prompt(&e, prompt, err);
+}
+
+/* The key of sampling that the prompt has. */
+static const char *shaping_key(const mgl_cli_reply_options *reply)
+{
+    return reply->temperature.given ? "temperature"
+           : reply->top_k.given     ? "top_k"
+           : reply->top_p.given     ? "top_p"
+                                    : "min_p";
+}
+
+/* Values that a flag, or a missing flag, does not allow. */
+static mgl_status check_entry(mgl_cli_prompts *prompts, size_t index, bool sample, bool json,
+                              mgl_error *err)
+{
+    const mgl_cli_reply_options *reply = &prompts->items[index].reply;
+    const char *key = "repeat_penalty";
+    mgl_status status = mgl_cli_reply_check(reply, err);
+    if (!status && sample && mgl_cli_reply_shapes(reply)) {
+        key = shaping_key(reply);
+        status = mgl_fail(err, MGL_BAD_INPUT, NULL,
+                          "is given beside --sample, which takes temperature, top_k, top_p and "
+                          "min_p from generation_config.json; leave out either");
+    }
+    if (!status && !json && reply->logprobs.value > 0) {
+        key = "logprobs";
+        status = mgl_fail(err, MGL_BAD_INPUT, NULL, "needs --json, whose object has them");
+    }
+    return mgl_cli_prompt_end_key(prompts, index, key, status, err);
+}
+
+static mgl_status make_items(mgl_cli_prompts *out, size_t count, mgl_error *err)
+{
+    out->items = mgl_alloc_zero(count, sizeof *out->items);
+    if (!out->items)
+        return mgl_fail_memory(err, count * sizeof *out->items);
+    out->count = count;
+    return MGL_OK;
+}
+
+mgl_status mgl_cli_prompts_make(mgl_cli_prompts *out, mgl_error *err)
+{
+    return make_items(out, 1, err);
+}
+
+mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags, bool sample,
+                                bool json, mgl_cli_prompts *out, mgl_error *err)
 {
     size_t length;
+    mgl_cli_entries entries = {0};
+    out->list = strcmp(path, MGL_STDIN) != 0 ? path : "standard input";
     mgl_status status = mgl_file_read(path, MGL_CLI_MAX_TEXT, &out->file, &length, err);
     if (!status)
-        status = mgl_json_parse_values(out->file, length, MGL_CLI_MAX_TEXT, path, &out->json, err);
+        status = mgl_cli_entries_split(out->file, length, out->list, &entries, err);
     if (!status)
-        status = check_count(&out->json, err);
-    if (status)
-        return status;
-    element e = {.json = &out->json, .item = out->json.root->child};
-    for (; e.item && !status; e.item = e.item->next, e.index++) {
-        mgl_cli_prompt *prompt = &out->items[out->count++];
-        prompt->reply = *flags;
-        status = read_prompt(&e, prompt, err);
+        status = make_items(out, entries.count, err);
+    out->lines = entries.lines;
+    for (size_t i = 0; i < out->count && !status; i++) {
+        out->items[i].number = entries.items[i].number;
+        out->items[i].reply = *flags;
+        status = mgl_cli_prompt_end(out, i, parse_entry(out, i, &entries.items[i], err), err);
+        if (!status && !out->items[i].error)
+            status = check_entry(out, i, sample, json, err);
     }
+    mgl_cli_entries_clear(&entries);
     return status;
 }
 
@@ -331,8 +445,10 @@ void mgl_cli_prompts_clear(mgl_cli_prompts *prompts)
         mgl_ids_clear(&prompts->items[i].ids);
         mgl_cli_messages_clear(&prompts->items[i].messages);
         mgl_text_free(prompts->items[i].rendered);
+        mgl_json_clear(&prompts->items[i].json);
+        mgl_free(prompts->items[i].error);
     }
-    mgl_json_clear(&prompts->json);
+    mgl_free(prompts->items);
     mgl_free(prompts->file);
     *prompts = (mgl_cli_prompts){0};
 }

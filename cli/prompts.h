@@ -1,11 +1,13 @@
 /*
- * What `run` is asked to go on from: the one prompt of its flags, or the list of --prompts. How a
- * reply is made is stated by the flags of one table; the same table has the keys of a prompt in the
- * list, called as the fields, and what a prompt leaves out is as the flags say.
- * A flag that makes a list has one text or an array of them for a key.
+ * The prompts of `run`: the one prompt of its flags, or the list of --prompts, a JSON array or JSON
+ * Lines (cli/entries.h). The flags of one table state how a reply is made. An object in the list
+ * has the same table as keys, named like the fields; the flags apply where a key is missing. A flag
+ * that makes a list has one text or an array of them for a key.
  *
  *     ["Once", {"text": "Once", "temperature": 0.8, "seed": 7}, {"ids": [1, 2], "max_tokens": 9},
  *      {"messages": [{"role": "user", "content": "Once"}]}]
+ *
+ * An entry that cannot be used keeps its error, and the others run.
  */
 #ifndef MGL_CLI_PROMPTS_H
 #define MGL_CLI_PROMPTS_H
@@ -53,14 +55,18 @@ typedef struct mgl_cli_prompt {
     mgl_cli_reply_options reply;
     bool sampled, drawn; /* it has a seed; nobody gave one */
     uint64_t seed;
+    mgl_json json;    /* owned: what the text of an entry points into */
+    size_t number;    /* of an entry: index in the array, or line */
+    mgl_error *error; /* owned: why the entry has no reply; or NULL */
 } mgl_cli_prompt;
 
 /* Zero-initialise; release with mgl_cli_prompts_clear. */
 typedef struct mgl_cli_prompts {
-    mgl_cli_prompt items[MGL_MAX_BATCH]; /* (count) */
+    mgl_cli_prompt *items; /* owned (count) */
     size_t count;
-    mgl_json json; /* owned: what texts of a list point into */
-    char *file;    /* owned: what was read; the text of --prompt-file points to it */
+    const char *list; /* name of the file of --prompts; NULL: one prompt of the flags */
+    bool lines;       /* the file is JSON Lines */
+    char *file;       /* owned: what was read; the text of --prompt-file points to it */
 } mgl_cli_prompts;
 
 /* Does it ask for a sample by its flags? */
@@ -75,11 +81,38 @@ bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options);
 mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_tokenizer *tokenizer,
                                    bool sample, int32_t max_tokens);
 
-/* Reads a list of 1 to MGL_MAX_BATCH prompts. Refused: unknown keys, values that the flags would
- * not take, a prompt that has not one of text, ids and messages. A seed above 2^53 - 1 is no JSON
- * number. */
-mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags,
-                                mgl_cli_prompts *out, mgl_error *err);
+/* One prompt, all zero, for the flags to fill. */
+mgl_status mgl_cli_prompts_make(mgl_cli_prompts *out, mgl_error *err);
+/* Reads a list of prompts. Errors of an entry: unknown keys, values that the flags would not take,
+ * not exactly one of text, ids and messages. A seed above 2^53 - 1 is no JSON number. `sample` and
+ * `json`: the flags of these names are given, and some keys go only without or with them. */
+mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags, bool sample,
+                                bool json, mgl_cli_prompts *out, mgl_error *err);
+/* Name of an entry: "F.json: [2]", or "F.jsonl: line 3". */
+void mgl_cli_prompt_name(const mgl_cli_prompts *prompts, size_t index, char *out, size_t size);
+/* Work on a prompt ended with `status`. Bad input of an entry becomes the error of the entry, with
+ * its name in front, and the answer is MGL_OK; else the answer is `status`. */
+mgl_status mgl_cli_prompt_end(mgl_cli_prompts *prompts, size_t index, mgl_status status,
+                              mgl_error *err);
+/* The same of an error in this key. */
+mgl_status mgl_cli_prompt_end_key(mgl_cli_prompts *prompts, size_t index, const char *key,
+                                  mgl_status status, mgl_error *err);
+/* How prompts become conversations. */
+typedef struct mgl_cli_prompts_conversation {
+    bool chat;            /* a text becomes the message of a user */
+    const char *system;   /* the message in front of others; or NULL */
+    const char *messages; /* name of the file that a conversation came from; or NULL */
+    const mgl_cli_template_options *flags;
+} mgl_cli_prompts_conversation;
+/* Renders the prompts that are conversations with the chat template of the model at `path`. */
+mgl_status mgl_cli_prompts_render(mgl_cli_prompts *prompts, const char *path,
+                                  const mgl_cli_prompts_conversation *how, mgl_error *err);
+/* Opens the tokenizer of the model at `path` and encodes the texts. *out stays NULL for a model
+ * without a tokenizer. */
+mgl_status mgl_cli_prompts_tokenize(mgl_cli_prompts *prompts, const char *path, mgl_tokenizer **out,
+                                    mgl_error *err);
+/* Entries with an error. */
+size_t mgl_cli_prompts_count_errors(const mgl_cli_prompts *prompts);
 /* What an element of such a list starts from, and nothing else: a text, or an object with text or
  * ids. `index` is its place, for messages. Sets text, length and ids of *out. */
 mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, mgl_cli_prompt *out,

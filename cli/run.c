@@ -1,8 +1,9 @@
 /*
- * megalith run MODEL: a reply, streamed token by token, or the replies to a list of prompts, made
- * at once and told one after the other. A signal ends them with what was said so far. Behind them a
+ * megalith run MODEL: a reply, streamed token by token, or the replies to a list of prompts, which
+ * are printed in order. A signal ends them with what was said so far. Behind them a
  * line on standard error says how long it took, and what seed was drawn.
  */
+#include "cli/batches.h"
 #include "cli/cli.h"
 #include "cli/logprobs.h"
 #include "cli/progress.h"
@@ -28,8 +29,8 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     X(file, prompt_file, "--prompt-file", "FILE", 0, 0, "the same, from a file, byte for byte")    \
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
     X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
-      "up to 16 in one launch, 64 in two task lists (docs/schedules.md): texts, or objects with "  \
-      "text, ids or messages, and seed, ...")                                                      \
+      "a JSON array or JSON Lines of texts, or objects with text, ids or messages, and seed, "     \
+      "...; one launch makes up to 16 replies, or 64 (docs/commands.md)")                          \
     X(flag, chat, "--chat", NULL, 0, 0,                                                            \
       "the prompt is a user's message, and the model's chat template renders it")                  \
     X(text, system, "--system", "TEXT", 0, 0, "the system message in front of it")                 \
@@ -53,7 +54,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(RUN_OPTIONS)
 
-/* The replies of one launch, on their way out. */
+/* The replies on their way out. */
 typedef struct session {
     const struct options *options;
     const char *name;         /* the MODEL that was asked for */
@@ -61,11 +62,11 @@ typedef struct session {
     mgl_detokenizer *stream;  /* NULL: nothing is streamed, or ids are */
     mgl_model *model;
     mgl_cli_prompts prompts;
-    mgl_result results[MGL_MAX_BATCH]; /* (prompts.count) */
-    mgl_error error;                   /* of the stream */
-    bool first;                        /* no id was printed yet */
-    double start;                      /* clock when the verb began */
-    double first_token;                /* clock at the first token; 0: none came */
+    mgl_cli_batches batches;
+    mgl_error error;    /* of the stream */
+    bool first;         /* no id was printed yet */
+    double start;       /* clock when the verb began */
+    double first_token; /* clock at the first token; 0: none came */
 } session;
 
 /* Is there one reply, printed as it is made? */
@@ -122,29 +123,6 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
     return status ? status : check_chat(o, err);
 }
 
-/* The list of --prompts; what the flags do not go with is refused there too. */
-static mgl_status read_list(session *s, mgl_error *err)
-{
-    const struct options *o = s->options;
-    mgl_cli_reply_options flags = reply_flags(o);
-    mgl_status status = mgl_cli_prompts_read(o->prompts.value, &flags, &s->prompts, err);
-    for (size_t i = 0; i < s->prompts.count && !status; i++) {
-        status = mgl_cli_reply_check(&s->prompts.items[i].reply, err);
-        if (status) {
-            snprintf(err->where, sizeof err->where, "%s: [%zu].repeat_penalty", o->prompts.value,
-                     i);
-            return err->code = MGL_BAD_INPUT;
-        }
-        if (o->sample.given && mgl_cli_reply_shapes(&s->prompts.items[i].reply))
-            status =
-                mgl_fail(err, MGL_BAD_INPUT, o->prompts.value,
-                         "prompt %zu has temperature, top_k, top_p or min_p of its own, "
-                         "which --sample takes from generation_config.json; leave out one of them",
-                         i);
-    }
-    return status;
-}
-
 /* A prompt that came through a pipe: the line end that `echo` puts behind a text is none of it. */
 static mgl_status check_piped(mgl_cli_prompt *prompt, mgl_error *err)
 {
@@ -160,11 +138,15 @@ static mgl_status check_piped(mgl_cli_prompt *prompt, mgl_error *err)
 static mgl_status read_prompts(session *s, mgl_error *err)
 {
     const struct options *o = s->options;
-    mgl_cli_prompt *one = &s->prompts.items[0];
+    const mgl_cli_reply_options flags = reply_flags(o);
     if (o->prompts.given)
-        return read_list(s, err);
-    s->prompts.count = 1;
-    one->reply = reply_flags(o);
+        return mgl_cli_prompts_read(o->prompts.value, &flags, o->sample.given, o->json.given,
+                                    &s->prompts, err);
+    mgl_status status = mgl_cli_prompts_make(&s->prompts, err);
+    if (status)
+        return status;
+    mgl_cli_prompt *one = &s->prompts.items[0];
+    one->reply = flags;
     if (o->prompt_ids.given)
         return mgl_cli_parse_ids(o->prompt_ids.value, "--prompt-ids", &one->ids, err);
     if (o->messages.given)
@@ -175,98 +157,12 @@ static mgl_status read_prompts(session *s, mgl_error *err)
         return MGL_OK;
     }
     const char *file = o->prompt_file.given ? o->prompt_file.value : MGL_STDIN;
-    mgl_status status = mgl_file_read(file, MGL_CLI_MAX_TEXT, &s->prompts.file, &one->length, err);
+    status = mgl_file_read(file, MGL_CLI_MAX_TEXT, &s->prompts.file, &one->length, err);
     one->text = s->prompts.file;
     return status || o->prompt_file.given ? status : check_piped(one, err);
 }
 
-/* ---- conversations --------------------------------------------------------------------------- */
-
-/* A text becomes the user's message; ids are a prompt as they are. */
-static mgl_status make_messages(const session *s, mgl_cli_prompt *prompt, mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    const char *system = s->options->system.value;
-    if (s->options->chat.given && prompt->text)
-        status = mgl_cli_messages_add(&prompt->messages, "user", prompt->text, prompt->length, err);
-    if (status || !prompt->messages.count || !system)
-        return status;
-    if (prompt->messages.system)
-        return mgl_fail(err, MGL_USAGE, "--system",
-                        "the conversation has a system message of its own; leave out either");
-    return mgl_cli_messages_set_system(&prompt->messages, system, err);
-}
-
-static mgl_status render_prompt(const session *s, mgl_cli_prompt *prompt,
-                                const mgl_cli_renderer *renderer, mgl_error *err)
-{
-    char name[40];
-    const char *file = s->options->messages.value;
-    snprintf(name, sizeof name, "prompt %zu", (size_t)(prompt - s->prompts.items));
-    mgl_status status = mgl_cli_render(renderer, &prompt->messages, file ? file : name,
-                                       &prompt->rendered, &prompt->rendered_length, err);
-    if (status && s->options->prompts.given)
-        mgl_error_name(err, s->options->prompts.value);
-    prompt->text = prompt->rendered;
-    prompt->length = prompt->rendered_length;
-    return status;
-}
-
-/* Renders the prompts that are conversations. */
-static mgl_status render_prompts(session *s, const char *path, mgl_error *err)
-{
-    const struct options *o = s->options;
-    mgl_cli_renderer renderer = {0};
-    mgl_cli_template_options flags = {MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_COPY)};
-    const char *flag = o->system.given ? "--system" : mgl_cli_template_flag(&flags);
-    mgl_status status = MGL_OK;
-    bool any = false;
-    for (size_t i = 0; i < s->prompts.count && !status; i++) {
-        status = make_messages(s, &s->prompts.items[i], err);
-        any |= s->prompts.items[i].messages.count > 0;
-    }
-    if (!status && !any && flag)
-        return mgl_fail(err, MGL_USAGE, flag,
-                        "is of a conversation, and none is given: give "
-                        "--chat too, or prompts with messages");
-    if (!status && any)
-        status = mgl_cli_renderer_open(path, &flags, &renderer, err);
-    for (size_t i = 0; i < s->prompts.count && !status; i++)
-        if (s->prompts.items[i].messages.count)
-            status = render_prompt(s, &s->prompts.items[i], &renderer, err);
-    mgl_cli_renderer_close(&renderer);
-    return status;
-}
-
-/* ---- ids ------------------------------------------------------------------------------------- */
-
-/* A model without tokenizer.json can be run by ids. */
-static mgl_status open_tokenizer(session *s, const char *path, mgl_error *err)
-{
-    bool wanted = false;
-    mgl_status status = MGL_OK;
-    for (size_t i = 0; i < s->prompts.count; i++)
-        wanted |= s->prompts.items[i].text || s->prompts.items[i].reply.stop.count;
-    if (!wanted)
-        status = mgl_model_has_tokenizer(path, &wanted, err);
-    return status || !wanted ? status : mgl_tokenizer_open(path, &s->tokenizer, err);
-}
-
-static mgl_status encode_prompts(session *s, mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    for (size_t i = 0; i < s->prompts.count && !status; i++) {
-        mgl_cli_prompt *prompt = &s->prompts.items[i];
-        if (prompt->text)
-            status = mgl_tokenizer_encode(s->tokenizer, prompt->text, prompt->length,
-                                          !prompt->rendered, &prompt->ids, err);
-        if (!status)
-            status = mgl_cli_check_cancel(err);
-    }
-    return status;
-}
-
-/* ---- the launch ------------------------------------------------------------------------------ */
+/* ---- the launches ---------------------------------------------------------------------------- */
 
 static bool on_token(void *user, size_t reply, int32_t token)
 {
@@ -297,7 +193,8 @@ static mgl_status choose_seeds(session *s, mgl_error *err)
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < s->prompts.count && !status; i++) {
         mgl_cli_prompt *prompt = &s->prompts.items[i];
-        bool sampled = s->options->sample.given || mgl_cli_reply_samples(&prompt->reply);
+        bool sampled =
+            !prompt->error && (s->options->sample.given || mgl_cli_reply_samples(&prompt->reply));
         status = mgl_cli_prompt_choose_seed(prompt, sampled, err);
     }
     return status;
@@ -377,22 +274,45 @@ static mgl_status open_stream(const session *s, size_t reply, mgl_detokenizer **
 static int wanted_penalties(const session *s)
 {
     for (size_t i = 0; i < s->prompts.count; i++)
-        if (mgl_cli_reply_penalizes(&s->prompts.items[i].reply))
+        if (!s->prompts.items[i].error && mgl_cli_reply_penalizes(&s->prompts.items[i].reply))
             return 1;
     return s->options->sample.given ? 2 : 0;
 }
 
-/* Positions for the longest of the replies. */
-static mgl_status open_model(session *s, const char *path, const mgl_request *requests,
-                             mgl_error *err)
+/* Most positions of the model. It is read only if a prompt of a list is so long that the caches of
+ * all replies would grow with it for nothing, if the model cannot take the prompt. */
+static size_t find_limit(const session *s, const char *path, size_t longest)
+{
+    mgl_checkpoint *checkpoint = NULL;
+    size_t limit = INT32_MAX;
+    if (!s->prompts.list || longest <= 4096 || mgl_import(path, &checkpoint, NULL))
+        return limit;
+    limit = (size_t)checkpoint->graph->max_positions;
+    mgl_checkpoint_close(checkpoint);
+    return limit;
+}
+
+/* Positions for the longest of the replies, *wanted, and of the prompts. Prompts of more than
+ * `limit` tokens do not count. */
+static void measure(const session *s, size_t limit, size_t *wanted, size_t *prompt)
+{
+    *wanted = *prompt = 0;
+    for (size_t i = 0; i < s->prompts.count; i++) {
+        const mgl_request *request = &s->batches.requests[i];
+        const size_t length = request->prompt_count + (size_t)request->max_tokens;
+        if (s->prompts.items[i].error || request->prompt_count > limit)
+            continue;
+        *wanted = length > *wanted ? length : *wanted;
+        *prompt = request->prompt_count > *prompt ? request->prompt_count : *prompt;
+    }
+}
+
+static mgl_status open_model(session *s, const char *path, mgl_error *err)
 {
     const struct options *o = s->options;
-    size_t count = s->prompts.count, wanted = 0, prompt = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t length = requests[i].prompt_count + (size_t)requests[i].max_tokens;
-        wanted = length > wanted ? length : wanted;
-        prompt = requests[i].prompt_count > prompt ? requests[i].prompt_count : prompt;
-    }
+    size_t count = s->prompts.count - mgl_cli_prompts_count_errors(&s->prompts), wanted, prompt;
+    measure(s, INT32_MAX, &wanted, &prompt);
+    measure(s, find_limit(s, path, prompt), &wanted, &prompt);
     mgl_open_options open = {.size = sizeof open,
                              .device = o->device.value,
                              .dtype = o->dtype.value,
@@ -400,7 +320,8 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .schedule = o->schedule.value,
                              .capacity = (int32_t)o->capacity.value,
                              .wanted = wanted > INT32_MAX ? INT32_MAX : (int32_t)wanted,
-                             .sequences = (int32_t)count,
+                             .sequences = count < MGL_MAX_BATCH ? (int32_t)count : MGL_MAX_BATCH,
+                             .fewer = s->prompts.list != NULL,
                              .threads = (int32_t)o->threads.value,
                              .verify = o->verify.given,
                              .no_tuned = o->no_tuned.given,
@@ -409,22 +330,11 @@ static mgl_status open_model(session *s, const char *path, const mgl_request *re
                              .prompt = prompt > INT32_MAX ? INT32_MAX : (int64_t)prompt,
                              .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
-    return mgl_model_open(path, &open, &s->model, err);
-}
-
-static mgl_status launch(session *s, const mgl_request *requests, mgl_error *err)
-{
-    for (size_t i = 0; i < s->prompts.count; i++)
-        s->results[i].size = sizeof s->results[i];
-    mgl_status status = mgl_model_generate_batch(s->model, requests, s->prompts.count, on_token, s,
-                                                 s->results, err);
-    if (status == MGL_BAD_INPUT && s->options->prompts.given)
-        mgl_error_name(err, s->options->prompts.value); /* it stands in the list */
-    if (!status && s->error.code) {
-        *err = s->error;
-        status = s->error.code;
-    }
-    return status;
+    mgl_status status = mgl_model_open(path, &open, &s->model, err);
+    if (status != MGL_BAD_INPUT || !open.penalties || !s->prompts.list)
+        return status;
+    open.penalties = 0; /* entries that ask for some have the error, and the others run */
+    return mgl_model_open(path, &open, &s->model, NULL) ? status : MGL_OK;
 }
 
 /* Tuned entries that were left out. */
@@ -435,37 +345,45 @@ static void say_note(const session *s)
         mgl_cli_say_lines("run", facts.note);
 }
 
-/* Items of a list may ask for what is in the JSON object alone. */
-static mgl_status check_logprobs(const session *s, const mgl_request *requests, mgl_error *err)
+static mgl_status print_replies(session *s, size_t from, size_t to, mgl_error *err);
+
+/* Launch after launch. Texts are printed as soon as they are there. */
+static mgl_status launch(session *s, mgl_error *err)
 {
-    for (size_t i = 0; i < s->prompts.count && !s->options->json.given; i++)
-        if (requests[i].logprobs > 0) {
-            char where[300];
-            snprintf(where, sizeof where, "%.250s: [%zu].logprobs", s->options->prompts.value, i);
-            return mgl_fail(err, MGL_BAD_INPUT, where, "needs --json, whose object has them");
+    mgl_model_facts facts = {.size = sizeof facts};
+    mgl_status status = s->model ? mgl_model_get_facts(s->model, &facts, err) : MGL_OK;
+    for (size_t from = 0, to = 0; from < s->prompts.count && !status; from = to) {
+        status = mgl_cli_batches_run(&s->batches, s->model, &s->prompts, (size_t)facts.sequences,
+                                     on_token, s, &to, err);
+        if (!status && s->error.code) {
+            *err = s->error;
+            status = s->error.code;
         }
-    return MGL_OK;
+        if (!status && !s->options->json.given && !streams(s))
+            status = print_replies(s, from, to, err);
+    }
+    return status;
 }
 
 static mgl_status generate(session *s, const char *path, mgl_error *err)
 {
-    mgl_request requests[MGL_MAX_BATCH];
-    for (size_t i = 0; i < s->prompts.count; i++)
-        requests[i] = mgl_cli_prompt_request(&s->prompts.items[i], s->tokenizer,
-                                             s->options->sample.given, DEFAULT_MAX_TOKENS);
-    for (size_t i = 0; i < s->prompts.count; i++)
-        requests[i].prompt_logprobs = s->options->echo.given && requests[i].logprobs > 0;
-    mgl_status status = check_logprobs(s, requests, err);
-    if (!status)
-        status = open_model(s, path, requests, err);
-    if (!status)
+    mgl_status status = mgl_cli_batches_make(s->prompts.count, &s->batches, err);
+    for (size_t i = 0; i < s->prompts.count && !status; i++) {
+        mgl_request *request = &s->batches.requests[i];
+        *request = mgl_cli_prompt_request(&s->prompts.items[i], s->tokenizer,
+                                          s->options->sample.given, DEFAULT_MAX_TOKENS);
+        request->prompt_logprobs = s->options->echo.given && request->logprobs > 0;
+    }
+    if (!status && mgl_cli_prompts_count_errors(&s->prompts) < s->prompts.count)
+        status = open_model(s, path, err);
+    if (!status && s->model)
         say_note(s);
     if (!status && s->tokenizer && streams(s))
         status = open_stream(s, 0, &s->stream, err);
     s->first = true;
     if (!status && streams(s) && s->options->echo.given)
         status = echo_prompt(s, err);
-    return status ? status : launch(s, requests, err);
+    return status ? status : launch(s, err);
 }
 
 /* ---- what is printed ------------------------------------------------------------------------- */
@@ -493,7 +411,7 @@ static const char *const stop_names[] = {[MGL_STOP_EOS] = "eos",
 static mgl_status decode_reply(const session *s, size_t reply, char **out, size_t *length,
                                mgl_error *err)
 {
-    const mgl_ids *ids = &s->results[reply].output;
+    const mgl_ids *ids = &s->batches.results[reply].output;
     mgl_detokenizer *stream = NULL;
     mgl_text text = {0};
     *out = NULL;
@@ -516,41 +434,72 @@ static mgl_status decode_reply(const session *s, size_t reply, char **out, size_
     return status;
 }
 
-/* One after the other, each under a line that says which it is. */
-static mgl_status print_replies(const session *s, mgl_error *err)
+/* The line of a prompt without a reply, and on standard error why. */
+static void print_error(const session *s, size_t index)
 {
-    for (size_t i = 0; i < s->prompts.count; i++) {
-        const mgl_result *result = &s->results[i];
-        char *text;
-        size_t length;
-        mgl_status status = decode_reply(s, i, &text, &length, err);
-        if (status)
-            return status;
+    const mgl_error *error = s->prompts.items[index].error;
+    if (!s->options->json.given)
+        mgl_cli_printf("==> prompt %zu: error <==\n", index);
+    mgl_cli_flush();
+    mgl_cli_say("run", "%s: %s", error->where, error->message);
+}
+
+static mgl_status print_reply(const session *s, size_t index, mgl_error *err)
+{
+    const mgl_result *result = &s->batches.results[index];
+    char *text;
+    size_t length;
+    mgl_status status = decode_reply(s, index, &text, &length, err);
+    if (status)
+        return status;
+    mgl_cli_printf("==> prompt %zu: %s, %zu token%s", index, stop_names[result->stop],
+                   result->output.count, mgl_plural(result->output.count));
+    if (s->prompts.items[index].drawn)
+        mgl_cli_printf(", seed %" PRIu64, s->prompts.items[index].seed);
+    mgl_cli_put(" <==\n");
+    if (text)
+        mgl_cli_print(text, length);
+    else
+        print_ids(&result->output);
+    mgl_cli_put("\n");
+    mgl_text_free(text);
+    return MGL_OK;
+}
+
+/* Those from `from` to before `to`, each under a line that names it. */
+static mgl_status print_replies(session *s, size_t from, size_t to, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = from; i < to && !status; i++) {
         if (i)
             mgl_cli_put("\n");
-        mgl_cli_printf("==> prompt %zu: %s, %zu token%s", i, stop_names[result->stop],
-                       result->output.count, mgl_plural(result->output.count));
-        if (s->prompts.items[i].drawn)
-            mgl_cli_printf(", seed %" PRIu64, s->prompts.items[i].seed);
-        mgl_cli_put(" <==\n");
-        if (text)
-            mgl_cli_print(text, length);
+        if (s->prompts.items[i].error)
+            print_error(s, i);
         else
-            print_ids(&result->output);
-        mgl_cli_put("\n");
-        mgl_text_free(text);
+            status = print_reply(s, i, err);
     }
-    return MGL_OK;
+    mgl_cli_flush();
+    return status;
+}
+
+/* Why there is no reply, in a field that others do not have. */
+static void put_error(mgl_json_out *out, const mgl_error *error)
+{
+    char sentence[sizeof error->where + sizeof error->message + 2];
+    if (!error)
+        return;
+    snprintf(sentence, sizeof sentence, "%s: %s", error->where, error->message);
+    mgl_json_out_string(out, "error", sentence);
 }
 
 /* The fields of one reply. */
 static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
 {
     const mgl_cli_prompt *prompt = &s->prompts.items[reply];
-    const mgl_result *result = &s->results[reply];
-    char *text;
+    const mgl_result *result = &s->batches.results[reply];
+    char *text = NULL;
     size_t length;
-    mgl_status status = decode_reply(s, reply, &text, &length, err);
+    mgl_status status = prompt->error ? MGL_OK : decode_reply(s, reply, &text, &length, err);
     if (status)
         return status;
     if (prompt->rendered)
@@ -561,7 +510,8 @@ static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, m
         mgl_json_out_text(out, "text", text, length);
     else
         mgl_json_out_null(out, "text");
-    mgl_json_out_string(out, "stop", stop_names[result->stop]);
+    mgl_json_out_string(out, "stop", prompt->error ? NULL : stop_names[result->stop]);
+    put_error(out, prompt->error);
     mgl_cli_put_prompt_logprobs(out, &prompt->ids, result);
     mgl_cli_put_logprobs(out, result);
     if (prompt->sampled)
@@ -590,8 +540,8 @@ static double decode_rate(const session *s)
 {
     size_t tokens = 0;
     for (size_t i = 0; i < s->prompts.count; i++)
-        tokens += s->results[i].output.count ? s->results[i].output.count - 1 : 0;
-    double seconds = s->results[0].decode_s;
+        tokens += s->batches.results[i].output.count ? s->batches.results[i].output.count - 1 : 0;
+    const double seconds = s->batches.decode_s;
     return tokens > 0 && seconds > 0 ? (double)tokens / seconds : 0;
 }
 
@@ -619,11 +569,10 @@ static void put_cpu(mgl_json_out *out, const mgl_model_facts *facts)
     mgl_json_out_close_object(out);
 }
 
-/* What the launch was. */
+/* What the launches were. */
 static void put_launch(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
-    const mgl_result *result = &s->results[0]; /* shared by all */
-    mgl_json_out_int(out, "launches", result->launches);
+    mgl_json_out_int(out, "launches", s->batches.launches);
     mgl_json_out_int(out, "queues", facts->queues);
     mgl_json_out_int(out, "capacity", facts->capacity);
     mgl_json_out_string(out, "tuned", facts->tuned);
@@ -633,8 +582,8 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
     mgl_json_out_object(out, "timing");
     mgl_json_out_real(out, "load_s", facts->load_s);
     mgl_json_out_real(out, "compile_s", facts->compile_s);
-    mgl_json_out_real(out, "prefill_s", result->prefill_s);
-    mgl_json_out_real(out, "decode_s", result->decode_s);
+    mgl_json_out_real(out, "prefill_s", s->batches.prefill_s);
+    mgl_json_out_real(out, "decode_s", s->batches.decode_s);
     mgl_json_out_real(out, "tokens_per_s", decode_rate(s));
     mgl_json_out_real(out, "driver_s", facts->driver_s);
     mgl_json_out_real(out, "import_s", facts->import_s);
@@ -645,12 +594,13 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
     mgl_json_out_close_object(out);
 }
 
-/* The first reply stands in the object itself as well, where a reader of one reply looks for it. */
+/* The first reply stands in the object itself as well, where a reader of one reply looks for it. If
+ * every entry has an error, no model was opened, and its fields are null and 0. */
 static mgl_status print_json(const session *s, mgl_error *err)
 {
     mgl_model_facts facts = {.size = sizeof facts};
     mgl_json_out out = {0};
-    mgl_status status = mgl_model_get_facts(s->model, &facts, err);
+    mgl_status status = s->model ? mgl_model_get_facts(s->model, &facts, err) : MGL_OK;
     if (status)
         return status;
     mgl_json_out_begin(&out, "megalith.run/1");
@@ -666,14 +616,18 @@ static mgl_status print_json(const session *s, mgl_error *err)
     }
     put_launch(&out, s, &facts);
     mgl_cli_end_json(&out);
+    for (size_t i = 0; i < s->prompts.count; i++)
+        if (s->prompts.items[i].error)
+            print_error(s, i);
     return MGL_OK;
 }
 
+/* What is not printed yet. */
 static mgl_status print_session(session *s, mgl_error *err)
 {
     if (s->options->json.given)
         return print_json(s, err);
-    return streams(s) ? finish_stream(s, err) : print_replies(s, err);
+    return streams(s) ? finish_stream(s, err) : MGL_OK;
 }
 
 /* ---- the closing line ------------------------------------------------------------------------ */
@@ -683,9 +637,10 @@ static void add_tokens(mgl_text *line, const session *s)
     size_t made = 0;
     double rate = decode_rate(s);
     for (size_t i = 0; i < s->prompts.count; i++)
-        made += s->results[i].output.count;
+        made += s->batches.results[i].output.count;
+    const size_t replies = s->prompts.count - mgl_cli_prompts_count_errors(&s->prompts);
     if (s->prompts.count > 1)
-        mgl_text_format(line, "%zu replies, ", s->prompts.count);
+        mgl_text_format(line, "%zu %s, ", replies, replies == 1 ? "reply" : "replies");
     mgl_text_format(line, "%zu %s", made, made == 1 ? "token" : "tokens");
     if (rate > 0)
         mgl_text_format(line, ", %.*f tokens/s", rate < 100, rate);
@@ -695,10 +650,9 @@ static void add_prompts(mgl_text *line, const session *s)
 {
     size_t read = 0;
     for (size_t i = 0; i < s->prompts.count; i++)
-        read += s->prompts.items[i].ids.count;
+        read += s->prompts.items[i].error ? 0 : s->prompts.items[i].ids.count;
     mgl_text_format(line, "; prompt%s of %zu %s in %s", s->prompts.count > 1 ? "s" : "", read,
-                    read == 1 ? "token" : "tokens",
-                    mgl_cli_format_time(s->results[0].prefill_s).text);
+                    read == 1 ? "token" : "tokens", mgl_cli_format_time(s->batches.prefill_s).text);
 }
 
 /* What loading took. A GPU's kernel is compiled, or read, beside the weights. */
@@ -735,27 +689,31 @@ static void say_closing_line(const session *s)
 static mgl_status work(session *s, mgl_error *err)
 {
     char *path = NULL;
+    const struct options *o = s->options;
+    const mgl_cli_template_options flags = {MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_COPY)};
+    const mgl_cli_prompts_conversation conversation = {
+        .chat = o->chat.given, .system = o->system.value, .messages = o->messages.value, &flags};
     mgl_status status = read_prompts(s, err);
     if (!status)
         status = mgl_model_find(s->name, &path, err);
     if (!status)
-        status = render_prompts(s, path, err);
+        status = mgl_cli_prompts_render(&s->prompts, path, &conversation, err);
     if (!status)
-        status = open_tokenizer(s, path, err);
-    if (!status)
-        status = encode_prompts(s, err);
+        status = mgl_cli_prompts_tokenize(&s->prompts, path, &s->tokenizer, err);
     if (!status)
         status = choose_seeds(s, err);
     if (!status)
         status = generate(s, path, err);
     if (!status)
         status = print_session(s, err);
-    if (!status && !s->options->quiet.given)
+    if (!status && s->model && !s->options->quiet.given)
         say_closing_line(s);
     mgl_free(path);
     for (size_t i = 0; i < s->prompts.count && !status; i++)
-        if (s->results[i].stop == MGL_STOP_INTERRUPTED)
+        if (s->batches.results[i].stop == MGL_STOP_INTERRUPTED)
             status = mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
+    if (!status && mgl_cli_prompts_count_errors(&s->prompts))
+        status = mgl_fail(err, MGL_BAD_INPUT, NULL, "%s", ""); /* each was printed */
     return status;
 }
 
@@ -766,8 +724,7 @@ static mgl_status run(const char *operand, const void *options, mgl_error *err)
     if (status)
         return status;
     status = work(&s, err);
-    for (size_t i = 0; i < s.prompts.count; i++)
-        mgl_result_clear(&s.results[i]);
+    mgl_cli_batches_clear(&s.batches);
     mgl_model_close(s.model);
     mgl_detokenizer_close(s.stream);
     mgl_cli_prompts_clear(&s.prompts);

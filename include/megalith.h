@@ -272,10 +272,9 @@ typedef struct mgl_open_options {
     int32_t wanted;         /* positions that the longest reply would fill; 0: 4,096 */
     int32_t deadline_ms;    /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
     int32_t sequences;      /* replies that one launch can make, each with its own KV cache: up to
-                             MGL_MAX_BATCH, and no more than the config has rows; 0: 1. A schedule
-                             states it: more is refused */
-    mgl_cancel *cancel;     /* ends opening (MGL_INTERRUPTED) and the model's replies; or NULL. Must
-                             outlive the model */
+                             MGL_MAX_BATCH, and no more than config or schedule allow; 0: 1 */
+    mgl_cancel *cancel;     /* outlives the model. Ends opening (MGL_INTERRUPTED) and replies; NULL:
+                             none */
     mgl_stage_fn *on_stage; /* of opening and of prompts; may be NULL */
     void *stage_user;       /* for on_stage */
     int32_t threads;  /* of a CPU, that compute; 0: one a processor that the process may use. No bit
@@ -289,10 +288,10 @@ typedef struct mgl_open_options {
                           generation_config.json has a repetition_penalty. A schedule or a compiled
                           model that was made without is refused then */
     int64_t prompt;    /* tokens of the longest prompt of a single reply, or about so many; 0: few.
-                          Where that saves enough time, the program gets a second task list, which
+                          If that saves enough time, the program gets a second task list, which
                           reads up to 128 at once. Each token of the reply takes 2 to 8 % longer
-                          beside it: there is none where the reply, `wanted` without the prompt, is
-                          much longer */
+                          beside it, so a reply that is much longer gets none */
+    int64_t fewer;     /* not 0: fewer sequences, if config, schedule or memory allow no more */
 } mgl_open_options;
 
 /* What was opened. Strings belong to the model. */
@@ -318,6 +317,7 @@ typedef struct mgl_model_facts {
     uint64_t scratch_bytes;   /* for everything else */
     const char *tuned;        /* name of the tuned entry that it was lowered with; or NULL */
     const char *note;         /* tuned entries that were left out, and why, one a line; or NULL */
+    int64_t sequences;        /* replies that one launch can make */
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,

@@ -540,6 +540,15 @@ static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *targe
                     options->sequences, mgl_up_to((size_t)most), most, advice);
 }
 
+/* The most sequences that the rows of the config's one list or two allow. */
+static int most_sequences(const mgl_schedule_config *config)
+{
+    const int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
+    if (config->many <= most)
+        return most;
+    return config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
+}
+
 static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config,
                                mgl_error *err)
@@ -566,9 +575,7 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
         if (status)
             return status;
     }
-    int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
-    if (config->many > most)
-        most = config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
+    const int most = most_sequences(config);
     if (options->sequences < 1 || options->sequences > most)
         return fail_sequences(graph, target, options, config, most, err);
     for (int i = 0; i < MGL_STEP_COUNT; i++) {
@@ -706,6 +713,15 @@ void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
     }
     if (has_room(m, target, options, &filled))
         *config = filled;
+}
+
+int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
+                               const mgl_lower_options *options, const mgl_schedule_config *config)
+{
+    mgl_schedule_config filled = *config;
+    mgl_schedule_fill_many(graph, target, options, &filled);
+    const int most = most_sequences(&filled);
+    return options->sequences < most ? options->sequences : most;
 }
 
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,

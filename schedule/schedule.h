@@ -68,6 +68,10 @@ typedef struct mgl_lower_options {
     int reply;       /* tokens of a reply behind them; 0: not known */
 } mgl_lower_options;
 
+/* The sequences of options, or as many of them as a launch of this config has room for. */
+int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
+                               const mgl_lower_options *options, const mgl_schedule_config *config);
+
 /* The same graph, target, options and config give the same program, bit for bit. */
 mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_options *options, const mgl_schedule_config *config,

@@ -267,6 +267,48 @@ START_TEST(opens_for_1_to_64)
 }
 END_TEST
 
+static mgl_status open_fewer(int32_t sequences, int64_t fewer, mgl_model_facts *facts)
+{
+    mgl_model *opened = NULL;
+    mgl_open_options options = {.size = sizeof options,
+                                .device = "cpu",
+                                .capacity = 512,
+                                .sequences = sequences,
+                                .fewer = fewer};
+    *facts = (mgl_model_facts){.size = sizeof *facts};
+    mgl_status status = mgl_model_open(model_path("tales-5m"), &options, &opened, &err);
+    if (!status)
+        ck_assert_int_eq(mgl_model_get_facts(opened, facts, &err), MGL_OK);
+    mgl_model_close(opened);
+    return status;
+}
+
+/* With `fewer`, as many sequences as the rows of the default config allow; and as it was asked. */
+START_TEST(fewer_than_asked_for_by_rows)
+{
+    mgl_model_facts facts;
+    ck_assert_int_eq(open_fewer(MGL_MAX_BATCH, 0, &facts), MGL_BAD_INPUT);
+    ck_assert_int_eq(open_fewer(MGL_MAX_BATCH, 1, &facts), MGL_OK);
+    ck_assert_int_eq((int)facts.sequences, SIXTEEN);
+    ck_assert_int_eq(open_fewer(3, 1, &facts), MGL_OK);
+    ck_assert_int_eq((int)facts.sequences, 3);
+}
+END_TEST
+
+/* ... and as there is memory for. */
+START_TEST(fewer_than_asked_for_by_memory)
+{
+    mgl_model_facts four, facts;
+    ck_assert_int_eq(open_fewer(4, 0, &four), MGL_OK);
+    mgl_memory_pretend(four.memory_bytes + four.cache_bytes + four.scratch_bytes + 500000);
+    mgl_status all = open_fewer(SIXTEEN, 0, &facts), some = open_fewer(SIXTEEN, 1, &facts);
+    mgl_memory_pretend(0);
+    ck_assert_int_eq(all, MGL_NO_MEMORY);
+    ck_assert_msg(some == MGL_OK, "%s: %s", err.where, err.message);
+    ck_assert_int_eq((int)facts.sequences, 4);
+}
+END_TEST
+
 /* Nothing is left in any result when one of them finds no memory. */
 START_TEST(survives_memory_running_out)
 {
@@ -338,6 +380,8 @@ int main(void)
     tcase_add_loop_test(tests, refuses_more_than_opened_for, 0, 3);
     tcase_add_test(tests, opened_for_one);
     tcase_add_loop_test(tests, opens_for_1_to_64, 0, 2);
+    tcase_add_test(tests, fewer_than_asked_for_by_rows);
+    tcase_add_test(tests, fewer_than_asked_for_by_memory);
     tcase_add_test(tests, survives_memory_running_out);
     tcase_add_test(tests, a_talk_is_read_once);
     suite_add_tcase(suite, tests);
