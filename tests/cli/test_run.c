@@ -630,7 +630,7 @@ START_TEST(says_what_is_no_number)
 }
 END_TEST
 
-/* No token of it: nothing is said. */
+/* Without a token nothing is printed. In a list the other reply is. */
 START_TEST(says_nothing_where_nothing_is_a_number)
 {
     static const char ids[] = "1,2,3,4,5,6,7,8,9,10,11,12,13";
@@ -645,8 +645,9 @@ START_TEST(says_nothing_where_nothing_is_a_number)
     command_result both = command_runf("run %s --device cpu --prompts %s", overflowing_model(),
                                        scratch_file("overflow.json", list));
     ck_assert_int_eq(both.code, 2);
-    ck_assert_str_eq(both.out, "");
-    ck_assert_msg(strstr(both.err, "requests[1]"), "%s", both.err);
+    ck_assert_ptr_nonnull(strstr(both.out, "==> prompt 0: length, 3 tokens <=="));
+    ck_assert_ptr_nonnull(strstr(both.out, "==> prompt 1: error <==\n"));
+    ck_assert_msg(strstr(both.err, "overflow.json: [1]: the likelihood of"), "%s", both.err);
     command_clear(&both);
 }
 END_TEST
