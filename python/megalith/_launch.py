@@ -1,4 +1,5 @@
-"""A reply on its way: a thread runs the C call, and a bounded queue hands its tokens over.
+"""Replies on their way: a thread runs the C call. The tokens of one reply go through a bounded
+queue; a list of replies is there when all have ended.
 
 Whoever reads the tokens may stop reading at any time, on purpose, by an error, by forgetting the
 reply, or since the program ends: the launch is aborted then, and the thread is joined.
@@ -9,11 +10,12 @@ from __future__ import annotations
 import atexit
 import collections
 import ctypes
+import re
 import threading
 import weakref
-from typing import Iterator, Optional
+from typing import Iterator, List, Optional
 
-from megalith._library import STOPS, Library, Request, Result, TokenFn
+from megalith._library import STOPS, Code, Library, MegalithError, Request, Result, TokenFn
 
 ROOM = 64  # tokens that wait for their reader, at most
 
@@ -51,30 +53,10 @@ class Channel:
             self._changed.notify_all()
 
 
-_running: weakref.WeakSet[Launch] = weakref.WeakSet()
+class Outcome:
+    """What came of a reply."""
 
-
-class Launch:
-    """One call of mgl_model_generate. `busy` is held from `start` until the thread is through, and
-    `keep` lives as long as the launch does."""
-
-    def __init__(
-        self,
-        library: Library,
-        model: int,
-        cancel: int,
-        request: Request,
-        busy: threading.Lock,
-        keep: object,
-    ) -> None:
-        self._library = library
-        self._model = model
-        self._cancel = cancel
-        self._request = request
-        self._busy = busy
-        self._keep = keep
-        self._channel = Channel()
-        self._thread: Optional[threading.Thread] = None
+    def __init__(self) -> None:
         self.ids: list[int] = []  # that were read
         self.stop: Optional[str] = None  # None: it has not ended
         self.prefill_s = 0.0
@@ -84,6 +66,40 @@ class Launch:
         self.prompt_logprobs: Optional[list[Optional[float]]] = None
         self.reused = 0  # tokens of the prompt that were not read again
         self.error: Optional[BaseException] = None
+
+    def take(self, result: Result) -> None:
+        """Everything but the ids."""
+        self.stop = STOPS[result.stop]
+        self.prefill_s = result.prefill_s
+        self.decode_s = result.decode_s
+        self.reused = result.reused
+        if result.prompt_logprob_count:
+            scored = result.prompt_logprobs[1 : result.prompt_logprob_count]
+            self.prompt_logprobs = [None, *scored]
+        if not result.top_count:
+            return
+        count, top = result.output.count, result.top_count
+        pairs = list(zip(result.top_ids[: count * top], result.top_logprobs[: count * top]))
+        self.logprobs = result.logprobs[:count]
+        self.top = [pairs[i * top : (i + 1) * top] for i in range(count)]
+
+
+_running: weakref.WeakSet[Work] = weakref.WeakSet()
+
+
+class Work:
+    """A thread that calls the library. `busy` is held from `start` until the thread is through, and
+    `keep` lives as long as the work does."""
+
+    def __init__(
+        self, library: Library, model: int, cancel: int, busy: threading.Lock, keep: object
+    ) -> None:
+        self._library = library
+        self._model = model
+        self._cancel = cancel
+        self._busy = busy
+        self._keep = keep
+        self._thread: Optional[threading.Thread] = None
         self.left = False  # somebody has asked it to end
 
     def start(self) -> None:
@@ -97,6 +113,38 @@ class Launch:
             self._busy.release()
             raise
         self._thread = thread
+
+    def _work(self) -> None:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Aborts what has not ended, and waits for it."""
+        self.left = True
+        thread = self._thread
+        if thread is None:
+            return
+        if thread.is_alive():
+            self._library.mgl_cancel_set(self._cancel)
+        if thread is not threading.current_thread():  # a collector runs anywhere
+            thread.join()
+
+
+class Launch(Work, Outcome):
+    """One call of mgl_model_generate."""
+
+    def __init__(
+        self,
+        library: Library,
+        model: int,
+        cancel: int,
+        request: Request,
+        busy: threading.Lock,
+        keep: object,
+    ) -> None:
+        Work.__init__(self, library, model, cancel, busy, keep)
+        Outcome.__init__(self)
+        self._request = request
+        self._channel = Channel()
 
     def _work(self) -> None:
         try:
@@ -113,23 +161,8 @@ class Launch:
         self._library.mgl_model_generate(
             self._model, ctypes.byref(self._request), on_token, None, ctypes.byref(result)
         )
-        self.stop = STOPS[result.stop]
-        self.prefill_s = result.prefill_s
-        self.decode_s = result.decode_s
-        self.reused = result.reused
-        self._take_logprobs(result)
+        self.take(result)
         self._library.mgl_result_clear(ctypes.byref(result))
-
-    def _take_logprobs(self, result: Result) -> None:
-        if result.prompt_logprob_count:
-            scored = result.prompt_logprobs[1 : result.prompt_logprob_count]
-            self.prompt_logprobs = [None, *scored]
-        if not result.top_count:
-            return
-        count, top = result.output.count, result.top_count
-        pairs = list(zip(result.top_ids[: count * top], result.top_logprobs[: count * top]))
-        self.logprobs = result.logprobs[:count]
-        self.top = [pairs[i * top : (i + 1) * top] for i in range(count)]
 
     def tokens(self) -> Iterator[int]:
         """Token by token, of a launch that was started. Raises what the call has raised."""
@@ -144,16 +177,89 @@ class Launch:
             raise self.error
 
     def end(self) -> None:
-        """Aborts what has not ended, and waits for it."""
-        self.left = True
         self._channel.close()
-        thread = self._thread
-        if thread is None:
-            return
-        if thread.is_alive():
-            self._library.mgl_cancel_set(self._cancel)
-        if thread is not threading.current_thread():  # a collector runs anywhere
-            thread.join()
+        super().end()
+
+
+class Batch(Work):
+    """Calls of mgl_model_generate_batch for a list of requests, at most `most` of them at a time.
+    A request of None has an error in its outcome already."""
+
+    def __init__(
+        self,
+        library: Library,
+        model: int,
+        cancel: int,
+        requests: List[Optional[Request]],
+        outcomes: List[Outcome],
+        most: int,
+        busy: threading.Lock,
+        keep: object,
+    ) -> None:
+        super().__init__(library, model, cancel, busy, keep)
+        self._requests = requests
+        self._outcomes = outcomes
+        self._most = most
+        self.error: Optional[BaseException] = None
+
+    def run(self) -> None:
+        """Starts the thread and waits for its end. Raises what no request is to blame for."""
+        self.start()
+        assert self._thread
+        try:
+            self._thread.join()
+        except BaseException:
+            self.end()
+            raise
+        if self.error:
+            raise self.error
+
+    def _work(self) -> None:
+        try:
+            waiting = [i for i, request in enumerate(self._requests) if request is not None]
+            while waiting:
+                done = self._generate(waiting[: self._most])
+                waiting = [i for i in waiting if i not in done]
+        except BaseException as error:  # raised by `run`
+            self.error = error
+        finally:
+            self._busy.release()
+
+    def _generate(self, chosen: List[int]) -> List[int]:
+        """One launch. The requests that need no other launch: all, or one that was rejected."""
+        count = len(chosen)
+        requests = (Request * count)(*(self._requests[i] for i in chosen))
+        results = (Result * count)()
+        for result in results:
+            result.size = ctypes.sizeof(Result)
+        try:
+            self._library.mgl_model_generate_batch(
+                self._model, requests, count, None, None, results
+            )
+        except MegalithError as error:
+            return [self._reject(chosen, error)]
+        for i, result in zip(chosen, results):
+            count = result.output.count
+            self._outcomes[i].ids = result.output.ids[:count] if count else []
+            self._outcomes[i].take(result)
+            self._library.mgl_result_clear(ctypes.byref(result))
+        return chosen
+
+    def _reject(self, chosen: List[int], error: MegalithError) -> int:
+        """Gives the error to the request that it names."""
+        named = re.match(r"requests\[(\d+)\](?:: )?", error.where)
+        if error.code not in (Code.USAGE, Code.BAD_INPUT) or not (named or len(chosen) == 1):
+            raise error
+        index = chosen[int(named.group(1)) if named else 0]
+        where = error.where[named.end() :] if named else error.where
+        self._outcomes[index].error = name_prompt(index, error, where)
+        return index
+
+
+def name_prompt(index: int, error: MegalithError, where: str) -> MegalithError:
+    """The error of a prompt of a list."""
+    name = f"prompts[{index}]"
+    return MegalithError(error.code, error.message, f"{name}: {where}" if where else name)
 
 
 @atexit.register

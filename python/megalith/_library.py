@@ -94,6 +94,7 @@ class OpenOptions(Sized):
         ("strict_formats", c_int64),
         ("penalties", c_int64),
         ("prompt", c_int64),
+        ("fewer", c_int64),
     ]
 
 
@@ -108,6 +109,22 @@ class Facts(Sized):
         ("max_positions", c_int32),
         ("capacity", c_int32),
         ("queues", c_int32),
+        ("load_s", c_double),
+        ("compile_s", c_double),
+        ("driver_s", c_double),
+        ("import_s", c_double),
+        ("check_s", c_double),
+        ("weights_s", c_double),
+        ("kernel_s", c_double),
+        ("weight_bytes", c_uint64),
+        ("instructions", c_char_p),
+        ("threads", c_int32),
+        ("memory_bytes", c_uint64),
+        ("cache_bytes", c_uint64),
+        ("scratch_bytes", c_uint64),
+        ("tuned", c_char_p),
+        ("note", c_char_p),
+        ("sequences", c_int64),
     ]
 
 
@@ -205,6 +222,15 @@ _FALLIBLE: dict[str, list[Any]] = {
         c_void_p,
         POINTER(Request),
         TokenFn,
+        c_void_p,
+        POINTER(Result),
+        _ERR,
+    ],
+    "mgl_model_generate_batch": [
+        c_void_p,
+        POINTER(Request),
+        c_size_t,
+        c_void_p,
         c_void_p,
         POINTER(Result),
         _ERR,

@@ -10,14 +10,53 @@ import secrets
 import threading
 import weakref
 from ctypes import byref, c_char_p, c_float, c_int32, c_size_t, c_void_p
-from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+    overload,
+)
 
 from megalith import _library
-from megalith._launch import Launch
+from megalith._launch import Batch, Launch, Outcome, Work, name_prompt
 from megalith._library import Code, Conversation, Facts, Ids, MegalithError, OpenOptions, Request
 
 Prompt = Union[str, Iterable[int]]
 Message = Mapping[str, Any]  # role, content, and what else the template knows
+# Of a list: a prompt, or one of text, ids and messages with the options that differ.
+Entry = Union[str, Iterable[int], Mapping[str, Any]]
+
+
+_OPTIONS = (
+    "max_tokens",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "seed",
+    "stop",
+    "logprobs",
+    "ignore_eos",
+    "repeat_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "prompt_logprobs",
+    "reuse_prefix",
+)
+
+
+def _is_list(prompt: object) -> bool:
+    """Whether these are several prompts: no text, and no ids."""
+    if not isinstance(prompt, (list, tuple)) or not prompt:
+        return False
+    return isinstance(prompt[0], (str, Mapping)) or hasattr(prompt[0], "__iter__")
 
 
 def _make_ids(ids: Iterable[int]) -> Any:
@@ -61,9 +100,11 @@ def _check_whole(name: str, value: int, least: int, bits: int) -> int:
 
 class Reply(Iterator[str]):
     """Pieces of text, as they are made. It ends by itself; left before, by `close`, a `with` or by
-    being forgotten, it aborts the launch. `ids` has the tokens that were read so far."""
+    being forgotten, it aborts the launch. `ids` has the tokens that were read so far.
 
-    def __init__(self, launch: Launch, pieces: Iterator[str], prompt: List[int], seed: int) -> None:
+    The replies to a list of prompts have ended when they are there, and one may have an `error`."""
+
+    def __init__(self, launch: Outcome, pieces: Iterator[str], prompt: List[int], seed: int) -> None:
         self._launch = launch
         self._pieces: Any = pieces
         self.prompt_ids = prompt
@@ -97,6 +138,11 @@ class Reply(Iterator[str]):
         """Why it ended: "eos", "length", "stop" (by a text) or "interrupted"; None while it goes
         on."""
         return self._launch.stop
+
+    @property
+    def error(self) -> Optional[BaseException]:
+        """Why there is no reply; its text raises it. None of a reply."""
+        return self._launch.error
 
     @property
     def logprobs(self) -> Optional[List[float]]:
@@ -138,7 +184,9 @@ class Model:
     `prompt` is about how many tokens the longest prompt has: of many, a GPU reads up to 128 at
     once, and each token of a reply takes a little longer then.
     With `penalties` replies may have some: tokens are counted then. `template` is the path of a
-    chat template that takes the place of the model's.
+    chat template that takes the place of the model's. `sequences` is how many replies one launch
+    may make, 64 at most, each with a KV cache of its own; there are fewer if the model's schedule
+    or memory has no room for so many.
 
     A model makes one reply at a time; models are independent of each other. Tokenizing and
     detokenizing may be done by any number of threads."""
@@ -154,10 +202,11 @@ class Model:
         threads: Optional[int] = None,
         penalties: bool = False,
         template: Union[str, "os.PathLike[str]", None] = None,
+        sequences: int = 1,
     ) -> None:
         self._c = _library.load()
         self._busy = threading.Lock()
-        self._launch: Optional[weakref.ref[Launch]] = None
+        self._launch: Optional[weakref.ref[Work]] = None
         name = os.fsencode(path)
         if b"\0" in name:
             raise MegalithError(Code.USAGE, "a path can not hold a zero byte", "path")
@@ -175,6 +224,8 @@ class Model:
             cancel=self._cancel,
             penalties=bool(penalties),
             prompt=_check_whole("prompt", prompt, 0, 31),
+            sequences=_check_whole("sequences", sequences, 1, 31),
+            fewer=True,
         )
         self._handle = c_void_p()
         self._c.mgl_model_open(name, byref(options), byref(self._handle))
@@ -186,6 +237,7 @@ class Model:
         self.capacity: int = facts.capacity
         self.max_positions: int = facts.max_positions
         self.vocab_size: int = facts.vocab
+        self.sequences: int = facts.sequences
         self.end_ids: List[int] = self._read_end_ids()
 
     # ---- what it holds ---------------------------------------------------------------------------
@@ -338,6 +390,7 @@ class Model:
 
     # ---- replies ---------------------------------------------------------------------------------
 
+    @overload
     def generate(
         self,
         prompt: Prompt,
@@ -356,7 +409,48 @@ class Model:
         frequency_penalty: float = 0.0,
         prompt_logprobs: bool = False,
         reuse_prefix: bool = False,
-    ) -> Reply:
+    ) -> Reply: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: Sequence[Entry],
+        *,
+        max_tokens: int = 128,
+        temperature: Optional[float] = None,
+        top_k: int = 0,
+        top_p: float = 0.0,
+        min_p: float = 0.0,
+        seed: Optional[int] = None,
+        stop: Union[str, Iterable[str]] = (),
+        logprobs: int = 0,
+        ignore_eos: bool = False,
+        repeat_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        prompt_logprobs: bool = False,
+        reuse_prefix: bool = False,
+    ) -> List[Reply]: ...
+
+    def generate(
+        self,
+        prompt: Union[Prompt, Sequence[Entry]],
+        *,
+        max_tokens: int = 128,
+        temperature: Optional[float] = None,
+        top_k: int = 0,
+        top_p: float = 0.0,
+        min_p: float = 0.0,
+        seed: Optional[int] = None,
+        stop: Union[str, Iterable[str]] = (),
+        logprobs: int = 0,
+        ignore_eos: bool = False,
+        repeat_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        prompt_logprobs: bool = False,
+        reuse_prefix: bool = False,
+    ) -> Union[Reply, List[Reply]]:
         """A reply to a text or to ids, in one launch, which begins with the first piece that is
         asked for. Greedy, unless one of temperature, top_k, top_p, min_p and seed is given; then the
         temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k,
@@ -367,11 +461,106 @@ class Model:
         the model was opened, come before temperature and change what is greedy too:
         `repeat_penalty` (0.01 to 100) as Hugging Face's repetition_penalty, of tokens in prompt and
         reply; the two others (-2 to 2) as OpenAI's, of tokens in the reply. With `reuse_prefix`
-        what the prompt has in common with the prompt and the reply before is not read again."""
+        what the prompt has in common with the prompt and the reply before is not read again.
+
+        Several prompts, a list of texts, lists of ids, or objects with one of `text`, `ids` and
+        `messages` and options of their own, have a list of replies, which have all ended. They take
+        as many launches as `Model.sequences` makes of them; without a `seed` each draws its own. A
+        prompt that cannot be used has its `Reply.error`, and the others have their replies."""
+        options: Dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "seed": seed,
+            "stop": stop,
+            "logprobs": logprobs,
+            "ignore_eos": ignore_eos,
+            "repeat_penalty": repeat_penalty,
+            "presence_penalty": presence_penalty,
+            "frequency_penalty": frequency_penalty,
+            "prompt_logprobs": prompt_logprobs,
+            "reuse_prefix": reuse_prefix,
+        }
+        if _is_list(prompt):
+            return self._generate_list(prompt, options)  # type: ignore[arg-type]
+        ids = self._ids_of(prompt)  # type: ignore[arg-type]
+        request, stops = self._make_request(ids, **options)
+        handle, cancel = self._need_handle(), self._cancel or 0
+        keep = (self, request, stops)
+        launch = Launch(self._c, handle, cancel, request, self._busy, keep)
+        return Reply(launch, self._make_pieces(launch, stops), ids, request.seed)
+
+    def _generate_list(self, prompts: Sequence[Entry], options: Dict[str, Any]) -> List[Reply]:
+        """The replies to all, in order; a prompt that cannot be used has its error."""
+        replies: List[Reply] = []
+        requests: List[Optional[Request]] = []
+        outcomes: List[Outcome] = []
+        for index, entry in enumerate(prompts):
+            request, outcome, ids, stops = None, Outcome(), [], _make_texts([])
+            try:
+                own, ids = self._read_entry(entry)
+                request, stops = self._make_request(ids, **{**options, **own})
+            except MegalithError as error:
+                outcome.error = name_prompt(index, error, error.where)
+            requests.append(request)
+            outcomes.append(outcome)
+            pieces = self._make_ended(outcome, stops)
+            replies.append(Reply(outcome, pieces, ids, request.seed if request else 0))
+        handle, cancel = self._need_handle(), self._cancel or 0
+        keep = (self, requests)
+        batch = Batch(
+            self._c, handle, cancel, requests, outcomes, self.sequences, self._busy, keep
+        )
+        self._take_busy()
+        self._launch = weakref.ref(batch)
+        batch.run()
+        return replies
+
+    def _make_ended(self, outcome: Outcome, stops: ctypes.Array[c_char_p]) -> Iterator[str]:
+        if outcome.error:
+            raise outcome.error
+        yield from self._decode_until(outcome.ids, stops)
+
+    def _read_entry(self, entry: Entry) -> Tuple[Dict[str, Any], List[int]]:
+        """The options of an entry of a list, and its ids."""
+        if not isinstance(entry, Mapping):
+            return {}, self._ids_of(entry)
+        own = dict(entry)
+        starts = [key for key in ("text", "ids", "messages") if key in own]
+        if len(starts) != 1:
+            raise MegalithError(Code.USAGE, "needs one of text, ids and messages", "")
+        start = own.pop(starts[0])
+        for key in own:
+            if key not in _OPTIONS:
+                raise MegalithError(Code.USAGE, f"is unknown; there are {', '.join(_OPTIONS)}", key)
+        if starts[0] == "messages":
+            return own, self.tokenize(self.render(start), special=False)
+        return own, self._ids_of(start)
+
+    def _make_request(
+        self,
+        ids: List[int],
+        *,
+        max_tokens: int,
+        temperature: Optional[float],
+        top_k: int,
+        top_p: float,
+        min_p: float,
+        seed: Optional[int],
+        stop: Union[str, Iterable[str]],
+        logprobs: int,
+        ignore_eos: bool,
+        repeat_penalty: float,
+        presence_penalty: float,
+        frequency_penalty: float,
+        prompt_logprobs: bool,
+        reuse_prefix: bool,
+    ) -> Tuple[Request, ctypes.Array[c_char_p]]:
         if not repeat_penalty > 0:
             message = f"is {repeat_penalty}, and must be 0.01 to 100, where 1 is none"
             raise MegalithError(Code.USAGE, message, "repeat_penalty")
-        ids = self._ids_of(prompt)
         shaped = bool(top_k) or bool(top_p) or bool(min_p) or seed is not None
         if temperature is None:
             temperature = 1.0 if shaped else 0.0
@@ -399,10 +588,7 @@ class Model:
             prompt_logprobs=bool(prompt_logprobs),
             reuse_prefix=bool(reuse_prefix),
         )
-        keep = (self, numbers, stops)
-        handle, cancel = self._need_handle(), self._cancel or 0
-        launch = Launch(self._c, handle, cancel, request, self._busy, keep)
-        return Reply(launch, self._make_pieces(launch, stops), ids, seed)
+        return request, stops
 
     def _make_pieces(self, launch: Launch, stops: ctypes.Array[c_char_p]) -> Iterator[str]:
         self._need_handle()

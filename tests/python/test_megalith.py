@@ -590,5 +590,77 @@ class PromptLogprobs(OneModel):
         self.assertIsNone(reply.prompt_logprobs)
 
 
+class Lists(Case):
+    """Several prompts at once, in launches of as many replies as the model was opened for."""
+
+    PROMPTS = ["Once", "Once there was", [909, 452], "Once", [909], "There"]
+
+    def check(self, model: megalith.Model) -> None:
+        replies = model.generate(self.PROMPTS, max_tokens=6)
+        self.assertEqual(len(replies), len(self.PROMPTS))
+        for prompt, reply in zip(self.PROMPTS, replies):
+            alone = model.generate(prompt, max_tokens=6)
+            self.assertEqual(reply.text(), alone.text())
+            self.assertEqual(reply.ids, alone.ids)
+            self.assertEqual(reply.stop, alone.stop)
+            self.assertEqual(reply.prompt_ids, alone.prompt_ids)
+            self.assertIsNone(reply.error)
+
+    def test_each_is_as_alone(self) -> None:
+        for sequences in (1, 4, 6):
+            with open_model(sequences=sequences) as model:
+                self.assertEqual(model.sequences, sequences)
+                self.check(model)
+
+    def test_fewer_sequences_than_asked_for(self) -> None:
+        with open_model(sequences=64, capacity=64) as model:
+            self.assertEqual(model.sequences, 16)
+            self.assertEqual(len(model.generate(["Once"] * 20, max_tokens=2)), 20)
+
+    def test_entries_with_options(self) -> None:
+        with open_model(sequences=3) as model:
+            first, second, third = model.generate(
+                [
+                    {"text": "Once", "max_tokens": 3},
+                    {"ids": [909, 452], "seed": 7, "temperature": 1.5},
+                    "Once",
+                ],
+                max_tokens=12,
+                stop=" toad",
+            )
+            self.assertEqual(len(first.ids), 3)
+            alone = model.generate([909, 452], seed=7, temperature=1.5, max_tokens=12, stop=" toad")
+            self.assertEqual(second.text(), alone.text())
+            self.assertEqual((second.ids, second.seed), (alone.ids, 7))
+            self.assertEqual(third.stop, "stop")
+
+    def test_each_draws_its_seed(self) -> None:
+        with open_model(sequences=2) as model:
+            first, second = model.generate(["Once", "Once"], max_tokens=9, temperature=1.5)
+            self.assertNotEqual(first.seed, second.seed)
+            again = model.generate("Once", max_tokens=9, temperature=1.5, seed=second.seed)
+            self.assertEqual(second.text(), again.text())
+
+    def test_a_bad_prompt_does_not_lose_the_others(self) -> None:
+        bad = [[913], {"text": "a", "top_q": 1}, {"text": "a", "ids": [1]}, {"text": "a", "top_k": -1}]
+        with open_model(sequences=3) as model:
+            for prompt in bad:
+                first, wrong, last = model.generate(["Once", prompt, "Once"], max_tokens=4)
+                self.assertEqual(first.text(), last.text())
+                self.assertEqual(len(first.ids), 4)
+                self.assertIn("prompts[1]", str(wrong.error))
+                self.assertRaises(MegalithError, wrong.text)
+            only = model.generate([[913]])
+            self.assertIn("prompts[0]: prompt: token 0 is 913", str(only[0].error))
+
+    def test_logprobs_and_no_prompts(self) -> None:
+        with open_model(sequences=2) as model:
+            one, two = model.generate(["Once there was", "Once"], max_tokens=2, logprobs=1)
+            self.assertEqual(len(one.logprobs or []), 2)
+            self.assertEqual(len(two.top or []), 2)
+            self.assert_refused(Code.BAD_INPUT, "has no tokens", next, model.generate([]))
+            self.assertEqual(count_threads(), 0)
+
+
 if __name__ == "__main__":
     unittest.main()
