@@ -228,14 +228,11 @@ static mgl_status add_gain(void *user, const mgl_trial *trial, mgl_error *err)
 {
     (void)err;
     mgl_answer_best_facts *facts = user;
-    double predicted = trial->predicted_us;
-    if (predicted > 0 && !(facts->predicted_us > 0 && facts->predicted_us <= predicted)) {
-        facts->predicted_us = predicted;
-        facts->predicted_number = trial->number;
-    }
     if (trial->outcome != MGL_OUTCOME_OK || trial->control)
         return MGL_OK;
-    facts->gain += trial->gain;
+    facts->log_gain += trial->gain;
+    facts->log_lo += trial->gain_lo;
+    facts->log_hi += trial->gain_hi;
     facts->keeps++;
     return MGL_OK;
 }
@@ -245,7 +242,7 @@ mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *cam
 {
     *out = (mgl_answer_best_facts){.number = campaign->incumbent};
     mgl_status status = mgl_store_each_trial(store, campaign->id, 1, 0, add_gain, out, err);
-    out->gain = expm1(out->gain);
+    out->gain = expm1(out->log_gain);
     return status;
 }
 

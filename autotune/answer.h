@@ -5,6 +5,7 @@
 #ifndef MGL_AUTOTUNE_ANSWER_H
 #define MGL_AUTOTUNE_ANSWER_H
 
+#include "autotune/gate.h"
 #include "autotune/real.h"
 #include "autotune/store.h"
 #include "base/json_out.h"
@@ -84,8 +85,7 @@ typedef struct mgl_answer_best_facts {
     int64_t number; /* of the trial */
     double gain;    /* 0.031: 3.1 % faster */
     int keeps;
-    int64_t predicted_number; /* of the trial with the least prediction; 0: none has one */
-    double predicted_us;      /* its */
+    double log_gain, log_lo, log_hi; /* logarithms, and the ends of the intervals, added up */
 } mgl_answer_best_facts;
 mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *campaign,
                                 mgl_answer_best_facts *out, mgl_error *err);
@@ -105,6 +105,26 @@ int64_t mgl_answer_last(const mgl_campaign_record *campaign, int64_t count);
  * the end, as {"gain", "gain_lo", "gain_hi"}, or null. */
 mgl_status mgl_answer_best(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,
                            mgl_error *err);
+
+/* The winner of a campaign whose device has no clock: predicted by the cost model, not measured. */
+typedef struct mgl_answer_predicted {
+    int64_t number;        /* of the trial; 0: the default, or a campaign with a clock */
+    double us, default_us; /* objectives, of the same workloads; 0: not known */
+    mgl_workloads workloads;
+    double each[MGL_MAX_WORKLOADS], default_each[MGL_MAX_WORKLOADS]; /* (workloads.count) us */
+} mgl_answer_predicted;
+bool mgl_answer_has_clock(const mgl_campaign_record *campaign);
+/* Whether a trial is correct as far as it was tried, and has a prediction. */
+bool mgl_answer_may_win(const mgl_trial *trial);
+/* Of the default alone. */
+mgl_status mgl_answer_predict_default(const mgl_subject *subject, mgl_answer_predicted *out,
+                                      mgl_error *err);
+mgl_status mgl_answer_find_predicted(mgl_store *store, const mgl_campaign_record *campaign,
+                                     mgl_answer_predicted *out, mgl_error *err);
+/* "predicted_best": as "best", with "predicted": true; or null. And as a line. */
+mgl_status mgl_answer_put_predicted(mgl_json_out *out, mgl_store *store,
+                                    const mgl_campaign_record *campaign, mgl_error *err);
+void mgl_answer_predicted_line(const mgl_answer_predicted *best, mgl_text *out);
 /* What a proposer from outside needs to know, as members: the space, the best, the last verdicts,
  * and how to hand in. */
 mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *campaign,

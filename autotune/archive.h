@@ -12,6 +12,11 @@
  *      "final": {"number": 12, "gain": 0.19, "gain_lo": ..., "gain_hi": ...,
  *                "workloads": [{"gain": ..., "us": 467.2, "default_us": 564.9, "cublas_us": ...}]}}
  *
+ * A campaign without a clock has kept nothing. Its archive has the trial that is predicted to be
+ * the fastest as its only one, `incumbent` 0, and says that nothing was measured:
+ *
+ *     "predicted": {"number": 12, "us": 467.2, "default_us": 564.9}
+ *
  * The keys of a campaign, a trial and a result are those of autotune/fields.h; a pair is the values
  * of its fields in that order. `final` is what the winner was measured to be against the default
  * when the campaign ended, or null; archives of earlier versions have no such key. An archive may
@@ -43,12 +48,14 @@ typedef struct mgl_archive {
     size_t share_count;
     mgl_trial *trials; /* (trial_count) owned, by number */
     size_t trial_count;
-    const mgl_trial *winner;      /* of `trials`: the incumbent */
-    mgl_answer_final_facts final; /* of the winner, without notes; number 0: there is none */
+    const mgl_trial *winner;        /* of `trials`: the incumbent, or the predicted winner */
+    mgl_answer_predicted predicted; /* the latter: number, us and default_us; number 0: none */
+    mgl_answer_final_facts final;   /* of the winner, without notes; number 0: there is none */
 } mgl_archive;
 
-/* Appends the archive of a campaign (NULL: the newest). MGL_BAD_INPUT where nothing was kept, and,
- * with the number of the trial, where what was kept does not follow from its pairs. */
+/* Appends the archive of a campaign (NULL: the newest). MGL_BAD_INPUT if nothing was kept and, in a
+ * campaign without a clock, nothing is predicted to be faster than the default; and, with the
+ * number of the trial, where what was kept does not follow from its pairs. */
 mgl_status mgl_archive_write(mgl_store *store, const char *name, mgl_text *out, mgl_error *err);
 
 /* MGL_BAD_INPUT, with the place, for whatever mgl_archive_write would not have written. That it is

@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum { EXTRA_OF_A_TRIAL = 3, EXTRA_OF_A_CAMPAIGN = 3, KEYS_OF_A_SHARE = 3, KEYS_OF_ALL = 6 };
-enum { KEYS_OF_A_FINAL = 5, KEYS_OF_A_FINAL_WORKLOAD = 6 };
+enum { KEYS_OF_A_FINAL = 5, KEYS_OF_A_FINAL_WORKLOAD = 6, KEYS_OF_A_PREDICTION = 3 };
 static const int64_t largest = INT64_C(1) << 53; /* that JSON can say exactly */
 
 /* Fails once: what was first wrong stays. */
@@ -268,7 +268,8 @@ static void read_campaign(reader *r, const cJSON *root, mgl_archive *out)
         return;
     out->campaign.trials = read_int(r, find(r, campaign, "trials"), "trials", 1, largest);
     out->campaign.incumbent =
-        read_int(r, find(r, campaign, "incumbent"), "incumbent", 1, out->campaign.trials);
+        read_int(r, find(r, campaign, "incumbent"), "incumbent",
+                 mgl_json_member(root, "predicted") ? 0 : 1, out->campaign.trials);
     read_shape(r, find(r, campaign, "shape"), out);
     check_campaign(r, out);
 }
@@ -417,6 +418,32 @@ static void read_trials(reader *r, const cJSON *root, mgl_archive *out)
         read_trial(r, item, out);
 }
 
+static double find_real(reader *r, const cJSON *object, const char *key)
+{
+    const cJSON *item = find(r, object, key);
+    return item ? read_real(r, item, key) : NAN;
+}
+
+/* The predicted winner: the only trial, which has not been measured. */
+static void find_predicted(reader *r, const cJSON *predicted, mgl_archive *out)
+{
+    mgl_format_into(r->place, sizeof r->place, "predicted");
+    if (!cJSON_IsObject(predicted) || cJSON_GetArraySize(predicted) != KEYS_OF_A_PREDICTION)
+        refuse(r, "it must have number, us and default_us");
+    out->predicted.number =
+        read_int(r, find(r, predicted, "number"), "number", 1, out->campaign.trials);
+    out->predicted.us = find_real(r, predicted, "us");
+    out->predicted.default_us = find_real(r, predicted, "default_us");
+    if (!r->status && !(out->predicted.us > 0 && out->predicted.default_us >= 0))
+        refuse(r, "us must be above 0, and default_us 0 or more");
+    const mgl_trial *trial = out->trial_count == 1 ? out->trials : NULL;
+    if (!r->status &&
+        (out->campaign.incumbent || !trial || trial->number != out->predicted.number ||
+         !trial->digest[0] || !mgl_answer_may_win(trial) || trial->outcome == MGL_OUTCOME_OK))
+        refuse(r, "it must be the only trial, with a digest and a prediction, and not kept");
+    out->winner = r->status ? NULL : trial;
+}
+
 /* The last that was kept, with a gain that was measured. */
 static void find_winner(reader *r, mgl_archive *out)
 {
@@ -435,12 +462,6 @@ static void find_winner(reader *r, mgl_archive *out)
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
-
-static double find_real(reader *r, const cJSON *object, const char *key)
-{
-    const cJSON *item = find(r, object, key);
-    return item ? read_real(r, item, key) : NAN;
-}
 
 static mgl_answer_gain read_gain(reader *r, const cJSON *object)
 {
@@ -513,7 +534,9 @@ static void read_all(reader *r, const cJSON *root, mgl_archive *out)
     if (version)
         out->manifest_version = (int)read_int(r, version, "manifest_version", 0, INT32_MAX);
     const cJSON *final = mgl_json_member(root, "final");
-    if (!r->status && cJSON_GetArraySize(root) != KEYS_OF_ALL + (final != NULL))
+    const cJSON *predicted = mgl_json_member(root, "predicted");
+    if (!r->status &&
+        cJSON_GetArraySize(root) != KEYS_OF_ALL + (final != NULL) + (predicted != NULL))
         refuse(r, "it has keys that this version does not know, or lacks one");
     if (!r->status)
         read_campaign(r, root, out);
@@ -521,7 +544,10 @@ static void read_all(reader *r, const cJSON *root, mgl_archive *out)
         read_shares(r, root, out);
     if (!r->status)
         read_trials(r, root, out);
-    find_winner(r, out);
+    if (predicted && !r->status)
+        find_predicted(r, predicted, out);
+    else
+        find_winner(r, out);
     read_final(r, final, out);
 }
 

@@ -236,14 +236,43 @@ static mgl_status put_final(mgl_json_out *out, mgl_store *store,
     return MGL_OK;
 }
 
+/* The predicted winner as a trial that stands on no other. */
+static mgl_status put_predicted_trial(archiving *a, mgl_store *store,
+                                      const mgl_campaign_record *campaign, int64_t number,
+                                      mgl_error *err)
+{
+    mgl_trial trial = {0};
+    mgl_status status = mgl_store_get_trial(store, campaign->id, number, false, &trial, err);
+    trial.proposal.parent = 0;
+    if (!status)
+        status = put_trial(a, &trial, err);
+    mgl_trial_clear(&trial);
+    return status;
+}
+
+static void put_predicted(mgl_json_out *out, const mgl_answer_predicted *predicted)
+{
+    mgl_json_out_object(out, "predicted");
+    mgl_json_out_int(out, "number", predicted->number);
+    mgl_json_out_double(out, "us", predicted->us);
+    mgl_json_out_double(out, "default_us", predicted->default_us);
+    mgl_json_out_close_object(out);
+}
+
 static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign, mgl_json_out *out,
                           mgl_error *err)
 {
     mgl_workloads workloads;
+    mgl_answer_predicted predicted = {0};
     mgl_status status = mgl_answer_check_final(store, campaign, err);
-    if (!status && !campaign->incumbent)
+    if (!status)
+        status = mgl_answer_find_predicted(store, campaign, &predicted, err);
+    if (!status && !campaign->incumbent && !predicted.number)
         status = mgl_fail(err, MGL_BAD_INPUT, campaign->name,
-                          "the campaign has kept nothing yet: there is nothing to export");
+                          mgl_answer_has_clock(campaign)
+                              ? "the campaign has kept nothing yet: there is nothing to export"
+                              : "no trial is predicted to be faster than the default: there is "
+                                "nothing to export");
     if (!status)
         status =
             mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);
@@ -261,9 +290,13 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
         status = mgl_store_each_share(store, campaign->id, put_share, out, err);
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "trials");
-    if (!status)
+    if (!status && predicted.number)
+        status = put_predicted_trial(&a, store, campaign, predicted.number, err);
+    else if (!status)
         status = mgl_store_each_in_line(store, campaign->id, put_trial, &a, err);
     mgl_json_out_close_array(out);
+    if (!status && predicted.number)
+        put_predicted(out, &predicted);
     if (!status)
         status = put_final(out, store, campaign, workloads.count, err);
     mgl_json_out_close(out);

@@ -12,8 +12,8 @@
 
 #include <math.h>
 
-enum { WIDTH = 960, LEFT = 72, RIGHT = 76, TOP = 16, BOTTOM = 44, FONT = 14 };
-enum { TALL = 340, FLAT = 180 };
+enum { WIDTH = 640, LEFT = 84, RIGHT = 96, TOP = 16, BOTTOM = 48, FONT = 13 };
+enum { TALL = 320, FLAT = 190 };
 
 /* From trials and percent to the drawing. */
 typedef struct axes {

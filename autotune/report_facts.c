@@ -134,6 +134,14 @@ const char *report_weights(const report_facts *facts)
                : "Trials ran on synthetic weights of the model's shape, drawn anew for each.";
 }
 
+bool report_has_prediction(const report_facts *facts)
+{
+    return !facts->best.number && facts->played_best > 0;
+}
+
+const char report_of_prediction[] =
+    "Nothing was measured. The archive has the predicted winner, marked as predicted.";
+
 void report_put_seed(const report_facts *facts, mgl_text *out)
 {
     mgl_text_format(out,
@@ -340,6 +348,8 @@ static void note_prediction(report_facts *f, const mgl_trial *trial)
     if (!(f->best_predicted > 0) || trial->predicted_us < f->best_predicted) {
         f->best_predicted = trial->predicted_us;
         f->best_predicted_number = trial->number;
+        for (int w = 0; w < trial->workload_count; w++)
+            f->best_each[w] = trial->workloads[w].predicted_us;
     }
 }
 

@@ -75,8 +75,9 @@ typedef struct report_facts {
     report_proposer proposers[REPORT_PROPOSERS]; /* (proposer_count) */
     int proposer_count;
     mgl_trial best; /* the incumbent, with nothing of its pairs; number 0: the default */
-    mgl_answer_best_facts steps; /* the incumbent's: of what was kept */
-    double best_predicted;       /* the lowest objective that was predicted, us; 0: none */
+    mgl_answer_best_facts steps;         /* the incumbent's: of what was kept */
+    double best_predicted;               /* the lowest objective that was predicted, us; 0: none */
+    double best_each[MGL_MAX_WORKLOADS]; /* (workloads) of the same trial */
     int64_t best_predicted_number;
     report_plays plays;                 /* start_us: what predicted values stand against */
     int64_t played_best;                /* the trial whose play is the best; 0: the default */
@@ -119,6 +120,9 @@ void report_print_best(const report_facts *facts, mgl_text *out);
 
 /* What trials ran on, one sentence. */
 const char *report_weights(const report_facts *facts);
+/* Whether there is a predicted winner in place of a measured one; and how that is exported. */
+bool report_has_prediction(const report_facts *facts);
+extern const char report_of_prediction[];
 /* How a campaign that kept nothing is made again, one sentence. */
 void report_put_seed(const report_facts *facts, mgl_text *out);
 /* What compiling and launches took, one sentence; nothing where nothing was launched. */

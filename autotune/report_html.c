@@ -81,7 +81,7 @@ static const char style[] =
     "vertical-align:bottom}td.n,th.n{text-align:right}"
     "td.why{overflow-wrap:anywhere;min-width:min(18em,40vw);white-space:normal}"
     "th.group{padding-top:14px;color:var(--fg)}"
-    "svg{display:block;height:auto}svg.chart{width:100%;min-width:640px}"
+    "svg{display:block;height:auto}svg.chart{width:100%;max-width:760px}"
     ".sides+.wide{margin-top:16px}svg.play{width:100%;max-width:560px}svg.bar{width:160px;height:"
     "14px;margin-top:4px}"
     "pre{background:var(--card);border:1px solid var(--line);border-radius:6px;"
@@ -89,7 +89,12 @@ static const char style[] =
     ".sides{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr));"
     "gap:16px}.legend{display:flex;flex-wrap:wrap;gap:4px 16px;color:var(--soft);"
     "font-size:.85rem}.legend i{display:inline-block;width:12px;height:12px;margin-right:6px;"
-    "border-radius:2px;border:1px solid var(--line);vertical-align:-1px}";
+    "border-radius:2px;border:1px solid var(--line);vertical-align:-1px}"
+    /* Narrow screens: cells wrap, two columns are left out, and text in drawings stays large. */
+    "@media(max-width:700px){body{padding:16px 10px 48px}th,td{white-space:normal;padding:4px 6px "
+    "4px 0;font-size:.8rem}th{font-size:.7rem}td.n{white-space:nowrap}"
+    "td.why{min-width:10em}td.key{overflow-wrap:anywhere}svg.chart{font-size:19px}"
+    "svg.play{font-size:14px}.extra{display:none}}";
 
 static void put_fact(const char *key, const char *value, mgl_text *out)
 {
@@ -169,6 +174,47 @@ static void put_condemned(const report_facts *f, mgl_text *out)
     }
 }
 
+static void put_predicted_row(const report_facts *f, int w, mgl_text *out)
+{
+    const bool all = w == f->workloads.count;
+    const double was = all ? f->plays.start_us : f->plays.start_each[w];
+    const double is = all ? f->best_predicted : f->best_each[w];
+    mgl_text_put(out, "<tr><td>");
+    if (all)
+        mgl_text_put(out, "geometric mean");
+    else
+        report_put_workload(f, w, out);
+    mgl_text_format(out, "</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f</td><td class=\"n\">",
+                    was, is);
+    if (was > 0 && is > 0)
+        mgl_text_format(out, "%+.2f&nbsp;%%", 100 * (was / is - 1));
+    mgl_text_put(out, "</td></tr>");
+}
+
+/* The best prediction beside the default's, each of the same workloads. */
+static void put_predictions(const report_facts *f, mgl_text *out)
+{
+    const long long number = (long long)f->best_predicted_number;
+    mgl_text_format(out, "<p class=\"soft\">The best prediction is that of trial %lld", number);
+    if (!(f->plays.start_us > 0)) {
+        mgl_text_format(out,
+                        ": %.1f us a token, the geometric mean of the workloads. A "
+                        "prediction is no result.</p>",
+                        f->best_predicted);
+        return;
+    }
+    mgl_text_format(out,
+                    ". A prediction is no result.</p><div class=\"wide\"><table><tr>"
+                    "<th>predicted</th><th class=\"n\">default, us</th>"
+                    "<th class=\"n\">trial %lld, us</th><th class=\"n\">gain</th></tr>",
+                    number);
+    for (int w = 0; w < f->workloads.count; w++)
+        put_predicted_row(f, w, out);
+    if (f->workloads.count > 1)
+        put_predicted_row(f, f->workloads.count, out);
+    mgl_text_put(out, "</table></div>");
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "<h2>Result</h2><p>");
@@ -189,10 +235,7 @@ static void put_result(const report_facts *f, mgl_text *out)
         mgl_text_put(out, "&rdquo;</p>");
     }
     if (f->best_predicted > 0)
-        mgl_text_format(out,
-                        "<p class=\"soft\">The best prediction, %.1f us a token, is that of trial "
-                        "%lld. A prediction is no result.</p>",
-                        f->best_predicted, (long long)f->best_predicted_number);
+        put_predictions(f, out);
 }
 
 /* ---- drawings -------------------------------------------------------------------------------- */
@@ -234,15 +277,19 @@ static void put_plays(const report_facts *f, bool middle, double us, mgl_text *o
 {
     const report_plays *plays = &f->plays;
     double from = middle ? end_of(&plays->first, true) / 2 : 0;
-    mgl_text_format(out,
-                    "<div class=\"sides\"><div><p class=\"soft\">the default, %.1f us a token</p>",
-                    plays->first.cost.us);
+    mgl_text_format(
+        out,
+        "<div class=\"sides\"><div><p class=\"soft\">the default, batch %d, context %d, "
+        "%.1f us a token</p>",
+        plays->workload.batch, plays->workload.context, plays->first.cost.us);
     report_draw_play(&plays->first, from, from + us, out);
     if (plays->best.span_count) {
         from = middle ? end_of(&plays->best, true) / 2 : 0;
         mgl_text_format(out,
-                        "</div><div><p class=\"soft\">the best, trial %lld, %.1f us a token</p>",
-                        (long long)f->played_best, plays->best.cost.us);
+                        "</div><div><p class=\"soft\">the best, trial %lld, batch %d, context %d, "
+                        "%.1f us a token</p>",
+                        (long long)f->played_best, plays->workload.batch, plays->workload.context,
+                        plays->best.cost.us);
         report_draw_play(&plays->best, from, from + us, out);
     }
     mgl_text_put(out, "</div></div>");
@@ -260,8 +307,10 @@ static void put_change(double change, mgl_text *out)
 static void put_parts(const report_plays *plays, mgl_text *out)
 {
     const bool both = plays->best.span_count > 0;
-    mgl_text_put(out, "<div class=\"wide\"><table><tr><th>what a token waits for, us</th>"
-                      "<th class=\"n\">default</th>");
+    mgl_text_format(out,
+                    "<div class=\"wide\"><table><tr><th>what a token waits for, us; batch %d, "
+                    "context %d</th><th class=\"n\">default</th>",
+                    plays->workload.batch, plays->workload.context);
     mgl_text_put(out,
                  both ? "<th class=\"n\">best</th><th class=\"n\">difference</th></tr>" : "</tr>");
     for (int i = 0; i < MGL_COST_PART_COUNT; i++) {
@@ -334,18 +383,19 @@ static double largest_effect(const report_facts *f)
 
 static void put_effect(const report_effect *e, double most, mgl_text *out)
 {
-    mgl_text_format(out, "<tr><td>%s</td>", e->name);
+    mgl_text_format(out, "<tr><td class=\"key\">%s</td>", e->name);
     if (e->valued) {
         mgl_text_format(out,
-                        "<td class=\"n\">%+.2f&nbsp;%%</td><td class=\"n\">%+.2f&nbsp;%%</td><td>",
+                        "<td class=\"n\">%+.2f&nbsp;%%</td><td class=\"n\">%+.2f&nbsp;%%</td>"
+                        "<td class=\"extra\">",
                         report_percent(e->sum / (double)e->valued), report_percent(e->best));
         put_bar(e->sum / (double)e->valued, e->best, most, out);
     } else {
-        mgl_text_put(out, "<td class=\"n\">-</td><td class=\"n\">-</td><td>");
+        mgl_text_put(out, "<td class=\"n\">-</td><td class=\"n\">-</td><td class=\"extra\">");
     }
     mgl_text_format(out,
                     "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
-                    "<td class=\"n\">%lld</td><td>%s</td></tr>",
+                    "<td class=\"n\">%lld</td><td class=\"extra\">%s</td></tr>",
                     (long long)e->tried, (long long)e->correct, (long long)e->refused, e->most);
 }
 
@@ -373,9 +423,9 @@ static void put_effects(const report_facts *f, mgl_text *out)
                     "Against the trial that it stood on, other changes of the same trial included. "
                     "Bar: the mean, to %.0f&nbsp;%% on either side; dot: the best.</p>"
                     "<div class=\"wide\"><table><tr><th>change of</th><th class=\"n\">mean</th>"
-                    "<th class=\"n\">best</th><th></th><th class=\"n\">tried</th>"
+                    "<th class=\"n\">best</th><th class=\"extra\"></th><th class=\"n\">tried</th>"
                     "<th class=\"n\">correct</th><th class=\"n\">refused</th>"
-                    "<th>else, most often</th></tr>",
+                    "<th class=\"extra\">else, most often</th></tr>",
                     most);
     put_group(f, 0, f->first_move, "knobs", most, out);
     put_group(f, f->first_move, f->effect_count, "moves", most, out);
@@ -501,12 +551,14 @@ static void put_reproduction(const report_facts *f, mgl_text *out)
 {
     mgl_text text = {0};
     mgl_text_put(out, "<h2>Reproduce</h2>");
-    if (!f->best.number) {
+    if (!f->best.number && !report_has_prediction(f)) {
         mgl_text_put(out, "<p>");
         report_put_seed(f, out);
         mgl_text_put(out, "</p>");
         return;
     }
+    if (!f->best.number)
+        mgl_text_format(out, "<p>%s</p>", report_of_prediction);
     report_put_quoted(f->campaign->name, &text);
     mgl_text_put(out, "<pre>megalith campaign export ");
     put_data(text.bytes, out);

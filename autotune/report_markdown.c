@@ -88,6 +88,24 @@ static void put_condemned(const report_facts *f, mgl_text *out)
     }
 }
 
+/* The best prediction beside the default's, each of the same workloads. */
+static void put_predictions(const report_facts *f, mgl_text *out)
+{
+    mgl_text_format(out, "\nThe best prediction, %.1f us a token, is that of trial %lld",
+                    f->best_predicted, (long long)f->best_predicted_number);
+    if (f->plays.start_us > 0)
+        mgl_text_format(out, "; that of the default is %.1f us", f->plays.start_us);
+    mgl_text_put(out,
+                 f->workloads.count > 1 ? ". Both are geometric means of the workloads.\n" : ".\n");
+    for (int w = 0; w < f->workloads.count && f->workloads.count > 1 && f->plays.start_us > 0;
+         w++) {
+        mgl_text_put(out, w ? "" : "\n| predicted | default, us | best, us |\n|---|---|---|\n");
+        mgl_text_put(out, "| ");
+        report_put_workload(f, w, out);
+        mgl_text_format(out, " | %.1f | %.1f |\n", f->plays.start_each[w], f->best_each[w]);
+    }
+}
+
 static void put_result(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, "\n## Result\n\n");
@@ -102,8 +120,7 @@ static void put_result(const report_facts *f, mgl_text *out)
         put_final(f, out);
     put_condemned(f, out);
     if (f->best_predicted > 0)
-        mgl_text_format(out, "\nThe best prediction, %.1f us a token, is that of trial %lld.\n",
-                        f->best_predicted, (long long)f->best_predicted_number);
+        put_predictions(f, out);
 }
 
 static void put_effects(const report_facts *f, mgl_text *out)
@@ -230,11 +247,13 @@ static void put_reproduction(const report_facts *f, mgl_text *out)
 {
     mgl_text text = {0};
     mgl_text_put(out, "\n## Reproduce\n\n");
-    if (!f->best.number) {
+    if (!f->best.number && !report_has_prediction(f)) {
         report_put_seed(f, out);
         mgl_text_put(out, "\n");
         return;
     }
+    if (!f->best.number)
+        mgl_text_format(out, "%s\n\n", report_of_prediction);
     mgl_text_put(out, "    megalith campaign export ");
     report_put_quoted(f->campaign->name, out);
     mgl_text_put(out, " -o campaign.json\n    megalith campaign import campaign.json\n");

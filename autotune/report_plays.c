@@ -51,17 +51,18 @@ static mgl_status play_program(const mgl_subject *subject, const mgl_program *pr
     return MGL_OK;
 }
 
-/* Lowers and plays; `us` (may be NULL) is the prediction of the objective. */
+/* Lowers and plays; `plays` (may be NULL) gets the predictions, as those of the default. */
 static mgl_status play_proposal(const mgl_subject *subject, const mgl_proposal *proposal,
-                                report_play *out, double *us, mgl_error *err)
+                                report_play *out, report_plays *plays, mgl_error *err)
 {
     mgl_candidate made = {0};
     mgl_status status = mgl_gate_lower(subject, proposal, &made, err);
     if (!status && made.outcome == MGL_OUTCOME_UNMEASURED) {
         status = play_program(subject, made.programs[made.program_of[0]], out, err);
-        if (!status && us) {
+        if (!status && plays) {
             mgl_gate_predict(subject, &made);
-            *us = made.predicted;
+            plays->start_us = made.predicted;
+            memcpy(plays->start_each, made.predicted_us, sizeof plays->start_each);
         }
     }
     mgl_candidate_clear(&made);
@@ -91,7 +92,7 @@ mgl_status report_plays_start(mgl_store *store, const mgl_campaign_record *campa
         say_why(out, "The costs of this device are not known, so nothing is predicted.");
     } else {
         const mgl_proposal proposal = {.config = out->start};
-        status = play_proposal(&tune.subject, &proposal, &out->first, &out->start_us, err);
+        status = play_proposal(&tune.subject, &proposal, &out->first, out, err);
         say_why(out, out->first.span_count ? "" : "The default can not be played through.");
     }
     mgl_tune_clear(&tune);

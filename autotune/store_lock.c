@@ -194,7 +194,7 @@ void mgl_store_lock_mark(const char *path)
     if (descriptor < 0)
         return;
     size_t length = read_lock(descriptor, text, sizeof text);
-    if (strtol(text, NULL, 10) == getpid() &&
+    if (strtol(text, NULL, 10) == getpid() && !strstr(text, mark) &&
         pwrite(descriptor, mark, sizeof mark - 1, (off_t)length) < 0)
         length = 0; /* then it counts as killed */
     close(descriptor);

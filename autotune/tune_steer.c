@@ -40,9 +40,9 @@ mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, 
     if (!campaign->state || strcmp(campaign->state, "running") != 0)
         return MGL_OK;
     mgl_status status = mgl_campaign_is_run(store, campaign->id, &held, err);
-    if (status || held)
+    const bool interrupted = !status && mgl_campaign_was_interrupted(store, campaign->id);
+    if (status || (held && !interrupted))
         return status;
-    bool interrupted = mgl_campaign_was_interrupted(store, campaign->id);
     char *state = mgl_strdup(interrupted ? "paused" : begun ? "killed" : "waiting");
     char *reason = mgl_strdup(interrupted ? MGL_INTERRUPTED_REASON
                                           : "nobody runs it; `megalith campaign resume` does");

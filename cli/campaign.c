@@ -58,9 +58,12 @@ mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out,
 static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
     mgl_answer_best_facts best;
+    mgl_answer_predicted predicted;
     mgl_answer_final_facts final;
     mgl_text line = {0};
     mgl_status status = mgl_answer_find_best(store, c, &best, err);
+    if (!status)
+        status = mgl_answer_find_predicted(store, c, &predicted, err);
     if (!status)
         status = mgl_answer_find_final(store, c->id, &final, err);
     if (status)
@@ -68,16 +71,12 @@ static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl
     if (best.number)
         mgl_answer_best_line(&best, &final, &line);
     else
-        mgl_text_put(&line, "the default");
+        mgl_answer_predicted_line(&predicted, &line);
     if (line.failed)
         mgl_cli_lose_output();
     else
         mgl_cli_printf("best      %s\n", line.bytes);
     mgl_text_clear(&line);
-    bool clock = strcmp(c->device, "none") != 0 && strcmp(c->device, "cpu") != 0;
-    if (!clock && best.predicted_number)
-        mgl_cli_printf("predicted %.1f us a token in trial %lld; nothing was measured\n",
-                       best.predicted_us, (long long)best.predicted_number);
     return MGL_OK;
 }
 
@@ -169,7 +168,9 @@ mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_c
         status = mgl_answer_final(out, store, c->id, err);
     if (!status)
         status = mgl_answer_condemned(out, store, c->id, err);
-    return status ? status : mgl_answer_best(out, store, c, err);
+    if (!status)
+        status = mgl_answer_best(out, store, c, err);
+    return status ? status : mgl_answer_put_predicted(out, store, c, err);
 }
 
 /* ---- the words ------------------------------------------------------------------------------- */

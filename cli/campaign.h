@@ -24,6 +24,8 @@
     X(text, report, "--report", "F.html", 0, 0, "its report, written every minute and at the end") \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "workers may use files and network as megalith may: for a driver that the sandbox hinders")  \
+    X(flag, verbose, "--verbose", NULL, 0, 0,                                                      \
+      "a line a trial in place of the line of progress, and where the time went")                  \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
 
 /* What whoever runs it decides of the proposer chat. */
@@ -71,7 +73,7 @@ mgl_status mgl_cli_campaign_report(mgl_store *store, const char *name, bool runn
 /* "4G", "500M": bytes, by 1,024s; NULL: 0. MGL_USAGE: it is none. */
 mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err);
 
-/* Runs a campaign to its end with a line a trial on standard error, and prints what came of it. */
+/* Runs a campaign to its end with its progress on standard error, and prints what came of it. */
 typedef struct mgl_cli_tuning {
     const char *verb;     /* "tune", "campaign resume" */
     const char *device;   /* as in mgl_tune_run_options */
@@ -84,7 +86,7 @@ typedef struct mgl_cli_tuning {
     int64_t budget_tokens, budget_requests;
     double until_gain; /* percent; likewise */
     bool gain_given;   /* ... was asked for, be it 0 */
-    bool json, quiet, detach, no_sandbox;
+    bool json, quiet, verbose, detach, no_sandbox;
 } mgl_cli_tuning;
 /* How a verb named so is asked to run one: `o` has MGL_CLI_RUN_OPTIONS, MGL_CLI_CHAT_OPTIONS and
  * the flags
@@ -96,8 +98,8 @@ typedef struct mgl_cli_tuning {
         .trials = (o)->trials.value, .disk = (o)->disk.value, .chat_key = (o)->chat_key.value,     \
         .budget_tokens = (o)->budget_tokens.value, .budget_requests = (o)->budget_requests.value,  \
         .until_gain = (o)->until_gain.value, .gain_given = (o)->until_gain.given,                  \
-        .json = (o)->json.given, .quiet = (o)->quiet.given, .detach = (o)->detach.given,           \
-        .no_sandbox = (o)->no_sandbox.given                                                        \
+        .json = (o)->json.given, .quiet = (o)->quiet.given, .verbose = (o)->verbose.given,         \
+        .detach = (o)->detach.given, .no_sandbox = (o)->no_sandbox.given                           \
     }
 
 /* What can be said of it before anything is written: a campaign that was added and can not run

@@ -1,4 +1,5 @@
-/* megalith campaign best: the winner so far, in the form that `campaign submit` takes. */
+/* megalith campaign best: the winner so far, in the form that `campaign submit` takes. Without a
+ * clock that is the predicted winner, marked as predicted. */
 #include "cli/campaign.h"
 
 #include "base/format.h"
@@ -31,6 +32,8 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     mgl_json_out_string(&out, "name", c->record.name);
     mgl_status status = mgl_answer_best(&out, c->store, &c->record, err);
     if (!status)
+        status = mgl_answer_put_predicted(&out, c->store, &c->record, err);
+    if (!status)
         status = mgl_answer_final(&out, c->store, c->record.id, err);
     if (!status)
         status = mgl_answer_condemned(&out, c->store, c->record.id, err);
@@ -40,8 +43,9 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     return status;
 }
 
-/* The proposal of the incumbent, or of the default. */
-static mgl_status find_proposal(const mgl_cli_campaign *c, mgl_text *out, mgl_error *err)
+/* The proposal of that trial, or for 0 of the default. */
+static mgl_status find_proposal(const mgl_cli_campaign *c, int64_t number, mgl_text *out,
+                                mgl_error *err)
 {
     mgl_trial trial = {0};
     mgl_tune tune;
@@ -51,29 +55,31 @@ static mgl_status find_proposal(const mgl_cli_campaign *c, mgl_text *out, mgl_er
         return status;
     start.config = tune.subject.start;
     mgl_tune_clear(&tune);
-    if (c->record.incumbent > 0)
-        status =
-            mgl_store_get_trial(c->store, c->record.id, c->record.incumbent, false, &trial, err);
+    if (number)
+        status = mgl_store_get_trial(c->store, c->record.id, number, false, &trial, err);
     if (!status)
-        mgl_proposal_print(c->record.incumbent > 0 ? &trial.proposal : &start, out);
+        mgl_proposal_print(number ? &trial.proposal : &start, out);
     mgl_trial_clear(&trial);
     return !status && out->failed ? mgl_fail_memory(err, out->capacity) : status;
 }
 
 /* Beside the proposal, which stands alone on standard output. */
-static mgl_status say_gain(const mgl_cli_campaign *c, mgl_error *err)
+static mgl_status say_gain(const mgl_cli_campaign *c, const mgl_answer_predicted *predicted,
+                           mgl_error *err)
 {
     mgl_text line = {0};
     mgl_answer_best_facts best;
     mgl_answer_final_facts facts;
-    if (!c->record.incumbent)
+    if (!c->record.incumbent && !predicted->number)
         return MGL_OK;
     mgl_status status = mgl_answer_find_final(c->store, c->record.id, &facts, err);
     if (!status)
         status = mgl_answer_find_best(c->store, &c->record, &best, err);
     if (status)
         return status;
-    if (facts.number == c->record.incumbent)
+    if (predicted->number)
+        mgl_answer_predicted_line(predicted, &line);
+    else if (facts.number == c->record.incumbent)
         mgl_answer_final_line(&facts, &line);
     else
         mgl_answer_best_line(&best, &facts, &line);
@@ -102,15 +108,19 @@ static mgl_status best(const char *operand, const void *options, mgl_error *err)
     const struct options *o = options;
     mgl_cli_campaign c = {0};
     mgl_text text = {0};
+    mgl_answer_predicted predicted = {0};
     mgl_status status = mgl_cli_campaign_open(o->store.value, operand, false, &c, err);
     if (!status)
-        status = say_gain(&c, err);
+        status = mgl_answer_find_predicted(c.store, &c.record, &predicted, err);
+    if (!status)
+        status = say_gain(&c, &predicted, err);
     if (!status)
         status = mgl_store_each_condemned(c.store, c.record.id, say_condemned, NULL, err);
     if (!status && o->install.given)
         status = mgl_tune_entries(c.store, c.record.name, install_entry, NULL, err);
     if (!status && (!o->json.given || o->output.given))
-        status = find_proposal(&c, &text, err);
+        status =
+            find_proposal(&c, predicted.number ? predicted.number : c.record.incumbent, &text, err);
     if (!status && o->output.given)
         status = mgl_cli_write_file(o->output.value, text.bytes, text.length, err);
     if (!status && o->json.given)

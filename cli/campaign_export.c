@@ -6,6 +6,25 @@
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
+/* Beside the archive, which stands alone on standard output. */
+static mgl_status say_predicted(mgl_store *store, const char *name, mgl_error *err)
+{
+    mgl_text line = {0};
+    mgl_campaign_record record = {0};
+    mgl_answer_predicted best;
+    mgl_status status = mgl_store_find_campaign(store, name, &record, err);
+    if (!status)
+        status = mgl_answer_find_predicted(store, &record, &best, err);
+    if (!status && best.number) {
+        mgl_answer_predicted_line(&best, &line);
+        if (!line.failed)
+            mgl_cli_say("campaign export", "%s", line.bytes);
+    }
+    mgl_text_clear(&line);
+    mgl_campaign_record_clear(&record);
+    return status;
+}
+
 static mgl_status export_campaign(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
@@ -14,6 +33,8 @@ static mgl_status export_campaign(const char *operand, const void *options, mgl_
     mgl_status status = mgl_store_open(o->store.value, false, &store, err);
     if (!status)
         status = mgl_archive_write(store, operand, &text, err);
+    if (!status)
+        status = say_predicted(store, operand, err);
     if (!status)
         status = mgl_cli_campaign_write(o->output.value, &text, err);
     mgl_text_clear(&text);

@@ -62,6 +62,8 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
         words[count++] = "--no-sandbox";
     if (how->quiet)
         words[count++] = "--quiet";
+    if (how->verbose)
+        words[count++] = "--verbose";
     words[count] = NULL;
 }
 

@@ -137,11 +137,19 @@ void mgl_cli_bar_erase(mgl_cli_bar *bar)
     bar->shown = 0;
 }
 
+static int format_text(char *to, int columns, const char *text)
+{
+    const int most = columns - 1 < MGL_CLI_MAX_BAR ? columns - 1 : MGL_CLI_MAX_BAR;
+    return most > 0 ? snprintf(to, (size_t)most + 1, "%.*s", most, text) : 0;
+}
+
 /* The rest of a longer line is overwritten with blanks. */
 static void draw(mgl_cli_bar *bar, const mgl_cli_progress *progress)
 {
     char line[2 * MGL_CLI_MAX_BAR + 2];
-    int length = mgl_cli_bar_format(line + 1, columns_of(bar->descriptor), progress);
+    const int columns = columns_of(bar->descriptor);
+    const int length = bar->text ? format_text(line + 1, columns, bar->text)
+                                 : mgl_cli_bar_format(line + 1, columns, progress);
     int rest = bar->shown > length ? bar->shown - length : 0;
     line[0] = '\r';
     memset(line + 1 + length, ' ', (size_t)rest);
@@ -196,6 +204,16 @@ void mgl_cli_show(const char *label, mgl_cli_count count, uint64_t done, uint64_
     mgl_cli_progress progress = {.label = label, .count = count, .done = done, .total = total};
     pthread_mutex_lock(&lock);
     mgl_cli_bar_show(&the_bar, &progress);
+    pthread_mutex_unlock(&lock);
+}
+
+void mgl_cli_show_text(const char *label, const char *text)
+{
+    const mgl_cli_progress progress = {.label = label};
+    pthread_mutex_lock(&lock);
+    the_bar.text = text;
+    mgl_cli_bar_show(&the_bar, &progress);
+    the_bar.text = NULL;
     pthread_mutex_unlock(&lock);
 }
 

@@ -39,6 +39,7 @@ typedef struct mgl_cli_bar {
     int descriptor;    /* of the terminal */
     double delay_s;    /* what lasts no longer is not shown */
     const char *label; /* of what is going on; NULL: nothing */
+    const char *text;  /* the whole line, in place of label and numbers; or NULL */
     double start_s;    /* clock when that began */
     double drawn_s;    /* clock when the line was drawn last */
     int shown;         /* characters on the terminal */
@@ -59,6 +60,8 @@ void mgl_cli_start_bar(void);
 bool mgl_cli_has_bar(void);
 /* On the thread that called the library. */
 void mgl_cli_show(const char *label, mgl_cli_count count, uint64_t done, uint64_t total);
+/* The same with a line of the caller's; it lasts until something else is shown. */
+void mgl_cli_show_text(const char *label, const char *text);
 /* mgl_cli_show as the library calls it. */
 mgl_stage_fn mgl_cli_show_stage;
 /* Before anything is printed; from any thread. */

@@ -255,6 +255,7 @@ static void *watch(void *unused)
     if (atomic_load(&signals.ended))
         end_by_default(number);
     atomic_store(&signals.number, number);
+    leave(); /* whoever looks before the end finds that it is interrupted */
     mgl_cancel_set(signals.cancel);
     if (answer)
         answer(true);

@@ -1,8 +1,10 @@
-/* Running a campaign from the command line: a line a trial on standard error, the program of
+/* Running a campaign from the command line: its progress on standard error, the program of
  * --on-event, the page of --report, and the answer at the end. */
 #include "cli/campaign.h"
 #include "cli/commit.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/tune_progress.h"
 #include "pipeline.h"
 
 #include "autotune/chat.h"
@@ -22,22 +24,10 @@ typedef struct tuning {
     bool deaf;      /* that the hook fails was said */
     bool blind;     /* that the report can not be written was said */
     double written; /* the report, in seconds of the clock */
+    mgl_cli_tune_progress progress;
 } tuning;
 
 /* ---- events ---------------------------------------------------------------------------------- */
-
-static void say_event(const tuning *t, const mgl_campaign_event *event)
-{
-    mgl_text line = {0};
-    bool trial = !strcmp(event->kind, "trial");
-    if (t->how->quiet || (!trial && event->trial && strcmp(event->kind, "control") != 0))
-        return; /* what is kept was told as a trial */
-    if (trial)
-        mgl_answer_line(event->trial, &line);
-    mgl_cli_say(t->how->verb, "%s%s%s", trial ? "" : event->kind, trial ? "" : ": ",
-                trial && line.bytes ? line.bytes : event->text);
-    mgl_text_clear(&line);
-}
 
 static bool is_told(const char *kind)
 {
@@ -88,7 +78,7 @@ static void renew_report(tuning *t)
 static void on_event(void *user, const mgl_campaign_event *event)
 {
     tuning *t = user;
-    say_event(t, event);
+    mgl_cli_tune_progress_event(&t->progress, event);
     if (t->hook && is_told(event->kind))
         tell_hook(t, event);
     renew_report(t);
@@ -169,7 +159,10 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
     if (!status)
         mgl_cli_signals_leave(mgl_store_lock_mark, lock.bytes);
     if (!status)
+        status = mgl_cli_tune_progress_begin(&t->progress, t->tune, how, err);
+    if (!status)
         status = mgl_tune_run(t->tune, &options, err);
+    mgl_cli_erase_bar();
     mgl_cli_signals_leave(NULL, NULL);
     mgl_text_clear(&lock);
     mgl_hook_close(t->hook, abort);

@@ -353,6 +353,42 @@ START_TEST(without_a_device_nothing_is_measured)
 }
 END_TEST
 
+/* State and reason that others find; of static storage. */
+static const char *state_of(fixture *f)
+{
+    static char text[200];
+    mgl_campaign_record record;
+    must(mgl_store_find_campaign(f->store, f->tune.record.name, &record, &f->err), &f->err);
+    must(mgl_tune_look_state(f->store, &record, &f->err), &f->err);
+    snprintf(text, sizeof text, "%s: %s", record.state, record.reason ? record.reason : "");
+    mgl_campaign_record_clear(&record);
+    return text;
+}
+
+/* From the signal on, though the process has its lock until it ends. */
+START_TEST(who_was_interrupted_is_paused_at_once)
+{
+    fixture f;
+    mgl_store_lock *lock = NULL;
+    mgl_text path = {0};
+    set_up(&f, "marked");
+    const int64_t id = f.tune.record.id;
+    must(mgl_store_set_state(f.store, id, "running", NULL, 1, &f.err), &f.err);
+    must(mgl_campaign_lock(f.store, id, &lock, &f.err), &f.err);
+    ck_assert_str_eq(state_of(&f), "running: ");
+    must(mgl_campaign_lock_path(f.store, id, &path, &f.err), &f.err);
+    mgl_store_lock_mark(path.bytes);
+    mgl_store_lock_mark(path.bytes);
+    ck_assert_str_eq(state_of(&f), "paused: it was interrupted");
+    mgl_store_lock_release(lock);
+    must(mgl_campaign_lock(f.store, id, &lock, &f.err), &f.err);
+    ck_assert_str_eq(state_of(&f), "running: ");
+    mgl_store_lock_release(lock);
+    mgl_text_clear(&path);
+    tear_down(&f);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("trials");
@@ -374,5 +410,6 @@ int main(void)
     tcase_add_loop_test(tests, hostile_texts_are_refused, 0, HOSTILE);
     tcase_add_test(tests, what_the_validator_refuses_is_not_launched);
     tcase_add_test(tests, without_a_device_nothing_is_measured);
+    tcase_add_test(tests, who_was_interrupted_is_paused_at_once);
     return run_suite("campaign trials", tests);
 }

@@ -140,7 +140,7 @@ START_TEST(it_says_how_it_is_made_again)
     fixture f;
     char seed[64];
     set_up(&f, "again");
-    add(&f, 1, MGL_OUTCOME_NO_GAIN);
+    add(&f, 1, MGL_OUTCOME_REJECTED);
     snprintf(seed, sizeof seed, "--seed %llu makes", (unsigned long long)f.tune.record.seed);
     mgl_text html = html_of(&f), text = markdown_of(&f);
     ck_assert(holds(&html, "<h2>Reproduce</h2>"));
@@ -416,6 +416,36 @@ START_TEST(without_a_device_it_says_predicted)
 }
 END_TEST
 
+/* A prediction stands beside the default's of the same workload, and a timeline names its own. */
+START_TEST(predictions_are_of_the_same_workloads)
+{
+    fixture f;
+    char row[200];
+    set_up(&f, "same");
+    mgl_trial trial = make_trial(&f, 1, MGL_OUTCOME_UNMEASURED);
+    trial.workloads[0].predicted_us = 12.3;
+    must(mgl_store_add_trial(f.store, &trial, &f.err), &f.err);
+    mgl_text html = html_of(&f), text = markdown_of(&f);
+    const mgl_workload *w = &f.tune.subject.workloads.list[0];
+    ck_assert(holds(&html, "<th>predicted</th><th class=\"n\">default, us</th>"
+                           "<th class=\"n\">trial 1, us</th>"));
+    snprintf(row, sizeof row, "<tr><td>batch %d, context %d</td>", w->batch, w->context);
+    ck_assert(holds(&html, row));
+    ck_assert(holds(&html, "</td><td class=\"n\">12.3</td>"));
+    snprintf(row, sizeof row, "the default, batch %d, context %d, ", w->batch, w->context);
+    ck_assert(holds(&html, row));
+    ck_assert(holds(&text, "The best prediction, 50.0 us a token, is that of trial 1; that of the "
+                           "default is "));
+    ck_assert(holds(&html, "megalith campaign export"));
+    ck_assert(holds(&html, "has the predicted winner, marked as predicted"));
+    ck_assert(holds(&html, "@media(max-width:700px)"));
+    mgl_trial_clear(&trial);
+    mgl_text_clear(&html);
+    mgl_text_clear(&text);
+    tear_down(&f);
+}
+END_TEST
+
 /* ---- what is drawn ----------------------------------------------------------------------------
  */
 
@@ -645,6 +675,7 @@ int main(void)
     tcase_add_test(tests, nothing_is_fetched_from_outside);
     tcase_add_test(tests, elements_are_balanced);
     tcase_add_test(tests, without_a_device_it_says_predicted);
+    tcase_add_test(tests, predictions_are_of_the_same_workloads);
     tcase_add_test(tests, a_name_stays_one_word_of_the_shell);
     tcase_add_test(tests, rejections_are_told_by_code);
     tcase_add_test(tests, it_says_how_it_is_made_again);

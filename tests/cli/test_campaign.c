@@ -183,13 +183,14 @@ START_TEST(a_format_is_proved_and_executed)
     snprintf(name, sizeof name, "%s", formats[_i]);
     const char *store = scratch_store(name);
     command_result proved = command_runf(
-        "tune %s --device none --dtype %s --seed 5 --trials 2 --proposer random --store %s",
+        "tune %s --device none --dtype %s --seed 5 --trials 2 --proposer random --store %s "
+        "--verbose",
         model_path("tales-5m"), formats[_i], store);
     ck_assert_msg(proved.code == 0, "%s", proved.err);
     ck_assert_ptr_nonnull(strstr(proved.err, "2 UNMEASURED random: accepted"));
     command_result executed = command_runf(
         "tune %s --device cpu --dtype %s --seed 5 --trials 2 --proposer random --store %s "
-        "--workloads ctx=0;batch=1",
+        "--workloads ctx=0;batch=1 --verbose",
         model_path("tales-5m"), formats[_i], store);
     ck_assert_msg(executed.code == 0, "%s", executed.err);
     ck_assert_ptr_nonnull(strstr(executed.err, "UNMEASURED random: correct"));

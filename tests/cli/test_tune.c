@@ -218,13 +218,41 @@ START_TEST(no_hours_are_over_at_once)
 }
 END_TEST
 
-START_TEST(it_says_a_line_a_trial)
+static int count_of(const char *text, const char *what)
 {
-    command_result result = tune(scratch_store("lines"), "--trials 3");
-    ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: 1 "));
+    int count = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        count++;
+    return count;
+}
+
+/* No line a trial: the best so far when it changes, the last state, and once that nothing is
+ * measured. */
+START_TEST(it_prints_its_progress)
+{
+    command_result result = tune(scratch_store("lines"), "--trials 12");
+    ck_assert_int_eq(count_of(result.err, "nothing is executed or measured"), 1);
+    ck_assert_int_eq(count_of(result.err, "measured"), 1);
+    ck_assert_int_eq(count_of(result.err, "UNMEASURED"), 0);
+    ck_assert_int_eq(count_of(result.err, "waits:"), 0);
+    ck_assert_int_ge(count_of(result.err, " of 12 trials, best predicted "), 1);
+    ck_assert_int_lt(count_of(result.err, " of 12 trials, "), 12);
+    ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: 12 of 12 trials, best"));
+    ck_assert_ptr_nonnull(strstr(result.err, "us (trial "));
+    ck_assert_ptr_nonnull(strstr(result.err, "; default "));
+    ck_assert_ptr_nonnull(strstr(result.err, "end: its 12 trials are made"));
+    ck_assert_ptr_nonnull(strstr(result.out, "trials    12 in "));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(verbose_it_prints_a_line_a_trial)
+{
+    command_result result = tune(scratch_store("verbose"), "--trials 3 --verbose");
+    ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: 1 UNMEASURED "));
     ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: 3 "));
-    ck_assert_ptr_nonnull(strstr(result.err, "end: its 3 trials are made"));
-    ck_assert_ptr_nonnull(strstr(result.out, "trials    3 in "));
+    ck_assert_ptr_nonnull(strstr(result.err, "megalith tune: waits: of "));
+    ck_assert_int_eq(count_of(result.err, " of 3 trials"), 0);
     command_clear(&result);
 }
 END_TEST
@@ -512,7 +540,7 @@ END_TEST
 START_TEST(nothing_kept_is_nothing_to_export)
 {
     const char *store = scratch_store("export");
-    command_result made = tune(store, "--trials 1 --quiet");
+    command_result made = tune(store, "--trials 1 --quiet --proposer external --hours 0");
     ck_assert_int_eq(command_code("campaign export --store %s", store), 2);
     ck_assert_int_eq(command_code("campaign best --install --store %s", store), 2);
     command_clear(&made);
@@ -641,7 +669,8 @@ int main(void)
     tcase_add_test(tests, small_capacities_have_room_for_their_workloads);
     tcase_add_test(tests, a_name_is_no_option);
     tcase_add_test(tests, no_hours_are_over_at_once);
-    tcase_add_test(tests, it_says_a_line_a_trial);
+    tcase_add_test(tests, it_prints_its_progress);
+    tcase_add_test(tests, verbose_it_prints_a_line_a_trial);
     tcase_add_test(tests, quiet_it_says_nothing);
     tcase_add_test(tests, the_same_command_goes_on);
     tcase_add_test(tests, other_flags_do_not_go_on);

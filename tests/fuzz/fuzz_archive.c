@@ -32,7 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(err.code == MGL_BAD_INPUT && err.message[0] && !archive.trials && !archive.shares);
         return 0;
     }
-    require(archive.winner && archive.winner->number == archive.campaign.incumbent);
+    require(archive.winner);
+    require(archive.winner->number ==
+            (archive.predicted.number ? archive.predicted.number : archive.campaign.incumbent));
     require(is_plain(archive.campaign.name) && is_plain(archive.campaign.device));
     for (size_t i = 1; i < archive.trial_count; i++) {
         require(archive.trials[i].number > archive.trials[i - 1].number);
