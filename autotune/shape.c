@@ -46,18 +46,16 @@ static void print_family(unsigned extras, mgl_json_out *out)
 
 void mgl_shape_print(const mgl_config *config, mgl_text *out)
 {
-    const mgl_geometry *m = &config->geometry;
     mgl_json_out to = {0};
     mgl_json_out_begin(&to, "megalith.shape/1");
     print_family(config->extras, &to);
-    mgl_json_out_int(&to, "hidden_size", m->hidden);
-    mgl_json_out_int(&to, "num_hidden_layers", m->layers);
-    mgl_json_out_int(&to, "num_attention_heads", m->heads);
-    mgl_json_out_int(&to, "num_key_value_heads", m->kv_heads);
-    mgl_json_out_int(&to, "head_dim", m->head_dim);
-    mgl_json_out_int(&to, "intermediate_size", m->ffn);
-    mgl_json_out_int(&to, "vocab_size", m->vocab);
-    mgl_json_out_float(&to, "rms_norm_eps", m->eps);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++) {
+        const double value = mgl_fact_value(&config->geometry, &mgl_geometry_facts[i]);
+        if (mgl_geometry_facts[i].is_float)
+            mgl_json_out_float(&to, mgl_geometry_facts[i].key, (float)value);
+        else
+            mgl_json_out_int(&to, mgl_geometry_facts[i].key, (int)value);
+    }
     mgl_json_out_string(&to, "hidden_act", "silu");
     mgl_json_out_int(&to, "max_position_embeddings", config->max_positions);
     mgl_json_out_bool(&to, "tie_word_embeddings", config->tied);

@@ -16,16 +16,6 @@
 #define INFO_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(INFO_OPTIONS)
 
-/* The numbers of the geometry, in the order in which they are shown. */
-#define GEOMETRY(X)                                                                                \
-    X(hidden)                                                                                      \
-    X(layers)                                                                                      \
-    X(heads)                                                                                       \
-    X(kv_heads)                                                                                    \
-    X(head_dim)                                                                                    \
-    X(ffn)                                                                                         \
-    X(vocab)
-
 static const char *architecture(const mgl_checkpoint *checkpoint)
 {
     return checkpoint->architecture[0] ? checkpoint->architecture : "not named";
@@ -34,10 +24,9 @@ static const char *architecture(const mgl_checkpoint *checkpoint)
 static void print_graph(const mgl_checkpoint *checkpoint)
 {
     const mgl_graph *graph = checkpoint->graph;
-    const mgl_geometry *geometry = &graph->geometry;
-#define MGL_X(field) mgl_cli_printf("%-14s%d\n", #field, (int)geometry->field);
-    GEOMETRY(MGL_X)
-#undef MGL_X
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
+        mgl_cli_printf("%-14s%.9g\n", mgl_geometry_facts[i].name,
+                       mgl_fact_value(&graph->geometry, &mgl_geometry_facts[i]));
     mgl_cli_printf("%-14s%d\n", "positions", (int)graph->max_positions);
     mgl_cli_printf("%-14s%s\n", "dtype", mgl_dtype_name(graph->dtype));
     if (graph->tied)
@@ -185,10 +174,13 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint)
 {
     const mgl_graph *graph = checkpoint->graph;
     mgl_json_out_object(out, "geometry");
-#define MGL_X(field) mgl_json_out_int(out, #field, graph->geometry.field);
-    GEOMETRY(MGL_X)
-#undef MGL_X
-    mgl_json_out_float(out, "eps", graph->geometry.eps);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++) {
+        const double value = mgl_fact_value(&graph->geometry, &mgl_geometry_facts[i]);
+        if (mgl_geometry_facts[i].is_float)
+            mgl_json_out_float(out, mgl_geometry_facts[i].name, (float)value);
+        else
+            mgl_json_out_int(out, mgl_geometry_facts[i].name, (int)value);
+    }
     mgl_json_out_close_object(out);
     mgl_json_out_int(out, "max_positions", graph->max_positions);
     mgl_json_out_string(out, "dtype", mgl_dtype_name(graph->dtype));

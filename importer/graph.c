@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,11 +49,44 @@ int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], 
     return -1;
 }
 
+#define IS_FLOAT(type) _Generic((type){0}, float : true, int32_t : false)
+const mgl_geometry_fact mgl_geometry_facts[MGL_GEOMETRY_FACT_COUNT] = {
+#define MGL_X(type, name, key, most, constant)                                                     \
+    {#name, key, offsetof(mgl_geometry, name), most, IS_FLOAT(type), constant},
+    MGL_GEOMETRY_FACTS(MGL_X)
+#undef MGL_X
+};
+
+int32_t *mgl_fact_size(mgl_geometry *geometry, const mgl_geometry_fact *fact)
+{
+    return (int32_t *)(void *)((char *)geometry + fact->offset);
+}
+
+float *mgl_fact_float(mgl_geometry *geometry, const mgl_geometry_fact *fact)
+{
+    return (float *)(void *)((char *)geometry + fact->offset);
+}
+
+int32_t mgl_fact_bits(const mgl_geometry *geometry, const mgl_geometry_fact *fact)
+{
+    int32_t bits;
+    memcpy(&bits, (const char *)geometry + fact->offset, sizeof bits);
+    return bits;
+}
+
+double mgl_fact_value(const mgl_geometry *geometry, const mgl_geometry_fact *fact)
+{
+    float number;
+    memcpy(&number, (const char *)geometry + fact->offset, sizeof number);
+    return fact->is_float ? (double)number : mgl_fact_bits(geometry, fact);
+}
+
 bool mgl_geometry_equal(const mgl_geometry *a, const mgl_geometry *b)
 {
-    return a->hidden == b->hidden && a->layers == b->layers && a->heads == b->heads &&
-           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn &&
-           a->vocab == b->vocab && !memcmp(&a->eps, &b->eps, sizeof a->eps);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
+        if (mgl_fact_bits(a, &mgl_geometry_facts[i]) != mgl_fact_bits(b, &mgl_geometry_facts[i]))
+            return false;
+    return true;
 }
 
 int mgl_graph_find_tensor(const mgl_graph *graph, const char *name)

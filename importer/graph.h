@@ -60,11 +60,51 @@ typedef struct mgl_tensor {
     int64_t rows, cols;
 } mgl_tensor;
 
-/* The numbers of the model that shape a program. */
+/* The facts of a model: the numbers that shape a program. One row is one fact; config reading,
+ * equality, the model line of the text form, the digest, the meaning check, the constants of the
+ * kernel, `info`, tuned entries and the shapes of campaigns are loops over mgl_geometry_facts.
+ *
+ *  type     name      key in config.json         largest  kernel constant, NULL: none of its own */
+#define MGL_GEOMETRY_FACTS(X)                                                                      \
+    X(int32_t, hidden, "hidden_size", 1 << 17, "HIDDEN")                                           \
+    X(int32_t, layers, "num_hidden_layers", 1 << 10, NULL)                                         \
+    X(int32_t, heads, "num_attention_heads", 1 << 10, NULL)                                        \
+    X(int32_t, kv_heads, "num_key_value_heads", 1 << 10, NULL)                                     \
+    X(int32_t, head_dim, "head_dim", 1 << 10, "HEAD_DIM")                                          \
+    X(int32_t, ffn, "intermediate_size", 1 << 20, "FFN")                                           \
+    X(int32_t, vocab, "vocab_size", 1 << 22, "VOCAB")                                              \
+    X(float, eps, "rms_norm_eps", 1, "EPS_BITS") /* of every RMSNorm; the constant is its bits */
+
 typedef struct mgl_geometry {
-    int32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab;
-    float eps; /* of every RMSNorm */
+#define MGL_X(type, name, key, most, constant) type name;
+    MGL_GEOMETRY_FACTS(MGL_X)
+#undef MGL_X
 } mgl_geometry;
+
+typedef struct mgl_geometry_fact {
+    const char *name; /* in the text form, in `info` and in tuned entries */
+    const char *key;  /* in config.json */
+    size_t offset;    /* in mgl_geometry */
+    int32_t most;     /* the largest size that an importer accepts; a float is below it */
+    bool is_float;
+    const char *constant; /* of the kernel; NULL: the kernel needs it in no form, or derives it */
+} mgl_geometry_fact;
+
+enum {
+#define MGL_X(type, name, key, most, constant) MGL_FACT_##name,
+    MGL_GEOMETRY_FACTS(MGL_X)
+#undef MGL_X
+        MGL_GEOMETRY_FACT_COUNT
+};
+extern const mgl_geometry_fact mgl_geometry_facts[MGL_GEOMETRY_FACT_COUNT];
+
+/* Where a fact of the geometry stands: of a size (int32_t), of a float. */
+int32_t *mgl_fact_size(mgl_geometry *geometry, const mgl_geometry_fact *fact);
+float *mgl_fact_float(mgl_geometry *geometry, const mgl_geometry_fact *fact);
+
+/* The bits of a fact (a size itself, or those of the float), and its value. */
+int32_t mgl_fact_bits(const mgl_geometry *geometry, const mgl_geometry_fact *fact);
+double mgl_fact_value(const mgl_geometry *geometry, const mgl_geometry_fact *fact);
 
 /* What a family's decoder layer has beyond Llama's: bits. */
 typedef enum mgl_extras {

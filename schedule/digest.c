@@ -73,24 +73,18 @@ static int64_t dtypes_of(const mgl_program *p)
 
 static void put_settings(struct sink *s, const mgl_program *p)
 {
-    const mgl_geometry *g = &p->geometry;
     const mgl_exec *e = &p->exec;
-    int32_t eps;
-    memcpy(&eps, &g->eps, sizeof eps);
-    const int64_t numbers[] = {p->target.queues,   p->target.shared_bytes,
-                               g->hidden,          g->layers,
-                               g->heads,           g->kv_heads,
-                               g->head_dim,        g->ffn,
-                               g->vocab,           eps,
-                               p->limits.rows,     p->limits.sequences,
-                               p->limits.capacity, e->page_bytes,
-                               e->ring_pages,      e->warps,
-                               e->stage_bytes,     e->flight_bytes,
-                               e->pending_bytes,   e->prefetch_bytes,
-                               dtypes_of(p),       p->kv_dtype,
-                               p->tensor_count,    p->buffer_count,
-                               p->counter_count,   p->queue_count};
+    const int64_t numbers[] = {p->limits.rows,    p->limits.sequences, p->limits.capacity,
+                               e->page_bytes,     e->ring_pages,       e->warps,
+                               e->stage_bytes,    e->flight_bytes,     e->pending_bytes,
+                               e->prefetch_bytes, dtypes_of(p),        p->kv_dtype,
+                               p->tensor_count,   p->buffer_count,     p->counter_count,
+                               p->queue_count};
     put_string(s, p->target.arch);
+    put(s, p->target.queues);
+    put(s, p->target.shared_bytes);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
+        put(s, mgl_fact_bits(&p->geometry, &mgl_geometry_facts[i]));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(s, numbers[i]);
     if (p->limits.share != 0) /* so a program without has the digest that it always had */

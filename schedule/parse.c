@@ -171,12 +171,16 @@ static bool read_target(parser *p)
 static bool read_model(parser *p)
 {
     mgl_geometry *g = &p->program->geometry;
-    return expect_statement(p, "model") && read_field(p, "hidden", &g->hidden) &&
-           read_field(p, "layers", &g->layers) && read_field(p, "heads", &g->heads) &&
-           read_field(p, "kv_heads", &g->kv_heads) && read_field(p, "head_dim", &g->head_dim) &&
-           read_field(p, "ffn", &g->ffn) && read_field(p, "vocab", &g->vocab) &&
-           mgl_scan_expect_word(p->scan, "eps") &&
-           mgl_scan_float(p->scan, "a number for `eps`", &g->eps) && mgl_scan_line_end(p->scan);
+    bool ok = expect_statement(p, "model");
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT && ok; i++) {
+        const mgl_geometry_fact *fact = &mgl_geometry_facts[i];
+        char what[64];
+        snprintf(what, sizeof what, "a number for `%s`", fact->name);
+        ok = fact->is_float ? mgl_scan_expect_word(p->scan, fact->name) &&
+                                  mgl_scan_float(p->scan, what, mgl_fact_float(g, fact))
+                            : read_field(p, fact->name, mgl_fact_size(g, fact));
+    }
+    return ok && mgl_scan_line_end(p->scan);
 }
 
 /* The second half of exec, which may be left out: then as in a default ScheduleConfig, without

@@ -122,21 +122,19 @@ static void put_types(const mgl_program *program, mgl_text *out)
 
 static void put_header(const mgl_program *program, mgl_text *out)
 {
-    const mgl_geometry *g = &program->geometry;
     mgl_text_put(out, "megalith 1\ntarget ");
     mgl_text_put(out, program->target.arch);
     put_field(out, "queues", program->target.queues);
     put_field(out, "shared", program->target.shared_bytes);
     mgl_text_put(out, "\nmodel");
-    put_field(out, "hidden", g->hidden);
-    put_field(out, "layers", g->layers);
-    put_field(out, "heads", g->heads);
-    put_field(out, "kv_heads", g->kv_heads);
-    put_field(out, "head_dim", g->head_dim);
-    put_field(out, "ffn", g->ffn);
-    put_field(out, "vocab", g->vocab);
-    mgl_text_put(out, " eps ");
-    put_float(out, g->eps);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++) {
+        const double value = mgl_fact_value(&program->geometry, &mgl_geometry_facts[i]);
+        mgl_text_format(out, " %s ", mgl_geometry_facts[i].name);
+        if (mgl_geometry_facts[i].is_float)
+            put_float(out, (float)value);
+        else
+            mgl_text_format(out, "%d", (int)value);
+    }
     mgl_text_put(out, "\nlimits");
     put_field(out, "rows", program->limits.rows);
     if (program->limits.many > 0)

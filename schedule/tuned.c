@@ -18,16 +18,6 @@ enum { FIRST_STEP = 256, MAX_SIZE = 1 << 28 };
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/*  key         member of mgl_geometry */
-#define SIZES(X)                                                                                   \
-    X("hidden", hidden)                                                                            \
-    X("layers", layers)                                                                            \
-    X("heads", heads)                                                                              \
-    X("kv_heads", kv_heads)                                                                        \
-    X("head_dim", head_dim)                                                                        \
-    X("ffn", ffn)                                                                                  \
-    X("vocab", vocab)
-
 /* What an entry calls a model's extras. */
 static const struct {
     const char *name;
@@ -105,6 +95,16 @@ static mgl_status read_int(const reader *r, const cJSON *object, const char *key
     return status;
 }
 
+static mgl_status read_float(const reader *r, const cJSON *object, const char *key, float *out)
+{
+    double value = 0;
+    mgl_status status = mgl_json_get_double(r->json, object, key, true, &value, r->err);
+    *out = (float)value;
+    if (!status && (!(*out > 0) || isinf(*out)))
+        status = refuse(r, key, "is no small number");
+    return status;
+}
+
 /* A name is a word of the text form and the name of a file. */
 static mgl_status read_name(const reader *r)
 {
@@ -146,20 +146,16 @@ static mgl_status read_shape(const reader *r)
 {
     const cJSON *shape;
     mgl_geometry *g = &r->to->geometry;
-    double eps = 0;
-#define X(key, member) key,
-    mgl_status status = open_object(r, "shape", KEYS(SIZES(X) "eps", "tied", "extras"), &shape);
-#undef X
-#define X(key, member)                                                                             \
-    if (!status)                                                                                   \
-        status = read_int(r, shape, key, MAX_SIZE, &g->member);
-    SIZES(X)
-#undef X
-    if (!status)
-        status = mgl_json_get_double(r->json, shape, "eps", true, &eps, r->err);
-    g->eps = (float)eps;
-    if (!status && (!(g->eps > 0) || isinf(g->eps)))
-        status = refuse(r, "eps", "is no small number");
+#define MGL_X(type, name, key, most, constant) #name,
+    mgl_status status =
+        open_object(r, "shape", KEYS(MGL_GEOMETRY_FACTS(MGL_X) "tied", "extras"), &shape);
+#undef MGL_X
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT && !status; i++)
+        status = mgl_geometry_facts[i].is_float
+                     ? read_float(r, shape, mgl_geometry_facts[i].name,
+                                  mgl_fact_float(g, &mgl_geometry_facts[i]))
+                     : read_int(r, shape, mgl_geometry_facts[i].name, MAX_SIZE,
+                                mgl_fact_size(g, &mgl_geometry_facts[i]));
     if (!status)
         status = mgl_json_get_bool(r->json, shape, "tied", true, &r->to->tied, r->err);
     return status ? status : read_extras(r, shape);
@@ -382,12 +378,16 @@ static void put_inputs(const mgl_tuned *e, mgl_text *out)
 {
     mgl_text_format(out, "{\n  \"schema\": \"" SCHEMA "\",\n  \"name\": \"%s\",\n  \"shape\": {",
                     e->name);
-#define X(key, member) mgl_text_format(out, "\"" key "\": %d, ", (int)e->geometry.member);
-    SIZES(X)
-#undef X
-    mgl_text_put(out, "\"eps\": ");
-    put_float(out, e->geometry.eps);
-    mgl_text_format(out, ", \"tied\": %s", e->tied ? "true" : "false");
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++) {
+        const double value = mgl_fact_value(&e->geometry, &mgl_geometry_facts[i]);
+        mgl_text_format(out, "\"%s\": ", mgl_geometry_facts[i].name);
+        if (mgl_geometry_facts[i].is_float)
+            put_float(out, (float)value);
+        else
+            mgl_text_format(out, "%d", (int)value);
+        mgl_text_put(out, ", ");
+    }
+    mgl_text_format(out, "\"tied\": %s", e->tied ? "true" : "false");
     put_extras(e, out);
     mgl_text_format(out, "},\n  \"formats\": {\"dtype\": \"%s\", \"kv\": \"%s\"},\n",
                     mgl_dtype_name(e->dtype), mgl_dtype_name(e->kv));

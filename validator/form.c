@@ -166,11 +166,10 @@ static bool check_pieces(mgl_check *check)
 static void check_geometry(mgl_check *check)
 {
     const mgl_geometry *g = &check->program->geometry;
-    const int32_t numbers[] = {g->hidden,   g->layers, g->heads, g->kv_heads,
-                               g->head_dim, g->ffn,    g->vocab};
     bool ok = true;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        ok = ok && within(numbers[i], 1, MGL_MAX_NUMBER);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
+        ok = ok && (mgl_geometry_facts[i].is_float ||
+                    within(mgl_fact_bits(g, &mgl_geometry_facts[i]), 1, MGL_MAX_NUMBER));
     ok = ok && (int64_t)g->heads * g->head_dim <= MGL_MAX_NUMBER && isfinite(g->eps) && g->eps > 0;
     if (!ok)
         mgl_check_report(

@@ -3,6 +3,7 @@
  * each tensor of the program is one of the checkpoint, by name and shape. What the tasks do with
  * them is meaning.c.
  */
+#include "base/text.h"
 #include "validator/check.h"
 
 #include <inttypes.h>
@@ -27,6 +28,20 @@ static void check_tensor(mgl_check *check, int index)
                          real->rank, real->rows, real->cols);
 }
 
+/* A line of the witness: every fact of a geometry. */
+static void show_geometry(mgl_check *check, const char *whose, const mgl_geometry *geometry)
+{
+    mgl_text line = {0};
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++) {
+        const mgl_geometry_fact *fact = &mgl_geometry_facts[i];
+        mgl_text_format(&line, fact->is_float ? " %s %.9g" : " %s %.0f", fact->name,
+                        mgl_fact_value(geometry, fact));
+    }
+    check->no_memory |= line.failed;
+    mgl_check_witness(check, "%s%s", whose, line.failed ? "" : line.bytes);
+    mgl_text_clear(&line);
+}
+
 void mgl_check_model(mgl_check *check)
 {
     const mgl_program *p = check->program;
@@ -34,19 +49,10 @@ void mgl_check_model(mgl_check *check)
     if (!graph)
         return;
     if (!mgl_geometry_equal(&p->geometry, &graph->geometry)) {
-        const mgl_geometry *a = &p->geometry, *b = &graph->geometry;
         mgl_check_report(check, 701, -1, 0,
                          "the program's model line is not this model's geometry");
-        mgl_check_witness(check,
-                          "program: hidden %d layers %d heads %d kv_heads %d head_dim %d ffn %d "
-                          "vocab %d eps %.9g",
-                          a->hidden, a->layers, a->heads, a->kv_heads, a->head_dim, a->ffn,
-                          a->vocab, (double)a->eps);
-        mgl_check_witness(check,
-                          "model:   hidden %d layers %d heads %d kv_heads %d head_dim %d ffn %d "
-                          "vocab %d eps %.9g",
-                          b->hidden, b->layers, b->heads, b->kv_heads, b->head_dim, b->ffn,
-                          b->vocab, (double)b->eps);
+        show_geometry(check, "program:", &p->geometry);
+        show_geometry(check, "model:  ", &graph->geometry);
     }
     if (p->limits.capacity > graph->max_positions)
         mgl_check_report(check, 701, -1, 0, "capacity %d exceeds the model's %d positions",

@@ -71,8 +71,6 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
                         mgl_cuda_recipe *o)
 {
     const mgl_geometry *m = &program->geometry;
-    uint32_t eps;
-    memcpy(&eps, &m->eps, sizeof eps);
     start_recipe(o, arch,
                  mgl_cuda_takes_sources(program) ? mgl_cuda_kernel_sources() : mgl_cuda_sources,
                  mgl_cuda_source_count);
@@ -83,13 +81,12 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "LISTS", program->many != NULL);
     define(o, "FEW", (uint32_t)program->limits.rows);
     define(o, "MANY_SEQUENCES", program->limits.sequences > 1);
-    define(o, "HIDDEN", (uint32_t)m->hidden);
+    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
+        if (mgl_geometry_facts[i].constant)
+            define(o, mgl_geometry_facts[i].constant,
+                   (uint32_t)mgl_fact_bits(m, &mgl_geometry_facts[i]));
     define(o, "ATTENDED", (uint32_t)(m->heads * m->head_dim));
-    define(o, "FFN", (uint32_t)m->ffn);
     define(o, "HEADS", (uint32_t)(m->heads / m->kv_heads));
-    define(o, "HEAD_DIM", (uint32_t)m->head_dim);
-    define(o, "VOCAB", (uint32_t)m->vocab);
-    define(o, "EPS_BITS", eps);
     define(o, "WEIGHT", (uint32_t)mgl_weight_format_get(program->weight_format)->numbers);
     define(o, "EMBEDDING", (uint32_t)program->embedding_dtype);
     define(o, "CACHE", (uint32_t)program->kv_dtype);
