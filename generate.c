@@ -32,8 +32,9 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
         return mgl_fail(
             err, MGL_BAD_INPUT, where,
             "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
-            "most max_position_embeddings = %d)",
-            count, capacity, mgl_plural(capacity), (int)model->checkpoint->graph->max_positions);
+            "most %s = %d)",
+            count, capacity, mgl_plural(capacity), mgl_graph_limit_key(model->checkpoint->graph),
+            (int)model->checkpoint->graph->max_positions);
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             return mgl_fail(err, MGL_BAD_INPUT, where,

@@ -43,8 +43,8 @@ static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_reques
         return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
     if (request->capacity > most)
         return mgl_fail(err, MGL_BAD_INPUT, "capacity",
-                        "%d positions are more than the %d of the model (max_position_embeddings)",
-                        (int)request->capacity, (int)most);
+                        "%d positions are more than the %d of the model (%s)",
+                        (int)request->capacity, (int)most, mgl_graph_limit_key(graph));
     *out = request->capacity ? request->capacity : wanted < most ? wanted : most;
     return MGL_OK;
 }

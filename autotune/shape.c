@@ -14,13 +14,36 @@ static const char *const rope_names[] = {
 #undef MGL_X
 };
 
-static void print_rope(const mgl_rope *rope, mgl_json_out *out)
+/* What yarn and longrope have beyond the factor. */
+static void print_scaled(const mgl_rope *rope, int32_t half, mgl_json_out *out)
+{
+    mgl_json_out_real(out, "original_max_position_embeddings", rope->original_max_positions);
+    mgl_json_out_real(out, "attention_factor", rope->attention_factor);
+    if (rope->type == MGL_ROPE_YARN) {
+        mgl_json_out_real(out, "beta_fast", rope->beta_fast);
+        mgl_json_out_real(out, "beta_slow", rope->beta_slow);
+        mgl_json_out_bool(out, "truncate", rope->truncate);
+        return;
+    }
+    mgl_json_out_array(out, "short_factor");
+    for (int32_t i = 0; i < half; i++)
+        mgl_json_out_float(out, NULL, rope->short_factor[i]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "long_factor");
+    for (int32_t i = 0; i < half; i++)
+        mgl_json_out_float(out, NULL, rope->long_factor[i]);
+    mgl_json_out_close_array(out);
+}
+
+static void print_rope(const mgl_rope *rope, int32_t half, mgl_json_out *out)
 {
     mgl_json_out_object(out, "rope_parameters");
     mgl_json_out_string(out, "rope_type", rope_names[rope->type]);
     mgl_json_out_real(out, "rope_theta", rope->theta);
     if (rope->type != MGL_ROPE_DEFAULT)
         mgl_json_out_real(out, "factor", rope->factor);
+    if (rope->type == MGL_ROPE_YARN || rope->type == MGL_ROPE_LONGROPE)
+        print_scaled(rope, half, out);
     if (rope->type == MGL_ROPE_LLAMA3) {
         mgl_json_out_real(out, "low_freq_factor", rope->low_freq_factor);
         mgl_json_out_real(out, "high_freq_factor", rope->high_freq_factor);
@@ -59,7 +82,7 @@ void mgl_shape_print(const mgl_config *config, mgl_text *out)
     mgl_json_out_string(&to, "hidden_act", "silu");
     mgl_json_out_int(&to, "max_position_embeddings", config->max_positions);
     mgl_json_out_bool(&to, "tie_word_embeddings", config->tied);
-    print_rope(&config->rope, &to);
+    print_rope(&config->rope, config->geometry.head_dim / 2, &to);
     mgl_json_out_close(&to);
     out->failed |= to.text.failed;
     if (to.text.bytes)

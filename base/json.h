@@ -27,6 +27,11 @@ mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const cha
 mgl_status mgl_json_read_file(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 /* By mgl_file_read_regular. */
 mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+/* The same of a regular file, and of a text, as Python writes JSON: NaN, Infinity and -Infinity are
+ * values too. They become strings, which no getter of numbers accepts. */
+mgl_status mgl_json_read_python(const char *path, size_t cap, mgl_json *out, mgl_error *err);
+mgl_status mgl_json_parse_python(const char *text, size_t length, size_t cap, const char *file,
+                                 mgl_json *out, mgl_error *err);
 /* The same, where a string may be a text that holds U+0000: only the next two read that. */
 mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 /* A text, of which the values are wanted as they stand: strings may be such texts, and of a number

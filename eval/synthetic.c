@@ -14,34 +14,50 @@ enum { CACHE_TENSORS = 1 << 24 };
 
 #define LLAMA3_ROPE(by)                                                                            \
     {                                                                                              \
-        MGL_ROPE_LLAMA3, 500000, by, 1, 4, 8192                                                    \
+        .type = MGL_ROPE_LLAMA3, .theta = 500000, .factor = by, .low_freq_factor = 1,              \
+        .high_freq_factor = 4, .original_max_positions = 8192, .attention_factor = 1               \
     }
-#define DEFAULT_ROPE(theta)                                                                        \
+#define DEFAULT_ROPE(base)                                                                         \
     {                                                                                              \
-        MGL_ROPE_DEFAULT, theta, 1, 0, 0, 0                                                        \
+        .type = MGL_ROPE_DEFAULT, .theta = base, .factor = 1, .attention_factor = 1                \
     }
 
 static const mgl_config configs[] = {
-    [MGL_SHAPE_LLAMA_1B] =
-        {{2048, 16, 32, 8, 64, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0},
-    [MGL_SHAPE_LLAMA_3B] =
-        {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5f}, 131072, true, LLAMA3_ROPE(32), 0},
-    [MGL_SHAPE_LLAMA_8B] =
-        {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5f}, 131072, false, LLAMA3_ROPE(8), 0},
-    [MGL_SHAPE_SMOLLM2_135M] =
-        {{576, 30, 9, 3, 64, 1536, 49152, 1e-5f}, 8192, true, DEFAULT_ROPE(100000), 0},
-    [MGL_SHAPE_QWEN2_5_0_5B] = {{896, 24, 14, 2, 64, 4864, 151936, 1e-6f},
-                                32768,
-                                true,
-                                DEFAULT_ROPE(1e6f),
-                                MGL_EXTRA_QKV_BIAS},
-    [MGL_SHAPE_QWEN3_0_6B] = {{1024, 28, 16, 8, 128, 3072, 151936, 1e-6f},
-                              40960,
-                              true,
-                              DEFAULT_ROPE(1e6f),
-                              MGL_EXTRA_QK_NORM},
-    [MGL_SHAPE_TINYLLAMA_1_1B] =
-        {{2048, 22, 32, 4, 64, 5632, 32000, 1e-5f}, 2048, false, DEFAULT_ROPE(1e4f), 0},
+    [MGL_SHAPE_LLAMA_1B] = {.geometry = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5f},
+                            .max_positions = 131072,
+                            .tied = true,
+                            .rope = LLAMA3_ROPE(32),
+                            .extras = 0},
+    [MGL_SHAPE_LLAMA_3B] = {.geometry = {3072, 28, 24, 8, 128, 8192, 128256, 1e-5f},
+                            .max_positions = 131072,
+                            .tied = true,
+                            .rope = LLAMA3_ROPE(32),
+                            .extras = 0},
+    [MGL_SHAPE_LLAMA_8B] = {.geometry = {4096, 32, 32, 8, 128, 14336, 128256, 1e-5f},
+                            .max_positions = 131072,
+                            .tied = false,
+                            .rope = LLAMA3_ROPE(8),
+                            .extras = 0},
+    [MGL_SHAPE_SMOLLM2_135M] = {.geometry = {576, 30, 9, 3, 64, 1536, 49152, 1e-5f},
+                                .max_positions = 8192,
+                                .tied = true,
+                                .rope = DEFAULT_ROPE(100000),
+                                .extras = 0},
+    [MGL_SHAPE_QWEN2_5_0_5B] = {.geometry = {896, 24, 14, 2, 64, 4864, 151936, 1e-6f},
+                                .max_positions = 32768,
+                                .tied = true,
+                                .rope = DEFAULT_ROPE(1e6f),
+                                .extras = MGL_EXTRA_QKV_BIAS},
+    [MGL_SHAPE_QWEN3_0_6B] = {.geometry = {1024, 28, 16, 8, 128, 3072, 151936, 1e-6f},
+                              .max_positions = 40960,
+                              .tied = true,
+                              .rope = DEFAULT_ROPE(1e6f),
+                              .extras = MGL_EXTRA_QK_NORM},
+    [MGL_SHAPE_TINYLLAMA_1_1B] = {.geometry = {2048, 22, 32, 4, 64, 5632, 32000, 1e-5f},
+                                  .max_positions = 2048,
+                                  .tied = false,
+                                  .rope = DEFAULT_ROPE(1e4f),
+                                  .extras = 0},
 };
 
 static const char *const names[] = {
@@ -105,7 +121,7 @@ static mgl_status read_compiled(const char *path, mgl_json *out, mgl_error *err)
         return status;
     status = mgl_mega_read(mega, MGL_MEGA_CONFIG, &text, &length, err);
     if (!status)
-        status = mgl_json_parse(text, length, MAX_CONFIG, path, out, err);
+        status = mgl_json_parse_python(text, length, MAX_CONFIG, path, out, err);
     mgl_free(text);
     mgl_mega_close(mega);
     return status;
@@ -119,7 +135,7 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     mgl_status status = mgl_mega_stands(path, &compiled, err);
     if (!status)
         status = compiled ? read_compiled(path, &json, err)
-                          : mgl_json_read_regular(path, MAX_CONFIG, &json, err);
+                          : mgl_json_read_python(path, MAX_CONFIG, &json, err);
     if (status)
         return status;
     status = mgl_config_read(&json, out, &reasons, err);
@@ -286,18 +302,11 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
                               mgl_error *err)
 {
     *out = NULL;
-    size_t half = (size_t)config->geometry.head_dim / 2;
-    float *frequencies = mgl_alloc_zero(half, sizeof *frequencies);
     source *reader = mgl_alloc_zero(1, sizeof *reader);
-    mgl_status status =
-        frequencies && reader ? MGL_OK : mgl_fail_memory(err, half * sizeof *frequencies);
-    if (!status) {
-        reader->seed = seed;
-        mgl_rope_frequencies(&config->rope, config->geometry.head_dim, frequencies);
-        status = mgl_graph_build(&config->geometry, config->extras, config->max_positions,
-                                 config->tied, MGL_BF16, frequencies, out, err);
-    }
-    mgl_free(frequencies);
+    if (!reader)
+        return mgl_fail_memory(err, sizeof *reader);
+    reader->seed = seed;
+    mgl_status status = mgl_config_build_graph(config, MGL_BF16, out, err);
     if (status) {
         mgl_free(reader);
         return status;

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/mega.h"
+#include "importer/naming.h"
 #include "importer/safetensors.h"
 
 #include <inttypes.h>
@@ -24,14 +25,14 @@ enum { MAX_CONFIG = 16 * 1000 * 1000 };
 /* The reader behind graph->read. */
 typedef struct source {
     mgl_safetensors *files; /* owned */
-    int *stored;            /* owned (graph tensor_count): index of each in files */
+    mgl_view *views;        /* owned (graph tensor_count): where each is stored in files */
 } source;
 
 static void close_source(void *reader)
 {
     source *s = reader;
     mgl_safetensors_close(s->files);
-    mgl_free(s->stored);
+    mgl_free(s->views);
     mgl_free(s);
 }
 
@@ -40,13 +41,21 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
 {
     const mgl_tensor *t = &graph->tensors[tensor];
     const source *s = graph->reader;
-    size_t row_bytes = (size_t)t->cols * mgl_dtype_size(t->dtype);
+    const mgl_view *view = &s->views[tensor];
     if (row < 0 || count < 0 || row > t->rows || count > t->rows - row)
         return mgl_fail(err, MGL_USAGE, t->name,
                         "%" PRId64 " rows from row %" PRId64 " of a tensor of %" PRId64 " rows",
                         count, row, t->rows);
-    return mgl_safetensors_read(s->files, s->stored[tensor], (size_t)row * row_bytes,
-                                (size_t)count * row_bytes, to, err);
+    /* The one row of a tensor of rank 1 is `cols` rows of one element. */
+    const int64_t width = t->rank == 1 ? 1 : t->cols, rows = t->rank == 1 ? count * t->cols : count;
+    const int64_t run = view->interleave ? 1 : rows;
+    const size_t bytes = (size_t)width * mgl_dtype_size(t->dtype);
+    mgl_status status = MGL_OK;
+    for (int64_t i = 0; i < rows && !status; i += run)
+        status = mgl_safetensors_read(s->files, view->stored,
+                                      (size_t)mgl_view_row(view, row + i) * bytes,
+                                      (size_t)run * bytes, (char *)to + (size_t)i * bytes, err);
+    return status;
 }
 
 /* ---- stored tensors that the graph does not want -------------------------------------------- */
@@ -131,8 +140,9 @@ typedef struct comparison {
     const mgl_config *config;
     mgl_graph *graph;
     const mgl_safetensors *files;
-    int *stored;  /* (graph tensor_count), see source */
-    bool *wanted; /* (stored tensors): the graph has it */
+    const mgl_naming *naming;
+    mgl_view *views; /* (graph tensor_count), see source */
+    bool *wanted;    /* (stored tensors): the graph has it */
     mgl_reasons *reasons;
 } comparison;
 
@@ -147,41 +157,54 @@ static const char *print_shape(int rank, const int64_t *shape, char *text, size_
     return text;
 }
 
-static bool has_shape(const mgl_stored_tensor *stored, const mgl_tensor *tensor)
+/* `total`: the rows of the stored tensor, of which the tensor may be a part. */
+static bool has_shape(const mgl_stored_tensor *stored, const mgl_tensor *tensor, int64_t total)
 {
-    if (stored->rank != tensor->rank)
-        return false;
-    return tensor->rank == 1 ? stored->shape[0] == tensor->cols
-                             : stored->shape[0] == tensor->rows && stored->shape[1] == tensor->cols;
+    return stored->rank == tensor->rank && stored->shape[0] == total &&
+           (tensor->rank == 1 || stored->shape[1] == tensor->cols);
 }
 
 static void refuse_shape(mgl_reasons *reasons, const mgl_stored_tensor *stored,
-                         const mgl_tensor *tensor)
+                         const mgl_tensor *tensor, int64_t total)
 {
     char is[160], must[80];
-    int64_t shape[2] = {tensor->rank == 1 ? tensor->cols : tensor->rows, tensor->cols};
+    int64_t shape[2] = {total, tensor->cols};
     mgl_reasons_add(reasons, stored->name, "its shape is %s; config.json makes it %s",
                     print_shape(stored->rank, stored->shape, is, sizeof is),
                     print_shape(tensor->rank, shape, must, sizeof must));
+}
+
+/* Where a tensor of the graph is stored. A tied model that stores its table as the head alone has
+ * the embedding there. */
+static mgl_view find_view(const comparison *c, const mgl_tensor *tensor)
+{
+    mgl_view view = mgl_naming_view(c->naming, tensor);
+    if (view.stored < 0 && c->graph->tied && !strcmp(tensor->name, MGL_TENSOR_EMBEDDING)) {
+        mgl_tensor head = *tensor;
+        head.name = MGL_TENSOR_HEAD;
+        view = mgl_naming_view(c->naming, &head);
+    }
+    return view;
 }
 
 /* Binds each tensor of the graph to the stored one of its name, whose dtype it takes over. */
 static void bind_tensors(comparison *c)
 {
     size_t missing = 0, shapes = 0, dtypes = 0;
-    const char *first_missing = NULL;
+    char first_missing[160];
     for (int i = 0; i < c->graph->tensor_count; i++) {
         mgl_tensor *tensor = &c->graph->tensors[i];
-        int index = c->stored[i] = mgl_safetensors_find(c->files, tensor->name);
+        const mgl_view view = c->views[i] = find_view(c, tensor);
+        const int index = view.stored;
         if (index < 0) {
             if (!missing++)
-                first_missing = tensor->name;
+                mgl_naming_name(c->naming, tensor->name, first_missing);
             continue;
         }
         const mgl_stored_tensor *stored = &c->files->tensors.items[index];
         c->wanted[index] = true;
-        if (!has_shape(stored, tensor) && !shapes++)
-            refuse_shape(c->reasons, stored, tensor);
+        if (!has_shape(stored, tensor, view.total) && !shapes++)
+            refuse_shape(c->reasons, stored, tensor, view.total);
         if (!stored->usable && !dtypes++)
             mgl_reasons_add(c->reasons, stored->name,
                             "its dtype %s is not supported; F32, F16 and BF16 are",
@@ -197,18 +220,15 @@ static void bind_tensors(comparison *c)
                         missing - 1);
 }
 
-/* Precomputed rope frequencies, and the head of a tied model, which Hugging Face does not load. */
+/* Precomputed rope frequencies, the head of a tied model that equals the embedding (see
+ * is_head_own), and the parts of a wrapper that do not read text. */
 static bool is_harmless(const comparison *c, const mgl_stored_tensor *stored)
 {
-    if (ends_with(stored->name, ".rotary_emb.inv_freq"))
-        return true;
-    if (!c->graph->tied || strcmp(stored->name, "lm_head.weight") != 0)
-        return false;
-    mgl_tensor head = {
-        .rank = 2, .rows = c->graph->geometry.vocab, .cols = c->graph->geometry.hidden};
-    if (!has_shape(stored, &head))
-        refuse_shape(c->reasons, stored, &head);
-    return true;
+    char head[160];
+    mgl_naming_name(c->naming, MGL_TENSOR_HEAD, head);
+    return ends_with(stored->name, ".rotary_emb.inv_freq") ||
+           mgl_naming_is_outside(c->naming, stored->name) ||
+           (c->graph->tied && !strcmp(stored->name, head));
 }
 
 /* Looks at every stored tensor that is not wanted; the number of harmless ones. */
@@ -272,16 +292,46 @@ static bool has_sizes(const mgl_config *config)
     return g->hidden && g->layers && g->heads && g->kv_heads && g->head_dim && g->ffn && g->vocab;
 }
 
-static mgl_status build_graph(const mgl_config *config, mgl_graph **out, mgl_error *err)
+/* Whether two stored tensors have the same shape, dtype and bytes. */
+static mgl_status are_equal(const mgl_safetensors *files, int a, int b, bool *equal, mgl_error *err)
 {
-    size_t half = (size_t)config->geometry.head_dim / 2;
-    float *inv_freq = mgl_alloc_zero(half, sizeof *inv_freq);
-    if (!inv_freq)
-        return mgl_fail_memory(err, half * sizeof *inv_freq);
-    mgl_rope_frequencies(&config->rope, config->geometry.head_dim, inv_freq);
-    mgl_status status = mgl_graph_build(&config->geometry, config->extras, config->max_positions,
-                                        config->tied, MGL_F32, inv_freq, out, err);
-    mgl_free(inv_freq);
+    enum { CHUNK = 1 << 20 };
+    const mgl_stored_tensor *x = &files->tensors.items[a], *y = &files->tensors.items[b];
+    *equal = x->usable && y->usable && x->dtype == y->dtype && x->bytes == y->bytes;
+    if (!*equal)
+        return MGL_OK;
+    char *buffer = mgl_alloc(2 * CHUNK);
+    if (!buffer)
+        return mgl_fail_memory(err, 2 * CHUNK);
+    mgl_status status = MGL_OK;
+    for (uint64_t at = 0; at < x->bytes && *equal && !status; at += CHUNK) {
+        const size_t count = x->bytes - at < CHUNK ? (size_t)(x->bytes - at) : CHUNK;
+        status = mgl_safetensors_read(files, a, (size_t)at, count, buffer, err);
+        if (!status)
+            status = mgl_safetensors_read(files, b, (size_t)at, count, buffer + CHUNK, err);
+        *equal = !status && !memcmp(buffer, buffer + CHUNK, count);
+    }
+    mgl_free(buffer);
+    return status;
+}
+
+/* Whether the head of a model whose config ties it is stored with values of its own: such a head is
+ * used, as Transformers 5 does. A compiled model lists a head only if its program has one. */
+static mgl_status is_head_own(const mgl_naming *naming, bool *own, mgl_error *err)
+{
+    char name[160];
+    mgl_naming_name(naming, MGL_TENSOR_HEAD, name);
+    const int head = mgl_safetensors_find(naming->files, name);
+    mgl_naming_name(naming, MGL_TENSOR_EMBEDDING, name);
+    const int table = mgl_safetensors_find(naming->files, name);
+    bool equal = false;
+    mgl_status status = MGL_OK;
+    *own = false;
+    if (head < 0 || table < 0)
+        return MGL_OK;
+    if (naming->files->file_count)
+        status = are_equal(naming->files, head, table, &equal, err);
+    *own = !equal;
     return status;
 }
 
@@ -289,25 +339,32 @@ static mgl_status build_graph(const mgl_config *config, mgl_graph **out, mgl_err
 static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *config,
                              mgl_safetensors *files, mgl_error *err)
 {
-    mgl_status status = build_graph(config, &checkpoint->graph, err);
+    mgl_config used = *config;
+    mgl_naming naming = mgl_naming_find(&used, files);
+    mgl_status status = MGL_OK;
+    if (config->tied)
+        status = is_head_own(&naming, &checkpoint->own_head, err);
+    used.tied = config->tied && !checkpoint->own_head;
+    if (!status)
+        status = mgl_config_build_graph(&used, MGL_F32, &checkpoint->graph, err);
     if (status)
         return status;
     mgl_graph *graph = checkpoint->graph;
     size_t count = files->tensors.count;
     source *s = mgl_alloc_zero(1, sizeof *s);
     bool *wanted = mgl_alloc_zero(count, sizeof *wanted);
-    int *stored = mgl_alloc_zero((size_t)graph->tensor_count, sizeof *stored);
-    if (!s || !wanted || !stored) {
+    mgl_view *views = mgl_alloc_zero((size_t)graph->tensor_count, sizeof *views);
+    if (!s || !wanted || !views) {
         mgl_free(s);
         mgl_free(wanted);
-        mgl_free(stored);
-        return mgl_fail_memory(err, count + (size_t)graph->tensor_count * sizeof *stored);
+        mgl_free(views);
+        return mgl_fail_memory(err, count + (size_t)graph->tensor_count * sizeof *views);
     }
-    comparison c = {config, graph, files, stored, wanted, &checkpoint->reasons};
+    comparison c = {config, graph, files, &naming, views, wanted, &checkpoint->reasons};
     bind_tensors(&c);
     checkpoint->ignored = check_unwanted(&c);
     mgl_free(wanted);
-    *s = (source){.files = files, .stored = stored};
+    *s = (source){.files = files, .views = views};
     graph->reader = s;
     graph->read = files->file_count ? read_rows : NULL;
     graph->close_reader = close_source;
@@ -368,7 +425,7 @@ static mgl_status read_section(const mgl_mega *mega, const char *name, const cha
     mgl_status status = mgl_mega_read(mega, name, &text, &length, err);
     if (status)
         return status;
-    status = mgl_json_parse(text, length, MAX_CONFIG, file, out, err);
+    status = mgl_json_parse_python(text, length, MAX_CONFIG, file, out, err);
     mgl_free(text);
     return status;
 }
@@ -387,7 +444,7 @@ static mgl_status read_json(const char *folder, const mgl_mega *mega, const char
     if (!status && mega && (required || stands))
         status = read_section(mega, name, path.bytes, out, err);
     else if (!status && (required || stands))
-        status = mgl_json_read_regular(path.bytes, MAX_CONFIG, out, err);
+        status = mgl_json_read_python(path.bytes, MAX_CONFIG, out, err);
     mgl_text_clear(&path);
     return status;
 }

@@ -29,7 +29,10 @@ typedef struct mgl_checkpoint {
     uint64_t bytes;            /* of those tensors, as stored */
     int files;                 /* safetensors files; 0: compiled */
     int ignored;               /* stored tensors that the model does not use, known as harmless:
-                                   precomputed rope frequencies, the head of a tied model */
+                                   precomputed rope frequencies, the head of a tied model, the
+                                   vision part of a wrapper */
+    bool own_head;             /* the config ties the head to the embedding, and the files have a
+                                   head with other values, which is used */
 } mgl_checkpoint;
 
 /* Resolves, opens and reads `model`, and hands out everything that is to be said about it, the

@@ -8,6 +8,7 @@
 #define MGL_IMPORTER_CONFIG_H
 
 #include "base/json.h"
+#include "importer/family.h"
 #include "importer/graph.h"
 #include "importer/reasons.h"
 
@@ -16,7 +17,9 @@
     X(DEFAULT, "default")                                                                          \
     X(LINEAR, "linear")                                                                            \
     X(LLAMA3, "llama3")                                                                            \
-    X(DYNAMIC, "dynamic")
+    X(DYNAMIC, "dynamic")                                                                          \
+    X(YARN, "yarn")                                                                                \
+    X(LONGROPE, "longrope")
 
 typedef enum mgl_rope_type {
 #define MGL_X(id, name) MGL_ROPE_##id,
@@ -25,29 +28,49 @@ typedef enum mgl_rope_type {
         MGL_ROPE_TYPE_COUNT
 } mgl_rope_type;
 
+enum { MGL_ROPE_FACTORS = 512 }; /* half of the largest head_dim */
+
 typedef struct mgl_rope {
     mgl_rope_type type;
     double theta;                             /* the base of the frequencies */
-    double factor;                            /* linear, llama3 */
+    double factor;                            /* linear, llama3, dynamic, yarn */
     double low_freq_factor, high_freq_factor; /* llama3 */
-    double original_max_positions;            /* llama3 */
+    double original_max_positions;            /* llama3, yarn, longrope */
+    double attention_factor;                  /* multiplies cos and sin: yarn, longrope; else 1 */
+    double beta_fast, beta_slow;              /* yarn */
+    bool truncate;                            /* yarn: the corrected range ends at whole indices */
+    float short_factor[MGL_ROPE_FACTORS];     /* longrope (head_dim / 2): sequences up to */
+    float long_factor[MGL_ROPE_FACTORS];      /* original_max_positions, and longer ones */
 } mgl_rope;
 
-/* What config.json says, as far as it makes sense. */
+/* What config.json describes, as far as it is valid. */
 typedef struct mgl_config {
     mgl_geometry geometry;
-    int32_t max_positions;
-    bool tied;
+    int32_t max_positions; /* max_position_embeddings, or the sliding window if that is smaller */
+    bool tied;             /* tie_word_embeddings */
     mgl_rope rope;
-    unsigned extras; /* bits of mgl_extras */
+    unsigned extras;        /* bits of mgl_extras */
+    int32_t window;         /* the sliding window, if it is what limits max_positions; else 0 */
+    const char *model_type; /* of the family; static storage */
+    mgl_rope_pairs pairs;   /* the order of the rows of q and k in the files */
+    bool wrapped;           /* the model is the language model of a wrapper, in text_config */
 } mgl_config;
 
 /* Fills *out and adds every reason against it. Fails only when memory runs out. */
 mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *reasons,
                            mgl_error *err);
 
+/* Whether two ropes are the same in every number. */
+bool mgl_rope_equal(const mgl_rope *a, const mgl_rope *b);
+
 /* The inverse frequencies (head_dim / 2), in the f32 arithmetic and its order of Hugging Face's
- * modeling_rope_utils.py. */
-void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, float *inv_freq);
+ * modeling_rope_utils.py. `is_long`: those of sequences longer than original_max_positions, which
+ * differ with longrope alone. */
+void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, bool is_long, float *inv_freq);
+
+/* The graph of a config, all of whose tensors have `dtype`, without a reader of weights. Release
+ * *out with mgl_graph_free. */
+mgl_status mgl_config_build_graph(const mgl_config *config, mgl_dtype dtype, mgl_graph **out,
+                                  mgl_error *err);
 
 #endif

@@ -35,7 +35,19 @@ void mgl_graph_free(mgl_graph *graph)
     mgl_free(graph->tensors);
     mgl_free(graph->nodes);
     mgl_free(graph->inv_freq);
+    mgl_free(graph->long_inv_freq);
     mgl_free(graph);
+}
+
+const char *mgl_graph_limit_key(const mgl_graph *graph)
+{
+    return graph->window ? "sliding_window" : "max_position_embeddings";
+}
+
+const float *mgl_graph_frequencies(const mgl_graph *graph, int64_t capacity)
+{
+    return graph->long_inv_freq && capacity > graph->short_positions ? graph->long_inv_freq
+                                                                     : graph->inv_freq;
 }
 
 int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], int tensor)
@@ -212,14 +224,14 @@ static void add_model(builder *b)
 {
     const mgl_geometry *g = &b->graph->geometry;
     int tokens = add_node(b, MGL_NODE_TOKENS, -1, -1, -1, -1, 1);
-    int table = add_tensor(b, "model.embed_tokens.weight", g->vocab, g->hidden);
+    int table = add_tensor(b, MGL_TENSOR_EMBEDDING, g->vocab, g->hidden);
     int x = add_node(b, MGL_NODE_EMBED, tokens, -1, -1, table, g->hidden);
     for (b->layer = 0; b->layer < g->layers; b->layer++)
         x = add_layer(b, x);
     b->layer = -1;
     x = add_norm(b, x, "model.norm.weight");
     int logits = b->graph->tied ? add_node(b, MGL_NODE_LINEAR, x, -1, -1, table, g->vocab)
-                                : add_linear(b, x, "lm_head.weight", g->vocab);
+                                : add_linear(b, x, MGL_TENSOR_HEAD, g->vocab);
     b->graph->output = add_node(b, MGL_NODE_SAMPLE, logits, -1, -1, -1, 1);
 }
 
@@ -236,6 +248,7 @@ mgl_status mgl_graph_build(const mgl_geometry *geometry, unsigned extras, int32_
     graph->max_positions = max_positions;
     graph->dtype = dtype;
     graph->tied = tied;
+    graph->rope_scale = 1;
     graph->inv_freq = mgl_alloc_zero(half, sizeof *graph->inv_freq);
     graph->tensors = mgl_alloc_zero(layers * LAYER_TENSORS + 3, sizeof *graph->tensors);
     graph->nodes = mgl_alloc_zero(layers * LAYER_NODES + 5, sizeof *graph->nodes);

@@ -127,12 +127,17 @@ typedef mgl_status mgl_tensor_read_fn(const struct mgl_graph *graph, int tensor,
 
 typedef struct mgl_graph {
     mgl_geometry geometry;
-    int32_t max_positions; /* max_position_embeddings */
+    int32_t max_positions; /* max_position_embeddings, or the sliding window if it is smaller */
     mgl_dtype dtype;       /* the checkpoint's: that of its largest tensor */
     bool tied;             /* the head is the embedding table */
+    int32_t window;        /* not 0: the sliding window, which is what limits max_positions */
     float *inv_freq;       /* (head_dim / 2) f32: rope's inverse frequencies after scaling; the
                               angle at position p is inv_freq[i] * (float)p in f32 */
-    mgl_tensor *tensors;   /* (tensor_count) */
+    float *long_inv_freq;  /* (head_dim / 2): those of a cache of more than `short_positions`
+                              positions (longrope); NULL: the same */
+    int32_t short_positions;
+    float rope_scale;    /* multiplies cos and sin; 1 */
+    mgl_tensor *tensors; /* (tensor_count) */
     int tensor_count;
     mgl_node *nodes; /* (node_count), topological */
     int node_count;
@@ -142,6 +147,16 @@ typedef struct mgl_graph {
     void (*close_reader)(void *reader); /* NULL: nothing to close */
     bool any_numbers;                   /* tests only: packed even where they are not finite */
 } mgl_graph;
+
+/* The names of the embedding table and of an untied head. */
+#define MGL_TENSOR_EMBEDDING "model.embed_tokens.weight"
+#define MGL_TENSOR_HEAD      "lm_head.weight"
+
+/* The key of config.json that limits the positions. */
+const char *mgl_graph_limit_key(const mgl_graph *graph);
+
+/* The inverse frequencies of a program with a cache of `capacity` positions. */
+const float *mgl_graph_frequencies(const mgl_graph *graph, int64_t capacity);
 
 /* Releases the graph and, through close_reader, the checkpoint's files. NULL is fine. */
 void mgl_graph_free(mgl_graph *graph);

@@ -6,6 +6,30 @@
 #include "importer/config.h"
 
 #include <math.h>
+#include <string.h>
+
+bool mgl_rope_equal(const mgl_rope *a, const mgl_rope *b)
+{
+    const double of_a[] = {a->theta,
+                           a->factor,
+                           a->low_freq_factor,
+                           a->high_freq_factor,
+                           a->original_max_positions,
+                           a->attention_factor,
+                           a->beta_fast,
+                           a->beta_slow};
+    const double of_b[] = {b->theta,
+                           b->factor,
+                           b->low_freq_factor,
+                           b->high_freq_factor,
+                           b->original_max_positions,
+                           b->attention_factor,
+                           b->beta_fast,
+                           b->beta_slow};
+    return a->type == b->type && a->truncate == b->truncate && !memcmp(of_a, of_b, sizeof of_a) &&
+           !memcmp(a->short_factor, b->short_factor, sizeof a->short_factor) &&
+           !memcmp(a->long_factor, b->long_factor, sizeof a->long_factor);
+}
 
 /* The llama3 rule for one frequency: long wavelengths are slowed by `factor`, short ones are left,
  * and those between are blended. */
@@ -25,8 +49,36 @@ static float scale_llama3(const mgl_rope *rope, float frequency)
     return (1.0f - smooth) * frequency / factor + smooth * frequency;
 }
 
-void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, float *inv_freq)
+/* The index of the dimension that turns `rotations` times within the original length. */
+static double yarn_dimension(const mgl_rope *rope, int32_t head_dim, double rotations)
 {
+    return head_dim * log(rope->original_max_positions / (rotations * 2 * M_PI)) /
+           (2 * log(rope->theta));
+}
+
+/* YaRN (https://arxiv.org/abs/2309.00071, section 3.2): dimensions below `low` keep their
+ * frequency, those above `high` are divided by the factor, and a ramp blends those between. */
+static float scale_yarn(const mgl_rope *rope, int32_t head_dim, int32_t i, float power)
+{
+    double low = yarn_dimension(rope, head_dim, rope->beta_fast);
+    double high = yarn_dimension(rope, head_dim, rope->beta_slow);
+    if (rope->truncate) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = low > 0 ? low : 0;
+    high = high < head_dim - 1 ? high : head_dim - 1;
+    if (!(low < high) && !(low > high))
+        high += 0.001;
+    float ramp = ((float)i - (float)low) / (float)(high - low);
+    float kept = 1.0f - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
+    float interpolated = 1.0f / ((float)rope->factor * power);
+    return interpolated * (1.0f - kept) + 1.0f / power * kept;
+}
+
+void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, bool is_long, float *inv_freq)
+{
+    const float *factors = is_long ? rope->long_factor : rope->short_factor;
     for (int32_t i = 0; i < head_dim / 2; i++) {
         float exponent = (float)(2 * i) / (float)head_dim;
         float power = (float)pow((double)(float)rope->theta, (double)exponent);
@@ -35,6 +87,10 @@ void mgl_rope_frequencies(const mgl_rope *rope, int32_t head_dim, float *inv_fre
             frequency /= (float)rope->factor;
         else if (rope->type == MGL_ROPE_LLAMA3)
             frequency = scale_llama3(rope, frequency);
+        else if (rope->type == MGL_ROPE_YARN)
+            frequency = scale_yarn(rope, head_dim, i, power);
+        else if (rope->type == MGL_ROPE_LONGROPE)
+            frequency = 1.0f / (factors[i] * power);
         inv_freq[i] = frequency;
     }
 }

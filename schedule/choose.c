@@ -558,10 +558,9 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
                         target->queues, MGL_MAX_QUEUES);
     if (options->capacity < 1 || options->capacity > graph->max_positions ||
         options->capacity > MGL_MAX_CAPACITY)
-        return mgl_fail(err, MGL_BAD_INPUT, "capacity",
-                        "is %d; this model has %s%d positions (max_position_embeddings)",
+        return mgl_fail(err, MGL_BAD_INPUT, "capacity", "is %d; this model has %s%d positions (%s)",
                         options->capacity, mgl_up_to((size_t)graph->max_positions),
-                        graph->max_positions);
+                        graph->max_positions, mgl_graph_limit_key(graph));
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);

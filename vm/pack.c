@@ -268,18 +268,19 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
 
 /* Rows [lo, hi) of the rope table: row p holds the cosines, then the sines, of inv_freq[i] *
  * (float)p (one f32 product, as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to
- * f32 but for double rounding. */
+ * f32 but for double rounding, and then multiplied by rope's scale. */
 static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, int64_t lo,
                             int64_t hi, float *to, mgl_error *err)
 {
     int64_t half = buffer->extents[1].count / 2;
     if (buffer->rank != 2 || buffer->extents[1].count != graph->geometry.head_dim)
         return mgl_fail(err, MGL_BAD_INPUT, buffer->name, "a rope buffer has one row a position");
+    const float *inv_freq = mgl_graph_frequencies(graph, buffer->extents[0].count);
     for (int64_t p = lo; p < hi; p++, to += 2 * half) {
         for (int64_t i = 0; i < half; i++) {
-            float angle = graph->inv_freq[i] * (float)p;
-            to[i] = (float)cos((double)angle);
-            to[half + i] = (float)sin((double)angle);
+            float angle = inv_freq[i] * (float)p;
+            to[i] = (float)cos((double)angle) * graph->rope_scale;
+            to[half + i] = (float)sin((double)angle) * graph->rope_scale;
         }
     }
     return MGL_OK;

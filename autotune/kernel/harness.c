@@ -144,9 +144,10 @@ mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_
 {
     *out = (mgl_harness_set){.of = h};
     mgl_subject *s = &out->subject;
-    s->config = (mgl_config){.geometry = h->geometry,
-                             .max_positions = h->capacity,
-                             .rope = {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}};
+    s->config = (mgl_config){
+        .geometry = h->geometry,
+        .max_positions = h->capacity,
+        .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1}};
     s->target = *target;
     s->dtype = MGL_BF16;
     s->capacity = h->capacity;

@@ -6,7 +6,11 @@
 #include <sys/wait.h>
 
 static const mgl_config config = {
-    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 128, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
+    .geometry = {64, 2, 4, 2, 16, 96, 75, 1e-5f},
+    .max_positions = 128,
+    .tied = true,
+    .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+    .extras = 0};
 const mgl_workloads three = {.list = {{1, 0}, {1, 20}, {2, 5}}, .count = 3};
 
 mgl_subject subject;

@@ -95,9 +95,15 @@ static void check(const mgl_bench_device *device, const mgl_geometry *geometry, 
     mgl_duel_reference how = asked(&wanted);
     const mgl_duel_load load = {
         .batch = BATCH, .context = context, .tokens = TOKENS, .seed = 3 + extras};
-    mgl_duel_options options = {
-        .config = {*geometry, 512, extras % 2, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, extras},
-        .device = "cpu"};
+    mgl_duel_options options = {.config = {.geometry = *geometry,
+                                           .max_positions = 512,
+                                           .tied = extras % 2,
+                                           .rope = {.type = MGL_ROPE_DEFAULT,
+                                                    .theta = 10000,
+                                                    .factor = 1,
+                                                    .attention_factor = 1},
+                                           .extras = extras},
+                                .device = "cpu"};
     printf("heads of %d, extras %u, context %d\n", (int)geometry->head_dim, extras, context);
     for (int i = 0; i < WORDS; i++)
         made[i] = (5 + 17 * i) % VOCAB;
@@ -142,7 +148,12 @@ static void check_prompt(const mgl_bench_device *device, const mgl_geometry *geo
     int32_t prompt[MOST_PROMPT + 1], chosen[MOST_PROMPT], output[1];
     float wanted[VOCAB], logits[VOCAB];
     double seconds;
-    const mgl_config config = {*geometry, 512, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, extras};
+    const mgl_config config = {
+        .geometry = *geometry,
+        .max_positions = 512,
+        .tied = true,
+        .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+        .extras = extras};
     for (int i = 0; i <= tokens; i++)
         prompt[i] = (5 + 17 * i) % VOCAB;
     ok(mgl_synthetic_open(&config, 4, &graph, &err), err);
@@ -204,11 +215,14 @@ START_TEST(a_family_is_benched)
 {
     mgl_error err;
     mgl_bench_result result;
-    mgl_bench_request request = {.config = {{64, 1, 4, 2, 32, 96, VOCAB, 1e-5f},
-                                            512,
-                                            true,
-                                            {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0},
-                                            EVERY_EXTRA},
+    mgl_bench_request request = {.config = {.geometry = {64, 1, 4, 2, 32, 96, VOCAB, 1e-5f},
+                                            .max_positions = 512,
+                                            .tied = true,
+                                            .rope = {.type = MGL_ROPE_DEFAULT,
+                                                     .theta = 10000,
+                                                     .factor = 1,
+                                                     .attention_factor = 1},
+                                            .extras = EVERY_EXTRA},
                                  .dtype = MGL_BF16,
                                  .batch = 1,
                                  .context = 5,
@@ -227,11 +241,14 @@ START_TEST(a_prompt_is_benched)
 {
     mgl_error err;
     mgl_bench_result result;
-    mgl_bench_request request = {.config = {{64, 1, 4, 2, 32, 96, VOCAB, 1e-5f},
-                                            512,
-                                            true,
-                                            {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0},
-                                            MGL_EXTRA_NONE},
+    mgl_bench_request request = {.config = {.geometry = {64, 1, 4, 2, 32, 96, VOCAB, 1e-5f},
+                                            .max_positions = 512,
+                                            .tied = true,
+                                            .rope = {.type = MGL_ROPE_DEFAULT,
+                                                     .theta = 10000,
+                                                     .factor = 1,
+                                                     .attention_factor = 1},
+                                            .extras = MGL_EXTRA_NONE},
                                  .dtype = MGL_BF16,
                                  .batch = 1,
                                  .context = 5,

@@ -13,7 +13,11 @@
 enum { SKIP = 77 };
 
 static const mgl_config small = {
-    {256, 3, 8, 2, 64, 512, 4001, 1e-5f}, 4096, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
+    .geometry = {256, 3, 8, 2, 64, 512, 4001, 1e-5f},
+    .max_positions = 4096,
+    .tied = true,
+    .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+    .extras = 0};
 
 static const struct {
     int batch, context;

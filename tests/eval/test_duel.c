@@ -13,7 +13,11 @@
 enum { BATCH = 2, TOKENS = 5, CONTEXT = 9, CAPACITY = 32, VOCAB = 301 };
 
 static const mgl_config small = {
-    {128, 2, 4, 2, 32, 256, VOCAB, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
+    .geometry = {128, 2, 4, 2, 32, 256, VOCAB, 1e-5f},
+    .max_positions = 64,
+    .tied = true,
+    .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+    .extras = 0};
 
 static const mgl_duel_load load = {.batch = BATCH, .context = CONTEXT, .tokens = TOKENS, .seed = 7};
 

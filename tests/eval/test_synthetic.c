@@ -18,9 +18,17 @@
 
 /* Rows and columns that fill no group and no block. */
 static const mgl_config odd = {
-    {72, 2, 3, 1, 32, 500, 1213, 1e-5f}, 64, false, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
+    .geometry = {72, 2, 3, 1, 32, 500, 1213, 1e-5f},
+    .max_positions = 64,
+    .tied = false,
+    .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+    .extras = 0};
 static const mgl_config small = {
-    {64, 2, 4, 2, 16, 96, 75, 1e-5f}, 64, true, {MGL_ROPE_DEFAULT, 10000, 1, 0, 0, 0}, 0};
+    .geometry = {64, 2, 4, 2, 16, 96, 75, 1e-5f},
+    .max_positions = 64,
+    .tied = true,
+    .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+    .extras = 0};
 
 enum {
     ALL_EXTRAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS | MGL_EXTRA_QK_NORM

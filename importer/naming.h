@@ -1,0 +1,45 @@
+/*
+ * Naming: where the tensors of a graph are stored in a checkpoint. Graph names are canonical
+ * (Transformers' names for Llama); a tensor of the graph is a view of a stored tensor.
+ */
+#ifndef MGL_IMPORTER_NAMING_H
+#define MGL_IMPORTER_NAMING_H
+
+#include "importer/config.h"
+#include "importer/safetensors.h"
+
+/* A tensor of the graph as rows of a stored tensor; of rank 1, its elements are the rows. */
+typedef struct mgl_view {
+    int stored;         /* index in the files; -1: missing */
+    int64_t row;        /* first row */
+    int64_t total;      /* rows of the whole stored tensor */
+    int32_t interleave; /* not 0: head_dim; the rows of each head are stored as 0, head_dim / 2, 1,
+                           head_dim / 2 + 1, ... of the graph's */
+} mgl_view;
+
+/* The stored row of row `row` of a view. */
+int64_t mgl_view_row(const mgl_view *view, int64_t row);
+
+/* How one checkpoint names its tensors. */
+typedef struct mgl_naming {
+    const mgl_config *config;
+    const mgl_safetensors *files;
+    bool canonical;          /* the graph's own names and order: a compiled model */
+    bool renamed;            /* the family's own names, not Llama's */
+    const char *body, *head; /* stand in place of "model." and "lm_head." */
+} mgl_naming;
+
+/* Finds out how the files name the tensors of a model of this config; if no naming fits, Llama's.
+ */
+mgl_naming mgl_naming_find(const mgl_config *config, const mgl_safetensors *files);
+
+/* The name that a tensor of the graph has in the files: at most 159 bytes. */
+void mgl_naming_name(const mgl_naming *naming, const char *name, char out[160]);
+
+/* The view of a tensor of the graph. */
+mgl_view mgl_naming_view(const mgl_naming *naming, const mgl_tensor *tensor);
+
+/* Whether a stored tensor belongs to another part of a wrapper than its language model. */
+bool mgl_naming_is_outside(const mgl_naming *naming, const char *stored);
+
+#endif
