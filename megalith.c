@@ -295,6 +295,8 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
     if (!status)
         status = mgl_device_find_for(model->image, options->device, machine, err);
     model->program = model->image ? model->image->program : NULL;
+    if (!status && model->image)
+        mgl_tuned_report_describe(&model->tuned, model->checkpoint->graph);
     return status;
 }
 

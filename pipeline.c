@@ -136,6 +136,13 @@ static void add_lines(mgl_tuned_report *report, const char *lines)
              lines);
 }
 
+void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph)
+{
+    if (graph->own_head)
+        add_lines(report, "warning: tie_word_embeddings is true, but lm_head.weight is stored with "
+                          "other values than the embedding: the stored head is used");
+}
+
 void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl_error *why)
 {
     char line[512];
@@ -214,6 +221,7 @@ mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *ta
     search s = {graph, target, request, .report = report, .out = out};
     *out = NULL;
     *report = (mgl_tuned_report){0};
+    mgl_tuned_report_describe(report, graph);
     mgl_status status = mgl_pipeline_options(graph, target, request, &s.options, err);
     report->capacity = s.options.capacity;
     if (!status && is_wanted(request)) {

@@ -76,7 +76,8 @@ enum { MGL_TUNED_NOTE = 1024 };
 
 typedef struct mgl_tuned_report {
     int32_t capacity;          /* positions that were asked for; the program may have more */
-    char note[MGL_TUNED_NOTE]; /* entries that were left out, and why, one a line; "" for none */
+    char note[MGL_TUNED_NOTE]; /* what is unusual about the checkpoint, and entries that were left
+                                  out, and why, one a line; "" for none */
 } mgl_tuned_report;
 
 /* Lowers with the first tuned entry that is for this (schedule/tuned.h), or by default where there
@@ -86,6 +87,8 @@ typedef struct mgl_tuned_report {
 mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *target,
                                     const mgl_lower_request *request, mgl_program **out,
                                     mgl_tuned_report *report, mgl_error *err);
+/* Adds what is unusual about the checkpoint to the report's notes. */
+void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph);
 /* Adds a line to the report: the entry is left out for this reason. */
 void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl_error *why);
 

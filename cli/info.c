@@ -27,14 +27,22 @@ static void print_graph(const mgl_checkpoint *checkpoint)
     for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
         mgl_cli_printf("%-14s%.9g\n", mgl_geometry_facts[i].name,
                        mgl_fact_value(&graph->geometry, &mgl_geometry_facts[i]));
-    mgl_cli_printf("%-14s%d\n", "positions", (int)graph->max_positions);
+    mgl_cli_printf("%-14s%d%s\n", "positions", (int)graph->max_positions,
+                   graph->window ? " (the sliding window: sliding_window of config.json)" : "");
+    if (graph->long_inv_freq)
+        mgl_cli_printf("%-14slongrope: a cache of up to %d positions has the short factors, a "
+                       "larger cache the long factors\n",
+                       "rope", (int)graph->short_positions);
     mgl_cli_printf("%-14s%s\n", "dtype", mgl_dtype_name(graph->dtype));
     if (graph->tied)
         mgl_cli_printf("%-14s%s\n", "head",
                        "tied to the embedding; the table stands twice on the device: streamed for "
                        "the head, gathered for the embedding");
     else
-        mgl_cli_printf("%-14s%s\n", "head", "untied");
+        mgl_cli_printf("%-14s%s\n", "head",
+                       graph->own_head ? "stored with other values than the embedding, although "
+                                         "tie_word_embeddings is true: the stored head is used"
+                                       : "untied");
     mgl_cli_printf("%-14s", "end tokens");
     for (size_t i = 0; i < checkpoint->generation.end_count; i++)
         mgl_cli_printf("%s%d", i ? ", " : "", (int)checkpoint->generation.end_tokens[i]);
@@ -184,11 +192,35 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint)
     mgl_json_out_close_object(out);
     mgl_json_out_int(out, "max_positions", graph->max_positions);
     mgl_json_out_string(out, "dtype", mgl_dtype_name(graph->dtype));
+    if (graph->window)
+        mgl_json_out_int(out, "sliding_window", graph->window);
+    if (graph->long_inv_freq)
+        mgl_json_out_int(out, "longrope_short_positions", graph->short_positions);
     mgl_json_out_bool(out, "tied", graph->tied);
     /* A tied table is both streamed (the rows of the head) and gathered (the embedding). */
     mgl_json_out_int(out, "embedding_copies", graph->tied ? 2 : 1);
     mgl_json_out_ids(out, "end_tokens", checkpoint->generation.end_tokens,
                      checkpoint->generation.end_count);
+}
+
+/* The tensors in use: each tensor of the graph with the stored tensor that it is read from. */
+static void put_tensors(mgl_json_out *out, const mgl_checkpoint *checkpoint)
+{
+    mgl_json_out_array(out, "tensors");
+    for (int i = 0; i < checkpoint->graph->tensor_count; i++) {
+        const mgl_tensor *tensor = &checkpoint->graph->tensors[i];
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "name", tensor->name);
+        mgl_json_out_string(out, "stored", mgl_checkpoint_stored_name(checkpoint, i));
+        mgl_json_out_string(out, "dtype", mgl_dtype_name(tensor->dtype));
+        mgl_json_out_array(out, "shape");
+        if (tensor->rank == 2)
+            mgl_json_out_int(out, NULL, tensor->rows);
+        mgl_json_out_int(out, NULL, tensor->cols);
+        mgl_json_out_close_array(out);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
 }
 
 static void put_image(mgl_json_out *out, const mgl_image *image)
@@ -233,6 +265,8 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint, const
     mgl_json_out_int(&out, "ignored_tensors", checkpoint->ignored);
     if (checkpoint->graph)
         put_graph(&out, checkpoint);
+    if (checkpoint->graph)
+        put_tensors(&out, checkpoint);
     if (image)
         put_image(&out, image);
     mgl_answer_formats(&out, formats);

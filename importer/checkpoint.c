@@ -342,14 +342,16 @@ static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *confi
     mgl_config used = *config;
     mgl_naming naming = mgl_naming_find(&used, files);
     mgl_status status = MGL_OK;
+    bool own_head = false;
     if (config->tied)
-        status = is_head_own(&naming, &checkpoint->own_head, err);
-    used.tied = config->tied && !checkpoint->own_head;
+        status = is_head_own(&naming, &own_head, err);
+    used.tied = config->tied && !own_head;
     if (!status)
         status = mgl_config_build_graph(&used, MGL_F32, &checkpoint->graph, err);
     if (status)
         return status;
     mgl_graph *graph = checkpoint->graph;
+    graph->own_head = own_head;
     size_t count = files->tensors.count;
     source *s = mgl_alloc_zero(1, sizeof *s);
     bool *wanted = mgl_alloc_zero(count, sizeof *wanted);
@@ -527,6 +529,12 @@ mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err)
     }
     *out = checkpoint;
     return MGL_OK;
+}
+
+const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int tensor)
+{
+    const source *s = checkpoint->graph->reader;
+    return s->files->tensors.items[s->views[tensor].stored].name;
 }
 
 void mgl_checkpoint_close(mgl_checkpoint *checkpoint)

@@ -31,8 +31,6 @@ typedef struct mgl_checkpoint {
     int ignored;               /* stored tensors that the model does not use, known as harmless:
                                    precomputed rope frequencies, the head of a tied model, the
                                    vision part of a wrapper */
-    bool own_head;             /* the config ties the head to the embedding, and the files have a
-                                   head with other values, which is used */
 } mgl_checkpoint;
 
 /* Resolves, opens and reads `model`, and hands out everything that is to be said about it, the
@@ -46,6 +44,10 @@ mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err);
  * would be one of its folder: nothing may be written there. While it has its graph. */
 mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const char *output,
                                        mgl_error *err);
+
+/* The name under which a tensor of the graph is stored: a tensor may be a part of it. Owned by the
+ * checkpoint, while it has its graph. */
+const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int tensor);
 
 /* Releases it with its graph and files. To keep the graph (which holds the files), take it out:
  * `graph = checkpoint->graph; checkpoint->graph = NULL;`. NULL is fine. */

@@ -74,6 +74,7 @@ static void refuse_in(reader *r, const source *s, const char *key, const char *w
 
 static void check_keys(reader *r, const source *s, mgl_rope_type type)
 {
+    char path[160];
     for (const cJSON *item = s->object->child; item; item = item->next) {
         size_t i = 0, count = sizeof rope_keys / sizeof *rope_keys;
         if (!strcmp(item->string, "rope_type") || !strcmp(item->string, "type") ||
@@ -84,10 +85,11 @@ static void check_keys(reader *r, const source *s, mgl_rope_type type)
                 refuse_in(r, s, item->string, "rope on a part of each head can not be represented");
             continue;
         }
+        snprintf(path, sizeof path, "%s.%.80s", s->key, item->string);
         while (i < count && strcmp(rope_keys[i].key, item->string) != 0)
             i++;
         if (i == count || !(rope_keys[i].types & 1u << type))
-            refuse_in(r, s, item->string, "the key means nothing for this type of rope; remove it");
+            mgl_config_refuse(r, path, "the key means nothing for this type of rope; remove it");
     }
 }
 
@@ -127,7 +129,8 @@ static void read_attention_factor(reader *r, const source *s, double missing, mg
 static void read_yarn(reader *r, const source *s, mgl_rope *rope)
 {
     rope->original_max_positions = read_original(r, s);
-    rope->factor = mgl_config_number(r, s->object, "factor", false,
+    const bool is_null = cJSON_IsNull(mgl_json_member(s->object, "factor"));
+    rope->factor = mgl_config_number(r, s->object, "factor", !is_null,
                                      s->positions / rope->original_max_positions);
     double mscale = mgl_config_number(r, s->object, "mscale", false, 0);
     double all = mgl_config_number(r, s->object, "mscale_all_dim", false, 0);

@@ -131,6 +131,8 @@ typedef struct mgl_graph {
     mgl_dtype dtype;       /* the checkpoint's: that of its largest tensor */
     bool tied;             /* the head is the embedding table */
     int32_t window;        /* not 0: the sliding window, which is what limits max_positions */
+    bool own_head;         /* the config ties the head, and the files have one with other values,
+                              which is used: `tied` is false */
     float *inv_freq;       /* (head_dim / 2) f32: rope's inverse frequencies after scaling; the
                               angle at position p is inv_freq[i] * (float)p in f32 */
     float *long_inv_freq;  /* (head_dim / 2): those of a cache of more than `short_positions`

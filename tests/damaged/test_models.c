@@ -68,7 +68,7 @@ START_TEST(test_all_reasons)
                            .file = "config.json",
                            .from = "\"hidden_act\": \"silu\"",
                            .to = "\"hidden_act\": \"relu\", \"attention_bias\": true, "
-                                 "\"sliding_window\": 8, \"num_experts\": 4"};
+                                 "\"clip_qkv\": 8, \"num_experts\": 4"};
     mgl_checkpoint *checkpoint;
     mgl_error err;
     ck_assert(write_damaged_model(&model, folder));

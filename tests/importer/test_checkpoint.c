@@ -185,16 +185,89 @@ START_TEST(test_no_generation_config)
 }
 END_TEST
 
-/* Hugging Face does not load the stored head of a tied model, nor do we. */
+/* Writes the tiny model with an edited header and a config that ties the head; with `copy`, the
+ * head has the bytes of the embedding. */
+static void write_tied(const char *from, const char *to, bool copy)
+{
+    char command[512];
+    damaged_model model = {
+        .edit = from ? HEADER : NONE, .file = "model.safetensors", .from = from, .to = to};
+    ck_assert(write_damaged_model(&model, folder));
+    snprintf(command, sizeof command,
+             "cd %s && sed -i 's/embeddings\": false/embeddings\": true/' config.json", folder);
+    ck_assert_int_eq(system(command), 0);
+    if (!copy)
+        return;
+    snprintf(command, sizeof command,
+             "cd %s && size=$(stat -c %%s model.safetensors) && dd if=model.safetensors "
+             "of=table bs=1 skip=$((size - 344)) count=40 2>/dev/null && dd if=table "
+             "of=model.safetensors bs=1 seek=$((size - 40)) conv=notrunc 2>/dev/null",
+             folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* The stored head of a tied model is used if it has other values than the embedding. */
 START_TEST(test_tied_with_head)
 {
-    mgl_checkpoint *checkpoint =
-        import_edited(REPLACE, "config.json", "embeddings\": false", "embeddings\": true");
+    write_tied(NULL, NULL, true);
+    mgl_checkpoint *checkpoint = import(folder);
     const mgl_graph *graph = checkpoint->graph;
-    ck_assert(graph->tied);
+    ck_assert(graph->tied && !graph->own_head);
     ck_assert_int_eq(checkpoint->ignored, 1);
     ck_assert_int_eq(mgl_graph_find_tensor(graph, "lm_head.weight"), -1);
     ck_assert_uint_eq(checkpoint->bytes, 304);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(test_tied_with_own_head)
+{
+    write_tied(NULL, NULL, false);
+    mgl_checkpoint *checkpoint = import(folder);
+    const mgl_graph *graph = checkpoint->graph;
+    const int head = mgl_graph_find_tensor(graph, "lm_head.weight");
+    ck_assert(!graph->tied && graph->own_head);
+    ck_assert_int_eq(checkpoint->ignored, 0);
+    ck_assert_int_ge(head, 0);
+    ck_assert_str_eq(mgl_checkpoint_stored_name(checkpoint, head), "lm_head.weight");
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Only the head is stored: it is the embedding too. */
+START_TEST(test_tied_head_alone)
+{
+    write_tied("model.embed_tokens.weight", "model.rotary_emb.inv_freq", false);
+    mgl_checkpoint *checkpoint = import(folder);
+    const int table = mgl_graph_find_tensor(checkpoint->graph, "model.embed_tokens.weight");
+    ck_assert(checkpoint->graph->tied);
+    ck_assert_str_eq(mgl_checkpoint_stored_name(checkpoint, table), "lm_head.weight");
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Names as other programs write them: without "model.". */
+START_TEST(test_names_without_prefix)
+{
+    uint16_t rows[2][24];
+    mgl_error err = {0};
+    mgl_checkpoint *checkpoint = import_edited(NONE, NULL, NULL, NULL);
+    int norm = mgl_graph_find_tensor(checkpoint->graph, "model.norm.weight");
+    ck_assert_int_eq(checkpoint->graph->read(checkpoint->graph, norm, 0, 1, rows[0], &err), 0);
+    mgl_checkpoint_close(checkpoint);
+    tear_down();
+    set_up();
+    ck_assert(write_damaged_model(&(damaged_model){.edit = NONE}, folder));
+    char command[256];
+    snprintf(command, sizeof command,
+             "sed -i 's/\"model\\.\\([a-z_0-9.]*\\)\":/\"\\1\"      :/g' %s/model.safetensors",
+             folder);
+    ck_assert_int_eq(system(command), 0);
+    checkpoint = import(folder);
+    norm = mgl_graph_find_tensor(checkpoint->graph, "model.norm.weight");
+    ck_assert_str_eq(mgl_checkpoint_stored_name(checkpoint, norm), "norm.weight");
+    ck_assert_int_eq(checkpoint->graph->read(checkpoint->graph, norm, 0, 1, rows[1], &err), 0);
+    ck_assert_mem_eq(rows[0], rows[1], 8);
     mgl_checkpoint_close(checkpoint);
 }
 END_TEST
@@ -313,6 +386,9 @@ int main(void)
     tcase_add_test(cases, test_not_a_folder);
     tcase_add_test(cases, test_no_generation_config);
     tcase_add_test(cases, test_tied_with_head);
+    tcase_add_test(cases, test_tied_with_own_head);
+    tcase_add_test(cases, test_tied_head_alone);
+    tcase_add_test(cases, test_names_without_prefix);
     tcase_add_test(cases, test_tied_with_wrong_head);
     tcase_add_test(cases, test_stored_frequencies);
     tcase_add_test(cases, test_mixed_dtypes);

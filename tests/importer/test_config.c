@@ -102,8 +102,8 @@ static const struct family_case {
     {"Llama", "llama", "\"attention_bias\": 1,", 0, 0, 0, 0, "attention_bias: must be true or"},
     {"Mistral", "mistral", "\"sliding_window\": null,", 0, 8, 32, 131072, NULL},
     {"Mistral", "mistral", "\"sliding_window\": 131072,", 0, 8, 32, 131072, NULL},
-    {"Mistral", "mistral", "\"sliding_window\": 131071,", 0, 0, 0, 0, "131071: attention over a"},
-    {"Mistral", "mistral", "", 0, 0, 0, 0, "sliding_window: missing, which means 4096"},
+    {"Mistral", "mistral", "\"sliding_window\": 131071,", 0, 8, 32, 131071, NULL},
+    {"Mistral", "mistral", "", 0, 8, 32, 4096, NULL},
     {"Mistral", "mistral", "\"max_position_embeddings\": 4096,", 0, 8, 32, 4096, NULL},
     {"Mistral", "mistral",
      "\"sliding_window\": null, \"num_key_value_heads\": null, \"head_dim\": null,"
@@ -113,7 +113,7 @@ static const struct family_case {
     {"Qwen2", "qwen2", "\"head_dim\": 64, \"num_key_value_heads\": 4,", QKV, 4, 64, 32768, NULL},
     {"Qwen2", "qwen2", "\"sliding_window\": 4096, \"use_sliding_window\": false,", QKV, 32, 32,
      32768, NULL},
-    {"Qwen2", "qwen2", "\"use_sliding_window\": true,", 0, 0, 0, 0, "sliding_window: missing"},
+    {"Qwen2", "qwen2", "\"use_sliding_window\": true,", QKV, 32, 32, 4096, NULL},
     {"Qwen2", "qwen2", "\"use_sliding_window\": true, \"max_window_layers\": 40,", QKV, 32, 32,
      32768, NULL},
     {"Qwen2", "qwen2", "\"use_sliding_window\": true, \"sliding_window\": 32768,", QKV, 32, 32,
@@ -316,7 +316,7 @@ static const struct {
 START_TEST(test_frequencies)
 {
     float made[32];
-    mgl_rope_frequencies(&frequencies[_i].rope, frequencies[_i].head_dim, made);
+    mgl_rope_frequencies(&frequencies[_i].rope, frequencies[_i].head_dim, false, made);
     for (int i = 0; i < frequencies[_i].count; i++)
         ck_assert_msg(made[i] == frequencies[_i].wanted[i], "%d: %.9g, not %.9g", i,
                       (double)made[i], (double)frequencies[_i].wanted[i]);
