@@ -149,6 +149,18 @@ static mgl_status find_formats(const mgl_checkpoint *checkpoint, const mgl_image
     return status;
 }
 
+/* The stored tensors that the model does not use: the first names, and how many there are. */
+static void print_unused(const mgl_checkpoint *checkpoint)
+{
+    enum { SHOWN = 8 };
+    mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
+                   checkpoint->ignored == 1 ? "tensor" : "tensors");
+    for (int i = 0; checkpoint->graph && i < checkpoint->ignored && i < SHOWN; i++)
+        mgl_cli_printf("  %s\n", mgl_checkpoint_unused_name(checkpoint, i));
+    if (checkpoint->graph && checkpoint->ignored > SHOWN)
+        mgl_cli_printf("  and %d more (all of them: --json)\n", checkpoint->ignored - SHOWN);
+}
+
 /* `image`: of a compiled model, else NULL. */
 static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
                        const mgl_formats *formats, const entries *tuned)
@@ -170,8 +182,7 @@ static void print_text(const char *name, const mgl_checkpoint *checkpoint, const
     }
     print_entries(tuned);
     if (checkpoint->ignored)
-        mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
-                       checkpoint->ignored == 1 ? "tensor" : "tensors");
+        print_unused(checkpoint);
     mgl_cli_printf("%-14s%s\n", "supported", checkpoint->reasons.count ? "no" : "yes");
     for (size_t i = 0; i < checkpoint->reasons.count; i++)
         mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
@@ -220,6 +231,10 @@ static void put_tensors(mgl_json_out *out, const mgl_checkpoint *checkpoint)
         mgl_json_out_close_array(out);
         mgl_json_out_close_object(out);
     }
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "unused_tensors");
+    for (int i = 0; i < checkpoint->ignored; i++)
+        mgl_json_out_string(out, NULL, mgl_checkpoint_unused_name(checkpoint, i));
     mgl_json_out_close_array(out);
 }
 

@@ -26,6 +26,7 @@ enum { MAX_CONFIG = 16 * 1000 * 1000 };
 typedef struct source {
     mgl_safetensors *files; /* owned */
     mgl_view *views;        /* owned (graph tensor_count): where each is stored in files */
+    bool *used;             /* owned (stored tensors): the graph has it, or a part of it */
 } source;
 
 static void close_source(void *reader)
@@ -33,6 +34,7 @@ static void close_source(void *reader)
     source *s = reader;
     mgl_safetensors_close(s->files);
     mgl_free(s->views);
+    mgl_free(s->used);
     mgl_free(s);
 }
 
@@ -142,7 +144,7 @@ typedef struct comparison {
     const mgl_safetensors *files;
     const mgl_naming *naming;
     mgl_view *views; /* (graph tensor_count), see source */
-    bool *wanted;    /* (stored tensors): the graph has it */
+    bool *used;      /* (stored tensors), see source */
     mgl_reasons *reasons;
 } comparison;
 
@@ -202,7 +204,7 @@ static void bind_tensors(comparison *c)
             continue;
         }
         const mgl_stored_tensor *stored = &c->files->tensors.items[index];
-        c->wanted[index] = true;
+        c->used[index] = true;
         if (!has_shape(stored, tensor, view.total) && !shapes++)
             refuse_shape(c->reasons, stored, tensor, view.total);
         if (!stored->usable && !dtypes++)
@@ -238,7 +240,7 @@ static int check_unwanted(comparison *c)
     int harmless = 0;
     for (size_t i = 0; i < c->files->tensors.count; i++) {
         const mgl_stored_tensor *stored = &c->files->tensors.items[i];
-        if (c->wanted[i])
+        if (c->used[i])
             continue;
         if (is_harmless(c, stored)) {
             harmless++;
@@ -354,19 +356,18 @@ static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *confi
     graph->own_head = own_head;
     size_t count = files->tensors.count;
     source *s = mgl_alloc_zero(1, sizeof *s);
-    bool *wanted = mgl_alloc_zero(count, sizeof *wanted);
+    bool *used_tensors = mgl_alloc_zero(count, sizeof *used_tensors);
     mgl_view *views = mgl_alloc_zero((size_t)graph->tensor_count, sizeof *views);
-    if (!s || !wanted || !views) {
+    if (!s || !used_tensors || !views) {
         mgl_free(s);
-        mgl_free(wanted);
+        mgl_free(used_tensors);
         mgl_free(views);
         return mgl_fail_memory(err, count + (size_t)graph->tensor_count * sizeof *views);
     }
-    comparison c = {config, graph, files, &naming, views, wanted, &checkpoint->reasons};
+    comparison c = {config, graph, files, &naming, views, used_tensors, &checkpoint->reasons};
     bind_tensors(&c);
     checkpoint->ignored = check_unwanted(&c);
-    mgl_free(wanted);
-    *s = (source){.files = files, .views = views};
+    *s = (source){.files = files, .views = views, .used = used_tensors};
     graph->reader = s;
     graph->read = files->file_count ? read_rows : NULL;
     graph->close_reader = close_source;
@@ -535,6 +536,15 @@ const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int ten
 {
     const source *s = checkpoint->graph->reader;
     return s->files->tensors.items[s->views[tensor].stored].name;
+}
+
+const char *mgl_checkpoint_unused_name(const mgl_checkpoint *checkpoint, int index)
+{
+    const source *s = checkpoint->graph->reader;
+    for (size_t i = 0; i < s->files->tensors.count; i++)
+        if (!s->used[i] && index-- == 0)
+            return s->files->tensors.items[i].name;
+    return NULL;
 }
 
 void mgl_checkpoint_close(mgl_checkpoint *checkpoint)

@@ -49,6 +49,10 @@ mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const c
  * checkpoint, while it has its graph. */
 const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int tensor);
 
+/* The name of the stored tensor number `index` of those that the model does not use; NULL behind
+ * the last. Owned likewise. */
+const char *mgl_checkpoint_unused_name(const mgl_checkpoint *checkpoint, int index);
+
 /* Releases it with its graph and files. To keep the graph (which holds the files), take it out:
  * `graph = checkpoint->graph; checkpoint->graph = NULL;`. NULL is fine. */
 void mgl_checkpoint_close(mgl_checkpoint *checkpoint);
