@@ -463,6 +463,18 @@ static mgl_status copy_architecture(const mgl_json *config, mgl_checkpoint *chec
     return checkpoint->architecture ? MGL_OK : mgl_fail_memory(err, strlen(name) + 1);
 }
 
+/* The object that states the end tokens: of a wrapper that states none, text_config. */
+static mgl_json end_token_object(const mgl_json *json, const mgl_config *config)
+{
+    mgl_json out = *json;
+    const cJSON *own = mgl_json_member(json->root, "eos_token_id");
+    cJSON *text =
+        config->wrapped ? cJSON_GetObjectItemCaseSensitive(json->root, "text_config") : NULL;
+    if (cJSON_IsObject(text) && (!own || cJSON_IsNull(own)))
+        out.root = text;
+    return out;
+}
+
 /* Everything of a folder or, where `mega` is one, of a compiled model, into an empty checkpoint. */
 static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, mgl_error *err)
 {
@@ -476,8 +488,9 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, m
         status = copy_architecture(&config_json, checkpoint, err);
     if (!status)
         status = mgl_config_read(&config_json, &config, &checkpoint->reasons, err);
+    const mgl_json ends = status ? config_json : end_token_object(&config_json, &config);
     if (!status)
-        status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &config_json,
+        status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &ends,
                                      config.geometry.vocab, &checkpoint->generation, err);
     if (!status)
         status = bind_files(checkpoint, mega, &config, err);

@@ -16,11 +16,15 @@
 enum { GOLDEN_MODELS = 6, GOLDEN_MOST = 256 /* ids of a prompt or of an answer */ };
 extern const char *const golden_names[GOLDEN_MODELS];
 
+/* Folders of tests/models/families: other families and types of rope, without tokenizers. */
+enum { GOLDEN_FAMILIES = 23 };
+extern const char *const golden_families[GOLDEN_FAMILIES];
+
 /* A checkpoint of tests/models with its goldens, on a machine. */
 typedef struct golden_model {
     const char *name;
     mgl_checkpoint *checkpoint;
-    mgl_tokenizer *tokenizer;
+    mgl_tokenizer *tokenizer; /* NULL: of a family, whose texts are ids */
     cJSON *golden, *texts;
     mgl_program *program; /* set by whoever opened it, as is vm; released with the rest */
     mgl_vm *vm;
@@ -28,7 +32,7 @@ typedef struct golden_model {
 void golden_open(golden_model *m, const char *name);
 void golden_close(golden_model *m);
 
-/* The goldens in f32. */
+/* The goldens in f32, of the rope that a program of this capacity has. */
 const cJSON *golden_fp32(const golden_model *m);
 
 /* Ids of a JSON array; their number, at most GOLDEN_MOST. */

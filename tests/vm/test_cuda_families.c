@@ -1,5 +1,6 @@
-/* Qwen2, Qwen3 and Mistral on the CUDA machine, against what Hugging Face answers for them; and
- * random models with biases and with norms of q and k, against the CPU: every way of attention. */
+/* Qwen2, Qwen3, Mistral and the other families on the CUDA machine, against what Hugging Face
+ * answers for them; and random models with biases and with norms of q and k, against the CPU: every
+ * way of attention. */
 #include "cuda_checks.h"
 
 enum { FIRST = GOLDEN_MODELS - 3 }; /* of golden_names */
@@ -20,6 +21,28 @@ START_TEST(bf16_is_close)
 {
     golden_model m;
     open_device_model(&m, golden_names[FIRST + _i],
+                      &(device_options){.dtype = MGL_BF16, .capacity = 256});
+    golden_check_greedy(&m, 0.2);
+    golden_check_likelihood(&m, 3e-3);
+    golden_close(&m);
+}
+END_TEST
+
+START_TEST(f32_of_families)
+{
+    golden_model m;
+    open_device_model(&m, golden_families[_i],
+                      &(device_options){.dtype = MGL_F32, .capacity = 256});
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+START_TEST(bf16_of_families)
+{
+    golden_model m;
+    open_device_model(&m, golden_families[_i],
                       &(device_options){.dtype = MGL_BF16, .capacity = 256});
     golden_check_greedy(&m, 0.2);
     golden_check_likelihood(&m, 3e-3);
@@ -69,6 +92,8 @@ int main(void)
     tcase_set_timeout(tests, 120);
     add_cases(tests, f32_is_hugging_face, 3);
     add_cases(tests, bf16_is_close, 3);
+    add_cases(tests, f32_of_families, GOLDEN_FAMILIES);
+    add_cases(tests, bf16_of_families, GOLDEN_FAMILIES);
     add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
     add_cases(tests, ragged_sequences_are_as_alone, 2);
     return fixture_main("cuda_families", tests);

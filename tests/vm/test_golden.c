@@ -29,6 +29,45 @@ START_TEST(f32_is_hugging_face)
 }
 END_TEST
 
+START_TEST(f32_of_families)
+{
+    golden_model m;
+    open_model(&m, golden_families[_i],
+               &(fixture_options){.dtype = MGL_F32, .capacity = 256, .sequences = 2}, false);
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+/* Longrope up to the original length: a smaller cache has the short factors. */
+START_TEST(f32_of_short_sequences)
+{
+    golden_model m;
+    golden_open(&m, golden_families[_i]);
+    const int most = m.checkpoint->graph->short_positions;
+    golden_close(&m);
+    if (!most)
+        return;
+    open_model(&m, golden_families[_i],
+               &(fixture_options){.dtype = MGL_F32, .capacity = most, .sequences = 2}, false);
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+START_TEST(bf16_of_families)
+{
+    golden_model m;
+    open_model(&m, golden_families[_i],
+               &(fixture_options){.dtype = MGL_BF16, .capacity = 256, .sequences = 2}, false);
+    golden_check_greedy(&m, 0.2);
+    golden_check_likelihood(&m, 3e-3);
+    golden_close(&m);
+}
+END_TEST
+
 /* bf16 weights, f32 sums, bf16 cache: 3e-4 and a gap of 0.1 for the trained model, 3e-3 and 0.2 for
  * random weights. */
 START_TEST(bf16_is_close)
@@ -90,6 +129,9 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, f32_is_hugging_face, BY_SANITIZER(0, GOLDEN_MODELS - 2),
                         GOLDEN_MODELS);
+    tcase_add_loop_test(tests, f32_of_families, 0, BY_SANITIZER(GOLDEN_FAMILIES, 4));
+    tcase_add_loop_test(tests, f32_of_short_sequences, 0, BY_SANITIZER(GOLDEN_FAMILIES, 4));
+    tcase_add_loop_test(tests, bf16_of_families, 0, BY_SANITIZER(GOLDEN_FAMILIES, 4));
     tcase_add_loop_test(tests, bf16_is_close, 0, BY_SANITIZER(GOLDEN_MODELS, 1));
     tcase_add_loop_test(tests, f16_is_close, 0, BY_SANITIZER(2, 1));
     tcase_add_loop_test(tests, prompt_logits_are_hugging_faces, 0, GOLDEN_MODELS);
