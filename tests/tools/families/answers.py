@@ -62,9 +62,12 @@ def logits_of(model, ids):
 
 def greedy(model, prompt, count, ends=()):
     """One entry of golden.json's greedy[]."""
-    ids, gaps, first = list(prompt), [], None
+    ids, gaps, first, cache = list(prompt), [], None, None
     while len(ids) < len(prompt) + count:
-        last = logits_of(model, ids)[-1]
+        told = torch.tensor([ids if cache is None else ids[-1:]])
+        with torch.no_grad():
+            step = model(input_ids=told, cache=cache, use_cache=True, logits_to_keep=1)
+        cache, last = step.cache, step.logits[0, -1].float()
         first = last if first is None else first
         best = torch.topk(last, 2)
         gaps.append(float(best.values[0] - best.values[1]))

@@ -2,8 +2,8 @@
 The checkpoints of tests/models/families: config.json of each, small, in the publisher's own form.
 Options: `v5`: Transformers 5 writes the config in place of it. `names`: prefixes of tensors to
 rename from those of the model's modules; without, Transformers saves under the publisher's names.
-`short`: scaled rope has another table up to this length. `build`, `read`: other values of keys while
-the weights are made, while Transformers reads the files.
+`short`: scaled rope has another table up to this length. `build`, `read`: other values of keys
+while the weights are made, while Transformers reads the files.
 """
 TEXT = {
     "hidden_size": 64,
@@ -271,7 +271,8 @@ FIXTURES = {
                  factor=8.0, mscale=1.0, mscale_all_dim=0.7, truncate=False)), {"v5": True}),
     "phi3-longrope": (longrope("longrope"), {"short": 64}),
     "phi3-longrope-v5": (
-        longrope("longrope", sliding_window=None, num_key_value_heads=1), {"short": 64, "v5": True}),
+        longrope("longrope", sliding_window=None, num_key_value_heads=1),
+        {"short": 64, "v5": True}),
     # Transformers 5.24 fails on "su" with original_max_position_embeddings outside rope_scaling.
     "phi3-su": (longrope("su"), {
         "short": 64,

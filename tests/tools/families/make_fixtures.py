@@ -39,7 +39,7 @@ def rename(folder, names):
     save_file(tensors, path, metadata={"format": "pt"})
 
 
-def write(folder, given, options, seed):
+def write(folder, given, options, seed, dtype=torch.bfloat16):
     """The files but for golden.json."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
@@ -47,8 +47,8 @@ def write(folder, given, options, seed):
     config = folder / "config.json"
     answers.write_json(config, {**given, **options.get("build", {})})
     model = answers.build(AutoConfig.from_pretrained(folder))
-    answers.fill(model, seed, torch.bfloat16)
-    model.to(torch.bfloat16).save_pretrained(
+    answers.fill(model, seed, dtype)
+    model.to(dtype).save_pretrained(
         folder, save_original_format="names" not in options
     )
     (folder / "generation_config.json").unlink(missing_ok=True)
@@ -133,12 +133,13 @@ def make(name, given, options):
     with safe_open(folder / "model.safetensors", "pt") as file:
         names = sorted(file.keys())
     size = sum(f.stat().st_size for f in folder.iterdir())
-    print(f"{name:20} seed {seed:2}  {size:7} B  {len(names)} tensors, such as {names[0]}, {names[-1]}")
+    print(f"{name:20} seed {seed:2}  {size:7} B  {len(names)} tensors: {names[0]}, ...")
 
 
 def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     for name in sys.argv[1:] or FIXTURES:
         make(name, *FIXTURES[name])
 
