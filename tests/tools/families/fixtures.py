@@ -255,6 +255,7 @@ NAMES_OF_LLAVA = {  # the tensor names of checkpoints before Transformers 4.52, 
     "model.language_model.": "language_model.model.",
     "model.vision_tower.": "vision_tower.",
     "model.multi_modal_projector.": "multi_modal_projector.",
+    "model.image_newline": "image_newline",
 }
 
 #  name: (config, options)

@@ -130,6 +130,27 @@ LLAVA = around("LlavaForConditionalGeneration", "llava", CLIP, tie_word_embeddin
 PIXTRAL_12B = around("LlavaForConditionalGeneration", "llava", PIXTRAL, tie_word_embeddings=False,
                      vision_feature_layer=-1, vision_feature_select_strategy="full")
 
+SIGLIP = {**{k: v for k, v in CLIP.items() if k != "projection_dim"},
+          "model_type": "siglip_vision_model", "vision_use_head": False}
+INTERNVL = {"model_type": "internvl_vision", "architectures": ["InternVLVisionModel"],
+            "hidden_size": 32, "image_size": [16, 16], "patch_size": [4, 4],
+            "intermediate_size": 48, "num_attention_heads": 2, "num_hidden_layers": 1}
+IDEFICS = {"hidden_size": 32, "image_size": 16, "patch_size": 4, "intermediate_size": 48,
+           "num_attention_heads": 2, "num_hidden_layers": 1}
+LLAVA_NEXT = around("LlavaNextForConditionalGeneration", "llava_next", CLIP,
+                    tie_word_embeddings=False, image_grid_pinpoints=[[16, 32]],
+                    use_image_newline_parameter=True)
+ONEVISION = around("LlavaOnevisionForConditionalGeneration", "llava_onevision", SIGLIP,
+                   tie_word_embeddings=True, image_grid_pinpoints=[[16, 32]],
+                   vision_feature_layer=-1, video_token_index=11)
+VIPLLAVA = around("VipLlavaForConditionalGeneration", "vipllava", CLIP, tie_word_embeddings=False,
+                  vision_feature_layers=[-2, 1])
+INTERNVL3 = around("InternVLForConditionalGeneration", "internvl", INTERNVL)
+IDEFICS3 = around("Idefics3ForConditionalGeneration", "idefics3",
+                  {**IDEFICS, "model_type": "idefics3_vision"}, tie_word_embeddings=False)
+SMOLVLM = around("SmolVLMForConditionalGeneration", "smolvlm",
+                 {**IDEFICS, "model_type": "smolvlm_vision"}, tie_word_embeddings=False)
+
 SHAPES = [
     llama("Llama 1 7B", (32, 32), 128, eps=1e-6, most=2048),
     llama("Llama 2 7B", (32, 32), 128, tie_word_embeddings=False, rope_scaling=None),
@@ -202,6 +223,16 @@ SHAPES = [
     mistral("Pixtral 12B", (32, 8), 128, 1e9, 1024000, hidden=640, wrap=PIXTRAL_12B,
             names=NAMES_OF_LLAVA),
     llama("LLaVA 1.5 7B", (32, 32), 128, wrap=LLAVA, names=NAMES_OF_LLAVA, vocab=328),
+    mistral("LLaVA-NeXT Mistral 7B", (32, 8), 128, 1e6, wrap=LLAVA_NEXT, names=NAMES_OF_LLAVA),
+    llama("ViP-LLaVA 7B", (32, 32), 128, wrap=VIPLLAVA, names=NAMES_OF_LLAVA),
+    qwen2("LLaVA-OneVision 0.5B", (14, 2), 64, tied=True, wrap=ONEVISION, names=NAMES_OF_LLAVA),
+    qwen2("InternVL3 1B", (14, 2), 64, wrap=INTERNVL3, names=NAMES_OF_LLAVA,
+          build={"tie_word_embeddings": False}),
+    qwen3("InternVL3.5 8B", (32, 8), 512, wrap=INTERNVL3, names=NAMES_OF_LLAVA,
+          build={"tie_word_embeddings": False}),
+    llama("Idefics3 8B", (32, 8), 128, 500000.0, most=131072, rope_scaling=llama3(8.0),
+          wrap=IDEFICS3, names={}),
+    llama("SmolVLM2 2.2B", (32, 32), 64, 130000, most=8192, wrap=SMOLVLM, names={}),
     exaone("EXAONE 3.0 7.8B", (32, 8), 128, False, scaled=False),
     exaone("EXAONE 3.5 2.4B", (32, 8), 80, True, hidden=320),
     exaone("EXAONE 3.5 32B", (40, 8), 128, False, hidden=640),
