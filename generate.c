@@ -225,6 +225,8 @@ static mgl_status open_stream(const mgl_request *request, mgl_detokenizer **out,
     mgl_status status = mgl_detokenizer_open(request->tokenizer, true, out, err);
     if (!status)
         status = mgl_detokenizer_set_stops(*out, request->stops, request->stop_count, err);
+    if (!status)
+        status = mgl_detokenizer_prime(*out, request->prompt, request->prompt_count, err);
     return status;
 }
 

@@ -63,6 +63,8 @@ mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokeni
         status = mgl_detokenizer_open(tokenizer, true, &r.stream, err);
     if (!status)
         status = mgl_detokenizer_set_stops(r.stream, known.stops, known.stop_count, err);
+    if (!status && known.prompt)
+        status = mgl_detokenizer_prime(r.stream, known.prompt, known.prompt_count, err);
     if (!status)
         status = mgl_model_generate(model, request, take_token, &r, out, err);
     if (!status) {

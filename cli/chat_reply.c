@@ -140,12 +140,64 @@ static void say_end(const reply *r)
                     (int)r->chat->reply.max_tokens.value);
 }
 
+/* ---- the history ----------------------------------------------------------------------------- */
+
+static size_t count_common(const reply *r, const mgl_ids *ids)
+{
+    const mgl_ids *prompt = &r->prompt.ids, *output = &r->result.output;
+    size_t same = 0;
+    while (same < ids->count && same < prompt->count && ids->ids[same] == prompt->ids[same])
+        same++;
+    if (same < prompt->count)
+        return same;
+    while (same < ids->count && same - prompt->count < output->count &&
+           ids->ids[same] == output->ids[same - prompt->count])
+        same++;
+    return same;
+}
+
+/* Tokens that the conversation has in common with the cache if the reply's message has this text.
+ * 0 if the template does not render it. */
+static size_t count_reused(const reply *r, const char *text, size_t length)
+{
+    mgl_cli_chat *chat = r->chat;
+    mgl_cli_renderer renderer = chat->renderer;
+    mgl_error ignored;
+    mgl_ids ids = {0};
+    char *rendered = NULL;
+    size_t size, same = 0, before = chat->messages.count;
+    renderer.conversation.no_generation_prompt = true;
+    if (mgl_cli_messages_add(&chat->messages, "assistant", text, length, &ignored))
+        return 0;
+    if (!mgl_cli_render(&renderer, &chat->messages, "conversation", &rendered, &size, &ignored) &&
+        !mgl_tokenizer_encode(chat->tokenizer, rendered, size, false, &ids, &ignored))
+        same = count_common(r, &ids);
+    mgl_cli_messages_cut(&chat->messages, before);
+    mgl_ids_clear(&ids);
+    mgl_text_free(rendered);
+    return same;
+}
+
+/* The text of the reply's message. Some templates put a space in front of a reply, and some
+ * tokenizers make one with the first word: the message has the space only once, so that the next
+ * turn goes on from what the cache holds. */
+static const char *choose_message(const reply *r, size_t *length)
+{
+    const char *text = r->text.bytes ? r->text.bytes : "";
+    *length = r->text.length;
+    if (text[0] != ' ' || count_reused(r, text + 1, *length - 1) <= count_reused(r, text, *length))
+        return text;
+    --*length;
+    return text + 1;
+}
+
 /* The reply that was made, behind its message. */
 static mgl_status keep(reply *r, mgl_error *err)
 {
     mgl_cli_chat *chat = r->chat;
-    mgl_status status = mgl_cli_messages_add(
-        &chat->messages, "assistant", r->text.bytes ? r->text.bytes : "", r->text.length, err);
+    size_t length;
+    const char *text = choose_message(r, &length);
+    mgl_status status = mgl_cli_messages_add(&chat->messages, "assistant", text, length, err);
     if (status)
         return status;
     chat->replies++;

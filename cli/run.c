@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "base/json_out.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "importer/checkpoint.h"
 
 #include <inttypes.h>
@@ -200,10 +201,19 @@ static mgl_status choose_seeds(session *s, mgl_error *err)
     return status;
 }
 
-/* Appends the text of ids. Those that fill up the model's tables, which the tokenizer does not
- * know, have none. */
+/* Bytes in front of the U+FFFD that a text ends with. */
+static size_t count_finished(const char *text, size_t length)
+{
+    const size_t size = strlen(MGL_UTF8_REPLACEMENT);
+    while (length >= size && !memcmp(text + length - size, MGL_UTF8_REPLACEMENT, size))
+        length -= size;
+    return length;
+}
+
+/* Appends the text of ids, of a prompt without the character that it leaves unfinished. Those that
+ * fill up the model's tables, which the tokenizer does not know, have none. */
 static mgl_status put_ids(const session *s, mgl_detokenizer *stream, const mgl_ids *ids,
-                          mgl_text *out, mgl_error *err)
+                          bool prompt, mgl_text *out, mgl_error *err)
 {
     const char *piece;
     size_t size;
@@ -218,7 +228,7 @@ static mgl_status put_ids(const session *s, mgl_detokenizer *stream, const mgl_i
     if (!status)
         status = mgl_detokenizer_finish(stream, &piece, &size, err);
     if (!status)
-        mgl_text_append(out, piece, size);
+        mgl_text_append(out, piece, prompt ? count_finished(piece, size) : size);
     return status;
 }
 
@@ -235,7 +245,7 @@ static mgl_status put_prompt(const session *s, size_t reply, mgl_text *out, mgl_
     mgl_detokenizer *stream = NULL;
     status = mgl_detokenizer_open(s->tokenizer, true, &stream, err);
     if (!status)
-        status = put_ids(s, stream, &prompt->ids, out, err);
+        status = put_ids(s, stream, &prompt->ids, true, out, err);
     mgl_detokenizer_close(stream);
     return status;
 }
@@ -265,9 +275,12 @@ static mgl_status echo_prompt(session *s, mgl_error *err)
 /* What makes text of a reply, up to its stop texts. Release with mgl_detokenizer_close. */
 static mgl_status open_stream(const session *s, size_t reply, mgl_detokenizer **out, mgl_error *err)
 {
-    const mgl_cli_list *stops = &s->prompts.items[reply].reply.stop;
+    const mgl_cli_prompt *prompt = &s->prompts.items[reply];
+    const mgl_cli_list *stops = &prompt->reply.stop;
     mgl_status status = mgl_detokenizer_open(s->tokenizer, true, out, err);
-    return status ? status : mgl_detokenizer_set_stops(*out, stops->values, stops->count, err);
+    if (!status)
+        status = mgl_detokenizer_set_stops(*out, stops->values, stops->count, err);
+    return status ? status : mgl_detokenizer_prime(*out, prompt->ids.ids, prompt->ids.count, err);
 }
 
 /* The field `penalties` of mgl_open_options. */
@@ -423,7 +436,7 @@ static mgl_status decode_reply(const session *s, size_t reply, char **out, size_
     if (!status && s->options->echo.given)
         status = put_prompt(s, reply, &text, err);
     if (!status)
-        status = put_ids(s, stream, ids, &text, err);
+        status = put_ids(s, stream, ids, false, &text, err);
     if (!status && text.failed)
         status = mgl_fail_memory(err, text.length);
     mgl_detokenizer_close(stream);

@@ -7,6 +7,33 @@
 
 enum { COUNT = 2 };
 
+static mgl_status print_ids(mgl_detokenizer *stream, const mgl_ids *ids, mgl_error *err)
+{
+    const char *text;
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i <= ids->count && !status; i++) {
+        status = i < ids->count ? mgl_detokenizer_next(stream, ids->ids[i], &text, NULL, err)
+                                : mgl_detokenizer_finish(stream, &text, NULL, err);
+        printf("%s", status ? "" : text);
+    }
+    printf("\n");
+    return status;
+}
+
+/* The text of a reply behind its prompt. */
+static mgl_status print_reply(const mgl_tokenizer *tokenizer, const mgl_ids *prompt,
+                              const mgl_ids *reply, mgl_error *err)
+{
+    mgl_detokenizer *stream = NULL;
+    mgl_status status = mgl_detokenizer_open(tokenizer, true, &stream, err);
+    if (!status)
+        status = mgl_detokenizer_prime(stream, prompt->ids, prompt->count, err);
+    if (!status)
+        status = print_ids(stream, reply, err);
+    mgl_detokenizer_close(stream);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : ".";
@@ -31,11 +58,8 @@ int main(int argc, char **argv)
     if (!status)
         status = mgl_model_generate_batch(model, requests, COUNT, NULL, NULL, results, &err);
     for (int i = 0; i < COUNT && !status; i++) {
-        char *text = NULL;
-        status = mgl_tokenizer_decode(tokenizer, results[i].output.ids, results[i].output.count,
-                                      true, &text, NULL, &err);
-        printf("%d:%s\n", i, text ? text : "");
-        mgl_text_free(text);
+        printf("%d:", i);
+        status = print_reply(tokenizer, &prompts[i], &results[i].output, &err);
     }
     if (status)
         fprintf(stderr, "%s%s%s\n", err.where, err.where[0] ? ": " : "", err.message);

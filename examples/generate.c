@@ -58,6 +58,8 @@ int main(int argc, char **argv)
     if (!status)
         status = mgl_detokenizer_open(tokenizer, true, &to.stream, &err);
     if (!status)
+        status = mgl_detokenizer_prime(to.stream, prompt.ids, prompt.count, &err);
+    if (!status)
         status = mgl_model_open(folder, &options, &model, &err);
     request.prompt = prompt.ids;
     request.prompt_count = prompt.count;

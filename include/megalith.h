@@ -102,55 +102,51 @@ MGL_API const char *mgl_version(void);
 typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
 
-/* Opens `path`: a folder with tokenizer.json, such a file, or a compiled model. Release with
- * mgl_tokenizer_close. */
+/* Opens a folder with tokenizer.json, such a file, or a compiled model; mgl_tokenizer_close. */
 MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
-/* Encodes `length` bytes of UTF-8 (invalid bytes become U+FFFD, as Hugging Face's own reader
- * does). `special` adds the tokenizer's own special tokens (its post-processor). A tokenizer of
- * which a step makes more than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT; so in
- * decoding. It keeps 2 MB for each of the threads that ever encoded at the same time. */
+/* Encodes `length` bytes of UTF-8 (invalid bytes become U+FFFD, as in Hugging Face's tokenizers).
+ * `special` adds the tokenizer's own special tokens (its post-processor). A step that makes more
+ * than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT, also in decoding. The tokenizer
+ * keeps 2 MB for each thread that ever encoded at the same time. */
 MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text,
                                         size_t length, bool special, mgl_ids *out, mgl_error *err);
 
 /* Is the id within the vocabulary, 0 to the last id that a token has? A model can have more ids
- * than its tokenizer, where its tables were filled up; a reply that holds one has no text for it.
- */
+ * than its tokenizer, if its tables were filled up; they have no text. */
 MGL_API bool mgl_tokenizer_knows(const mgl_tokenizer *tokenizer, int32_t id);
 
-/* The size of the vocabulary: the last id that a token has, and one. A field of mgl_model_facts has
- * that of a model's tables. 0 for NULL. */
+/* The size of the vocabulary: the last id that a token has, and one; mgl_model_facts has that of a
+ * model's tables. 0 for NULL. */
 MGL_API size_t mgl_tokenizer_size(const mgl_tokenizer *tokenizer);
 
-/* The bytes (*length) that a token adds to a text which goes on before and behind it, with a
- * trailing 0: they need not be whole characters, and may hold zeros. A special token has its own
- * text, an id within the vocabulary without a token has none (""). An id outside the vocabulary is
- * MGL_BAD_INPUT. Release *out with mgl_text_free. `length` may be NULL. */
+/* The bytes (*length) that a token adds in the middle of a text, with a trailing 0: maybe parts of
+ * characters, maybe zeros. A special token has its own text, an id within the vocabulary without a
+ * token has none (""). An id outside the vocabulary is MGL_BAD_INPUT. Release *out with
+ * mgl_text_free. `length` may be NULL. */
 MGL_API mgl_status mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, char **out,
                                        size_t *length, mgl_error *err);
 
-/* The way back: *out is the lowest id whose token has exactly these bytes (length), or -1 where
- * none has. (Encoding a text can end in other tokens: it cuts the text first.) Looks at all tokens,
- * which takes milliseconds: whoever asks for many makes a table by mgl_tokenizer_token. */
+/* The way back: *out is the lowest id whose token has exactly these bytes (length), or -1. (To
+ * encode a text can give other tokens: it is cut first.) All tokens are compared, which takes
+ * milliseconds: to find many, make a table with mgl_tokenizer_token. */
 MGL_API mgl_status mgl_tokenizer_find(const mgl_tokenizer *tokenizer, const char *bytes,
                                       size_t length, int32_t *out, mgl_error *err);
 
-/* Decodes ids to UTF-8 with a trailing 0; special tokens are left out if `skip_special`. An id
- * outside the vocabulary is MGL_BAD_INPUT, here and token by token. Release *out with
- * mgl_text_free. *length may be NULL. */
+/* Decodes ids to UTF-8 with a trailing 0, without special tokens if `skip_special`. An id outside
+ * the vocabulary is MGL_BAD_INPUT. Release *out with mgl_text_free. `length` may be NULL. */
 MGL_API mgl_status mgl_tokenizer_decode(const mgl_tokenizer *tokenizer, const int32_t *ids,
                                         size_t count, bool skip_special, char **out, size_t *length,
                                         mgl_error *err);
 MGL_API void mgl_text_free(char *text); /* NULL is fine */
 
 /* The streaming decoder, token by token: *text (length bytes of whole UTF-8 characters, owned by
- * the detokenizer, valid until its next call) is what became certain with this id, possibly "". A
- * character that is not complete is held back, and becomes U+FFFD where it never is. What is held
- * back at the end comes with mgl_detokenizer_finish, behind which the stream can only be closed.
- * The pieces of a sequence concatenate to its decode. `length` may be NULL. A stream that failed
- * has to be closed; but for an id outside the vocabulary (MGL_BAD_INPUT), which changes nothing.
- * Release *out with mgl_detokenizer_close. */
+ * the detokenizer, valid until its next call) is what became certain with this id, maybe "". A part
+ * of a character is held back, and becomes U+FFFD if the rest never comes. mgl_detokenizer_finish
+ * hands out what is held back; the stream can only be closed then. The pieces of a sequence
+ * concatenate to its decode. `length` may be NULL. Close a stream that failed, but not after an id
+ * outside the vocabulary (MGL_BAD_INPUT). Release *out with mgl_detokenizer_close. */
 MGL_API mgl_status mgl_detokenizer_open(const mgl_tokenizer *tokenizer, bool skip_special,
                                         mgl_detokenizer **out, mgl_error *err);
 MGL_API mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
@@ -159,10 +155,17 @@ MGL_API mgl_status mgl_detokenizer_finish(mgl_detokenizer *stream, const char **
                                           size_t *length, mgl_error *err);
 MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
-/* Has a stream, before its first token, end at the first of these texts (count) that its text
- * holds, wherever tokens begin and end: what may be the beginning of one is held back, and nothing
- * comes from it on. Of several, the one that is whole first; of those the longest. A text that is
- * empty or no UTF-8 is MGL_BAD_INPUT. The texts are not kept. */
+/* Has a stream, before its first token, go on behind a prompt (count ids), as a reply does: its
+ * pieces concatenate to the decode of both without the decode of the prompt, so a space between the
+ * two is kept. A character that the prompt leaves unfinished is part of neither. Ids that the
+ * tokenizer does not know have no text. */
+MGL_API mgl_status mgl_detokenizer_prime(mgl_detokenizer *stream, const int32_t *ids, size_t count,
+                                         mgl_error *err);
+
+/* Has a stream, before its first token, end before the first of these texts (count), wherever
+ * tokens begin and end: what may be the beginning of one is held back. Of several, the one that is
+ * whole first counts; of those the longest. A text that is empty or no UTF-8 is MGL_BAD_INPUT. The
+ * texts are not kept. */
 MGL_API mgl_status mgl_detokenizer_set_stops(mgl_detokenizer *stream, const char *const *stops,
                                              size_t count, mgl_error *err);
 /* Whether the stream has ended so. */
@@ -175,13 +178,12 @@ MGL_API bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream);
 typedef struct mgl_chat_template mgl_chat_template;
 
 /* Opens the chat templates of the model at `path`, a folder, a compiled model, or org/name in the
- * local Hugging Face cache: of a folder,
- * chat_template.jinja and additional_chat_templates/NAME.jinja, else the key chat_template of
- * tokenizer_config.json; and the special tokens of tokenizer_config.json. With `file`, the path of
- * a template, that one takes the place of the model's, as `default`; or NULL. A model without a
- * template is MGL_BAD_INPUT; so is a template that can not be read, then or when it is rendered,
- * with file:line:column in err->where and the line in err->message. Release *out with
- * mgl_chat_template_close. */
+ * local Hugging Face cache: of a folder, chat_template.jinja and
+ * additional_chat_templates/NAME.jinja, else the key chat_template of tokenizer_config.json, whose
+ * special tokens they have. `file`: NULL, or the path of a template that takes the place of the
+ * model's `default`. A model without a template is MGL_BAD_INPUT; so is a template that can not be
+ * read, then or when it is rendered, with file:line:column in err->where and the line in
+ * err->message. Release *out with mgl_chat_template_close. */
 MGL_API mgl_status mgl_chat_template_open(const char *path, const char *file,
                                           mgl_chat_template **out, mgl_error *err);
 MGL_API void mgl_chat_template_close(mgl_chat_template *chat); /* NULL is fine */
@@ -201,9 +203,9 @@ typedef struct mgl_conversation {
 } mgl_conversation;
 
 /* Appends {"role": role, "content": text} to *messages, the JSON array of a conversation, or NULL
- * for one that begins; the text (length bytes) is UTF-8, as mgl_tokenizer_encode takes it. The
- * array that was there is released with mgl_text_free, and so has the new one to be. A failure
- * leaves it as it is; an array that is none is MGL_BAD_INPUT. */
+ * for a new one; the text (length bytes) is UTF-8, as mgl_tokenizer_encode takes it. Release the
+ * new array with mgl_text_free; the old one is released. A failure leaves it as it is; an array
+ * that is none is MGL_BAD_INPUT. */
 MGL_API mgl_status mgl_messages_add(char **messages, const char *role, const char *text,
                                     size_t length, mgl_error *err);
 
@@ -216,8 +218,7 @@ MGL_API mgl_status mgl_chat_template_render(const mgl_chat_template *chat,
                                             const mgl_conversation *conversation, char **out,
                                             size_t *length, mgl_error *err);
 
-/* The same as ids, which are a prompt: rendered, and encoded without the tokenizer's own special
- * tokens. *out is as mgl_tokenizer_encode fills it. */
+/* The same as ids of a prompt: rendered, then encoded. *out is as mgl_tokenizer_encode fills it. */
 MGL_API mgl_status mgl_chat_template_encode(const mgl_chat_template *chat,
                                             const mgl_tokenizer *tokenizer,
                                             const mgl_conversation *conversation, mgl_ids *out,
@@ -380,11 +381,10 @@ typedef struct mgl_request {
                              weighed values a sum may be taken in another order, which changes a
                              token where two are nearly equally likely */
     const mgl_tokenizer *tokenizer; /* of the texts below; may be NULL where there are none */
-    const char *const *stops;       /* (stop_count) texts that end the reply. They are looked for in
-                                       its text, special tokens left out, as
-                                       mgl_detokenizer_set_stops has it. The last token is the one
-                                       that completes such a text; whoever wants the text before it
-                                       decodes with the same stops */
+    const char *const *stops;       /* (stop_count) texts that end the reply, found in its text as
+                                       by mgl_detokenizer_set_stops behind the prompt. The last
+                                       token completes such a text; to get the text before it,
+                                       decode with the same prompt and stops */
     size_t stop_count;
     double min_p; /* behind top-p: tokens less likely than this times the likeliest are left out; 0:
                      off */
@@ -451,13 +451,13 @@ MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *reque
 typedef bool mgl_text_fn(void *user, const char *text, size_t length);
 
 /* mgl_model_generate, for whoever wants text: special tokens are left out, and so are ids that the
- * tokenizer does not know. The pieces are, one behind the other, what mgl_tokenizer_decode makes of
- * the output, up to the request's stop texts. `on_text` may be NULL. */
+ * tokenizer does not know. The pieces concatenate to the text that mgl_detokenizer_prime describes,
+ * up to the request's stop texts. `on_text` may be NULL. */
 MGL_API mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokenizer,
                                            const mgl_request *request, mgl_text_fn *on_text,
                                            void *user, mgl_result *out, mgl_error *err);
 
-/* As mgl_token_fn; `reply` is the index of its request. Returns false to stop all replies. */
+/* As mgl_token_fn, for the request with index `reply`. Returns false to stop all replies. */
 typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);
 
 /* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* What a stage is told. Text comes between a begin and an end; the finish comes last. */
-typedef enum event { BEGIN, TEXT, END, FINISH } event;
+/* What a stage is told. Text comes between a begin and an end; the finish comes last. The mark is
+ * where a prompt ends: between two tokens, or within the one that a stage has made of all. */
+typedef enum event { BEGIN, TEXT, MARK, END, FINISH } event;
 
 /* What a stage remembers. */
 typedef struct stage_state {
@@ -20,6 +21,7 @@ typedef struct stage_state {
     bool leading;   /* Strip: nothing of this token was handed on yet */
     mgl_text held;  /* text of the token so far that is kept back */
     mgl_text run;   /* ByteFallback: the run of bytes; ByteLevel: the cut character */
+    size_t held_mark, run_mark; /* where the mark is in them, and one; 0: it is not there */
 } stage_state;
 
 struct mgl_decoding {
@@ -29,6 +31,7 @@ struct mgl_decoding {
     mgl_matcher *matcher; /* NULL where no stage searches */
     mgl_growth growth;    /* of the stages */
     mgl_text *out;        /* where the last stage writes */
+    bool prompt;          /* the mark has not come out yet: nothing is written */
     mgl_error *err;
 };
 
@@ -73,6 +76,42 @@ static mgl_status tell_token(mgl_decoding *d, size_t index, const char *text, si
     return status ? status : tell(d, index, END, NULL, 0);
 }
 
+/* Hands on a part of a text, and the mark if it is there or was before. A mark at the end of the
+ * part is handed on too. */
+static mgl_status tell_part(mgl_decoding *d, size_t index, const mgl_text *text, size_t from,
+                            size_t to, size_t *mark)
+{
+    mgl_status status = MGL_OK;
+    if (*mark && *mark - 1 <= to) {
+        size_t at = *mark - 1 > from ? *mark - 1 : from;
+        *mark = 0;
+        if (at > from)
+            status = tell(d, index, TEXT, text->bytes + from, at - from);
+        if (!status)
+            status = tell(d, index, MARK, NULL, 0);
+        from = at;
+    }
+    return status || from == to ? status : tell(d, index, TEXT, text->bytes + from, to - from);
+}
+
+/* Moves a mark within whole characters (up to `end`) behind the one that it divides: a character
+ * that the prompt has begun is none of what follows. */
+static void raise_mark(const mgl_text *text, size_t end, size_t *mark)
+{
+    while (*mark && *mark - 1 < end && (text->bytes[*mark - 1] & 0xC0) == 0x80)
+        ++*mark;
+}
+
+/* The mark stands behind what is kept back: it has to wait for that. False: nothing is. */
+static bool keep_mark(stage_state *state)
+{
+    if (state->held.length)
+        state->held_mark = state->held.length + 1;
+    else if (state->run.length)
+        state->run_mark = state->run.length + 1;
+    return state->held.length || state->run.length;
+}
+
 /* Empties a text that is kept for its room; an error when it has lost something. */
 static mgl_status emptied(mgl_decoding *d, mgl_text *text)
 {
@@ -93,7 +132,8 @@ static mgl_status hand_bytes(mgl_decoding *d, size_t index, stage_state *state, 
     mgl_status status = MGL_OK;
     while (at < run->length && !status) {
         size_t good = mgl_utf8_valid(run->bytes + at, run->length - at);
-        status = tell_text(d, index + 1, run->bytes + at, good);
+        raise_mark(run, at + good, &state->run_mark);
+        status = tell_part(d, index + 1, run, at, at + good, &state->run_mark);
         at += good;
         if (status || at == run->length)
             break;
@@ -101,19 +141,35 @@ static mgl_status hand_bytes(mgl_decoding *d, size_t index, stage_state *state, 
             break;
         status = tell_text(d, index + 1, MGL_UTF8_REPLACEMENT, strlen(MGL_UTF8_REPLACEMENT));
         at += used;
+        if (!status)
+            status = tell_part(d, index + 1, run, at, at, &state->run_mark);
     }
     if (at)
         memmove(run->bytes, run->bytes + at, run->length - at);
     run->length -= at;
+    state->run_mark -= state->run_mark ? at : 0;
     return status;
+}
+
+static size_t count_characters(const mgl_text *text, size_t end)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < end; i++)
+        count += (text->bytes[i] & 0xC0) != 0x80;
+    return count;
 }
 
 /* A whole token: its bytes if all of its characters stand for one, else itself. */
 static mgl_status map_token(mgl_decoding *d, size_t index, stage_state *state)
 {
     mgl_text *held = &state->held, *run = &state->run;
-    if (!mgl_byte_level_unmap(held->bytes, held->length, run))
+    size_t before = run->length, place = state->held_mark;
+    bool mapped = mgl_byte_level_unmap(held->bytes, held->length, run);
+    if (!mapped)
         mgl_text_append(run, held->bytes, held->length);
+    if (place) /* of mapped text, each character before it is a byte */
+        state->run_mark = before + 1 + (mapped ? count_characters(held, place - 1) : place - 1);
+    state->held_mark = 0;
     mgl_status status = emptied(d, held);
     if (!status && run->failed)
         status = emptied(d, run);
@@ -133,6 +189,8 @@ static mgl_status on_byte_level(mgl_decoding *d, size_t index, stage_state *stat
         mgl_text_append(&state->held, text, length);
     if (what == END)
         return map_token(d, index, state);
+    if (what == MARK)
+        return keep_mark(state) ? MGL_OK : tell(d, index + 1, MARK, NULL, 0);
     if (what != FINISH)
         return MGL_OK;
     status = hand_bytes(d, index, state, true);
@@ -169,10 +227,18 @@ static mgl_status end_run(mgl_decoding *d, size_t index, stage_state *state)
     if (run->failed)
         return emptied(d, run);
     if (length && mgl_utf8_valid(run->bytes, length) == length) {
-        status = tell_token(d, index + 1, run->bytes, length);
+        raise_mark(run, length, &state->run_mark);
+        status = tell(d, index + 1, BEGIN, NULL, 0);
+        if (!status)
+            status = tell_part(d, index + 1, run, 0, length, &state->run_mark);
+        if (!status)
+            status = tell(d, index + 1, END, NULL, 0);
     } else {
-        for (size_t i = 0; i < length && !status; i++)
+        for (size_t i = 0; i < length && !status; i++) {
             status = tell_token(d, index + 1, MGL_UTF8_REPLACEMENT, strlen(MGL_UTF8_REPLACEMENT));
+            if (!status)
+                status = tell_part(d, index + 1, run, i + 1, i + 1, &state->run_mark);
+        }
     }
     run->length = 0;
     return status;
@@ -187,7 +253,7 @@ static mgl_status let_through(mgl_decoding *d, size_t index, stage_state *state)
     if (!status)
         status = tell(d, index + 1, BEGIN, NULL, 0);
     if (!status)
-        status = tell_text(d, index + 1, state->held.bytes, state->held.length);
+        status = tell_part(d, index + 1, &state->held, 0, state->held.length, &state->held_mark);
     state->held.length = 0;
     state->inside = true;
     return status;
@@ -209,10 +275,15 @@ static mgl_status on_byte_fallback(mgl_decoding *d, size_t index, stage_state *s
     }
     if (what == BEGIN)
         return MGL_OK;
+    if (what == MARK)
+        return keep_mark(state) ? MGL_OK : tell(d, index + 1, MARK, NULL, 0);
     int byte = state->inside ? -1 : mgl_decode_byte_token(state->held.bytes, state->held.length);
     if (byte >= 0) {
         char one = (char)byte;
         mgl_text_append(&state->run, &one, 1);
+        if (state->held_mark) /* within the token: its byte is the prompt's */
+            state->run_mark = state->run.length + 1;
+        state->held_mark = 0;
         return emptied(d, &state->held);
     }
     if (!state->inside)
@@ -235,19 +306,22 @@ static mgl_status hand_replaced(mgl_decoding *d, size_t index, stage_state *stat
         status = mgl_pattern_next(stage->pattern, d->matcher, &scan, &found, d->err);
         if (status || !found)
             break;
-        status = tell_text(d, index + 1, held->bytes + done, scan.start - done);
+        status = tell_part(d, index + 1, held, done, scan.start, &state->held_mark);
         if (!status)
             status = tell_text(d, index + 1, stage->content, content);
         done = scan.end;
+        if (!status)
+            status = tell_part(d, index + 1, held, done, done, &state->held_mark);
     }
     if (held->length - done < keep)
         keep = held->length - done;
     size_t until = held->length - keep;
     if (!status)
-        status = tell_text(d, index + 1, held->bytes ? held->bytes + done : "", until - done);
+        status = tell_part(d, index + 1, held, done, until, &state->held_mark);
     if (keep)
         memmove(held->bytes, held->bytes + until, keep);
     held->length = keep;
+    state->held_mark -= state->held_mark ? until : 0;
     return status;
 }
 
@@ -275,6 +349,8 @@ static mgl_status on_replace(mgl_decoding *d, size_t index, stage_state *state, 
         return hand_replaced(d, index, state,
                              begun_match(state->held.bytes, state->held.length, literal));
     }
+    if (what == MARK && keep_mark(state))
+        return MGL_OK;
     mgl_status status = what == END ? hand_replaced(d, index, state, 0) : MGL_OK;
     return status ? status : tell(d, index + 1, what, NULL, 0);
 }
@@ -287,7 +363,7 @@ static mgl_status on_join(mgl_decoding *d, size_t index, stage_state *state, eve
     mgl_status status = tell(d, index + 1, what, text, length);
     if (!status && what == BEGIN && state->begun)
         status = tell_text(d, index + 1, " ", 1);
-    state->begun = true;
+    state->begun |= what != MARK;
     return status;
 }
 
@@ -298,8 +374,8 @@ static mgl_status on_fuse(mgl_decoding *d, size_t index, stage_state *state, eve
     if (!state->begun)
         status = tell(d, index + 1, BEGIN, NULL, 0);
     state->begun = true;
-    if (!status && what == TEXT)
-        return tell(d, index + 1, TEXT, text, length);
+    if (!status && (what == TEXT || what == MARK))
+        return tell(d, index + 1, what, text, length);
     if (!status && what == FINISH)
         status = tell(d, index + 1, END, NULL, 0);
     return status || what != FINISH ? status : tell(d, index + 1, FINISH, NULL, 0);
@@ -382,8 +458,9 @@ static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *te
     if (status)
         return status;
     if (index == d->decoder->count) {
-        if (what == TEXT)
+        if (what == TEXT && !d->prompt)
             mgl_text_append(d->out, text, length);
+        d->prompt &= what != MARK;
         return MGL_OK;
     }
     stage_state *state = &d->states[index];
@@ -437,6 +514,18 @@ mgl_status mgl_decoding_open(const mgl_decoder *decoder, mgl_decoding **out, mgl
     mgl_growth_begin(&decoding->growth);
     *out = decoding;
     return MGL_OK;
+}
+
+void mgl_decoding_begin_prompt(mgl_decoding *decoding)
+{
+    decoding->prompt = true;
+}
+
+mgl_status mgl_decoding_end_prompt(mgl_decoding *decoding, mgl_text *out, mgl_error *err)
+{
+    decoding->out = out;
+    decoding->err = err;
+    return tell(decoding, 0, MARK, NULL, 0);
 }
 
 mgl_status mgl_decoding_token(mgl_decoding *decoding, const char *token, size_t length,

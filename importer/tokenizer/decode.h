@@ -4,7 +4,8 @@
  * that fuses all tokens into one (Fuse, ByteLevel) still hands its text on at once. A stage keeps
  * back only what a later token can still change: half a character, a run of byte tokens, a
  * beginning of what it replaces. Whole and streaming decodes are the same code and give the same
- * text.
+ * text. A decode that goes on behind a prompt has a mark between their tokens, which each stage
+ * keeps at its place in the text; what comes out before the mark is dropped.
  */
 #ifndef MGL_TOKENIZER_DECODE_H
 #define MGL_TOKENIZER_DECODE_H
@@ -49,6 +50,11 @@ int mgl_decode_byte_token(const char *token, size_t length);
 typedef struct mgl_decoding mgl_decoding;
 
 mgl_status mgl_decoding_open(const mgl_decoder *decoder, mgl_decoding **out, mgl_error *err);
+
+/* Tokens that belong to a prompt stand between the two, in front of all others: nothing of their
+ * text is appended. A character that they leave unfinished is dropped too. */
+void mgl_decoding_begin_prompt(mgl_decoding *decoding);
+mgl_status mgl_decoding_end_prompt(mgl_decoding *decoding, mgl_text *out, mgl_error *err);
 
 /* One token; what became certain is appended to `out`, whole characters only. */
 mgl_status mgl_decoding_token(mgl_decoding *decoding, const char *token, size_t length,

@@ -375,6 +375,7 @@ struct mgl_detokenizer {
     const mgl_tokenizer *tokenizer;
     bool skip_special;
     mgl_decoding *decoding;
+    bool begun;    /* it has seen a prompt or a token */
     mgl_text text; /* what the last call made certain */
     mgl_stops stops;
 };
@@ -387,6 +388,7 @@ static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
     size_t length;
     if (!mgl_tokenizer_knows(stream->tokenizer, id))
         return mgl_tokenizer_fail_id(stream->tokenizer, id, err);
+    stream->begun = true;
     const char *token = mgl_tokenizer_text_of(stream->tokenizer, id, &length, &special);
     if (!token || (special && stream->skip_special))
         return MGL_OK;
@@ -435,6 +437,23 @@ mgl_status mgl_detokenizer_set_stops(mgl_detokenizer *stream, const char *const 
 bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream)
 {
     return stream && stream->stops.found;
+}
+
+mgl_status mgl_detokenizer_prime(mgl_detokenizer *stream, const int32_t *ids, size_t count,
+                                 mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (!stream || (!ids && count))
+        return mgl_fail_null(err, __func__, stream ? "ids" : "stream");
+    if (stream->begun)
+        return mgl_fail(err, MGL_USAGE, "mgl_detokenizer_prime",
+                        "comes too late: the stream has a prompt or tokens; prime it first");
+    stream->begun = true;
+    mgl_decoding_begin_prompt(stream->decoding);
+    for (size_t i = 0; i < count && !status; i++)
+        if (mgl_tokenizer_knows(stream->tokenizer, ids[i]))
+            status = decode_id(stream, ids[i], err);
+    return status ? status : mgl_decoding_end_prompt(stream->decoding, &stream->text, err);
 }
 
 /* Hands out what became certain; of a stream that ends at texts, what stands before the first. */

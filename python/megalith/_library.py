@@ -211,6 +211,7 @@ _FALLIBLE: dict[str, list[Any]] = {
     "mgl_detokenizer_open": [c_void_p, c_bool, _OUT, _ERR],
     "mgl_detokenizer_next": [c_void_p, c_int32, _OUT, _SIZE, _ERR],
     "mgl_detokenizer_finish": [c_void_p, _OUT, _SIZE, _ERR],
+    "mgl_detokenizer_prime": [c_void_p, POINTER(c_int32), c_size_t, _ERR],
     "mgl_detokenizer_set_stops": [c_void_p, POINTER(c_char_p), c_size_t, _ERR],
     "mgl_chat_template_open": [c_char_p, c_char_p, _OUT, _ERR],
     "mgl_chat_template_render": [c_void_p, POINTER(Conversation), _OUT, _SIZE, _ERR],

@@ -345,19 +345,28 @@ class Model:
         )
         return self._take_bytes(text, length).decode("utf-8", "replace")
 
-    def detokenize_stream(self, ids: Iterable[int], *, skip_special: bool = True) -> Iterator[str]:
+    def detokenize_stream(
+        self, ids: Iterable[int], *, prompt: Iterable[int] = (), skip_special: bool = True
+    ) -> Iterator[str]:
         """Pieces of the text of ids, as soon as they are certain: whole characters, never "". Ids
-        that the tokenizer does not know, of tables that were filled up, have no text."""
-        yield from self._decode_until(ids, _make_texts([]), skip_special)
+        that the tokenizer does not know, of tables that were filled up, have no text. With the ids
+        of a prompt, the text is that of a reply: a space between the two is part of it."""
+        yield from self._decode_until(ids, prompt, _make_texts([]), skip_special)
 
     def _decode_until(
-        self, ids: Iterable[int], stops: ctypes.Array[c_char_p], skip_special: bool = True
+        self,
+        ids: Iterable[int],
+        prompt: Iterable[int],
+        stops: ctypes.Array[c_char_p],
+        skip_special: bool = True,
     ) -> Iterator[str]:
         tokenizer, stream = self._need_tokenizer(), c_void_p()
         self._c.mgl_detokenizer_open(tokenizer, skip_special, byref(stream))
         text, length = c_void_p(), c_size_t()
         try:
+            before = _make_ids(prompt)
             self._c.mgl_detokenizer_set_stops(stream, stops, len(stops))
+            self._c.mgl_detokenizer_prime(stream, before, len(before))
             for token in ids:
                 _check_whole("token", token, 0, 31)
                 if not self._c.mgl_tokenizer_knows(tokenizer, token):
@@ -490,7 +499,7 @@ class Model:
         handle, cancel = self._need_handle(), self._cancel or 0
         keep = (self, request, stops)
         launch = Launch(self._c, handle, cancel, request, self._busy, keep)
-        return Reply(launch, self._make_pieces(launch, stops), ids, request.seed)
+        return Reply(launch, self._make_pieces(launch, ids, stops), ids, request.seed)
 
     def _generate_list(self, prompts: Sequence[Entry], options: Dict[str, Any]) -> List[Reply]:
         """The replies to all, in order; a prompt that cannot be used has its error."""
@@ -506,7 +515,7 @@ class Model:
                 outcome.error = name_prompt(index, error, error.where)
             requests.append(request)
             outcomes.append(outcome)
-            pieces = self._make_ended(outcome, stops)
+            pieces = self._make_ended(outcome, ids, stops)
             replies.append(Reply(outcome, pieces, ids, request.seed if request else 0))
         handle, cancel = self._need_handle(), self._cancel or 0
         keep = (self, requests)
@@ -518,10 +527,12 @@ class Model:
         batch.run()
         return replies
 
-    def _make_ended(self, outcome: Outcome, stops: ctypes.Array[c_char_p]) -> Iterator[str]:
+    def _make_ended(
+        self, outcome: Outcome, prompt: List[int], stops: ctypes.Array[c_char_p]
+    ) -> Iterator[str]:
         if outcome.error:
             raise outcome.error
-        yield from self._decode_until(outcome.ids, stops)
+        yield from self._decode_until(outcome.ids, prompt, stops)
 
     def _read_entry(self, entry: Entry) -> Tuple[Dict[str, Any], List[int]]:
         """The options of an entry of a list, and its ids."""
@@ -590,14 +601,16 @@ class Model:
         )
         return request, stops
 
-    def _make_pieces(self, launch: Launch, stops: ctypes.Array[c_char_p]) -> Iterator[str]:
+    def _make_pieces(
+        self, launch: Launch, prompt: List[int], stops: ctypes.Array[c_char_p]
+    ) -> Iterator[str]:
         self._need_handle()
         self._need_tokenizer()
         self._take_busy()
         launch.start()
         self._launch = weakref.ref(launch)
         try:
-            yield from self._decode_until(launch.tokens(), stops)
+            yield from self._decode_until(launch.tokens(), prompt, stops)
         finally:
             launch.end()
 

@@ -153,6 +153,24 @@ class Tokens(OneModel):
         ids = self.model.tokenize("\U0001f98a", special=False)
         self.assertEqual(list(self.model.detokenize_stream(ids[:-1])), ["\ufffd"])
 
+    def test_a_reply_goes_on_behind_its_prompt(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (MODELS / "tales-5m").iterdir():
+                if file.name == "config.json" or file.name.startswith("model"):
+                    (Path(folder) / file.name).symlink_to(file.resolve())
+            words = MODELS / "tokenizers" / "words" / "tokenizer.json"
+            (Path(folder) / "tokenizer.json").symlink_to(words.resolve())
+            with megalith.Model(folder, device="cpu") as model:
+                reply = model.generate("Hello", max_tokens=4)
+                self.assertEqual(reply.text(), " gol net bat gum")
+                self.assertEqual(model.detokenize(reply.ids), "gol net bat gum")
+                pieces = model.detokenize_stream(reply.ids, prompt=reply.prompt_ids)
+                self.assertEqual("".join(pieces), " gol net bat gum")
+                reply = model.generate("Hello", max_tokens=4, stop=" net")
+                self.assertEqual((reply.text(), reply.stop), (" gol", "stop"))
+                replies = model.generate(["Hello", {"text": "Hello", "stop": " net"}], max_tokens=4)
+                self.assertEqual([r.text() for r in replies], [" gol net bat gum", " gol"])
+
     def test_token_and_back(self) -> None:
         self.assertEqual(self.model.token_bytes(268), b" was")
         self.assertEqual(self.model.find_token(" was"), 268)

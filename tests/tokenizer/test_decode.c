@@ -1,6 +1,9 @@
 /* Decoders, whole and token by token: what is certain comes at once, what is not is kept back. */
 #include "support.h"
 
+#include "base/utf8.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #define IDS(...) (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / 4
@@ -181,12 +184,228 @@ START_TEST(test_negative_id)
 }
 END_TEST
 
+/* ---- behind a prompt ------------------------------------------------------------------------ */
+
+/* The text of a reply behind a prompt, token by token. Release with mgl_text_clear. */
+static mgl_text decode_reply(const mgl_tokenizer *t, const int32_t *prompt, size_t prompt_count,
+                             const int32_t *reply, size_t count)
+{
+    mgl_detokenizer *stream;
+    mgl_error err = {0};
+    mgl_text out = {0};
+    const char *piece;
+    size_t length;
+    ck_assert_int_eq(mgl_detokenizer_open(t, true, &stream, &err), MGL_OK);
+    ck_assert_msg(!mgl_detokenizer_prime(stream, prompt, prompt_count, &err), "%s", err.message);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_int_eq(mgl_detokenizer_next(stream, reply[i], &piece, &length, &err), MGL_OK);
+        ck_assert_uint_eq(mgl_utf8_valid(piece, length), length);
+        mgl_text_append(&out, piece, length);
+    }
+    ck_assert_int_eq(mgl_detokenizer_finish(stream, &piece, &length, &err), MGL_OK);
+    mgl_text_append(&out, piece, length);
+    mgl_detokenizer_close(stream);
+    ck_assert(!out.failed);
+    return out;
+}
+
+static void assert_reply(const mgl_tokenizer *t, const int32_t *prompt, size_t prompt_count,
+                         const int32_t *reply, size_t count, const char *want)
+{
+    mgl_text text = decode_reply(t, prompt, prompt_count, reply, count);
+    ck_assert_str_eq(text.bytes, want);
+    mgl_text_clear(&text);
+}
+
+#define SPECIAL(id, content)                                                                       \
+    "{\"id\": " #id ", \"content\": \"" content "\", \"single_word\": false, \"lstrip\": false, "  \
+    "\"rstrip\": false, \"normalized\": false, \"special\": true}"
+
+START_TEST(test_reply_behind_a_prompt)
+{
+    mgl_tokenizer *t = make_tokenizer("\"added_tokens\": [" SPECIAL(8, "</s>") "]," LLAMA,
+                                      BYTES ",\"<0x0A>\":7", "", "");
+    assert_reply(t, IDS(3), IDS(3, 4), " ab");     /* the space between two words */
+    assert_reply(t, NULL, 0, IDS(3, 4), "ab");     /* an empty prompt changes nothing */
+    assert_reply(t, IDS(8), IDS(3, 4), "ab");      /* nor does one of special tokens */
+    assert_reply(t, IDS(5), IDS(3, 8, 4), " ab");  /* the prompt is the space that is lost */
+    assert_reply(t, IDS(3, 0, 1), IDS(2, 4), "b"); /* the character is part of neither */
+    assert_reply(t, IDS(3, 0, 1), IDS(4), "b");    /* nor is one that is never complete */
+    assert_reply(t, IDS(3, 0), IDS(1, 2, 0, 1, 2), "\u4F60");
+    assert_reply(t, IDS(3, 7), IDS(7, 4), "\nb");      /* a run of bytes that goes on */
+    assert_reply(t, IDS(3, 7, 0), IDS(1, 2, 7), "\n"); /* with a character in its middle */
+    assert_reply(t, IDS(3, 7), IDS(6, 4),
+                 "\uFFFD"
+                 "b");
+    assert_reply(t, IDS(3, 99), IDS(3), " a"); /* ids that the tokenizer does not know */
+    mgl_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(test_byte_level_behind_a_prompt)
+{
+    mgl_tokenizer *t = make_tokenizer(
+        "\"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"trim_offsets\": "
+        "true, \"use_regex\": true},",
+        "\"\u00E4\u00BD\":0,\"\u0142\":1,\"\u0120a\":2,\"\u4F60\":3", "", "");
+    assert_reply(t, IDS(2), IDS(2), " a");
+    assert_reply(t, IDS(2, 0), IDS(1, 2), " a");
+    assert_reply(t, IDS(2, 0), IDS(2), " a");
+    assert_reply(t, IDS(0, 1), IDS(0, 1), "\u4F60");
+    assert_reply(t, IDS(0), IDS(0, 1), "\u4F60");
+    assert_reply(t, IDS(3), IDS(3), "\u4F60");
+    assert_reply(t, IDS(0), NULL, 0, "");
+    mgl_tokenizer_close(t);
+}
+END_TEST
+
+START_TEST(test_prompt_comes_first)
+{
+    mgl_tokenizer *t = make_tokenizer(LLAMA, BYTES, "", "");
+    mgl_detokenizer *stream;
+    mgl_error err = {0};
+    const int32_t id = 3;
+    ck_assert_int_eq(mgl_detokenizer_open(t, true, &stream, &err), MGL_OK);
+    assert_piece(stream, id, "a");
+    ck_assert_int_eq(mgl_detokenizer_prime(stream, &id, 1, &err), MGL_USAGE);
+    ck_assert_ptr_nonnull(strstr(err.message, "prime it first"));
+    ck_assert_int_eq(mgl_detokenizer_prime(NULL, &id, 1, &err), MGL_USAGE);
+    ck_assert_int_eq(mgl_detokenizer_prime(stream, NULL, 1, &err), MGL_USAGE);
+    mgl_detokenizer_close(stream);
+    mgl_tokenizer_close(t);
+}
+END_TEST
+
+#define SEQUENCE(stages) "\"decoder\": {\"type\": \"Sequence\", \"decoders\": [" stages "]},"
+#define REPLACE(from, to)                                                                          \
+    "{\"type\": \"Replace\", \"pattern\": {\"String\": \"" from "\"}, \"content\": \"" to "\"}"
+#define STRIP(start, stop)                                                                         \
+    "{\"type\": \"Strip\", \"content\": \" \", \"start\": " #start ", \"stop\": " #stop "}"
+#define FUSE "{\"type\": \"Fuse\"}"
+#define BYTE_LEVEL                                                                                 \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"trim_offsets\": true, "               \
+    "\"use_regex\": true}"
+#define FALLBACK  "{\"type\": \"ByteFallback\"}"
+#define METASPACE "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\"}"
+#define SPACE     REPLACE("\u2581", " ")
+#define RUNS      "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"a+\"}, \"content\": \"-\"}"
+
+static const char *const decoders[] = {
+    "",
+    LLAMA,
+    SEQUENCE(BYTE_LEVEL),
+    SEQUENCE(METASPACE),
+    SEQUENCE(METASPACE "," FALLBACK "," FUSE),
+    SEQUENCE(FALLBACK "," METASPACE),
+    SEQUENCE(FUSE "," BYTE_LEVEL),
+    SEQUENCE(FUSE "," FALLBACK),
+    SEQUENCE(SPACE "," FUSE "," STRIP(1, 0)),
+    SEQUENCE(SPACE "," STRIP(1, 1)),
+    SEQUENCE(SPACE "," FALLBACK "," FUSE "," STRIP(2, 2)),
+    SEQUENCE(FUSE "," SPACE "," STRIP(1, 0)),
+    SEQUENCE(FUSE "," REPLACE("ab", "-") "," STRIP(0, 1)),
+    SEQUENCE(FUSE "," RUNS),
+    SEQUENCE(BYTE_LEVEL "," REPLACE("ab", "-") "," STRIP(1, 1)),
+};
+
+#define TOKENS                                                                                     \
+    "\"<0xE4>\":0,\"<0xBD>\":1,\"<0xA0>\":2,\"<0x20>\":3,\"<0xFF>\":4,\"<0x0A>\":5,"               \
+    "\"\u2581a\":6,\"b\":7,\"\u2581\":8,\"a\":9,\"ab\":10,\"\u2581\u2581\":11,\"\u00E4\u00BD\":12" \
+    ",\"\u0142\":13,\"\u0120a\":14,\"\u4F60\":15,\"a\u2581\":16,\"\u0120\":17"
+enum { SKIPPED = 18, TOKEN_COUNT, CASES = 4000, MOST = 7 }; /* the last is special */
+
+static const char bytes_of[] = {'\xE4', '\xBD', '\xA0', ' ', '\xFF', '\n'}; /* of ids 0 to 5 */
+
+/* Whether bytes of the prompt that are whole characters are none any more with those that follow:
+ * of ByteFallback a run of bytes is UTF-8 as a whole, or a U+FFFD for each. */
+static bool is_spoiled(const int32_t *ids, size_t prompt, size_t count)
+{
+    char run[2 * MOST];
+    size_t from = prompt, length = 0, before = 0;
+    while (from && (ids[from - 1] < (int32_t)sizeof bytes_of || ids[from - 1] == SKIPPED))
+        from--;
+    for (size_t i = from; i < count; i++) {
+        if (ids[i] == SKIPPED)
+            continue;
+        if (ids[i] >= (int32_t)sizeof bytes_of)
+            break;
+        before += i < prompt;
+        run[length++] = bytes_of[ids[i]];
+    }
+    return mgl_utf8_valid(run, length) != length && mgl_utf8_valid(run, before) == before;
+}
+
+/* The decode of both without that of the prompt, if it begins with that; always an end of it. */
+static bool check_reply(const mgl_tokenizer *t, const int32_t *ids, size_t prompt, size_t count)
+{
+    mgl_error err = {0};
+    char *whole, *front;
+    size_t length, from;
+    mgl_text reply = decode_reply(t, ids, prompt, ids + prompt, count - prompt);
+    ck_assert_int_eq(mgl_tokenizer_decode(t, ids, count, true, &whole, &length, &err), MGL_OK);
+    ck_assert_int_eq(mgl_tokenizer_decode(t, ids, prompt, true, &front, &from, &err), MGL_OK);
+    bool begins = from <= length && !memcmp(whole, front, from) && !is_spoiled(ids, prompt, count);
+    ck_assert_uint_le(reply.length, length);
+    ck_assert_msg(!strcmp(whole + length - reply.length, reply.bytes), "\"%s\" is no end of \"%s\"",
+                  reply.bytes, whole);
+    if (begins)
+        ck_assert_msg(!strcmp(whole + from, reply.bytes), "\"%s\" and \"%s\" are not \"%s\"", front,
+                      reply.bytes, whole);
+    mgl_text_free(whole);
+    mgl_text_free(front);
+    mgl_text_clear(&reply);
+    return begins;
+}
+
+/* Knuth, MMIX's linear congruential generator. */
+static size_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(*state >> 33);
+}
+
+static void check_decoder(const char *decoder)
+{
+    char parts[2000];
+    uint64_t random = 1;
+    int32_t ids[2 * MOST];
+    size_t began = 0;
+    snprintf(parts, sizeof parts, "\"added_tokens\": [" SPECIAL(18, "</s>") "],%s", decoder);
+    mgl_tokenizer *t = make_tokenizer(parts, TOKENS, "", "");
+    for (int i = 0; i < CASES; i++) {
+        size_t prompt = next_random(&random) % (MOST + 1);
+        size_t count = prompt + next_random(&random) % MOST;
+        for (size_t k = 0; k < count; k++)
+            ids[k] = (int32_t)(next_random(&random) % TOKEN_COUNT);
+        began += check_reply(t, ids, prompt, count);
+    }
+    ck_assert_uint_ge(began, CASES / 3);
+    mgl_tokenizer_close(t);
+}
+
+START_TEST(test_random_replies)
+{
+    for (size_t i = 0; i < sizeof decoders / sizeof *decoders; i++)
+        check_decoder(decoders[i]);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
-        test_without_a_decoder,         test_ids_without_a_token, test_byte_fallback,
-        test_run_of_bytes_is_kept_back, test_byte_level_stream,   test_metaspace,
-        test_replace_across_pieces,     test_special_tokens,      test_negative_id,
+        test_without_a_decoder,
+        test_ids_without_a_token,
+        test_byte_fallback,
+        test_run_of_bytes_is_kept_back,
+        test_byte_level_stream,
+        test_metaspace,
+        test_replace_across_pieces,
+        test_special_tokens,
+        test_negative_id,
+        test_reply_behind_a_prompt,
+        test_byte_level_behind_a_prompt,
+        test_prompt_comes_first,
+        test_random_replies,
     };
     return run_case("decode", tests, sizeof tests / sizeof *tests);
 }
