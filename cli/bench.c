@@ -12,6 +12,7 @@
 #include "eval/bench.h"
 #include "eval/device_record.h"
 #include "eval/statistics.h"
+#include "importer/checkpoint.h"
 #include "pipeline.h"
 
 #include <stdio.h>
@@ -136,7 +137,7 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->tokens = o->tokens.given ? (int)o->tokens.value : MGL_BENCH_TOKENS;
     r->samples = o->samples.given ? (int)o->samples.value : MGL_BENCH_SAMPLES;
     r->temperature = (float)o->temperature.value;
-    r->top_p = (float)o->top_p.value;
+    r->top_p = o->top_p.given ? mgl_explicit_top_p(o->top_p.value) : 0.0F;
     r->seed = 1;
     r->abort = mgl_cancel_flag(mgl_cli_cancel());
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "importer/checkpoint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -411,7 +412,7 @@ mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_token
                              o->max_tokens.given ? (int32_t)o->max_tokens.value : max_tokens,
                          .temperature = temperature_of(o),
                          .top_k = (int32_t)o->top_k.value,
-                         .top_p = (float)o->top_p.value,
+                         .top_p = o->top_p.given ? mgl_explicit_top_p(o->top_p.value) : 0.0F,
                          .min_p = o->min_p.value,
                          .repeat_penalty = o->repeat_penalty.value,
                          .presence_penalty = o->presence_penalty.value,

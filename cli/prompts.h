@@ -21,7 +21,8 @@
       "new tokens at most (128; of chat, as many as the cache holds)")                             \
     X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
     X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N likeliest tokens; 0 is all")    \
-    X(real, top_p, "--top-p", "X", 0, 1, "sample from the likeliest tokens that sum to X")         \
+    X(real, top_p, "--top-p", "X", 0, 1,                                                           \
+      "sample from the likeliest tokens that sum to X; 0 is the likeliest")                        \
     X(real, min_p, "--min-p", "X", 0, 1,                                                           \
       "leave out tokens below X times the likeliest; 0 is none")                                   \
     X(real, repeat_penalty, "--repeat-penalty", "X", 0, 100,                                       \

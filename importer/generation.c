@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "importer/neutral.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,6 +88,11 @@ static mgl_status check_end_tokens(const mgl_json *json, int32_t vocab, mgl_erro
     return status;
 }
 
+float mgl_explicit_top_p(double top_p)
+{
+    return top_p < (double)FLT_MIN ? FLT_MIN : (float)top_p;
+}
+
 static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
 {
     double temperature = 1, top_p = 1, min_p = 0, repeat = 1;
@@ -117,7 +123,7 @@ static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_e
                         temperature, top_p, min_p);
     out->temperature = (float)temperature;
     out->top_k = (int32_t)top_k;
-    out->top_p = (float)top_p;
+    out->top_p = mgl_explicit_top_p(top_p);
     out->min_p = (float)min_p;
     out->repeat = (float)repeat;
     return MGL_OK;

@@ -4,6 +4,10 @@
 
 #include "base/json.h"
 
+/* An explicit top-p of 0 keeps the most likely token. In mgl_request and in the kernel 0 is off, so
+ * it becomes the least positive normal float. */
+float mgl_explicit_top_p(double top_p);
+
 /* What generation_config.json asks for; Hugging Face's defaults where it is silent. */
 typedef struct mgl_generation {
     int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary */
@@ -11,7 +15,7 @@ typedef struct mgl_generation {
     bool do_sample;    /* false: greedy, and the next four do not matter */
     float temperature; /* 1 */
     int32_t top_k;     /* 50; 0: off */
-    float top_p;       /* 1: off */
+    float top_p;       /* 1: off; 0 in the file: see mgl_explicit_top_p */
     float min_p;       /* 0: off */
     float repeat;      /* repetition_penalty; 1: off */
     char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in

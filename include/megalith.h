@@ -360,9 +360,10 @@ typedef struct mgl_likelihood {
 /* Called before the token is given to the callback of the reply, with the index of its request. */
 typedef void mgl_likelihood_fn(void *user, size_t reply, const mgl_likelihood *likelihood);
 
-/* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p
- * (0 or 1: off), then min-p (0: off); ties go to the lowest id; the same seed gives the same tokens
- * on a device. Penalties come before all of these, and change what is greedy too. */
+/* One reply. temperature 0 is greedy; otherwise temperature, then top-k (0: off), then top-p (0 or
+ * 1: off; 1e-30: the most likely token), then min-p (0: off); ties go to the lowest id; the same
+ * seed gives the same tokens on a device. Penalties come before all of these, and change what is
+ * greedy too. */
 typedef struct mgl_request {
     size_t size;           /* sizeof(mgl_request) */
     const int32_t *prompt; /* (prompt_count), at least one token */

@@ -90,6 +90,13 @@ def _make_json(name: str, value: object) -> Optional[bytes]:
         raise MegalithError(Code.USAGE, f"is no JSON: {error}", name) from None
 
 
+def _make_top_p(top_p: Optional[float]) -> float:
+    """What C takes: there 0 is off, so an explicit 0 is the least positive normal float."""
+    if top_p is None:
+        return 0.0
+    return max(top_p, 2.0**-126) if top_p >= 0 else top_p
+
+
 def _check_whole(name: str, value: int, least: int, bits: int) -> int:
     """ctypes would cut off what does not fit."""
     if least <= value < 1 << bits:
@@ -407,7 +414,7 @@ class Model:
         max_tokens: int = 128,
         temperature: Optional[float] = None,
         top_k: int = 0,
-        top_p: float = 0.0,
+        top_p: Optional[float] = None,
         min_p: float = 0.0,
         seed: Optional[int] = None,
         stop: Union[str, Iterable[str]] = (),
@@ -428,7 +435,7 @@ class Model:
         max_tokens: int = 128,
         temperature: Optional[float] = None,
         top_k: int = 0,
-        top_p: float = 0.0,
+        top_p: Optional[float] = None,
         min_p: float = 0.0,
         seed: Optional[int] = None,
         stop: Union[str, Iterable[str]] = (),
@@ -448,7 +455,7 @@ class Model:
         max_tokens: int = 128,
         temperature: Optional[float] = None,
         top_k: int = 0,
-        top_p: float = 0.0,
+        top_p: Optional[float] = None,
         min_p: float = 0.0,
         seed: Optional[int] = None,
         stop: Union[str, Iterable[str]] = (),
@@ -462,8 +469,8 @@ class Model:
     ) -> Union[Reply, List[Reply]]:
         """A reply to a text or to ids, in one launch, which begins with the first piece that is
         asked for. Greedy, unless one of temperature, top_k, top_p, min_p and seed is given; then the
-        temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k,
-        top_p and min_p off. The reply ends before the first text of `stop` in it, and `Reply.ids` with
+        temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k
+        and min_p off; a top_p of 0 keeps the most likely token, and None is off. The reply ends before the first text of `stop` in it, and `Reply.ids` with
         the token that completes that. With `logprobs` N, 20 at most, `Reply.logprobs` tells how
         likely each token was, and `Reply.top` the N likeliest; with `prompt_logprobs`,
         `Reply.prompt_logprobs` the same of the prompt, which is scored first. Penalties, for which
@@ -557,7 +564,7 @@ class Model:
         max_tokens: int,
         temperature: Optional[float],
         top_k: int,
-        top_p: float,
+        top_p: Optional[float],
         min_p: float,
         seed: Optional[int],
         stop: Union[str, Iterable[str]],
@@ -572,7 +579,7 @@ class Model:
         if not repeat_penalty > 0:
             message = f"is {repeat_penalty}, and must be 0.01 to 100, where 1 is none"
             raise MegalithError(Code.USAGE, message, "repeat_penalty")
-        shaped = bool(top_k) or bool(top_p) or bool(min_p) or seed is not None
+        shaped = bool(top_k) or top_p is not None or bool(min_p) or seed is not None
         if temperature is None:
             temperature = 1.0 if shaped else 0.0
         if seed is None:
@@ -585,7 +592,7 @@ class Model:
             max_tokens=_check_whole("max_tokens", max_tokens, 1, 31),
             temperature=temperature,
             top_k=_check_whole("top_k", top_k, 0, 31),
-            top_p=top_p,
+            top_p=_make_top_p(top_p),
             seed=_check_whole("seed", seed, 0, 64),
             ignore_eos=ignore_eos,
             tokenizer=self._need_tokenizer() if stops else None,
