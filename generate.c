@@ -90,8 +90,9 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
         return status;
     if (request->logprobs < 0 || request->logprobs > MGL_MAX_LOGPROBS)
         return mgl_fail(err, MGL_USAGE, "logprobs", "is not within 0 to %d", MGL_MAX_LOGPROBS);
-    if (request->stop_count && !request->tokenizer)
-        return mgl_fail(err, MGL_USAGE, "tokenizer", "is NULL, and is needed to find stop texts");
+    if ((request->stop_count || request->chat) && !request->tokenizer)
+        return mgl_fail(err, MGL_USAGE, "tokenizer", "is NULL, and is needed to find %s",
+                        request->stop_count ? "stop texts" : "the end tokens of a chat");
     if (request->sample && model->checkpoint->generation.unsupported)
         return mgl_fail(err, MGL_BAD_INPUT, "generation_config.json",
                         "%s, which sampling here does not know; give temperature, top-k and top-p",
@@ -150,12 +151,14 @@ static mgl_status read_requests(const mgl_request *requests, size_t count, mgl_r
     return status;
 }
 
-static mgl_status check_batch(const mgl_model *model, const mgl_request *requests, size_t count,
+static mgl_status check_batch(mgl_model *model, const mgl_request *requests, size_t count,
                               mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < count && !status; i++) {
         status = check_request(model, &requests[i], err);
+        if (!status && requests[i].chat)
+            status = mgl_model_find_chat_ends(model, requests[i].tokenizer, err);
         if (status)
             name_request(i, count, err);
     }
@@ -165,6 +168,8 @@ static mgl_status check_batch(const mgl_model *model, const mgl_request *request
 static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *request)
 {
     const mgl_generation *defaults = &model->checkpoint->generation;
+    const mgl_ids ends = {defaults->end_tokens, defaults->end_count};
+    const mgl_ids *ids = request->chat ? &model->chat_ends : &ends;
     int32_t room = model->tuned.capacity - (int32_t)request->prompt_count;
     return (mgl_vm_sequence){.mode = MGL_VM_GENERATE,
                              .prompt = request->prompt,
@@ -180,8 +185,8 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
                              .frequency_penalty = (float)request->frequency_penalty,
                              .seed = request->seed,
                              .reuse = request->reuse_prefix != 0,
-                             .ends = defaults->end_tokens,
-                             .end_count = request->ignore_eos ? 0 : (int32_t)defaults->end_count};
+                             .ends = ids->ids,
+                             .end_count = request->ignore_eos ? 0 : (int32_t)ids->count};
 }
 
 /* The sequences of a launch, and whose they are. */

@@ -446,6 +446,7 @@ void mgl_model_close(mgl_model *model)
     mgl_program_free(model->made);
     mgl_image_close(model->image);
     mgl_checkpoint_close(model->checkpoint);
+    mgl_ids_clear(&model->chat_ends);
     mgl_free(model);
 }
 
@@ -486,22 +487,6 @@ mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out, mgl
         return status;
     mgl_model_facts facts = gather_facts(model);
     mgl_sized_write(out, &facts, sizeof facts);
-    return MGL_OK;
-}
-
-mgl_status mgl_model_get_end_ids(const mgl_model *model, mgl_ids *out, mgl_error *err)
-{
-    if (!model || !out)
-        return mgl_fail_null(err, __func__, model ? "out" : "model");
-    const mgl_generation *generation = &model->checkpoint->generation;
-    size_t bytes = generation->end_count * sizeof *out->ids;
-    int32_t *ids = mgl_alloc(bytes + 1);
-    if (!ids)
-        return mgl_fail_memory(err, bytes);
-    if (bytes)
-        memcpy(ids, generation->end_tokens, bytes);
-    mgl_ids_clear(out);
-    *out = (mgl_ids){ids, generation->end_count};
     return MGL_OK;
 }
 

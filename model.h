@@ -29,8 +29,13 @@ struct mgl_model {
     double import_s;    /* of it: to the program */
     mgl_cancel own;     /* of a model that was opened without a switch */
     mgl_cancel *cancel; /* that one, or the caller's */
+    mgl_ids chat_ends;  /* end tokens of chats; ids is NULL before they are looked up */
     mgl_stage_fn *on_stage;
     void *stage_user; /* for on_stage */
 };
+
+/* Looks up the end tokens of chats, once. */
+mgl_status mgl_model_find_chat_ends(mgl_model *model, const mgl_tokenizer *tokenizer,
+                                    mgl_error *err);
 
 #endif

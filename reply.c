@@ -57,8 +57,10 @@ mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokeni
         return mgl_fail_null(err, __func__, "tokenizer");
     if (!request)
         return mgl_fail_null(err, __func__, "request");
-    mgl_request known;
+    mgl_request known = {0};
     mgl_status status = mgl_sized_read(&known, sizeof known, request, "mgl_request", err);
+    known.size = sizeof known;
+    known.tokenizer = known.tokenizer ? known.tokenizer : tokenizer;
     if (!status)
         status = mgl_detokenizer_open(tokenizer, true, &r.stream, err);
     if (!status)
@@ -66,7 +68,7 @@ mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer *tokeni
     if (!status && known.prompt)
         status = mgl_detokenizer_prime(r.stream, known.prompt, known.prompt_count, err);
     if (!status)
-        status = mgl_model_generate(model, request, take_token, &r, out, err);
+        status = mgl_model_generate(model, &known, take_token, &r, out, err);
     if (!status) {
         status = finish(&r, err);
         if (status)

@@ -228,6 +228,19 @@ static mgl_status open_model(mgl_cli_chat *chat, const char *path, const struct 
     return status ? status : mgl_model_get_facts(chat->model, &chat->facts, err);
 }
 
+/* A reply of a model without end tokens does not end by itself. */
+static mgl_status check_ends(const mgl_cli_chat *chat, mgl_error *err)
+{
+    mgl_ids ids = {0};
+    mgl_status status = mgl_model_get_chat_end_ids(chat->model, chat->tokenizer, &ids, err);
+    if (!status && !ids.count && !chat->reply.ignore_eos.given)
+        mgl_cli_say("chat", "warning: no end token is known from generation_config.json, "
+                            "config.json and tokenizer_config.json; replies end at --max-tokens or "
+                            "--stop");
+    mgl_ids_clear(&ids);
+    return status;
+}
+
 /* The quick checks first. */
 static mgl_status open_chat(mgl_cli_chat *chat, const char *name, const struct options *o,
                             mgl_error *err)
@@ -243,6 +256,8 @@ static mgl_status open_chat(mgl_cli_chat *chat, const char *name, const struct o
         status = mgl_tokenizer_open(path, &chat->tokenizer, err);
     if (!status)
         status = open_model(chat, path, o, err);
+    if (!status)
+        status = check_ends(chat, err);
     mgl_free(path);
     return status;
 }

@@ -62,6 +62,7 @@ static mgl_status generate(reply *r, mgl_error *err)
     mgl_request request =
         mgl_cli_prompt_request(&r->prompt, chat->tokenizer, chat->sample, chat->facts.capacity);
     request.reuse_prefix = 1;
+    request.chat = 1;
     r->result.size = sizeof r->result;
     set_replying(true);
     mgl_status status = mgl_model_generate_text(chat->model, chat->tokenizer, &request, on_text, r,

@@ -5,7 +5,7 @@
 #include "autotune/answer.h"
 #include "base/format.h"
 #include "base/json_out.h"
-
+#include "base/memory.h"
 #include "importer/checkpoint.h"
 #include "schedule/tuned.h"
 #include "vm/image.h"
@@ -21,7 +21,108 @@ static const char *architecture(const mgl_checkpoint *checkpoint)
     return checkpoint->architecture[0] ? checkpoint->architecture : "not named";
 }
 
-static void print_graph(const mgl_checkpoint *checkpoint)
+/* eos_token of tokenizer_config.json, which ends the replies of chats. */
+typedef struct chat_end {
+    char *text;    /* owned; NULL: there is none */
+    int32_t id;    /* -1: the tokenizer has no such token */
+    mgl_error why; /* the tokenizer cannot be opened */
+} chat_end;
+
+static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out, mgl_error *err)
+{
+    mgl_tokenizer *tokenizer = NULL;
+    mgl_status status = mgl_end_token_read(checkpoint, &out->text, err);
+    if (status || !out->text)
+        return status;
+    if (!mgl_tokenizer_open(checkpoint->folder, &tokenizer, &out->why))
+        out->id = mgl_end_token_find(tokenizer, out->text);
+    mgl_tokenizer_close(tokenizer);
+    return MGL_OK;
+}
+
+/* Calls `put` for each file that an end token comes from. */
+static void put_sources(unsigned char sources, bool chat, void (*put)(void *to, const char *file),
+                        void *to)
+{
+    if (sources & MGL_END_OF_GENERATION)
+        put(to, "generation_config.json");
+    if (sources & MGL_END_OF_CONFIG)
+        put(to, "config.json");
+    if (chat)
+        put(to, "tokenizer_config.json");
+}
+
+static void print_source(void *first, const char *file)
+{
+    mgl_cli_printf("%s%s", *(bool *)first ? " (" : ", ", file);
+    *(bool *)first = false;
+}
+
+static void print_end(int32_t id, unsigned char sources, bool chat, bool *any)
+{
+    bool first = true;
+    mgl_cli_printf("%s%d", *any ? "; " : "", (int)id);
+    put_sources(sources, chat, print_source, &first);
+    mgl_cli_put(sources ? ")" : ", in chats only)");
+    *any = true;
+}
+
+static void print_ends(const mgl_generation *generation, const chat_end *chat)
+{
+    bool any = false, seen = !chat->text || chat->id < 0;
+    mgl_cli_printf("%-14s", "end tokens");
+    for (size_t i = 0; i < generation->end_count; i++) {
+        bool same = chat->text && generation->end_tokens[i] == chat->id;
+        print_end(generation->end_tokens[i], generation->end_sources[i], same, &any);
+        seen |= same;
+    }
+    if (!seen)
+        print_end(chat->id, 0, true, &any);
+    if (chat->text && chat->id < 0)
+        mgl_cli_printf("%s\"%s\" (tokenizer_config.json) has no id: %s", any ? "; " : "",
+                       chat->text,
+                       chat->why.code ? chat->why.message : "the tokenizer has no such token");
+    mgl_cli_put(any || chat->text ? "\n" : "none\n");
+}
+
+static void put_source(void *out, const char *file)
+{
+    mgl_json_out_string(out, NULL, file);
+}
+
+static void put_end(mgl_json_out *out, int32_t id, const char *token, unsigned char sources,
+                    bool chat)
+{
+    mgl_json_out_object(out, NULL);
+    if (id < 0)
+        mgl_json_out_null(out, "id");
+    else
+        mgl_json_out_int(out, "id", id);
+    if (chat)
+        mgl_json_out_string(out, "token", token);
+    mgl_json_out_array(out, "sources");
+    put_sources(sources, chat, put_source, out);
+    mgl_json_out_close_array(out);
+    mgl_json_out_bool(out, "chat_only", !sources);
+    mgl_json_out_close_object(out);
+}
+
+static void put_ends(mgl_json_out *out, const mgl_generation *generation, const chat_end *chat)
+{
+    bool seen = !chat->text;
+    mgl_json_out_ids(out, "end_tokens", generation->end_tokens, generation->end_count);
+    mgl_json_out_array(out, "end_token_sources");
+    for (size_t i = 0; i < generation->end_count; i++) {
+        bool same = chat->text && generation->end_tokens[i] == chat->id;
+        put_end(out, generation->end_tokens[i], chat->text, generation->end_sources[i], same);
+        seen |= same;
+    }
+    if (!seen)
+        put_end(out, chat->id, chat->text, 0, true);
+    mgl_json_out_close_array(out);
+}
+
+static void print_graph(const mgl_checkpoint *checkpoint, const chat_end *chat)
 {
     const mgl_graph *graph = checkpoint->graph;
     for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
@@ -43,10 +144,7 @@ static void print_graph(const mgl_checkpoint *checkpoint)
                        graph->own_head ? "stored with other values than the embedding, although "
                                          "tie_word_embeddings is true: the stored head is used"
                                        : "untied");
-    mgl_cli_printf("%-14s", "end tokens");
-    for (size_t i = 0; i < checkpoint->generation.end_count; i++)
-        mgl_cli_printf("%s%d", i ? ", " : "", (int)checkpoint->generation.end_tokens[i]);
-    mgl_cli_put(checkpoint->generation.end_count ? "\n" : "none\n");
+    print_ends(&checkpoint->generation, chat);
 }
 
 /* The tuned entries for models of this shape. */
@@ -163,11 +261,11 @@ static void print_unused(const mgl_checkpoint *checkpoint)
 
 /* `image`: of a compiled model, else NULL. */
 static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
-                       const mgl_formats *formats, const entries *tuned)
+                       const mgl_formats *formats, const entries *tuned, const chat_end *chat)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
-        print_graph(checkpoint);
+        print_graph(checkpoint, chat);
     mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64, "parameters", checkpoint->parameters, "bytes",
                    checkpoint->bytes);
     if (image)
@@ -189,7 +287,7 @@ static void print_text(const char *name, const mgl_checkpoint *checkpoint, const
                        checkpoint->reasons.items[i].message);
 }
 
-static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint)
+static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint, const chat_end *chat)
 {
     const mgl_graph *graph = checkpoint->graph;
     mgl_json_out_object(out, "geometry");
@@ -210,8 +308,7 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint)
     mgl_json_out_bool(out, "tied", graph->tied);
     /* A tied table is both streamed (the rows of the head) and gathered (the embedding). */
     mgl_json_out_int(out, "embedding_copies", graph->tied ? 2 : 1);
-    mgl_json_out_ids(out, "end_tokens", checkpoint->generation.end_tokens,
-                     checkpoint->generation.end_count);
+    put_ends(out, &checkpoint->generation, chat);
 }
 
 /* The tensors in use: each tensor of the graph with the stored tensor that it is read from. */
@@ -258,7 +355,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
 }
 
 static void print_json(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
-                       const mgl_formats *formats, const entries *tuned)
+                       const mgl_formats *formats, const entries *tuned, const chat_end *chat)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -279,7 +376,7 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint, const
     mgl_json_out_int(&out, "files", checkpoint->files);
     mgl_json_out_int(&out, "ignored_tensors", checkpoint->ignored);
     if (checkpoint->graph)
-        put_graph(&out, checkpoint);
+        put_graph(&out, checkpoint, chat);
     if (checkpoint->graph)
         put_tensors(&out, checkpoint);
     if (image)
@@ -296,7 +393,10 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     mgl_image *image = NULL;
     mgl_formats formats;
     entries tuned = {0};
+    chat_end chat = {.id = -1};
     mgl_status status = mgl_checkpoint_open(operand, &checkpoint, err);
+    if (!status)
+        status = find_chat_end(checkpoint, &chat, err);
     if (!status && !checkpoint->files)
         status = mgl_image_open(checkpoint->folder, &image, err);
     else if (!status) /* what is compiled is not lowered any more */
@@ -304,12 +404,13 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     if (!status)
         status = find_formats(checkpoint, image, &formats, err);
     if (!status && o->json.given) {
-        print_json(operand, checkpoint, image, &formats, &tuned);
+        print_json(operand, checkpoint, image, &formats, &tuned, &chat);
     } else if (!status) {
         mgl_cli_say_lines("info", tuned.notes.bytes);
-        print_text(operand, checkpoint, image, &formats, &tuned);
+        print_text(operand, checkpoint, image, &formats, &tuned, &chat);
     }
     clear_entries(&tuned);
+    mgl_free(chat.text);
     mgl_image_close(image);
     mgl_checkpoint_close(checkpoint);
     return status;

@@ -423,7 +423,8 @@ mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_token
                          .tokenizer = tokenizer,
                          .stops = o->stop.values,
                          .stop_count = o->stop.count,
-                         .sample = sample};
+                         .sample = sample,
+                         .chat = prompt->rendered != NULL};
 }
 
 mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err)

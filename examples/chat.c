@@ -40,7 +40,7 @@ static mgl_status reply(session *s, const char *message, mgl_error *err)
     mgl_ids prompt = {0};
     mgl_result result = {.size = sizeof result};
     mgl_conversation conversation = {.size = sizeof conversation};
-    mgl_request request = {.size = sizeof request, .max_tokens = 256, .reuse_prefix = 1};
+    mgl_request request = {.size = sizeof request, .max_tokens = 256, .reuse_prefix = 1, .chat = 1};
     mgl_status status = mgl_messages_add(&s->messages, "user", message, strlen(message), err);
     conversation.messages = s->messages;
     if (!status)

@@ -475,6 +475,16 @@ static mgl_json end_token_object(const mgl_json *json, const mgl_config *config)
     return out;
 }
 
+static void check_ends(mgl_checkpoint *checkpoint)
+{
+    size_t count = checkpoint->generation.end_count;
+    if (count > MGL_MOST_END_TOKENS)
+        mgl_reasons_add(&checkpoint->reasons, "eos_token_id",
+                        "%zu end tokens in generation_config.json and config.json; a reply can "
+                        "have %d at most",
+                        count, MGL_MOST_END_TOKENS);
+}
+
 /* Everything of a folder or, where `mega` is one, of a compiled model, into an empty checkpoint. */
 static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, mgl_error *err)
 {
@@ -493,6 +503,8 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, m
         status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &ends,
                                      config.geometry.vocab, &checkpoint->generation, err);
     if (!status)
+        check_ends(checkpoint);
+    if (!status)
         status = bind_files(checkpoint, mega, &config, err);
     mgl_json_clear(&generation_json);
     mgl_json_clear(&config_json);
@@ -508,6 +520,21 @@ static mgl_status read_model(mgl_checkpoint *checkpoint, mgl_error *err)
         status = mgl_mega_open(checkpoint->folder, &mega, err);
     if (!status)
         status = read_files(checkpoint, mega, err);
+    mgl_mega_close(mega);
+    return status;
+}
+
+mgl_status mgl_checkpoint_read_file(const mgl_checkpoint *checkpoint, const char *name,
+                                    mgl_json *out, mgl_error *err)
+{
+    mgl_mega *mega = NULL;
+    bool compiled;
+    *out = (mgl_json){0};
+    mgl_status status = mgl_mega_stands(checkpoint->folder, &compiled, err);
+    if (!status && compiled)
+        status = mgl_mega_open(checkpoint->folder, &mega, err);
+    if (!status)
+        status = read_json(checkpoint->folder, mega, name, false, out, err);
     mgl_mega_close(mega);
     return status;
 }

@@ -40,6 +40,18 @@ mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_erro
 /* The same, but fails with MGL_BAD_INPUT and the first reason if there is one. */
 mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err);
 
+/* Reads an optional JSON file of the model, or the section of a compiled one. out->root is NULL if
+ * there is none. Release with mgl_json_clear. */
+mgl_status mgl_checkpoint_read_file(const mgl_checkpoint *checkpoint, const char *name,
+                                    mgl_json *out, mgl_error *err);
+
+/* The end token of the model's chats: eos_token of tokenizer_config.json, with which a chat
+ * template ends each message. It is often missing in the eos_token_id of the other two files. *out
+ * is NULL if the file does not exist or has none. Release *out with mgl_free. */
+mgl_status mgl_end_token_read(const mgl_checkpoint *checkpoint, char **out, mgl_error *err);
+/* The id of a token with this text; -1: the tokenizer has none. */
+int32_t mgl_end_token_find(const mgl_tokenizer *tokenizer, const char *text);
+
 /* MGL_BAD_INPUT when `output` is a file that the checkpoint was read from, by whatever name, or
  * would be one of its folder: nothing may be written there. While it has its graph. */
 mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const char *output,

@@ -9,7 +9,6 @@
 
 #include <float.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /*  key                       neutral: values that change which token is drawn, beyond those that
  * are read */
@@ -41,51 +40,65 @@ static const struct {
     {"watermarking_config", MGL_NEUTRAL_OFF},
 };
 
-static int by_id(const void *a, const void *b)
+/* Adds an end token at its place in the order, or its source to the one that is there. */
+static void add_end(mgl_generation *out, int32_t id, unsigned char source)
 {
-    const int32_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
+    size_t at = 0;
+    while (at < out->end_count && out->end_tokens[at] < id)
+        at++;
+    if (at < out->end_count && out->end_tokens[at] == id) {
+        out->end_sources[at] |= source;
+        return;
+    }
+    for (size_t i = out->end_count++; i > at; i--) {
+        out->end_tokens[i] = out->end_tokens[i - 1];
+        out->end_sources[i] = out->end_sources[i - 1];
+    }
+    out->end_tokens[at] = id;
+    out->end_sources[at] = source;
 }
 
-/* eos_token_id: missing, null, one id, or a list. *given tells whether there is any. */
-static mgl_status read_end_tokens(const mgl_json *json, int32_t vocab, mgl_generation *out,
-                                  bool *given, mgl_error *err)
+/* eos_token_id of a file: missing, null, one id, or a list. */
+static const cJSON *find_ends(const mgl_json *json, size_t *count)
 {
     const cJSON *value = mgl_json_member(json->root, "eos_token_id");
-    *given = value && !cJSON_IsNull(value);
-    if (!*given)
-        return MGL_OK;
-    size_t count = cJSON_IsArray(value) ? (size_t)cJSON_GetArraySize(value) : 1, kept = 0;
-    out->end_tokens = mgl_alloc_zero(count, sizeof *out->end_tokens);
-    if (!out->end_tokens)
-        return mgl_fail_memory(err, count * sizeof *out->end_tokens);
-    const cJSON *item = cJSON_IsArray(value) ? value->child : value;
-    for (size_t i = 0; i < count; i++, item = item->next) {
-        int64_t id;
-        mgl_status status =
-            mgl_json_item_int(json, item, "eos_token_id", INT32_MIN, INT32_MAX, &id, err);
-        if (status)
-            return status;
-        if (id >= 0 && id < vocab)
-            out->end_tokens[out->end_count++] = (int32_t)id;
-    }
-    if (out->end_count)
-        qsort(out->end_tokens, out->end_count, sizeof *out->end_tokens, by_id);
-    for (size_t i = 0; i < out->end_count; i++)
-        if (!i || out->end_tokens[i] != out->end_tokens[i - 1])
-            out->end_tokens[kept++] = out->end_tokens[i];
-    out->end_count = kept;
-    return MGL_OK;
+    bool list = cJSON_IsArray(value);
+    *count = !value || cJSON_IsNull(value) ? 0 : list ? (size_t)cJSON_GetArraySize(value) : 1;
+    return list ? value->child : value;
 }
 
-/* Those that are not used, because there are others, have to be ids as well. */
-static mgl_status check_end_tokens(const mgl_json *json, int32_t vocab, mgl_error *err)
+static mgl_status read_end_tokens(const mgl_json *json, unsigned char source, int32_t vocab,
+                                  mgl_generation *out, mgl_error *err)
 {
-    mgl_generation unused = {0};
-    bool given;
-    mgl_status status = read_end_tokens(json, vocab, &unused, &given, err);
-    mgl_generation_clear(&unused);
+    size_t count;
+    const cJSON *item = find_ends(json, &count);
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < count && !status; i++, item = item->next) {
+        int64_t id;
+        status = mgl_json_item_int(json, item, "eos_token_id", INT32_MIN, INT32_MAX, &id, err);
+        if (!status && id >= 0 && id < vocab)
+            add_end(out, (int32_t)id, source);
+    }
     return status;
+}
+
+/* The union of both files. */
+static mgl_status read_all_ends(const mgl_json *generation, const mgl_json *config, int32_t vocab,
+                                mgl_generation *out, mgl_error *err)
+{
+    size_t counts[2] = {0, 0};
+    if (generation)
+        find_ends(generation, &counts[0]);
+    find_ends(config, &counts[1]);
+    size_t room = counts[0] + counts[1];
+    out->end_tokens = mgl_alloc_zero(room + 1, sizeof *out->end_tokens);
+    out->end_sources = mgl_alloc_zero(room + 1, sizeof *out->end_sources);
+    if (!out->end_tokens || !out->end_sources)
+        return mgl_fail_memory(err, room * sizeof *out->end_tokens);
+    mgl_status status = MGL_OK;
+    if (generation)
+        status = read_end_tokens(generation, MGL_END_OF_GENERATION, vocab, out, err);
+    return status ? status : read_end_tokens(config, MGL_END_OF_CONFIG, vocab, out, err);
 }
 
 float mgl_explicit_top_p(double top_p)
@@ -148,7 +161,6 @@ static mgl_status note_foreign(const mgl_json *json, mgl_generation *out, mgl_er
 mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
                                mgl_generation *out, mgl_error *err)
 {
-    bool given = false;
     mgl_status status = MGL_OK;
     *out = (mgl_generation){.temperature = 1, .top_k = 50, .top_p = 1, .repeat = 1};
     if (generation && !cJSON_IsObject(generation->root))
@@ -157,12 +169,9 @@ mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *confi
         status = read_sampling(generation, out, err);
         if (!status)
             status = note_foreign(generation, out, err);
-        if (!status)
-            status = read_end_tokens(generation, vocab, out, &given, err);
     }
     if (!status)
-        status = given ? check_end_tokens(config, vocab, err)
-                       : read_end_tokens(config, vocab, out, &given, err);
+        status = read_all_ends(generation, config, vocab, out, err);
     if (status)
         mgl_generation_clear(out);
     return status;
@@ -171,6 +180,7 @@ mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *confi
 void mgl_generation_clear(mgl_generation *generation)
 {
     mgl_free(generation->end_tokens);
+    mgl_free(generation->end_sources);
     mgl_free(generation->unsupported);
     *generation = (mgl_generation){0};
 }

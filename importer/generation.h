@@ -8,9 +8,16 @@
  * it becomes the least positive normal float. */
 float mgl_explicit_top_p(double top_p);
 
+/* Where an end token comes from. */
+enum { MGL_END_OF_GENERATION = 1, MGL_END_OF_CONFIG = 2 };
+
+enum { MGL_MOST_END_TOKENS = 16 }; /* that a reply can have */
+
 /* What generation_config.json asks for; Hugging Face's defaults where it is silent. */
 typedef struct mgl_generation {
-    int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary */
+    int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary: the ids of both
+                            files */
+    unsigned char *end_sources; /* owned (end_count) bits of the files that have it */
     size_t end_count;
     bool do_sample;    /* false: greedy, and the next four do not matter */
     float temperature; /* 1 */
@@ -22,8 +29,8 @@ typedef struct mgl_generation {
                           "num_beams is 4"; NULL for none */
 } mgl_generation;
 
-/* `generation` may be NULL (no such file): end tokens then come from `config`, as they do when it
- * has none. Ids beyond the vocabulary can not occur and are left out. */
+/* `generation` may be NULL (no such file). The end tokens are the union of eos_token_id in both
+ * files. Ids beyond the vocabulary can not occur and are left out. */
 mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
                                mgl_generation *out, mgl_error *err);
 void mgl_generation_clear(mgl_generation *generation);

@@ -94,15 +94,14 @@ typedef struct mgl_ids {
 } mgl_ids;
 MGL_API void mgl_ids_clear(mgl_ids *ids); /* NULL is fine */
 
-/* The version of the library, "major.minor.patch". Static storage. */
-MGL_API const char *mgl_version(void);
+MGL_API const char *mgl_version(void); /* of the library, "major.minor.patch". Static storage */
 
 /* ---- tokenizer ------------------------------------------------------------------------------ */
 
 typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
 
-/* Opens a folder with tokenizer.json, such a file, or a compiled model; mgl_tokenizer_close. */
+/* Opens a folder with tokenizer.json, such a file, or a compiled model. */
 MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
@@ -168,8 +167,7 @@ MGL_API mgl_status mgl_detokenizer_prime(mgl_detokenizer *stream, const int32_t 
  * texts are not kept. */
 MGL_API mgl_status mgl_detokenizer_set_stops(mgl_detokenizer *stream, const char *const *stops,
                                              size_t count, mgl_error *err);
-/* Whether the stream has ended so. */
-MGL_API bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream);
+MGL_API bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream); /* it has ended so */
 
 /* ---- conversations -------------------------------------------------------------------------- */
 
@@ -339,9 +337,11 @@ MGL_API void mgl_model_close(mgl_model *model); /* NULL is fine */
 MGL_API mgl_status mgl_model_get_facts(const mgl_model *model, mgl_model_facts *out,
                                        mgl_error *err);
 
-/* The ids that end a reply, those of generation_config.json, else of config.json: none, one or
- * several. *out is as mgl_tokenizer_encode fills it: release with mgl_ids_clear. */
+/* The ids that end a reply: those of generation_config.json and config.json, and for a chat that of
+ * eos_token in tokenizer_config.json. *out is as mgl_tokenizer_encode fills it. */
 MGL_API mgl_status mgl_model_get_end_ids(const mgl_model *model, mgl_ids *out, mgl_error *err);
+MGL_API mgl_status mgl_model_get_chat_end_ids(mgl_model *model, const mgl_tokenizer *tokenizer,
+                                              mgl_ids *out, mgl_error *err);
 
 enum { MGL_MAX_LOGPROBS = 20 };
 
@@ -381,7 +381,7 @@ typedef struct mgl_request {
                              those of a fresh start. In 16 bits, with splits of attention, or with
                              weighed values a sum may be taken in another order, which changes a
                              token where two are nearly equally likely */
-    const mgl_tokenizer *tokenizer; /* of the texts below; may be NULL where there are none */
+    const mgl_tokenizer *tokenizer; /* for the texts below and `chat`; else it may be NULL */
     const char *const *stops;       /* (stop_count) texts that end the reply, found in its text as
                                        by mgl_detokenizer_set_stops behind the prompt. The last
                                        token completes such a text; to get the text before it,
@@ -399,8 +399,10 @@ typedef struct mgl_request {
                                  repetition_penalty, which `sample` takes where this is 0) */
     double presence_penalty;  /* -2 to 2. Subtracted where the output has the token, */
     double frequency_penalty; /* -2 to 2. and this as often as it has (OpenAI's) */
-    int64_t prompt_logprobs;  /* not 0: how likely the prompt's tokens are comes with the result;
-                                 the prompt is scored first, in a launch of its own */
+    int64_t prompt_logprobs;  /* not 0: the result has the log-probabilities of the prompt, which is
+                                 scored first, in a launch of its own */
+    int64_t chat;             /* not 0: a chat template made the prompt, so the ids of
+                                 mgl_model_get_chat_end_ids             end the reply. Needs `tokenizer` */
 } mgl_request;
 
 typedef enum mgl_stop {
@@ -422,8 +424,7 @@ typedef struct mgl_result {
     double prefill_s; /* to the first token; of a batch: of any reply */
     double decode_s;  /* from the first token to the last; of a batch: of all replies */
     int64_t reused;   /* tokens of the prompt that were not read again (reuse_prefix) */
-    /* With the request's logprobs, else NULL and 0: natural logarithms of what the model makes of
-     * each token, before temperature and whatever else chooses. */
+    /* With the request's logprobs, else NULL and 0: as in mgl_likelihood. */
     float *logprobs;        /* (output.count) of each token */
     int32_t *top_ids;       /* (output.count, top_count) the likeliest in its place, in order; of
                                equal ones the lowest id first */
@@ -435,8 +436,7 @@ typedef struct mgl_result {
 } mgl_result;
 MGL_API void mgl_result_clear(mgl_result *result); /* NULL is fine */
 
-/* Called once a token, in order, on the calling thread of mgl_model_generate while the reply is
- * being made. Returns false to stop the reply. */
+/* Called for each token, on the thread of mgl_model_generate. Returns false to stop the reply. */
 typedef bool mgl_token_fn(void *user, int32_t token);
 
 /* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop
@@ -458,7 +458,7 @@ MGL_API mgl_status mgl_model_generate_text(mgl_model *model, const mgl_tokenizer
                                            const mgl_request *request, mgl_text_fn *on_text,
                                            void *user, mgl_result *out, mgl_error *err);
 
-/* As mgl_token_fn, for the request with index `reply`. Returns false to stop all replies. */
+/* As mgl_token_fn, for request `reply`. Returns false to stop all replies. */
 typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);
 
 /* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its
@@ -471,9 +471,8 @@ MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request 
                                             size_t count, mgl_batch_token_fn *on_token, void *user,
                                             mgl_result *out, mgl_error *err);
 
-/* Asks the replies in progress to end at their next token. From any thread or signal handler. Sets
- * the switch that the model was opened with. A model without one forgets it when its next reply
- * begins: whoever may be early needs a switch. */
+/* Asks the replies in progress to end at their next token, from any thread or signal handler: sets
+ * the model's switch. A model that was opened without one forgets it when its next reply begins. */
 MGL_API void mgl_model_cancel(mgl_model *model);
 
 /* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1],

@@ -154,6 +154,7 @@ class Request(Sized):
         ("presence_penalty", c_double),
         ("frequency_penalty", c_double),
         ("prompt_logprobs", c_int64),
+        ("chat", c_int64),
     ]
 
 
@@ -219,6 +220,7 @@ _FALLIBLE: dict[str, list[Any]] = {
     "mgl_model_open": [c_char_p, POINTER(OpenOptions), _OUT, _ERR],
     "mgl_model_get_facts": [c_void_p, POINTER(Facts), _ERR],
     "mgl_model_get_end_ids": [c_void_p, POINTER(Ids), _ERR],
+    "mgl_model_get_chat_end_ids": [c_void_p, c_void_p, POINTER(Ids), _ERR],
     "mgl_model_generate": [
         c_void_p,
         POINTER(Request),

@@ -49,6 +49,7 @@ _OPTIONS = (
     "frequency_penalty",
     "prompt_logprobs",
     "reuse_prefix",
+    "chat",
 )
 
 
@@ -246,6 +247,7 @@ class Model:
         self.vocab_size: int = facts.vocab
         self.sequences: int = facts.sequences
         self.end_ids: List[int] = self._read_end_ids()
+        self.chat_end_ids: List[int] = self._read_chat_end_ids()
 
     # ---- what it holds ---------------------------------------------------------------------------
 
@@ -308,6 +310,17 @@ class Model:
     def _read_end_ids(self) -> List[int]:
         ids = Ids()
         self._c.mgl_model_get_end_ids(self._handle, byref(ids))
+        return self._take_ids(ids)
+
+    def _read_chat_end_ids(self) -> List[int]:
+        """With the eos_token of tokenizer_config.json; a file that cannot be read is an error of
+        the replies that need it."""
+        ids = Ids()
+        try:
+            tokenizer = self._need_tokenizer()
+            self._c.mgl_model_get_chat_end_ids(self._handle, tokenizer, byref(ids))
+        except MegalithError:
+            return list(self.end_ids)
         return self._take_ids(ids)
 
     def _take_ids(self, ids: Ids) -> List[int]:
@@ -425,6 +438,7 @@ class Model:
         frequency_penalty: float = 0.0,
         prompt_logprobs: bool = False,
         reuse_prefix: bool = False,
+        chat: bool = False,
     ) -> Reply: ...
 
     @overload
@@ -446,6 +460,7 @@ class Model:
         frequency_penalty: float = 0.0,
         prompt_logprobs: bool = False,
         reuse_prefix: bool = False,
+        chat: bool = False,
     ) -> List[Reply]: ...
 
     def generate(
@@ -466,6 +481,7 @@ class Model:
         frequency_penalty: float = 0.0,
         prompt_logprobs: bool = False,
         reuse_prefix: bool = False,
+        chat: bool = False,
     ) -> Union[Reply, List[Reply]]:
         """A reply to a text or to ids, in one launch, which begins with the first piece that is
         asked for. Greedy, unless one of temperature, top_k, top_p, min_p and seed is given; then the
@@ -477,7 +493,8 @@ class Model:
         the model was opened, come before temperature and change what is greedy too:
         `repeat_penalty` (0.01 to 100) as Hugging Face's repetition_penalty, of tokens in prompt and
         reply; the two others (-2 to 2) as OpenAI's, of tokens in the reply. With `reuse_prefix`
-        what the prompt has in common with the prompt and the reply before is not read again.
+        what the prompt has in common with the prompt and the reply before is not read again. With
+        `chat`, for a prompt that a chat template made, `Model.chat_end_ids` end the reply.
 
         Several prompts, a list of texts, lists of ids, or objects with one of `text`, `ids` and
         `messages` and options of their own, have a list of replies, which have all ended. They take
@@ -498,6 +515,7 @@ class Model:
             "frequency_penalty": frequency_penalty,
             "prompt_logprobs": prompt_logprobs,
             "reuse_prefix": reuse_prefix,
+            "chat": chat,
         }
         if _is_list(prompt):
             return self._generate_list(prompt, options)  # type: ignore[arg-type]
@@ -554,6 +572,7 @@ class Model:
             if key not in _OPTIONS:
                 raise MegalithError(Code.USAGE, f"is unknown; there are {', '.join(_OPTIONS)}", key)
         if starts[0] == "messages":
+            own["chat"] = True
             return own, self.tokenize(self.render(start), special=False)
         return own, self._ids_of(start)
 
@@ -575,6 +594,7 @@ class Model:
         frequency_penalty: float,
         prompt_logprobs: bool,
         reuse_prefix: bool,
+        chat: bool,
     ) -> Tuple[Request, ctypes.Array[c_char_p]]:
         if not repeat_penalty > 0:
             message = f"is {repeat_penalty}, and must be 0.01 to 100, where 1 is none"
@@ -595,7 +615,7 @@ class Model:
             top_p=_make_top_p(top_p),
             seed=_check_whole("seed", seed, 0, 64),
             ignore_eos=ignore_eos,
-            tokenizer=self._need_tokenizer() if stops else None,
+            tokenizer=self._need_tokenizer() if stops or chat else None,
             stops=stops,
             stop_count=len(stops),
             min_p=min_p,
@@ -605,6 +625,7 @@ class Model:
             frequency_penalty=frequency_penalty,
             prompt_logprobs=bool(prompt_logprobs),
             reuse_prefix=bool(reuse_prefix),
+            chat=bool(chat),
         )
         return request, stops
 
@@ -666,7 +687,7 @@ class Model:
             messages, tools=tools, template_args=template_args, template_name=template_name
         )
         prompt = self.tokenize(text, special=False)
-        return self.generate(prompt, reuse_prefix=reuse_prefix, **options)
+        return self.generate(prompt, reuse_prefix=reuse_prefix, chat=True, **options)
 
     def score(self, text: Prompt) -> List[Optional[float]]:
         """The natural logarithm of the probability of each token of a text, or of ids, given those

@@ -54,9 +54,10 @@ static const struct {
     {NULL, "{\"eos_token_id\": [5, 4]}", 2, {4, 5}},
     {"{}", "{\"eos_token_id\": 5}", 1, {5}},
     {"{\"eos_token_id\": null}", "{\"eos_token_id\": 5}", 1, {5}},
-    {"{\"eos_token_id\": 6}", "{\"eos_token_id\": 5}", 1, {6}},
+    {"{\"eos_token_id\": 6}", "{\"eos_token_id\": 5}", 2, {5, 6}},
+    {"{\"eos_token_id\": 6}", "{\"eos_token_id\": [6, 5]}", 2, {5, 6}},
     {"{\"eos_token_id\": [9, 7, 9, 8]}", "{}", 3, {7, 8, 9}},
-    {"{\"eos_token_id\": []}", "{\"eos_token_id\": 5}", 0, {0}},
+    {"{\"eos_token_id\": []}", "{\"eos_token_id\": 5}", 1, {5}},
     {"{\"eos_token_id\": [99, 100, -1]}", "{}", 1, {99}},
     {"{\"eos_token_id\": 0}", "{}", 1, {0}},
 };
@@ -67,6 +68,36 @@ START_TEST(test_end_tokens)
     ck_assert_uint_eq(g.end_count, end_tokens[_i].count);
     for (size_t i = 0; i < g.end_count; i++)
         ck_assert_int_eq(g.end_tokens[i], end_tokens[_i].ids[i]);
+    mgl_generation_clear(&g);
+}
+END_TEST
+
+START_TEST(test_sources_of_end_tokens)
+{
+    mgl_generation g = read_both("{\"eos_token_id\": [7, 6]}", "{\"eos_token_id\": [6, 5]}");
+    static const int sources[] = {MGL_END_OF_CONFIG, MGL_END_OF_GENERATION | MGL_END_OF_CONFIG,
+                                  MGL_END_OF_GENERATION};
+    ck_assert_uint_eq(g.end_count, 3);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(g.end_sources[i], sources[i]);
+    mgl_generation_clear(&g);
+}
+END_TEST
+
+/* A top_p of 0 keeps the most likely token; in the kernel 0 is off. So does one that no float is.
+ */
+START_TEST(test_top_p_of_zero)
+{
+    static const char *const texts[] = {"{\"top_p\": 0}", "{\"top_p\": 0.0}", "{\"top_p\": 1e-60}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        mgl_generation g = read_both(texts[i], "{}");
+        ck_assert_float_gt(g.top_p, 0.0f);
+        ck_assert_float_lt(g.top_p, 1e-30f);
+        mgl_generation_clear(&g);
+    }
+    mgl_generation g = read_both("{\"top_p\": null, \"min_p\": 1}", "{}");
+    ck_assert_float_eq(g.top_p, 1.0f);
+    ck_assert_float_eq(g.min_p, 1.0f);
     mgl_generation_clear(&g);
 }
 END_TEST
@@ -123,6 +154,8 @@ int main(void)
     Suite *suite = suite_create("generation");
     TCase *cases = tcase_create("generation");
     tcase_add_loop_test(cases, test_end_tokens, 0, sizeof end_tokens / sizeof *end_tokens);
+    tcase_add_test(cases, test_sources_of_end_tokens);
+    tcase_add_test(cases, test_top_p_of_zero);
     tcase_add_test(cases, test_sampling);
     tcase_add_test(cases, test_foreign_keys);
     tcase_add_test(cases, test_repetition_penalty);

@@ -74,6 +74,15 @@ class Case(unittest.TestCase):
         return caught.exception
 
 
+def make_words(folder: Path) -> None:
+    """The weights of tales-5m with the tokenizer of words."""
+    for file in (MODELS / "tales-5m").iterdir():
+        if file.name == "config.json" or file.name.startswith("model"):
+            (folder / file.name).symlink_to(file.resolve())
+    words = MODELS / "tokenizers" / "words" / "tokenizer.json"
+    (folder / "tokenizer.json").symlink_to(words.resolve())
+
+
 class OneModel(Case):
     model: megalith.Model
 
@@ -155,11 +164,7 @@ class Tokens(OneModel):
 
     def test_a_reply_goes_on_behind_its_prompt(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            for file in (MODELS / "tales-5m").iterdir():
-                if file.name == "config.json" or file.name.startswith("model"):
-                    (Path(folder) / file.name).symlink_to(file.resolve())
-            words = MODELS / "tokenizers" / "words" / "tokenizer.json"
-            (Path(folder) / "tokenizer.json").symlink_to(words.resolve())
+            make_words(Path(folder))
             with megalith.Model(folder, device="cpu") as model:
                 reply = model.generate("Hello", max_tokens=4)
                 self.assertEqual(reply.text(), " gol net bat gum")
@@ -193,6 +198,20 @@ class Tokens(OneModel):
 
 
 class Replies(OneModel):
+    def test_a_top_p_of_zero_keeps_the_most_likely_token(self) -> None:
+        greedy = self.model.generate("Once there was", max_tokens=8).text()
+        for seed in range(4):
+            for options in ({"top_p": 0}, {"top_p": 0.0, "temperature": 5.0}, {"top_p": 1e-60}):
+                reply = self.model.generate("Once there was", max_tokens=8, seed=seed, **options)
+                self.assertEqual(reply.text(), greedy)
+        off = {"temperature": 3.0, "seed": 5, "max_tokens": 8}
+        texts = {
+            self.model.generate("Once there was", **off, **more).text()
+            for more in ({}, {"top_p": None}, {"top_p": 1}, {"top_k": 0, "min_p": 0})
+        }
+        self.assertEqual(len(texts), 1)
+        self.assertNotIn(greedy, texts)
+
     def test_greedy_reply_as_hugging_face(self) -> None:
         reply = self.model.generate(STORY["prompt"], max_tokens=64)
         text = "".join(reply)
@@ -510,6 +529,27 @@ class Conversations(Case):
         self.assertEqual(reply.prompt_ids, self.model.tokenize("Once There", special=False))
         alone = self.model.generate(reply.prompt_ids, max_tokens=12)
         self.assertEqual("".join(pieces), alone.text())
+
+    def test_a_chat_ends_at_the_token_of_the_tokenizer(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            make_words(Path(folder))
+            config = json.loads((Path(folder) / "config.json").read_text())
+            (Path(folder) / "config.json").unlink()
+            (Path(folder) / "config.json").write_text(json.dumps({**config, "eos_token_id": 5}))
+            template = "{% for m in messages %}[{{ m.content }}]{% endfor %}"
+            (Path(folder) / "chat_template.jinja").write_text(template)
+            end = {"eos_token": {"content": "\u2581bat"}}
+            (Path(folder) / "tokenizer_config.json").write_text(json.dumps(end))
+            messages = [{"role": "user", "content": "Hello"}]
+            with megalith.Model(folder, device="cpu") as model:
+                self.assertEqual(model.end_ids, [5])
+                self.assertEqual(len(model.chat_end_ids), 2)
+                reply = model.chat(messages, max_tokens=6)
+                self.assertEqual((reply.text(), reply.stop), (" gol net bat", "eos"))
+                alone = model.generate(reply.prompt_ids, max_tokens=6)
+                self.assertEqual((len(alone.text().split()), alone.stop), (6, "length"))
+                listed = model.generate([{"messages": messages}], max_tokens=6)[0]
+                self.assertEqual(listed.stop, "eos")
 
     def test_a_conversation_reads_what_is_new(self) -> None:
         messages = [{"role": "user", "content": "Once"}]

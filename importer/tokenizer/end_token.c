@@ -1,0 +1,35 @@
+/* The end token of a model's chats. See checkpoint.h. */
+#include "importer/checkpoint.h"
+
+#include "base/memory.h"
+#include "importer/mega.h"
+#include "importer/tokenizer/tokenizer.h"
+
+#include <string.h>
+
+mgl_status mgl_end_token_read(const mgl_checkpoint *checkpoint, char **out, mgl_error *err)
+{
+    mgl_json json;
+    *out = NULL;
+    mgl_status status = mgl_checkpoint_read_file(checkpoint, MGL_MEGA_TOKENIZER_CONFIG, &json, err);
+    const cJSON *token = cJSON_IsObject(json.root) ? mgl_json_member(json.root, "eos_token") : NULL;
+    const cJSON *text = cJSON_IsObject(token) ? mgl_json_member(token, "content") : token;
+    if (!status && cJSON_IsString(text)) {
+        *out = mgl_strdup(text->valuestring);
+        status = *out ? MGL_OK : mgl_fail_memory(err, strlen(text->valuestring));
+    } else if (!status && token && !cJSON_IsNull(token)) {
+        status = mgl_fail(err, MGL_BAD_INPUT, json.file,
+                          "eos_token must be a text, or an object whose content is a text");
+    }
+    mgl_json_clear(&json);
+    return status;
+}
+
+int32_t mgl_end_token_find(const mgl_tokenizer *tokenizer, const char *text)
+{
+    const mgl_added *added = &tokenizer->added;
+    for (size_t i = 0; i < added->count; i++)
+        if (!strcmp(added->tokens[i].content, text))
+            return added->tokens[i].id;
+    return mgl_vocab_find(&tokenizer->bpe.vocab, text, strlen(text));
+}
