@@ -15,9 +15,11 @@
  */
 #include "autotune/lab_state.h"
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -605,14 +607,17 @@ static void close_lab(mgl_lab *self)
 static uint64_t half_of_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : 0;
+    mgl_cgroup_limits limits;
+    mgl_cgroup_read("", &limits);
+    uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    return (bytes < limits.memory ? bytes : limits.memory) / 2;
 }
 
 /* Half of the processors: the others propose and prove. */
 static int choose_compilers(void)
 {
-    long half = sysconf(_SC_NPROCESSORS_ONLN) / 2;
-    return half < 2 ? 2 : half < MGL_MOST_COMPILERS ? (int)half : MGL_MOST_COMPILERS;
+    int half = mgl_parallel_processors() / 2;
+    return half < 2 ? 2 : half < MGL_MOST_COMPILERS ? half : MGL_MOST_COMPILERS;
 }
 
 /* "hang", "pair:hang" or "real:hang". */

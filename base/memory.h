@@ -16,8 +16,10 @@ char *mgl_strndup(const char *text, size_t length);
 void mgl_free(void *memory); /* NULL is fine */
 
 /* Bytes that the system can still give: memory that is free or can be freed, and swap, within what
- * the process's control group may have; 0 where nobody tells. */
+ * the limits of the process's control groups leave (cgroup.h); 0 if that is not known. */
 size_t mgl_memory_available(void);
+/* The same of a machine whose /proc and control groups are below `root`, for tests. */
+size_t mgl_memory_available_below(const char *root);
 /* Tests: what it tells from now on; 0: the truth. */
 void mgl_memory_pretend(size_t bytes);
 

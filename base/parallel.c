@@ -1,10 +1,14 @@
 /* Sharing work: each thread takes the next item that nobody has, until there is none. */
 #include "base/parallel.h"
 
+#include "base/cgroup.h"
+
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 /* What the threads share. */
 typedef struct job {
@@ -26,11 +30,37 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-int mgl_parallel_processors(void)
+/* Processors that the scheduler may run the process on. */
+static int count_affine(void)
 {
     cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    if (!sched_getaffinity(0, sizeof set, &set))
+        return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN); /* more than a set of fixed size holds */
+}
+
+int mgl_parallel_processors_below(const char *root)
+{
+    mgl_cgroup_limits limits;
+    int count = count_affine();
+    mgl_cgroup_read(root, &limits);
+    if (limits.processors > 0 && limits.processors < count)
+        count = (int)ceil(limits.processors);
     return count < 1 ? 1 : count;
+}
+
+static int processors; /* of this machine, once they were counted */
+
+static void count_processors(void)
+{
+    processors = mgl_parallel_processors_below("");
+}
+
+int mgl_parallel_processors(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_processors);
+    return processors;
 }
 
 int mgl_parallel_threads(void)

@@ -12,8 +12,11 @@ enum { MGL_MAX_THREADS = 16 };
  * worker 0 is the thread that called mgl_parallel. */
 typedef mgl_status mgl_parallel_fn(void *user, int worker, size_t item, mgl_error *err);
 
-/* Processors that this process may use. */
+/* Processors that this process may use: those that it may run on, and no more than the processor
+ * time that its control groups allow (cgroup.h), rounded up. */
 int mgl_parallel_processors(void);
+/* The same with the control groups below `root`, for tests. */
+int mgl_parallel_processors_below(const char *root);
 /* As many threads for mgl_parallel: at most MGL_MAX_THREADS. */
 int mgl_parallel_threads(void);
 

@@ -3,6 +3,7 @@
 
 #include "autotune/frozen.h"
 #include "autotune/sandbox.h"
+#include "base/cgroup.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -63,6 +64,39 @@ static void print_gpu(const mgl_cuda_probe *probe)
         print_line("device", false, "no GPU: models run on the CPU");
 }
 
+/* What the control groups allow, which a container has. */
+static void print_limits(void)
+{
+    mgl_cgroup_limits limits;
+    mgl_cgroup_read("", &limits);
+    if (!limits.processors && limits.memory == SIZE_MAX)
+        return;
+    mgl_cli_printf("%-10s%-9scontrol groups allow ", "limits", "ok");
+    if (limits.processors)
+        mgl_cli_printf("%.2f processors%s", limits.processors,
+                       limits.memory == SIZE_MAX ? "" : " and ");
+    if (limits.memory != SIZE_MAX)
+        mgl_cli_printf("%.1f GB of memory, of which %.1f GB are left", (double)limits.memory * 1e-9,
+                       (double)limits.memory_left * 1e-9);
+    mgl_cli_put("\n");
+}
+
+static void put_limits(mgl_json_out *out)
+{
+    mgl_cgroup_limits limits;
+    mgl_cgroup_read("", &limits);
+    mgl_json_out_object(out, "limits");
+    if (limits.processors)
+        mgl_json_out_real(out, "processors", limits.processors);
+    else
+        mgl_json_out_null(out, "processors");
+    if (limits.memory == SIZE_MAX)
+        mgl_json_out_null(out, "memory_bytes");
+    else
+        mgl_json_out_int(out, "memory_bytes", (int64_t)limits.memory);
+    mgl_json_out_close_object(out);
+}
+
 static void print_cpu(void)
 {
     size_t bytes = mgl_memory_available();
@@ -72,6 +106,7 @@ static void print_cpu(void)
         mgl_cli_printf("%.1f GB of memory to be had\n", (double)bytes * 1e-9);
     else
         mgl_cli_put("how much memory is to be had is unknown\n");
+    print_limits();
 }
 
 static void print_frozen(void)
@@ -193,6 +228,7 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
     mgl_json_out_bool(&out, "libedit", mgl_libedit_find() != NULL);
     mgl_json_out_close_object(&out);
+    put_limits(&out);
     put_frozen(&out);
     put_sandbox(&out);
     put_driver(&out, probe);
