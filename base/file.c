@@ -10,6 +10,7 @@
 #include "base/file.h"
 
 #include "base/memory.h"
+#include "base/placeholder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -207,7 +208,12 @@ mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_
         close(r.descriptor);
         return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
     }
-    return read_opened(&r, out, length, err);
+    mgl_status status = read_opened(&r, out, length, err);
+    if (!status && (status = mgl_placeholder_check(path, *out, *length, err))) {
+        mgl_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 /* What a look at a path that ended with `result` says. */

@@ -21,7 +21,7 @@ mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *lengt
 mgl_status mgl_file_read_fitting(const char *path, size_t cap, char **out, size_t *length,
                                  bool *fits, mgl_error *err);
 /* The same for a file of a folder that somebody else filled: what is no regular file, a named pipe
- * above all, is refused instead of waited for. */
+ * above all, is refused instead of waited for, and so is what base/placeholder.h knows. */
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
                                  mgl_error *err);
 /* Whether something of that name stands there, be it a link that leads nowhere. That nothing does

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
+#include "importer/layout.h"
 #include "importer/mega.h"
 
 /* Tensors of caches are numbered behind those of the graph. */
@@ -156,10 +157,12 @@ mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_erro
     mgl_status status = mgl_model_find(path, &folder, err);
     if (status)
         return status;
+    status = mgl_layout_check_folder(folder, err);
     mgl_text_format(&file, "%s/config.json", folder);
     mgl_free(folder);
-    status =
-        file.failed ? mgl_fail_memory(err, file.length) : read_config_file(file.bytes, out, err);
+    if (!status)
+        status = file.failed ? mgl_fail_memory(err, file.length)
+                             : read_config_file(file.bytes, out, err);
     mgl_text_clear(&file);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "importer/checkpoint.h"
 #include "importer/hub.h"
+#include "importer/layout.h"
 #include "importer/mega.h"
 
 #include <string.h>
@@ -15,15 +16,6 @@ static mgl_status is_folder(const char *path, bool *is, mgl_error *err)
     mgl_status status = mgl_file_look(path, is, &facts, err);
     *is = !status && *is && S_ISDIR(facts.st_mode);
     return status;
-}
-
-static mgl_status fail_path(const char *model, mgl_error *err)
-{
-    if (!strcmp(model, "-"))
-        return mgl_fail(err, MGL_BAD_INPUT, model,
-                        "a model can not come from standard input, since it is mapped into memory: "
-                        "name its folder or its file");
-    return mgl_fail(err, MGL_BAD_INPUT, model, "there is no such folder");
 }
 
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
@@ -39,7 +31,7 @@ mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
     else if (!status && mgl_hub_parse(model, &name))
         status = mgl_hub_find(&name, &path, err);
     else if (!status)
-        return fail_path(model, err);
+        return mgl_layout_fail_name(model, err);
     if (!status && path.failed)
         status = mgl_fail_memory(err, strlen(model) + 1);
     if (status) {
@@ -62,9 +54,7 @@ mgl_status mgl_model_find(const char *model, char **out, mgl_error *err)
     if (!status && !is_model)
         status = mgl_mega_stands(path, &is_model, err);
     if (!status && !is_model)
-        status = mgl_fail(err, MGL_BAD_INPUT, model,
-                          "is a file; a model is the folder with config.json and *.safetensors, or "
-                          "what `megalith compile` made of it");
+        status = mgl_layout_fail_file(path, err);
     if (status)
         mgl_free(path);
     else

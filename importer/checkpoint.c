@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "importer/layout.h"
 #include "importer/mega.h"
 #include "importer/naming.h"
 #include "importer/safetensors.h"
@@ -491,7 +492,9 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, m
     mgl_json config_json = {0}, generation_json = {0};
     const char *folder = checkpoint->folder;
     mgl_config config;
-    mgl_status status = read_json(folder, mega, MGL_MEGA_CONFIG, true, &config_json, err);
+    mgl_status status = mega ? MGL_OK : mgl_layout_check_folder(folder, err);
+    if (!status)
+        status = read_json(folder, mega, MGL_MEGA_CONFIG, true, &config_json, err);
     if (!status)
         status = read_json(folder, mega, MGL_MEGA_GENERATION, false, &generation_json, err);
     if (!status)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "base/placeholder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -247,6 +248,8 @@ mgl_status mgl_mega_open(const char *path, mgl_mega **out, mgl_error *err)
     mega->path = mgl_strdup(path);
     mgl_status status =
         mega->path ? mgl_map_open(path, &mega->map, err) : mgl_fail_memory(err, strlen(path) + 1);
+    if (!status)
+        status = mgl_placeholder_check_map(mega->map, err);
     if (!status)
         status = read_header(mega, err);
     if (status)

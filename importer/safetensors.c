@@ -8,6 +8,8 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/placeholder.h"
+#include "importer/layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -238,6 +240,8 @@ static mgl_status add_file(mgl_safetensors *files, const char *path, mgl_error *
     if (status)
         return status;
     files->file_count++;
+    if ((status = mgl_placeholder_check_map(file->map, err)))
+        return status;
     size_t size = mgl_map_size(file->map);
     if (size < 8)
         return mgl_fail(err, MGL_BAD_INPUT, path,
@@ -319,15 +323,39 @@ static mgl_status list_shards(const mgl_json *json, const cJSON *map, const char
     return MGL_OK;
 }
 
+/* A download that was interrupted leaves some of the shards. */
+static mgl_status check_shards(const char *folder, const char **names, size_t count, mgl_error *err)
+{
+    const char *missing = NULL;
+    size_t there = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct stat facts;
+        char *path = NULL;
+        bool stands = false;
+        mgl_status status = join_path(folder, names[i], &path, err);
+        if (!status)
+            status = mgl_file_look(path, &stands, &facts, err);
+        mgl_free(path);
+        if (status)
+            return status;
+        there += stands;
+        missing = stands || missing ? missing : names[i];
+    }
+    return missing ? mgl_layout_fail_shard(folder, missing, there, count, err) : MGL_OK;
+}
+
 static mgl_status open_shards(mgl_safetensors *files, const char *folder, const char **names,
                               size_t count, mgl_error *err)
 {
+    mgl_status status = check_shards(folder, names, count, err);
+    if (status)
+        return status;
     files->files = mgl_alloc_zero(count, sizeof *files->files);
     if (!files->files)
         return mgl_fail_memory(err, count * sizeof *files->files);
     for (size_t i = 0; i < count; i++) {
         char *path = NULL;
-        mgl_status status = join_path(folder, names[i], &path, err);
+        status = join_path(folder, names[i], &path, err);
         if (status)
             return status;
         status = add_file(files, path, err);
@@ -435,9 +463,7 @@ static mgl_status open_either(mgl_safetensors *files, const char *folder, const 
         return open_index(files, folder, index, err);
     if (status)
         return status;
-    return mgl_fail(err, MGL_BAD_INPUT, folder,
-                    "holds neither " MGL_SAFETENSORS_SINGLE " nor " MGL_SAFETENSORS_INDEX
-                    "; weights in other formats must be converted to safetensors first");
+    return mgl_layout_fail_folder(folder, MGL_LACKS_WEIGHTS, err);
 }
 
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err)

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "importer/checkpoint.h"
+#include "importer/layout.h"
 #include "importer/mega.h"
 #include "importer/tokenizer/stops.h"
 
@@ -128,6 +129,12 @@ mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file
     return status;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
 /* The file that `path` means: itself, or tokenizer.json in the folder that it names or is the name
  * of in the local cache. Release *out with mgl_free. */
 static mgl_status find_file(const char *path, char **out, mgl_error *err)
@@ -139,6 +146,8 @@ static mgl_status find_file(const char *path, char **out, mgl_error *err)
     mgl_text file = {0};
     mgl_status status = mgl_file_look(path, &stands, &facts, err);
     if (!status && stands && !S_ISDIR(facts.st_mode)) {
+        if (!ends_with(path, ".json") && (status = mgl_layout_check_file(path, err)))
+            return status;
         *out = mgl_strdup(path);
         return *out ? MGL_OK : mgl_fail_memory(err, strlen(path));
     }
@@ -147,13 +156,13 @@ static mgl_status find_file(const char *path, char **out, mgl_error *err)
     if (status)
         return status;
     mgl_text_format(&file, "%s/tokenizer.json", folder);
+    status =
+        file.failed ? mgl_fail_memory(err, strlen(path)) : mgl_layout_check_tokenizer(folder, err);
     mgl_free(folder);
-    if (file.failed) {
+    if (status)
         mgl_text_clear(&file);
-        return mgl_fail_memory(err, strlen(path));
-    }
     *out = file.bytes;
-    return MGL_OK;
+    return status;
 }
 
 /* That of a compiled model. */
