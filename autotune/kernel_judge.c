@@ -53,9 +53,8 @@ mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel
     if (!status)
         status = mgl_device_find(g->device, &device, err);
     if (!status && device.kind != MGL_VM_CUDA)
-        status =
-            mgl_fail(err, MGL_USAGE, "--device",
-                     "'%.40s' runs no micro-kernel; there are none, cuda and cuda:N", g->device);
+        status = mgl_fail(err, MGL_USAGE, "--device",
+                          "'%.40s' runs no micro-kernel; name a GPU: cuda or cuda:N", g->device);
     if (!status)
         status = mgl_overlay_read(NULL, &out->overlay, err);
     snprintf(out->arch, sizeof out->arch, "%s", device.target.arch);

@@ -19,6 +19,10 @@
 mgl_status mgl_fail(mgl_error *err, mgl_status code, const char *where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The end of messages about a GPU that can not be used. The command line puts the flags of its verb
+ * in the place of these words. */
+#define MGL_HINT_CPU "; the device \"cpu\" needs no GPU"
+
 /* MGL_NO_MEMORY, in words. */
 mgl_status mgl_fail_memory(mgl_error *err, size_t bytes);
 

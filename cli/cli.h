@@ -223,7 +223,8 @@ bool mgl_cli_knows(const mgl_cli_verb *verb, const char *flag);
 /* Was this flag, one without a value, given? `options` as filled by mgl_cli_parse. */
 bool mgl_cli_has_flag(const mgl_cli_verb *verb, const void *options, const char *flag);
 
-/* A list of ids, "1,2,3": fails with `what` as the place. Release with mgl_ids_clear. */
+/* A list of ids, "1,2,3", "1 2 3" or "[1, 2, 3]": fails with `what` as the place. Release with
+ * mgl_ids_clear. */
 mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err);
 
 /* What a verb that does its work ends with in place of 0. */

@@ -4,6 +4,7 @@
  * contract.
  */
 #include "cli/campaign.h"
+#include "cli/hints.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
@@ -107,7 +108,7 @@ static int help(int argc, char **argv)
     if (argc > 1)
         mgl_fail(&err, MGL_USAGE, argv[1], "help is of one verb at a time: 'megalith help VERB'");
     else if (argc == 1 && !asks_for_help(argv[0]))
-        mgl_fail(&err, MGL_USAGE, argv[0], "unknown verb; 'megalith help' lists them");
+        mgl_cli_fail_verb(argv[0], &err);
     else
         mgl_cli_print_help();
     return report(NULL, err.code, false, &err);
@@ -168,7 +169,11 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     else
         json = mgl_cli_has_flag(verb, options, "--json");
     if (!status)
+        status = mgl_cli_check_device(verb, options, &err);
+    if (!status)
         status = do_verb(verb, operand, options, json, &err);
+    if (status)
+        mgl_cli_advise_device(verb, &err);
     mgl_free(options);
     return report(verb->name, status, json, &err);
 }
@@ -226,11 +231,6 @@ int main(int argc, char **argv)
         return run_word(verb, argc - 2, argv + 2);
     if (verb)
         return run_verb(verb, argc - 2, argv + 2);
-    if (argv[1][0] == '-')
-        mgl_fail(&err, MGL_USAGE, argv[1],
-                 "is a flag, and a verb stands first: megalith run MODEL ...; 'megalith --help' "
-                 "lists the verbs");
-    else
-        mgl_fail(&err, MGL_USAGE, argv[1], "unknown verb; 'megalith --help' lists them");
+    mgl_cli_fail_verb(argv[1], &err);
     return report(NULL, MGL_USAGE, stands_among("--json", argc, argv), &err);
 }

@@ -6,10 +6,10 @@
  *     --flag value     --flag=value     --     (behind it everything is an operand)
  */
 #include "cli/cli.h"
+#include "cli/hints.h"
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,40 +31,6 @@ const char *mgl_cli_short_of(const char *flag)
         if (!strcmp(shorts[i].stands_for, flag))
             return shorts[i].flag;
     return NULL;
-}
-
-static bool asks_for_model(const mgl_cli_verb *verb, const char *flag)
-{
-    static const char *const flags[] = {
-#define MGL_X(name) name,
-        MGL_CLI_MODEL_FLAGS(MGL_X)
-#undef MGL_X
-    };
-    bool asks = false;
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        asks |= !strcmp(flags[i], flag);
-    return asks && verb->operand && !strcmp(verb->operand, "MODEL");
-}
-
-static mgl_status fail_unknown(const mgl_cli_verb *verb, const char *flag, mgl_error *err)
-{
-    if (asks_for_model(verb, flag))
-        return mgl_fail(err, MGL_USAGE, flag,
-                        "is no flag of '%s': the model stands without one: megalith %s MODEL ...",
-                        verb->name, verb->name);
-    const char *nearest = NULL;
-    int least = 4;
-    for (size_t i = 0; i < verb->option_count; i++) {
-        int edits = mgl_text_count_edits(flag, verb->options[i].flag);
-        if (edits < least) {
-            least = edits;
-            nearest = verb->options[i].flag;
-        }
-    }
-    return mgl_fail(err, MGL_USAGE, flag,
-                    "unknown flag of '%s'%s%s%s; 'megalith %s --help' lists them", verb->name,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
-                    verb->name);
 }
 
 /* The row of the flag at `text`, whose name ends at `length`; NULL when there is none. */
@@ -166,7 +132,7 @@ static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, in
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     const mgl_cli_option *option = find_option(verb, word, length);
     if (!option)
-        return fail_unknown(verb, word, err);
+        return mgl_cli_fail_flag(verb, word, err);
     if (option->kind == MGL_CLI_flag) {
         if (equals)
             return mgl_fail(err, MGL_USAGE, option->flag, "takes no value");
@@ -227,10 +193,7 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
         } else if (!verb->operand) {
             return mgl_fail(err, MGL_USAGE, argv[i], "'%s' takes nothing but flags", verb->name);
         } else if (*operand) {
-            return mgl_fail(err, MGL_USAGE, argv[i],
-                            "'%s' takes one %s, and '%.200s' was given already; a text with spaces "
-                            "needs quotes",
-                            verb->name, verb->operand, *operand);
+            return mgl_cli_fail_operand(verb, *operand, argv[i], err);
         } else {
             *operand = verb->operand_is_file ? name_file(argv[i]) : argv[i];
         }
@@ -254,31 +217,63 @@ bool mgl_cli_has_flag(const mgl_cli_verb *verb, const void *options, const char 
     return at && ((const mgl_cli_flag *)(const void *)at)->given;
 }
 
-mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err)
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+static const char blanks[] = " \t\r\n";
+
+static mgl_status fail_ids(const char *at, const char *what, mgl_error *err)
+{
+    return mgl_fail(err, MGL_USAGE, what,
+                    "'%.40s' does not start with a number; whole ones are needed, with commas or "
+                    "blanks between them: 1,2,3 or [1, 2, 3]",
+                    at);
+}
+
+/* Appends the id at *at, which becomes the end of it. */
+static mgl_status add_id(const char **at, const char *what, size_t *capacity, mgl_ids *out,
+                         mgl_error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    long value = **at >= '0' && **at <= '9' ? strtol(*at, &end, 10) : -1;
+    if (value < 0 || value > INT32_MAX || errno || (*end && !strchr(" \t\r\n,]", *end)))
+        return fail_ids(*at, what, err);
+    void *items = out->ids;
+    if (!mgl_grow(&items, capacity, out->count, sizeof *out->ids))
+        return mgl_fail_memory(err, out->count * sizeof *out->ids);
+    out->ids = items;
+    out->ids[out->count++] = (int32_t)value;
+    *at = end;
+    return MGL_OK;
+}
+
+/* The ids up to the end of the text or, with `close`, to the bracket that ends the list. */
+static mgl_status add_ids(const char *at, bool close, const char *what, mgl_ids *out,
+                          mgl_error *err)
 {
     size_t capacity = 0;
-    void *items = NULL;
-    *out = (mgl_ids){0};
-    for (const char *at = text; *text;) {
-        char *end = NULL;
-        errno = 0;
-        long value = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : -1;
-        if (value < 0 || value > INT32_MAX || errno || (*end && *end != ',')) {
-            mgl_free(items);
-            return mgl_fail(err, MGL_USAGE, what,
-                            "'%.40s' does not start with a number; whole ones are needed, with "
-                            "commas between them: 1,2,3",
-                            at);
-        }
-        if (!mgl_grow(&items, &capacity, out->count, sizeof(int32_t))) {
-            mgl_free(items);
-            return mgl_fail_memory(err, out->count * sizeof(int32_t));
-        }
-        ((int32_t *)items)[out->count++] = (int32_t)value;
-        if (!*end)
-            break;
-        at = end + 1;
+    bool comma = false; /* in front of *at */
+    for (;;) {
+        at += strspn(at, blanks);
+        bool ends = close ? *at == ']' && !at[1 + strspn(at + 1, blanks)] : !*at;
+        if (ends && !comma)
+            return MGL_OK;
+        mgl_status status = add_id(&at, what, &capacity, out, err);
+        if (status)
+            return status;
+        at += strspn(at, blanks);
+        comma = *at == ',';
+        at += comma;
     }
-    out->ids = items;
-    return MGL_OK;
+}
+
+mgl_status mgl_cli_parse_ids(const char *text, const char *what, mgl_ids *out, mgl_error *err)
+{
+    *out = (mgl_ids){0};
+    text += strspn(text, blanks);
+    bool bracket = *text == '[';
+    mgl_status status = add_ids(text + bracket, bracket, what, out, err);
+    if (status)
+        mgl_ids_clear(out);
+    return status;
 }

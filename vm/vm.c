@@ -80,7 +80,7 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
         return mgl_fail(
             err, MGL_BAD_INPUT, "target",
             "the schedule is for a CPU, whose weights lie otherwise; lower or compile the "
-            "model for the GPU, or take --device cpu");
+            "model for the GPU" MGL_HINT_CPU);
     if (options->weights && options->weights->program != program)
         return mgl_fail(err, MGL_USAGE, NULL, "the weights were packed for another program");
     status = options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)

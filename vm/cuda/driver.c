@@ -55,8 +55,7 @@ static mgl_status load_driver(mgl_error *err)
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return mgl_fail(err, MGL_DEVICE, "libcuda.so.1",
-                        "no NVIDIA driver on this machine (%s): install one, or use --device cpu "
-                        "where a command has it",
+                        "no NVIDIA driver on this machine (%s): install one" MGL_HINT_CPU,
                         dlerror());
     const char *missing =
         mgl_symbols_fill(library, symbols, sizeof symbols / sizeof *symbols, &driver);

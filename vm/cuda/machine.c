@@ -98,7 +98,7 @@ static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mg
     cu->device_attribute(&cooperative, MGL_CU_DEVICE_COOPERATIVE, vm->device);
     if (!cooperative)
         return mgl_fail(err, MGL_DEVICE, vm->name,
-                        "the device has no cooperative launch; use --device cpu");
+                        "the device has no cooperative launch: take another GPU" MGL_HINT_CPU);
     size_t shared = mgl_cuda_shared_bytes(program);
     if (shared > (size_t)live->shared_bytes)
         return mgl_fail(

@@ -120,10 +120,10 @@ mgl_status mgl_cuda_live_target(int ordinal, mgl_target *out, mgl_error *err)
     if (status)
         return status;
     if (device.major < 8)
-        return mgl_fail(err, MGL_DEVICE, device.name,
-                        "compute capability %d.%d is too old: the kernel needs 8.0 or later; use "
-                        "--device cpu",
-                        device.major, device.minor);
+        return mgl_fail(
+            err, MGL_DEVICE, device.name,
+            "compute capability %d.%d is too old: the kernel needs 8.0 or later" MGL_HINT_CPU,
+            device.major, device.minor);
     *out = (mgl_target){.shared_bytes = (int64_t)device.shared_bytes};
     out->queues = device.sms < MGL_MAX_QUEUES ? device.sms : MGL_MAX_QUEUES;
     memcpy(out->arch, device.arch, sizeof out->arch);

@@ -1,0 +1,439 @@
+/*
+ * What an unknown verb, flag or device is answered with. Two tables hold the words of ollama,
+ * llama.cpp, vllm and Transformers, and what they are here; other words get the nearest one that is
+ * known.
+ */
+#include "cli/hints.h"
+
+#include "base/file.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_EDITS = 4, MOST_FLAG = 100 };
+
+/* ---- verbs ----------------------------------------------------------------------------------- */
+
+#define DOWNLOAD                                                                                   \
+    "nothing is downloaded; `hf download ORG/NAME` fetches a model, and MODEL is then ORG/NAME"
+#define REPLY      "'megalith run MODEL --prompt TEXT' generates a reply"
+#define CHAT       "'megalith chat MODEL' is a conversation"
+#define NO_SERVER  "there is no server; " REPLY ", and " CHAT
+#define NOT_LOADED "no model stays loaded after its verb ends"
+
+static const struct {
+    const char *word, *advice;
+} verb_rows[] = {
+    {"generate", REPLY},
+    {"complete", REPLY},
+    {"completion", REPLY},
+    {"predict", REPLY},
+    {"infer", REPLY},
+    {"inference", REPLY},
+    {"prompt", REPLY},
+    {"main", REPLY},
+    {"cli", REPLY},
+    {"run-batch", "'megalith run MODEL --prompts F.json' generates many replies"},
+    {"batch", "'megalith run MODEL --prompts F.json' generates many replies"},
+    {"talk", CHAT},
+    {"interactive", CHAT},
+    {"serve", NO_SERVER},
+    {"server", NO_SERVER},
+    {"start", NO_SERVER},
+    {"api", NO_SERVER},
+    {"launch", NO_SERVER},
+    {"pull", DOWNLOAD},
+    {"download", DOWNLOAD},
+    {"fetch", DOWNLOAD},
+    {"get", DOWNLOAD},
+    {"install", DOWNLOAD},
+    {"search", DOWNLOAD},
+    {"push", "nothing is uploaded; `hf upload` does that"},
+    {"login", "no account is needed; `hf auth login` is for downloads of gated models"},
+    {"signin", "no account is needed; `hf auth login` is for downloads of gated models"},
+    {"list", "models are in folders and in the Hugging Face cache; `hf cache ls` lists the cache"},
+    {"ls", "models are in folders and in the Hugging Face cache; `hf cache ls` lists the cache"},
+    {"models",
+     "models are in folders and in the Hugging Face cache; `hf cache ls` lists the cache"},
+    {"rm", "models are in folders and in the Hugging Face cache; `hf cache rm` deletes there"},
+    {"remove", "models are in folders and in the Hugging Face cache; `hf cache rm` deletes there"},
+    {"delete", "models are in folders and in the Hugging Face cache; `hf cache rm` deletes there"},
+    {"show", "'megalith info MODEL' describes a model"},
+    {"inspect", "'megalith info MODEL' describes a model"},
+    {"describe", "'megalith info MODEL' describes a model"},
+    {"ps", NOT_LOADED},
+    {"stop", NOT_LOADED},
+    {"load", NOT_LOADED},
+    {"create", "'megalith compile MODEL -o F.mega' makes one file of a model"},
+    {"build", "'megalith compile MODEL -o F.mega' makes one file of a model"},
+    {"export", "'megalith compile MODEL -o F.mega' makes one file of a model"},
+    {"convert", "models are read in Hugging Face layout, without a conversion; 'megalith info "
+                "MODEL' says whether one is supported"},
+    {"quantize", "weights are used as f32, bf16 or f16, by --dtype; there is no quantization"},
+    {"perplexity", "'megalith eval MODEL --file FILE' prints the perplexity"},
+    {"ppl", "'megalith eval MODEL --file FILE' prints the perplexity"},
+    {"evaluate", "'megalith eval MODEL --file FILE' prints the perplexity"},
+    {"loglikelihood", "'megalith score MODEL --text TEXT' prints log-probabilities"},
+    {"logprobs", "'megalith score MODEL --text TEXT' prints log-probabilities"},
+    {"encode", "'megalith tokenize MODEL --text TEXT' prints the ids"},
+    {"decode", "'megalith detokenize MODEL --ids 1,2,3' prints the text"},
+    {"embed", "there are no embeddings"},
+    {"embedding", "there are no embeddings"},
+    {"benchmark", "'megalith bench MODEL' measures a GPU"},
+    {"profile", "'megalith trace MODEL -o F.json' writes a timeline"},
+    {"validate", "'megalith check F.mls' checks a schedule"},
+    {"verify", "'megalith check F.mls' checks a schedule"},
+    {"lint", "'megalith check F.mls' checks a schedule"},
+    {"autotune", "'megalith tune MODEL' searches for a faster schedule"},
+    {"optimize", "'megalith tune MODEL' searches for a faster schedule"},
+    {"collect-env", "'megalith doctor' prints what the machine has"},
+    {"env", "'megalith doctor' prints what the machine has"},
+    {"devices", "'megalith doctor' prints what the machine has"},
+    {"version", "'megalith --version' prints the version"},
+    {"ver", "'megalith --version' prints the version"},
+    {"about", "'megalith --version' prints the version"},
+    {"man", "'megalith help' lists the verbs"},
+    {"usage", "'megalith help' lists the verbs"},
+};
+
+static const char *find_nearest_verb(const char *word)
+{
+    const char *nearest = NULL;
+    int least = strlen(word) > 4 ? 3 : 2; /* fewer edits than these */
+    for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
+        int edits = mgl_text_count_edits(word, mgl_cli_verbs[i]->name);
+        if (edits < least) {
+            least = edits;
+            nearest = mgl_cli_verbs[i]->name;
+        }
+    }
+    return nearest;
+}
+
+/* Whether a word in the place of a verb is a MODEL. */
+static bool is_model(const char *word)
+{
+    struct stat facts;
+    bool stands;
+    return strchr(word, '/') || (!mgl_file_look(word, &stands, &facts, NULL) && stands);
+}
+
+/* A text that a shell passed as one word. */
+static bool is_text(const char *word)
+{
+    return strpbrk(word, " \t\n") != NULL;
+}
+
+static mgl_status fail_flag_first(const char *word, mgl_error *err)
+{
+    return mgl_fail(err, MGL_USAGE, word,
+                    !strcmp(word, "-v")
+                        ? "is a flag, and a verb stands first; -V is the version, and 'megalith "
+                          "--help' lists the verbs"
+                        : "is a flag, and a verb stands first: megalith run MODEL ...; 'megalith "
+                          "--help' lists the verbs");
+}
+
+mgl_status mgl_cli_fail_verb(const char *word, mgl_error *err)
+{
+    if (word[0] == '-')
+        return fail_flag_first(word, err);
+    for (size_t i = 0; i < sizeof verb_rows / sizeof *verb_rows; i++)
+        if (!strcmp(word, verb_rows[i].word))
+            return mgl_fail(err, MGL_USAGE, word, "unknown verb; %s", verb_rows[i].advice);
+    const char *nearest = find_nearest_verb(word);
+    if (nearest)
+        return mgl_fail(err, MGL_USAGE, word,
+                        "unknown verb; did you mean '%s'? 'megalith help' lists the verbs",
+                        nearest);
+    if (is_text(word))
+        return mgl_fail(err, MGL_USAGE, word, "unknown verb; " REPLY);
+    if (is_model(word))
+        return mgl_fail(err, MGL_USAGE, word,
+                        "unknown verb; a verb stands in front of MODEL: megalith run %.300s "
+                        "--prompt TEXT",
+                        word);
+    return mgl_fail(err, MGL_USAGE, word, "unknown verb; 'megalith help' lists them");
+}
+
+/* ---- flags ----------------------------------------------------------------------------------- */
+
+/*  flag of another program, flag of this one; the first row whose flag the verb has is named */
+static const struct {
+    const char *word, *flag;
+} flag_rows[] = {
+    {"--temp", "--temperature"},
+    {"-t", "--threads"},
+    {"-temp", "--temperature"},
+    {"-s", "--seed"},
+    {"-c", "--capacity"},
+    {"--ctx", "--capacity"},
+    {"--ctx-size", "--capacity"},
+    {"--num-ctx", "--capacity"},
+    {"--n-ctx", "--capacity"},
+    {"--context", "--capacity"},
+    {"--context-length", "--capacity"},
+    {"--context-size", "--capacity"},
+    {"--max-model-len", "--capacity"},
+    {"--max-seq-len", "--capacity"},
+    {"--max-length", "--max-tokens"},
+    {"--max-new-tokens", "--max-tokens"},
+    {"--max-completion-tokens", "--max-tokens"},
+    {"--num-tokens", "--max-tokens"},
+    {"--tokens", "--max-tokens"},
+    {"--num-predict", "--max-tokens"},
+    {"--n-predict", "--max-tokens"},
+    {"--predict", "--max-tokens"},
+    {"--length", "--max-tokens"},
+    {"--text", "--prompt"},
+    {"--input", "--prompt"},
+    {"--message", "--prompt"},
+    {"--query", "--prompt"},
+    {"--prompt", "--text"},
+    {"-p", "--text"},
+    {"--prompt", "--messages"},
+    {"-f", "--prompt-file"},
+    {"--file", "--prompt-file"},
+    {"--input-file", "--prompt-file"},
+    {"-f", "--file"},
+    {"--prompt-file", "--file"},
+    {"--file", "--texts"},
+    {"--prompts-file", "--prompts"},
+    {"--batch", "--prompts"},
+    {"--ids", "--prompt-ids"},
+    {"--token-ids", "--prompt-ids"},
+    {"--tokens", "--ids"},
+    {"--prompt-ids", "--ids"},
+    {"-sys", "--system"},
+    {"--sys", "--system"},
+    {"--system-prompt", "--system"},
+    {"--system-message", "--system"},
+    {"--chat-template", "--template"},
+    {"--chat-template-file", "--template"},
+    {"--jinja", "--chat"},
+    {"--apply-chat-template", "--chat"},
+    {"--instruct", "--chat"},
+    {"--repetition-penalty", "--repeat-penalty"},
+    {"--rep-pen", "--repeat-penalty"},
+    {"-r", "--stop"},
+    {"--reverse-prompt", "--stop"},
+    {"--stop-sequence", "--stop"},
+    {"--stop-sequences", "--stop"},
+    {"--stop-string", "--stop"},
+    {"--stop-strings", "--stop"},
+    {"--do-sample", "--sample"},
+    {"--random-seed", "--seed"},
+    {"--top-logprobs", "--logprobs"},
+    {"--log-probs", "--logprobs"},
+    {"--precision", "--dtype"},
+    {"--torch-dtype", "--dtype"},
+    {"--data-type", "--dtype"},
+    {"--num-threads", "--threads"},
+    {"--n-threads", "--threads"},
+    {"--cpus", "--threads"},
+    {"-j", "--threads"},
+    {"--cpu", "--device"},
+    {"--cuda", "--device"},
+    {"--gpu", "--device"},
+    {"--gpus", "--device"},
+    {"--gpu-id", "--device"},
+    {"--main-gpu", "--device"},
+    {"-mg", "--device"},
+    {"-ngl", "--device"},
+    {"--gpu-layers", "--device"},
+    {"--n-gpu-layers", "--device"},
+    {"--num-gpu", "--device"},
+    {"--device", "--target"},
+    {"--arch", "--target"},
+    {"--silent", "--quiet"},
+    {"-q", "--quiet"},
+    {"--no-progress", "--quiet"},
+    {"--output-format", "--json"},
+    {"--format", "--json"},
+    {"--output", "-o"},
+    {"--out", "-o"},
+    {"--out-file", "-o"},
+    {"--special", "--keep-special"},
+    {"--no-skip-special-tokens", "--keep-special"},
+};
+
+/*  flag of another program, what to do; of every verb */
+static const struct {
+    const char *word, *advice;
+} other_rows[] = {
+    {"-hf", "the model stands without a flag: megalith run ORG/NAME ..."},
+    {"--hf-repo", "the model stands without a flag: megalith run ORG/NAME ..."},
+    {"--model-path", "the model stands without a flag: megalith run MODEL ..."},
+    {"--model-id", "the model stands without a flag: megalith run MODEL ..."},
+    {"--checkpoint", "the model stands without a flag: megalith run MODEL ..."},
+    {"--ckpt", "the model stands without a flag: megalith run MODEL ..."},
+    {"--revision", "a revision is a part of MODEL: ORG/NAME@REVISION"},
+    {"-i", CHAT},
+    {"--interactive", CHAT},
+    {"-cnv", CHAT},
+    {"--conversation", CHAT},
+    {"--port", NO_SERVER},
+    {"--host", NO_SERVER},
+    {"--greedy", "a reply is greedy unless a flag of sampling is given"},
+    {"--stream", "a reply is streamed unless --json is given"},
+    {"--num-beams", "there is no beam search"},
+    {"--beams", "there is no beam search"},
+    {"--trust-remote-code", "no code of a model is executed"},
+    {"--tensor-parallel-size", "a model runs on one GPU"},
+    {"-tp", "a model runs on one GPU"},
+    {"--lora", "adapters must be merged into the model first (merge_and_unload of peft)"},
+    {"--quantization", "weights are used as f32, bf16 or f16, by --dtype"},
+    {"--load-in-8bit", "weights are used as f32, bf16 or f16, by --dtype"},
+    {"--load-in-4bit", "weights are used as f32, bf16 or f16, by --dtype"},
+};
+
+/* The flags by which other programs take their model. */
+static bool asks_for_model(const mgl_cli_verb *verb, const char *flag)
+{
+    static const char *const flags[] = {
+#define MGL_X(name) name,
+        MGL_CLI_MODEL_FLAGS(MGL_X)
+#undef MGL_X
+    };
+    bool asks = false;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        asks |= !strcmp(flags[i], flag);
+    return asks && verb->operand && !strcmp(verb->operand, "MODEL");
+}
+
+/* The flag of the verb that another program's stands for; NULL: none is known. */
+static const char *find_replacement(const mgl_cli_verb *verb, const char *flag)
+{
+    for (size_t i = 0; i < sizeof flag_rows / sizeof *flag_rows; i++)
+        if (!strcmp(flag_rows[i].word, flag) && mgl_cli_knows(verb, flag_rows[i].flag))
+            return flag_rows[i].flag;
+    return NULL;
+}
+
+static const char *find_nearest_flag(const mgl_cli_verb *verb, const char *flag)
+{
+    const char *nearest = NULL;
+    int least = MOST_EDITS;
+    for (size_t i = 0; i < verb->option_count; i++) {
+        int edits = mgl_text_count_edits(flag, verb->options[i].flag);
+        if (edits < least) {
+            least = edits;
+            nearest = verb->options[i].flag;
+        }
+    }
+    return nearest;
+}
+
+/* The name of the flag without its value, and with - where other programs have _. */
+static void copy_flag(char to[MOST_FLAG], const char *flag)
+{
+    snprintf(to, MOST_FLAG, "%.*s", (int)strcspn(flag, "="), flag);
+    for (char *at = to; (at = strchr(at, '_'));)
+        *at = '-';
+}
+
+mgl_status mgl_cli_fail_flag(const mgl_cli_verb *verb, const char *flag, mgl_error *err)
+{
+    char name[MOST_FLAG];
+    copy_flag(name, flag);
+    if (asks_for_model(verb, name))
+        return mgl_fail(err, MGL_USAGE, flag,
+                        "is no flag of '%s': the model stands without one: megalith %s MODEL ...",
+                        verb->name, verb->name);
+    const char *nearest = find_replacement(verb, name);
+    for (size_t i = 0; !nearest && i < sizeof other_rows / sizeof *other_rows; i++)
+        if (!strcmp(other_rows[i].word, name))
+            return mgl_fail(err, MGL_USAGE, flag, "unknown flag of '%s'; %s", verb->name,
+                            other_rows[i].advice);
+    if (!nearest)
+        nearest = find_nearest_flag(verb, name);
+    return mgl_fail(err, MGL_USAGE, flag,
+                    "unknown flag of '%s'%s%s%s; 'megalith %s --help' lists them", verb->name,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "",
+                    verb->name);
+}
+
+mgl_status mgl_cli_fail_operand(const mgl_cli_verb *verb, const char *operand, const char *word,
+                                mgl_error *err)
+{
+    static const char *const flags[] = {"--prompt", "--text", "--ids", "--texts"};
+    const char *flag = NULL;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags && !flag; i++)
+        flag = mgl_cli_knows(verb, flags[i]) ? flags[i] : NULL;
+    if (!flag || strcmp(verb->operand, "MODEL") != 0)
+        return mgl_fail(err, MGL_USAGE, word,
+                        "'%s' takes one %s, and '%.200s' was given already; a text with spaces "
+                        "needs quotes",
+                        verb->name, verb->operand, operand);
+    return mgl_fail(err, MGL_USAGE, word,
+                    "'%s' takes one MODEL, and '%.200s' was given already; what the model reads "
+                    "stands behind %s: megalith %s %.200s %s \"...\"; a text with spaces needs "
+                    "quotes",
+                    verb->name, operand, flag, verb->name, operand, flag);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+static const mgl_cli_option *find_device(const mgl_cli_verb *verb)
+{
+    for (size_t i = 0; i < verb->option_count; i++)
+        if (!strcmp(verb->options[i].flag, "--device"))
+            return &verb->options[i];
+    return NULL;
+}
+
+/* Whether the argument of a flag, "auto|cpu|cuda[:N]", has this alternative. */
+static bool has_alternative(const char *argument, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = argument; at; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (!strncmp(at, word, length) && (!at[length] || strchr("|[", at[length])))
+            return true;
+    }
+    return false;
+}
+
+static bool is_known_device(const char *value)
+{
+    static const char *const words[] = {"auto", "cpu", "none", "cuda"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(value, words[i]))
+            return true;
+    return !strncmp(value, "cuda:", 5) && value[5] &&
+           strspn(value + 5, "0123456789") == strlen(value + 5);
+}
+
+mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, mgl_error *err)
+{
+    const mgl_cli_option *option = find_device(verb);
+    if (!option || option->kind != MGL_CLI_text)
+        return MGL_OK;
+    const mgl_cli_text *device = (const void *)((const char *)options + option->offset);
+    if (!device->given || is_known_device(device->value))
+        return MGL_OK;
+    bool cpu = has_alternative(option->argument, "cpu");
+    bool none = has_alternative(option->argument, "none");
+    return mgl_fail(err, MGL_USAGE, device->value, "unknown device; there are %scuda%s",
+                    has_alternative(option->argument, "auto") ? "auto, " : "",
+                    cpu && none ? ", cuda:N, cpu and none"
+                    : cpu       ? ", cuda:N and cpu"
+                    : none      ? ", cuda:N and none"
+                                : " and cuda:N");
+}
+
+void mgl_cli_advise_device(const mgl_cli_verb *verb, mgl_error *err)
+{
+    char *tail = strstr(err->message, MGL_HINT_CPU);
+    const mgl_cli_option *option = find_device(verb);
+    if (!tail)
+        return;
+    *tail = 0;
+    size_t length = (size_t)(tail - err->message);
+    bool cpu = option && has_alternative(option->argument, "cpu");
+    bool none = option && has_alternative(option->argument, "none");
+    snprintf(tail, sizeof err->message - length, "%s%s%s%s",
+             cpu || none ? ", or take --device " : "", cpu ? "cpu" : "", cpu && none ? " or " : "",
+             none ? "none" : "");
+}
