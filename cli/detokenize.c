@@ -1,4 +1,4 @@
-/* megalith detokenize MODEL: ids -> text, without the special tokens. */
+/* megalith detokenize MODEL: ids -> text, without the special tokens unless they are asked for. */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
@@ -11,6 +11,7 @@
     X(text, ids, "--ids", "1,2,3", 0, 0, "the ids")                                                \
     X(file, ids_file, "--ids-file", "F.json", 0, 0,                                                \
       "a JSON array of ids, or an array of such arrays: one text each")                            \
+    X(flag, keep_special, "--keep-special", NULL, 0, 0, "keep the text of special tokens")         \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(DETOKENIZE_OPTIONS)
 
@@ -102,13 +103,13 @@ typedef struct decoded {
     size_t length;
 } decoded;
 
-static mgl_status decode_all(const mgl_tokenizer *tokenizer, const id_lists *lists, decoded *texts,
-                             mgl_error *err)
+static mgl_status decode_all(const mgl_tokenizer *tokenizer, const id_lists *lists,
+                             bool keep_special, decoded *texts, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < lists->count && !status; i++) {
-        status = mgl_tokenizer_decode(tokenizer, lists->lists[i].ids, lists->lists[i].count, true,
-                                      &texts[i].text, &texts[i].length, err);
+        status = mgl_tokenizer_decode(tokenizer, lists->lists[i].ids, lists->lists[i].count,
+                                      !keep_special, &texts[i].text, &texts[i].length, err);
         if (!status)
             status = mgl_cli_check_cancel(err);
     }
@@ -137,15 +138,15 @@ static void print_texts(const id_lists *lists, const decoded *texts, bool json)
     mgl_cli_end_json(&out);
 }
 
-static mgl_status decode_and_print(const mgl_tokenizer *tokenizer, const id_lists *lists, bool json,
-                                   mgl_error *err)
+static mgl_status decode_and_print(const mgl_tokenizer *tokenizer, const id_lists *lists,
+                                   const struct options *o, mgl_error *err)
 {
     decoded *texts = mgl_alloc_zero(lists->count ? lists->count : 1, sizeof *texts);
     if (!texts)
         return mgl_fail_memory(err, lists->count * sizeof *texts);
-    mgl_status status = decode_all(tokenizer, lists, texts, err);
+    mgl_status status = decode_all(tokenizer, lists, o->keep_special.given, texts, err);
     if (!status)
-        print_texts(lists, texts, json);
+        print_texts(lists, texts, o->json.given);
     for (size_t i = 0; i < lists->count; i++)
         mgl_text_free(texts[i].text);
     mgl_free(texts);
@@ -166,7 +167,7 @@ static mgl_status detokenize(const char *operand, const void *options, mgl_error
     if (!status)
         status = read_lists(o, &lists, err);
     if (!status)
-        status = decode_and_print(tokenizer, &lists, o->json.given, err);
+        status = decode_and_print(tokenizer, &lists, o, err);
     clear_lists(&lists);
     mgl_tokenizer_close(tokenizer);
     mgl_free(folder);

@@ -4,6 +4,7 @@
 #include "cli/signals.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/eval.h"
@@ -12,7 +13,8 @@
 #include <stdio.h>
 
 #define EVAL_OPTIONS(X)                                                                            \
-    X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings (needed)")                  \
+    X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings")                           \
+    X(file, file, "--file", "FILE", 0, 0, "one text from a file, byte for byte")                   \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
@@ -27,20 +29,44 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EVAL_OPTIONS)
 
-static mgl_status read_corpus(const struct options *o, const char *path, mgl_cli_corpus *out,
-                              mgl_error *err)
+static mgl_status read_texts(const char *file, const mgl_tokenizer *tokenizer, mgl_cli_corpus *out,
+                             mgl_error *err)
 {
-    mgl_tokenizer *tokenizer = NULL;
     mgl_cli_texts texts = {0};
-    mgl_status status = mgl_cli_texts_read(o->texts.value, &texts, err);
-    if (!status)
-        status = mgl_tokenizer_open(path, &tokenizer, err);
+    mgl_status status = mgl_cli_texts_read(file, &texts, err);
     if (!status)
         status = mgl_cli_corpus_make(out, texts.count, err);
     for (size_t i = 0; i < texts.count && !status; i++)
         status = mgl_cli_corpus_encode(out, tokenizer, texts.texts[i], texts.lengths[i], err);
-    mgl_tokenizer_close(tokenizer);
     mgl_cli_texts_clear(&texts);
+    return status;
+}
+
+static mgl_status read_text(const char *file, const mgl_tokenizer *tokenizer, mgl_cli_corpus *out,
+                            mgl_error *err)
+{
+    char *text = NULL;
+    size_t length = 0;
+    mgl_status status = mgl_file_read(file, MGL_CLI_MAX_TEXT, &text, &length, err);
+    if (!status && !length)
+        status = mgl_fail(err, MGL_BAD_INPUT, file, "is empty: there is nothing to evaluate");
+    if (!status)
+        status = mgl_cli_corpus_make(out, 1, err);
+    if (!status)
+        status = mgl_cli_corpus_encode(out, tokenizer, text, length, err);
+    mgl_free(text);
+    return status;
+}
+
+static mgl_status read_corpus(const struct options *o, const char *path, mgl_cli_corpus *out,
+                              mgl_error *err)
+{
+    mgl_tokenizer *tokenizer = NULL;
+    mgl_status status = mgl_tokenizer_open(path, &tokenizer, err);
+    if (!status)
+        status = o->texts.given ? read_texts(o->texts.value, tokenizer, out, err)
+                                : read_text(o->file.value, tokenizer, out, err);
+    mgl_tokenizer_close(tokenizer);
     return status;
 }
 
@@ -101,7 +127,7 @@ static mgl_status score(session *s, const char *path, mgl_eval_result *out, mgl_
     s->reading.load_s = opened - start;
     s->reading.read_s = mgl_clock_s() - opened;
     if (status == MGL_BAD_INPUT && !err->where[0])
-        mgl_error_name(err, o->texts.value);
+        mgl_error_name(err, o->texts.given ? o->texts.value : o->file.value);
     mgl_model_close(model);
     return status;
 }
@@ -136,8 +162,11 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
     session s = {.options = o, .reading.verb = "eval"};
     mgl_eval_result result;
     char *path = NULL;
-    if (!o->texts.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--texts is needed: a JSON array of strings");
+    if (o->texts.given && o->file.given)
+        return mgl_fail(err, MGL_USAGE, NULL, "only one of --file and --texts is possible");
+    if (!o->texts.given && !o->file.given)
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "--file or --texts is needed: a text, or a JSON array of strings");
     mgl_status status = mgl_model_find(operand, &path, err);
     if (!status)
         status = read_corpus(o, path, &s.corpus, err);
@@ -158,6 +187,7 @@ const mgl_cli_verb mgl_cli_eval_verb = {
     .summary = "negative log-likelihood and perplexity over texts",
     .example =
         "  megalith eval tests/models/tales-5m --texts tests/models/tales-5m/val_texts.json\n"
+        "  megalith eval tests/models/tales-5m --file story.txt\n"
         "  megalith eval tests/models/tales-5m --texts long.json --capacity 512 --stride 256",
     .overlaid = true,
     MGL_CLI_VERB_OPTIONS,

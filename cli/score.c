@@ -17,9 +17,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SCORE_OPTIONS(X)                                                                           \
-    X(text, text, "--text", "T", 0, 0, "the text")                                                 \
+    X(text, text, "--text", "T", 0, 0, "the text (standard input, to its end)")                    \
     X(file, file, "--file", "FILE", 0, 0, "the same, from a file, byte for byte")                  \
     X(file, texts, "--texts", "F.json", 0, 0, "a JSON array: texts, or objects with text or ids")  \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
@@ -34,11 +35,15 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SCORE_OPTIONS)
 
+#define INPUT_FLAGS "one of --text, --file and --texts"
+
 /* Texts on their way to their numbers. */
 typedef struct session {
     const struct options *options;
-    const char *name;         /* the MODEL that was asked for */
-    const char *file;         /* where the texts are from, or NULL */
+    const char *name; /* the MODEL that was asked for */
+    const char *file; /* where the texts are from, or NULL */
+    char *input;      /* owned (length): the text of a file, or NULL */
+    size_t length;
     mgl_tokenizer *tokenizer; /* NULL: a model without one, and ids */
     mgl_model *model;
     mgl_cli_corpus corpus;
@@ -64,15 +69,21 @@ static mgl_status take_one(session *s, const char *path, const char *text, size_
     return status ? status : mgl_cli_corpus_encode(&s->corpus, s->tokenizer, text, length, err);
 }
 
-static mgl_status take_file(session *s, const char *path, mgl_error *err)
+/* The text of --file or, if no flag gives one, of standard input. */
+static mgl_status read_input(session *s, mgl_error *err)
 {
-    char *text = NULL;
-    size_t length = 0;
-    mgl_status status = mgl_file_read(s->file, MGL_CLI_MAX_TEXT, &text, &length, err);
-    if (!status)
-        status = take_one(s, path, text, length, err);
-    mgl_free(text);
-    return status;
+    const struct options *o = s->options;
+    if (o->text.given || o->texts.given)
+        return MGL_OK;
+    s->file = o->file.given ? o->file.value : MGL_STDIN;
+    mgl_status status = mgl_file_read(s->file, MGL_CLI_MAX_TEXT, &s->input, &s->length, err);
+    if (status || s->length)
+        return status;
+    if (o->file.given)
+        return mgl_fail(err, MGL_BAD_INPUT, s->file, "is empty: there is nothing to score");
+    return mgl_fail(err, MGL_USAGE, NULL,
+                    INPUT_FLAGS " is needed; standard input, which is read in their place, is "
+                                "empty");
 }
 
 static mgl_status take_element(session *s, const char *path, const mgl_json *json, cJSON *item,
@@ -108,12 +119,12 @@ static mgl_status take_list(session *s, const char *path, mgl_error *err)
 static mgl_status take_texts(session *s, const char *path, mgl_error *err)
 {
     const struct options *o = s->options;
-    s->file = o->texts.given ? o->texts.value : o->file.value;
-    if (o->texts.given)
-        return take_list(s, path, err);
-    if (o->file.given)
-        return take_file(s, path, err);
-    return take_one(s, path, o->text.value, strlen(o->text.value), err);
+    if (o->text.given)
+        return take_one(s, path, o->text.value, strlen(o->text.value), err);
+    if (s->input)
+        return take_one(s, path, s->input, s->length, err);
+    s->file = o->texts.value;
+    return take_list(s, path, err);
 }
 
 /* ---- scoring --------------------------------------------------------------------------------- */
@@ -313,7 +324,9 @@ static void say_closing_line(const session *s)
 static mgl_status work(session *s, mgl_error *err)
 {
     char *path = NULL;
-    mgl_status status = mgl_model_find(s->name, &path, err);
+    mgl_status status = read_input(s, err);
+    if (!status)
+        status = mgl_model_find(s->name, &path, err);
     if (!status)
         status = take_texts(s, path, err);
     double start = mgl_clock_s();
@@ -332,18 +345,31 @@ static mgl_status work(session *s, mgl_error *err)
     return status;
 }
 
+static mgl_status check_options(const struct options *o, mgl_error *err)
+{
+    const char *other, *reader = mgl_cli_reader(&mgl_cli_score_verb, NULL, o, &other);
+    int given = o->text.given + o->file.given + o->texts.given;
+    if (given > 1)
+        return mgl_fail(err, MGL_USAGE, NULL, "only " INPUT_FLAGS " is possible");
+    if (!given && (reader || isatty(STDIN_FILENO)))
+        return mgl_fail(err, MGL_USAGE, NULL, INPUT_FLAGS " is needed, or a text through a pipe");
+    if (o->text.given && !*o->text.value)
+        return mgl_fail(err, MGL_USAGE, "--text", "is empty: there is nothing to score");
+    return MGL_OK;
+}
+
 static mgl_status score(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     session s = {.options = o, .name = operand, .reading.verb = "score"};
-    int given = o->text.given + o->file.given + o->texts.given;
-    if (given != 1)
-        return mgl_fail(err, MGL_USAGE, NULL, "%s of --text, --file and --texts is needed",
-                        given ? "only one" : "one");
-    mgl_status status = work(&s, err);
+    mgl_status status = check_options(o, err);
+    if (status)
+        return status;
+    status = work(&s, err);
     for (size_t i = 0; s.logprobs && i < s.corpus.count; i++)
         mgl_free(s.logprobs[i]);
     mgl_free(s.logprobs);
+    mgl_free(s.input);
     mgl_cli_corpus_clear(&s.corpus);
     mgl_model_close(s.model);
     mgl_tokenizer_close(s.tokenizer);
@@ -356,6 +382,7 @@ const mgl_cli_verb mgl_cli_score_verb = {
     .summary = "log-probability of each token of given texts",
     .example =
         "  megalith score tests/models/tales-5m --text \"Once there was a small fox\" --json\n"
+        "  megalith score tests/models/tales-5m < story.txt\n"
         "  echo '[\"Once there was\", {\"ids\": [909, 40, 12]}]' > two.json\n"
         "  megalith score tests/models/tales-5m --texts two.json",
     .overlaid = true,

@@ -31,6 +31,7 @@ static const struct {
     {"run %s --device cpu --max-tokens 4 --prompts %s", TEXTS},
     {"eval %s --device cpu --texts %s", TEXTS},
     {"score %s --device cpu --file %s", "Once there was"},
+    {"eval %s --device cpu --file %s", "Once there was"},
     {"score %s --device cpu --texts %s", TEXTS},
     {"tokenize %s --texts %s", TEXTS},
     {"detokenize %s --ids-file %s", IDS},

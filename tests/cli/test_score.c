@@ -173,6 +173,40 @@ START_TEST(a_text_is_needed)
     ck_assert_int_eq(result.code, 1);
     ck_assert_ptr_nonnull(strstr(result.err, "one of --text, --file and --texts is needed"));
     command_clear(&result);
+    result = command_runf("score %s --text ''", model_path("tales-5m"));
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_ptr_nonnull(strstr(result.err, "--text: is empty"));
+    command_clear(&result);
+    result = command_runf("score %s --file %s", model_path("tales-5m"), scratch_file("none", ""));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "is empty"));
+    command_clear(&result);
+}
+END_TEST
+
+/* As `tokenize` does, byte for byte. */
+START_TEST(a_pipe_is_the_text_when_none_is_given)
+{
+    char line[1200];
+    command_result text =
+        command_runf("score %s --device cpu --text 'Once there was'", model_path("tales-5m"));
+    ck_assert_int_eq(text.code, 0);
+    snprintf(line, sizeof line, "score %s --device cpu", model_path("tales-5m"));
+    command_result piped = command_run(line, "Once there was");
+    ck_assert_msg(piped.code == 0, "%s", piped.err);
+    ck_assert_str_eq(piped.out, text.out);
+    command_clear(&piped);
+    snprintf(line, sizeof line, "score %s --device cpu --file -", model_path("tales-5m"));
+    piped = command_run(line, "Once there was");
+    ck_assert_msg(piped.code == 0, "%s", piped.err);
+    ck_assert_str_eq(piped.out, text.out);
+    command_clear(&piped);
+    snprintf(line, sizeof line, "score %s --device cpu --config -", model_path("tales-5m"));
+    piped = command_run(line, "{}");
+    ck_assert_int_eq(piped.code, 1);
+    ck_assert_ptr_nonnull(strstr(piped.err, "or a text through a pipe"));
+    command_clear(&piped);
+    command_clear(&text);
 }
 END_TEST
 
@@ -189,6 +223,7 @@ int main(void)
     tcase_add_test(tests, a_model_without_a_tokenizer);
     tcase_add_loop_test(tests, what_is_refused, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, a_text_is_needed);
+    tcase_add_test(tests, a_pipe_is_the_text_when_none_is_given);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -75,6 +75,41 @@ START_TEST(plain_text_in_and_out)
 }
 END_TEST
 
+START_TEST(special_tokens_can_be_kept)
+{
+    const char *model = model_path("tales-5m");
+    command_result result = command_runf("detokenize %s --ids 909,39 --keep-special", model);
+    ck_assert_str_eq(result.out, "<|begin_of_text|>H\n");
+    command_clear(&result);
+    result = command_runf("detokenize %s --ids-file %s --keep-special --json", model,
+                          scratch_file("ids.json", "[[909, 39], [39]]"));
+    ck_assert_msg(strstr(result.out, "[\"<|begin_of_text|>H\",\"H\"]") != NULL, "%s", result.out);
+    command_clear(&result);
+}
+END_TEST
+
+/* One text of a file is as an array of it. */
+START_TEST(a_plain_file_is_evaluated)
+{
+    const char *model = model_path("tales-5m");
+    command_result list = command_runf("eval %s --device cpu --texts %s", model,
+                                       scratch_file("one.json", "[\"Once there was\\n\"]"));
+    command_result file = command_runf("eval %s --device cpu --file %s", model,
+                                       scratch_file("one.txt", "Once there was\n"));
+    ck_assert_msg(file.code == 0, "%s", file.err);
+    ck_assert_str_eq(file.out, list.out);
+    command_clear(&file);
+    command_clear(&list);
+    file = command_runf("eval %s --file %s", model, scratch_file("empty.txt", ""));
+    ck_assert_int_eq(file.code, 2);
+    ck_assert_msg(strstr(file.err, "is empty") != NULL, "%s", file.err);
+    command_clear(&file);
+    file = command_runf("eval %s --file a --texts b", model);
+    ck_assert_int_eq(file.code, 1);
+    command_clear(&file);
+}
+END_TEST
+
 /* Bytes that are not UTF-8 on the command line come out as valid JSON. */
 START_TEST(bytes_that_are_no_text)
 {
@@ -352,6 +387,8 @@ int main(void)
     tcase_add_loop_test(tests, both_directions_of_the_goldens, 0, 4);
     tcase_add_test(tests, plain_text_in_and_out);
     tcase_add_test(tests, bytes_that_are_no_text);
+    tcase_add_test(tests, special_tokens_can_be_kept);
+    tcase_add_test(tests, a_plain_file_is_evaluated);
     tcase_add_loop_test(tests, a_text_may_hold_zeros, 0,
                         (int)(sizeof zero_ways / sizeof *zero_ways));
     tcase_add_test(tests, eval_reads_behind_a_zero);
