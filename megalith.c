@@ -269,7 +269,9 @@ static mgl_status check_compiled(const mgl_program *program, const char *path,
         return mgl_fail(err, MGL_USAGE, path,
                         "is compiled for dtype %s; for %.40s it has to be compiled anew", dtype,
                         options->dtype);
-    if (options->capacity && options->capacity != program->limits.capacity)
+    if (options->capacity < 0)
+        return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
+    if (options->capacity > program->limits.capacity)
         return mgl_fail(err, MGL_USAGE, path,
                         "is compiled for a capacity of %d positions; for %d it has to be compiled "
                         "anew",
@@ -294,6 +296,7 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
         status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
         status = mgl_device_find_for(model->image, options->device, machine, err);
+    model->tuned.capacity = options->capacity; /* fewer positions than the program has */
     model->program = model->image ? model->image->program : NULL;
     if (!status && model->image)
         mgl_tuned_report_describe(&model->tuned, model->checkpoint->graph);

@@ -21,7 +21,8 @@ struct mgl_model {
     mgl_program *made;          /* of a folder: lowered or read, else NULL */
     const mgl_program *program; /* of either */
     mgl_tuned_report tuned;     /* of a lowered one; its capacity is that of any: what replies have,
-                                   while the program of a tuned entry may have more */
+                                   while the program of a tuned entry, or a compiled one, may have
+                                   more */
     mgl_vm *vm;
     char device[128];   /* "cpu" or the GPU's name */
     double open_s;      /* mgl_model_open */

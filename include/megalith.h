@@ -322,8 +322,8 @@ typedef struct mgl_model_facts {
 /* Imports, lowers, validates and loads the checkpoint at `path` (a folder in Hugging Face layout,
  * or org/name or org/name@revision in the local Hugging Face cache, found by HF_HUB_CACHE, HF_HOME
  * or ~/.cache). `options` may be NULL for the defaults. Release *out with mgl_model_close.
- * A compiled model is not lowered any more: a config or schedule, and a dtype or capacity other
- * than its own, are MGL_USAGE.
+ * A compiled model is not lowered any more: a config or schedule, a dtype other than its own and a
+ * capacity above its own are MGL_USAGE. A lower capacity limits the positions of replies.
  * Without config and schedule, a tuned entry for this model, device, number of sequences and
  * capacity takes the place of the defaults: one of XDG_DATA_HOME/megalith/tuned, else
  * ~/.local/share, or one that came with the library. It is there for its speed; sums may be taken

@@ -162,7 +162,7 @@ static const struct {
     const char *words;
 } refusals[] = {
     {"run %s --prompt x --device cpu --dtype bf16", 1, "is compiled for dtype f32"},
-    {"run %s --prompt x --device cpu --capacity 100", 1, "is compiled for a capacity of 1024"},
+    {"run %s --prompt x --device cpu --capacity 1025", 1, "is compiled for a capacity of 1024"},
     {"run %s --prompt x --device cpu --schedule s.mls", 1, "leave out schedule"},
     {"run %s --prompt x --device cpu --config c.json", 1, "leave out config"},
     {"compile %s --target cpu:1 -o again.mega", 2, "is compiled already"},
@@ -252,12 +252,41 @@ START_TEST(a_model_without_a_tokenizer_runs_by_ids)
 }
 END_TEST
 
+/* The program stays; the positions of replies end earlier. */
+START_TEST(a_lower_capacity_limits_the_positions)
+{
+    const char *model = model_path("tales-5m");
+    static const char flags[] = "--device cpu --prompt-ids 909,452,449 --ignore-eos -n 40 --json";
+    command_result folder = command_runf("run %s %s --capacity 12", model, flags);
+    command_result result = command_runf("run %s %s --capacity 12", compiled, flags);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.run/1");
+    mgl_json wanted = command_json(&folder, "megalith.run/1");
+    ck_assert_int_eq((int)json_number(&json, "capacity"), 12);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "output_ids")), 9);
+    ck_assert(cJSON_Compare(json_at(&json, "output_ids"), json_at(&wanted, "output_ids"), true));
+    mgl_json_clear(&wanted);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    command_clear(&folder);
+    result = command_runf("run %s --device cpu --prompt-ids 1,2,3,4,5 --capacity 4", compiled);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "more than the 4 positions") != NULL, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("score %s --device cpu --capacity 4 --text 'Once there was a small fox'",
+                          compiled);
+    ck_assert_int_eq(result.code, 2);
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli compile");
     TCase *tests = tcase_create("compile");
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_lower_capacity_limits_the_positions);
     tcase_add_loop_test(tests, answers_as_the_folder_does, 0, 7);
     tcase_add_test(tests, scores_as_the_folder_does);
     tcase_add_test(tests, checks_as_the_folder_does);
