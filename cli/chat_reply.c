@@ -8,6 +8,7 @@
 #include "cli/chat.h"
 
 #include "cli/signals.h"
+#include "cli/wrap.h"
 
 #include "base/memory.h"
 
@@ -44,6 +45,7 @@ typedef struct reply {
     mgl_cli_chat *chat;
     mgl_cli_prompt prompt;
     mgl_text text;
+    mgl_cli_wrap wrap; /* of the text at a terminal */
     mgl_result result;
 } reply;
 
@@ -52,7 +54,7 @@ static bool on_text(void *user, const char *text, size_t length)
     reply *r = user;
     mgl_text_append(&r->text, text, length);
     if (!r->chat->json)
-        mgl_cli_print(text, length);
+        mgl_cli_wrap_print(&r->wrap, text, length);
     return mgl_cli_flush() && !r->text.failed;
 }
 
@@ -64,12 +66,14 @@ static mgl_status generate(reply *r, mgl_error *err)
     request.reuse_prefix = 1;
     request.chat = 1;
     r->result.size = sizeof r->result;
+    mgl_cli_wrap_start(&r->wrap);
     set_replying(true);
     mgl_status status = mgl_model_generate_text(chat->model, chat->tokenizer, &request, on_text, r,
                                                 &r->result, err);
     set_replying(false);
     if (!status && r->text.failed)
         status = mgl_fail_memory(err, r->text.capacity);
+    mgl_cli_wrap_end(&r->wrap);
     if (!chat->json && (r->text.length || !status))
         mgl_cli_put("\n");
     mgl_cli_flush();

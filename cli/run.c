@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/prompts.h"
 #include "cli/signals.h"
+#include "cli/wrap.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -65,6 +66,7 @@ typedef struct session {
     mgl_cli_prompts prompts;
     mgl_cli_batches batches;
     mgl_error error;    /* of the stream */
+    mgl_cli_wrap wrap;  /* of text at a terminal */
     bool first;         /* no id was printed yet */
     double start;       /* clock when the verb began */
     double first_token; /* clock at the first token; 0: none came */
@@ -180,7 +182,7 @@ static bool on_token(void *user, size_t reply, int32_t token)
             return true; /* as in decode_reply */
         if (mgl_detokenizer_next(s->stream, token, &text, &length, &s->error))
             return false;
-        mgl_cli_print(text, length);
+        mgl_cli_wrap_print(&s->wrap, text, length);
     } else {
         mgl_cli_printf("%s%d", s->first ? "" : " ", (int)token);
         s->first = false;
@@ -267,7 +269,7 @@ static mgl_status echo_prompt(session *s, mgl_error *err)
         print_ids(&s->prompts.items[0].ids);
     s->first = s->tokenizer != NULL;
     if (!status && text.length)
-        mgl_cli_print(text.bytes, text.length);
+        mgl_cli_wrap_print(&s->wrap, text.bytes, text.length);
     mgl_text_clear(&text);
     return status;
 }
@@ -394,9 +396,14 @@ static mgl_status generate(session *s, const char *path, mgl_error *err)
     if (!status && s->tokenizer && streams(s))
         status = open_stream(s, 0, &s->stream, err);
     s->first = true;
+    mgl_cli_wrap_start(&s->wrap);
     if (!status && streams(s) && s->options->echo.given)
         status = echo_prompt(s, err);
-    return status ? status : launch(s, err);
+    if (!status)
+        status = launch(s, err);
+    if (status)
+        mgl_cli_wrap_end(&s->wrap);
+    return status;
 }
 
 /* ---- what is printed ------------------------------------------------------------------------- */
@@ -408,7 +415,8 @@ static mgl_status finish_stream(session *s, mgl_error *err)
     size_t length = 0;
     mgl_status status = s->stream ? mgl_detokenizer_finish(s->stream, &text, &length, err) : MGL_OK;
     if (!status && length)
-        mgl_cli_print(text, length);
+        mgl_cli_wrap_print(&s->wrap, text, length);
+    mgl_cli_wrap_end(&s->wrap);
     mgl_cli_put("\n");
     return status;
 }
@@ -471,7 +479,7 @@ static mgl_status print_reply(const session *s, size_t index, mgl_error *err)
         mgl_cli_printf(", seed %" PRIu64, s->prompts.items[index].seed);
     mgl_cli_put(" <==\n");
     if (text)
-        mgl_cli_print(text, length);
+        mgl_cli_wrap_all(text, length);
     else
         print_ids(&result->output);
     mgl_cli_put("\n");

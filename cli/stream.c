@@ -5,6 +5,7 @@
  */
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,6 +69,26 @@ bool mgl_cli_printf(const char *format, ...)
     va_end(args);
     funlockfile(stdout);
     return note(good);
+}
+
+/* Columns of standard output; 0: it is no terminal, or one that does not say. */
+static int count_columns(void)
+{
+    struct winsize size = {0};
+    bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    return known ? size.ws_col : 0;
+}
+
+void mgl_cli_wrap_start(mgl_cli_wrap *wrap)
+{
+    *wrap = (mgl_cli_wrap){.columns = count_columns, .put = mgl_cli_print};
+}
+
+bool mgl_cli_wrap_all(const char *text, size_t length)
+{
+    mgl_cli_wrap wrap;
+    mgl_cli_wrap_start(&wrap);
+    return mgl_cli_wrap_print(&wrap, text, length) && mgl_cli_wrap_end(&wrap);
 }
 
 bool mgl_cli_has_printed(void)
