@@ -5,6 +5,7 @@
  */
 #include "cli/batches.h"
 #include "cli/cli.h"
+#include "cli/ends.h"
 #include "cli/logprobs.h"
 #include "cli/progress.h"
 #include "cli/prompts.h"
@@ -667,6 +668,15 @@ static void add_tokens(mgl_text *line, const session *s)
         mgl_text_format(line, ", %.*f tokens/s", rate < 100, rate);
 }
 
+static void add_ends(mgl_text *line, const session *s)
+{
+    mgl_model_facts facts = {.size = sizeof facts};
+    if (mgl_model_get_facts(s->model, &facts, NULL))
+        return;
+    mgl_cli_limits limits = {.max_tokens = DEFAULT_MAX_TOKENS, .capacity = facts.capacity};
+    mgl_cli_add_ends(line, s->prompts.items, s->batches.results, s->prompts.count, &limits);
+}
+
 static void add_prompts(mgl_text *line, const session *s)
 {
     size_t read = 0;
@@ -696,6 +706,7 @@ static void say_closing_line(const session *s)
     mgl_text line = {0};
     add_tokens(&line, s);
     add_prompts(&line, s);
+    add_ends(&line, s);
     add_loading(&line, s);
     if (s->prompts.items[0].drawn && !s->options->prompts.given)
         mgl_text_format(&line, "; seed %" PRIu64, s->prompts.items[0].seed);
