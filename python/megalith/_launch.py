@@ -228,7 +228,8 @@ class Batch(Work):
     def _generate(self, chosen: List[int]) -> List[int]:
         """One launch. The requests that need no other launch: all, or one that was rejected."""
         count = len(chosen)
-        requests = (Request * count)(*(self._requests[i] for i in chosen))
+        wanted = [self._requests[i] for i in chosen]
+        requests = (Request * count)(*(request for request in wanted if request is not None))
         results = (Result * count)()
         for result in results:
             result.size = ctypes.sizeof(Result)

@@ -420,7 +420,7 @@ class Model:
     # ---- replies ---------------------------------------------------------------------------------
 
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too
         self,
         prompt: Prompt,
         *,
@@ -532,7 +532,8 @@ class Model:
         requests: List[Optional[Request]] = []
         outcomes: List[Outcome] = []
         for index, entry in enumerate(prompts):
-            request, outcome, ids, stops = None, Outcome(), [], _make_texts([])
+            request, outcome, stops = None, Outcome(), _make_texts([])
+            ids: List[int] = []
             try:
                 own, ids = self._read_entry(entry)
                 request, stops = self._make_request(ids, **{**options, **own})

@@ -1,5 +1,6 @@
 /* Campaigns without a clock: the predicted winner, and the line of progress. */
 #include "command.h"
+#include "terminal.h"
 
 #include "autotune/tune.h"
 #include "cli/tune_progress.h"
@@ -164,6 +165,30 @@ START_TEST(progress_is_one_line)
 }
 END_TEST
 
+/* One line that is rewritten in place, and the last state above the answer. */
+START_TEST(progress_on_a_terminal)
+{
+    terminal screen;
+    char line[600];
+    snprintf(line, sizeof line, "tune %s --device none --seed 5 --store %s --trials 40",
+             model_path("tales-5m"), scratch_store("terminal"));
+    terminal_open(&screen, 100);
+    const terminal_program program = {line, "xterm", true, false};
+    ck_assert_int_eq(terminal_end(&screen, terminal_start(&screen, &program)), 0);
+    const char *first = strstr(screen.bytes, " of 40 trials, best predicted ");
+    ck_assert_ptr_nonnull(first);
+    while (first > screen.bytes && first[-1] >= '0' && first[-1] <= '9')
+        first--;
+    ck_assert_int_eq(first[-1], '\r');
+    int breaks = 0;
+    for (const char *at = screen.bytes; (at = strchr(at, '\n')); at++)
+        breaks++;
+    ck_assert_int_eq(breaks, 4); /* no device, start, the last state, end */
+    ck_assert_ptr_nonnull(strstr(screen.bytes, "megalith tune: 40 of 40 trials, best predicted "));
+    terminal_close(&screen);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli predicted");
@@ -171,6 +196,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, the_predicted_winner_is_the_best);
     tcase_add_test(tests, the_predicted_winner_is_exported);
+    tcase_add_test(tests, progress_on_a_terminal);
     tcase_add_loop_test(tests, progress_is_one_line, 0, (int)(sizeof lines / sizeof *lines));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
