@@ -145,6 +145,7 @@ static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_int(out, "samples", r->samples);
     mgl_json_out_string(out, "config", of->config);
     mgl_json_out_string(out, "tuned", result->tuned[0] ? result->tuned : NULL);
+    mgl_json_out_string(out, "kernel", result->kernel);
     mgl_json_out_string(out, "note", result->note[0] ? result->note : NULL);
 }
 

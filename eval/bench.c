@@ -256,6 +256,25 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     return mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program, err);
 }
 
+mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *device,
+                                 const mgl_target *target, char out[MGL_KERNEL_DIGEST],
+                                 mgl_error *err)
+{
+    mgl_bench_result result = {0};
+    struct bench b = {.request = request, .out = &result};
+    snprintf(b.machine.name, sizeof b.machine.name, "%s", device);
+    b.machine.target = *target;
+    out[0] = 0;
+    mgl_status status = mgl_synthetic_open(&request->config, request->seed, &b.graph, err);
+    if (!status)
+        status = request->tuned ? lower_tuned(&b, err) : lower(&b, err);
+    if (!status && !lacks_entry(&b))
+        status = mgl_cuda_kernel_digest(b.program, target->arch, out, err);
+    mgl_program_free(b.program);
+    mgl_graph_free(b.graph);
+    return status;
+}
+
 /* The machine, and the second one where it is asked for. */
 static mgl_status open_vms(struct bench *b, mgl_error *err)
 {
@@ -339,6 +358,8 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
         status = mgl_synthetic_open(&r->config, r->seed, &b->graph, err);
     if (!status)
         status = b->request->tuned ? lower_tuned(b, err) : lower(b, err);
+    if (!status && !lacks_entry(b))
+        status = mgl_cuda_kernel_digest(b->program, b->machine.target.arch, b->out->kernel, err);
     if (status || lacks_entry(b))
         return status;
     b->streamed = mgl_synthetic_streamed_bytes(b->graph, r->batch, mean_positions(b));

@@ -20,6 +20,7 @@
 #include "eval/synthetic.h"
 #include "pipeline.h"
 #include "schedule/cost.h"
+#include "vm/cuda/kernel_digest.h"
 #include "vm/vm.h"
 
 enum {
@@ -96,6 +97,7 @@ typedef struct mgl_bench_result {
     mgl_clocks clocks;              /* while the samples were taken */
     double setup_s;                 /* all before the first sample */
     char tuned[MGL_TUNED_NAME + 1]; /* the entry; "": none */
+    char kernel[MGL_KERNEL_DIGEST]; /* its digest: vm/cuda/kernel_digest.h */
     char note[MGL_TUNED_NOTE];      /* entries that were left out, as in mgl_tuned_report */
 } mgl_bench_result;
 
@@ -114,6 +116,12 @@ typedef struct mgl_bench_cuts {
     double positions; /* in the cache before an epoch, the mean of all */
 } mgl_bench_cuts;
 mgl_bench_cuts mgl_bench_cut_prompt(int rows, int context, int prompt);
+
+/* The digest of the kernel that a request would be measured with on a device of this name and
+ * target. No device is needed. Of a request for a tuned entry that does not exist: "". */
+mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *device,
+                                 const mgl_target *target, char out[MGL_KERNEL_DIGEST],
+                                 mgl_error *err);
 
 /* Checks a request, as far as that needs no device: MGL_BAD_INPUT or MGL_USAGE. */
 mgl_status mgl_bench_check(const mgl_bench_request *request, mgl_error *err);

@@ -6,14 +6,17 @@
  *     bench_table paper/results/h200-bench-*.json
  *     bench_table paper/results/h200-curves.json
  *
- * Below stands how far the predictions were off that the cost model made when these were measured;
- * `fit_costs --predict` has the model of now.
+ * A row is marked if its result states no digest of its kernel, or the digest of another kernel
+ * than today's (vm/cuda/kernel_digest.h). Below stands how far the predictions were off that the
+ * cost model made when these were measured; `fit_costs --predict` has the model of now.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
+#include "eval/bench.h"
 
 enum { MAX_BYTES = 16 << 20 };
 
@@ -51,6 +54,8 @@ static void print_context(const mgl_json *json, const cJSON *row)
     printf(" |");
     derived |= by_run;
 }
+
+static const char *device; /* of the file at hand */
 
 /* How far predictions are off, so far. */
 static struct {
@@ -95,6 +100,52 @@ static const char *get_tuned(const mgl_json *json, const cJSON *row)
     return name;
 }
 
+/* A request as a row states it; false: with a config, which is not read here. */
+static bool read_request(const mgl_json *json, const cJSON *row, mgl_bench_request *out)
+{
+    mgl_error err;
+    double capacity = 0, prompt = 0;
+    bool by_run = false;
+    *out = (mgl_bench_request){.dtype = MGL_BF16, .samples = 1, .tuned = get_tuned(json, row)};
+    if (mgl_json_get_double(json, row, "capacity", false, &capacity, &err) ||
+        mgl_json_get_double(json, row, "prompt", false, &prompt, &err) ||
+        mgl_json_get_bool(json, row, "capacity_derived", false, &by_run, &err))
+        fail(&err);
+    if (mgl_synthetic_find_shape(get_string(json, row, "shape"), &out->config, &err))
+        return false;
+    out->capacity = by_run ? 0 : (int)capacity;
+    out->prompt = (int)prompt;
+    out->batch = prompt > 0 ? 1 : (int)get_number(json, row, "batch");
+    out->context = (int)get_number(json, row, "context");
+    out->tokens = prompt > 0 ? 1 : (int)get_number(json, row, "tokens");
+    const cJSON *config = mgl_json_member(row, "config");
+    return !config || cJSON_IsNull(config);
+}
+
+/* A mark behind rows whose kernel is not today's, which print_foot explains. */
+static bool marked;
+static const char *mark(const mgl_json *json, const cJSON *row)
+{
+    mgl_error err;
+    mgl_bench_request request;
+    mgl_target target = {0};
+    char kernel[MGL_KERNEL_DIGEST] = "", name[64];
+    const char *stated = NULL;
+    if (mgl_json_get_string(json, row, "kernel", false, &stated, &err))
+        fail(&err);
+    if (stated && read_request(json, row, &request)) {
+        snprintf(name, sizeof name, "%s:%.0f", get_string(json, row, "arch"),
+                 get_number(json, row, "queues"));
+        if (mgl_target_parse(name, &target, &err) ||
+            mgl_bench_find_kernel(&request, device, &target, kernel, &err))
+            fail(&err);
+    }
+    if (stated && !strcmp(stated, kernel))
+        return "";
+    marked = true;
+    return " \u2020";
+}
+
 static void print_row(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
@@ -102,8 +153,9 @@ static void print_row(const mgl_json *json, const cJSON *row)
     if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
     const char *tuned = get_tuned(json, row);
-    printf("| %s %s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
-           tuned ? ", tuned: " : "", tuned ? tuned : "", get_number(json, row, "batch"));
+    printf("| %s %s%s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
+           tuned ? ", tuned: " : "", tuned ? tuned : "", mark(json, row),
+           get_number(json, row, "batch"));
     print_context(json, row);
     printf(" %.0f | %.0f to %.0f |", get_number(json, row, "us_median"),
            get_number(json, row, "us_p10"), get_number(json, row, "us_p90"));
@@ -120,8 +172,9 @@ static void print_prompt(const mgl_json *json, const cJSON *row)
     if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
     const char *tuned = get_tuned(json, row);
-    printf("| %s %s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
-           tuned ? ", tuned: " : "", tuned ? tuned : "", get_number(json, row, "prompt"));
+    printf("| %s %s%s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
+           tuned ? ", tuned: " : "", tuned ? tuned : "", mark(json, row),
+           get_number(json, row, "prompt"));
     print_context(json, row);
     printf(" %.1f | %.0f | %.0f | %.1f %% | %.2f | %.0f | %.1e |\n",
            get_number(json, row, "us_median") * 1e-3, get_number(json, row, "tokens_per_s"),
@@ -199,6 +252,9 @@ static void print_file(const char *path)
         mgl_json_get_object(&json, json.root, "result", false, &result, &err))
         fail(&err);
     result = result ? result : json.root;
+    device = "";
+    if (mgl_json_get_string(&json, result, "device", false, &device, &err))
+        fail(&err);
     if (mgl_json_get_array(&json, result, "curves", false, &curves, &err) ||
         mgl_json_get_array(&json, result, "rows", !curves, &rows, &err) ||
         mgl_json_get_array(&json, result, "prompts", false, &prompts, &err))
@@ -222,6 +278,8 @@ int main(int count, char **arguments)
         print_file(arguments[i]);
     if (derived)
         printf("\n\\* in a cache for the positions of the run and no more.\n");
+    if (marked)
+        printf("\n\u2020 measured with another kernel or schedule than today's.\n");
     if (off.rows)
         printf("\nPredictions of that time: %d, off by %.1f %% in the mean and %.1f %% at most.\n",
                off.rows, 100 * off.sum / off.rows, 100 * off.largest);
