@@ -56,13 +56,18 @@ static void print_rope(const mgl_rope *rope, int32_t half, mgl_json_out *out)
  * may have. */
 static void print_family(unsigned extras, mgl_json_out *out)
 {
-    bool all = extras & MGL_EXTRA_O_BIAS, mlp = extras & MGL_EXTRA_MLP_BIAS;
-    const char *type = extras & MGL_EXTRA_QK_NORM              ? "qwen3"
-                       : (extras & MGL_EXTRA_QKV_BIAS) && !all ? "qwen2"
-                                                               : "llama";
+    const bool qkv = extras & MGL_EXTRA_QKV_BIAS, o = extras & MGL_EXTRA_O_BIAS;
+    const bool mlp = extras & MGL_EXTRA_MLP_BIAS;
+    const char *type = extras & MGL_EXTRA_QK_NORM     ? "qwen3"
+                       : extras == MGL_EXTRA_QKV_BIAS ? "qwen2"
+                       : qkv != o                     ? "seed_oss"
+                                                      : "llama";
+    const bool every = !strcmp(type, "seed_oss");
     mgl_json_out_string(out, "model_type", type);
-    if (all)
-        mgl_json_out_bool(out, "attention_bias", true);
+    if (every || o)
+        mgl_json_out_bool(out, "attention_bias", qkv);
+    if (every)
+        mgl_json_out_bool(out, "attention_out_bias", o);
     if (mlp)
         mgl_json_out_bool(out, "mlp_bias", true);
 }

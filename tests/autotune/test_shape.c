@@ -27,13 +27,11 @@ static mgl_text print(const mgl_config *config)
 }
 
 /* Every combination that a config.json can give a model. */
-static const unsigned families[] = {MGL_EXTRA_NONE,
-                                    ATTENTION,
-                                    MGL_EXTRA_MLP_BIAS,
-                                    ATTENTION | MGL_EXTRA_MLP_BIAS,
-                                    MGL_EXTRA_QKV_BIAS,
-                                    MGL_EXTRA_QK_NORM,
-                                    MGL_EXTRA_QK_NORM | ATTENTION};
+static const unsigned families[] = {MGL_EXTRA_NONE,     ATTENTION,
+                                    MGL_EXTRA_MLP_BIAS, ATTENTION | MGL_EXTRA_MLP_BIAS,
+                                    MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QKV_BIAS | MGL_EXTRA_MLP_BIAS,
+                                    MGL_EXTRA_O_BIAS,   MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS,
+                                    MGL_EXTRA_QK_NORM,  MGL_EXTRA_QK_NORM | ATTENTION};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 START_TEST(a_family_reads_back)
@@ -46,6 +44,29 @@ START_TEST(a_family_reads_back)
     ck_assert_uint_eq(again.extras, families[_i]);
     mgl_text second = print(&again);
     ck_assert_str_eq(second.bytes, text.bytes);
+    mgl_text_clear(&text);
+    mgl_text_clear(&second);
+}
+END_TEST
+
+/* Every type of rope. */
+START_TEST(a_rope_reads_back)
+{
+    mgl_error err = {0};
+    mgl_config config = config_of("llama-1b"), again;
+    config.rope.type = (mgl_rope_type)_i;
+    config.rope.attention_factor = _i == MGL_ROPE_YARN || _i == MGL_ROPE_LONGROPE ? 1.25 : 1;
+    config.rope.beta_fast = 30;
+    config.rope.beta_slow = 2;
+    for (int i = 0; i < config.geometry.head_dim / 2; i++) {
+        config.rope.short_factor[i] = 1 + (float)i / 3;
+        config.rope.long_factor[i] = 1 + (float)i / 7;
+    }
+    mgl_text text = print(&config);
+    ok(mgl_shape_parse(text.bytes, &again, &err));
+    mgl_text second = print(&again);
+    ck_assert_str_eq(second.bytes, text.bytes);
+    ck_assert_int_eq(again.rope.type, _i);
     mgl_text_clear(&text);
     mgl_text_clear(&second);
 }
@@ -84,6 +105,7 @@ int main(void)
     Suite *suite = suite_create("shape");
     TCase *tests = tcase_create("shape");
     tcase_add_loop_test(tests, a_family_reads_back, 0, FAMILIES);
+    tcase_add_loop_test(tests, a_rope_reads_back, 0, MGL_ROPE_TYPE_COUNT);
     tcase_add_loop_test(tests, a_shape_reads_back, 0, 3);
     tcase_add_test(tests, without_biases_a_shape_keeps_its_name);
     suite_add_tcase(suite, tests);

@@ -334,7 +334,7 @@ const damaged_model damaged_models[] = {
      "q_proj.weight: the tensor is missing (and 1 more reason,"},
     {"tensor-fused-gate-up", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR(LAYER "mlp.gate_up_proj.weight", "0", "344,344"), 0,
-     "gate_up_proj.weight: fused projections"},
+     "gate_up_proj.weight: this architecture has no fused projections"},
     {"tensor-quantized", false, HEADER, SINGLE, "[304,344]}",
      "[304,344]}," TENSOR(LAYER "mlp.up_proj.weight_scale", "0", "344,344"), 0,
      "weight_scale: quantized checkpoints"},
