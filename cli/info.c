@@ -126,7 +126,7 @@ static void print_graph(const mgl_checkpoint *checkpoint, const chat_end *chat)
 {
     const mgl_graph *graph = checkpoint->graph;
     for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
-        mgl_cli_printf("%-14s%.9g\n", mgl_geometry_facts[i].name,
+        mgl_cli_printf("%-14s%.7g\n", mgl_geometry_facts[i].name,
                        mgl_fact_value(&graph->geometry, &mgl_geometry_facts[i]));
     mgl_cli_printf("%-14s%d%s\n", "positions", (int)graph->max_positions,
                    graph->window ? " (the sliding window: sliding_window of config.json)" : "");

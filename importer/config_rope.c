@@ -177,6 +177,11 @@ static void read_factors(reader *r, const source *s, const char *key, float *to)
 
 static void read_longrope(reader *r, const source *s, mgl_rope *rope)
 {
+    static const char partial[] =
+        "partial_rotary_factor"; /* refused elsewhere: its lists are short */
+    if (!mgl_is_neutral(mgl_json_member(r->root, partial), MGL_NEUTRAL_ONE) ||
+        !mgl_is_neutral(mgl_json_member(s->object, partial), MGL_NEUTRAL_ONE))
+        return;
     read_factors(r, s, "short_factor", rope->short_factor);
     read_factors(r, s, "long_factor", rope->long_factor);
     rope->original_max_positions = read_original(r, s);

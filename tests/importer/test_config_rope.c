@@ -138,6 +138,14 @@ START_TEST(test_phi3)
     expect_reason("phi3", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}",
                   "the rope type \"linear\" is not supported; default, longrope, su and yarn are");
     expect_reason("phi3", "\"partial_rotary_factor\": 0.75", "rope on a part of each head");
+    char text[4096], message[512]; /* Phi-4-mini: the one true reason */
+    mgl_config config;
+    snprintf(text, sizeof text,
+             "{" SIZES "\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.75, "
+             "\"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1, 1, 1, 1, 1, 1],"
+             "\"long_factor\": [2, 2, 2, 2, 2, 2]}}");
+    ck_assert_uint_eq(read_text(text, &config, message), 1);
+    ck_assert_ptr_nonnull(strstr(message, "rope on a part of each head"));
     expect_reason("phi3",
                   "\"rope_scaling\": {\"type\": \"su\", \"short_factor\": [1, 2], "
                   "\"long_factor\": [1, 2]}",
