@@ -36,6 +36,7 @@ done
     mkdir -p "$folder/models/$model"
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
+[ -n "$only" ] || cp -R "$source/tests/models/families" "$folder/models/"
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
