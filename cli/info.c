@@ -135,6 +135,7 @@ static void print_graph(const mgl_checkpoint *checkpoint, const chat_end *chat)
                        "larger cache the long factors\n",
                        "rope", (int)graph->short_positions);
     mgl_cli_printf("%-14s%s\n", "dtype", mgl_dtype_name(graph->dtype));
+    mgl_cli_printf("%-14s%d in use (--json lists them)\n", "tensors", graph->tensor_count);
     if (graph->tied)
         mgl_cli_printf("%-14s%s\n", "head",
                        "tied to the embedding; the table stands twice on the device: streamed for "
