@@ -78,7 +78,9 @@ START_TEST(a_detokenizer_refuses_null)
     refuses_null("out", mgl_detokenizer_open(tokenizer, true, NULL, &err));
     refuses_null("stream", mgl_detokenizer_next(NULL, 1, &text, NULL, &err));
     refuses_null("stream", mgl_detokenizer_finish(NULL, &text, NULL, &err));
+    refuses_null("stream", mgl_detokenizer_prime(NULL, prompt, 1, &err));
     ck_assert_int_eq(mgl_detokenizer_open(tokenizer, true, &stream, &err), MGL_OK);
+    refuses_null("ids", mgl_detokenizer_prime(stream, NULL, 1, &err));
     refuses_null("text", mgl_detokenizer_next(stream, 1, NULL, NULL, &err));
     refuses_null("text", mgl_detokenizer_finish(stream, NULL, NULL, &err));
     mgl_detokenizer_close(stream);
@@ -107,6 +109,9 @@ START_TEST(a_model_refuses_null)
     refuses_null("logprob", mgl_model_score(model, prompt, 1, NULL, &err));
     refuses_null("model", mgl_model_get_logits(NULL, &number, &err));
     refuses_null("logits", mgl_model_get_logits(model, NULL, &err));
+    refuses_null("model", mgl_model_get_chat_end_ids(NULL, tokenizer, &ids, &err));
+    refuses_null("tokenizer", mgl_model_get_chat_end_ids(model, NULL, &ids, &err));
+    refuses_null("out", mgl_model_get_chat_end_ids(model, tokenizer, NULL, &err));
     refuses_null("model", mgl_model_get_facts(NULL, &facts, &err));
     refuses_null("out", mgl_model_get_facts(model, NULL, &err));
     refuses_null("model", mgl_model_get_end_ids(NULL, &ids, &err));
@@ -306,6 +311,26 @@ START_TEST(refuses_what_a_newer_program_asks_for)
 }
 END_TEST
 
+/* Whoever generates text has a tokenizer already; other replies of a chat name it. */
+START_TEST(a_chat_needs_a_tokenizer)
+{
+    mgl_request chat = request;
+    mgl_result result = {.size = sizeof result};
+    mgl_ids ids = {0};
+    chat.chat = 1;
+    chat.tokenizer = NULL;
+    ck_assert_int_eq(mgl_model_generate(model, &chat, NULL, NULL, &result, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, "tokenizer");
+    ck_assert_int_eq(mgl_model_generate_text(model, tokenizer, &chat, NULL, NULL, &result, &err),
+                     MGL_OK);
+    mgl_result_clear(&result);
+    ck_assert_int_eq(mgl_model_get_chat_end_ids(model, tokenizer, &ids, &err), MGL_OK);
+    ck_assert_uint_eq(ids.count, 1);
+    ck_assert_int_eq(ids.ids[0], 910);
+    mgl_ids_clear(&ids);
+}
+END_TEST
+
 START_TEST(a_cleared_result_keeps_its_size)
 {
     mgl_result result = {.size = sizeof result};
@@ -350,6 +375,7 @@ int main(void)
     tcase_add_test(tests, generates_for_an_older_program);
     tcase_add_test(tests, an_array_has_one_size);
     tcase_add_test(tests, refuses_what_a_newer_program_asks_for);
+    tcase_add_test(tests, a_chat_needs_a_tokenizer);
     tcase_add_test(tests, a_cleared_result_keeps_its_size);
     tcase_add_test(tests, compiles_without_a_report);
     suite_add_tcase(suite, tests);
