@@ -98,9 +98,15 @@ def compare_likelihood(binary, folder, model, row, vocab):
     return whole, each, ""
 
 
+def family_of(row):
+    """The model_type, and that of the wrapper."""
+    outer = row["config"]["model_type"]
+    return row["family"] if outer == row["family"] else f"{row['family']} in {outer}"
+
+
 def compare(binary, row):
     """One row of the result."""
-    out = {"family": row["family"], "model": row["model"], "heads": row["heads"]}
+    out = {"family": family_of(row), "model": row["model"], "heads": row["heads"]}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         model = write_checkpoint(folder, row)
@@ -119,7 +125,8 @@ def compare(binary, row):
             out["equal"], out["near_ties"] = equal, ties
             whole, each, reason = compare_likelihood(binary, folder, model, row, text.vocab_size)
         if not reason:
-            out["nll_relative"], out["logprob_absolute"] = whole, each
+            out["nll_relative"] = float(f"{whole:.2g}")
+            out["logprob_absolute"] = float(f"{each:.2g}")
     out["rejected"] = reason or None
     out["same"] = not reason and equal == out["tokens"] and whole <= TOLERANCE
     return out
