@@ -30,6 +30,7 @@ NEW = 32
 PROMPTS = (1, 9, 60)
 TEXTS = (2, 40, 120)
 TOLERANCE = 1e-5  # of the likelihood, relative
+BIASES = {0: "none", 3: "q, k, v", 7: "all"}  # by their number in a layer
 
 
 def write_checkpoint(folder, row):
@@ -139,19 +140,19 @@ def short_reason(reason):
 
 def table(rows):
     lines = [
-        "| family | shape of | heads x size | rope | tied | biases | greedy | likelihood |",
-        "|---|---|---|---|---|---|---|---|",
+        "| family | shape of | heads x size | rope | head | biases | greedy tokens |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         if row["rejected"]:
-            end = f"| rejected: {short_reason(row['rejected'])} | |"
+            end = f"| rejected: {short_reason(row['rejected'])} |"
         else:
             tie = " (near tie)" if row["near_ties"] else ""
-            end = f"| {row['equal']} of {row['tokens']}{tie} | {row['nll_relative']:.0e} |"
-        tied = "yes" if row["tied"] else "no"
+            end = f"| {row['equal']} of {row['tokens']}{tie} |"
+        tied = "tied" if row["tied"] else "own"
         lines.append(
             f"| {row['family']} | {row['model']} | {row['heads']} | {row['rope']} | {tied} "
-            f"| {row['biases'] or 'none'} {end}"
+            f"| {BIASES[row['biases']]} {end}"
         )
     return "\n".join(lines) + "\n"
 
