@@ -145,7 +145,9 @@ static void read_yarn(reader *r, const source *s, mgl_rope *rope)
     rope->beta_slow = mgl_config_number(r, s->object, "beta_slow", false, 0);
     rope->beta_fast = rope->beta_fast < 0 || rope->beta_fast > 0 ? rope->beta_fast : 32;
     rope->beta_slow = rope->beta_slow < 0 || rope->beta_slow > 0 ? rope->beta_slow : 1;
-    rope->truncate = mgl_config_flag(r, s->object, "truncate", true);
+    /* null is false, as in the reference. */
+    rope->truncate = !cJSON_IsNull(mgl_json_member(s->object, "truncate")) &&
+                     mgl_config_flag(r, s->object, "truncate", true);
     if (!(rope->beta_slow > 0) || !(rope->beta_fast >= rope->beta_slow))
         mgl_config_refuse(r, s->key, "beta_slow must be above 0 and at most beta_fast");
     if (!(rope->theta > 1))

@@ -105,6 +105,18 @@ START_TEST(test_scaled_frequencies)
 }
 END_TEST
 
+/* null is false, as in the reference; a missing key is true. */
+START_TEST(test_truncate_of_null)
+{
+#define YARN(more)                                                                                 \
+    "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "                                       \
+    "\"original_max_position_embeddings\": 64" more "}"
+    ck_assert(!read_config("llama", YARN(", \"truncate\": null")).rope.truncate);
+    ck_assert(read_config("llama", YARN("")).rope.truncate);
+#undef YARN
+}
+END_TEST
+
 /* The graph has both tables, and the capacity of a program chooses one. */
 START_TEST(test_long_table)
 {
@@ -294,6 +306,7 @@ int main(void)
     Suite *suite = suite_create("config_rope");
     TCase *cases = tcase_create("config_rope");
     tcase_add_loop_test(cases, test_scaled_frequencies, 0, sizeof scaled / sizeof *scaled);
+    tcase_add_test(cases, test_truncate_of_null);
     tcase_add_test(cases, test_long_table);
     tcase_add_test(cases, test_phi3);
     tcase_add_test(cases, test_both_forms);
