@@ -144,6 +144,8 @@ static void read_family(reader *r)
 {
     const cJSON *list = mgl_json_member(r->root, "architectures"), *item;
     const char *type = mgl_config_string(r, r->root, "model_type");
+    if (!type)
+        type = r->text_type;
     const mgl_model_family *found = NULL;
     const bool listed = cJSON_IsArray(list) && list->child;
     bool known = true;
@@ -206,6 +208,7 @@ static bool enter_wrapper(reader *r)
     if (text) {
         r->root = text;
         r->path = "text_config.";
+        r->text_type = mgl_json_member(text, "architectures") ? NULL : wrapper->text_type;
     }
     return tied;
 }
@@ -250,11 +253,13 @@ static void read_geometry(reader *r)
 {
     mgl_geometry *g = &r->config->geometry;
     const mgl_geometry_fact *fact = &mgl_geometry_facts[MGL_FACT_eps];
-    read_fact(r, MGL_FACT_hidden, 0);
-    read_fact(r, MGL_FACT_layers, 0);
-    read_fact(r, MGL_FACT_heads, 0);
-    read_fact(r, MGL_FACT_ffn, 0);
-    read_fact(r, MGL_FACT_vocab, 0);
+    /* A text_config may leave out what equals the default of its class. */
+    const mgl_model_family none = {0}, *class = r->root == r->json->root ? &none : r->family;
+    read_fact(r, MGL_FACT_hidden, class->sizes.hidden);
+    read_fact(r, MGL_FACT_layers, class->sizes.layers);
+    read_fact(r, MGL_FACT_heads, class->sizes.heads);
+    read_fact(r, MGL_FACT_ffn, class->sizes.ffn);
+    read_fact(r, MGL_FACT_vocab, class->sizes.vocab);
     if (g->heads) {
         const bool is_null = cJSON_IsNull(mgl_json_member(r->root, "num_key_value_heads"));
         const int32_t missing = is_null ? 0 : r->family->kv_heads;

@@ -13,6 +13,7 @@ typedef struct mgl_config_reader {
     const cJSON
         *root;        /* the object that describes the language model: the file's, or text_config */
     const char *path; /* of `root` in the file: "" or "text_config." */
+    const char *text_type; /* model_type of text_config where the key is missing; or NULL */
     const mgl_model_family *family;
     mgl_config *config;
     mgl_reasons *reasons;

@@ -30,6 +30,9 @@ typedef struct mgl_model_family {
         unsigned extras; /* that it adds */
         bool missing;    /* its value where the key is missing */
     } biases[MGL_FAMILY_BIAS_KEYS];
+    struct {
+        int32_t hidden, layers, heads, ffn, vocab;
+    } sizes;          /* where the keys are missing: in text_config of a wrapper alone */
     int32_t head_dim; /* where the key is missing; 0: hidden_size / num_attention_heads */
     int32_t kv_heads; /* the same; 0: num_attention_heads */
     int32_t max_positions;
@@ -57,7 +60,8 @@ const char *mgl_model_family_alias(const mgl_model_family *family, const char *k
 
 typedef struct mgl_wrapper {
     const char *architecture, *model_type;
-    bool tied; /* tie_word_embeddings where the key is missing */
+    bool tied;             /* tie_word_embeddings where the key is missing */
+    const char *text_type; /* model_type of text_config where the key is missing */
 } mgl_wrapper;
 
 /* The wrapper of an architecture, or of a model_type where `architecture` is NULL; NULL: none. */

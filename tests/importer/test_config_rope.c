@@ -287,6 +287,29 @@ START_TEST(test_wrappers)
 }
 END_TEST
 
+/* Keys of text_config that equal the default of the class may be missing, as in LLaVA 1.5; a model
+ * that is no part of a wrapper needs them. */
+START_TEST(test_wrapper_defaults)
+{
+    char message[512];
+    mgl_config config;
+    ck_assert(!read_text("{\"architectures\": [\"LlavaForConditionalGeneration\"], "
+                         "\"text_config\": {\"architectures\": [\"LlamaForCausalLM\"], "
+                         "\"model_type\": \"llama\", \"vocab_size\": 32064}}",
+                         &config, message));
+    mgl_geometry *g = &config.geometry;
+    ck_assert(g->hidden == 4096 && g->layers == 32 && g->heads == 32 && g->kv_heads == 32);
+    ck_assert(g->head_dim == 128 && g->ffn == 11008 && g->vocab == 32064);
+    ck_assert(!read_text("{\"architectures\": [\"Mistral3ForConditionalGeneration\"], "
+                         "\"text_config\": {\"hidden_size\": 5120, \"head_dim\": 128}}",
+                         &config, message));
+    ck_assert_str_eq(config.model_type, "mistral");
+    ck_assert(g->hidden == 5120 && g->kv_heads == 8 && g->head_dim == 128 && g->ffn == 14336);
+    ck_assert(read_text("{\"architectures\": [\"LlamaForCausalLM\"]}", &config, message));
+    ck_assert_ptr_nonnull(strstr(message, "hidden_size: the key is missing"));
+}
+END_TEST
+
 /* Python writes numbers that are not finite: fine in keys that are not read. */
 START_TEST(test_not_finite)
 {
@@ -313,6 +336,7 @@ int main(void)
     tcase_add_loop_test(cases, test_windows, 0, sizeof windows / sizeof *windows);
     tcase_add_test(cases, test_other_names);
     tcase_add_test(cases, test_wrappers);
+    tcase_add_test(cases, test_wrapper_defaults);
     tcase_add_test(cases, test_not_finite);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
