@@ -279,6 +279,22 @@ static mgl_status check_compiled(const mgl_program *program, const char *path,
     return MGL_OK;
 }
 
+/* Longrope: whether a smaller cache would have other frequencies than those that were compiled. */
+static mgl_status check_rope(const mgl_model *model, const char *path, int32_t capacity,
+                             mgl_error *err)
+{
+    const mgl_graph *graph = model->checkpoint->graph;
+    const int32_t compiled = model->image->program->limits.capacity;
+    if (!capacity ||
+        mgl_graph_frequencies(graph, capacity) == mgl_graph_frequencies(graph, compiled))
+        return MGL_OK;
+    return mgl_fail(
+        err, MGL_USAGE, path,
+        "is compiled with longrope's factors for more than %d positions; for a capacity "
+        "of %d it has to be compiled anew",
+        (int)graph->short_positions, (int)capacity);
+}
+
 /* From a compiled model to its program and a machine for it. */
 static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_open_options *options,
                                 mgl_device *machine, mgl_error *err)
@@ -288,6 +304,8 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
         status = mgl_image_open(path, &model->image, err);
     if (!status)
         status = check_compiled(model->image->program, path, options, err);
+    if (!status)
+        status = check_rope(model, path, options->capacity, err);
     if (!status)
         status = check_sequences(model->image->program, path, options, err);
     if (!status)

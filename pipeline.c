@@ -162,9 +162,12 @@ static bool is_wanted(const mgl_lower_request *request)
 static int choose_positions(const search *s, const mgl_tuned *entry)
 {
     mgl_lower_options options = s->options;
-    bool open = !s->request->capacity && !s->request->exact;
+    const int32_t step = mgl_tuned_step(options.capacity, most_positions(s->graph));
+    bool open =
+        !s->request->capacity && !s->request->exact &&
+        mgl_graph_frequencies(s->graph, step) == mgl_graph_frequencies(s->graph, options.capacity);
     if (open)
-        options.capacity = mgl_tuned_step(options.capacity, most_positions(s->graph));
+        options.capacity = step;
     if (mgl_tuned_fits(entry, s->graph, s->target, s->request->device, &options))
         return options.capacity;
     bool fits = mgl_tuned_fits(entry, s->graph, s->target, s->request->device, &s->options);

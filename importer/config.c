@@ -412,8 +412,12 @@ mgl_status mgl_config_read(const mgl_json *json, mgl_config *out, mgl_reasons *r
         read_size(&r, "max_position_embeddings", MAX_POSITIONS, r.family->max_positions);
     check_activation(&r);
     check_forbidden(&r, r.root);
-    if (r.root != json->root)
+    if (r.root != json->root) {
+        const char *path = r.path;
+        r.path = "";
         check_forbidden(&r, json->root);
+        r.path = path;
+    }
     mgl_config_read_rope(&r, out->max_positions);
     read_windows(&r);
     if (!r.status && reasons->failed)

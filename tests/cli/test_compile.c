@@ -280,6 +280,27 @@ START_TEST(a_lower_capacity_limits_the_positions)
 }
 END_TEST
 
+/* Longrope has other frequencies up to the original length: a compiled file keeps its own. */
+START_TEST(a_lower_capacity_keeps_the_rope)
+{
+    const char *folder = scratch_folder(), *model = model_path("families/phi3-longrope");
+    command_result result =
+        command_runf("compile %s --target cpu:1 --capacity 200 -o %s/long.mega", model, folder);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("run %s/long.mega --device cpu --prompt-ids 1,2,3 --capacity 60", folder);
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_msg(strstr(result.err, "factors for more than 64 positions") != NULL, "%s",
+                  result.err);
+    command_clear(&result);
+    result = command_runf(
+        "run %s/long.mega --device cpu --prompt-ids 1,2,3 --capacity 65 -n 2 --quiet --json",
+        folder);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli compile");
@@ -287,6 +308,7 @@ int main(void)
     tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_lower_capacity_limits_the_positions);
+    tcase_add_test(tests, a_lower_capacity_keeps_the_rope);
     tcase_add_loop_test(tests, answers_as_the_folder_does, 0, 7);
     tcase_add_test(tests, scores_as_the_folder_does);
     tcase_add_test(tests, checks_as_the_folder_does);

@@ -274,7 +274,7 @@ START_TEST(test_wrappers)
     ck_assert(read_text(
         WRAPPED("LlavaForConditionalGeneration", "\"quantization_config\": {\"bits\": 4}, "),
         &config, message));
-    ck_assert_ptr_nonnull(strstr(message, "quantized checkpoints"));
+    ck_assert_ptr_nonnull(strstr(message, "c.json: quantization_config: {\"bits\":4}: quantized"));
     ck_assert(
         read_text("{\"architectures\": [\"LlavaForConditionalGeneration\"]}", &config, message));
     ck_assert_ptr_nonnull(strstr(message, "text_config"));
