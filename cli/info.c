@@ -34,7 +34,12 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     mgl_status status = mgl_end_token_read(checkpoint, &out->text, err);
     if (status || !out->text)
         return status;
-    if (!mgl_tokenizer_open(checkpoint->folder, &tokenizer, &out->why))
+    status = mgl_tokenizer_open(checkpoint->folder, &tokenizer, &out->why);
+    if (status == MGL_NO_MEMORY) { /* says nothing about the tokenizer */
+        *err = out->why;
+        return status;
+    }
+    if (!status)
         out->id = mgl_end_token_find(tokenizer, out->text);
     mgl_tokenizer_close(tokenizer);
     return MGL_OK;
