@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "importer/layout.h"
 
 #include <string.h>
 
@@ -144,11 +145,27 @@ void mgl_cli_messages_clear(mgl_cli_messages *messages)
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
+/* If a folder has neither a template nor a tokenizer, what the folder is says more. */
+static mgl_status open_template(const char *path, const char *file, mgl_chat_template **out,
+                                mgl_error *err)
+{
+    struct stat facts;
+    bool stands;
+    mgl_error why = {0};
+    mgl_status status = mgl_chat_template_open(path, file, out, &why);
+    if (status == MGL_BAD_INPUT && !strcmp(why.where, path) &&
+        !mgl_file_look(path, &stands, &facts, NULL) && stands && S_ISDIR(facts.st_mode))
+        (void)mgl_layout_check_tokenizer(path, &why);
+    if (status)
+        *err = why;
+    return status;
+}
+
 mgl_status mgl_cli_renderer_open(const char *path, const mgl_cli_template_options *options,
                                  mgl_cli_renderer *out, mgl_error *err)
 {
     *out = (mgl_cli_renderer){0};
-    mgl_status status = mgl_chat_template_open(path, options->template.value, &out->chat, err);
+    mgl_status status = open_template(path, options->template.value, &out->chat, err);
     if (!status && options->tools.given)
         status = mgl_cli_read_json_text(options->tools.value, &out->tools, err);
     out->conversation = (mgl_conversation){.size = sizeof out->conversation,

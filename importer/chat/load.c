@@ -8,7 +8,6 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "importer/layout.h"
 #include "importer/mega.h"
 
 #include <string.h>
@@ -315,8 +314,6 @@ mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl
     mgl_mega_close(from.mega);
     if (!status && file)
         status = load_named(chat, file, err);
-    if (!status && !chat->count && !compiled)
-        status = mgl_layout_check_tokenizer(chat->path, err);
     if (!status && !chat->count)
         status = mgl_fail(err, MGL_BAD_INPUT, chat->path,
                           "the model has no chat template: neither " MGL_MEGA_TEMPLATE

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct hint {
     const char *line;
@@ -120,6 +121,22 @@ START_TEST(a_hint_names_flags_of_its_verb)
 }
 END_TEST
 
+/* Verbs that need a chat template say what the folder is, as others do. */
+static const char *const talks[] = {"chat %s", "run %s --chat -p x",
+                                    "template %s --messages /dev/null"};
+enum { TALKS = sizeof talks / sizeof *talks };
+
+START_TEST(an_empty_folder_is_no_model_of_a_chat)
+{
+    char line[2000], folder[1000];
+    hint says = {.code = 2, .says = "is an empty folder"};
+    snprintf(folder, sizeof folder, "%s/none%d", scratch_folder(), _i);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    snprintf(line, sizeof line, talks[_i], folder);
+    check_hint(&says, line);
+}
+END_TEST
+
 /* ---- ids ------------------------------------------------------------------------------------- */
 
 static const char *const ids[] = {"[909, 452, 449]",  "909, 452, 449", " 909,452,449 ",
@@ -174,6 +191,7 @@ int main(void)
     tcase_set_timeout(tests, 100);
     tcase_add_loop_test(tests, words_of_other_programs_are_answered, 0, HINTS);
     tcase_add_loop_test(tests, a_hint_names_flags_of_its_verb, 0, WITHOUT_GPU);
+    tcase_add_loop_test(tests, an_empty_folder_is_no_model_of_a_chat, 0, TALKS);
     tcase_add_loop_test(tests, ids_may_stand_as_in_json, 0, IDS);
     tcase_add_loop_test(tests, what_is_no_list_of_ids_is_refused, 0, NO_IDS);
     tcase_add_test(tests, an_empty_list_has_no_ids);

@@ -406,6 +406,7 @@ START_TEST(doctor_answers)
     mgl_json json = command_json(&result, "megalith.doctor/1");
     ck_assert_ptr_nonnull(json_string(&json, "version"));
     ck_assert(cJSON_IsArray(json_at(&json, "devices")));
+    ck_assert(cJSON_IsObject(json_at(&json, "limits")));
     ck_assert_uint_eq(strlen(json_string(&json, "frozen.digest")), 64);
     ck_assert(cJSON_IsBool(json_at(&json, "sandbox.seccomp")));
     ck_assert_double_ge(json_number(&json, "sandbox.landlock_abi"), 0);

@@ -206,18 +206,6 @@ START_TEST(what_is_no_tokenizer_is_named)
 }
 END_TEST
 
-START_TEST(a_folder_without_a_tokenizer_has_no_chat_template)
-{
-    char path[300];
-    mgl_error err = {0};
-    mgl_chat_template *chat;
-    shell("mkdir d");
-    ck_assert_int_eq(mgl_chat_template_open(below_root("d", path), NULL, &chat, &err),
-                     MGL_BAD_INPUT);
-    ck_assert_msg(strstr(err.message, "is an empty folder") != NULL, "%s", err.message);
-}
-END_TEST
-
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 static const struct address {
@@ -262,7 +250,6 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, what_is_no_model_is_named, 0, FOLDERS);
     tcase_add_loop_test(tests, what_is_no_tokenizer_is_named, 0, TOKENIZERS);
-    tcase_add_test(tests, a_folder_without_a_tokenizer_has_no_chat_template);
     tcase_add_loop_test(tests, an_address_is_answered_with_the_command_that_downloads, 0,
                         ADDRESSES);
     suite_add_tcase(suite, tests);
