@@ -22,6 +22,17 @@ static bool has_trial(const campaign *c, int64_t number, mgl_error *why)
     return found;
 }
 
+/* A text that is no proposal may be any file: it is neither quoted nor kept. */
+static void forget_text(attempt *a)
+{
+    mgl_free(a->trial.proposal.schedule);
+    a->trial.proposal.schedule = NULL;
+    attempt_decide(
+        a, MGL_OUTCOME_PARSE,
+        "proposal: it is neither a JSON object {\"schema\": \"megalith.proposal/1\", ...} "
+        "nor a schedule, whose first line is `megalith 1`");
+}
+
 /* What was handed in becomes the attempt's proposal; what can not be read is an outcome. */
 static mgl_status read_submission(const campaign *c, const mgl_submission *s, attempt *a,
                                   mgl_error *err)
@@ -38,6 +49,8 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
     } else if (status) {
         *err = why;
         return status;
+    } else if (!mgl_proposal_begins(s->text, strlen(s->text))) {
+        forget_text(a);
     } else if (!has_trial(c, p->parent, &why)) {
         attempt_decide(a, MGL_OUTCOME_PARSE, "parent: there is no trial %lld yet",
                        (long long)p->parent);

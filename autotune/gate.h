@@ -52,8 +52,11 @@ typedef struct mgl_candidate {
      * owned, 0-terminated. */
     const struct mgl_cuda_source *sources;
     int source_count;
+    bool everywhere; /* all programs take the texts; false: those of mgl_cuda_takes_sources */
 } mgl_candidate;
 
+/* Whether a text begins as a proposal does: as a JSON object, or as a schedule. */
+bool mgl_proposal_begins(const char *text, size_t length);
 /* The first gates: parses or lowers, applies the moves, and names the programs by their digest, by
  * which a program that was tried before is known. Fails only where memory ran out: everything else
  * is an outcome. Release with mgl_candidate_clear. */

@@ -41,6 +41,12 @@ static double streamed_bytes(const mgl_program *program, mgl_workload workload)
                        (double)mgl_dtype_size(program->kv_dtype);
 }
 
+/* Whether the kernel of a candidate's program has the candidate's texts. */
+static bool takes_sources(const mgl_candidate *candidate, int program)
+{
+    return candidate->everywhere || mgl_cuda_takes_sources(candidate->programs[program]);
+}
+
 /* The texts count by what they say, and nothing else that a lab has does: a lab's own kernels,
  * which are compiled without, have the compiler's key. */
 void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char *arch,
@@ -49,7 +55,7 @@ void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char 
     mgl_sha256 hash;
     unsigned char bytes[MGL_SHA256_BYTES];
     mgl_cuda_kernel_key(candidate->programs[program], arch, 0, key);
-    if (candidate->source_count == 0)
+    if (candidate->source_count == 0 || !takes_sources(candidate, program))
         return;
     mgl_sha256_start(&hash);
     mgl_sha256_add(&hash, key, MGL_SHA256_HEX);
@@ -82,8 +88,8 @@ mgl_status mgl_lab_set_write(const mgl_lab_set *set, int program, mgl_wire_set *
                              mgl_text *bytes, mgl_error *err)
 {
     memset(fixed, 0, sizeof *fixed);
-    fixed->source_count = set->source_count;
-    for (int i = 0; i < set->source_count; i++) {
+    fixed->source_count = set->takes[program] ? set->source_count : 0;
+    for (int i = 0; i < fixed->source_count; i++) {
         memcpy(fixed->files[i], set->files[i], sizeof fixed->files[i]);
         fixed->lengths[i] = strlen(set->sources[i]);
         mgl_text_append(bytes, set->sources[i], strlen(set->sources[i]));
@@ -105,6 +111,7 @@ static mgl_status add_program(mgl_lab_set *set, const mgl_candidate *candidate, 
     int p = set->program_count++;
     set->texts[p] = text.bytes;
     set->lengths[p] = text.length;
+    set->takes[p] = takes_sources(candidate, program_number);
     mgl_lab_kernel_key(candidate, program_number, arch, set->keys[p]);
     uint64_t bytes = machine_bytes(program);
     set->machine_bytes = bytes > set->machine_bytes ? bytes : set->machine_bytes;

@@ -156,44 +156,91 @@ static const mcp_param *find_param(const mcp_tool *tool, const char *name)
     return NULL;
 }
 
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static const char *const kinds[] = {[MCP_STRING] = "a string",
+                                    [MCP_INTEGER] = "an integer",
+                                    [MCP_OBJECT] = "an object",
+                                    [MCP_BOOLEAN] = "true or false",
+                                    [MCP_ARRAY] = "an array"};
+
+static bool is_kind(const cJSON *item, mcp_kind kind)
+{
+    switch (kind) {
+    case MCP_STRING:
+        return cJSON_IsString(item);
+    case MCP_INTEGER:
+        return cJSON_IsNumber(item) && item->valuedouble == trunc(item->valuedouble);
+    case MCP_OBJECT:
+        return cJSON_IsObject(item);
+    case MCP_BOOLEAN:
+        return cJSON_IsBool(item);
+    default:
+        return cJSON_IsArray(item);
+    }
+}
+
+/* What an argument of the wrong kind is. */
+static const char *name_kind(const cJSON *item)
+{
+    for (int k = 0; k <= MCP_ARRAY; k++)
+        if (is_kind(item, (mcp_kind)k))
+            return kinds[k];
+    return cJSON_IsNumber(item) ? "a number with a fraction" : "null";
+}
+
+static mgl_status fail_unknown(const mcp_tool *tool, const char *name, mgl_error *err)
+{
+    mgl_text known = {0};
+    for (int i = 0; i < tool->count; i++)
+        mgl_text_format(&known, "%s%s", i ? ", " : "", tool->params[i].name);
+    mgl_status status =
+        mgl_fail(err, MGL_USAGE, NULL, "%s has no argument \"%.60s\"; its arguments are: %s",
+                 tool->name, name, known.bytes ? known.bytes : "none");
+    mgl_text_clear(&known);
+    return status;
+}
+
+static mgl_status fail_range(const mcp_param *p, double value, mgl_error *err)
+{
+    return mgl_fail(err, MGL_USAGE, NULL,
+                    "the argument \"%s\" must be an integer between %lld and %lld, not %.15g",
+                    p->name, (long long)p->lo, (long long)p->hi, value);
+}
+
 /* An argument against its row of the schema. */
-static mgl_status check_argument(const mgl_json *json, const mcp_tool *tool, const cJSON *item,
-                                 mgl_error *err)
+static mgl_status check_argument(const mcp_tool *tool, const cJSON *item, mgl_error *err)
 {
     const mcp_param *p = find_param(tool, item->string);
-    int64_t number;
     if (!p)
-        return mgl_fail(err, MGL_USAGE, NULL, "%s has no argument \"%.60s\"", tool->name,
-                        item->string);
-    if (p->kind == MCP_INTEGER)
-        return mgl_json_item_int(json, item, p->name, p->lo, p->hi, &number, err);
-    if (p->kind == MCP_OBJECT && !cJSON_IsObject(item))
-        return mgl_fail(err, MGL_USAGE, NULL, "%s is an object", p->name);
-    if (p->kind == MCP_ARRAY && !cJSON_IsArray(item))
-        return mgl_fail(err, MGL_USAGE, NULL, "%s is an array", p->name);
-    if (p->kind == MCP_BOOLEAN && !cJSON_IsBool(item))
-        return mgl_fail(err, MGL_USAGE, NULL, "%s is a boolean", p->name);
-    if (p->kind == MCP_STRING && !cJSON_IsString(item))
-        return mgl_fail(err, MGL_USAGE, NULL, "%s is a string", p->name);
+        return fail_unknown(tool, item->string, err);
+    if (p->kind == MCP_INTEGER && cJSON_IsNumber(item) &&
+        !(item->valuedouble >= (double)p->lo && item->valuedouble <= (double)p->hi))
+        return fail_range(p, item->valuedouble, err);
+    if (!is_kind(item, p->kind))
+        return mgl_fail(err, MGL_USAGE, NULL, "the argument \"%s\" must be %s, not %s", p->name,
+                        kinds[p->kind], name_kind(item));
     if (p->kind == MCP_STRING && strlen(item->valuestring) > (size_t)p->hi)
-        return mgl_fail(err, MGL_USAGE, NULL, "%s has more than %lld bytes", p->name,
-                        (long long)p->hi);
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "the argument \"%s\" has %zu bytes; at most %lld are allowed", p->name,
+                        strlen(item->valuestring), (long long)p->hi);
     return MGL_OK;
 }
 
-static mgl_status check_arguments(const mgl_json *json, const mcp_tool *tool,
-                                  const cJSON *arguments, mgl_error *err)
+static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     if (arguments && !cJSON_IsObject(arguments))
-        return mgl_fail(err, MGL_USAGE, NULL, "arguments is an object");
+        return mgl_fail(err, MGL_USAGE, NULL, "\"arguments\" must be an object, not %s",
+                        name_kind(arguments));
     for (const cJSON *i = arguments ? arguments->child : NULL; i && !status; i = i->next)
-        status = check_argument(json, tool, i, err);
-    for (int i = 0; i < tool->count && !status; i++)
-        if (tool->params[i].required &&
-            !(arguments && mgl_json_member(arguments, tool->params[i].name)))
-            status = mgl_fail(err, MGL_USAGE, NULL, "%s needs the argument \"%s\"", tool->name,
-                              tool->params[i].name);
+        status = check_argument(tool, i, err);
+    for (int i = 0; i < tool->count && !status; i++) {
+        const mcp_param *p = &tool->params[i];
+        if (p->required && !(arguments && mgl_json_member(arguments, p->name)))
+            status = mgl_fail(err, MGL_USAGE, NULL, "%s needs the argument \"%s\", %s: %s",
+                              tool->name, p->name, kinds[p->kind], p->what);
+    }
     return status;
 }
 
@@ -262,13 +309,10 @@ static void call_tool(const request *r, mgl_json_out *out)
         return;
     }
     mcp_call call = {r->mcp, r->json, mgl_json_member(r->params, "arguments")};
-    if (check_arguments(r->json, tool, call.arguments, &why)) {
-        put_error(out, r->id, WRONG_PARAMS, "%s%s%s", why.where, why.where[0] ? ": " : "",
-                  why.message);
-        return;
-    }
     mgl_text_put(&answer.text, "{");
-    mgl_status status = tool->run(&call, &answer, &why);
+    mgl_status status = check_arguments(tool, call.arguments, &why);
+    if (!status)
+        status = tool->run(&call, &answer, &why);
     mgl_json_out_close(&answer);
     if (answer.text.failed)
         out->text.failed = true;

@@ -15,6 +15,9 @@ static mgl_status read_module(const mcp_call *call, const char *name, const char
     *out = (mgl_ptx){0};
     mgl_status status =
         mcp_read_either(call, name, path, MGL_PTX_MAX_BYTES, place, &text, &length, err);
+    if (!status && mcp_is_given(call, path) && !mgl_ptx_is_module(text, length))
+        status = mgl_fail(err, MGL_BAD_INPUT, place,
+                          "the file is no PTX module: it must begin with `.version`");
     if (!status)
         status = mgl_ptx_parse(text, length, place, out, err);
     mgl_free(text);

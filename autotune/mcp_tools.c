@@ -300,6 +300,9 @@ static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_err
     size_t length;
     mgl_status status =
         mcp_read_text(call, "text", MGL_SCHEDULE_MAX_TEXT, place, &text, &length, err);
+    if (!status && mcp_is_given(call, "path") && !mgl_schedule_begins(text, length))
+        status = mgl_fail(err, MGL_BAD_INPUT, place,
+                          "the file is no schedule: its first line must be `megalith 1`");
     if (!status)
         status = mgl_schedule_parse(text, length, place, out, err);
     mgl_free(text);
@@ -457,6 +460,29 @@ static mgl_status queue_proposal(const mcp_call *call, mgl_store *store,
     return status;
 }
 
+/* Whether a process runs the campaign, without which no verdict comes. */
+static mgl_status put_running(mgl_store *store, const char *campaign, mgl_json_out *out,
+                              mgl_error *err)
+{
+    bool running;
+    mgl_text note = {0};
+    mgl_status status = mgl_tune_is_running(store, campaign, &running, err);
+    if (status)
+        return status;
+    mgl_json_out_bool(out, "running", running);
+    if (!running)
+        mgl_text_format(&note,
+                        "no process runs the campaign: the proposal stays in the queue until "
+                        "`megalith campaign resume %s`, or the `megalith tune` that began the "
+                        "campaign, takes it",
+                        campaign);
+    if (note.bytes)
+        mgl_json_out_string(out, "note", note.bytes);
+    out->text.failed |= note.failed;
+    mgl_text_clear(&note);
+    return MGL_OK;
+}
+
 static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_store *store;
@@ -471,10 +497,12 @@ static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_erro
             await_trial(call, store, id, (double)mcp_number_of(call, "wait_s", 0), &number, err);
     if (!status && number)
         status = mgl_store_get_trial(store, campaign.id, number, false, &trial, err);
-    if (!status) {
+    if (!status)
         mgl_json_out_int(out, "submission", id);
+    if (!status && !number)
+        status = put_running(store, campaign.name, out, err);
+    if (!status)
         mgl_json_out_string(out, "state", number ? "decided" : "queued");
-    }
     if (!status && number) {
         mgl_json_out_object(out, "trial");
         mgl_answer_trial(out, &trial);
@@ -521,8 +549,8 @@ static const mcp_tool tools[] = {
     {"explain_code", "Explain a code", "What a code means and how to mend it.", MCP_PARAMS(of_code),
      false, explain_code},
     {"submit_trial", "Hand in a trial",
-     "Queues a proposal for a campaign, whose gates decide; answers with the verdict where it is "
-     "waited for.",
+     "Queues a proposal for a campaign, whose gates decide. The answer is the verdict if wait_s is "
+     "long enough, or \"queued\" with \"running\": whether a process runs the campaign.",
      MCP_PARAMS(of_submit), true, submit_trial},
     {"campaign_status", "Status of a campaign", "State, trials by outcome, time spent.",
      MCP_PARAMS(of_campaign), false, campaign_status},

@@ -47,9 +47,10 @@ static mgl_status check_schema(const mgl_json *json, mgl_error *err)
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
                         "a proposal is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
     mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
-    if (!status && strcmp(schema, SCHEMA) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file,
-                          "its schema must be \"" SCHEMA "\", not \"%.80s\"", schema);
+    if (!status && strcmp(schema, SCHEMA) != 0) /* another file's text is not quoted */
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema must be \"" SCHEMA "\", not %.40s",
+                     strncmp(schema, "megalith.", 9) ? "another one" : schema);
     return status ? status : check_keys(json, err);
 }
 
@@ -135,6 +136,11 @@ static bool is_json(const char *text, size_t length)
     while (i < length && strchr(" \t\r\n", text[i]) && text[i])
         i++;
     return i < length && text[i] == '{';
+}
+
+bool mgl_proposal_begins(const char *text, size_t length)
+{
+    return is_json(text, length) || mgl_schedule_begins(text, length);
 }
 
 mgl_status mgl_proposal_parse(const char *text, size_t length, const char *file,

@@ -141,6 +141,8 @@ mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign
  * could hold is MGL_BAD_INPUT. MGL_GATE: the campaign began under another manifest. */
 mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign, const char *text,
                            size_t length, const char *origin, int64_t *id, mgl_error *err);
+/* Whether a process runs the campaign of that name, or begins it. */
+mgl_status mgl_tune_is_running(mgl_store *store, const char *name, bool *running, mgl_error *err);
 /* Waits until a submission is a trial: *out is that, without pairs. Number 0: nobody runs the
  * campaign, so that it goes on waiting. Release with mgl_trial_clear. */
 mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign, int64_t submission,

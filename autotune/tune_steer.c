@@ -126,7 +126,7 @@ static bool is_beginning(const mgl_campaign_record *c)
     return c->trials == 0 && !(c->seconds > 0) && time(NULL) - c->created_unix < PATIENCE_S;
 }
 
-static mgl_status is_running(mgl_store *store, const char *name, bool *running, mgl_error *err)
+mgl_status mgl_tune_is_running(mgl_store *store, const char *name, bool *running, mgl_error *err)
 {
     mgl_campaign_record now;
     bool held = false;
@@ -156,7 +156,7 @@ mgl_status mgl_tune_await(mgl_store *store, const mgl_campaign_record *campaign,
         if (!status && !running)
             return MGL_OK;
         if (!status)
-            status = is_running(store, campaign->name, &running, err);
+            status = mgl_tune_is_running(store, campaign->name, &running, err);
         if (!status)
             status = mgl_check_abort(abort, err);
         if (status)

@@ -202,7 +202,7 @@ static mgl_status take_sourced(const struct request *r, mgl_request_kind kind, s
     }
     out->schedule = r->bytes + at;
     out->length = r->length - at;
-    return mgl_cuda_override_sources(out->sources, wire->source_count, err);
+    return mgl_cuda_override_all_sources(out->sources, wire->source_count, err);
 }
 
 static mgl_status put_program(struct worker *w, struct request *r, const struct sourced *s,

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #define SUBMIT_OPTIONS(X)                                                                          \
     X(text, name, "--name", "NAME", 0, 0, "the campaign (the newest)")                             \
@@ -124,15 +126,27 @@ static void tell_size(const struct options *o, const mgl_cli_campaign *c)
     tell_outcome(o, c, 0, MGL_OUTCOME_PARSE, why);
 }
 
+/* A named pipe has no writer perhaps, and would be waited for. What the shell makes of `<(...)` has
+ * one. */
+static mgl_status check_pipe(const char *path, mgl_error *err)
+{
+    struct stat facts;
+    if (!strncmp(path, "/dev/", 5) || stat(path, &facts) || !S_ISFIFO(facts.st_mode))
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, path,
+                    "a proposal cannot be a named pipe; name a file, or `-` for standard input");
+}
+
 static mgl_status submit(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_cli_campaign c = {0};
     char *text = NULL;
     size_t length = 0;
-    bool fits;
-    mgl_status status =
-        mgl_file_read_fitting(operand, MGL_SCHEDULE_MAX_TEXT, &text, &length, &fits, err);
+    bool fits = true;
+    mgl_status status = check_pipe(operand, err);
+    if (!status)
+        status = mgl_file_read_fitting(operand, MGL_SCHEDULE_MAX_TEXT, &text, &length, &fits, err);
     if (!status || !fits)
         status = mgl_cli_campaign_open(o->store.value, o->name.value, true, &c, err);
     if (!status && !fits)

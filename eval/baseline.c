@@ -261,9 +261,9 @@ static mgl_status make_layer(mgl_baseline *b, int layer, mgl_error *err)
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks && !status; i++)
         status = make_stack(b, layer, stacks[i].names, stacks[i].wide, stacks[i].to, err);
     for (int value = 0; value < 2 && !status; value++)
-        status =
-            mgl_bench_fill_cache(b->device, value ? l->values : l->keys, b->of->graph, layer, value,
-                                 false, b->of->sequences, b->of->capacity, b->of->context, err);
+        status = mgl_bench_fill_cache(b->device, value ? l->values : l->keys, b->of->graph, layer,
+                                      value, MGL_BF16, false, b->of->sequences, b->of->capacity,
+                                      b->of->context, err);
     return status;
 }
 

@@ -225,8 +225,8 @@ mgl_status mgl_bench_fill_rows(const mgl_bench_device *d, mgl_address to,
 }
 
 mgl_status mgl_bench_fill_cache(const mgl_bench_device *d, mgl_address to, const mgl_graph *graph,
-                                int layer, bool value, bool swizzled, int sequences, int capacity,
-                                int positions, mgl_error *err)
+                                int layer, bool value, mgl_dtype dtype, bool swizzled,
+                                int sequences, int capacity, int positions, mgl_error *err)
 {
     const mgl_geometry *m = &graph->geometry;
     mgl_block_fill_cache block = {.to = to,
@@ -237,6 +237,7 @@ mgl_status mgl_bench_fill_cache(const mgl_bench_device *d, mgl_address to, const
                                   .positions = positions,
                                   .value = value,
                                   .swizzled = swizzled};
+    block.rule.half = dtype == MGL_F16;
     long long count = (long long)sequences * m->kv_heads * positions * m->head_dim;
     if (count == 0)
         return MGL_OK;

@@ -72,15 +72,16 @@ mgl_status mgl_bench_wait(const mgl_bench_device *device, mgl_error *err);
 mgl_status mgl_bench_start_clock(const mgl_bench_device *device, mgl_error *err);
 mgl_status mgl_bench_stop_clock(const mgl_bench_device *device, double *seconds, mgl_error *err);
 
-/* Fills `count` elements with a tensor's values: bf16, or f32 if `wide`. */
+/* Fills `count` elements with a tensor's values: of 16 bits, or f32 if `wide`. */
 mgl_status mgl_bench_fill_rows(const mgl_bench_device *device, mgl_address to,
                                const mgl_synthetic_rule *rule, long long count, bool wide,
                                mgl_error *err);
 /* Fills the first `positions` of a layer's cached keys or values (sequences, kv_heads, capacity,
- * head_dim); `swizzled`: as mgl_vm_places has it. */
+ * head_dim), which are bf16 or f16; `swizzled`: as mgl_vm_places has it. */
 mgl_status mgl_bench_fill_cache(const mgl_bench_device *device, mgl_address to,
-                                const mgl_graph *graph, int layer, bool value, bool swizzled,
-                                int sequences, int capacity, int positions, mgl_error *err);
+                                const mgl_graph *graph, int layer, bool value, mgl_dtype dtype,
+                                bool swizzled, int sequences, int capacity, int positions,
+                                mgl_error *err);
 
 /* Uploads a rope table of `positions` rows: the machine's own, from vm/pack.c. */
 mgl_status mgl_bench_make_rope(const mgl_bench_device *device, const mgl_graph *graph,

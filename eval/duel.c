@@ -276,6 +276,41 @@ static mgl_status take_tokens(const mgl_duel_load *load, const mgl_vm_report *re
     return MGL_OK;
 }
 
+/* What a program with penalties is launched with. */
+static const float repeat_penalty = 1.25F, presence_penalty = 0.5F, frequency_penalty = 0.25F;
+
+/* Penalties for a sequence, and tokens for the positions before it: half of them prompt, the others
+ * output. `before` (load->context). */
+static void add_penalties(const mgl_duel *d, const mgl_duel_load *load, int number, int32_t *before,
+                          mgl_vm_sequence *sequence)
+{
+    const unsigned long long key = mgl_synthetic_mix(load->seed ^ 0x6265666F7265ull); /* "before" */
+    const unsigned long long vocab = (unsigned)d->config.geometry.vocab;
+    for (int i = 0; i < load->context; i++)
+        before[i] =
+            (int32_t)(mgl_synthetic_mix(key + (unsigned)(number * load->context + i)) % vocab);
+    sequence->repeat_penalty = repeat_penalty;
+    sequence->presence_penalty = presence_penalty;
+    sequence->frequency_penalty = frequency_penalty;
+    sequence->before = before;
+    sequence->before_count = load->context;
+    sequence->before_output = load->context / 2;
+}
+
+/* The sequences of a load. `before` (batch, context): room for tokens; NULL: no penalties. */
+static void make_sequences(const mgl_duel *d, const mgl_duel_load *load, const int32_t *first,
+                           int32_t *before, mgl_vm_sequence *sequences)
+{
+    for (int i = 0; i < load->batch; i++) {
+        sequences[i] = (mgl_vm_sequence){.prompt = &first[i],
+                                         .prompt_count = 1,
+                                         .start = load->context,
+                                         .max_new = load->tokens};
+        if (before)
+            add_penalties(d, load, i, before + (size_t)i * (size_t)load->context, &sequences[i]);
+    }
+}
+
 /* One launch, as `bench` has it. */
 static mgl_status launch(const mgl_duel *d, mgl_duel_side *s, const mgl_duel_load *load,
                          int32_t *tokens, double *seconds, mgl_error *err)
@@ -283,14 +318,16 @@ static mgl_status launch(const mgl_duel *d, mgl_duel_side *s, const mgl_duel_loa
     int32_t first[MGL_MAX_SEQUENCES];
     mgl_vm_sequence sequences[MGL_MAX_SEQUENCES] = {0};
     mgl_vm_report report = {0};
+    const bool penalties = mgl_program_has_penalties(s->program);
+    const size_t positions = (size_t)load->batch * (size_t)load->context;
+    int32_t *before = penalties ? mgl_alloc_zero(positions + 1, sizeof *before) : NULL;
+    if (penalties && !before)
+        return mgl_fail_memory(err, positions * sizeof *before);
     mgl_duel_make_first(d, load, first);
-    for (int i = 0; i < load->batch; i++)
-        sequences[i] = (mgl_vm_sequence){.prompt = &first[i],
-                                         .prompt_count = 1,
-                                         .start = load->context,
-                                         .max_new = load->tokens};
+    make_sequences(d, load, first, before, sequences);
     mgl_vm_request request = {.sequences = sequences, .count = load->batch, .abort = d->abort};
     mgl_status status = mgl_vm_run(s->vm, &request, &report, err);
+    mgl_free(before);
     if (status == MGL_BAD_INPUT && report.launches > 0)
         return take_tokens(load, &report, NULL, err);
     if (!status)

@@ -65,10 +65,11 @@ typedef struct mgl_duel_load {
                     buffer behind: MGL_GATE with the place */
 } mgl_duel_load;
 
-/* Runs one launch of a side; weights and cache are made anew when the seed or context changed.
- * Tokens to `tokens` (batch, load->tokens); may be NULL. *seconds between the device's events (on a
- * CPU: of the run). MGL_USAGE: the side is empty. MGL_BAD_INPUT: the program has no room for the
- * load. MGL_GATE: logits that are no numbers, too few tokens, a write outside of every buffer. */
+/* Runs one launch of a side, with penalties if its program has them; weights and cache are made
+ * anew when the seed or context changed. Tokens to `tokens` (batch, load->tokens); may be NULL.
+ * *seconds between the device's events (on a CPU: of the run). MGL_USAGE: the side is empty.
+ * MGL_BAD_INPUT: the program has no room for the load. MGL_GATE: logits that are no numbers, too
+ * few tokens, a write outside of every buffer. */
 mgl_status mgl_duel_run(mgl_duel *duel, mgl_side side, const mgl_duel_load *load, int32_t *tokens,
                         double *seconds, mgl_error *err);
 /* Logits (batch, vocab) of the last step of the last run of that side, which must have succeeded.

@@ -23,9 +23,11 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     bool pair = segment->layout == MGL_LAYOUT_G8X2;
-    if (tensor->format != MGL_FORMAT_BF16 || (!pair && segment->layout != MGL_LAYOUT_G8))
+    const bool half = tensor->format == MGL_FORMAT_F16;
+    if ((tensor->format != MGL_FORMAT_BF16 && !half) || (!pair && segment->layout != MGL_LAYOUT_G8))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
-                        "only bf16 tapes in the layouts g8 and g8x2 are made on the device");
+                        "only bf16 and f16 tapes in the layouts g8 and g8x2 are made on the "
+                        "device");
     *out = (mgl_synthetic_segment){.elements = mgl_segment_bytes(program, segment) /
                                                (int64_t)sizeof(uint16_t),
                                    .tensors = pair ? 2 : 1,
@@ -38,6 +40,7 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
     mgl_status status = find_rule(program, graph, segment->tensor, &out->rule[0], err);
     if (!status && pair)
         status = find_rule(program, graph, segment->tensor2, &out->rule[1], err);
+    out->rule[0].half = out->rule[1].half = half;
     return status;
 }
 
@@ -66,7 +69,8 @@ static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int
 /* Whether a const buffer is a tensor whose values are made where they lie. */
 static bool is_made(const mgl_buffer *b)
 {
-    return b->source == MGL_SOURCE_TENSOR && (b->dtype == MGL_BF16 || b->dtype == MGL_F32);
+    return b->source == MGL_SOURCE_TENSOR &&
+           (b->dtype == MGL_BF16 || b->dtype == MGL_F16 || b->dtype == MGL_F32);
 }
 
 static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, int buffer,
@@ -75,6 +79,7 @@ static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, in
     const mgl_buffer *b = &program->buffers[buffer];
     mgl_synthetic_rule rule;
     mgl_status status = find_rule(program, f->graph, b->tensor, &rule, err);
+    rule.half = b->dtype == MGL_F16;
     return status ? status
                   : mgl_bench_fill_rows(f->device, to, &rule, mgl_buffer_elements(b),
                                         b->dtype == MGL_F32, err);
@@ -121,12 +126,13 @@ static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, in
     int layer;
     bool value;
     mgl_status status = mgl_filler_find_layer(program, buffer, &layer, &value, err);
-    if (!status && b->dtype != MGL_BF16)
-        status = mgl_fail(err, MGL_BAD_INPUT, b->name, "only a bf16 cache is made on the device");
+    if (!status && b->dtype != MGL_BF16 && b->dtype != MGL_F16)
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, b->name, "only a bf16 or f16 cache is made on the device");
     if (status)
         return status;
     return mgl_bench_fill_cache(f->device, places->buffers[buffer], f->graph, layer, value,
-                                places->swizzled, program->limits.sequences,
+                                b->dtype, places->swizzled, program->limits.sequences,
                                 program->limits.capacity, f->positions, err);
 }
 

@@ -297,7 +297,7 @@ static mgl_status read_synthetic(const mgl_graph *graph, int tensor, int64_t row
     uint16_t *bits = to;
     uint64_t first = (uint64_t)(row * t->cols), elements = (uint64_t)(count * t->cols);
     for (uint64_t i = 0; i < elements; i++)
-        bits[i] = mgl_synthetic_bf16(&rule, first + i);
+        bits[i] = mgl_synthetic_16(&rule, first + i);
     return MGL_OK;
 }
 

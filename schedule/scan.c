@@ -3,6 +3,7 @@
  * which need not end in a 0, and says what it expected and what it found when it fails.
  */
 #include "schedule/scan.h"
+#include "schedule/schedule.h"
 
 #include "base/format.h"
 #include "base/memory.h"
@@ -288,4 +289,13 @@ bool mgl_scan_next_line(mgl_scan *s)
         s->at = s->source.line = newline + 1;
         s->source.number++;
     }
+}
+
+/* ---- the first line -------------------------------------------------------------------------- */
+
+bool mgl_schedule_begins(const char *text, size_t length)
+{
+    mgl_scan s = {.source = {.end = text + length, .line = text, .number = 0}, .at = text};
+    return mgl_scan_next_line(&s) && mgl_scan_take_word(&s, "megalith") &&
+           !mgl_scan_at_line_end(&s) && *s.at >= '0' && *s.at <= '9';
 }

@@ -81,6 +81,9 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
  * stable. Errors carry file:line:column, the source line and a caret. */
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
                               mgl_error *err);
+/* Whether the first line that is no comment begins as a schedule's does: `megalith` and a version.
+ * Messages may quote such a text; other files stay unquoted, because they may hold secrets. */
+bool mgl_schedule_begins(const char *text, size_t length);
 enum { MGL_SCHEDULE_MAX_TEXT = 64 << 20 }; /* bytes of a text that is read */
 mgl_status mgl_schedule_read(const char *path, mgl_program **out, mgl_error *err);
 void mgl_schedule_print(const mgl_program *program, mgl_text *out);

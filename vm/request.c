@@ -138,10 +138,13 @@ static mgl_status check_penalties(const mgl_program *program, const mgl_vm_seque
 
 void mgl_vm_count_prompt(const mgl_vm_sequence *sequence, int32_t *counts)
 {
-    for (int32_t i = 0; i < sequence->before_count; i++)
-        counts[sequence->before[i]] = MGL_COUNT_PROMPT;
+    const int32_t output = sequence->before_count - sequence->before_output;
+    for (int32_t i = 0; i < output; i++)
+        counts[sequence->before[i]] |= MGL_COUNT_PROMPT;
+    for (int32_t i = output; i < sequence->before_count; i++)
+        counts[sequence->before[i]]++;
     for (int32_t i = 0; i < sequence->prompt_count; i++)
-        counts[sequence->prompt[i]] = MGL_COUNT_PROMPT;
+        counts[sequence->prompt[i]] |= MGL_COUNT_PROMPT;
 }
 
 static int32_t float_bits(float value)

@@ -94,6 +94,8 @@ typedef struct mgl_vm_sequence {
     const int32_t *before; /* (before_count) tokens in front of the prompt, at the positions before
                               `start`: a repeat penalty needs all of them */
     int32_t before_count;
+    int32_t before_output; /* the last so many of `before` are output, which presence and frequency
+                              penalties count; the others are prompt */
     uint64_t seed;
     const int32_t *ends; /* (end_count) end tokens, at most MGL_MAX_ENDS */
     int32_t end_count;

@@ -53,24 +53,35 @@ static mgl_exam_level level_of(const mgl_program *program, const mgl_task *task,
     return level;
 }
 
+/* Raises the levels of what the tasks of a list write; whether one was raised. */
+static bool raise_levels(const mgl_program *list, const mgl_kernel_unit *unit,
+                         mgl_exam_level *levels)
+{
+    bool changed = false;
+    for (int t = 0; t < list->task_count; t++) {
+        const mgl_task *task = &list->tasks[t];
+        const mgl_exam_level level = level_of(list, task, unit, levels);
+        for (int i = task->out.first; i < task->out.first + task->out.count; i++) {
+            const int b = list->regions[i].buffer;
+            changed |= level > levels[b];
+            levels[b] = level > levels[b] ? level : levels[b];
+        }
+    }
+    return changed;
+}
+
 int mgl_exam_levels(const mgl_program *program, const mgl_kernel_unit *unit, mgl_exam_level *levels)
 {
     int tasks = 0;
-    for (int b = 0; b < program->buffer_count; b++)
+    for (int b = 0; b < mgl_program_whole(program)->buffer_count; b++)
         levels[b] = MGL_EXAM_APART;
-    for (int t = 0; t < program->task_count; t++)
-        tasks += mgl_exam_is_task(&program->tasks[t], unit);
+    for (const mgl_program *list = program; list; list = list->many)
+        for (int t = 0; t < list->task_count; t++)
+            tasks += mgl_exam_is_task(&list->tasks[t], unit);
     for (bool changed = true; changed;) {
         changed = false;
-        for (int t = 0; t < program->task_count; t++) {
-            const mgl_task *task = &program->tasks[t];
-            const mgl_exam_level level = level_of(program, task, unit, levels);
-            for (int i = task->out.first; i < task->out.first + task->out.count; i++) {
-                const int b = program->regions[i].buffer;
-                changed |= level > levels[b];
-                levels[b] = level > levels[b] ? level : levels[b];
-            }
-        }
+        for (const mgl_program *list = program; list; list = list->many)
+            changed |= raise_levels(list, unit, levels);
     }
     return tasks;
 }
@@ -86,27 +97,25 @@ static bool stands_in(const mgl_program *p, mgl_run run, int buffer)
 /* Whether a task that may run the unit's code reads the buffer. */
 static bool reads(const mgl_exam *exam, int buffer)
 {
-    const mgl_program *p = exam->program;
-    for (int t = 0; t < p->task_count; t++)
-        if (mgl_exam_may_run(&p->tasks[t], exam->unit) && stands_in(p, p->tasks[t].in, buffer))
-            return true;
+    for (const mgl_program *p = exam->program; p; p = p->many)
+        for (int t = 0; t < p->task_count; t++)
+            if (mgl_exam_may_run(&p->tasks[t], exam->unit) && stands_in(p, p->tasks[t].in, buffer))
+                return true;
     return false;
 }
 
 /* Whether the buffer is the op's own output, and nobody else's. */
 static bool is_own_output(const mgl_exam *exam, int buffer)
 {
-    const mgl_program *p = exam->program;
-    bool own = false;
-    for (int t = 0; t < p->task_count; t++) {
-        const mgl_task *task = &p->tasks[t];
-        if (task->op == MGL_OP_CLEAR || !stands_in(p, task->out, buffer))
-            continue;
-        if (!mgl_exam_is_task(task, exam->unit))
-            return false;
-        own = true;
-    }
-    return own;
+    int own = 0, others = 0;
+    for (const mgl_program *p = exam->program; p; p = p->many)
+        for (int t = 0; t < p->task_count; t++) {
+            const mgl_task *task = &p->tasks[t];
+            const bool writes = task->op != MGL_OP_CLEAR && stands_in(p, task->out, buffer);
+            own += writes && mgl_exam_is_task(task, exam->unit);
+            others += writes && !mgl_exam_is_task(task, exam->unit);
+        }
+    return own > 0 && others == 0;
 }
 
 /* ---- one buffer ------------------------------------------------------------------------------ */
@@ -369,7 +378,7 @@ static mgl_status look_at_buffers(const mgl_exam *exam, const mgl_exam_shots *sh
                                   mgl_exam_result *out, mgl_outcome *outcome, char *diagnostic,
                                   mgl_error *err)
 {
-    const mgl_program *p = exam->program;
+    const mgl_program *p = mgl_program_whole(exam->program);
     size_t at = 0;
     int rank = rank_of(MGL_OUTCOME_OK, true);
     mgl_status status = MGL_OK;

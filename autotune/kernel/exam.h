@@ -32,14 +32,15 @@ bool mgl_exam_may_run(const mgl_task *task, const mgl_kernel_unit *unit);
 
 /* Whether a task is of the unit's op, or names its variant. */
 bool mgl_exam_is_task(const mgl_task *task, const mgl_kernel_unit *unit);
-/* The number of such tasks; of each buffer its level to `levels` (buffer_count). */
+/* The number of such tasks in the lists of a program; of each buffer its level to `levels`
+ * (buffer_count of mgl_program_whole). */
 int mgl_exam_levels(const mgl_program *program, const mgl_kernel_unit *unit,
                     mgl_exam_level *levels);
 
 typedef struct mgl_exam {
     const mgl_program *program;
     const mgl_kernel_unit *unit;
-    const mgl_exam_level *levels;                        /* (buffer_count) */
+    const mgl_exam_level *levels;                        /* (buffer_count of mgl_program_whole) */
     double tolerance_f32, tolerance_bf16, tolerance_f16; /* relative L2 */
     bool exact_tokens; /* the token of each row is the incumbent's: all logits are equal */
 } mgl_exam;

@@ -66,7 +66,8 @@ static mgl_status open_exam(struct course *c, const mgl_kernel_unit *unit, mgl_e
     mgl_status status = mgl_kernel_context_read(unit, &context, err);
     if (status)
         return status;
-    c->levels = mgl_alloc_zero((size_t)program->buffer_count, sizeof *c->levels);
+    const size_t buffers = (size_t)mgl_program_whole(program)->buffer_count;
+    c->levels = mgl_alloc_zero(buffers, sizeof *c->levels);
     c->exam = (mgl_exam){.program = program,
                          .unit = unit,
                          .levels = c->levels,
@@ -75,7 +76,7 @@ static mgl_status open_exam(struct course *c, const mgl_kernel_unit *unit, mgl_e
                          .tolerance_f16 = context.tolerance_f16};
     mgl_kernel_context_clear(&context);
     if (!c->levels)
-        return mgl_fail_memory(err, (size_t)program->buffer_count * sizeof *c->levels);
+        return mgl_fail_memory(err, buffers * sizeof *c->levels);
     mgl_exam_levels(program, unit, c->levels);
     return MGL_OK;
 }
@@ -193,12 +194,14 @@ static mgl_status examine_cases(struct course *c, const mgl_trial_options *o, mg
 {
     mgl_status status = MGL_OK;
     const int workloads = c->set->subject.workloads.count;
-    int count = workloads * MGL_SYNTHETIC_KIND_COUNT;
-    if (o->most_cases > 0 && count > o->most_cases)
-        count = o->most_cases;
-    for (int i = 0; i < count && !status && !is_over(c); i++) {
+    const int count = workloads * MGL_SYNTHETIC_KIND_COUNT;
+    int left = o->most_cases > 0 ? o->most_cases : count;
+    for (int i = 0; i < count && left > 0 && !status && !is_over(c); i++) {
         mgl_lab_look at = {.workload = workloads - 1 - i / MGL_SYNTHETIC_KIND_COUNT,
                            .kind = (mgl_synthetic_kind)(i % MGL_SYNTHETIC_KIND_COUNT)};
+        if (c->set->of->without >> at.kind & 1)
+            continue;
+        left--;
         status = mgl_check_abort(o->abort, err);
         if (!status)
             status = examine_case(c, &at, err);

@@ -7,82 +7,113 @@
 
 #include <string.h>
 
-/* Those that come first are the examination; what is used of the others is hidden: promotion
- * alone looks at them (trial.c). */
+/* The rows of another kind run for each candidate. Of the other rows, the first ones run for each
+ * candidate, and the rest runs for promotion only (trial.c). */
 static const mgl_harness harnesses[] = {
-    {"one row, f32 between queues",
-     {256, 1, 4, 2, 64, 512, 320, 1e-5f},
-     1,
-     192,
-     "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0}",
-     "ctx=0,37,150",
-     false,
-     0},
-    {"one row, splits",
-     {256, 1, 4, 2, 64, 512, 127, 1e-5f},
-     1,
-     320,
-     "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0, \"splits\": 4}",
-     "ctx=0,1,255",
-     false,
-     0},
-    {"one queue that merges", /* more blocks of dimensions than it has warps */
-     {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
-     1,
-     640,
-     "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 3}",
-     "ctx=0,200,600",
-     false,
-     1},
-    {"odd sizes", {72, 1, 3, 1, 32, 504, 333, 1e-5f}, 3, 160, "", "ctx=0,101;batch=1,3", true, 0},
-    {"eight rows",
-     {512, 1, 8, 4, 64, 1024, 320, 1e-5f},
-     8,
-     192,
-     "",
-     "ctx=5,127;batch=2,8",
-     false,
-     0},
-    {"through the ring",
-     {256, 1, 4, 2, 64, 512, 320, 1e-5f},
-     1,
-     4096,
-     "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 4}",
-     "ctx=0,2047,4000",
-     false,
-     0},
-    {"splits of eight rows",
-     {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
-     8,
-     640,
-     "{\"schema\": \"megalith.config/1\", \"splits\": 3}",
-     "ctx=33,600;batch=3,8",
-     false,
-     0},
-    {"two layers",
-     {384, 2, 6, 3, 64, 1024, 1025, 1e-5f},
-     2,
-     256,
-     "",
-     "ctx=9,200;batch=1,2",
-     false,
-     0},
-    {"wide heads",
-     {512, 2, 4, 2, 128, 1536, 300, 1e-5f},
-     1,
-     256,
-     "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 2}",
-     "ctx=2,129",
-     false,
-     0},
-    {"odd sizes, two layers",
-     {136, 2, 2, 1, 64, 264, 99, 1e-5f},
-     2,
-     130,
-     "",
-     "ctx=64;batch=1,2",
-     true,
-     0},
+    {.name = "one row, f32 between queues",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 1,
+     .capacity = 192,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0}",
+     .workloads = "ctx=0,37,150"},
+    {.name = "one row, splits",
+     .geometry = {256, 1, 4, 2, 64, 512, 127, 1e-5f},
+     .sequences = 1,
+     .capacity = 320,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0, \"splits\": 4}",
+     .workloads = "ctx=0,1,255"},
+    {.name = "one queue that merges", /* more blocks of dimensions than it has warps */
+     .geometry = {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
+     .sequences = 1,
+     .capacity = 640,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 3}",
+     .workloads = "ctx=0,200,600",
+     .left = 1},
+    {.name = "odd sizes",
+     .geometry = {72, 1, 3, 1, 32, 504, 333, 1e-5f},
+     .sequences = 3,
+     .capacity = 160,
+     .workloads = "ctx=0,101;batch=1,3",
+     .general = true},
+    {.name = "eight rows",
+     .geometry = {512, 1, 8, 4, 64, 1024, 320, 1e-5f},
+     .sequences = 8,
+     .capacity = 192,
+     .workloads = "ctx=5,127;batch=2,8"},
+    {.name = "through the ring",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 1,
+     .capacity = 4096,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 4}",
+     .workloads = "ctx=0,2047,4000"},
+    {.name = "splits of eight rows",
+     .geometry = {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
+     .sequences = 8,
+     .capacity = 640,
+     .config = "{\"schema\": \"megalith.config/1\", \"splits\": 3}",
+     .workloads = "ctx=33,600;batch=3,8"},
+    {.name = "two layers",
+     .geometry = {384, 2, 6, 3, 64, 1024, 1025, 1e-5f},
+     .sequences = 2,
+     .capacity = 256,
+     .workloads = "ctx=9,200;batch=1,2"},
+    {.name = "wide heads",
+     .geometry = {512, 2, 4, 2, 128, 1536, 300, 1e-5f},
+     .sequences = 1,
+     .capacity = 256,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 2}",
+     .workloads = "ctx=2,129"},
+    {.name = "odd sizes, two layers",
+     .geometry = {136, 2, 2, 1, 64, 264, 99, 1e-5f},
+     .sequences = 2,
+     .capacity = 130,
+     .workloads = "ctx=64;batch=1,2",
+     .general = true},
+    {.name = "biases",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 3,
+     .capacity = 160,
+     .config = "{\"schema\": \"megalith.config/1\", \"splits\": 2}",
+     .workloads = "ctx=70;batch=3",
+     .kind = true,
+     .mixed = true,
+     .extras = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS},
+    {.name = "norms of q and k",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 1,
+     .capacity = 192,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"splits\": 2}",
+     .workloads = "ctx=70",
+     .kind = true,
+     .mixed = true,
+     .extras = MGL_EXTRA_QK_NORM},
+    {.name = "f16",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 2,
+     .capacity = 192,
+     .config = "{\"schema\": \"megalith.config/1\", \"narrow\": 2, \"splits\": 2}",
+     .workloads = "ctx=70;batch=2",
+     .kind = true,
+     .mixed = true,
+     .half = true,
+     .without = 1U << MGL_SYNTHETIC_LARGE | 1U << MGL_SYNTHETIC_MIXED}, /* f16 would overflow */
+    {.name = "two lists",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 18,
+     .capacity = 160,
+     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 2, \"many\": 18, \"splits\": 2}",
+     .workloads = "ctx=70;batch=2,18",
+     .kind = true,
+     .mixed = true},
+    {.name = "penalties",
+     .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
+     .sequences = 2,
+     .capacity = 160,
+     .config = "{\"schema\": \"megalith.config/1\", \"splits\": 2}",
+     .workloads = "ctx=70;batch=2",
+     .kind = true,
+     .mixed = true,
+     .penalties = true},
 };
 enum { HARNESSES = sizeof harnesses / sizeof *harnesses };
 
@@ -113,18 +144,24 @@ static mgl_status open_graph(mgl_harness_set *set, mgl_error *err)
     return status;
 }
 
-/* General takes every shape that another variant takes. */
-static void make_general(mgl_program *program)
+/* General takes every shape that another variant takes. Changes the tasks of every `step`-th queue,
+ * from the last one on. */
+static void make_general(mgl_program *program, int step)
 {
-    for (int t = 0; t < program->task_count; t++)
-        program->tasks[t].variant = MGL_VARIANT_GENERAL;
+    for (int q = program->queue_count - 1; q >= 0; q -= step) {
+        const mgl_run *tasks = &program->queues[q].tasks;
+        for (int t = tasks->first; t < tasks->first + tasks->count; t++)
+            program->tasks[t].variant = MGL_VARIANT_GENERAL;
+    }
 }
 
 static mgl_status lower(mgl_harness_set *set, int sequences, mgl_error *err)
 {
     const mgl_subject *s = &set->subject;
-    const mgl_lower_options how = {
-        .dtype = s->dtype, .capacity = s->capacity, .sequences = sequences};
+    const mgl_lower_options how = {.dtype = s->dtype,
+                                   .capacity = s->capacity,
+                                   .sequences = sequences,
+                                   .penalties = set->of && set->of->penalties};
     mgl_program **to = &set->program.programs[set->program.program_count];
     mgl_status status = mgl_schedule_lower(s->graph, &s->target, &how, &s->start, to, err);
     set->program.program_count += !status;
@@ -147,13 +184,14 @@ mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_
     s->config = (mgl_config){
         .geometry = h->geometry,
         .max_positions = h->capacity,
-        .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1}};
+        .rope = {.type = MGL_ROPE_DEFAULT, .theta = 10000, .factor = 1, .attention_factor = 1},
+        .extras = h->extras};
     s->target = *target;
-    s->dtype = MGL_BF16;
+    s->dtype = h->half ? MGL_F16 : MGL_BF16;
     s->capacity = h->capacity;
     mgl_schedule_config_default(&s->start);
     mgl_status status = mgl_workloads_parse(h->workloads, &s->workloads, err);
-    if (!status && h->config[0])
+    if (!status && h->config)
         status = mgl_schedule_config_parse(h->config, strlen(h->config), h->name, &s->start, err);
     if (h->left > 0)
         leave_queues(&s->start, target, h->left);
@@ -161,8 +199,8 @@ mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_
         status = open_graph(out, err);
     if (!status)
         status = lower(out, h->sequences, err);
-    if (!status && h->general)
-        make_general(out->program.programs[0]);
+    if (!status && (h->general || h->mixed))
+        make_general(out->program.programs[0], h->mixed ? 2 : 1);
     if (status)
         mgl_harness_clear(out);
     return status;
@@ -222,19 +260,18 @@ mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workl
 void mgl_harness_make_general(mgl_harness_set *set)
 {
     for (int p = 0; p < set->program.program_count; p++)
-        make_general(set->program.programs[p]);
+        make_general(set->program.programs[p], 1);
 }
 
 /* Whether a program of the set has a task of which `is` says so. */
 static bool has_task(const mgl_harness_set *set, const mgl_kernel_unit *unit,
                      bool (*is)(const mgl_task *, const mgl_kernel_unit *))
 {
-    for (int p = 0; p < set->program.program_count; p++) {
-        const mgl_program *program = set->program.programs[p];
-        for (int t = 0; t < program->task_count; t++)
-            if (is(&program->tasks[t], unit))
-                return true;
-    }
+    for (int p = 0; p < set->program.program_count; p++)
+        for (const mgl_program *list = set->program.programs[p]; list; list = list->many)
+            for (int t = 0; t < list->task_count; t++)
+                if (is(&list->tasks[t], unit))
+                    return true;
     return false;
 }
 

@@ -1,7 +1,8 @@
 /*
- * Harness programs: small models whose complete programs run a unit's code, by which a micro-kernel
- * is examined. Each is accepted by the validator with its meaning; between them they have the
- * corners of an op's scalars, odd sizes, one row and many, splits, and each variant.
+ * Harness programs: small models whose complete programs run a unit's code. The correctness check
+ * of a micro-kernel runs them. The validator accepts each program with its meaning. Together they
+ * cover the corners of an op's scalars, odd sizes, one row and many, splits, each variant, and the
+ * kernel's switches: biases, norms of q and k, f16, two task lists, and penalties.
  */
 #ifndef MGL_AUTOTUNE_KERNEL_HARNESS_H
 #define MGL_AUTOTUNE_KERNEL_HARNESS_H
@@ -14,10 +15,16 @@ typedef struct mgl_harness {
     const char *name;
     mgl_geometry geometry;
     int sequences, capacity;
-    const char *config;    /* of a ScheduleConfig, its knobs; "": the default one */
+    const char *config;    /* of a ScheduleConfig, its knobs; NULL: the default one */
     const char *workloads; /* mgl_workloads_parse */
     bool general;          /* all tasks by the variant that takes every shape */
     int left;              /* queues that have none of a layer's products; 0: as lowering has it */
+    bool kind;  /* another kind of program: each candidate whose code it may run is checked in it */
+    bool mixed; /* the tasks of every second queue by the variant that takes every shape */
+    unsigned extras; /* bits of mgl_extras */
+    bool half;       /* weights, cache and exchanged values of 16 bits are f16; false: bf16 */
+    bool penalties;
+    unsigned without; /* bits of mgl_synthetic_kind: kinds of values that it is not run with */
 } mgl_harness;
 
 int mgl_harness_count(void);

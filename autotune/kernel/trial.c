@@ -17,7 +17,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-enum { MOST_HARNESSES = 3, DUEL_LAYERS = 2, DUEL_CONTEXT = 512, MOST_AHEAD = 16 };
+enum { MOST_HARNESSES = 3, DUEL_LAYERS = 2, DUEL_CONTEXT = 512, MOST_AHEAD = 24 };
 static const double ahead_s = 120; /* that kernels are waited for before a gate, at most */
 
 /* A text on its way. */
@@ -28,6 +28,7 @@ struct passage {
     unsigned char nonce[MGL_SHA256_BYTES];
     mgl_cuda_source sources[MGL_OVERLAY_UNITS]; /* (source_count) of the candidate */
     int source_count;
+    mgl_cuda_source own;
     char digest[MGL_SHA256_HEX]; /* of its own text */
     mgl_trial_checkpoint checkpoint;
     mgl_kernel_trial *out;
@@ -89,6 +90,7 @@ mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *
 static mgl_status take_sources(struct passage *p, const char *text, mgl_error *err)
 {
     const mgl_cuda_source own = {p->unit->file, (const unsigned char *)text};
+    p->own = own;
     bool placed = false;
     unsigned char bytes[MGL_SHA256_BYTES];
     mgl_sha256_of(text, strlen(text), bytes);
@@ -138,11 +140,20 @@ static mgl_status open_checkpoint(struct passage *p, mgl_error *err)
     return mgl_trial_checkpoint_open(p->o->checkpoint, &p->target, &p->checkpoint, err);
 }
 
+/* Whether a set's programs run promoted texts. */
+static bool takes_promoted(const mgl_harness_set *set)
+{
+    return mgl_cuda_takes_sources(set->program.programs[0]);
+}
+
+/* A harness program that takes no promoted texts is checked with the candidate's own text alone. */
 static mgl_candidate candidate_of(const struct passage *p, const mgl_harness_set *set)
 {
     mgl_candidate candidate = set->program;
-    candidate.sources = p->sources;
-    candidate.source_count = p->source_count;
+    const bool alone = set->of && !takes_promoted(set);
+    candidate.sources = alone ? &p->own : p->sources;
+    candidate.source_count = alone ? 1 : p->source_count;
+    candidate.everywhere = set->of != NULL;
     memcpy(candidate.digest, p->digest, sizeof candidate.digest);
     return candidate;
 }
@@ -162,7 +173,14 @@ static bool is_wanted(const struct passage *p, const mgl_harness *h, int taken)
     const int most = p->o->most_harnesses > 0 ? p->o->most_harnesses : MOST_HARNESSES;
     if (p->o->only)
         return !strcmp(p->o->only, h->name);
-    return taken < most || p->o->depth == MGL_TRIAL_PROMOTE;
+    return h->kind || taken < most || p->o->depth == MGL_TRIAL_PROMOTE;
+}
+
+/* Whether a harness program checks the unit: it has tasks of the unit, or, of another kind, tasks
+ * that may run the unit's code. */
+static bool runs(const struct passage *p, const mgl_harness_set *set)
+{
+    return set->of->kind ? mgl_harness_may_run(set, p->unit) : mgl_harness_runs(set, p->unit);
 }
 
 /* A harness program that does not fit this device is left out. */
@@ -175,10 +193,10 @@ static mgl_status examine(struct passage *p, const mgl_harness *h, int *taken, m
         *err = why;
     if (status)
         return status == MGL_NO_MEMORY ? status : MGL_OK;
-    if (mgl_harness_runs(&set, p->unit)) {
+    if (runs(p, &set)) {
         const mgl_candidate candidate = candidate_of(p, &set);
         status = mgl_trial_examine(p->o, p->unit, &set, &candidate, p->nonce, p->out, err);
-        ++*taken;
+        *taken += !h->kind;
     }
     mgl_harness_clear(&set);
     return status;
@@ -193,7 +211,7 @@ static mgl_status pass_exam(struct passage *p, mgl_error *err)
             status = examine(p, mgl_harness_get(i), &taken, err);
     if (status || is_over(p))
         return status;
-    if (taken == 0)
+    if (p->out->harnesses == 0)
         return mgl_fail(err, MGL_DEVICE, p->unit->name,
                         "no harness program of this device runs the micro-kernel");
     if (p->o->depth == MGL_TRIAL_EXAM) {
@@ -242,7 +260,7 @@ static mgl_status pass_sanitizers(struct passage *p, mgl_error *err)
 /* Whether the programs are others with the candidate than with the incumbent. */
 static bool takes_text(const struct passage *p, const mgl_harness_set *set)
 {
-    return mgl_harness_runs(set, p->unit) && mgl_cuda_takes_sources(set->program.programs[0]);
+    return mgl_harness_runs(set, p->unit) && takes_promoted(set);
 }
 
 /* ---- duels ----------------------------------------------------------------------------------- */
@@ -372,7 +390,7 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
 static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 {
     const mgl_harness_set *set = &p->checkpoint.set;
-    if (!mgl_harness_may_run(set, p->unit) || !mgl_cuda_takes_sources(set->program.programs[0])) {
+    if (!mgl_harness_may_run(set, p->unit) || !takes_promoted(set)) {
         mgl_format_into(p->out->real.note, sizeof p->out->real.note,
                         "no task of the checkpoint's programs runs %s, or their kernels take no "
                         "text but the built-in one",
@@ -397,11 +415,11 @@ struct ahead {
     int count;
 };
 
-/* Takes over the set. */
-static void add_ahead(struct passage *p, mgl_harness_set *set, struct ahead *a)
+/* Takes over the set, whose kernels are compiled if they are wanted. */
+static void add_ahead(struct passage *p, mgl_harness_set *set, bool wanted, struct ahead *a)
 {
     mgl_lab *lab = NULL;
-    if (a->count < MOST_AHEAD && takes_text(p, set)) {
+    if (a->count < MOST_AHEAD && wanted) {
         a->of[a->count].set = *set;
         if (!mgl_trial_open_lab(p->o, &a->of[a->count].set.subject, &lab, NULL)) {
             const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
@@ -422,8 +440,9 @@ static void add_exam_ahead(struct passage *p, struct ahead *a)
         if (!is_wanted(p, mgl_harness_get(i), taken) ||
             mgl_harness_open(mgl_harness_get(i), &p->target, &set, NULL))
             continue;
-        taken += mgl_harness_runs(&set, p->unit);
-        add_ahead(p, &set, a);
+        const bool wanted = runs(p, &set);
+        taken += wanted && !set.of->kind;
+        add_ahead(p, &set, wanted, a);
     }
 }
 
@@ -432,7 +451,7 @@ static void add_duel_ahead(struct passage *p, bool alone, struct ahead *a)
     arena in;
     mgl_harness_set set;
     if (!find_arena(p, alone, &in, NULL) && !open_arena(p, &in, &set, NULL))
-        add_ahead(p, &set, a);
+        add_ahead(p, &set, takes_text(p, &set), a);
 }
 
 static bool is_ready(mgl_lab *lab, const mgl_candidate *candidate)

@@ -103,8 +103,10 @@ static mgl_status find_list(const mgl_json *json, const char *schema, const char
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "it is no object");
     mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
     if (!status && strcmp(found, schema) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is '%.80s', and not %s",
-                          found, schema);
+        status = strncmp(found, "megalith.", 9)
+                     ? mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is not %s", schema)
+                     : mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is '%.80s', and not %s",
+                                found, schema);
     return status ? status : mgl_json_get_array(json, json->root, key, true, list, err);
 }
 

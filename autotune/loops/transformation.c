@@ -236,8 +236,10 @@ static mgl_status read_tree(const char *text, size_t length, const char *file, c
     if (!status)
         status = mgl_json_get_string(out, out->root, "schema", true, &found, err);
     if (!status && strcmp(found, schema) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, file, "its schema is '%.80s', and not '%s'", found,
-                          schema);
+        status = strncmp(found, "megalith.", 9)
+                     ? mgl_fail(err, MGL_BAD_INPUT, file, "its schema is not '%s'", schema)
+                     : mgl_fail(err, MGL_BAD_INPUT, file, "its schema is '%.80s', and not '%s'",
+                                found, schema);
     return status;
 }
 

@@ -160,3 +160,12 @@ void mgl_ptx_lex_start(mgl_ptx_lexer *lexer, const char *text, size_t length, co
     *lexer = (mgl_ptx_lexer){.source = {file, text + length, text, 1}, .next = text};
     mgl_ptx_lex(lexer);
 }
+
+bool mgl_ptx_is_module(const char *text, size_t length)
+{
+    static const char version[] = ".version";
+    mgl_ptx_lexer lexer;
+    mgl_ptx_lex_start(&lexer, text, length, "");
+    return lexer.word.length == sizeof version - 1 &&
+           !memcmp(lexer.word.at, version, sizeof version - 1);
+}

@@ -128,6 +128,8 @@ typedef struct mgl_ptx {
         operand_list, scope_list;
 } mgl_ptx;
 
+/* Whether the first word that is no comment is `.version`. Messages may quote such a text. */
+bool mgl_ptx_is_module(const char *text, size_t length);
 /* Failing with "file:line:column" and the line itself, what is no PTX is MGL_BAD_INPUT. */
 mgl_status mgl_ptx_parse(const char *text, size_t length, const char *file, mgl_ptx *out,
                          mgl_error *err);

@@ -42,12 +42,12 @@ typedef struct mgl_block_fill_rows {
     mgl_address to; /* (count) */
     mgl_synthetic_rule rule;
     long long count;
-    int wide; /* 1: f32; 0: bf16 */
+    int wide; /* 1: f32; 0: 16 bits */
     int unused;
 } mgl_block_fill_rows;
 
 typedef struct mgl_block_fill_cache {
-    mgl_address to; /* bf16 (sequences, kv_heads, capacity, D) */
+    mgl_address to; /* 16 bits (sequences, kv_heads, capacity, D) */
     mgl_synthetic_rule rule;
     int sequences, kv_heads, capacity;
     int positions; /* the first so many of each are filled */

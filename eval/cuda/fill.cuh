@@ -29,7 +29,7 @@ extern "C" __global__ void fill_rows(mgl_block_fill_rows b)
         if (b.wide)
             ((float *)b.to)[i] = mgl_synthetic_value(&b.rule, (u64)i);
         else
-            ((u16 *)b.to)[i] = mgl_synthetic_bf16(&b.rule, (u64)i);
+            ((u16 *)b.to)[i] = mgl_synthetic_16(&b.rule, (u64)i);
 }
 
 extern "C" __global__ void fill_cache(mgl_block_fill_cache b)
@@ -43,7 +43,7 @@ extern "C" __global__ void fill_cache(mgl_block_fill_cache b)
                                            MGL_HEAD_DIM, dim);
         int chunk = b.swizzled ? mgl_kv_chunk(b.value, position, dim / 8) : dim / 8;
         to[((long long)row * b.capacity + position) * MGL_HEAD_DIM + chunk * 8 + dim % 8] =
-            mgl_synthetic_bf16(&b.rule, element);
+            mgl_synthetic_16(&b.rule, element);
     }
 }
 

@@ -23,10 +23,10 @@ typedef struct mgl_synthetic_rule {
     unsigned long long key; /* of seed and tensor */
     int offset, shift;
     float scale;
-    int unused; /* the same size on both sides */
+    int half; /* values of 16 bits are f16; 0: bf16 */
 } mgl_synthetic_rule;
 
-/* A segment of a tape (vm/pack.c has the layouts) in bf16. */
+/* A segment of a tape (vm/pack.c has the layouts) in 16 bits. */
 typedef struct mgl_synthetic_segment {
     unsigned long long to; /* address */
     long long elements;    /* all of it, zeros at the edges included */
@@ -66,13 +66,27 @@ MGL_SYNTHETIC_FN float mgl_synthetic_value(const mgl_synthetic_rule *rule,
     return (float)(rule->offset + (draw >> rule->shift)) * rule->scale;
 }
 
-MGL_SYNTHETIC_FN unsigned short mgl_synthetic_bf16(const mgl_synthetic_rule *rule,
-                                                   unsigned long long element)
+/* The f16 of a value that is one: it has 8 significant bits at most. */
+MGL_SYNTHETIC_FN unsigned short mgl_synthetic_f16(unsigned bits)
 {
-    return (unsigned short)(MGL_SYNTHETIC_BITS(mgl_synthetic_value(rule, element)) >> 16);
+    const unsigned sign = bits >> 16 & 0x8000u, digits = (bits & 0x7FFFFFu) | 0x800000u;
+    const int exponent = (int)(bits >> 23 & 255u) - 127 + 15;
+    if ((bits & 0x7FFFFFFFu) == 0)
+        return (unsigned short)sign;
+    if (exponent < 1) /* a subnormal number */
+        return (unsigned short)(exponent < -10 ? sign : sign | digits >> (14 - exponent));
+    return (unsigned short)(sign | (unsigned)exponent << 10 | (digits >> 13 & 0x3FFu));
 }
 
-/* Element `index` of a segment: bf16 bits. */
+/* An element in 16 bits. */
+MGL_SYNTHETIC_FN unsigned short mgl_synthetic_16(const mgl_synthetic_rule *rule,
+                                                 unsigned long long element)
+{
+    const unsigned bits = MGL_SYNTHETIC_BITS(mgl_synthetic_value(rule, element));
+    return rule->half ? mgl_synthetic_f16(bits) : (unsigned short)(bits >> 16);
+}
+
+/* Element `index` of a segment in 16 bits. */
 MGL_SYNTHETIC_FN unsigned short mgl_synthetic_tape(const mgl_synthetic_segment *segment,
                                                    long long index)
 {
@@ -83,9 +97,9 @@ MGL_SYNTHETIC_FN unsigned short mgl_synthetic_tape(const mgl_synthetic_segment *
     const int row = segment->row_lo + at.row, column = segment->col_lo + at.column;
     if (row >= segment->row_hi || column >= segment->col_hi)
         return 0;
-    return mgl_synthetic_bf16(&segment->rule[at.which],
-                              (unsigned long long)row * (unsigned long long)segment->cols +
-                                  (unsigned long long)column);
+    return mgl_synthetic_16(&segment->rule[at.which],
+                            (unsigned long long)row * (unsigned long long)segment->cols +
+                                (unsigned long long)column);
 }
 
 /* The number of an element of a KV cache: the same whatever the capacity. */

@@ -13,8 +13,11 @@
 
 #include "autotune/kernel/exam.h"
 #include "autotune/kernel/harness.h"
+#include "autotune/lab_state.h"
 #include "base/memory.h"
 #include "eval/duel.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/encode.h"
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
@@ -259,6 +262,57 @@ START_TEST(each_unit_has_a_harness)
 }
 END_TEST
 
+/* What a program has that the kernel is compiled for. */
+typedef enum feature { BIASES, NORMS, F16, LISTS, PENALTIES, FEATURES } feature;
+
+static bool has_feature(feature f)
+{
+    switch (f) {
+    case BIASES:
+        return mgl_cuda_has_biases(program());
+    case NORMS:
+        return mgl_cuda_has_norms(program());
+    case F16:
+        return program()->kv_dtype == MGL_F16;
+    case LISTS:
+        return program()->many != NULL;
+    default:
+        return mgl_program_has_penalties(program());
+    }
+}
+
+/* Each unit is checked in a program with each of them, and the candidate's text is in that kernel,
+ * which takes no promoted text. */
+START_TEST(each_unit_is_checked_in_each_kind_of_program)
+{
+    const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
+    const mgl_cuda_source text = {"instructions/merge/merge.cuh", (const unsigned char *)"text"};
+    int units[FEATURES] = {0};
+    for (int i = 0; i < mgl_harness_count(); i++) {
+        if (!mgl_harness_get(i)->kind)
+            continue;
+        char built[MGL_SHA256_HEX], own[MGL_SHA256_HEX], promoted[MGL_SHA256_HEX];
+        ok(mgl_harness_open(mgl_harness_get(i), &target, &set, &err));
+        mgl_candidate candidate = set.program;
+        mgl_lab_kernel_key(&candidate, 0, "sm_90a", built);
+        candidate.sources = &text;
+        candidate.source_count = 1;
+        mgl_lab_kernel_key(&candidate, 0, "sm_90a", promoted);
+        candidate.everywhere = true;
+        mgl_lab_kernel_key(&candidate, 0, "sm_90a", own);
+        ck_assert_str_ne(own, built);
+        ck_assert_int_eq(!strcmp(promoted, built), !mgl_cuda_takes_sources(program()));
+        for (int u = 0; u < mgl_kernel_unit_count(); u++)
+            for (int f = 0; f < FEATURES; f++)
+                units[f] +=
+                    has_feature((feature)f) && mgl_harness_may_run(&set, mgl_kernel_unit_get(u));
+        mgl_harness_clear(&set);
+    }
+    for (int f = 0; f < FEATURES; f++)
+        ck_assert_int_eq(units[f], mgl_kernel_unit_count());
+}
+END_TEST
+
 /* What a checkpoint's replies are for: no task of it has the unit by name, but its ladders run it
  * where an epoch has one row. */
 START_TEST(a_ladder_may_run_the_unit_of_a_rung)
@@ -380,6 +434,7 @@ int main(int argc, char **argv)
     tcase_set_timeout(all, 110);
     tcase_add_loop_test(all, right_results_pass_and_damaged_ones_do_not, 0, mgl_harness_count());
     tcase_add_test(all, each_unit_has_a_harness);
+    tcase_add_test(all, each_unit_is_checked_in_each_kind_of_program);
     tcase_add_test(all, a_ladder_may_run_the_unit_of_a_rung);
     tcase_add_test(all, an_input_that_changed_is_told);
     tcase_add_test(all, a_write_elsewhere_is_told);

@@ -32,17 +32,33 @@ static mgl_trial_options options = {
     .device = "cuda", .limit_s = 15, .depth = MGL_TRIAL_EXAM, .most_harnesses = 1};
 
 /* Of tests/autotune/tricks: what no compiler finds. */
-static const char *const tricks[] = {"run_bench_floor",   "run_bias",
-                                     "run_constant",      "run_deep",
-                                     "run_endless",       "run_knows_shape",
-                                     "run_mutates",       "run_nan",
-                                     "run_no_go",         "run_no_wait",
-                                     "run_null",          "run_other_meaning",
-                                     "run_out_of_bounds", "run_reads_out_of_bounds",
-                                     "run_remembers",     "run_rounded",
-                                     "run_scaled",        "run_skips_zeros",
-                                     "run_writes_half",   "run_writes_nothing",
-                                     "run_writes_old",    "run_zeros"};
+static const char *const tricks[] = {"run_bench_floor",
+                                     "run_bias",
+                                     "run_constant",
+                                     "run_deep",
+                                     "run_endless",
+                                     "run_knows_shape",
+                                     "run_mutates",
+                                     "run_nan",
+                                     "run_no_go",
+                                     "run_no_wait",
+                                     "run_null",
+                                     "run_other_meaning",
+                                     "run_out_of_bounds",
+                                     "run_reads_out_of_bounds",
+                                     "run_remembers",
+                                     "run_rounded",
+                                     "run_scaled",
+                                     "run_skips_zeros",
+                                     "run_writes_half",
+                                     "run_writes_nothing",
+                                     "run_writes_old",
+                                     "run_zeros",
+                                     "run_without_bias",
+                                     "run_without_norms",
+                                     "run_wrong_in_f16",
+                                     "run_wrong_beside_panels",
+                                     "run_without_penalties"};
 enum { TRICKS = sizeof tricks / sizeof *tricks };
 
 /* ---- one text -------------------------------------------------------------------------------- */

@@ -133,6 +133,8 @@ static void fill_folder(void)
     put_text("shares.json", SHARES);
     put_text("in/ledger.json", LEDGER);
     put_text("ledger.json", LEDGER);
+    put_text("in/secret", "root:x:0:0:root:/root:/bin/bash\n");
+    put_text("in/secret.json", "{\"schema\": \"hunter2\"}\n");
     copy_case(PTX "ring.ptx", "in/ring.ptx");
     copy_case(PTX "bulk.ptx", "in/bulk.ptx");
     copy_case(PTX "ring.ptx", "ring.ptx");

@@ -89,12 +89,12 @@ void trick_read(const char *path, trick *out)
     char *body = read_head(out, text), *at = body;
     const char *unit = mgl_kernel_unit_text(out->unit, &length);
     mgl_text_append(&out->text, unit, length);
-    char *old = cut(&at, "//@ in place of\n", "//@ by\n");
-    if (old) {
-        char *end = strstr(at, "//@ end\n");
+    for (char *old; (old = cut(&at, "//@ in place of\n", "//@ by\n"));) {
+        char *new = at, *end = strstr(at, "//@ end\n");
         ck_assert_ptr_nonnull(end);
         *end = 0;
-        replace(out, old, at);
+        at = end + strlen("//@ end\n");
+        replace(out, old, new);
     }
     put_in_front(out, body);
     mgl_free(text);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define IDS   "[909, 452, 449]"
@@ -259,6 +260,41 @@ START_TEST(a_dash_is_standard_input_for_a_campaign)
 }
 END_TEST
 
+/* A named pipe is not waited for, and of a file that is no proposal nothing is told or kept. */
+START_TEST(other_files_are_no_proposals)
+{
+    char line[600], path[300], store[300];
+    snprintf(store, sizeof store, "%s/other.db", scratch_folder());
+    snprintf(
+        line, sizeof line,
+        "tune %s --device none --proposer external --trials 1 --name other --hours 0 --store %s",
+        model_path("tales-5m"), store);
+    command_result result = command_run(line, NULL);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    snprintf(path, sizeof path, "%s/proposal.pipe", scratch_folder());
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    result = command_runf("campaign submit %s --store %s", path, store);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "named pipe") != NULL, "%s", result.err);
+    command_clear(&result);
+    snprintf(path, sizeof path, "%s/secret", scratch_folder());
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("root:x:0:0:root:/root:/bin/bash\n", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(command_code("campaign submit %s --store %s", path, store), 0);
+    snprintf(line, sizeof line, "campaign resume other --trials 1 --store %s", store);
+    result = command_run(line, NULL);
+    ck_assert_msg(!strstr(result.out, "root:") && !strstr(result.err, "root:"), "%s", result.err);
+    command_clear(&result);
+    result = command_runf("campaign history other --json --store %s", store);
+    ck_assert_msg(strstr(result.out, "first line is `megalith 1`") != NULL, "%s", result.out);
+    ck_assert_msg(!strstr(result.out, "root:"), "%s", result.out);
+    command_clear(&result);
+}
+END_TEST
+
 static const char *const endless[] = {"check /dev/zero",
                                       "explain /dev/zero",
                                       "lower %s --target cpu:1 --config /dev/zero",
@@ -297,6 +333,7 @@ int main(void)
     tcase_add_loop_test(tests, a_device_without_an_end_is_refused, 0, ENDLESS);
     tcase_add_loop_test(tests, a_dash_is_standard_input, 0, LINES);
     tcase_add_test(tests, a_dash_is_standard_input_for_a_schedule);
+    tcase_add_test(tests, other_files_are_no_proposals);
     tcase_add_loop_test(tests, standard_input_is_read_once, 0, TWICE);
     tcase_add_test(tests, a_pipe_is_the_prompt_when_none_is_given);
     tcase_add_test(tests, the_line_end_of_echo_is_no_part_of_it);

@@ -4,6 +4,8 @@
  * those of tests/autotune/tricks whose trick shows at run time alone.
  *
  *     test_kernel_trial [TRICK... | own UNIT HARNESS | text UNIT HARNESS FILE]
+ *
+ * HARNESS may be `all`.
  */
 #include <check.h>
 #include <stdio.h>
@@ -34,13 +36,19 @@ static const mgl_trial_options options = {.device = "cuda",
                                           .depth = MGL_TRIAL_EXAM,
                                           .only = "one row, splits"};
 
-/* One of each verdict, and one that shows where a warp merges two blocks at once alone. */
+/* One of each verdict; one that shows only where a warp merges two blocks at once; and one of each
+ * kind of program, which is wrong only there. */
 static const struct {
     const char *name, *only; /* the harness */
 } tricks[] = {{"run_scaled", "one row, splits"},
               {"run_mutates", "one row, splits"},
               {"run_out_of_bounds", "one row, splits"},
               {"run_first_block", "one queue that merges"},
+              {"run_without_bias", "biases"},
+              {"run_without_norms", "norms of q and k"},
+              {"run_wrong_in_f16", "f16"},
+              {"run_wrong_beside_panels", "two lists"},
+              {"run_without_penalties", "penalties"},
               {"run_endless", "one row, splits"}};
 
 static void try_trick(const char *name, const char *only)
@@ -66,14 +74,14 @@ START_TEST(tricks_get_their_verdict)
 }
 END_TEST
 
-/* `text` NULL: the unit's own. */
-static void try_text(const char *name, const char *harness, const char *text)
+/* `text` NULL: the unit's own; `harness` NULL: each that runs the unit; `cases` 0: all. */
+static void try_text(const char *name, const char *harness, const char *text, int cases)
 {
     size_t length;
     mgl_kernel_trial trial;
     mgl_trial_options own = options;
     own.only = harness;
-    own.most_cases = 1;
+    own.most_cases = cases;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
     ok(mgl_kernel_try(unit, text ? text : mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
     printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
@@ -85,7 +93,7 @@ static void try_text(const char *name, const char *harness, const char *text)
 
 START_TEST(what_is_built_in_is_right)
 {
-    try_text("merge", "one row, splits", NULL);
+    try_text("merge", "one row, splits", NULL, 1);
 }
 END_TEST
 
@@ -130,6 +138,15 @@ END_TEST
 
 static char **given;
 
+/* The harness that shows a trick. */
+static const char *harness_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof tricks / sizeof *tricks; i++)
+        if (!strcmp(tricks[i].name, name))
+            return tricks[i].only;
+    return options.only;
+}
+
 START_TEST(what_is_named)
 {
     char *text = NULL;
@@ -137,9 +154,9 @@ START_TEST(what_is_named)
     if (strcmp(given[0], "text") == 0)
         ok(mgl_file_read(given[3], MGL_KERNEL_TEXT, &text, &length, &err));
     if (text || strcmp(given[0], "own") == 0)
-        try_text(given[1], given[2], text);
+        try_text(given[1], strcmp(given[2], "all") ? given[2] : NULL, text, 0);
     else
-        try_trick(given[_i], options.only);
+        try_trick(given[_i], harness_of(given[_i]));
     mgl_free(text);
 }
 END_TEST

@@ -347,18 +347,19 @@ static void warm_program(const mgl_harness_set *set, const char *name)
     mgl_cuda_image_clear(&image);
 }
 
-/* The programs of the exam are the first that run the unit. */
+/* The programs of the exam are the first that run the unit, and those of another kind. */
 static void warm_exam(const mgl_kernel_unit *unit, const mgl_target *target)
 {
     enum { OF_AN_EXAM = 3 };
     mgl_error err = {0};
-    for (int i = 0, taken = 0; i < mgl_harness_count() && taken < OF_AN_EXAM; i++) {
+    for (int i = 0, taken = 0; i < mgl_harness_count(); i++) {
         mgl_harness_set set;
-        if (mgl_harness_open(mgl_harness_get(i), target, &set, &err))
+        const mgl_harness *h = mgl_harness_get(i);
+        if ((!h->kind && taken == OF_AN_EXAM) || mgl_harness_open(h, target, &set, &err))
             continue;
-        if (mgl_harness_runs(&set, unit)) {
-            warm_program(&set, mgl_harness_get(i)->name);
-            taken++;
+        if (h->kind ? mgl_harness_may_run(&set, unit) : mgl_harness_runs(&set, unit)) {
+            warm_program(&set, h->name);
+            taken += !h->kind;
         }
         mgl_harness_clear(&set);
     }
@@ -395,7 +396,7 @@ static int show_warm(void)
     check(mgl_target_parse("sm_90a:132", &target, &err), &err);
     check(mgl_trial_text(&candidate, &tuned, &err), &err);
     const mgl_cuda_source source = {unit->file, (const unsigned char *)tuned};
-    check(mgl_cuda_override_sources(&source, 1, &err), &err);
+    check(mgl_cuda_override_all_sources(&source, 1, &err), &err);
     warm_exam(unit, &target);
     warm_duel(unit, &target);
     mgl_cuda_override_sources(NULL, 0, NULL);

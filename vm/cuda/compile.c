@@ -71,9 +71,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
                         mgl_cuda_recipe *o)
 {
     const mgl_geometry *m = &program->geometry;
-    start_recipe(o, arch,
-                 mgl_cuda_takes_sources(program) ? mgl_cuda_kernel_sources() : mgl_cuda_sources,
-                 mgl_cuda_source_count);
+    start_recipe(o, arch, mgl_cuda_kernel_sources(program), mgl_cuda_source_count);
     o->kept = true;
     o->threads = (program->exec.warps + MGL_OTHER_WARPS) * 32;
     o->objects = is_virtual(arch) ? 0 : mgl_cuda_objects_of(program, arch);

@@ -113,10 +113,13 @@ void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned 
  * The cache of compiled kernels tells them apart. Not thread safe. MGL_USAGE: the kernel has no
  * such source. */
 mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err);
-/* Whether a program's kernel is compiled with such texts. They are examined in programs of one list
- * without biases, norms of q and k, penalties, and merges in o: what they do in others nobody
- * looked at. */
+/* Whether a program's kernel is compiled with such texts: programs of one list without biases,
+ * norms of q and k, penalties, and merges in o. Other programs keep the built-in sources, because
+ * the texts are not timed in them. */
 bool mgl_cuda_takes_sources(const mgl_program *program);
+/* The same as mgl_cuda_override_sources, but all programs take the texts: the correctness check of
+ * a micro-kernel also runs it in programs of the other kinds. */
+mgl_status mgl_cuda_override_all_sources(const mgl_cuda_source *sources, int count, mgl_error *err);
 
 /* What the compiler says of a program's kernel. Release with mgl_cuda_report_clear. */
 typedef struct mgl_cuda_report {

@@ -24,6 +24,7 @@ typedef struct source_set {
 
 static source_set *sets;         /* the newest first */
 static const source_set *in_use; /* NULL: the sources that are built in */
+static bool everywhere;          /* also for programs that take no promoted texts */
 
 static void free_set(source_set *set)
 {
@@ -42,9 +43,10 @@ static void free_sets(void)
     sets = NULL;
 }
 
-const mgl_cuda_source *mgl_cuda_kernel_sources(void)
+const mgl_cuda_source *mgl_cuda_kernel_sources(const mgl_program *program)
 {
-    return in_use ? in_use->sources : mgl_cuda_sources;
+    const bool takes = everywhere || mgl_cuda_takes_sources(program);
+    return in_use && takes ? in_use->sources : mgl_cuda_sources;
 }
 
 bool mgl_cuda_takes_sources(const mgl_program *program)
@@ -84,6 +86,7 @@ static mgl_status fill_set(source_set *set, const mgl_cuda_source *sources, int 
 mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, mgl_error *err)
 {
     in_use = NULL;
+    everywhere = false;
     if (!mgl_cuda_is_compiling())
         free_sets();
     if (count == 0)
@@ -102,6 +105,13 @@ mgl_status mgl_cuda_override_sources(const mgl_cuda_source *sources, int count, 
     set->older = sets;
     in_use = sets = set;
     return MGL_OK;
+}
+
+mgl_status mgl_cuda_override_all_sources(const mgl_cuda_source *sources, int count, mgl_error *err)
+{
+    mgl_status status = mgl_cuda_override_sources(sources, count, err);
+    everywhere = !status && count > 0;
+    return status;
 }
 
 /* ---- the compiler's report ------------------------------------------------------------------- */
