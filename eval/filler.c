@@ -17,13 +17,12 @@ static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, 
     return MGL_OK;
 }
 
-mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *graph,
-                               const mgl_segment *segment, mgl_synthetic_segment *out,
-                               mgl_error *err)
+/* Of bf16 or f16. */
+static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
+                           const mgl_segment *segment, mgl_synthetic_segment *out, mgl_error *err)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
-    bool pair = segment->layout == MGL_LAYOUT_G8X2;
-    const bool half = tensor->format == MGL_FORMAT_F16;
+    const bool pair = segment->layout == MGL_LAYOUT_G8X2, half = tensor->format == MGL_FORMAT_F16;
     if ((tensor->format != MGL_FORMAT_BF16 && !half) || (!pair && segment->layout != MGL_LAYOUT_G8))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
                         "only bf16 and f16 tapes in the layouts g8 and g8x2 are made on the "
@@ -44,6 +43,16 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
     return status;
 }
 
+mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *graph,
+                               const mgl_segment *segment, mgl_synthetic_segment *out,
+                               mgl_error *err)
+{
+    const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
+    if (tensor->format != MGL_FORMAT_BF16)
+        return mgl_fail(err, MGL_BAD_INPUT, tensor->name, "only bf16 tapes are described");
+    return describe(program, graph, segment, out, err);
+}
+
 static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int queue,
                             mgl_address tape, mgl_error *err)
 {
@@ -52,8 +61,7 @@ static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int
         const mgl_run *run = &program->tasks[t].segments;
         for (int s = run->first; s < run->first + run->count; s++) {
             mgl_synthetic_segment block;
-            mgl_status status =
-                mgl_filler_describe(program, f->graph, &program->segments[s], &block, err);
+            mgl_status status = describe(program, f->graph, &program->segments[s], &block, err);
             if (status)
                 return status;
             block.to = tape + (mgl_address)program->segments[s].offset;

@@ -23,7 +23,7 @@ mgl_status mgl_filler_find_layer(const mgl_program *program, int buffer, int *la
                                  mgl_error *err);
 
 /* A program's segment as the device fills it; *out lacks the address. MGL_BAD_INPUT for what it
- * can not make: other dtypes than bf16 and f16. */
+ * does not describe: other dtypes than bf16. */
 mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *graph,
                                const mgl_segment *segment, mgl_synthetic_segment *out,
                                mgl_error *err);

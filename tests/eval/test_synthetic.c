@@ -336,6 +336,7 @@ START_TEST(every_dtype_holds_the_same_values)
             float value = (float)(rule.offset + (draw >> rule.shift)) * rule.scale;
             ck_assert_float_eq(mgl_bf16_to_f32(mgl_f32_to_bf16(value)), value);
             ck_assert_float_eq(mgl_f16_to_f32(mgl_f32_to_f16(value)), value);
+            ck_assert_uint_eq(mgl_synthetic_f16(mgl_synthetic_bits(value)), mgl_f32_to_f16(value));
         }
     }
     mgl_graph_free(graph);
