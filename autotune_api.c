@@ -2,6 +2,7 @@
  * Searching, behind one function of the public header: a campaign is found or begun in its
  * store, run, and told of. Everything else is in autotune/.
  */
+#include "machine_check.h"
 #include "pipeline.h"
 
 #include "autotune/answer.h"
@@ -265,7 +266,7 @@ static const mgl_code_info *find_diagnostic(const char *code)
             return NULL;
         number = number * 10 + (code[i] - '0');
     }
-    return mgl_validator_explain(number);
+    return mgl_find_code(number);
 }
 
 mgl_status mgl_explain_code(const char *code, mgl_explanation *out, mgl_error *err)
@@ -279,7 +280,7 @@ mgl_status mgl_explain_code(const char *code, mgl_explanation *out, mgl_error *e
         return status;
     const mgl_code_info *info = find_diagnostic(code);
     if (info) {
-        made.exit_code = MGL_REJECTED;
+        made.exit_code = mgl_is_warning_code(info->code) ? MGL_OK : MGL_REJECTED;
         made.remedy = info->remedy;
         made.title = info->title;
         made.meaning = info->meaning;

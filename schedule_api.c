@@ -3,6 +3,7 @@
  * validator and the cost model, each behind one function of the public header. A plan remembers
  * whether it was proved safe, since the cost model plays a program through and relies on that.
  */
+#include "machine_check.h"
 #include "plan.h"
 
 #include "base/memory.h"
@@ -363,16 +364,7 @@ mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err)
 {
     if (!plan)
         return mgl_fail_null(err, __func__, "plan");
-    const mgl_target *target = &plan->program->target;
-    if (!strcmp(target->arch, "cpu"))
-        return MGL_OK;
-    mgl_status status = mgl_cuda_check_program(plan->program, err);
-    size_t shared = status ? 0 : mgl_cuda_shared_bytes(plan->program);
-    if (shared > (size_t)target->shared_bytes)
-        return mgl_fail(err, MGL_BAD_INPUT, "shared memory",
-                        "%zu bytes a block; the target has %lld", shared,
-                        (long long)target->shared_bytes);
-    return status;
+    return mgl_check_machine(plan->program, err);
 }
 
 /* The formats of the buffers that each operand of each op has, bits by mgl_dtype, and of its

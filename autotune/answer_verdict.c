@@ -9,6 +9,7 @@ static void put_diagnostic(mgl_json_out *out, const mgl_diagnostic *diagnostic)
     snprintf(code, sizeof code, "MG%03d", diagnostic->code);
     mgl_json_out_object(out, NULL);
     mgl_json_out_string(out, "code", code);
+    mgl_json_out_string(out, "level", diagnostic->warning ? "warning" : "error");
     mgl_json_out_int(out, "line", diagnostic->line);
     if (diagnostic->task >= 0)
         mgl_json_out_int(out, "task", diagnostic->task);

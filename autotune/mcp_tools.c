@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "machine_check.h"
 #include "schedule/knobs.h"
 #include "validator/validator.h"
 
@@ -391,6 +392,8 @@ static mgl_status check_schedule(const mcp_call *call, mgl_json_out *out, mgl_er
     if (!status)
         status = mgl_validator_check(program, checkpoint ? checkpoint->graph : NULL, &verdict, err);
     if (!status)
+        status = mgl_machine_warn(program, &verdict, err);
+    if (!status)
         mgl_answer_verdict(out, &verdict);
     mgl_verdict_clear(&verdict);
     mgl_checkpoint_close(checkpoint);
@@ -544,7 +547,8 @@ static const mcp_tool tools[] = {
      "looks.",
      MCP_PARAMS(of_campaign), false, describe_space},
     {"check_schedule", "Prove a schedule safe",
-     "Validates a schedule text: accepted, or diagnostics with code, line and witness.",
+     "Validates a schedule text: accepted, or diagnostics with code, level, line and witness. "
+     "Accepted with a warning: the machine of the target cannot run it.",
      MCP_PARAMS(of_check), false, check_schedule},
     {"explain_code", "Explain a code", "What a code means and how to mend it.", MCP_PARAMS(of_code),
      false, explain_code},

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "machine_check.h"
 #include "schedule/schedule.h"
 #include "validator/validator.h"
 
@@ -52,7 +53,8 @@ static void print_diagnostic(const source *from, const mgl_diagnostic *diagnosti
     mgl_cli_printf("%s:", from->path);
     if (diagnostic->line > 0)
         mgl_cli_printf("%d:", diagnostic->line);
-    mgl_cli_printf(" MG%03d: %s\n", diagnostic->code, diagnostic->message);
+    mgl_cli_printf(" %sMG%03d: %s\n", diagnostic->warning ? "warning: " : "", diagnostic->code,
+                   diagnostic->message);
     if (length)
         mgl_cli_printf("%6d | %.*s%s\n", diagnostic->line, length, line,
                        length == SHOWN_COLUMNS ? "..." : "");
@@ -149,6 +151,8 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     if (!status)
         status = prove(program, checkpoint, o, &verdict, err);
     if (!status)
+        status = mgl_machine_warn(program, &verdict, err);
+    if (!status)
         status = mgl_cli_check_cancel(err);
     status = status ? fail_check(&from, o, status, err) : print(&from, o, &verdict, err);
     mgl_verdict_clear(&verdict);
@@ -162,7 +166,7 @@ const mgl_cli_verb mgl_cli_check_verb = {
     .name = "check",
     .operand = "F.mls",
     .operand_is_file = true,
-    .summary = "proves a schedule safe, or says why it is not",
+    .summary = "proves a schedule safe, or says why it is not; warns if its target cannot run it",
     .example = "  megalith lower tests/models/tales-5m --target sm_90a:132 -o tales.mls\n"
                "  megalith check tales.mls --model tests/models/tales-5m",
     MGL_CLI_VERB_OPTIONS,

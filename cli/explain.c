@@ -7,6 +7,7 @@
 #include "autotune/verdict.h"
 #include "base/json_out.h"
 
+#include "machine_check.h"
 #include "schedule/cost.h"
 #include "schedule/variants.h"
 #include "validator/validator.h"
@@ -38,16 +39,14 @@ static const mgl_code_info *find_code(const char *text)
         return NULL;
     for (; *digits; digits++)
         code = code * 10 + (*digits - '0');
-    return mgl_validator_explain(code);
+    return mgl_find_code(code);
 }
 
 static mgl_status fail_unknown(const char *operand, mgl_error *err)
 {
     mgl_text list = {0};
-    int count;
-    const mgl_code_info *codes = mgl_validator_codes(&count);
-    for (int i = 0; i < count; i++)
-        mgl_text_format(&list, " MG%03d", codes[i].code);
+    for (int i = 0; mgl_get_code(i); i++)
+        mgl_text_format(&list, " MG%03d", mgl_get_code(i)->code);
     mgl_status status =
         mgl_fail(err, MGL_USAGE, operand, "there is no such diagnostic; there are%s",
                  list.bytes ? list.bytes : " none");

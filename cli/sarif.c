@@ -1,5 +1,7 @@
 #include "cli/sarif.h"
 
+#include "machine_check.h"
+
 #include "base/file.h"
 
 #include <ctype.h>
@@ -110,7 +112,7 @@ static int list_rules(const mgl_verdict *verdict, int codes[MGL_MAX_DIAGNOSTICS]
 static void put_rule(sarif *s, int code)
 {
     char id[16];
-    const mgl_code_info *info = mgl_validator_explain(code);
+    const mgl_code_info *info = mgl_find_code(code);
     snprintf(id, sizeof id, "MG%03d", code);
     mgl_json_out_object(&s->out, NULL);
     mgl_json_out_string(&s->out, "id", id);
@@ -167,7 +169,7 @@ static void put_result(sarif *s, const mgl_diagnostic *d, int rule)
     mgl_json_out_object(&s->out, NULL);
     mgl_json_out_string(&s->out, "ruleId", id);
     mgl_json_out_int(&s->out, "ruleIndex", rule);
-    mgl_json_out_string(&s->out, "level", "error");
+    mgl_json_out_string(&s->out, "level", d->warning ? "warning" : "error");
     put_message(s, "message", d->message);
     mgl_json_out_array(&s->out, "locations");
     mgl_json_out_object(&s->out, NULL);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void check_queue_count(mgl_check *check)
 {
@@ -29,8 +30,9 @@ static void check_shared(mgl_check *check)
     const mgl_exec *exec = &p->exec;
     const int reserved = mgl_shared_reserved(mgl_limits_most(&p->limits));
     int64_t bytes = (int64_t)exec->page_bytes * exec->ring_pages + exec->stage_bytes + reserved;
+    const bool cpu = !strcmp(p->target.arch, "cpu"); /* which has none, and needs none */
     if (p->target.shared_bytes < 0 ||
-        (p->target.shared_bytes > 0 && bytes > p->target.shared_bytes))
+        ((p->target.shared_bytes > 0 || !cpu) && bytes > p->target.shared_bytes))
         mgl_check_report(check, 406, -1, 0,
                          "%d pages of %d bytes, a stage of %d and %d reserved are %" PRId64
                          " bytes; a block of the target has %" PRId64,

@@ -2,7 +2,7 @@
  * What of a region the union of some boxes leaves uncovered. The region starts as one part; each
  * box is cut out of the parts, and what a cut leaves are the slabs on its sides. Boxes of a buffer
  * come sorted, so slices that stand side by side leave one part, not many. What one share of the
- * rows leaves of all rows are the others of as many.
+ * rows leaves of all rows are the others of as many; other columns may have another number of them.
  */
 #include "validator/check.h"
 
@@ -18,6 +18,16 @@ static void add_part(mgl_cover *c, const mgl_region *part)
         c->parts[c->part_count++] = *part;
     else
         c->check->no_memory = true;
+}
+
+/* Share 0 of 1 is all rows. */
+static mgl_region simplify(const mgl_region *region, int rank)
+{
+    mgl_region out = *region;
+    for (int d = 0; d < rank; d++)
+        if (out.ranges[d].kind == MGL_RANGE_SHARE && out.ranges[d].hi == 1)
+            out.ranges[d] = (mgl_range){.kind = MGL_RANGE_ROWS};
+    return out;
 }
 
 /* Whether a box can be cut out of a part: a share of the rows can be cut out of all rows, or out of
@@ -45,28 +55,34 @@ static void add_shares(mgl_cover *c, mgl_region *part, int d, const mgl_range *c
     part->ranges[d] = *cut;
 }
 
-/* Adds what of `part` lies outside `box`: the slabs on either side, dimension by dimension. */
+/* Adds the slabs of a part on both sides of `cut`, which the part then has. */
+static void add_slabs(mgl_cover *c, mgl_region *part, int d, const mgl_range *cut)
+{
+    mgl_region slab = *part;
+    if (part->ranges[d].lo < cut->lo) {
+        slab.ranges[d].hi = cut->lo;
+        add_part(c, &slab);
+        part->ranges[d].lo = cut->lo;
+    }
+    slab = *part;
+    if (part->ranges[d].hi > cut->hi) {
+        slab.ranges[d].lo = cut->hi;
+        add_part(c, &slab);
+        part->ranges[d].hi = cut->hi;
+    }
+}
+
+/* Adds what of `part` lies outside `box`: the slabs on either side, dimension by dimension, and
+ * then the other shares of the rows. Columns beside the box so keep all of their rows, which other
+ * tasks may write in another number of shares. */
 static void add_outside(mgl_cover *c, mgl_region part, const mgl_region *box, int rank)
 {
-    for (int d = 0; d < rank; d++) {
-        const mgl_range *cut = &box->ranges[d];
-        if (cut->kind == MGL_RANGE_SHARE && part.ranges[d].kind == MGL_RANGE_ROWS)
-            add_shares(c, &part, d, cut);
-        if (part.ranges[d].kind != MGL_RANGE_FIXED || cut->kind != MGL_RANGE_FIXED)
-            continue;
-        mgl_region slab = part;
-        if (part.ranges[d].lo < cut->lo) {
-            slab.ranges[d].hi = cut->lo;
-            add_part(c, &slab);
-            part.ranges[d].lo = cut->lo;
-        }
-        slab = part;
-        if (part.ranges[d].hi > cut->hi) {
-            slab.ranges[d].lo = cut->hi;
-            add_part(c, &slab);
-            part.ranges[d].hi = cut->hi;
-        }
-    }
+    for (int d = 0; d < rank; d++)
+        if (part.ranges[d].kind == MGL_RANGE_FIXED && box->ranges[d].kind == MGL_RANGE_FIXED)
+            add_slabs(c, &part, d, &box->ranges[d]);
+    for (int d = 0; d < rank; d++)
+        if (part.ranges[d].kind == MGL_RANGE_ROWS && box->ranges[d].kind == MGL_RANGE_SHARE)
+            add_shares(c, &part, d, &box->ranges[d]);
 }
 
 /* Takes the box away from all parts. */
@@ -97,11 +113,14 @@ bool mgl_cover_all(mgl_cover *cover, const bool *marked, const mgl_region *regio
     const mgl_program *p = check->program;
     int rank = p->buffers[region->buffer].rank, count;
     const int *boxes = mgl_boxes_overlapping(check, region, &count);
+    const mgl_region whole = simplify(region, rank);
     cover->part_count = 0;
-    add_part(cover, region);
+    add_part(cover, &whole);
     for (int i = 0; i < count && cover->part_count > 0 && mgl_check_goes_on(check); i++)
-        if (marked[boxes[i]])
-            subtract(cover, &p->regions[check->boxes.boxes[boxes[i]].region], rank);
+        if (marked[boxes[i]]) {
+            const mgl_region box = simplify(&p->regions[check->boxes.boxes[boxes[i]].region], rank);
+            subtract(cover, &box, rank);
+        }
     return cover->part_count == 0;
 }
 

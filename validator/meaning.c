@@ -35,6 +35,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Shares of the rows of a buffer that are told apart. */
+enum { MOST_SHARES = 1024 };
+
 /* ---- reports ---- */
 
 /* The number of the logits that a node has, penalized; of weighed.c are 2 node_count. */
@@ -103,15 +106,18 @@ int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length)
     return -1;
 }
 
-/* The shares of the buffer's rows that the region has, [*first, *end). */
+/* The shares of the buffer's rows that the region has, [*first, *end): share i of n is shares
+ * i k to (i + 1) k of n k, since it ends where they do (mgl_row_share). */
 static void shares_of(const mgl_meaning *m, const mgl_region *region, int *first, int *end)
 {
     const mgl_range *rows = &region->ranges[0];
+    const int shares = m->holdings[region->buffer].shares;
     *first = 0;
-    *end = m->holdings[region->buffer].shares;
-    if (rows->kind == MGL_RANGE_SHARE && rows->hi == *end) {
-        *first = (int)rows->lo;
-        *end = *first + 1;
+    *end = shares;
+    if (rows->kind == MGL_RANGE_SHARE && shares % rows->hi == 0) {
+        const int each = shares / (int)rows->hi;
+        *first = (int)rows->lo * each;
+        *end = *first + each;
     }
 }
 
@@ -133,6 +139,28 @@ bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo
     return found;
 }
 
+/* Keeps by how many shares of the rows columns [lo, hi) are written. Other columns, those of
+ * another head, may have another number, and so may the next value of the same columns; one value
+ * is written by one number of shares. `held`: the columns hold the value that is written. */
+static bool keep_number(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, bool held)
+{
+    mgl_holding *holding = &m->holdings[region->buffer];
+    const int number = (int)region->ranges[0].hi;
+    bool same = holding->shares % number == 0; /* else the least common multiple is too large */
+    if (!mgl_check_spend(m->check, 1 + holding->numbers.count))
+        return false;
+    for (size_t i = 0; i < holding->numbers.count && same && held; i++) {
+        const mgl_interval *item = &holding->numbers.items[i];
+        same = item->hi <= lo || item->lo >= hi || item->node == number;
+    }
+    if (!same)
+        return mgl_meaning_fail(
+            m, 704, "other tasks write its output by another number of shares of the rows");
+    if (!mgl_columns_set(&holding->numbers, lo, hi, number, lo))
+        m->check->no_memory = true;
+    return !m->check->no_memory;
+}
+
 bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, int node,
                      int64_t node_lo)
 {
@@ -140,9 +168,12 @@ bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64
     const mgl_range *rows = &region->ranges[0];
     int first, end;
     shares_of(m, region, &first, &end);
-    if (rows->kind == MGL_RANGE_SHARE && rows->hi != m->holdings[region->buffer].shares)
-        return mgl_meaning_fail(
-            m, 704, "other tasks write its output by another number of shares of the rows");
+    int old;
+    int64_t old_lo;
+    const bool held = first < end && mgl_columns_get(&columns[first], lo, hi, &old, &old_lo) &&
+                      old == node && old_lo == node_lo;
+    if (rows->kind == MGL_RANGE_SHARE && !keep_number(m, region, lo, hi, held))
+        return false;
     for (int i = first; i < end && !m->check->no_memory; i++) {
         if (!mgl_check_spend(m->check, 1 + columns[i].count / 16))
             return false;
@@ -651,7 +682,19 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_DRAW] = run_draw,
 };
 
-/* Into how many shares of the rows the tasks that write a buffer part it: those of one of them. */
+/* The number of shares that has both numbers as divisors; the second number if that is too many. */
+static int common_shares(int a, int b)
+{
+    int x = a, y = b;
+    while (y > 0) {
+        const int rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x <= MOST_SHARES / b ? a / x * b : b;
+}
+
+/* Into how many shares of the rows the tasks that write a buffer part it, all of them together. */
 static void count_shares(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
@@ -659,8 +702,10 @@ static void count_shares(mgl_meaning *m)
         m->holdings[i].shares = 1;
     for (int t = 0; t < p->task_count && m->holdings; t++)
         for (int i = p->tasks[t].out.first; i < p->tasks[t].out.first + p->tasks[t].out.count; i++)
-            if (p->regions[i].ranges[0].kind == MGL_RANGE_SHARE)
-                m->holdings[p->regions[i].buffer].shares = (int)p->regions[i].ranges[0].hi;
+            if (p->regions[i].ranges[0].kind == MGL_RANGE_SHARE) {
+                mgl_holding *h = &m->holdings[p->regions[i].buffer];
+                h->shares = common_shares(h->shares, (int)p->regions[i].ranges[0].hi);
+            }
 }
 
 static void prepare(mgl_meaning *m)
@@ -699,6 +744,7 @@ static void clear(mgl_meaning *m)
         for (int s = 0; s < m->holdings[i].shares && m->holdings[i].columns; s++)
             mgl_free(m->holdings[i].columns[s].items);
         mgl_free(m->holdings[i].columns);
+        mgl_free(m->holdings[i].numbers.items);
         mgl_free(m->holdings[i].partials);
         mgl_free(m->holdings[i].owners);
         mgl_free(m->holdings[i].ends);

@@ -38,7 +38,9 @@ typedef struct mgl_owner {
 /* The value state of a buffer: of its space and rank one of these is in use. */
 typedef struct mgl_holding {
     mgl_columns *columns; /* (shares) act and io of rank 2 */
-    int shares; /* of the rows, that tasks write one by one; 1 where all write whole rows */
+    int shares; /* of the rows, of which each share that a task writes is a run: share i of n has
+                   shares / n of them; 1 where all tasks write whole rows */
+    mgl_columns numbers;   /* of shares of the rows by which columns are written; `node` has them */
     mgl_partial *partials; /* (splits, heads) act of rank 4 */
     mgl_owner *owners;     /* (kv_heads) kv */
     int64_t *ends;         /* (columns of the buffer) of a part of squares: the column of the

@@ -16,6 +16,7 @@ typedef struct mgl_diagnostic {
     char *message;  /* owned by the verdict */
     char **witness; /* (witness_count) lines: the cycle, the two accesses, the uncovered range */
     int witness_count;
+    bool warning; /* of a later step, about a program that is accepted; the validator has none */
 } mgl_diagnostic;
 
 /* The number formats of a program, as sets: bit 1 << mgl_weight_format for each of the weights',
@@ -38,7 +39,8 @@ typedef struct mgl_verdict {
     bool accepted;
     bool meaning_checked; /* a graph was given and the check was reached */
     mgl_formats formats;
-    mgl_diagnostic *diagnostics; /* (count) at most MGL_MAX_DIAGNOSTICS; empty when accepted */
+    mgl_diagnostic *diagnostics; /* (count) at most MGL_MAX_DIAGNOSTICS; empty when accepted, but
+                                    for warnings that a later step adds */
     int count;
     int tasks, counters;
     int epochs_unrolled; /* how many epochs the proof looks at explicitly */

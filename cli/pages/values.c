@@ -1,6 +1,6 @@
 #include "cli/pages/pages.h"
 
-#include "validator/validator.h"
+#include "machine_check.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -17,10 +17,8 @@ static const struct {
 
 static void add_codes(mgl_text *words)
 {
-    int count;
-    const mgl_code_info *codes = mgl_validator_codes(&count);
-    for (int i = 0; i < count; i++)
-        mgl_text_format(words, " MG%03d", codes[i].code);
+    for (int i = 0; mgl_get_code(i); i++)
+        mgl_text_format(words, " MG%03d", mgl_get_code(i)->code);
 }
 
 /* A name of the list above, or F with the end of the file's name: "F.mls". */

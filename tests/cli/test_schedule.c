@@ -536,6 +536,40 @@ START_TEST(sarif_has_the_line_of_each_diagnostic)
 }
 END_TEST
 
+/* Safe, but the CUDA machine of its target streams the tape alike for both lists. */
+#define CANNOT_RUN MGL_SOURCE_DIR "/tests/cli/schedules/second_list_in_another_order.mls"
+
+START_TEST(what_the_machine_cannot_run_is_a_warning)
+{
+    command_result result = command_runf("check %s", CANNOT_RUN);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_msg(strstr(result.out, ": warning: MG801: ") != NULL, "%s", result.out);
+    ck_assert_ptr_nonnull(strstr(result.out, "accepted: 56 tasks"));
+    command_clear(&result);
+    result = command_runf("check %s --json", CANNOT_RUN);
+    ck_assert_int_eq(result.code, 0);
+    mgl_json json = command_json(&result, "megalith.check/1");
+    ck_assert_str_eq(json_string(&json, "verdict"), "accepted");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "diagnostics")), 1);
+    const cJSON *first = cJSON_GetArrayItem(json_at(&json, "diagnostics"), 0);
+    ck_assert_str_eq(mgl_json_member(first, "code")->valuestring, "MG801");
+    ck_assert_str_eq(mgl_json_member(first, "level")->valuestring, "warning");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("check %s --sarif", CANNOT_RUN);
+    ck_assert_int_eq(result.code, 0);
+    const cJSON *run = parse_sarif(&result, &json), *found = first_of(run, "results");
+    ck_assert_str_eq(cJSON_GetObjectItem(found, "ruleId")->valuestring, "MG801");
+    ck_assert_str_eq(cJSON_GetObjectItem(found, "level")->valuestring, "warning");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("explain MG801");
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "cannot run the schedule"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(sarif_of_what_does_not_parse_names_the_line)
 {
     const char *path = edited("broken.mls", "\n", "\nbogus\n");
@@ -624,6 +658,7 @@ int main(void)
     tcase_add_test(tests, text_that_does_not_parse);
     tcase_add_test(tests, sarif_has_the_line_of_each_diagnostic);
     tcase_add_test(tests, sarif_of_what_does_not_parse_names_the_line);
+    tcase_add_test(tests, what_the_machine_cannot_run_is_a_warning);
     tcase_add_test(tests, sarif_of_a_model_that_is_none_is_a_log);
     tcase_add_test(tests, writes_all_or_nothing);
     tcase_add_loop_test(tests, damaged_input_is_one_message, 0,

@@ -368,6 +368,9 @@ START_TEST(a_diagnostic_is_explained)
     ck_assert_ptr_nonnull(out.meaning);
     ck_assert_ptr_nonnull(out.example);
     ck_assert_ptr_nonnull(out.remedy);
+    ck_assert_int_eq(mgl_explain_code("MG801", &out, &err), MGL_OK); /* a warning */
+    ck_assert_int_eq(out.exit_code, 0);
+    ck_assert_ptr_nonnull(out.title);
 }
 END_TEST
 
