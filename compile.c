@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MODEL_FILES = 6, MAX_FILE = 512 << 20 };
+enum { MODEL_FILES = 7, MAX_FILE = 512 << 20 };
 
 /* The files of the model that go along, and whether they must be there. */
 static const struct model_file {
@@ -30,7 +30,8 @@ static const struct model_file {
     bool required;
 } model_files[MODEL_FILES] = {{MGL_MEGA_CONFIG, true},     {MGL_MEGA_GENERATION, false},
                               {MGL_MEGA_TOKENIZER, false}, {MGL_MEGA_TOKENIZER_CONFIG, false},
-                              {MGL_MEGA_TOKENS, false},    {MGL_MEGA_TEMPLATE, false}};
+                              {MGL_MEGA_TOKENS, false},    {MGL_MEGA_ADDED_TOKENS, false},
+                              {MGL_MEGA_TEMPLATE, false}};
 
 /* A compilation in progress. */
 typedef struct compilation {

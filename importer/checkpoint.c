@@ -608,10 +608,9 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
 /* The files of a folder in Hugging Face layout, but for the shards. Those of the second line are
  * not read here; whoever reads the folder with another program misses them as well. */
 static const char *const folder_files[] = {
-    MGL_MEGA_CONFIG,        MGL_MEGA_GENERATION,   MGL_MEGA_TOKENIZER,
-    MGL_SAFETENSORS_SINGLE, MGL_SAFETENSORS_INDEX, MGL_MEGA_TOKENIZER_CONFIG,
-    MGL_MEGA_TOKENS,        MGL_MEGA_TEMPLATE,     "tokenizer.model",
-    "vocab.json",           "merges.txt"};
+    MGL_MEGA_CONFIG,       MGL_MEGA_GENERATION,       MGL_MEGA_TOKENIZER, MGL_SAFETENSORS_SINGLE,
+    MGL_SAFETENSORS_INDEX, MGL_MEGA_TOKENIZER_CONFIG, MGL_MEGA_TOKENS,    MGL_MEGA_TEMPLATE,
+    MGL_MEGA_ADDED_TOKENS, "tokenizer.model",         "vocab.json",       "merges.txt"};
 
 /* The further chat templates of a folder. */
 static mgl_status check_templates(const char *folder, const char *output, mgl_error *err)

@@ -44,6 +44,7 @@ enum {
 #define MGL_MEGA_TOKENIZER        "tokenizer.json"          /* optional */
 #define MGL_MEGA_TOKENIZER_CONFIG "tokenizer_config.json"   /* optional */
 #define MGL_MEGA_TOKENS           "special_tokens_map.json" /* optional */
+#define MGL_MEGA_ADDED_TOKENS     "added_tokens.json"       /* optional */
 #define MGL_MEGA_TEMPLATE         "chat_template.jinja"     /* optional */
 #define MGL_MEGA_TEMPLATES                                                                         \
     "chat_templates"                 /* optional: further ones, {"chat_template":                  \

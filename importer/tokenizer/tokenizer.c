@@ -1,17 +1,11 @@
 /* The public functions of the tokenizer. See tokenizer.h for the way of a text through it. */
 #include "importer/tokenizer/tokenizer.h"
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "importer/checkpoint.h"
-#include "importer/layout.h"
-#include "importer/mega.h"
 #include "importer/tokenizer/stops.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -32,20 +26,6 @@ void mgl_tokenizer_close(mgl_tokenizer *tokenizer)
     mgl_free(tokenizer);
 }
 
-/* Transformers switches both off unless asked; tokenizers by itself does what the file says. */
-static mgl_status refuse_cutting(const mgl_json *json, mgl_error *err)
-{
-    static const char *const keys[] = {"truncation", "padding"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const cJSON *value = mgl_json_member(json->root, keys[i]);
-        if (value && !cJSON_IsNull(value))
-            return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                            "asks for %s; texts are neither cut nor filled up here: set it to null",
-                            keys[i]);
-    }
-    return MGL_OK;
-}
-
 static void find_last_id(mgl_tokenizer *tokenizer)
 {
     const mgl_vocab *vocab = &tokenizer->bpe.vocab;
@@ -59,57 +39,135 @@ static void find_last_id(mgl_tokenizer *tokenizer)
             tokenizer->last_id = added->tokens[i].id;
 }
 
-/* The added tokens come last: they are normalized, and their ids depend on the vocabulary. */
-static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
+static bool is_given(const mgl_json *json, const char *key)
 {
-    const cJSON *root = json->root, *model, *part;
+    const cJSON *value = mgl_json_member(json->root, key);
+    return value && !cJSON_IsNull(value);
+}
+
+static mgl_status check_version(const mgl_json *json, mgl_error *err)
+{
     const char *version = NULL;
-    if (!cJSON_IsObject(root))
+    if (!cJSON_IsObject(json->root))
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "a tokenizer must be a JSON object");
-    mgl_status status = mgl_json_get_string(json, root, "version", false, &version, err);
+    mgl_status status = mgl_json_get_string(json, json->root, "version", false, &version, err);
     if (!status && version && strcmp(version, "1.0") != 0)
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "the version \"%.40s\" is not 1.0",
                         version);
-    if (!status)
-        status = refuse_cutting(json, err);
-    if (!status)
-        status = mgl_json_get_object(json, root, "model", true, &model, err);
-    if (!status)
-        status = mgl_tokenizer_load_model(tokenizer, json, model, err);
-    if (!status)
-        status = mgl_json_get_object(json, root, "normalizer", false, &part, err);
-    if (!status)
-        status = mgl_tokenizer_load_normalizer(tokenizer, json, part, err);
-    if (!status)
-        status = mgl_json_get_object(json, root, "pre_tokenizer", false, &part, err);
-    if (!status)
-        status = mgl_tokenizer_load_splitter(tokenizer, json, part, err);
-    if (!status)
-        status = mgl_json_get_object(json, root, "decoder", false, &part, err);
-    if (!status)
-        status = mgl_tokenizer_load_decoder(tokenizer, json, part, err);
-    if (!status)
-        status = mgl_json_get_object(json, root, "post_processor", false, &part, err);
-    if (!status)
-        status = mgl_tokenizer_load_template(tokenizer, json, part, err);
-    if (!status)
-        status = mgl_json_get_array(json, root, "added_tokens", false, &part, err);
-    if (!status)
-        status = mgl_tokenizer_load_added(tokenizer, json, part, err);
-    find_last_id(tokenizer);
     return status;
 }
 
-static mgl_status from_json(const mgl_json *json, mgl_tokenizer **out, mgl_error *err)
+typedef mgl_status part_fn(mgl_tokenizer *tokenizer, const mgl_json *json, const cJSON *value,
+                           mgl_error *err);
+
+/* A part of a file, or NULL for a part that is missing or null. */
+static mgl_status load_part(mgl_tokenizer *tokenizer, const mgl_json *json, const char *key,
+                            part_fn *load, mgl_error *err)
+{
+    const cJSON *part;
+    mgl_status status = mgl_json_get_object(json, json->root, key, false, &part, err);
+    return status ? status : load(tokenizer, json, part, err);
+}
+
+/* The parts between a text and its pieces, and back: of tokenizer.json, or of the class. */
+static mgl_status load_steps(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
+{
+    mgl_status status =
+        load_part(tokenizer, json, "normalizer", mgl_tokenizer_load_normalizer, err);
+    if (!status)
+        status = load_part(tokenizer, json, "pre_tokenizer", mgl_tokenizer_load_splitter, err);
+    if (!status)
+        status = load_part(tokenizer, json, "decoder", mgl_tokenizer_load_decoder, err);
+    return status;
+}
+
+static mgl_status load_class_steps(mgl_tokenizer *tokenizer, const mgl_tokenizer_class *class,
+                                   mgl_error *err)
+{
+    mgl_json parts = {0};
+    mgl_bpe *bpe = &tokenizer->bpe;
+    mgl_status status = mgl_tokenizer_class_parts(class, tokenizer->file, &parts, err);
+    if (!status)
+        status = load_steps(tokenizer, &parts, err);
+    mgl_json_clear(&parts);
+    bpe->fuse_unk = bpe->byte_fallback = true;
+    bpe->ignore_merges = false;
+    bpe->unknown = MGL_BPE_NO_UNKNOWN;
+    return status;
+}
+
+static mgl_status load_added(mgl_tokenizer *tokenizer, const mgl_tokenizer_files *files, bool llama,
+                             mgl_error *err)
+{
+    const mgl_json *json = &files->tokenizer;
+    const cJSON *added = NULL;
+    mgl_declared declared = {0};
+    mgl_status status = mgl_json_get_array(json, json->root, "added_tokens", false, &added, err);
+    if (!status && !files->alone)
+        status = mgl_declared_read(files, llama, &declared, err);
+    if (!status)
+        status = mgl_tokenizer_load_added(tokenizer, json, llama ? NULL : added, &declared, err);
+    mgl_declared_clear(&declared);
+    return status;
+}
+
+/* The vocabulary of the model that the tokenizer is of, if its config.json is there. */
+static mgl_status find_model_vocab(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
+{
+    int64_t vocab = 0;
+    const cJSON *object = json->root;
+    if (object && !is_given(json, "vocab_size") && is_given(json, "text_config"))
+        object = mgl_json_member(object, "text_config");
+    if (!cJSON_IsObject(object))
+        return MGL_OK;
+    mgl_status status =
+        mgl_json_get_int(json, object, "vocab_size", false, 0, INT32_MAX, &vocab, err);
+    tokenizer->model_vocab = (int32_t)vocab;
+    return status;
+}
+
+/* The added tokens come last: they are normalized, and their ids depend on the vocabulary. */
+static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_tokenizer_files *files,
+                             mgl_error *err)
+{
+    const mgl_json *json = &files->tokenizer;
+    const cJSON *model;
+    mgl_tokenizer_class class = {0};
+    mgl_status status = check_version(json, err);
+    if (!status)
+        status = mgl_json_get_object(json, json->root, "model", true, &model, err);
+    if (!status)
+        status = mgl_tokenizer_load_model(tokenizer, json, model, err);
+    if (!status)
+        status = mgl_tokenizer_class_read(files, &class, err);
+    if (!status)
+        status = class.llama ? load_class_steps(tokenizer, &class, err)
+                             : load_steps(tokenizer, json, err);
+    if (!status)
+        status = load_part(tokenizer, json, "post_processor", mgl_tokenizer_load_template, err);
+    if (!status)
+        status = load_added(tokenizer, files, class.llama, err);
+    if (!status)
+        status = find_model_vocab(tokenizer, &files->model, err);
+    if (status)
+        return status;
+    tokenizer->llama = class.llama;
+    tokenizer->truncation = is_given(json, "truncation");
+    tokenizer->padding = is_given(json, "padding");
+    find_last_id(tokenizer);
+    return MGL_OK;
+}
+
+mgl_status mgl_tokenizer_make(const mgl_tokenizer_files *files, mgl_tokenizer **out, mgl_error *err)
 {
     mgl_tokenizer *tokenizer = mgl_alloc_zero(1, sizeof *tokenizer);
     if (tokenizer)
-        tokenizer->file = mgl_strdup(json->file);
+        tokenizer->file = mgl_strdup(files->tokenizer.file);
     mgl_status status = tokenizer && tokenizer->file
                             ? mgl_workspaces_new(&tokenizer->workspaces, err)
                             : mgl_fail_memory(err, sizeof *tokenizer);
     if (!status)
-        status = load_parts(tokenizer, json, err);
+        status = load_parts(tokenizer, files, err);
     if (status)
         mgl_tokenizer_close(tokenizer);
     else
@@ -121,92 +179,26 @@ mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file
                                mgl_tokenizer **out, mgl_error *err)
 {
     *out = NULL;
-    mgl_json json = {0};
-    mgl_status status = mgl_json_parse(text, length, MGL_TOKENIZER_CAP, file, &json, err);
+    mgl_tokenizer_files files = {.alone = true};
+    mgl_status status =
+        mgl_json_parse(text, length, MGL_TOKENIZER_CAP, file, &files.tokenizer, err);
     if (!status)
-        status = from_json(&json, out, err);
-    mgl_json_clear(&json);
-    return status;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
-/* The file that `path` means: itself, or tokenizer.json in the folder that it names or is the name
- * of in the local cache. Release *out with mgl_free. */
-static mgl_status find_file(const char *path, char **out, mgl_error *err)
-{
-    *out = NULL;
-    struct stat facts;
-    char *folder;
-    bool stands;
-    mgl_text file = {0};
-    mgl_status status = mgl_file_look(path, &stands, &facts, err);
-    if (!status && stands && !S_ISDIR(facts.st_mode)) {
-        if (!ends_with(path, ".json") && (status = mgl_layout_check_file(path, err)))
-            return status;
-        *out = mgl_strdup(path);
-        return *out ? MGL_OK : mgl_fail_memory(err, strlen(path));
-    }
-    if (!status)
-        status = mgl_model_resolve_path(path, &folder, err);
-    if (status)
-        return status;
-    mgl_text_format(&file, "%s/tokenizer.json", folder);
-    status =
-        file.failed ? mgl_fail_memory(err, strlen(path)) : mgl_layout_check_tokenizer(folder, err);
-    mgl_free(folder);
-    if (status)
-        mgl_text_clear(&file);
-    *out = file.bytes;
-    return status;
-}
-
-/* That of a compiled model. */
-static mgl_status open_compiled(const char *path, mgl_tokenizer **out, mgl_error *err)
-{
-    mgl_mega *mega;
-    char *text = NULL;
-    size_t length;
-    mgl_status status = mgl_mega_open(path, &mega, err);
-    if (status)
-        return status;
-    if (!mgl_mega_find(mega, MGL_MEGA_TOKENIZER))
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, path, "was compiled from a folder without tokenizer.json");
-    if (!status)
-        status = mgl_mega_read(mega, MGL_MEGA_TOKENIZER, &text, &length, err);
-    if (!status)
-        status = mgl_tokenizer_parse(text, length, path, out, err);
-    mgl_free(text);
-    mgl_mega_close(mega);
+        status = mgl_tokenizer_make(&files, out, err);
+    mgl_tokenizer_files_clear(&files);
     return status;
 }
 
 mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err)
 {
-    mgl_json json = {0};
-    char *file;
-    bool compiled;
+    mgl_tokenizer_files files = {0};
     if (out)
         *out = NULL;
     if (!path || !out)
         return mgl_fail_null(err, __func__, path ? "out" : "path");
-    mgl_status status = mgl_mega_stands(path, &compiled, err);
-    if (!status && compiled)
-        return open_compiled(path, out, err);
+    mgl_status status = mgl_tokenizer_files_read(path, &files, err);
     if (!status)
-        status = find_file(path, &file, err);
-    if (status)
-        return status;
-    status = mgl_json_read_regular(file, MGL_TOKENIZER_CAP, &json, err);
-    if (!status)
-        status = from_json(&json, out, err);
-    mgl_json_clear(&json);
-    mgl_free(file);
+        status = mgl_tokenizer_make(&files, out, err);
+    mgl_tokenizer_files_clear(&files);
     return status;
 }
 
@@ -328,6 +320,27 @@ static mgl_status encode(const mgl_tokenizer *tokenizer, mgl_workspace *w, const
                             take_raw, &e, err);
 }
 
+/* Added tokens may have ids that the tables of the model do not reach. */
+static mgl_status check_ids(const mgl_tokenizer *tokenizer, mgl_ids *ids, mgl_error *err)
+{
+    int32_t vocab = tokenizer->model_vocab;
+    for (size_t i = 0; vocab && i < ids->count; i++) {
+        if (ids->ids[i] < vocab)
+            continue;
+        bool special;
+        size_t length = 0;
+        int32_t id = ids->ids[i];
+        const char *token = mgl_tokenizer_text_of(tokenizer, id, &length, &special);
+        mgl_ids_clear(ids);
+        return mgl_fail(err, MGL_BAD_INPUT, tokenizer->file,
+                        "the token \"%.*s\" is outside the vocabulary of the model: its id is %d; "
+                        "the model has the ids 0 to %d (vocab_size of config.json)",
+                        length < 100 ? (int)length : 100, token ? token : "", (int)id,
+                        (int)vocab - 1);
+    }
+    return MGL_OK;
+}
+
 mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text, size_t length,
                                 bool special, mgl_ids *out, mgl_error *err)
 {
@@ -342,7 +355,7 @@ mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text
         status =
             fill_template(special ? &tokenizer->special : &tokenizer->plain, &w->ids, out, err);
     mgl_workspaces_give(tokenizer->workspaces, w);
-    return status;
+    return status ? status : check_ids(tokenizer, out, err);
 }
 
 void mgl_ids_clear(mgl_ids *ids)

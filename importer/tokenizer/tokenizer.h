@@ -1,26 +1,28 @@
 /*
- * A tokenizer as it is in memory: what tokenizer.json says, compiled. The way of a text through it:
+ * A tokenizer as it is in memory: tokenizer.json and the files beside it, compiled. The way of a
+ * text through it:
  *
  *     text -> added tokens (raw) -> normalizer -> added tokens (normalized) -> splitter -> BPE
  *          -> template (the tokenizer's own special tokens) -> ids
  *     ids  -> tokens -> decoder -> text
  *
- * Behaviour follows Hugging Face's tokenizers 0.23. A file that asks for `truncation` or `padding`
- * is refused: neither is done here.
+ * Behavior follows Hugging Face's tokenizers 0.23, and Transformers 5.24 for the files beside
+ * tokenizer.json (declared.h, class.h). `truncation` and `padding` of tokenizer.json are ignored:
+ * no text is cut or filled up, as in Transformers unless a call asks for it.
  */
 #ifndef MGL_TOKENIZER_TOKENIZER_H
 #define MGL_TOKENIZER_TOKENIZER_H
 
-#include "base/json.h"
 #include "importer/tokenizer/added.h"
 #include "importer/tokenizer/bpe.h"
+#include "importer/tokenizer/class.h"
+#include "importer/tokenizer/declared.h"
 #include "importer/tokenizer/decode.h"
 #include "importer/tokenizer/normalize.h"
 #include "importer/tokenizer/split.h"
 #include "importer/tokenizer/workspace.h"
 
-#define MGL_TOKENIZER_CAP ((size_t)512 << 20) /* bytes of the largest tokenizer.json */
-#define MGL_TEMPLATE_TEXT (-1)                /* in a template: the ids of the text go here */
+#define MGL_TEMPLATE_TEXT (-1) /* in a template: the ids of the text go here */
 
 struct mgl_tokenizer {
     char *file; /* for messages */
@@ -33,6 +35,9 @@ struct mgl_tokenizer {
     uint32_t *added_by_id;      /* (added_ids) index into added.tokens + 1, 0 for none */
     size_t added_ids;
     int32_t last_id;            /* the largest that a token has; -1: there are no tokens */
+    int32_t model_vocab;        /* of config.json: ids from this one on are errors; 0: not known */
+    bool llama;                 /* the class LlamaTokenizer replaced parts of tokenizer.json */
+    bool truncation, padding;   /* tokenizer.json asks for it, which is ignored */
     mgl_workspaces *workspaces; /* the one thing that encoding changes */
 };
 
@@ -49,7 +54,8 @@ mgl_status mgl_tokenizer_load_template(mgl_tokenizer *tokenizer, const mgl_json 
 mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *json,
                                     const cJSON *value, mgl_error *err);
 mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *json,
-                                    const cJSON *value, mgl_error *err);
+                                    const cJSON *value, const mgl_declared *declared,
+                                    mgl_error *err);
 
 /* A workspace for this tokenizer; to be given back with mgl_workspaces_give. */
 mgl_status mgl_tokenizer_take_workspace(const mgl_tokenizer *tokenizer, mgl_workspace **out,
@@ -62,7 +68,12 @@ const char *mgl_tokenizer_text_of(const mgl_tokenizer *tokenizer, int32_t id, si
 /* MGL_BAD_INPUT: the id is outside the vocabulary. */
 mgl_status mgl_tokenizer_fail_id(const mgl_tokenizer *tokenizer, int32_t id, mgl_error *err);
 
-/* Reads tokenizer.json from memory, for tests that feed it damage. Release with
+/* A tokenizer of files that were read; tokenizer.json must be one of them. Release *out with
+ * mgl_tokenizer_close. */
+mgl_status mgl_tokenizer_make(const mgl_tokenizer_files *files, mgl_tokenizer **out,
+                              mgl_error *err);
+
+/* Reads tokenizer.json alone, from memory, as Hugging Face's tokenizers do. Release *out with
  * mgl_tokenizer_close. */
 mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file,
                                mgl_tokenizer **out, mgl_error *err);

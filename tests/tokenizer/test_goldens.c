@@ -1,7 +1,8 @@
 /*
  * Ids and texts that Hugging Face's tokenizers gave: the fixtures in tests/models, and in goldens/
  * tokenizers that were put together to reach every component and option. An entry there is a whole
- * tokenizer, or a fixture (`base`) with parts replaced.
+ * tokenizer, or a fixture (`base`) with parts replaced. The entries of declared.json, which
+ * Transformers gave, have further files of a model (make_goldens.py).
  */
 #include "support.h"
 
@@ -132,36 +133,73 @@ static void replace_members(cJSON *object, const cJSON *parts)
     }
 }
 
-static mgl_tokenizer *tokenizer_of(const cJSON *entry)
+/* tokenizer.json of an entry. */
+static cJSON *root_of(const cJSON *all, const cJSON *entry)
 {
     const cJSON *base = mgl_json_member(entry, "base"), *model = mgl_json_member(entry, "model");
+    const cJSON *parts = mgl_json_member(entry, "replace");
     mgl_json file = {0};
-    cJSON *root = NULL;
-    if (cJSON_IsString(base)) {
-        char path[1024];
-        snprintf(path, sizeof path, "%s/tests/models/%s/tokenizer.json", MGL_SOURCE_DIR,
-                 base->valuestring);
-        read_json(path, &file);
-        root = file.root;
-        if (model) {
-            cJSON *own = cJSON_GetObjectItemCaseSensitive(root, "model");
-            replace_members(own, model);
-        }
-    } else {
-        root = cJSON_CreateObject();
+    char path[1024];
+    if (cJSON_IsTrue(mgl_json_member(entry, "llama")))
+        parts = mgl_json_member(all, "llama");
+    if (!cJSON_IsString(base)) {
+        cJSON *root = cJSON_CreateObject();
+        replace_members(root, parts);
+        return root;
     }
-    replace_members(root, mgl_json_member(entry, "replace"));
-    char *text = cJSON_PrintUnformatted(root);
-    mgl_tokenizer *tokenizer = parse_tokenizer(text);
+    snprintf(path, sizeof path, "%s/tests/models/%s/tokenizer.json", MGL_SOURCE_DIR,
+             base->valuestring);
+    read_json(path, &file);
+    cJSON *root = file.root;
+    file.root = NULL;
+    mgl_json_clear(&file);
+    if (model)
+        replace_members(cJSON_GetObjectItemCaseSensitive(root, "model"), model);
+    if (parts)
+        replace_members(root, parts);
+    return root;
+}
+
+static void parse_file(const cJSON *files, const char *name, mgl_json *out)
+{
+    const cJSON *value = mgl_json_member(files, name);
+    mgl_error err = {0};
+    char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+    if (text)
+        ck_assert_int_eq(mgl_json_parse_values(text, strlen(text), strlen(text), name, out, &err),
+                         MGL_OK);
     cJSON_free(text);
-    if (file.root)
-        mgl_json_clear(&file);
-    else
-        cJSON_Delete(root);
+}
+
+static mgl_tokenizer *tokenizer_of(const cJSON *all, const cJSON *entry)
+{
+    const cJSON *others = mgl_json_member(entry, "files");
+    cJSON *root = root_of(all, entry);
+    char *text = cJSON_PrintUnformatted(root);
+    mgl_tokenizer *tokenizer = NULL;
+    mgl_tokenizer_files files = {0};
+    mgl_error err = {0};
+    cJSON_Delete(root);
+    if (!others) {
+        tokenizer = parse_tokenizer(text);
+        cJSON_free(text);
+        return tokenizer;
+    }
+    ck_assert_int_eq(
+        mgl_json_parse(text, strlen(text), strlen(text), "test.json", &files.tokenizer, &err),
+        MGL_OK);
+    parse_file(others, "tokenizer_config.json", &files.config);
+    parse_file(others, "special_tokens_map.json", &files.special);
+    parse_file(others, "added_tokens.json", &files.added);
+    parse_file(others, "config.json", &files.model);
+    mgl_status status = mgl_tokenizer_make(&files, &tokenizer, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_tokenizer_files_clear(&files);
+    cJSON_free(text);
     return tokenizer;
 }
 
-static const char *const collections[] = {"components", "models"};
+static const char *const collections[] = {"components", "declared", "models"};
 
 START_TEST(test_collections)
 {
@@ -174,7 +212,7 @@ START_TEST(test_collections)
     const cJSON *entries = mgl_json_member(golden.root, "tokenizers");
     ck_assert_int_ge(cJSON_GetArraySize(entries), 30);
     for (const cJSON *entry = entries->child; entry; entry = entry->next, number++) {
-        mgl_tokenizer *tokenizer = tokenizer_of(entry);
+        mgl_tokenizer *tokenizer = tokenizer_of(golden.root, entry);
         snprintf(what, sizeof what, "%s, tokenizer %d", collections[_i], number);
         for (const cJSON *item = mgl_json_member(entry, "encode")->child; item; item = item->next)
             check_encode(tokenizer, item, cJSON_IsTrue(mgl_json_member(item, "special")), what);
@@ -192,7 +230,7 @@ int main(void)
     Suite *suite = suite_create("goldens");
     TCase *tcase = tcase_create("goldens");
     tcase_add_loop_test(tcase, test_fixtures, 0, 4);
-    tcase_add_loop_test(tcase, test_collections, 0, 2);
+    tcase_add_loop_test(tcase, test_collections, 0, 3);
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -18,12 +18,6 @@ static const struct {
     {"{}", "model"},
     {"[]", "must be a JSON object"},
     {"{\"version\": \"2.0\", " MODEL "}", "2.0"},
-    {"{\"truncation\": {\"direction\": \"Right\", \"max_length\": 512, \"strategy\": "
-     "\"LongestFirst\", \"stride\": 0}, " MODEL "}",
-     "asks for truncation; texts are neither cut nor filled up here: set it to null"},
-    {"{\"truncation\": null, \"padding\": {\"strategy\": {\"Fixed\": 9}, \"pad_id\": 0}, " MODEL
-     "}",
-     "asks for padding"},
     {"\xEF\xBB\xBF{" MODEL "}", "byte order mark (BOM)"},
     {"{\"normalizer\": {\"type\": \"BertNormalizer\"}, " MODEL "}",
      "the normalizer \"BertNormalizer\" is not supported"},
@@ -76,6 +70,23 @@ START_TEST(test_smallest)
 }
 END_TEST
 
+/* Neither is done, as in Transformers, and `info` says so. */
+START_TEST(test_truncation_and_padding)
+{
+    const int32_t ids[] = {0, 1, 0};
+    mgl_tokenizer *t = parse_tokenizer(
+        "{\"truncation\": {\"direction\": \"Right\", \"max_length\": 2, \"strategy\": "
+        "\"LongestFirst\", \"stride\": 0}, \"padding\": {\"strategy\": {\"Fixed\": 9}, "
+        "\"pad_id\": 0}, " MODEL "}");
+    assert_encodes(t, "aba", 3, true, ids, 3, "neither cut nor filled up");
+    ck_assert(t->truncation && t->padding);
+    mgl_tokenizer_close(t);
+    t = parse_tokenizer("{\"truncation\": null, \"padding\": null, " MODEL "}");
+    ck_assert(!t->truncation && !t->padding);
+    mgl_tokenizer_close(t);
+}
+END_TEST
+
 START_TEST(test_old_forms)
 {
     const int32_t first[] = {1, 2}, plain[] = {2};
@@ -123,7 +134,11 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {test_refusals, test_smallest, test_old_forms,
-                                  test_version_line_of_merges, test_paths};
+    const TTest *const tests[] = {test_refusals,
+                                  test_smallest,
+                                  test_truncation_and_padding,
+                                  test_old_forms,
+                                  test_version_line_of_merges,
+                                  test_paths};
     return run_case("load", tests, sizeof tests / sizeof *tests);
 }
