@@ -42,6 +42,7 @@ typedef struct compilation {
     mgl_tuned_report tuned;
     mgl_cuda_image image;
     char key[MGL_SHA256_HEX];     /* of the image */
+    char no_tokenizer[300];       /* why the tokenizer cannot be used, or "" */
     char *texts[MODEL_FILES + 1]; /* owned */
     mgl_image_file files[MODEL_FILES + 1];
     int file_count;
@@ -140,10 +141,25 @@ static mgl_status read_templates(compilation *c, mgl_error *err)
     return MGL_OK;
 }
 
-/* A tokenizer that can not be used is found now rather than by whoever runs the file. */
-static mgl_status read_files(compilation *c, mgl_error *err)
+/* A tokenizer that cannot be used is found now, not first when the file is run. */
+static mgl_status check_tokenizer(compilation *c, mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
+    mgl_error why = {0};
+    mgl_status status = mgl_tokenizer_open(c->checkpoint->folder, &tokenizer, &why);
+    mgl_tokenizer_close(tokenizer);
+    if (status == MGL_BAD_INPUT) {
+        mgl_format_into(c->no_tokenizer, sizeof c->no_tokenizer,
+                        "the file runs by ids only: %s: %s", why.where, why.message);
+        return MGL_OK;
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
+static mgl_status read_files(compilation *c, mgl_error *err)
+{
     bool has_tokenizer = false;
     mgl_status status = MGL_OK;
     for (int i = 0; i < MODEL_FILES && !status; i++)
@@ -152,10 +168,7 @@ static mgl_status read_files(compilation *c, mgl_error *err)
         status = read_templates(c, err);
     if (!status)
         status = mgl_model_has_tokenizer(c->checkpoint->folder, &has_tokenizer, err);
-    if (!status && has_tokenizer)
-        status = mgl_tokenizer_open(c->checkpoint->folder, &tokenizer, err);
-    mgl_tokenizer_close(tokenizer);
-    return status;
+    return status || !has_tokenizer ? status : check_tokenizer(c, err);
 }
 
 static mgl_status write_file(compilation *c, const char *to, mgl_compile_report *out,
@@ -190,6 +203,11 @@ static void fill_report(const compilation *c, mgl_compile_report *out)
     out->sequences = program->limits.sequences;
     snprintf(out->tuned, sizeof out->tuned, "%s", program->tuned);
     snprintf(out->left_out, sizeof out->left_out, "%s", c->tuned.note);
+    if (c->no_tokenizer[0]) {
+        size_t used = strlen(out->note);
+        mgl_format_into(out->note + used, sizeof out->note - used, "%s%s", used ? "\n" : "",
+                        c->no_tokenizer);
+    }
 }
 
 /* Nothing that is read is written; and what can not be written is known before the work. */

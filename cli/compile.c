@@ -39,8 +39,7 @@ static void print_text(const char *path, const mgl_compile_report *report)
                    (int)report->sequences, "kernel", report->kernel ? "yes" : "no");
     if (report->tuned[0])
         mgl_cli_printf("%-10s%s\n", "tuned", report->tuned);
-    if (report->note[0])
-        mgl_cli_say("compile", "%s", report->note);
+    mgl_cli_say_lines("compile", report->note);
     mgl_cli_say_lines("compile", report->left_out);
 }
 
@@ -56,7 +55,7 @@ static void say_closing_line(const mgl_compile_report *report)
                     mgl_cli_format_time(report->pack_s).text);
 }
 
-/* Why there is no kernel, and which tuned entries were left out. */
+/* Why there is no kernel or no tokenizer, and which tuned entries were left out. */
 static void put_notes(mgl_json_out *out, const mgl_compile_report *report)
 {
     char note[sizeof report->note + sizeof report->left_out];

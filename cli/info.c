@@ -1,6 +1,7 @@
 /* megalith info MODEL: what a checkpoint is, how large, and whether Megalith can run it, and if
  * not, all the reasons why. */
 #include "cli/cli.h"
+#include "cli/tokenizer.h"
 
 #include "autotune/answer.h"
 #include "base/format.h"
@@ -266,12 +267,15 @@ static void print_unused(const mgl_checkpoint *checkpoint)
 }
 
 /* `image`: of a compiled model, else NULL. */
-static void print_text(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
-                       const mgl_formats *formats, const entries *tuned, const chat_end *chat)
+static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
+                             const mgl_image *image, const mgl_formats *formats,
+                             const entries *tuned, const chat_end *chat,
+                             mgl_error *err)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
         print_graph(checkpoint, chat);
+    mgl_status status = mgl_cli_print_tokenizer(checkpoint->folder, err);
     mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64, "parameters", checkpoint->parameters, "bytes",
                    checkpoint->bytes);
     if (image)
@@ -291,6 +295,7 @@ static void print_text(const char *name, const mgl_checkpoint *checkpoint, const
     for (size_t i = 0; i < checkpoint->reasons.count; i++)
         mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
                        checkpoint->reasons.items[i].message);
+    return status;
 }
 
 static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint, const chat_end *chat)
@@ -360,8 +365,10 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_close_object(out);
 }
 
-static void print_json(const char *name, const mgl_checkpoint *checkpoint, const mgl_image *image,
-                       const mgl_formats *formats, const entries *tuned, const chat_end *chat)
+static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
+                             const mgl_image *image, const mgl_formats *formats,
+                             const entries *tuned, const chat_end *chat,
+                             mgl_error *err)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -389,7 +396,12 @@ static void print_json(const char *name, const mgl_checkpoint *checkpoint, const
         put_image(&out, image);
     mgl_answer_formats(&out, formats);
     put_entries(&out, tuned);
-    mgl_cli_end_json(&out);
+    mgl_status status = mgl_cli_put_tokenizer(&out, checkpoint->folder, err);
+    if (status)
+        mgl_text_clear(&out.text);
+    else
+        mgl_cli_end_json(&out);
+    return status;
 }
 
 static mgl_status info(const char *operand, const void *options, mgl_error *err)
@@ -410,10 +422,10 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     if (!status)
         status = find_formats(checkpoint, image, &formats, err);
     if (!status && o->json.given) {
-        print_json(operand, checkpoint, image, &formats, &tuned, &chat);
+        status = print_json(operand, checkpoint, image, &formats, &tuned, &chat, err);
     } else if (!status) {
         mgl_cli_say_lines("info", tuned.notes.bytes);
-        print_text(operand, checkpoint, image, &formats, &tuned, &chat);
+        status = print_text(operand, checkpoint, image, &formats, &tuned, &chat, err);
     }
     clear_entries(&tuned);
     mgl_free(chat.text);

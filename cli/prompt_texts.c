@@ -2,8 +2,7 @@
  * of a list is kept with the entry. */
 #include "cli/prompts.h"
 #include "cli/signals.h"
-
-#include "importer/checkpoint.h"
+#include "cli/tokenizer.h"
 
 #include <stdio.h>
 
@@ -84,24 +83,30 @@ static bool needs_tokenizer(const mgl_cli_prompt *prompt)
     return !prompt->error && (prompt->text || prompt->reply.stop.count);
 }
 
-/* Of a model without a tokenizer: entries that need one have the error. */
+/* Of a model without a tokenizer that can be used: entries that need one have the error. */
 static mgl_status end_texts(mgl_cli_prompts *prompts, const char *path, mgl_tokenizer **out,
                             mgl_error *err)
 {
-    mgl_status status = MGL_OK;
-    for (size_t i = 0; i < prompts->count && !status; i++)
-        if (needs_tokenizer(&prompts->items[i]))
-            status = mgl_cli_prompt_end(prompts, i, mgl_tokenizer_open(path, out, err), err);
+    mgl_error why = {0};
+    mgl_status status = MGL_OK, opened = MGL_OK;
+    for (size_t i = 0; i < prompts->count && !status; i++) {
+        if (!needs_tokenizer(&prompts->items[i]))
+            continue;
+        if (!opened)
+            opened = mgl_tokenizer_open(path, out, &why);
+        *err = why;
+        status = mgl_cli_prompt_end(prompts, i, opened, err);
+    }
     return status;
 }
 
 mgl_status mgl_cli_prompts_tokenize(mgl_cli_prompts *prompts, const char *path, mgl_tokenizer **out,
                                     mgl_error *err)
 {
-    bool there = false;
-    mgl_status status = mgl_model_has_tokenizer(path, &there, err);
-    if (!status)
-        status = there ? mgl_tokenizer_open(path, out, err) : end_texts(prompts, path, out, err);
+    bool needed = !prompts->list && needs_tokenizer(&prompts->items[0]);
+    mgl_status status = mgl_cli_open_tokenizer("run", path, needed, out, err);
+    if (!status && !*out)
+        status = end_texts(prompts, path, out, err);
     for (size_t i = 0; i < prompts->count && !status; i++) {
         mgl_cli_prompt *prompt = &prompts->items[i];
         if (prompt->text && !prompt->error)

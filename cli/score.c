@@ -6,6 +6,7 @@
 #include "cli/corpus.h"
 #include "cli/prompts.h"
 #include "cli/signals.h"
+#include "cli/tokenizer.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -56,8 +57,7 @@ typedef struct session {
 /* As `run` does: a model without tokenizer.json can be asked by ids. */
 static mgl_status open_tokenizer(session *s, const char *path, bool wanted, mgl_error *err)
 {
-    mgl_status status = wanted ? MGL_OK : mgl_model_has_tokenizer(path, &wanted, err);
-    return status || !wanted ? status : mgl_tokenizer_open(path, &s->tokenizer, err);
+    return mgl_cli_open_tokenizer("score", path, wanted, &s->tokenizer, err);
 }
 
 static mgl_status take_one(session *s, const char *path, const char *text, size_t length,

@@ -1,6 +1,7 @@
 /* megalith template MODEL: a conversation to the text of a prompt, by the model's chat template. */
 #include "cli/cli.h"
 #include "cli/conversation.h"
+#include "cli/tokenizer.h"
 
 #include "base/memory.h"
 #include "importer/checkpoint.h"
@@ -16,21 +17,18 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TEMPLATE_OPTIONS)
 
-/* The ids of a text, or null where the model has no tokenizer. */
+/* The ids of a text, or null if the model has no tokenizer. */
 static mgl_status put_ids(mgl_json_out *out, const char *folder, const char *text, size_t length,
                           mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
     mgl_ids ids = {0};
-    bool has;
-    mgl_status status = mgl_model_has_tokenizer(folder, &has, err);
-    if (!status && !has)
+    mgl_status status = mgl_cli_open_tokenizer("template", folder, false, &tokenizer, err);
+    if (!status && !tokenizer)
         mgl_json_out_null(out, "ids");
-    if (status || !has)
+    if (status || !tokenizer)
         return status;
-    status = mgl_tokenizer_open(folder, &tokenizer, err);
-    if (!status)
-        status = mgl_tokenizer_encode(tokenizer, text, length, false, &ids, err);
+    status = mgl_tokenizer_encode(tokenizer, text, length, false, &ids, err);
     if (!status)
         mgl_json_out_ids(out, "ids", ids.ids, ids.count);
     mgl_ids_clear(&ids);

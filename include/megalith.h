@@ -516,7 +516,7 @@ typedef struct mgl_compile_report {
     int32_t sequences;   /* replies of a launch */
     uint64_t bytes;      /* of the file */
     bool kernel;         /* it holds the kernel of its target */
-    char note[512];      /* why it does not, where it should; "" otherwise */
+    char note[512];      /* why no kernel or no tokenizer, one a line; "" otherwise */
     double pack_s;       /* seconds: packing and writing */
     double compile_s;    /* seconds: the kernel */
     char tuned[72];      /* name of the tuned entry that it was lowered with; "" for none */

@@ -176,9 +176,10 @@ mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *js
         return status;
     /* Files from before the type was written are BPE when they have merges. */
     if (type ? strcmp(type, "BPE") != 0 : !mgl_json_member(value, "merges"))
-        return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "the model \"%.100s\" is not supported; only BPE is",
-                        type ? type : "(without a type)");
+        return mgl_fail(
+            err, MGL_BAD_INPUT, json->file,
+            "the model \"%.100s\" is not supported; only BPE is; give ids in place of texts",
+            type ? type : "(without a type)");
     status = load_options(bpe, json, value, err);
     if (!status)
         status = mgl_json_get_object(json, value, "vocab", true, &vocab, err);

@@ -18,6 +18,7 @@
 #include "importer/tokenizer/class.h"
 #include "importer/tokenizer/declared.h"
 #include "importer/tokenizer/decode.h"
+#include "importer/tokenizer/facts.h"
 #include "importer/tokenizer/normalize.h"
 #include "importer/tokenizer/split.h"
 #include "importer/tokenizer/workspace.h"
@@ -34,11 +35,10 @@ struct mgl_tokenizer {
     mgl_id_list plain, special; /* templates: ids and MGL_TEMPLATE_TEXT */
     uint32_t *added_by_id;      /* (added_ids) index into added.tokens + 1, 0 for none */
     size_t added_ids;
-    int32_t last_id;            /* the largest that a token has; -1: there are no tokens */
-    int32_t model_vocab;        /* of config.json: ids from this one on are errors; 0: not known */
-    bool llama;                 /* the class LlamaTokenizer replaced parts of tokenizer.json */
-    bool truncation, padding;   /* tokenizer.json asks for it, which is ignored */
-    mgl_workspaces *workspaces; /* the one thing that encoding changes */
+    int32_t last_id;     /* the largest that a token has; -1: there are no tokens */
+    int32_t model_vocab; /* of config.json: ids from this one on are errors; 0: not known */
+    bool llama, truncation, padding; /* see facts.h */
+    mgl_workspaces *workspaces;      /* the one thing that encoding changes */
 };
 
 /* Fill a tokenizer, of which `file` and `workspaces` are set and the rest is zero, part by part,

@@ -16,6 +16,16 @@ size_t mgl_tokenizer_size(const mgl_tokenizer *tokenizer)
     return tokenizer ? (size_t)tokenizer->last_id + 1 : 0;
 }
 
+mgl_tokenizer_facts mgl_tokenizer_get_facts(const mgl_tokenizer *tokenizer)
+{
+    return (mgl_tokenizer_facts){.ids = mgl_tokenizer_size(tokenizer),
+                                 .added = tokenizer->added.count,
+                                 .model_ids = (size_t)tokenizer->model_vocab,
+                                 .llama = tokenizer->llama,
+                                 .truncation = tokenizer->truncation,
+                                 .padding = tokenizer->padding};
+}
+
 /* One token after the other on its way through the stages. */
 typedef struct reading {
     const mgl_tokenizer *tokenizer;

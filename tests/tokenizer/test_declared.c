@@ -72,7 +72,7 @@ static const struct {
      "tokenizer_config.json",
      "additional_special_tokens is neither"},
     {{.special = "{\"eos_token\": [\"d\"]}"}, "special_tokens_map.json", "eos_token is neither"},
-    {{.added = "{\"d\": \"9\"}"}, "added_tokens.json", "d"},
+    {{.added = "{\"d\": \"9\"}"}, "added_tokens.json", "must be a whole number"},
     /* The vocabulary has no id 2: the next free ids are 3, which is taken. */
     {{.config = "{\"bos_token\": \"d\"}"}, "tokenizer.json", "\"d\" belongs to another token"},
 };

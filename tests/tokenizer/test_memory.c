@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char json[] =
@@ -59,8 +60,55 @@ START_TEST(test_every_allocation_fails_once)
 }
 END_TEST
 
+static void parse_file(const char *text, const char *name, mgl_json *out)
+{
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_json_parse_values(text, strlen(text), strlen(text), name, out, &err),
+                     MGL_OK);
+}
+
+/* The same with the files beside tokenizer.json. */
+static void fail_every_allocation(const char *class)
+{
+    char config[400];
+    mgl_tokenizer_files files = {0};
+    mgl_status status = MGL_NO_MEMORY;
+    snprintf(config, sizeof config,
+             "{\"tokenizer_class\": \"%s\", \"bos_token\": \"<s>\", \"x_token\": \"<x>\", "
+             "\"extra_special_tokens\": [\"<y>\", {\"content\": \"<z>\", \"lstrip\": true}]}",
+             class);
+    parse_file("{\"added_tokens\": [], \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, "
+               "\"b\": 1, \"ab\": 2, \"<s>\": 3}, \"merges\": [\"a b\"]}}",
+               "tokenizer.json", &files.tokenizer);
+    parse_file(config, "tokenizer_config.json", &files.config);
+    parse_file("{\"eos_token\": {\"content\": \"</s>\"}}", "special_tokens_map.json",
+               &files.special);
+    parse_file("{\"<x>\": 9, \"<w>\": 8}", "added_tokens.json", &files.added);
+    parse_file("{\"model_type\": \"llama\"}", "config.json", &files.model);
+    for (uint64_t n = 1; status; n++) {
+        mgl_tokenizer *tokenizer = NULL;
+        mgl_error err = {0};
+        ck_assert_uint_lt(n, 5000);
+        mgl_alloc_fail_at(n, false);
+        status = mgl_tokenizer_make(&files, &tokenizer, &err);
+        mgl_alloc_fail_at(0, false);
+        ck_assert_msg(status == MGL_OK || status == MGL_NO_MEMORY, "allocation %d: status %d: %s",
+                      (int)n, status, err.message);
+        mgl_tokenizer_close(tokenizer);
+    }
+    mgl_tokenizer_files_clear(&files);
+}
+
+START_TEST(test_every_allocation_of_other_files_fails_once)
+{
+    fail_every_allocation("PreTrainedTokenizerFast");
+    fail_every_allocation("LlamaTokenizer");
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {test_every_allocation_fails_once};
+    const TTest *const tests[] = {test_every_allocation_fails_once,
+                                  test_every_allocation_of_other_files_fails_once};
     return run_case("memory", tests, sizeof tests / sizeof *tests);
 }
