@@ -3,7 +3,7 @@
  * first in `object['name']`, and for the other one behind that; what neither finds is undefined,
  * and no error yet.
  */
-#include "importer/chat/render.h"
+#include "importer/chat/markup.h"
 
 #include <string.h>
 
@@ -230,8 +230,10 @@ bool mgl_item(mgl_render *r, mgl_value object, mgl_value key, mgl_value *out)
     if (!found && key.kind == MGL_VALUE_STRING &&
         !own_attribute(r, object, key.string->bytes, key.string->length, out, &found))
         return false;
-    if (found)
+    if (found) {
+        out->markup |= out->kind == MGL_VALUE_STRING && mgl_is_markup(object);
         return true;
+    }
     mgl_string *name = mgl_value_string(r, key);
     return name && make_missing(r, MGL_MISSING_ATTRIBUTE, object, name->bytes, name->length, out);
 }
@@ -328,6 +330,10 @@ bool mgl_slice(mgl_render *r, mgl_value object, const mgl_value bounds[3], mgl_v
         count = (start - stop - 1) / -step + 1;
     if (list)
         return slice_list(r, object, start, step, count, out);
-    return object.kind == MGL_VALUE_STRING ? slice_string(r, object.string, start, step, count, out)
-                                           : slice_range(r, object.steps, start, step, count, out);
+    if (object.kind != MGL_VALUE_STRING)
+        return slice_range(r, object.steps, start, step, count, out);
+    if (!slice_string(r, object.string, start, step, count, out))
+        return false;
+    out->markup = object.markup;
+    return true;
 }

@@ -2,6 +2,7 @@
  * Filters on texts, numbers and single values; and how filters are found and called.
  */
 #include "importer/chat/filters.h"
+#include "importer/chat/markup.h"
 
 #include "base/utf8.h"
 
@@ -29,7 +30,14 @@ int mgl_filter_find(const char *name, size_t length)
 bool mgl_filter_call(mgl_render *r, int row, mgl_value input, const mgl_arguments *arguments,
                      mgl_value *out)
 {
-    return mgl_callable_call(r, &filters[row], "filter", input, arguments, out);
+    const mgl_callable *filter = &filters[row];
+    bool markup = mgl_is_markup(input);
+    if ((markup && !mgl_markup_check(r, "filter", filter->name)) ||
+        !mgl_callable_call(r, filter, "filter", input, arguments, out))
+        return false;
+    if (markup)
+        mgl_markup_end_filter(filter->name, out);
+    return true;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -130,10 +138,12 @@ bool mgl_filter_string(mgl_render *r, mgl_value input, const mgl_bound *bound, m
     return mgl_filter_text(r, input, &text) && mgl_filter_give(text, out);
 }
 
-/* Nothing is escaped, so that nothing has to be saved from it. */
 bool mgl_filter_safe(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
-    return mgl_filter_string(r, input, bound, out);
+    if (!mgl_filter_string(r, input, bound, out))
+        return false;
+    out->markup = true;
+    return true;
 }
 
 bool mgl_filter_format(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)

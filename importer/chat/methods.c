@@ -1,7 +1,7 @@
 /*
  * Methods of strings, lists, dicts and loops, as Python has them.
  */
-#include "importer/chat/render.h"
+#include "importer/chat/markup.h"
 
 #include "base/utf8.h"
 
@@ -577,6 +577,12 @@ int mgl_method_find(mgl_value_kind kind, const char *name, size_t length, bool *
 bool mgl_method_call(mgl_render *r, const mgl_method *method, const mgl_arguments *arguments,
                      mgl_value *out)
 {
-    return mgl_callable_call(r, &methods[method->row].callable, "method", method->object, arguments,
-                             out);
+    const mgl_callable *callable = &methods[method->row].callable;
+    bool markup = mgl_is_markup(method->object);
+    if ((markup && !mgl_markup_check(r, "method", callable->name)) ||
+        !mgl_callable_call(r, callable, "method", method->object, arguments, out))
+        return false;
+    if (markup)
+        mgl_markup_end_method(out);
+    return true;
 }

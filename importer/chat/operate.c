@@ -3,7 +3,7 @@
  * refused.
  */
 #include "base/format.h"
-#include "importer/chat/render.h"
+#include "importer/chat/markup.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -186,6 +186,8 @@ static bool add_sequences(mgl_render *r, mgl_value a, mgl_value b, mgl_value *ou
 {
     if (is_list(a))
         return join_lists(r, a, b, out);
+    if (a.markup || b.markup)
+        return mgl_markup_add(r, a, b, out);
     mgl_string *joined = mgl_string_join(r, a.string, b.string);
     *out = mgl_of_string(joined);
     return joined != NULL;
@@ -197,6 +199,7 @@ static bool repeat(mgl_render *r, mgl_value a, int64_t times, mgl_value *out)
         return repeat_list(r, a, times, out);
     mgl_string *repeated = mgl_string_repeat(r, a.string, times);
     *out = mgl_of_string(repeated);
+    out->markup = a.markup;
     return repeated != NULL;
 }
 
@@ -234,7 +237,8 @@ bool mgl_operate(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b
     if (mgl_value_is_number(a, &unused) && mgl_value_is_number(b, &unused))
         return operate_numbers(r, operation, a, b, out);
     if (operation == MGL_OP_MODULO && text)
-        return mgl_format_percent(r, a.string, b, out);
+        return (!a.markup || mgl_markup_check(r, "operator", "%")) &&
+               mgl_format_percent(r, a.string, b, out);
     if (a.kind == MGL_VALUE_UNDEFINED || b.kind == MGL_VALUE_UNDEFINED)
         return mgl_render_fail_undefined(r, a.kind == MGL_VALUE_UNDEFINED ? a : b);
     if (operation == MGL_OP_ADD && a.kind == b.kind && (text || is_list(a)))

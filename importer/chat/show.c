@@ -212,7 +212,10 @@ bool mgl_value_repr(mgl_render *r, mgl_sink *sink, mgl_value value)
     case MGL_VALUE_LARGE:
         return mgl_sink_put(r, sink, value.string->bytes, value.string->length);
     case MGL_VALUE_STRING:
-        return put_quoted(r, sink, value.string);
+        if (!value.markup)
+            return put_quoted(r, sink, value.string);
+        return mgl_sink_puts(r, sink, "Markup(") && put_quoted(r, sink, value.string) &&
+               mgl_sink_puts(r, sink, ")");
     default:
         if (!mgl_render_enter(r) || !put_holder(r, sink, value))
             return false;

@@ -64,6 +64,7 @@ typedef struct mgl_loop mgl_loop;
 
 typedef struct mgl_value {
     mgl_value_kind kind;
+    bool markup; /* of STRING: see markup.h */
     union {
         bool flag;                /* BOOL */
         int64_t integer;          /* INTEGER; FUNCTION: its row in functions.def */

@@ -88,6 +88,36 @@ START_TEST(constructs)
 }
 END_TEST
 
+/* What Python escapes in ways that are not done here. */
+static const struct {
+    const char *template, *says;
+} escaping[] = {
+    {"{{ ('%s'|safe) % '<' }}", "the operator '%' of a text of the filter 'safe'"},
+    {"{{ '%s'|safe|format('<') }}", "the filter 'format' of a text of the filter 'safe'"},
+    {"{{ ('a'|safe).replace('a', '<') }}", "the method 'replace' of a text of the filter 'safe'"},
+    {"{{ (','|safe).join(['<']) }}", "the method 'join' of a text of the filter 'safe'"},
+    {"{{ ('{}'|safe).format('<') }}", "the method 'format' of a text of the filter 'safe'"},
+    {"{{ ((',' + ('a'|safe)) ~ '').join(['<']) }}", NULL},
+};
+
+START_TEST(escaping_is_rejected_by_name)
+{
+    mgl_error err = {0};
+    mgl_jinja *jinja = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    cJSON *none = cJSON_CreateObject();
+    const char *template = escaping[_i].template, *says = escaping[_i].says;
+    ck_assert_int_eq(mgl_jinja_parse(template, strlen(template), "case", &jinja, &err), MGL_OK);
+    mgl_status status = mgl_jinja_render(jinja, none, &text, &length, &err);
+    ck_assert_int_eq(status, says ? MGL_BAD_INPUT : MGL_OK);
+    ck_assert_msg(!says || strstr(err.message, says), "%s", err.message);
+    mgl_free(text);
+    mgl_jinja_free(jinja);
+    cJSON_Delete(none);
+}
+END_TEST
+
 /* A folder that has nothing of a model but its special tokens. */
 static const char *make_model(void)
 {
@@ -159,6 +189,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("goldens");
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, constructs);
+    tcase_add_loop_test(tests, escaping_is_rejected_by_name, 0, sizeof escaping / sizeof *escaping);
     tcase_add_test(tests, families);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

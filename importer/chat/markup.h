@@ -1,0 +1,25 @@
+/*
+ * Texts that the filter safe has marked, which are Markup of Python's markupsafe in Hugging Face's
+ * rendering: `+` escapes the other operand, and what is made of such a text is marked too or not.
+ */
+#ifndef MGL_CHAT_MARKUP_H
+#define MGL_CHAT_MARKUP_H
+
+#include "importer/chat/render.h"
+
+static inline bool mgl_is_markup(mgl_value value)
+{
+    return value.kind == MGL_VALUE_STRING && value.markup;
+}
+
+/* a + b of two texts, one of which is marked. */
+bool mgl_markup_add(mgl_render *r, mgl_value a, mgl_value b, mgl_value *out);
+
+/* Whether an operation is supported whose `what` ("filter") of this name gets a marked text. */
+bool mgl_markup_check(mgl_render *r, const char *what, const char *name);
+
+/* Marks the result of a filter, or of a method, of a marked text if it is marked in Python. */
+void mgl_markup_end_filter(const char *name, mgl_value *out);
+void mgl_markup_end_method(mgl_value *out);
+
+#endif
