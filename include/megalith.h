@@ -101,14 +101,14 @@ MGL_API const char *mgl_version(void); /* of the library, "major.minor.patch". S
 typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
 
-/* Opens a folder with tokenizer.json, such a file, or a compiled model. */
+/* Opens a folder with tokenizer.json and its companions, that file alone, or a compiled model. */
 MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
 /* Encodes `length` bytes of UTF-8 (invalid bytes become U+FFFD, as in Hugging Face's tokenizers).
  * `special` adds the tokenizer's own special tokens (its post-processor). A step that makes more
- * than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT, also in decoding. The tokenizer
- * keeps 2 MB for each thread that ever encoded at the same time. */
+ * than 64 KiB and 32 times the bytes of the text is MGL_BAD_INPUT, also in decoding; so is a token
+ * beyond vocab_size of config.json. 2 MB are kept for each thread that encodes at the same time. */
 MGL_API mgl_status mgl_tokenizer_encode(const mgl_tokenizer *tokenizer, const char *text,
                                         size_t length, bool special, mgl_ids *out, mgl_error *err);
 

@@ -41,8 +41,11 @@ static mgl_status read_bytes(const source *from, const char *path, const char *n
                       : mgl_file_read_regular(path, MAX_OTHER, text, length, err);
 }
 
-/* A file beside tokenizer.json. A chat template in it may hold U+0000. */
-static mgl_status read_other(const source *from, const char *name, mgl_json *out, mgl_error *err)
+typedef mgl_status parse_fn(const char *text, size_t length, size_t cap, const char *file,
+                            mgl_json *out, mgl_error *err);
+
+static mgl_status read_other(const source *from, const char *name, parse_fn *parse, mgl_json *out,
+                             mgl_error *err)
 {
     mgl_text path = {0};
     char *text = NULL;
@@ -51,7 +54,7 @@ static mgl_status read_other(const source *from, const char *name, mgl_json *out
     mgl_status status = path.failed ? mgl_fail_memory(err, strlen(name))
                                     : read_bytes(from, path.bytes, name, &text, &length, err);
     if (!status && text)
-        status = mgl_json_parse_values(text, length, MAX_OTHER, path.bytes, out, err);
+        status = parse(text, length, MAX_OTHER, path.bytes, out, err);
     if (!status && text && !cJSON_IsObject(out->root))
         status = mgl_fail(err, MGL_BAD_INPUT, path.bytes, "is not a JSON object");
     mgl_free(text);
@@ -59,15 +62,17 @@ static mgl_status read_other(const source *from, const char *name, mgl_json *out
     return status;
 }
 
+/* A chat template may hold U+0000, and config.json NaN. */
 static mgl_status read_others(const source *from, mgl_tokenizer_files *out, mgl_error *err)
 {
-    mgl_status status = read_other(from, MGL_MEGA_TOKENIZER_CONFIG, &out->config, err);
+    parse_fn *values = mgl_json_parse_values;
+    mgl_status status = read_other(from, MGL_MEGA_TOKENIZER_CONFIG, values, &out->config, err);
     if (!status)
-        status = read_other(from, MGL_MEGA_TOKENS, &out->special, err);
+        status = read_other(from, MGL_MEGA_TOKENS, values, &out->special, err);
     if (!status)
-        status = read_other(from, MGL_MEGA_ADDED_TOKENS, &out->added, err);
+        status = read_other(from, MGL_MEGA_ADDED_TOKENS, values, &out->added, err);
     if (!status)
-        status = read_other(from, MGL_MEGA_CONFIG, &out->model, err);
+        status = read_other(from, MGL_MEGA_CONFIG, mgl_json_parse_python, &out->model, err);
     return status;
 }
 

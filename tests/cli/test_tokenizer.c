@@ -174,6 +174,19 @@ START_TEST(a_tokenizer_that_is_no_bpe)
 }
 END_TEST
 
+/* Numbers that Python writes and JSON does not have, and a template with U+0000. */
+START_TEST(other_keys_may_have_any_value)
+{
+    const char *folder = make_model("any", "tales-5m");
+    char line[1000];
+    snprintf(line, sizeof line, "sed -i 's/{/{\"x\": [NaN, -Infinity],/' %s/config.json", folder);
+    ck_assert_int_eq(system(line), 0);
+    put_file(folder, "tokenizer_config.json",
+             "{\"chat_template\": \"a\\u0000b\", \"model_max_length\": 1e30}");
+    assert_prints(command_runf("tokenize %s --text hi", folder), "909,71,72\n");
+}
+END_TEST
+
 START_TEST(split_special_tokens_is_rejected)
 {
     const char *folder = make_model("split", "tales-5m");
@@ -191,6 +204,7 @@ int main(void)
     tcase_add_test(tests, a_compiled_model_tokenizes_like_its_folder);
     tcase_add_test(tests, truncation_is_ignored_and_told);
     tcase_add_loop_test(tests, a_tokenizer_that_is_no_bpe, 0, sizeof unusable / sizeof *unusable);
+    tcase_add_test(tests, other_keys_may_have_any_value);
     tcase_add_test(tests, split_special_tokens_is_rejected);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
