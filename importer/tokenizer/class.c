@@ -19,7 +19,7 @@ static const char *const unchanged[] = {
     "mistral3",    "mixtral",     "mimo_v2_flash", "molmo",       "nemotron",
     "olmo2",       "olmo3",       "olmo_hybrid",   "phi3",        "phimoe",
     "persimmon",   "pixtral",     "qwen2",         "smolvlm",     "granitemoeshared",
-    "stablelm",    "voxtral",
+    "stablelm",    "vipllava",    "voxtral",
 };
 
 static bool is_unchanged(const char *model_type)
