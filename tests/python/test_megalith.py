@@ -496,6 +496,24 @@ class Models(Case):
                 self.assertEqual(len(model.score([1, 2, 3])), 3)
                 self.assert_refused(Code.BAD_INPUT, "tokenizer.json", model.tokenize, "a")
                 self.assert_refused(Code.BAD_INPUT, "tokenizer.json", next, model.generate([1]))
+            unigram = '{"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": 0}}'
+            (Path(folder) / "tokenizer.json").write_text(unigram, encoding="utf-8")
+            with megalith.Model(folder, device="cpu") as model:
+                self.assertEqual(len(model.score([1, 2, 3])), 3)
+                self.assert_refused(Code.BAD_INPUT, "only BPE is", model.tokenize, "a")
+
+    def test_tokens_of_tokenizer_config(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (MODELS / "qwen2").iterdir():
+                if file.name != "tokenizer_config.json":
+                    (Path(folder) / file.name).symlink_to(file)
+            config = '{"added_tokens_decoder": {"950": {"content": "<new>"}, "5": {"content": "the"}}}'
+            (Path(folder) / "tokenizer_config.json").write_text(config, encoding="utf-8")
+            with megalith.Model(folder, device="cpu") as model:
+                self.assert_refused(
+                    Code.BAD_INPUT, "outside the vocabulary of the model", model.tokenize, "a<new>"
+                )
+                self.assertEqual(model.tokenize("ab"), [909, 64, 65])
 
 
 TEMPLATE = (
