@@ -269,8 +269,7 @@ static void print_unused(const mgl_checkpoint *checkpoint)
 /* `image`: of a compiled model, else NULL. */
 static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
-                             const entries *tuned, const chat_end *chat,
-                             mgl_error *err)
+                             const entries *tuned, const chat_end *chat, mgl_error *err)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
@@ -367,8 +366,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
 
 static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
-                             const entries *tuned, const chat_end *chat,
-                             mgl_error *err)
+                             const entries *tuned, const chat_end *chat, mgl_error *err)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");

@@ -120,8 +120,7 @@ static bool ends_with(const char *text, const char *end)
 static mgl_status read_alone(const char *path, mgl_tokenizer_files *out, mgl_error *err)
 {
     mgl_status status = ends_with(path, ".json") ? MGL_OK : mgl_layout_check_file(path, err);
-    return status ? status
-                  : mgl_json_read_regular(path, MGL_TOKENIZER_CAP, &out->tokenizer, err);
+    return status ? status : mgl_json_read_regular(path, MGL_TOKENIZER_CAP, &out->tokenizer, err);
 }
 
 mgl_status mgl_tokenizer_files_read(const char *path, mgl_tokenizer_files *out, mgl_error *err)
