@@ -166,7 +166,7 @@ const mgl_cli_verb mgl_cli_check_verb = {
     .name = "check",
     .operand = "F.mls",
     .operand_is_file = true,
-    .summary = "proves a schedule safe, or says why it is not; warns if its target cannot run it",
+    .summary = "proves a schedule safe, or says why it is not; warns about limits of its target",
     .example = "  megalith lower tests/models/tales-5m --target sm_90a:132 -o tales.mls\n"
                "  megalith check tales.mls --model tests/models/tales-5m",
     MGL_CLI_VERB_OPTIONS,
