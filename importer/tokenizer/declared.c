@@ -47,7 +47,7 @@ typedef struct reader {
 static mgl_status fail_value(const reader *r, const mgl_json *json, const char *key)
 {
     return mgl_fail(r->err, MGL_BAD_INPUT, json->file,
-                    "%.100s is neither a text nor an object with the key content", key);
+                    "%.100s must be a text, or an object whose content is a text", key);
 }
 
 static mgl_status append(const reader *r, list *to, item value)
