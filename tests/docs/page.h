@@ -1,7 +1,6 @@
 /*
  * A page of the documentation as one line of text: runs of blanks and line ends are one blank. Each
- * byte says what it is a part of, so that numbers in code are left out and cells of tables are
- * found.
+ * byte has a mark of its kind, so that numbers in code are left out and cells of tables are found.
  */
 #ifndef MGL_TESTS_PAGE_H
 #define MGL_TESTS_PAGE_H

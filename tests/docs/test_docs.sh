@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checkers of the documentation, on made-up pages: a page that is right passes, and each kind of
+# Tests the checkers of the documentation on generated pages: a correct page passes, and each kind of
 # fault is found and named.
 #
 #     tests/docs/test_docs.sh CLAIMS BUILD

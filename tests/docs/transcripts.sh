@@ -8,8 +8,8 @@
 # their own that has the names of the sources. Blanks and line ends, seconds, milliseconds, tokens/s
 # and paths of that folder are not compared; `...` stands for any text; closing lines of `run` are left
 # out where the page has none. transcripts.txt lists the commands that cannot run here, with the
-# reason, and further patterns that are not compared. Of AGENTS.md the loop runs, as for tales-5m.
-# With LONG=1 in the environment what takes long runs too.
+# reason, and further patterns that are not compared. Of AGENTS.md, the loop runs for tales-5m.
+# With LONG=1 in the environment, commands that take long run too.
 set -uo pipefail
 build=$1 page=$2 verbose=${3:-}
 sources=${SOURCES:-$(cd "$(dirname "$0")/../.." && pwd)}

@@ -1,5 +1,5 @@
 /*
- * Formulas over result files: what stands behind a number of the documentation.
+ * Formulas over result files: they give the numbers of the documentation.
  *
  *     h200-batches.json:result.rows[batch=8].us_median
  *     100 * (h200-drawn.json:result.rows[batch=1].drawn.ratio - 1)
