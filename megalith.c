@@ -127,7 +127,7 @@ mgl_status mgl_device_find_for(const mgl_image *image, const char *device, mgl_d
     size_t length = strlen(digits);
     if (length < 1 || length > 3 || strspn(digits, "0123456789") != length)
         return mgl_fail(err, MGL_USAGE, device,
-                        "unknown device; there are auto, cpu, cuda and cuda:N");
+                        "unknown device; supported: auto, cpu, cuda and cuda:N");
     int number = 0;
     for (; *digits; digits++)
         number = number * 10 + (*digits - '0');
@@ -291,7 +291,7 @@ static mgl_status check_rope(const mgl_model *model, const char *path, int32_t c
     return mgl_fail(
         err, MGL_USAGE, path,
         "is compiled with longrope's factors for more than %d positions; for a capacity "
-        "of %d it has to be compiled anew",
+        "of %d compile the model again",
         (int)graph->short_positions, (int)capacity);
 }
 

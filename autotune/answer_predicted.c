@@ -1,5 +1,5 @@
-/* The winner of a campaign without a clock: the correct trial whose objective the cost model
- * predicts to be the lowest. The default's objective is predicted for the same workloads. */
+/* The winner of a campaign without a clock: the correct trial with the lowest objective predicted
+ * by the cost model. The default's objective is predicted for the same workloads. */
 #include "autotune/tune.h"
 
 #include "base/format.h"

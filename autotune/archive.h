@@ -12,8 +12,8 @@
  *      "final": {"number": 12, "gain": 0.19, "gain_lo": ..., "gain_hi": ...,
  *                "workloads": [{"gain": ..., "us": 467.2, "default_us": 564.9, "cublas_us": ...}]}}
  *
- * A campaign without a clock has kept nothing. Its archive has the trial that is predicted to be
- * the fastest as its only one, `incumbent` 0, and says that nothing was measured:
+ * A campaign without a clock keeps nothing. Its archive has one trial, the fastest by prediction,
+ * `incumbent` 0, and a mark that nothing was measured:
  *
  *     "predicted": {"number": 12, "us": 467.2, "default_us": 564.9}
  *

@@ -22,7 +22,7 @@ static bool has_trial(const campaign *c, int64_t number, mgl_error *why)
     return found;
 }
 
-/* A text that is no proposal may be any file: it is neither quoted nor kept. */
+/* A text that is not a proposal is neither quoted nor kept, because it may contain secrets. */
 static void forget_text(attempt *a)
 {
     mgl_free(a->trial.proposal.schedule);

@@ -105,7 +105,7 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
     bool gpu = !strncmp(device, "cuda", 4), none = !strcmp(device, "none");
     if (!gpu && !none && strcmp(device, "cpu") != 0)
         return mgl_fail(err, MGL_USAGE, device,
-                        "unknown device; there are cuda, cuda:N, cpu and none");
+                        "unknown device; supported: cuda, cuda:N, cpu and none");
     if (gpu && r->target)
         return mgl_fail(err, MGL_USAGE, "--target",
                         "is that of the GPU; it goes with --device none or cpu");

@@ -102,12 +102,13 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
                                mgl_error *err)
 {
     if (!campaign->incumbent)
-        return mgl_fail(err, MGL_BAD_INPUT, campaign->name,
-                        mgl_answer_has_clock(campaign)
-                            ? "has no winner: its default is the best, and needs no entry"
-                            : "has no measured winner: nothing is measured on %s, and an entry "
-                              "rests on a measurement; tune on a GPU",
-                        campaign->device);
+        return mgl_fail(
+            err, MGL_BAD_INPUT, campaign->name,
+            mgl_answer_has_clock(campaign)
+                ? "has no winner: its default is the best, and needs no entry"
+                : "has no measured winner: the device is %s, which measures nothing; an "
+                  "entry needs a measurement: tune on a GPU",
+            campaign->device);
     if (!strcmp(campaign->device, "none") || !strcmp(campaign->device, "cpu"))
         return mgl_fail(err, MGL_USAGE, campaign->name,
                         "nothing was measured on %s, and an entry rests on a measurement",

@@ -2,7 +2,7 @@
  * /proc/self/cgroup names the group of the process in each hierarchy, and /proc/self/mountinfo
  * says where a hierarchy is mounted and which of its groups the mount begins with (its root). The
  * path of a group below the root of the mount is its path below the mount point. Both are relative
- * to the cgroup namespace of the process; what is above the namespace begins with "/..".
+ * to the cgroup namespace of the process; paths above the namespace begin with "/..".
  */
 #include "base/cgroup.h"
 
@@ -42,7 +42,7 @@ static bool read_number(const char *folder, const char *name, uint64_t *out)
     return is;
 }
 
-/* The number behind a name at the beginning of a line, 0 if there is none. */
+/* The number after a name at the beginning of a line, 0 if there is none. */
 static uint64_t find_number(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -56,7 +56,7 @@ static uint64_t find_number(const char *text, const char *name)
 
 /* ---- hierarchies ----------------------------------------------------------------------------- */
 
-/* A hierarchy: version 2 (controller NULL), or that of a controller of version 1. */
+/* A hierarchy: version 2 (controller NULL), or the hierarchy of a version 1 controller. */
 typedef struct hierarchy {
     const char *controller;
     char group[MOST_PATH];  /* of the process */
@@ -79,7 +79,7 @@ static bool lists(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* A line is ID:CONTROLLERS:PATH; that of version 2 is 0::PATH. */
+/* A line is ID:CONTROLLERS:PATH; the line of version 2 is 0::PATH. */
 static bool find_group(const char *groups, hierarchy *h)
 {
     for (const char *line = groups; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -156,8 +156,8 @@ static const char *find_below(const char *group, const char *top)
     return strstr(group + length, "..") ? NULL : group + length;
 }
 
-/* Whether a mount can show a group above that of the process, whose own it does not show: one above
- * the namespace, or one that was mounted from within another namespace. */
+/* Whether a mount that does not show the process's own group can show a group above it. The mount's
+ * root is above the namespace, or the mount was made in another namespace. */
 static bool may_be_above(const char *group, const char *top)
 {
     return strstr(top, "..") || strstr(group, "..") || find_below(top, group);
@@ -283,7 +283,7 @@ static void read_memory(const char *folder, mgl_cgroup_limits *out)
     if (read_number(folder, "memory.limit_in_bytes", &limit))
         limit_memory(out, limit, used);
     char *text = read_text(folder, "memory.stat");
-    limit = text ? find_number(text, "hierarchical_memory_limit") : 0; /* groups out of sight too */
+    limit = text ? find_number(text, "hierarchical_memory_limit") : 0; /* includes hidden groups */
     mgl_free(text);
     if (limit)
         limit_memory(out, limit, used);

@@ -8,15 +8,15 @@
 #include <stddef.h>
 
 typedef struct mgl_cgroup_limits {
-    double processors; /* processor time in a second of time; 0: no limit */
-    size_t memory;     /* bytes of the tightest limit; SIZE_MAX: no limit */
-    size_t
-        memory_left; /* least bytes between a limit and what its group uses; SIZE_MAX: as above */
+    double processors;  /* processor time in a second of time; 0: no limit */
+    size_t memory;      /* bytes of the tightest limit; SIZE_MAX: no limit */
+    size_t memory_left; /* least difference of a limit and its group's use, bytes; SIZE_MAX: no
+                           limit */
 } mgl_cgroup_limits;
 
 /* The tightest limits of the process's groups and of all groups above them that can be seen. A
- * group that can not be read has no limit. `root` stands in front of /proc and of the mounts: "" is
- * this machine, a folder is one of a test. */
+ * group that cannot be read has no limit. `root` is the prefix of /proc and of the mounts: "" for
+ * this machine, a folder for a test. */
 void mgl_cgroup_read(const char *root, mgl_cgroup_limits *out);
 
 #endif

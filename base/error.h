@@ -19,8 +19,8 @@
 mgl_status mgl_fail(mgl_error *err, mgl_status code, const char *where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The end of messages about a GPU that can not be used. The command line puts the flags of its verb
- * in the place of these words. */
+/* The end of messages about a GPU that cannot be used. The command line replaces these words by
+ * the flags of its verb. */
 #define MGL_HINT_CPU "; the device \"cpu\" needs no GPU"
 
 /* MGL_NO_MEMORY, in words. */

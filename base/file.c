@@ -107,7 +107,7 @@ static mgl_status measure(reading *r, size_t *room, mgl_error *err)
 {
     struct stat facts;
     if (fstat(r->descriptor, &facts))
-        return mgl_fail_errno(err, r->path, "can not be read");
+        return mgl_fail_errno(err, r->path, "cannot be read");
     *room = FIRST_ROOM;
     if (S_ISREG(facts.st_mode) && facts.st_size > 0) {
         if ((uint64_t)facts.st_size > r->cap)
@@ -144,7 +144,7 @@ static mgl_status read_all(reading *r, char **out, size_t *length, mgl_error *er
         ssize_t n = read_some(r->descriptor, bytes + used, capacity - used - 1);
         if (n <= 0 || used + (size_t)n > r->cap) {
             if (n < 0)
-                status = mgl_fail_path(err, r->path, "can not be read");
+                status = mgl_fail_path(err, r->path, "cannot be read");
             else if (n > 0)
                 status = fail_size(r, err);
             if (status) {
@@ -167,7 +167,7 @@ static mgl_status read_opened(reading *r, char **out, size_t *length, mgl_error 
     *out = NULL;
     r->fits = true;
     if (r->descriptor < 0)
-        return mgl_fail_path(err, r->path, "can not be opened");
+        return mgl_fail_path(err, r->path, "cannot be opened");
     if (r->cap > SIZE_MAX / 4)
         r->cap = SIZE_MAX / 4;
     mgl_status status = read_all(r, out, length, err);
@@ -222,7 +222,7 @@ static mgl_status tell_of(const char *path, int result, bool *stands, mgl_error 
     *stands = result == 0;
     if (*stands || errno == ENOENT || errno == ENOTDIR)
         return MGL_OK;
-    return mgl_fail_path(err, path, "can not be looked up");
+    return mgl_fail_path(err, path, "cannot be looked up");
 }
 
 mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err)
@@ -267,7 +267,7 @@ mgl_status mgl_folder_make(const char *path, unsigned rights, mgl_error *err)
         errno = ENOTDIR;
         made = false;
     }
-    return made ? MGL_OK : mgl_fail_path(err, path, "the folder can not be made");
+    return made ? MGL_OK : mgl_fail_path(err, path, "the folder cannot be made");
 }
 
 void mgl_file_list_clear(mgl_file_list *list)
@@ -291,7 +291,7 @@ static mgl_status list_entries(DIR *folder, const char *path, const char *suffix
         errno = mgl_file_denied() ? errno : 0;
         struct dirent *entry = errno ? NULL : readdir(folder);
         if (!entry)
-            return errno ? mgl_fail_path(err, path, "the folder can not be read") : MGL_OK;
+            return errno ? mgl_fail_path(err, path, "the folder cannot be read") : MGL_OK;
         if (entry->d_name[0] == '.' || !ends_in(entry->d_name, suffix))
             continue;
         char *name = mgl_strdup(entry->d_name);
@@ -316,7 +316,7 @@ mgl_status mgl_folder_list(const char *path, const char *suffix, mgl_file_list *
     if (!folder && errno == ENOENT)
         return MGL_OK;
     if (!folder)
-        return mgl_fail_path(err, path, "the folder can not be read");
+        return mgl_fail_path(err, path, "the folder cannot be read");
     mgl_status status = list_entries(folder, path, suffix, out, err);
     closedir(folder);
     if (status)
@@ -330,7 +330,7 @@ mgl_status mgl_disk_free(const char *path, uint64_t *bytes, mgl_error *err)
 {
     struct statvfs facts;
     if (mgl_file_denied() || statvfs(path, &facts))
-        return mgl_fail_path(err, path, "the free space can not be asked for");
+        return mgl_fail_path(err, path, "the free space cannot be asked for");
     *bytes = (uint64_t)facts.f_bavail * facts.f_frsize;
     return MGL_OK;
 }
@@ -458,7 +458,7 @@ static mgl_status map_descriptor(mgl_map *map, const char *path, mgl_error *err)
 {
     struct stat facts;
     if (fstat(map->descriptor, &facts))
-        return mgl_fail_errno(err, path, "its size can not be read");
+        return mgl_fail_errno(err, path, "its size cannot be read");
     if (!S_ISREG(facts.st_mode))
         return mgl_fail(err, MGL_BAD_INPUT, path, "is not a regular file");
     map->size = (size_t)facts.st_size;
@@ -468,7 +468,7 @@ static mgl_status map_descriptor(mgl_map *map, const char *path, mgl_error *err)
                       ? MAP_FAILED
                       : mmap(NULL, map->size, PROT_READ, MAP_SHARED, map->descriptor, 0);
     if (bytes == MAP_FAILED)
-        return mgl_fail_errno(err, path, "can not be mapped into memory");
+        return mgl_fail_errno(err, path, "cannot be mapped into memory");
     map->bytes = bytes;
     return MGL_OK;
 }
@@ -488,7 +488,7 @@ mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err)
     if (!map->path)
         status = mgl_fail_memory(err, strlen(path) + 1);
     else if (map->descriptor < 0)
-        status = mgl_fail_path(err, path, "can not be opened");
+        status = mgl_fail_path(err, path, "cannot be opened");
     else
         status = map_descriptor(map, path, err);
     if (status) {
@@ -525,7 +525,7 @@ mgl_status mgl_map_check(const mgl_map *map, size_t end, mgl_error *err)
 {
     struct stat facts;
     if (fstat(map->descriptor, &facts))
-        return mgl_fail_errno(err, map->path, "its size can not be read");
+        return mgl_fail_errno(err, map->path, "its size cannot be read");
     if (facts.st_size < 0 || (size_t)facts.st_size < end)
         return mgl_fail(err, MGL_BAD_INPUT, map->path,
                         "the file shrank from %zu to %lld bytes while it was in use; restore it "
@@ -549,7 +549,7 @@ mgl_status mgl_map_read(const mgl_map *map, size_t offset, size_t length, void *
     if (!length)
         return MGL_OK;
     if (mgl_file_denied())
-        return mgl_fail_errno(err, map->path, "can not be read");
+        return mgl_fail_errno(err, map->path, "cannot be read");
     bool copied = mgl_map_guard(copy_bytes, &(struct copy){to, map->bytes + offset, length});
     mgl_status status = mgl_map_check(map, end, err);
     if (status)

@@ -21,11 +21,11 @@ mgl_status mgl_file_read(const char *path, size_t cap, char **out, size_t *lengt
 mgl_status mgl_file_read_fitting(const char *path, size_t cap, char **out, size_t *length,
                                  bool *fits, mgl_error *err);
 /* The same for a file of a folder that somebody else filled: what is no regular file, a named pipe
- * above all, is refused instead of waited for, and so is what base/placeholder.h knows. */
+ * above all, is rejected without a wait, and so are the files of base/placeholder.h. */
 mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_t *length,
                                  mgl_error *err);
 /* Whether something of that name stands there, be it a link that leads nowhere. That nothing does
- * is known only when the system says so; where it can not look, that is an error. */
+ * is known only when the system says so; where it cannot look, that is an error. */
 mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err);
 /* The same of what links lead to, and what it is. */
 mgl_status mgl_file_look(const char *path, bool *stands, struct stat *facts, mgl_error *err);

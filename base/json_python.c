@@ -1,7 +1,7 @@
 /*
- * JSON as Python's json module writes it: a number that is not finite stands as NaN, Infinity or
- * -Infinity. Such a word becomes a string of the same letters before the text is parsed, so that a
- * reader that wants a number of that key reports it.
+ * JSON as Python's json module writes it: numbers that are not finite are written as NaN, Infinity
+ * or -Infinity. Before the text is parsed, such a word is put in quotes. A reader that expects a
+ * number then reports the key.
  */
 #include "base/file.h"
 #include "base/json.h"

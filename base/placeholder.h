@@ -1,5 +1,5 @@
-/* Files that stand in the place of the file that was meant: the pointer that a git clone without
- * Git LFS leaves, and the web page that a download by its address saves. */
+/* Placeholders: files that are not the wanted file. A git clone without Git LFS leaves a pointer. A
+ * download from the address of a web page saves the page. */
 #ifndef MGL_BASE_PLACEHOLDER_H
 #define MGL_BASE_PLACEHOLDER_H
 
@@ -10,7 +10,7 @@
  * page; the message says how to get the file itself. */
 mgl_status mgl_placeholder_check(const char *path, const char *bytes, size_t length,
                                  mgl_error *err);
-/* The same of a mapped file. */
+/* The same for a mapped file. */
 mgl_status mgl_placeholder_check_map(const mgl_map *map, mgl_error *err);
 
 #endif

@@ -26,7 +26,7 @@ mgl_status mgl_cli_batches_make(size_t count, mgl_cli_batches *out, mgl_error *e
     return MGL_OK;
 }
 
-/* Prompts without an error, from `from` on. Returns the first prompt behind them. */
+/* Collects prompts without an error, from `from` on. Returns the first prompt after them. */
 static size_t gather(const mgl_cli_batches *b, const mgl_cli_prompts *prompts, size_t from,
                      size_t most, launch *out)
 {
@@ -44,8 +44,8 @@ static size_t gather(const mgl_cli_batches *b, const mgl_cli_prompts *prompts, s
     return from;
 }
 
-/* The request that the library rejected, which it names; false: none of them. The name is cut off
- * the place. */
+/* Finds the request that the library rejected and named in err->where, and removes that name.
+ * False: the error names no request. */
 static bool take_rejected(mgl_status status, size_t count, size_t *index, mgl_error *err)
 {
     int length = 0;

@@ -8,7 +8,7 @@
 
 #include "cli/prompts.h"
 
-/* What all launches share and what they took together. Zero-initialize; release with
+/* What all launches share, and their total times. Zero-initialize; release with
  * mgl_cli_batches_clear. */
 typedef struct mgl_cli_batches {
     mgl_request *requests; /* owned (prompts) */

@@ -97,7 +97,7 @@ static mgl_status await(const struct options *o, const mgl_cli_campaign *c, int6
     return status;
 }
 
-/* A text that no queue can hold is refused like one that can not be parsed. */
+/* A text that no queue can hold is rejected like one that cannot be parsed. */
 static mgl_status hand_in(const struct options *o, const mgl_cli_campaign *c, const char *text,
                           size_t length, mgl_error *err)
 {
@@ -126,8 +126,8 @@ static void tell_size(const struct options *o, const mgl_cli_campaign *c)
     tell_outcome(o, c, 0, MGL_OUTCOME_PARSE, why);
 }
 
-/* A named pipe has no writer perhaps, and would be waited for. What the shell makes of `<(...)` has
- * one. */
+/* Opening a named pipe without a writer would block. The pipe of a shell's `<(...)` has a writer.
+ */
 static mgl_status check_pipe(const char *path, mgl_error *err)
 {
     struct stat facts;

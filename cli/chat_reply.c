@@ -234,7 +234,7 @@ static mgl_status make(reply *r, mgl_error *err)
 }
 
 /* Whether the chat goes on after that; what the machine says of its device may be over, and a
- * program that sends lines can not judge. */
+ * program that sends lines cannot judge. */
 static bool goes_on(const mgl_cli_chat *chat, mgl_status status)
 {
     return status == MGL_BAD_INPUT || status == MGL_INTERRUPTED || chat->lines.terminal;

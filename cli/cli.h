@@ -123,7 +123,7 @@ typedef struct mgl_cli_option {
 /* What a model that is run or compiled can be told. */
 #define MGL_CLI_STRICT_OPTION(X)                                                                   \
     X(flag, strict_formats, "--strict-formats", NULL, 0, 0,                                        \
-      "refuse number formats that can not hold each number of the checkpoint")
+      "refuse number formats that cannot hold each number of the checkpoint")
 
 /* The row that most verbs have. */
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
@@ -237,7 +237,7 @@ int mgl_cli_end_code(void);
 #define MGL_CLI_EXITS(X)                                                                           \
     X("0", "ok")                                                                                   \
     X("1", "usage")                                                                                \
-    X("2", "bad input or a file that can not be read or written")                                  \
+    X("2", "bad input or a file that cannot be read or written")                                   \
     X("3", "schedule rejected")                                                                    \
     X("4", "no device, device error or out of memory")                                             \
     X("5", "watchdog stopped the kernel")                                                          \
@@ -263,7 +263,7 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb);
 /* ---- files and streams ----------------------------------------------------------------------- */
 
 /* Standard output. A failure is remembered for mgl_cli_output_end; false from the first on.
- * mgl_cli_printf is that of base/format.h: what comes from files can not speak to the terminal. The
+ * mgl_cli_printf is that of base/format.h: what comes from files cannot speak to the terminal. The
  * two others write what they are given. */
 bool mgl_cli_print(const char *bytes, size_t length);
 bool mgl_cli_put(const char *string);

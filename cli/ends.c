@@ -7,7 +7,7 @@ static int64_t most_tokens(const mgl_cli_prompt *prompt, const mgl_cli_limits *l
     return prompt->reply.max_tokens.given ? prompt->reply.max_tokens.value : limits->max_tokens;
 }
 
-/* A reply that has fewer tokens than it could have had has filled the cache. */
+/* If a reply has fewer tokens than its limit, the reply has filled the cache. */
 static enum end find_end(const mgl_cli_prompt *prompt, const mgl_result *result,
                          const mgl_cli_limits *limits)
 {

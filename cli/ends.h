@@ -1,17 +1,17 @@
-/* Why replies ended, for people. */
+/* The reasons why replies ended, as text. */
 #ifndef MGL_CLI_ENDS_H
 #define MGL_CLI_ENDS_H
 
 #include "base/text.h"
 #include "cli/prompts.h"
 
-/* What a reply could have ended at. */
+/* The limits at which a reply can end. */
 typedef struct mgl_cli_limits {
     int64_t max_tokens; /* of a prompt that states none */
     int32_t capacity;   /* positions of the KV cache */
 } mgl_cli_limits;
 
-/* Appends "; ended by ..." for one reply, and for several how many ended by what. */
+/* Appends "; ended by ...": for one reply its reason, for several each reason with its count. */
 void mgl_cli_add_ends(mgl_text *line, const mgl_cli_prompt *prompts, const mgl_result *results,
                       size_t count, const mgl_cli_limits *limits);
 

@@ -39,7 +39,8 @@ static mgl_status add_entry(mgl_cli_entries *entries, const char *from, const ch
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* From the character behind a quote to behind the closing quote, or to the end. */
+/* Skips a string: `at` is the character after the quote. Returns the character after the closing
+ * quote, or the end. */
 static const char *skip_string(const char *at, const char *end)
 {
     while (at < end && *at != '"')
@@ -47,7 +48,7 @@ static const char *skip_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* From the start of an element to the comma or bracket behind it; `end` if there is none. */
+/* Skips an element. Returns the comma or bracket after it; `end` if there is none. */
 static const char *find_element_end(const char *at, const char *end)
 {
     int depth = 0;
@@ -62,7 +63,7 @@ static const char *find_element_end(const char *at, const char *end)
 }
 
 /* Splits the array that starts at the bracket `at`. *split stays false if brackets do not match, an
- * element is empty, or something stands behind the array. */
+ * element is empty, or text follows the array. */
 static mgl_status split_array(const char *at, const char *end, mgl_cli_entries *out, bool *split,
                               mgl_error *err)
 {
@@ -124,7 +125,7 @@ static mgl_status parse(const char *from, const char *to, const char *file, bool
     return status;
 }
 
-/* Whether an entry is JSON. Without one, the text is no list of prompts. */
+/* Whether an entry is JSON. If no entry is JSON, the text is not a list of prompts. */
 static bool has_json(const mgl_cli_entries *entries, const char *file)
 {
     bool is_entry;
@@ -151,7 +152,7 @@ static mgl_status split_values(const char *text, const char *at, const char *end
     }
     if (!status)
         return mgl_fail(err, MGL_BAD_INPUT, file,
-                        "is no list of prompts; write a JSON array of texts and objects, or one "
+                        "is not a list of prompts; write a JSON array of texts and objects, or one "
                         "text or object a line");
     if (*at == '[' && parse(at, find_line_end(at, end), file, &is_entry, NULL))
         return MGL_OK; /* an array that is not closed */

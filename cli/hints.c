@@ -1,7 +1,7 @@
 /*
- * What an unknown verb, flag or device is answered with. Two tables hold the words of ollama,
- * llama.cpp, vllm and Transformers, and what they are here; other words get the nearest one that is
- * known.
+ * Messages for unknown verbs, flags and devices. Two tables map the words of ollama, llama.cpp,
+ * vllm and Transformers to those of Megalith. For other words, the message names the nearest known
+ * word.
  */
 #include "cli/hints.h"
 
@@ -70,7 +70,7 @@ static const struct {
     {"export", "'megalith compile MODEL -o F.mega' makes one file of a model"},
     {"convert", "models are read in Hugging Face layout, without a conversion; 'megalith info "
                 "MODEL' says whether one is supported"},
-    {"quantize", "weights are used as f32, bf16 or f16, by --dtype; there is no quantization"},
+    {"quantize", "weights are used as f32, bf16 or f16 (--dtype); there is no quantization"},
     {"perplexity", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"ppl", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"evaluate", "'megalith eval MODEL --file FILE' prints the perplexity"},
@@ -111,7 +111,7 @@ static const char *find_nearest_verb(const char *word)
     return nearest;
 }
 
-/* Whether a word in the place of a verb is a MODEL. */
+/* Whether a word that is given instead of a verb is a MODEL. */
 static bool is_model(const char *word)
 {
     struct stat facts;
@@ -129,9 +129,9 @@ static mgl_status fail_flag_first(const char *word, mgl_error *err)
 {
     return mgl_fail(err, MGL_USAGE, word,
                     !strcmp(word, "-v")
-                        ? "is a flag, and a verb stands first; -V is the version, and 'megalith "
+                        ? "is a flag; a verb must come first; -V is the version, and 'megalith "
                           "--help' lists the verbs"
-                        : "is a flag, and a verb stands first: megalith run MODEL ...; 'megalith "
+                        : "is a flag; a verb must come first: megalith run MODEL ...; 'megalith "
                           "--help' lists the verbs");
 }
 
@@ -151,7 +151,7 @@ mgl_status mgl_cli_fail_verb(const char *word, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, word, "unknown verb; " REPLY);
     if (is_model(word))
         return mgl_fail(err, MGL_USAGE, word,
-                        "unknown verb; a verb stands in front of MODEL: megalith run %.300s "
+                        "unknown verb; a verb must come before MODEL: megalith run %.300s "
                         "--prompt TEXT",
                         word);
     return mgl_fail(err, MGL_USAGE, word, "unknown verb; 'megalith help' lists them");
@@ -262,12 +262,12 @@ static const struct {
 static const struct {
     const char *word, *advice;
 } other_rows[] = {
-    {"-hf", "the model stands without a flag: megalith run ORG/NAME ..."},
-    {"--hf-repo", "the model stands without a flag: megalith run ORG/NAME ..."},
-    {"--model-path", "the model stands without a flag: megalith run MODEL ..."},
-    {"--model-id", "the model stands without a flag: megalith run MODEL ..."},
-    {"--checkpoint", "the model stands without a flag: megalith run MODEL ..."},
-    {"--ckpt", "the model stands without a flag: megalith run MODEL ..."},
+    {"-hf", "the model is given without a flag: megalith run ORG/NAME ..."},
+    {"--hf-repo", "the model is given without a flag: megalith run ORG/NAME ..."},
+    {"--model-path", "the model is given without a flag: megalith run MODEL ..."},
+    {"--model-id", "the model is given without a flag: megalith run MODEL ..."},
+    {"--checkpoint", "the model is given without a flag: megalith run MODEL ..."},
+    {"--ckpt", "the model is given without a flag: megalith run MODEL ..."},
     {"--revision", "a revision is a part of MODEL: ORG/NAME@REVISION"},
     {"-i", CHAT},
     {"--interactive", CHAT},
@@ -275,7 +275,7 @@ static const struct {
     {"--conversation", CHAT},
     {"--port", NO_SERVER},
     {"--host", NO_SERVER},
-    {"--greedy", "a reply is greedy unless a flag of sampling is given"},
+    {"--greedy", "a reply is greedy unless a sampling flag is given"},
     {"--stream", "a reply is streamed unless --json is given"},
     {"--num-beams", "there is no beam search"},
     {"--beams", "there is no beam search"},
@@ -283,9 +283,9 @@ static const struct {
     {"--tensor-parallel-size", "a model runs on one GPU"},
     {"-tp", "a model runs on one GPU"},
     {"--lora", "adapters must be merged into the model first (merge_and_unload of peft)"},
-    {"--quantization", "weights are used as f32, bf16 or f16, by --dtype"},
-    {"--load-in-8bit", "weights are used as f32, bf16 or f16, by --dtype"},
-    {"--load-in-4bit", "weights are used as f32, bf16 or f16, by --dtype"},
+    {"--quantization", "weights are used as f32, bf16 or f16 (--dtype)"},
+    {"--load-in-8bit", "weights are used as f32, bf16 or f16 (--dtype)"},
+    {"--load-in-4bit", "weights are used as f32, bf16 or f16 (--dtype)"},
 };
 
 /* The flags by which other programs take their model. */
@@ -302,7 +302,7 @@ static bool asks_for_model(const mgl_cli_verb *verb, const char *flag)
     return asks && verb->operand && !strcmp(verb->operand, "MODEL");
 }
 
-/* The flag of the verb that another program's stands for; NULL: none is known. */
+/* The flag of the verb that corresponds to a flag of another program; NULL: unknown. */
 static const char *find_replacement(const mgl_cli_verb *verb, const char *flag)
 {
     for (size_t i = 0; i < sizeof flag_rows / sizeof *flag_rows; i++)
@@ -325,7 +325,7 @@ static const char *find_nearest_flag(const mgl_cli_verb *verb, const char *flag)
     return nearest;
 }
 
-/* The name of the flag without its value, and with - where other programs have _. */
+/* The name of the flag without its value; each _ becomes -. */
 static void copy_flag(char to[MOST_FLAG], const char *flag)
 {
     snprintf(to, MOST_FLAG, "%.*s", (int)strcspn(flag, "="), flag);
@@ -338,9 +338,10 @@ mgl_status mgl_cli_fail_flag(const mgl_cli_verb *verb, const char *flag, mgl_err
     char name[MOST_FLAG];
     copy_flag(name, flag);
     if (asks_for_model(verb, name))
-        return mgl_fail(err, MGL_USAGE, flag,
-                        "is no flag of '%s': the model stands without one: megalith %s MODEL ...",
-                        verb->name, verb->name);
+        return mgl_fail(
+            err, MGL_USAGE, flag,
+            "is not a flag of '%s'; the model is given without a flag: megalith %s MODEL ...",
+            verb->name, verb->name);
     const char *nearest = find_replacement(verb, name);
     for (size_t i = 0; !nearest && i < sizeof other_rows / sizeof *other_rows; i++)
         if (!strcmp(other_rows[i].word, name))
@@ -415,7 +416,7 @@ mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, m
         return MGL_OK;
     bool cpu = has_alternative(option->argument, "cpu");
     bool none = has_alternative(option->argument, "none");
-    return mgl_fail(err, MGL_USAGE, device->value, "unknown device; there are %scuda%s",
+    return mgl_fail(err, MGL_USAGE, device->value, "unknown device; supported: %scuda%s",
                     has_alternative(option->argument, "auto") ? "auto, " : "",
                     cpu && none ? ", cuda:N, cpu and none"
                     : cpu       ? ", cuda:N and cpu"
@@ -434,6 +435,6 @@ void mgl_cli_advise_device(const mgl_cli_verb *verb, mgl_error *err)
     bool cpu = option && has_alternative(option->argument, "cpu");
     bool none = option && has_alternative(option->argument, "none");
     snprintf(tail, sizeof err->message - length, "%s%s%s%s",
-             cpu || none ? ", or take --device " : "", cpu ? "cpu" : "", cpu && none ? " or " : "",
+             cpu || none ? ", or use --device " : "", cpu ? "cpu" : "", cpu && none ? " or " : "",
              none ? "none" : "");
 }

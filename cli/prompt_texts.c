@@ -1,5 +1,5 @@
-/* From the prompts that were read to token ids: chat template, then tokenizer. An error of an entry
- * of a list is kept with the entry. */
+/* Converts prompts to token ids: chat template, then tokenizer. If an entry of a list has an error,
+ * the error is kept with the entry. */
 #include "cli/prompts.h"
 #include "cli/signals.h"
 #include "cli/tokenizer.h"
@@ -8,7 +8,7 @@
 
 /* ---- conversations --------------------------------------------------------------------------- */
 
-/* A text becomes the user's message; ids are a prompt as they are. */
+/* A text becomes the user's message; ids are used unchanged. */
 static mgl_status make_messages(mgl_cli_prompt *prompt, const mgl_cli_prompts_conversation *how,
                                 mgl_error *err)
 {
@@ -71,8 +71,8 @@ mgl_status mgl_cli_prompts_render(mgl_cli_prompts *prompts, const char *path,
     }
     if (!status && !any && flag && mgl_cli_prompts_count_errors(prompts) < prompts->count)
         return mgl_fail(err, MGL_USAGE, flag,
-                        "is of a conversation, and none is given: give "
-                        "--chat too, or prompts with messages");
+                        "needs a conversation, and none is given: add "
+                        "--chat, or give prompts with messages");
     return status || !any ? status : render_all(prompts, path, how, err);
 }
 
@@ -83,7 +83,7 @@ static bool needs_tokenizer(const mgl_cli_prompt *prompt)
     return !prompt->error && (prompt->text || prompt->reply.stop.count);
 }
 
-/* Of a model without a tokenizer that can be used: entries that need one have the error. */
+/* The model has no usable tokenizer: entries that need one get the error. */
 static mgl_status end_texts(mgl_cli_prompts *prompts, const char *path, mgl_tokenizer **out,
                             mgl_error *err)
 {

@@ -1,6 +1,6 @@
 /*
  * megalith run MODEL: a reply, streamed token by token, or the replies to a list of prompts, which
- * are printed in order. A signal ends them with what was said so far. Behind them a
+ * are printed in order. A signal ends them with the text so far. Behind them a
  * line on standard error says how long it took, and what seed was drawn.
  */
 #include "cli/batches.h"

@@ -255,7 +255,7 @@ static void *watch(void *unused)
     if (atomic_load(&signals.ended))
         end_by_default(number);
     atomic_store(&signals.number, number);
-    leave(); /* whoever looks before the end finds that it is interrupted */
+    leave(); /* a check before the end reports the interruption */
     mgl_cancel_set(signals.cancel);
     if (answer)
         answer(true);

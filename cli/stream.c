@@ -71,7 +71,7 @@ bool mgl_cli_printf(const char *format, ...)
     return note(good);
 }
 
-/* Columns of standard output; 0: it is no terminal, or one that does not say. */
+/* Columns of standard output; 0: it is not a terminal, or its width is unknown. */
 static int count_columns(void)
 {
     struct winsize size = {0};

@@ -43,9 +43,9 @@ static void print_facts(const mgl_tokenizer_facts *facts)
             "of tokenizer.json\n",
             "");
     if (facts->truncation)
-        mgl_cli_printf("%-14struncation of tokenizer.json is ignored: no text is cut\n", "");
+        mgl_cli_printf("%-14struncation of tokenizer.json is ignored: no text is truncated\n", "");
     if (facts->padding)
-        mgl_cli_printf("%-14spadding of tokenizer.json is ignored: no text is filled up\n", "");
+        mgl_cli_printf("%-14spadding of tokenizer.json is ignored: no text is padded\n", "");
     if (facts->model_ids && facts->ids > facts->model_ids)
         mgl_cli_printf(
             "%-14sa text with a token of the ids %zu to %zu is an error: the model has no "

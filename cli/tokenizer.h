@@ -1,4 +1,4 @@
-/* The tokenizer of a model, for verbs that can do without it, and what `info` says of it. */
+/* The tokenizer of a model for verbs that can run without it, and its lines in `info`. */
 #ifndef MGL_CLI_TOKENIZER_H
 #define MGL_CLI_TOKENIZER_H
 

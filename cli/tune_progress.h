@@ -1,10 +1,10 @@
 /*
- * How far a campaign is, as one line on standard error:
+ * The progress of a campaign, as one line on standard error:
  *
  *     12 of 100 trials, best +3.10 % (+2.40 to +3.90) in trial 7, 2 h 10 min left
  *
  * On a terminal the line is rewritten in place. Elsewhere it is printed when the best changes,
- * every 30 seconds, and at the end. With --verbose there is a line a trial in its place.
+ * every 30 seconds, and at the end. With --verbose, one line per trial is printed instead.
  */
 #ifndef MGL_CLI_TUNE_PROGRESS_H
 #define MGL_CLI_TUNE_PROGRESS_H

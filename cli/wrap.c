@@ -16,7 +16,7 @@ static int width_of(uint32_t c)
     return width < 0 ? 0 : width;
 }
 
-/* A blank at which a line may end. Blanks that forbid that are letters. */
+/* A blank at which a line may end. No-break blanks are letters. */
 static bool is_blank(uint32_t c)
 {
     if (c < 0x80)
@@ -48,7 +48,7 @@ static bool closes(uint32_t c)
     return strstr(marks, text) != NULL;
 }
 
-/* Characters that do not end one. */
+/* Characters that do not end a line. */
 static bool opens(uint32_t c)
 {
     static const char marks[] = "（「『【〈《〔［｛〖〘‘“([{";
@@ -69,7 +69,7 @@ static bool may_break(mgl_cli_wrap *w, uint32_t c)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* The cursor goes on; a terminal goes to the next line by itself before what does not fit. */
+/* Advances the cursor. A terminal itself starts a new line before text that does not fit. */
 static void advance(mgl_cli_wrap *w, int width)
 {
     int column = w->column + width;
@@ -110,7 +110,7 @@ static void hold(mgl_cli_wrap *w, const char *bytes, size_t length)
     memcpy(w->held + w->gap + w->word, bytes, length);
 }
 
-/* What comes next is another word. */
+/* The next character begins another word. */
 static void forget_word(mgl_cli_wrap *w)
 {
     w->through = false;
@@ -120,7 +120,7 @@ static void forget_word(mgl_cli_wrap *w)
 
 /* ---- lines of the text ----------------------------------------------------------------------- */
 
-/* Bullets and numbers, which are no code where they are indented. */
+/* Bullets and numbers: their indented lines are not code. */
 static bool is_item(const char *word)
 {
     return strchr("-*+", *word) || (*word >= '0' && *word <= '9');

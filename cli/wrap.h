@@ -1,12 +1,11 @@
 /*
- * Text on its way to a terminal, in lines that end at blanks. A word is held back until what
- * follows says that it is whole: then it is printed on the line, or on the next one, and a line end
- * takes the place of the blanks in front of it. Nothing else is added or left out, so that a text
- * that is copied has its words.
+ * Greedy line breaking of text for a terminal: lines end at blanks. A word is held back until it is
+ * known to be whole. Then the word is printed on the current line, or on the next line; in that
+ * case a line end replaces the blanks before it. Nothing else is added or left out.
  *
- * Code stays as it is: what stands between fences of three marks, lines that are indented by four
- * blanks or a tab, and rows of tables. So does a word that is longer than a line. East Asian
- * characters, which have no blanks between them, are words of their own.
+ * Code is not changed: text between fences of three marks, lines that are indented by four blanks
+ * or a tab, and rows of tables. A word that is longer than a line is not changed either. Each East
+ * Asian character is a word, because there are no blanks between these characters.
  */
 #ifndef MGL_CLI_WRAP_H
 #define MGL_CLI_WRAP_H
@@ -39,7 +38,7 @@ typedef struct mgl_cli_wrap {
     int32_t grapheme; /* of utf8proc, between two characters */
 } mgl_cli_wrap;
 
-/* For standard output: nothing is wrapped where that is no terminal or its width is not known. */
+/* For standard output. If it is not a terminal or its width is unknown, nothing is wrapped. */
 void mgl_cli_wrap_start(mgl_cli_wrap *wrap);
 /* False once standard output could not be written. */
 bool mgl_cli_wrap_print(mgl_cli_wrap *wrap, const char *text, size_t length);

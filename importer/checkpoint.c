@@ -72,14 +72,14 @@ static const struct foreign {
     const char *why;
 } foreign_tensors[] = {
     {HOLDS, "lora_", "an adapter; merge it into the model first"},
-    {HOLDS, ".experts.", "mixtures of experts can not be represented"},
-    {HOLDS, "block_sparse_moe", "mixtures of experts can not be represented"},
-    {ENDS, ".mlp.gate.weight", "mixtures of experts can not be represented"},
+    {HOLDS, ".experts.", "mixtures of experts cannot be represented"},
+    {HOLDS, "block_sparse_moe", "mixtures of experts cannot be represented"},
+    {ENDS, ".mlp.gate.weight", "mixtures of experts cannot be represented"},
     {ENDS, ".bias", "a bias that config.json does not give the model; it would be left out"},
     {HOLDS, "q_norm.", "a norm of q or k that config.json does not give the model"},
     {HOLDS, "k_norm.", "a norm of q or k that config.json does not give the model"},
-    {HOLDS, "q_layernorm.", "norms of q and k can not be represented"},
-    {HOLDS, "k_layernorm.", "norms of q and k can not be represented"},
+    {HOLDS, "q_layernorm.", "norms of q and k cannot be represented"},
+    {HOLDS, "k_layernorm.", "norms of q and k cannot be represented"},
     {HOLDS, "qkv_proj", "this architecture has no fused projections; store q, k and v apart"},
     {HOLDS, "query_key_value",
      "this architecture has no fused projections; store q, k and v apart"},
@@ -96,8 +96,8 @@ static const struct foreign {
     {ENDS, "weight_packed", "quantized checkpoints are not supported; use the original one"},
     {HOLDS, ".absmax", "quantized checkpoints are not supported; use the original one"},
     {HOLDS, "quant_map", "quantized checkpoints are not supported; use the original one"},
-    {HOLDS, "pre_feedforward_layernorm", "further norms in a layer can not be represented"},
-    {HOLDS, "post_feedforward_layernorm", "further norms in a layer can not be represented"},
+    {HOLDS, "pre_feedforward_layernorm", "further norms in a layer cannot be represented"},
+    {HOLDS, "post_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "", "the model that config.json describes has no such tensor"},
 };
 

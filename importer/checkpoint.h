@@ -7,7 +7,7 @@
  *     ... checkpoint->graph, checkpoint->generation ...
  *     mgl_checkpoint_close(checkpoint);
  *
- * What can not be represented exactly is refused, by the config and by a scan of every tensor name.
+ * What cannot be represented exactly is refused, by the config and by a scan of every tensor name.
  * A compiled model (mega.h) holds the same, but for the weights: those it has are packed for its
  * own program, and its graph has none to read.
  */

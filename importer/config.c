@@ -31,38 +31,37 @@ static const struct forbidden {
      "quantized checkpoints are not supported; use the original one"},
     {"compression_config", MGL_NEUTRAL_OFF,
      "compressed checkpoints are not supported; use the original one"},
-    {"partial_rotary_factor", MGL_NEUTRAL_ONE,
-     "rope on a part of each head can not be represented"},
-    {"rotary_pct", MGL_NEUTRAL_ONE, "rope on a part of each head can not be represented"},
-    {"rope_interleaved", MGL_NEUTRAL_OFF, "interleaved rope can not be represented"},
-    {"no_rope_layers", MGL_NEUTRAL_OFF, "layers without rope can not be represented"},
-    {"no_rope_layer_interval", MGL_NEUTRAL_OFF, "layers without rope can not be represented"},
-    {"alibi", MGL_NEUTRAL_OFF, "ALiBi positions can not be represented"},
+    {"partial_rotary_factor", MGL_NEUTRAL_ONE, "rope on a part of each head cannot be represented"},
+    {"rotary_pct", MGL_NEUTRAL_ONE, "rope on a part of each head cannot be represented"},
+    {"rope_interleaved", MGL_NEUTRAL_OFF, "interleaved rope cannot be represented"},
+    {"no_rope_layers", MGL_NEUTRAL_OFF, "layers without rope cannot be represented"},
+    {"no_rope_layer_interval", MGL_NEUTRAL_OFF, "layers without rope cannot be represented"},
+    {"alibi", MGL_NEUTRAL_OFF, "ALiBi positions cannot be represented"},
     {"qk_norm", MGL_NEUTRAL_OFF,
      "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
     {"use_qk_norm", MGL_NEUTRAL_OFF,
      "no such key of this architecture; Qwen3ForCausalLM has norms of q and k"},
-    {"qk_layernorm", MGL_NEUTRAL_OFF, "norms of q and k other than Qwen3's can not be represented"},
-    {"clip_qkv", MGL_NEUTRAL_OFF, "clipped q, k and v can not be represented"},
+    {"qk_layernorm", MGL_NEUTRAL_OFF, "norms of q and k other than Qwen3's cannot be represented"},
+    {"clip_qkv", MGL_NEUTRAL_OFF, "clipped q, k and v cannot be represented"},
     {"attention_multiplier", MGL_NEUTRAL_OFF,
      "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
     {"query_pre_attn_scalar", MGL_NEUTRAL_OFF,
      "attention is scaled by 1 / sqrt(head_dim) and nothing else"},
-    {"attention_chunk_size", MGL_NEUTRAL_OFF, "chunked attention can not be represented"},
-    {"attn_logit_softcapping", MGL_NEUTRAL_OFF, "soft caps can not be represented"},
-    {"final_logit_softcapping", MGL_NEUTRAL_OFF, "soft caps can not be represented"},
-    {"embedding_multiplier", MGL_NEUTRAL_ONE, "scaled embeddings can not be represented"},
-    {"scale_emb", MGL_NEUTRAL_ONE, "scaled embeddings can not be represented"},
-    {"residual_multiplier", MGL_NEUTRAL_ONE, "scaled residuals can not be represented"},
-    {"scale_depth", MGL_NEUTRAL_OFF, "scaled residuals can not be represented"},
-    {"logits_scaling", MGL_NEUTRAL_ONE, "scaled logits can not be represented"},
-    {"logit_scale", MGL_NEUTRAL_ONE, "scaled logits can not be represented"},
-    {"num_local_experts", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
-    {"num_experts", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
-    {"n_routed_experts", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
-    {"num_experts_per_tok", MGL_NEUTRAL_OFF, "mixtures of experts can not be represented"},
-    {"is_encoder_decoder", MGL_NEUTRAL_OFF, "encoders can not be represented"},
-    {"add_cross_attention", MGL_NEUTRAL_OFF, "cross attention can not be represented"},
+    {"attention_chunk_size", MGL_NEUTRAL_OFF, "chunked attention cannot be represented"},
+    {"attn_logit_softcapping", MGL_NEUTRAL_OFF, "soft caps cannot be represented"},
+    {"final_logit_softcapping", MGL_NEUTRAL_OFF, "soft caps cannot be represented"},
+    {"embedding_multiplier", MGL_NEUTRAL_ONE, "scaled embeddings cannot be represented"},
+    {"scale_emb", MGL_NEUTRAL_ONE, "scaled embeddings cannot be represented"},
+    {"residual_multiplier", MGL_NEUTRAL_ONE, "scaled residuals cannot be represented"},
+    {"scale_depth", MGL_NEUTRAL_OFF, "scaled residuals cannot be represented"},
+    {"logits_scaling", MGL_NEUTRAL_ONE, "scaled logits cannot be represented"},
+    {"logit_scale", MGL_NEUTRAL_ONE, "scaled logits cannot be represented"},
+    {"num_local_experts", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
+    {"num_experts", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
+    {"n_routed_experts", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
+    {"num_experts_per_tok", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
+    {"is_encoder_decoder", MGL_NEUTRAL_OFF, "encoders cannot be represented"},
+    {"add_cross_attention", MGL_NEUTRAL_OFF, "cross attention cannot be represented"},
 };
 
 /* ---- reading with reasons ------------------------------------------------------------------- */
@@ -159,7 +158,8 @@ static void read_family(reader *r)
             continue;
         }
         if (family)
-            mgl_config_refuse(r, "architectures", "%s and %s; keep the one that the weights are of",
+            mgl_config_refuse(r, "architectures",
+                              "%s and %s; keep the one that matches the weights",
                               found->architecture, name);
         else
             mgl_config_refuse(r, "architectures",
@@ -236,7 +236,7 @@ static void read_head_dim(reader *r)
     const int32_t missing = given ? 0 : r->family->head_dim; /* null is not missing */
     if ((!given || cJSON_IsNull(given)) && !missing && g->hidden % g->heads)
         mgl_config_refuse(r, "num_attention_heads",
-                          "hidden_size %d is no multiple of %d heads, and head_dim is not given",
+                          "hidden_size %d is not a multiple of %d heads, and head_dim is not given",
                           g->hidden, g->heads);
     else
         read_fact(r, MGL_FACT_head_dim,
@@ -269,7 +269,7 @@ static void read_geometry(reader *r)
         read_head_dim(r);
     if (g->kv_heads && g->heads % g->kv_heads)
         mgl_config_refuse(r, "num_key_value_heads",
-                          "%d heads can not share %d key and value heads evenly", g->heads,
+                          "%d heads cannot share %d key and value heads evenly", g->heads,
                           g->kv_heads);
     const char *key = name_of(r, fact->key);
     double eps = mgl_config_number(r, r->root, key, false, r->family->eps);

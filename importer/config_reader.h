@@ -1,6 +1,6 @@
 /*
- * Inside the reading of config.json: a reader that turns whatever is wrong with a key into a reason
- * against the checkpoint. Shared by config.c (sizes, biases, windows) and config_rope.c (rope).
+ * The reader of config.json: each error of a key becomes a reason against the checkpoint. Shared by
+ * config.c (sizes, biases, windows) and config_rope.c (rope).
  */
 #ifndef MGL_IMPORTER_CONFIG_READER_H
 #define MGL_IMPORTER_CONFIG_READER_H

@@ -82,7 +82,7 @@ static void check_keys(reader *r, const source *s, mgl_rope_type type)
             continue;
         if (!strcmp(item->string, "partial_rotary_factor")) {
             if (!mgl_is_neutral(item, MGL_NEUTRAL_ONE))
-                refuse_in(r, s, item->string, "rope on a part of each head can not be represented");
+                refuse_in(r, s, item->string, "rope on a part of each head cannot be represented");
             continue;
         }
         snprintf(path, sizeof path, "%s.%.80s", s->key, item->string);

@@ -1,7 +1,7 @@
 /*
- * Families: the architectures that can be represented, a row each, with what the configuration
- * class in Hugging Face Transformers gives a key that is missing. A wrapper is an architecture
- * whose language model is described by the key text_config.
+ * Families: the supported architectures, one row each. A row has the defaults of the configuration
+ * class in Hugging Face Transformers for missing keys. A wrapper is an architecture whose key
+ * text_config describes a language model.
  */
 #ifndef MGL_IMPORTER_FAMILY_H
 #define MGL_IMPORTER_FAMILY_H
@@ -16,7 +16,7 @@ typedef enum mgl_window_rule {
                            max_window_layers (28) on */
 } mgl_window_rule;
 
-/* How rope turns the dimensions of a head: dimension i with i + head_dim / 2, or 2 i with 2 i + 1.
+/* The pairs of dimensions that rope rotates: i and i + head_dim / 2, or 2 i and 2 i + 1.
  * The graph has the first form; rows of q and k of the second are permuted when they are read. */
 typedef enum mgl_rope_pairs { MGL_PAIRS_HALVES, MGL_PAIRS_NEIGHBORS } mgl_rope_pairs;
 

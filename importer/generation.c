@@ -1,6 +1,6 @@
 /*
  * generation_config.json. Values that shape sampling are read one by one. Keys that change which
- * token is drawn in another way stand in one table with their neutral value.
+ * token is drawn in another way are in one table with their neutral value.
  */
 #include "importer/generation.h"
 

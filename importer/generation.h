@@ -13,7 +13,7 @@ enum { MGL_END_OF_GENERATION = 1, MGL_END_OF_CONFIG = 2 };
 
 enum { MGL_MOST_END_TOKENS = 16 }; /* that a reply can have */
 
-/* What generation_config.json asks for; Hugging Face's defaults where it is silent. */
+/* The values of generation_config.json; for missing keys, Hugging Face's defaults. */
 typedef struct mgl_generation {
     int32_t *end_tokens; /* owned (end_count), ascending, within the vocabulary: the ids of both
                             files */
@@ -25,12 +25,12 @@ typedef struct mgl_generation {
     float top_p;       /* 1: off; 0 in the file: see mgl_explicit_top_p */
     float min_p;       /* 0: off */
     float repeat;      /* repetition_penalty; 1: off */
-    char *unsupported; /* owned: a key that changes sampling in a way Megalith does not know, as in
+    char *unsupported; /* owned: a key that changes sampling in an unsupported way, as in
                           "num_beams is 4"; NULL for none */
 } mgl_generation;
 
 /* `generation` may be NULL (no such file). The end tokens are the union of eos_token_id in both
- * files. Ids beyond the vocabulary can not occur and are left out. */
+ * files. Ids beyond the vocabulary cannot occur and are left out. */
 mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
                                mgl_generation *out, mgl_error *err);
 void mgl_generation_clear(mgl_generation *generation);

@@ -1,7 +1,7 @@
 /*
- * One table of file names says what a folder holds in the place of what it lacks; the first row
- * that matches a name in the folder is reported. Behind the table come the general cases: an empty
- * folder, a download that is not finished, a model in a folder below.
+ * Folders that are not a model. One table maps names of files to the missing file that they
+ * explain; the first row that matches a name in the folder is reported. The general cases follow
+ * the table: an empty folder, an unfinished download, a model in a folder below.
  */
 #include "importer/layout.h"
 
@@ -28,7 +28,7 @@ enum { MAX_ADAPTER = 1000 * 1000, MAX_HUB_NAME = 200 };
 /* What to do. */
 enum advice { TAKE, CONVERT_WEIGHTS, CONVERT_TOKENIZER, TAKE_TOKENIZER, TAKE_INDEX, RENAME, MERGE };
 
-/*  what may be lacking, pattern of a name in the folder, what that is, what to do */
+/*  missing file, pattern of a name in the folder, kind of that file, what to do */
 static const struct row {
     unsigned lacks;
     const char *pattern, *what;
@@ -66,7 +66,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* ---- looking around -------------------------------------------------------------------------- */
 
-/* Whether FOLDER/NAME stands, through links. */
+/* Whether FOLDER/NAME exists; links are followed. */
 static mgl_status look(const char *folder, const char *name, bool *stands, mgl_error *err)
 {
     mgl_text path = {0};
@@ -79,7 +79,7 @@ static mgl_status look(const char *folder, const char *name, bool *stands, mgl_e
     return status;
 }
 
-/* The same for a message; what can not be looked up is not there. */
+/* The same for a message; if the lookup fails, the file is reported as missing. */
 static bool holds(const char *folder, const char *name)
 {
     bool stands;
@@ -142,7 +142,7 @@ static mgl_status fail_unfinished(const char *folder, mgl_error *err)
                     name_download(folder, name));
 }
 
-/* The names of what may be lacking; the first of each is the usual one. */
+/* The names of files that can be missing; the first name of each kind is the usual one. */
 static const struct lack_row {
     mgl_lack lack;
     const char *name;
@@ -151,7 +151,7 @@ static const struct lack_row {
                  {MGL_LACKS_WEIGHTS, "model.safetensors.index.json"},
                  {MGL_LACKS_TOKENIZER, "tokenizer.json"}};
 
-/* Of a file of the folder, as opening it would fail. */
+/* Fails like opening this file of the folder. */
 static mgl_status fail_absent(const char *folder, const char *name, const char *advice,
                               mgl_error *err)
 {
@@ -160,7 +160,7 @@ static mgl_status fail_absent(const char *folder, const char *name, const char *
     mgl_status status = path.failed
                             ? mgl_fail_memory(err, strlen(folder))
                             : mgl_fail(err, MGL_BAD_INPUT, path.bytes,
-                                       "can not be opened: No such file or directory; %s", advice);
+                                       "cannot be opened: No such file or directory; %s", advice);
     mgl_text_clear(&path);
     return status;
 }
@@ -525,7 +525,7 @@ mgl_status mgl_layout_fail_name(const char *model, mgl_error *err)
     const char *at = find_host(model, &address);
     if (!strcmp(model, "-"))
         return mgl_fail(err, MGL_BAD_INPUT, model,
-                        "a model can not come from standard input, since it is mapped into memory: "
+                        "a model cannot come from standard input, since it is mapped into memory: "
                         "name its folder or its file");
     if (at)
         return fail_hub_address(model, at, err);

@@ -1,7 +1,7 @@
 /*
- * The table of names: a row replaces a piece of a graph's name by what a family's checkpoints have
- * there, and tells which rows of a fused tensor are meant. Rows are applied in order. Behind them,
- * "model." and "lm_head." are replaced by one of the prefixes that programs write.
+ * The table of names. A row replaces a part of a graph's name by the name in a family's
+ * checkpoints, and selects the rows of a fused tensor. Rows are applied in order. Then "model." and
+ * "lm_head." are replaced by one of the prefixes that programs write.
  */
 #include "importer/naming.h"
 
@@ -11,7 +11,7 @@
 /* Which rows of the stored tensor a tensor of the graph is. */
 enum part {
     WHOLE,
-    FUSED_Q, /* q, k and v one behind the other */
+    FUSED_Q, /* q, k and v, in this order */
     FUSED_K,
     FUSED_V,
     FUSED_GATE, /* gate, then up */
@@ -58,7 +58,7 @@ enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
 
 static const struct prefix canonical = {"model.", "lm_head.", false};
 
-/* Replaces the first `from` in `text` by `to`; false: `text` has none, or no room. */
+/* Replaces the first `from` in `text` by `to`; false: not found, or no room. */
 static bool replace(char text[160], const char *from, const char *to)
 {
     char *at = strstr(text, from);

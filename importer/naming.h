@@ -26,11 +26,10 @@ typedef struct mgl_naming {
     const mgl_safetensors *files;
     bool canonical;          /* the graph's own names and order: a compiled model */
     bool renamed;            /* the family's own names, not Llama's */
-    const char *body, *head; /* stand in place of "model." and "lm_head." */
+    const char *body, *head; /* replace "model." and "lm_head." */
 } mgl_naming;
 
-/* Finds out how the files name the tensors of a model of this config; if no naming fits, Llama's.
- */
+/* Finds the naming of the files for a model of this config; if none fits, Llama's. */
 mgl_naming mgl_naming_find(const mgl_config *config, const mgl_safetensors *files);
 
 /* The name that a tensor of the graph has in the files: at most 159 bytes. */

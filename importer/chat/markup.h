@@ -1,6 +1,6 @@
 /*
- * Texts that the filter safe has marked, which are Markup of Python's markupsafe in Hugging Face's
- * rendering: `+` escapes the other operand, and what is made of such a text is marked too or not.
+ * Texts that the filter safe has marked: class Markup of Python's markupsafe, as in Hugging Face's
+ * rendering. `+` escapes the other operand. Some results of filters and methods are marked too.
  */
 #ifndef MGL_CHAT_MARKUP_H
 #define MGL_CHAT_MARKUP_H
@@ -15,7 +15,7 @@ static inline bool mgl_is_markup(mgl_value value)
 /* a + b of two texts, one of which is marked. */
 bool mgl_markup_add(mgl_render *r, mgl_value a, mgl_value b, mgl_value *out);
 
-/* Whether an operation is supported whose `what` ("filter") of this name gets a marked text. */
+/* Whether an operation on a marked text is supported: `what` is its kind, as in "filter". */
 bool mgl_markup_check(mgl_render *r, const char *what, const char *name);
 
 /* Marks the result of a filter, or of a method, of a marked text if it is marked in Python. */

@@ -178,7 +178,7 @@ static mgl_status fail_extra(const reader *r, const mgl_json *json, const char *
                     "%s is neither a list of tokens nor an object of them", key);
 }
 
-/* What Python takes for false. */
+/* Whether Python treats the value as false. */
 static bool is_empty(const cJSON *value)
 {
     return !value || cJSON_IsNull(value) || cJSON_IsFalse(value) ||

@@ -1,4 +1,4 @@
-/* What is known of a tokenizer beside its ids: for `info`. */
+/* Facts of a tokenizer, for `info`. */
 #ifndef MGL_TOKENIZER_FACTS_H
 #define MGL_TOKENIZER_FACTS_H
 

@@ -22,7 +22,7 @@ void mgl_tokenizer_files_clear(mgl_tokenizer_files *files)
     mgl_json_clear(&files->model);
 }
 
-/* What is read from: a folder, or a compiled model. */
+/* The source of the files: a folder, or a compiled model. */
 typedef struct source {
     const char *path;
     mgl_mega *mega; /* NULL: a folder */

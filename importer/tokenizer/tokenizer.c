@@ -469,7 +469,7 @@ mgl_status mgl_detokenizer_prime(mgl_detokenizer *stream, const int32_t *ids, si
         return mgl_fail_null(err, __func__, stream ? "ids" : "stream");
     if (stream->begun)
         return mgl_fail(err, MGL_USAGE, "mgl_detokenizer_prime",
-                        "comes too late: the stream has a prompt or tokens; prime it first");
+                        "is called too late: the stream has a prompt or tokens; prime it first");
     stream->begun = true;
     mgl_decoding_begin_prompt(stream->decoding);
     for (size_t i = 0; i < count && !status; i++)

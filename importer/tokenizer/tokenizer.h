@@ -8,7 +8,7 @@
  *
  * Behavior follows Hugging Face's tokenizers 0.23, and Transformers 5.24 for the files beside
  * tokenizer.json (declared.h, class.h). `truncation` and `padding` of tokenizer.json are ignored:
- * no text is cut or filled up, as in Transformers unless a call asks for it.
+ * no text is truncated or padded. Transformers does neither unless a call requests it.
  */
 #ifndef MGL_TOKENIZER_TOKENIZER_H
 #define MGL_TOKENIZER_TOKENIZER_H

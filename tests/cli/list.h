@@ -1,4 +1,4 @@
-/* Lists of prompts for `megalith run --prompts`, and what is read of the answers. */
+/* Lists of prompts for `megalith run --prompts`, and readers of the results. */
 #ifndef MGL_TESTS_CLI_LIST_H
 #define MGL_TESTS_CLI_LIST_H
 
@@ -44,7 +44,7 @@ static inline void check_same(const cJSON *a, const cJSON *b)
                       "%s differs", keys[i]);
 }
 
-/* `text` as often as `count` says, as a list. */
+/* A list with `count` copies of `text`. */
 static inline void make_list(char *list, int count)
 {
     strcpy(list, "[\"Once\"");

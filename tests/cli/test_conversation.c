@@ -163,7 +163,7 @@ static const struct {
     {"--messages -", MESSAGES, 1, "--messages: is of a conversation: give --chat too"},
     {"--chat --prompt-ids 1", NULL, 1, "--prompt-ids: is a prompt as it is"},
     {"--chat -p A --messages -", MESSAGES, 1, "only one of --prompt"},
-    {"--prompts - --system S", "[\"A\"]", 1, "--system: is of a conversation, and none is given"},
+    {"--prompts - --system S", "[\"A\"]", 1, "--system: needs a conversation, and none is given"},
     {"--chat --messages - --system S", "[{\"role\":\"system\",\"content\":\"\"}]", 1,
      "has a system message of its own"},
     {"--chat --messages -", "[]", 2, "the conversation is empty"},

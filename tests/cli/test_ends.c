@@ -1,4 +1,4 @@
-/* The closing line of run: why a reply ended. */
+/* The last line of run: the reason why a reply ended. */
 #include "command.h"
 
 #include <check.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*  flags behind the prompt, what the closing line says of the end */
+/*  flags after the prompt, reason in the last line */
 static const struct {
     const char *flags, *end;
 } ends[] = {

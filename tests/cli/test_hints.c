@@ -1,5 +1,4 @@
-/* What is said of words, flags, devices and addresses that other programs have taught their users.
- */
+/* Messages for verbs, flags, devices and addresses that users know from other programs. */
 #include "command.h"
 
 #include <check.h>
@@ -35,7 +34,7 @@ static const hint hints[] = {
     {"-v", 1, "-V is the version", NULL},
     {"runn m", 1, "did you mean 'run'?", NULL},
     {"tokenise m", 1, "did you mean 'tokenize'?", NULL},
-    {"org/name", 1, "a verb stands in front of MODEL: megalith run org/name --prompt TEXT", NULL},
+    {"org/name", 1, "a verb must come before MODEL: megalith run org/name --prompt TEXT", NULL},
     {"'Once there was'", 1, "'megalith run MODEL --prompt TEXT'", NULL},
     {"xyzzy", 1, "unknown verb; 'megalith help' lists them", "did you mean"},
     /* Flags. */
@@ -56,7 +55,7 @@ static const hint hints[] = {
     {"run m --interactive", 1, "'megalith chat MODEL' is a conversation", NULL},
     {"run m --revision x", 1, "ORG/NAME@REVISION", NULL},
     {"run m --port 80", 1, "there is no server", NULL},
-    {"run --model=m", 1, "the model stands without one", NULL},
+    {"run --model=m", 1, "the model is given without a flag", NULL},
     {"score m --prompt x", 1, "did you mean '--text'?", NULL},
     {"tokenize m -p x", 1, "did you mean '--text'?", NULL},
     {"detokenize m --prompt-ids 1", 1, "did you mean '--ids'?", NULL},
@@ -73,12 +72,12 @@ static const hint hints[] = {
     {"run https://huggingface.co/org/name -p x", 2, "`hf download org/name`", NULL},
     {"info hf.co/org/name", 2, "give MODEL as org/name", NULL},
     /* Devices: those that the verb has. */
-    {"run m -p x --device tpu", 1, "there are auto, cuda, cuda:N and cpu", "none"},
-    {"bench m --device tpu", 1, "there are cuda and cuda:N", "cpu"},
-    {"trace m -o f --device auto:1", 1, "there are cuda and cuda:N", "cpu"},
-    {"kernel bench merge --device tpu", 1, "there are cuda and cuda:N", "cpu"},
-    {"kernel verify merge --text f --device tpu", 1, "there are cuda, cuda:N and none", "cpu"},
-    {"tune m --device tpu", 1, "there are cuda, cuda:N, cpu and none", "auto"},
+    {"run m -p x --device tpu", 1, "supported: auto, cuda, cuda:N and cpu", "none"},
+    {"bench m --device tpu", 1, "supported: cuda and cuda:N", "cpu"},
+    {"trace m -o f --device auto:1", 1, "supported: cuda and cuda:N", "cpu"},
+    {"kernel bench merge --device tpu", 1, "supported: cuda and cuda:N", "cpu"},
+    {"kernel verify merge --text f --device tpu", 1, "supported: cuda, cuda:N and none", "cpu"},
+    {"tune m --device tpu", 1, "supported: cuda, cuda:N, cpu and none", "auto"},
 };
 enum { HINTS = sizeof hints / sizeof *hints };
 
@@ -98,13 +97,13 @@ START_TEST(words_of_other_programs_are_answered)
 }
 END_TEST
 
-/* Without a GPU: what each verb can do is said with its own flags. CUDA_VISIBLE_DEVICES hides those
- * of a machine that has some. */
+/* Without a GPU, the message names the flags of the verb. CUDA_VISIBLE_DEVICES hides the GPUs of a
+ * machine. */
 static const hint without_gpu[] = {
-    {"run %s -p x --device cuda", 4, "take --device cpu", "none"},
-    {"score %s --text x --device cuda", 4, "take --device cpu", "none"},
+    {"run %s -p x --device cuda", 4, "use --device cpu", "none"},
+    {"score %s --text x --device cuda", 4, "use --device cpu", "none"},
     {"trace %s -p x -o f", 4, "", "--device"},
-    {"tune %s --dry-run", 4, "take --device cpu or none", NULL},
+    {"tune %s --dry-run", 4, "use --device cpu or none", NULL},
 };
 enum { WITHOUT_GPU = sizeof without_gpu / sizeof *without_gpu };
 
@@ -114,14 +113,14 @@ START_TEST(a_hint_names_flags_of_its_verb)
     command_result doctor = command_run("doctor", NULL);
     bool driver = strstr(doctor.out, "\ndriver    ok") != NULL;
     command_clear(&doctor);
-    if (driver) /* the driver's absence can not be made */
+    if (driver) /* a test cannot remove the driver */
         return;
     snprintf(line, sizeof line, without_gpu[_i].line, model_path("tales-5m"));
     check_hint(&without_gpu[_i], line);
 }
 END_TEST
 
-/* Verbs that need a chat template say what the folder is, as others do. */
+/* Verbs that need a chat template name the kind of folder, like other verbs. */
 static const char *const talks[] = {"chat %s", "run %s --chat -p x",
                                     "template %s --messages /dev/null"};
 enum { TALKS = sizeof talks / sizeof *talks };

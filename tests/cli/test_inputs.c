@@ -260,7 +260,7 @@ START_TEST(a_dash_is_standard_input_for_a_campaign)
 }
 END_TEST
 
-/* A named pipe is not waited for, and of a file that is no proposal nothing is told or kept. */
+/* A named pipe is rejected without a wait. A file that is not a proposal is not quoted or kept. */
 START_TEST(other_files_are_no_proposals)
 {
     char line[600], path[300], store[300];

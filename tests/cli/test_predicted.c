@@ -16,7 +16,7 @@ static command_result tune(const char *store, const char *flags)
                         store, flags);
 }
 
-/* A word of `campaign` that has to succeed, with its object. */
+/* A word of `campaign` that must succeed, with its object. */
 static mgl_json ask(const char *word, const char *store)
 {
     command_result result = command_runf("campaign %s --store %s --json", word, store);
@@ -86,7 +86,7 @@ START_TEST(the_predicted_winner_is_the_best)
 }
 END_TEST
 
-/* Its archive says so, and whoever imports it gates the winner like any other. */
+/* The archive marks the winner as predicted, and `import` gates it like any other winner. */
 START_TEST(the_predicted_winner_is_exported)
 {
     char file[300];

@@ -262,7 +262,7 @@ START_TEST(a_prompt_that_no_cache_holds)
 }
 END_TEST
 
-/* A compiled model without penalties: the entry that asks for some has the error. */
+/* A compiled model without penalties: an entry with penalties has the error. */
 START_TEST(penalties_that_a_compiled_model_has_not)
 {
     char path[200];

@@ -331,7 +331,7 @@ static const refusal refusals[] = {
     {"[]", "holds 0 prompts"},
     {"", "holds 0 prompts"},
     {" \n\n", "holds 0 prompts"},
-    {"3", "is no list of prompts"},
+    {"3", "is not a list of prompts"},
     {"Once upon a time\n", "not valid JSON"},
     {"{\"text\": \"a\"", "not valid JSON"},
     {"[\"a\", \"b\"", "not valid JSON"},

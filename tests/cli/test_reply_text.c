@@ -1,7 +1,7 @@
 /*
- * The text of a reply behind its prompt, of a tokenizer whose words begin with a space that a text
- * loses in front: `run` in each of its forms, and `chat`, whose next turn goes on from the tokens
- * that the reply has.
+ * The text of a reply after its prompt. The tokenizer's words begin with a space, which is lost at
+ * the start of a text. Checked for `run` in each of its forms, and for `chat`, whose next turn
+ * continues from the tokens of the reply.
  */
 #include "command.h"
 
@@ -51,7 +51,7 @@ START_TEST(the_first_space_is_kept)
 }
 END_TEST
 
-/* The bytes E4 BD begin a character, whose last byte no token of the reply is. */
+/* The bytes E4 BD begin a character. No token of the reply is its last byte. */
 START_TEST(an_unfinished_character_is_part_of_neither)
 {
     command_result result = run("--prompt-ids 1,3,906,907 -n 4 --echo");
@@ -84,7 +84,7 @@ START_TEST(json_and_lists_have_it)
 }
 END_TEST
 
-/* How a template writes a reply, and the message that makes of it what the cache holds. */
+/* The form of a reply in a template, and the message that gives the tokens in the cache. */
 static const struct history {
     const char *reply, *message;
 } histories[] = {

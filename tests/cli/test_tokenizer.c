@@ -1,5 +1,5 @@
 /* Tokenizers as checkpoints have them: tokens that other files than tokenizer.json define, classes,
- * and tokenizers that cannot be used. What Transformers makes of them is in
+ * and tokenizers that cannot be used. The results of Transformers are in
  * tests/tokenizer/goldens/declared.json. */
 #include "command.h"
 
@@ -48,8 +48,8 @@ static void assert_fails(command_result result, const char *says)
     command_clear(&result);
 }
 
-/* A token that only tokenizer_config.json has. Beside a model without a row for its id, a text that
- * holds the token is an error, whatever reads it. */
+/* A token that only tokenizer_config.json has. If the model has no row for its id, a text with the
+ * token is an error of every verb. */
 START_TEST(a_token_of_tokenizer_config)
 {
     static const char outside[] = "the token \"<new>\" is outside the vocabulary of the model";
@@ -138,7 +138,7 @@ static const struct {
      "the model \"WordLevel\""},
 };
 
-/* The model runs by ids, and says why it does; texts are rejected with the reason. */
+/* The model runs by ids, and the reason is printed; texts are rejected with the reason. */
 START_TEST(a_tokenizer_that_is_no_bpe)
 {
     const char *says = unusable[_i].says, *folder = make_model("nobpe", "tales-5m");

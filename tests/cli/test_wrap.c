@@ -1,5 +1,5 @@
-/* Wrapping at a terminal's width: what comes out for every way in which a text can come in pieces,
- * and what a person sees of run and chat. */
+/* Wrapping at a terminal's width: the output for every split of a text into pieces, and the output
+ * of run and chat on a terminal. */
 #include "cli/wrap.h"
 #include "command.h"
 #include "terminal.h"
@@ -115,7 +115,7 @@ static void blanks_for_line_ends(char *text)
         *text = *text == '\n' ? ' ' : *text;
 }
 
-/* With single blanks, a text that is copied is the text, and no line is too long. */
+/* With single blanks, the lines joined by blanks are the text, and no line is too long. */
 START_TEST(no_word_is_lost)
 {
     char text[4000] = "";
@@ -154,7 +154,7 @@ START_TEST(a_terminal_can_be_resized)
 }
 END_TEST
 
-/* No text, however it is made, fills more than what is held. */
+/* No text overflows the buffer of held text. */
 START_TEST(what_is_held_has_an_end)
 {
     static char text[6000];

@@ -278,7 +278,7 @@ END_TEST
 
 START_TEST(test_a_dash_is_no_model)
 {
-    check_refused("-", "a model can not come from standard input");
+    check_refused("-", "a model cannot come from standard input");
 }
 END_TEST
 

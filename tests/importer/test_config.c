@@ -131,7 +131,7 @@ static const struct family_case {
     {NULL, "qwen3", "", MGL_EXTRA_QK_NORM, 32, 128, 32768, NULL},
     {NULL, "qwen3_moe", "", 0, 0, 0, 0, "\"qwen3_moe\" is not supported"},
     {"Qwen3Moe", "qwen3_moe", "", 0, 0, 0, 0, "Qwen3MoeForCausalLM is not supported; these"},
-    {"Llama, Mistral", NULL, "", 0, 0, 0, 0, "keep the one that the weights are of"},
+    {"Llama, Mistral", NULL, "", 0, 0, 0, 0, "keep the one that matches the weights"},
 };
 
 START_TEST(test_families)

@@ -165,7 +165,7 @@ START_TEST(test_phi3)
 }
 END_TEST
 
-/* Both forms may stand if they say the same, whatever is left to a default. */
+/* Both forms may exist if they describe the same rope, with defaults for missing keys. */
 START_TEST(test_both_forms)
 {
     mgl_config config =

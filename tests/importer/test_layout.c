@@ -1,4 +1,4 @@
-/* Folders, files and addresses that are no model: what each of them is said to be. */
+/* Messages for folders, files and addresses that are not a model. */
 #include "importer/checkpoint.h"
 #include "importer/layout.h"
 
@@ -47,7 +47,7 @@ static void check_says(const mgl_error *err, const char *const words[4], const c
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/*  what makes the folder d, MODEL below the root, words of the message */
+/*  command that makes the folder d, MODEL below the root, words of the message */
 static const struct folder {
     const char *command, *model;
     const char *words[4];
@@ -230,7 +230,7 @@ static const struct address {
     {"file:///tmp/none", {"give the path itself: /tmp/none"}},
     {"llama3.2", {"there is no such folder", "named ORG/NAME"}},
     {"llama3.2:1b", {"there is no such folder", "named ORG/NAME"}},
-    {"-", {"can not come from standard input"}},
+    {"-", {"cannot come from standard input"}},
 };
 enum { ADDRESSES = sizeof addresses / sizeof *addresses };
 

@@ -311,7 +311,7 @@ START_TEST(refuses_what_a_newer_program_asks_for)
 }
 END_TEST
 
-/* Whoever generates text has a tokenizer already; other replies of a chat name it. */
+/* mgl_model_generate_text has a tokenizer; other requests of a chat must name it. */
 START_TEST(a_chat_needs_a_tokenizer)
 {
     mgl_request chat = request;

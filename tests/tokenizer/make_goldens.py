@@ -2,7 +2,7 @@
 """
 Makes goldens/declared.json: ids and texts that Transformers gives for folders in which
 tokenizer_config.json, special_tokens_map.json, added_tokens.json or config.json change what
-tokenizer.json says. Needs transformers 5; the tests read the file that this wrote and do not.
+tokenizer.json defines. The script needs transformers 5. The tests only read goldens/declared.json.
 
     tests/tokenizer/make_goldens.py
 

@@ -1,5 +1,5 @@
-/* Files beside tokenizer.json: what is rejected, and what is an error only in a text. The ids and
- * texts that they lead to are in goldens/declared.json. */
+/* Files beside tokenizer.json: rejected values, and tokens that are an error only in a text. The
+ * resulting ids and texts are in goldens/declared.json. */
 #include "support.h"
 
 #include <stdio.h>

@@ -70,7 +70,7 @@ START_TEST(test_smallest)
 }
 END_TEST
 
-/* Neither is done, as in Transformers, and `info` says so. */
+/* Truncation and padding are ignored, as in Transformers, and `info` prints a note. */
 START_TEST(test_truncation_and_padding)
 {
     const int32_t ids[] = {0, 1, 0};
@@ -78,7 +78,7 @@ START_TEST(test_truncation_and_padding)
         "{\"truncation\": {\"direction\": \"Right\", \"max_length\": 2, \"strategy\": "
         "\"LongestFirst\", \"stride\": 0}, \"padding\": {\"strategy\": {\"Fixed\": 9}, "
         "\"pad_id\": 0}, " MODEL "}");
-    assert_encodes(t, "aba", 3, true, ids, 3, "neither cut nor filled up");
+    assert_encodes(t, "aba", 3, true, ids, 3, "neither truncated nor padded");
     ck_assert(t->truncation && t->padding);
     mgl_tokenizer_close(t);
     t = parse_tokenizer("{\"truncation\": null, \"padding\": null, " MODEL "}");

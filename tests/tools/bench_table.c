@@ -7,8 +7,8 @@
  *     bench_table paper/results/h200-curves.json
  *
  * A row is marked if its result states no digest of its kernel, or the digest of another kernel
- * than today's (vm/cuda/kernel_digest.h). Below stands how far the predictions were off that the
- * cost model made when these were measured; `fit_costs --predict` has the model of now.
+ * than today's (vm/cuda/kernel_digest.h). A line below the table gives the error of the
+ * predictions at the time of measurement; `fit_costs --predict` uses the current cost model.
  */
 #include <math.h>
 #include <stdio.h>

@@ -347,7 +347,7 @@ static void warm_program(const mgl_harness_set *set, const char *name)
     mgl_cuda_image_clear(&image);
 }
 
-/* The programs of the exam are the first that run the unit, and those of another kind. */
+/* The correctness check uses the first programs that run the unit, and the other kinds. */
 static void warm_exam(const mgl_kernel_unit *unit, const mgl_target *target)
 {
     enum { OF_AN_EXAM = 3 };

@@ -1,6 +1,6 @@
 /*
- * Heads whose rows are written by different numbers of shares: accepted with their meaning, and
- * nothing is found when they are executed in many interleavings. What is missing is named.
+ * Heads whose rows are written by different numbers of shares. Such programs are accepted with
+ * their meaning, and many interleavings of them run without an error. A missing share is reported.
  */
 #include "support.h"
 

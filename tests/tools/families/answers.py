@@ -1,6 +1,6 @@
 """
-Random checkpoints, and what Hugging Face Transformers answers for them: what make_fixtures.py and
-compare.py share. Needs transformers and torch.
+Random checkpoints and the results of Hugging Face Transformers for them, for make_fixtures.py and
+compare.py. Needs transformers and torch.
 """
 import json
 import pathlib

@@ -6,8 +6,8 @@ and safetensors.
 
     tests/tools/families/make_fixtures.py [NAME...]
 
-Answers come from the files as they are read back, in f32. The seed is the first whose answers
-are telling (is_telling). Where rope is scaled, plain rope must answer otherwise.
+Answers come from the files as they are read back, in f32. The script takes the first seed whose
+answers are telling (is_telling). If rope is scaled, plain rope must give another answer.
 """
 import copy
 import json

@@ -1,7 +1,6 @@
 """
-Published models, as far as the shape of their computation goes, and small configs of the same
-shape: head sizes, sharing of key and value heads, biases, rope and its numbers, eps, tied or not
-stay; hidden size, layers, heads and vocabulary shrink. What compare.py compares.
+Shapes of published models, and small configs of the same shape for compare.py: head sizes, sharing of key and value heads, biases, rope and its numbers, eps, tied or not
+stay; hidden size, layers, heads and vocabulary shrink.
 """
 from fixtures import CLIP, NAMES_OF_LLAVA, PIXTRAL
 
