@@ -210,7 +210,7 @@ static void fill_report(const compilation *c, mgl_compile_report *out)
     }
 }
 
-/* Nothing that is read is written; and what can not be written is known before the work. */
+/* Nothing that is read is written; and what cannot be written is known before the work. */
 static mgl_status check_output(const compilation *c, const char *to, mgl_error *err)
 {
     mgl_status status = mgl_checkpoint_check_output(c->checkpoint, to, err);

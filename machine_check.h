@@ -1,7 +1,7 @@
 /*
- * Whether the machine of a program's target can run it. This is no part of the proof: the validator
- * knows no machine. What is accepted and cannot run gets a warning, which has a code as the
- * validator's diagnostics have. No device is needed.
+ * Checks whether the machine of a program's target can run the program. This check is not part of
+ * the proof: the validator does not read machine limits. If an accepted program cannot run, its
+ * verdict gets a warning with a code, like the diagnostics of the validator. No device is needed.
  */
 #ifndef MGL_MACHINE_CHECK_H
 #define MGL_MACHINE_CHECK_H

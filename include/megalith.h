@@ -69,7 +69,7 @@ extern "C" {
 typedef enum mgl_status {
     MGL_OK = 0,
     MGL_USAGE = 1,        /* a call or a flag that makes no sense */
-    MGL_BAD_INPUT = 2,    /* model, file or text that can not be used */
+    MGL_BAD_INPUT = 2,    /* model, file or text that cannot be used */
     MGL_REJECTED = 3,     /* the validator refused the schedule */
     MGL_DEVICE = 4,       /* no device, too little device memory, a driver's error */
     MGL_WATCHDOG = 5,     /* the kernel was stopped at its deadline */
@@ -127,8 +127,8 @@ MGL_API size_t mgl_tokenizer_size(const mgl_tokenizer *tokenizer);
 MGL_API mgl_status mgl_tokenizer_token(const mgl_tokenizer *tokenizer, int32_t id, char **out,
                                        size_t *length, mgl_error *err);
 
-/* The way back: *out is the lowest id whose token has exactly these bytes (length), or -1. (To
- * encode a text can give other tokens: it is cut first.) All tokens are compared, which takes
+/* The inverse: *out is the lowest id whose token has exactly these bytes (length), or -1. (Encoding
+ * splits a text first, and can give other tokens.) All tokens are compared, which takes
  * milliseconds: to find many, make a table with mgl_tokenizer_token. */
 MGL_API mgl_status mgl_tokenizer_find(const mgl_tokenizer *tokenizer, const char *bytes,
                                       size_t length, int32_t *out, mgl_error *err);
@@ -143,9 +143,10 @@ MGL_API void mgl_text_free(char *text); /* NULL is fine */
 /* The streaming decoder, token by token: *text (length bytes of whole UTF-8 characters, owned by
  * the detokenizer, valid until its next call) is what became certain with this id, maybe "". A part
  * of a character is held back, and becomes U+FFFD if the rest never comes. mgl_detokenizer_finish
- * hands out what is held back; the stream can only be closed then. The pieces of a sequence
- * concatenate to its decode. `length` may be NULL. Close a stream that failed, but not after an id
- * outside the vocabulary (MGL_BAD_INPUT). Release *out with mgl_detokenizer_close. */
+ * returns the rest; then the stream can only be closed. The pieces of a sequence
+ * concatenate to its decode. `length` may be NULL. A stream that failed must be closed, but
+ * an id outside the vocabulary (MGL_BAD_INPUT) changes nothing. Release *out with
+ * mgl_detokenizer_close. */
 MGL_API mgl_status mgl_detokenizer_open(const mgl_tokenizer *tokenizer, bool skip_special,
                                         mgl_detokenizer **out, mgl_error *err);
 MGL_API mgl_status mgl_detokenizer_next(mgl_detokenizer *stream, int32_t id, const char **text,
@@ -156,8 +157,8 @@ MGL_API void mgl_detokenizer_close(mgl_detokenizer *stream); /* NULL is fine */
 
 /* Has a stream, before its first token, go on behind a prompt (count ids), as a reply does: its
  * pieces concatenate to the decode of both without the decode of the prompt, so a space between the
- * two is kept. A character that the prompt leaves unfinished is part of neither. Ids that the
- * tokenizer does not know have no text. */
+ * two is kept. A character that the prompt leaves incomplete is dropped. Ids without a token
+ * have no text. */
 MGL_API mgl_status mgl_detokenizer_prime(mgl_detokenizer *stream, const int32_t *ids, size_t count,
                                          mgl_error *err);
 
@@ -179,7 +180,7 @@ typedef struct mgl_chat_template mgl_chat_template;
  * local Hugging Face cache: of a folder, chat_template.jinja and
  * additional_chat_templates/NAME.jinja, else the key chat_template of tokenizer_config.json, whose
  * special tokens they have. `file`: NULL, or the path of a template that takes the place of the
- * model's `default`. A model without a template is MGL_BAD_INPUT; so is a template that can not be
+ * model's `default`. A model without a template is MGL_BAD_INPUT; so is a template that cannot be
  * read, then or when it is rendered, with file:line:column in err->where and the line in
  * err->message. Release *out with mgl_chat_template_close. */
 MGL_API mgl_status mgl_chat_template_open(const char *path, const char *file,
@@ -226,8 +227,8 @@ MGL_API mgl_status mgl_chat_template_encode(const mgl_chat_template *chat,
 
 /* A switch that the caller owns. Whatever was given one, opening, compiling or a reply, ends soon
  * after it is set, and stays refused until it is reset: a switch that is set before a call begins
- * is not lost. One switch may serve many models. A call of the GPU's driver can not be ended;
- * opening ends behind it. NVRTC, which compiles the kernel, can not be ended either: it is left
+ * is not lost. One switch may serve many models. A call of the GPU's driver cannot be ended;
+ * opening ends behind it. NVRTC, which compiles the kernel, cannot be ended either: it is left
  * behind on a thread of its own, whose result the cache keeps, and a process that exits meanwhile
  * waits for that thread. */
 typedef struct mgl_cancel mgl_cancel;
@@ -266,7 +267,7 @@ typedef struct mgl_open_options {
     const char *dtype;      /* "auto" (the file's on a GPU, f32 on a CPU), "f32", "bf16", "f16" */
     const char *config;     /* path of a ScheduleConfig, or NULL */
     const char *schedule;   /* path of a schedule text that replaces the lowered one, or NULL; it
-                             states dtype and capacity: these and config can not be given then */
+                             states dtype and capacity: these and config cannot be given then */
     int32_t capacity;       /* KV positions a sequence; 0: min(wanted, max_position_embeddings) */
     int32_t wanted;         /* positions that the longest reply would fill; 0: 4,096 */
     int32_t deadline_ms;    /* watchdog of a GPU launch: longest wait for one edge; 0: 2,000 */
@@ -282,7 +283,7 @@ typedef struct mgl_open_options {
                          where they are mapped; a GPU's are always looked at on their way there */
     int32_t no_tuned; /* not 0: lower by default, even where there is a tuned entry */
     int64_t strict_formats; /* not 0: MGL_REJECTED where weights, activations or the cache have a
-                               format that can not hold each number of the checkpoint's */
+                               format that cannot hold each number of the checkpoint's */
     int64_t penalties; /* 1: requests may have penalties, for which tokens are counted; 2: where
                           generation_config.json has a repetition_penalty. A schedule or a compiled
                           model that was made without is refused then */
@@ -327,7 +328,7 @@ typedef struct mgl_model_facts {
  * Without config and schedule, a tuned entry for this model, device, number of sequences and
  * capacity takes the place of the defaults: one of XDG_DATA_HOME/megalith/tuned, else
  * ~/.local/share, or one that came with the library. It is there for its speed; sums may be taken
- * in another order, so that the last bits of logits may differ. One that can not be used is left
+ * in another order, so that the last bits of logits may differ. One that cannot be used is left
  * out. A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else
  * ~/.cache/megalith. A schedule that the validator refuses is MGL_REJECTED and nothing is launched.
  */
@@ -554,12 +555,12 @@ typedef struct mgl_plan_options {
 
 /* The schedule that mgl_model_open would make without a tuned entry, with the moves applied. The
  * same options give the same plan. A move that does not fit is MGL_BAD_INPUT. It ends with the
- * validator: MGL_REJECTED with the first diagnostic where config or moves ask for what can not be
+ * validator: MGL_REJECTED with the first diagnostic where config or moves ask for what cannot be
  * run. Release *out with mgl_plan_close. */
 MGL_API mgl_status mgl_plan_lower(const mgl_plan_options *options, mgl_plan **out, mgl_error *err);
 
 /* A plan from the `length` bytes of a schedule text, from anywhere: nothing of it is trusted.
- * `name` is what errors call it, or NULL. What can not be read is MGL_BAD_INPUT, with
+ * `name` is what errors call it, or NULL. What cannot be read is MGL_BAD_INPUT, with
  * name:line:column in err->where. Release *out with mgl_plan_close. */
 MGL_API mgl_status mgl_plan_parse(const char *text, size_t length, const char *name, mgl_plan **out,
                                   mgl_error *err);
@@ -597,7 +598,7 @@ typedef struct mgl_plan_verdict {
     size_t size;                      /* sizeof(mgl_plan_verdict): set it before the call */
     mgl_plan_diagnostic *diagnostics; /* (count) none where it is accepted; at most 64 */
     size_t count;
-    bool accepted;           /* it can not hang, race, or touch what it must not */
+    bool accepted;           /* it cannot hang, race, or touch what it must not */
     bool meaning_checked;    /* and that it computes the model was looked at as well */
     int32_t tasks, counters; /* of the plan */
     double seconds;          /* that checking took */

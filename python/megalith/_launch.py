@@ -1,5 +1,5 @@
 """Replies on their way: a thread runs the C call. The tokens of one reply go through a bounded
-queue; a list of replies is there when all have ended.
+queue; a list of replies is returned when all have ended.
 
 Whoever reads the tokens may stop reading at any time, on purpose, by an error, by forgetting the
 reply, or since the program ends: the launch is aborted then, and the thread is joined.
@@ -54,7 +54,7 @@ class Channel:
 
 
 class Outcome:
-    """What came of a reply."""
+    """The result of a reply."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []  # that were read

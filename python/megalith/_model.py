@@ -54,7 +54,7 @@ _OPTIONS = (
 
 
 def _is_list(prompt: object) -> bool:
-    """Whether these are several prompts: no text, and no ids."""
+    """Whether the argument is a list of prompts, not a text and not ids."""
     if not isinstance(prompt, (list, tuple)) or not prompt:
         return False
     return isinstance(prompt[0], (str, Mapping)) or hasattr(prompt[0], "__iter__")
@@ -92,7 +92,7 @@ def _make_json(name: str, value: object) -> Optional[bytes]:
 
 
 def _make_top_p(top_p: Optional[float]) -> float:
-    """What C takes: there 0 is off, so an explicit 0 is the least positive normal float."""
+    """The value for C, where 0 is off: an explicit 0 becomes the least positive normal float."""
     if top_p is None:
         return 0.0
     return max(top_p, 2.0**-126) if top_p >= 0 else top_p
@@ -110,7 +110,7 @@ class Reply(Iterator[str]):
     """Pieces of text, as they are made. It ends by itself; left before, by `close`, a `with` or by
     being forgotten, it aborts the launch. `ids` has the tokens that were read so far.
 
-    The replies to a list of prompts have ended when they are there, and one may have an `error`."""
+    The replies to a list of prompts are returned when all have ended. A reply may have an `error`."""
 
     def __init__(self, launch: Outcome, pieces: Iterator[str], prompt: List[int], seed: int) -> None:
         self._launch = launch
@@ -149,7 +149,7 @@ class Reply(Iterator[str]):
 
     @property
     def error(self) -> Optional[BaseException]:
-        """Why there is no reply; its text raises it. None of a reply."""
+        """The reason why there is no reply; `text` raises it. None if there is a reply."""
         return self._launch.error
 
     @property
@@ -313,8 +313,8 @@ class Model:
         return self._take_ids(ids)
 
     def _read_chat_end_ids(self) -> List[int]:
-        """With the eos_token of tokenizer_config.json; a file that cannot be read is an error of
-        the replies that need it."""
+        """The end tokens of chats, with eos_token of tokenizer_config.json. If a file cannot be
+        read, the replies that need the tokens have an error."""
         ids = Ids()
         try:
             tokenizer = self._need_tokenizer()

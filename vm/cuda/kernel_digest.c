@@ -2,9 +2,9 @@
  * Normalizing CUDA C: a scanner of tokens, a pass that finds the declared names, and a pass that
  * writes the tokens with these names numbered.
  *
- * A name is declared if it stands behind a name, as in `float x`, `struct x` or `#define x`, with
- * `*` or `&` possibly between, or in the list of an enum. Every other name is one of the language,
- * the compiler or a header (`rsqrtf`, `threadIdx`): it keeps its letters.
+ * A name is declared if it follows a name, as in `float x`, `struct x` or `#define x`, with `*` or
+ * `&` possibly between, or if it is in the list of an enum. Every other name belongs to the
+ * language, the compiler or a header (`rsqrtf`, `threadIdx`) and is not changed.
  */
 #include "vm/cuda/kernel_digest.h"
 
@@ -56,7 +56,7 @@ static bool is(token t, const char *text)
 
 /* ---- scanning ------------------------------------------------------------------------------- */
 
-/* Behind the comment, string, number or other token that begins at `at`. */
+/* The character after the comment, string, number or other token that begins at `at`. */
 static const char *skip_comment(const char *at)
 {
     if (at[1] == '/')
@@ -177,7 +177,7 @@ static void declare(names *n, token t)
         (*at)->text = t;
 }
 
-/* Words behind which a name is used, not declared. */
+/* A name after one of these words is used, not declared. */
 static bool is_use(token t)
 {
     static const char *const words[] = {

@@ -1,7 +1,7 @@
 /*
- * The digest of a kernel: which kernel a measurement was made with. It covers the program and the
- * text that is compiled for it, without comments and with the names that the text declares itself
- * replaced by numbers: rewording and renaming leave the digest as it was.
+ * The digest of a kernel identifies the kernel of a measurement. It covers the program and the text
+ * that is compiled for it. Comments are left out, and the names that the text declares are replaced
+ * by numbers. Rewording and renaming do not change the digest.
  */
 #ifndef MGL_VM_CUDA_KERNEL_DIGEST_H
 #define MGL_VM_CUDA_KERNEL_DIGEST_H
