@@ -141,7 +141,7 @@ static mgl_status read_templates(compilation *c, mgl_error *err)
     return MGL_OK;
 }
 
-/* A tokenizer that cannot be used is found now, not first when the file is run. */
+/* An unusable tokenizer is reported now, not first when the file is run. */
 static mgl_status check_tokenizer(compilation *c, mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;

@@ -279,7 +279,7 @@ static mgl_status check_compiled(const mgl_program *program, const char *path,
     return MGL_OK;
 }
 
-/* Longrope: whether a smaller cache would have other frequencies than those that were compiled. */
+/* Longrope: whether a smaller cache would use other frequencies than the compiled ones. */
 static mgl_status check_rope(const mgl_model *model, const char *path, int32_t capacity,
                              mgl_error *err)
 {

@@ -21,7 +21,7 @@ typedef struct mgl_lab_set {
     int program_of[MGL_MAX_WORKLOADS];            /* (workloads) */
     double streamed[MGL_MAX_WORKLOADS];           /* (workloads) bytes that a token reads */
     uint64_t machine_bytes;                       /* of the largest machine */
-    bool takes[MGL_MAX_WORKLOADS];                /* (program_count) the texts below */
+    bool takes[MGL_MAX_WORKLOADS]; /* (program_count) whether it takes the texts below */
     /* (source_count) texts in the place of sources of the kernel */
     int source_count;
     char files[MGL_WIRE_SOURCES][sizeof((mgl_wire_set *)0)->files[0]];

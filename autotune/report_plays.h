@@ -16,13 +16,13 @@ typedef struct report_play {
 } report_play;
 
 typedef struct report_plays {
-    mgl_schedule_config start;            /* what the campaign began with */
-    double start_us;                      /* the objective that is predicted of it; 0: none */
-    double start_each[MGL_MAX_WORKLOADS]; /* (workloads) what that is the mean of */
-    mgl_workload workload;                /* that is played: the campaign's first */
+    mgl_schedule_config start;            /* the campaign's first config */
+    double start_us;                      /* its predicted objective; 0: none */
+    double start_each[MGL_MAX_WORKLOADS]; /* (workloads) the values of this mean */
+    mgl_workload workload;                /* the simulated workload: the campaign's first */
     int layers;                           /* of the model */
     report_play first, best;              /* span_count 0: there is none */
-    char why[120];                        /* there is none, in a sentence; "" where both stand */
+    char why[120];                        /* the reason why a play is missing; "": both exist */
 } report_plays;
 
 /* Plays the default, and the proposal of trial `best` (0: the default alone). What can not be

@@ -1,5 +1,5 @@
-/* How much memory the system can still give (memory.h): what Linux reports in /proc/meminfo, within
- * the limits of the process's control groups. */
+/* Available memory (memory.h): the value of Linux in /proc/meminfo, within the limits of the
+ * process's control groups. */
 #include "base/cgroup.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -25,7 +25,7 @@
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "workers may use files and network as megalith may: for a driver that the sandbox hinders")  \
     X(flag, verbose, "--verbose", NULL, 0, 0,                                                      \
-      "a line a trial in place of the line of progress, and where the time went")                  \
+      "one line per trial instead of the progress line, and the uses of time")                     \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
 
 /* What whoever runs it decides of the proposer chat. */

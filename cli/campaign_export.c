@@ -6,7 +6,7 @@
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
-/* Beside the archive, which stands alone on standard output. */
+/* Printed to standard error, because standard output has only the archive. */
 static mgl_status say_predicted(mgl_store *store, const char *name, mgl_error *err)
 {
     mgl_text line = {0};

@@ -228,7 +228,7 @@ static mgl_status open_model(mgl_cli_chat *chat, const char *path, const struct 
     return status ? status : mgl_model_get_facts(chat->model, &chat->facts, err);
 }
 
-/* A reply of a model without end tokens does not end by itself. */
+/* If a model has no end tokens, its replies do not end by themselves. */
 static mgl_status check_ends(const mgl_cli_chat *chat, mgl_error *err)
 {
     mgl_ids ids = {0};

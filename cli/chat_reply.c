@@ -161,8 +161,8 @@ static size_t count_common(const reply *r, const mgl_ids *ids)
     return same;
 }
 
-/* Tokens that the conversation has in common with the cache if the reply's message has this text.
- * 0 if the template does not render it. */
+/* The number of tokens that the conversation shares with the cache if the reply's message has this
+ * text. 0: the template does not render it. */
 static size_t count_reused(const reply *r, const char *text, size_t length)
 {
     mgl_cli_chat *chat = r->chat;
@@ -183,9 +183,9 @@ static size_t count_reused(const reply *r, const char *text, size_t length)
     return same;
 }
 
-/* The text of the reply's message. Some templates put a space in front of a reply, and some
- * tokenizers make one with the first word: the message has the space only once, so that the next
- * turn goes on from what the cache holds. */
+/* The text of the reply's message. Some templates put a space before a reply, and some tokenizers
+ * add a space to the first word. The message has the space only once, so that the next turn can
+ * use the cache. */
 static const char *choose_message(const reply *r, size_t *length)
 {
     const char *text = r->text.bytes ? r->text.bytes : "";

@@ -55,7 +55,7 @@ static void say_closing_line(const mgl_compile_report *report)
                     mgl_cli_format_time(report->pack_s).text);
 }
 
-/* Why there is no kernel or no tokenizer, and which tuned entries were left out. */
+/* The reasons for a missing kernel or tokenizer, and the tuned entries that were left out. */
 static void put_notes(mgl_json_out *out, const mgl_compile_report *report)
 {
     char note[sizeof report->note + sizeof report->left_out];

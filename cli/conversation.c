@@ -145,7 +145,7 @@ void mgl_cli_messages_clear(mgl_cli_messages *messages)
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-/* If a folder has neither a template nor a tokenizer, what the folder is says more. */
+/* If a folder has neither a template nor a tokenizer, the message names the kind of folder. */
 static mgl_status open_template(const char *path, const char *file, mgl_chat_template **out,
                                 mgl_error *err)
 {

@@ -64,7 +64,7 @@ static void print_gpu(const mgl_cuda_probe *probe)
         print_line("device", false, "no GPU: models run on the CPU");
 }
 
-/* What the control groups allow, which a container has. */
+/* The limits of the control groups, as of a container. */
 static void print_limits(void)
 {
     mgl_cgroup_limits limits;

@@ -229,7 +229,7 @@ static mgl_status fail_ids(const char *at, const char *what, mgl_error *err)
                     at);
 }
 
-/* Appends the id at *at, which becomes the end of it. */
+/* Appends the id at *at and moves *at to the end of the id. */
 static mgl_status add_id(const char **at, const char *what, size_t *capacity, mgl_ids *out,
                          mgl_error *err)
 {

@@ -67,7 +67,7 @@ typedef struct mgl_cli_prompts {
     size_t count;
     const char *list; /* name of the file of --prompts; NULL: one prompt of the flags */
     bool lines;       /* the file is JSON Lines */
-    char *file;       /* owned: what was read; the text of --prompt-file points to it */
+    char *file;       /* owned: the file's text; the text of --prompt-file points to it */
 } mgl_cli_prompts;
 
 /* Does it ask for a sample by its flags? */
@@ -91,11 +91,11 @@ mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *f
                                 bool json, mgl_cli_prompts *out, mgl_error *err);
 /* Name of an entry: "F.json: [2]", or "F.jsonl: line 3". */
 void mgl_cli_prompt_name(const mgl_cli_prompts *prompts, size_t index, char *out, size_t size);
-/* Work on a prompt ended with `status`. Bad input of an entry becomes the error of the entry, with
- * its name in front, and the answer is MGL_OK; else the answer is `status`. */
+/* Handles the `status` of work on a prompt. Bad input of an entry becomes the error of the entry,
+ * which begins with the entry's name; the result is MGL_OK. Otherwise the result is `status`. */
 mgl_status mgl_cli_prompt_end(mgl_cli_prompts *prompts, size_t index, mgl_status status,
                               mgl_error *err);
-/* The same of an error in this key. */
+/* The same for an error in this key. */
 mgl_status mgl_cli_prompt_end_key(mgl_cli_prompts *prompts, size_t index, const char *key,
                                   mgl_status status, mgl_error *err);
 /* How prompts become conversations. */

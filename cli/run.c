@@ -57,7 +57,7 @@ enum { DEFAULT_MAX_TOKENS = 128 };
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(RUN_OPTIONS)
 
-/* The replies on their way out. */
+/* State of printing the replies. */
 typedef struct session {
     const struct options *options;
     const char *name;         /* the MODEL that was asked for */
@@ -204,7 +204,7 @@ static mgl_status choose_seeds(session *s, mgl_error *err)
     return status;
 }
 
-/* Bytes in front of the U+FFFD that a text ends with. */
+/* Bytes before the U+FFFD at the end of a text. */
 static size_t count_finished(const char *text, size_t length)
 {
     const size_t size = strlen(MGL_UTF8_REPLACEMENT);
@@ -295,8 +295,8 @@ static int wanted_penalties(const session *s)
     return s->options->sample.given ? 2 : 0;
 }
 
-/* Most positions of the model. It is read only if a prompt of a list is so long that the caches of
- * all replies would grow with it for nothing, if the model cannot take the prompt. */
+/* The largest number of positions of the model. The config is read only if a prompt of a list is
+ * long. If the model cannot take such a prompt, the caches of the other replies must not grow. */
 static size_t find_limit(const session *s, const char *path, size_t longest)
 {
     mgl_checkpoint *checkpoint = NULL;
@@ -456,7 +456,7 @@ static mgl_status decode_reply(const session *s, size_t reply, char **out, size_
     return status;
 }
 
-/* The line of a prompt without a reply, and on standard error why. */
+/* Prints the line of a prompt without a reply, and the reason on standard error. */
 static void print_error(const session *s, size_t index)
 {
     const mgl_error *error = s->prompts.items[index].error;
@@ -488,7 +488,7 @@ static mgl_status print_reply(const session *s, size_t index, mgl_error *err)
     return MGL_OK;
 }
 
-/* Those from `from` to before `to`, each under a line that names it. */
+/* Prints the replies [from, to), each under a line with its name. */
 static mgl_status print_replies(session *s, size_t from, size_t to, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -504,7 +504,7 @@ static mgl_status print_replies(session *s, size_t from, size_t to, mgl_error *e
     return status;
 }
 
-/* Why there is no reply, in a field that others do not have. */
+/* The reason why there is no reply, in the field `error`. */
 static void put_error(mgl_json_out *out, const mgl_error *error)
 {
     char sentence[sizeof error->where + sizeof error->message + 2];
@@ -591,7 +591,7 @@ static void put_cpu(mgl_json_out *out, const mgl_model_facts *facts)
     mgl_json_out_close_object(out);
 }
 
-/* What the launches were. */
+/* The number and the times of the launches. */
 static void put_launch(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
     mgl_json_out_int(out, "launches", s->batches.launches);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double pause_s = 30; /* between two lines that are no news */
+static const double pause_s = 30; /* between two lines without a new best */
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
@@ -76,7 +76,7 @@ static void print_line(mgl_cli_tune_progress *p)
     p->printed_trials = p->trials;
 }
 
-/* After a trial; `news`: the best is another. */
+/* After a trial; `news`: the best trial changed. */
 static void show(mgl_cli_tune_progress *p, bool news)
 {
     mgl_text line = {0};
@@ -100,7 +100,7 @@ static bool is_kind(const mgl_campaign_event *event, const char *kind)
     return !strcmp(event->kind, kind);
 }
 
-/* True: the best is another one. */
+/* Returns whether the best trial changed. */
 static bool take_trial(mgl_cli_tune_progress *p, const mgl_trial *trial)
 {
     p->trials = trial->number > p->trials ? trial->number : p->trials;
@@ -123,7 +123,7 @@ static void take_keep(mgl_cli_tune_progress *p, const mgl_trial *trial)
     p->hi += trial->gain_hi;
 }
 
-/* Whether users read the event without --verbose: neither a trial, nor where the time went. */
+/* Whether the event is printed without --verbose: not trials and not uses of time. */
 static bool is_news(mgl_cli_tune_progress *p, const mgl_campaign_event *event)
 {
     const bool paused = p->paused;

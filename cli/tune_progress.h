@@ -24,10 +24,10 @@ typedef struct mgl_cli_tune_progress {
     bool paused;
 } mgl_cli_tune_progress;
 
-/* From what the store has of the campaign. */
+/* Reads the state of the campaign from the store. */
 mgl_status mgl_cli_tune_progress_begin(mgl_cli_tune_progress *progress, const mgl_tune *tune,
                                        const mgl_cli_tuning *how, mgl_error *err);
-/* Takes an event, and prints what a user has to read of it. */
+/* Takes an event and prints it if users need it. */
 void mgl_cli_tune_progress_event(mgl_cli_tune_progress *progress, const mgl_campaign_event *event);
 /* The line, at that time of the clock. */
 void mgl_cli_tune_progress_format(const mgl_cli_tune_progress *progress, double now, mgl_text *out);

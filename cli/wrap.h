@@ -40,7 +40,7 @@ typedef struct mgl_cli_wrap {
 
 /* For standard output. If it is not a terminal or its width is unknown, nothing is wrapped. */
 void mgl_cli_wrap_start(mgl_cli_wrap *wrap);
-/* False once standard output could not be written. */
+/* Returns false if standard output cannot be written. */
 bool mgl_cli_wrap_print(mgl_cli_wrap *wrap, const char *text, size_t length);
 /* A whole text. */
 bool mgl_cli_wrap_all(const char *text, size_t length);

@@ -178,8 +178,8 @@ static void refuse_shape(mgl_reasons *reasons, const mgl_stored_tensor *stored,
                     print_shape(tensor->rank, shape, must, sizeof must));
 }
 
-/* Where a tensor of the graph is stored. A tied model that stores its table as the head alone has
- * the embedding there. */
+/* The stored tensor of a tensor of the graph. If a tied model stores only the head, the head is
+ * also the embedding. */
 static mgl_view find_view(const comparison *c, const mgl_tensor *tensor)
 {
     mgl_view view = mgl_naming_view(c->naming, tensor);
@@ -465,7 +465,7 @@ static mgl_status copy_architecture(const mgl_json *config, mgl_checkpoint *chec
     return checkpoint->architecture ? MGL_OK : mgl_fail_memory(err, strlen(name) + 1);
 }
 
-/* The object that states the end tokens: of a wrapper that states none, text_config. */
+/* The object with the end tokens: for a wrapper without the key, text_config. */
 static mgl_json end_token_object(const mgl_json *json, const mgl_config *config)
 {
     mgl_json out = *json;

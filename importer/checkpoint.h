@@ -46,8 +46,8 @@ mgl_status mgl_checkpoint_read_file(const mgl_checkpoint *checkpoint, const char
                                     mgl_json *out, mgl_error *err);
 
 /* The end token of the model's chats: eos_token of tokenizer_config.json, with which a chat
- * template ends each message. It is often missing in the eos_token_id of the other two files. *out
- * is NULL if the file does not exist or has none. Release *out with mgl_free. */
+ * template ends each message. Its id is often missing in the eos_token_id of the other two files.
+ * *out is NULL if the file does not exist or has none. Release *out with mgl_free. */
 mgl_status mgl_end_token_read(const mgl_checkpoint *checkpoint, char **out, mgl_error *err);
 /* The id of a token with this text; -1: the tokenizer has none. */
 int32_t mgl_end_token_find(const mgl_tokenizer *tokenizer, const char *text);

@@ -88,7 +88,7 @@ void mgl_config_take(reader *r, mgl_status status, const mgl_error *cause)
         r->status = status;
 }
 
-/* The name under which the config has a key: its own, or the family's other name for it. */
+/* The name of a key in the config: its own, or the family's other name. */
 static const char *name_of(reader *r, const char *key)
 {
     const char *alias = mgl_model_family_alias(r->family, key);
@@ -192,7 +192,7 @@ static const mgl_wrapper *find_wrapper(const cJSON *root)
     return cJSON_IsString(type) ? mgl_wrapper_find(NULL, type->valuestring) : NULL;
 }
 
-/* Steps into text_config where the file describes a wrapper. Returns whether the wrapper's own keys
+/* Steps into text_config if the file describes a wrapper. Returns whether the wrapper's own keys
  * tie the head to the embedding. */
 static bool enter_wrapper(reader *r)
 {
@@ -352,7 +352,7 @@ static void read_windows(reader *r)
     bool is_active = is_listed ? list_has_window(r, list) : window > 0;
     if (!is_listed && is_active && r->family->window == MGL_WINDOW_SWITCHED)
         is_active = read_window_layers(r) < r->config->geometry.layers;
-    /* Mistral's class reads no layer_types: a window is one of all layers. */
+    /* Mistral's class reads no layer_types: a window applies to all layers. */
     if (r->family->window == MGL_WINDOW_ALWAYS)
         is_active = is_active || window > 0;
     if (is_active && window == 0)

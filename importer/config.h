@@ -43,7 +43,7 @@ typedef struct mgl_rope {
     float long_factor[MGL_ROPE_FACTORS];      /* original_max_positions, and longer ones */
 } mgl_rope;
 
-/* What config.json describes, as far as it is valid. */
+/* The valid values of config.json. */
 typedef struct mgl_config {
     mgl_geometry geometry;
     int32_t max_positions; /* max_position_embeddings, or the sliding window if that is smaller */

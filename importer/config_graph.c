@@ -1,8 +1,8 @@
-/* From a config to the graph that it describes. */
+/* Makes the graph of a config. */
 #include "base/memory.h"
 #include "importer/config.h"
 
-/* The frequencies of longer sequences, where they differ. */
+/* The frequencies of longer sequences, if they differ. */
 static mgl_status add_long_frequencies(const mgl_rope *rope, mgl_graph *graph, mgl_error *err)
 {
     const int32_t head_dim = graph->geometry.head_dim;

@@ -36,7 +36,7 @@ static const struct {
     {"finetuned", ~0u},
 };
 
-/* One rope object, or the bare rope_theta where `object` is NULL. */
+/* One rope object; if `object` is NULL, only rope_theta. */
 typedef struct source {
     const char *key; /* of the object */
     const cJSON *object;
@@ -93,7 +93,7 @@ static void check_keys(reader *r, const source *s, mgl_rope_type type)
     }
 }
 
-/* original_max_position_embeddings: the key beside the object stands before the one in it. */
+/* original_max_position_embeddings: the key beside the object has priority over the key in it. */
 static double read_original(reader *r, const source *s)
 {
     static const char key[] = "original_max_position_embeddings";
@@ -180,7 +180,7 @@ static void read_factors(reader *r, const source *s, const char *key, float *to)
 static void read_longrope(reader *r, const source *s, mgl_rope *rope)
 {
     static const char partial[] =
-        "partial_rotary_factor"; /* refused elsewhere: its lists are short */
+        "partial_rotary_factor"; /* rejected elsewhere: its lists are short */
     if (!mgl_is_neutral(mgl_json_member(r->root, partial), MGL_NEUTRAL_ONE) ||
         !mgl_is_neutral(mgl_json_member(s->object, partial), MGL_NEUTRAL_ONE))
         return;
@@ -195,7 +195,7 @@ static void read_longrope(reader *r, const source *s, mgl_rope *rope)
         rope);
 }
 
-/* The type of rope that an object has; false: it was refused. */
+/* The rope type of an object; false: it was rejected. */
 static bool read_type(reader *r, const source *s, mgl_rope_type *type)
 {
     const char *name = mgl_config_string(r, s->object, "rope_type");

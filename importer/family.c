@@ -106,12 +106,12 @@ static const mgl_model_family families[] = {
 };
 enum { FAMILY_COUNT = sizeof families / sizeof *families };
 
-/* Architectures under another name: of the code that was published before Transformers had it. */
+/* Other names of architectures, from code that was published before Transformers had the class. */
 static const struct {
     const char *architecture, *of;
 } renamed[] = {{"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"}};
 
-/* Wrappers whose language model reads text exactly as it does alone. */
+/* Wrappers whose language model computes the same as without the wrapper. */
 static const mgl_wrapper wrappers[] = {
     {"Mistral3ForConditionalGeneration", "mistral3", true, "mistral"},
     {"LlavaForConditionalGeneration", "llava", false, "llama"},

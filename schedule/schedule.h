@@ -68,7 +68,7 @@ typedef struct mgl_lower_options {
     int reply;       /* tokens of a reply behind them; 0: not known */
 } mgl_lower_options;
 
-/* The sequences of options, or as many of them as a launch of this config has room for. */
+/* The sequences of the options, at most as many as a launch of this config allows. */
 int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config);
 
@@ -81,7 +81,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
  * stable. Errors carry file:line:column, the source line and a caret. */
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
                               mgl_error *err);
-/* Whether the first line that is no comment begins as a schedule's does: `megalith` and a version.
+/* Whether the first line that is not a comment begins like a schedule: `megalith` and a version.
  * Messages may quote such a text; other files stay unquoted, because they may hold secrets. */
 bool mgl_schedule_begins(const char *text, size_t length);
 enum { MGL_SCHEDULE_MAX_TEXT = 64 << 20 }; /* bytes of a text that is read */

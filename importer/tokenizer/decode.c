@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* What a stage is told. Text comes between a begin and an end; the finish comes last. The mark is
- * where a prompt ends: between two tokens, or within the one that a stage has made of all. */
+/* The messages to a stage. Text comes between a begin and an end; the finish comes last. The mark
+ * is the end of a prompt: between two tokens, or within the one token that a stage has made of all.
+ */
 typedef enum event { BEGIN, TEXT, MARK, END, FINISH } event;
 
 /* What a stage remembers. */
@@ -102,7 +103,7 @@ static void raise_mark(const mgl_text *text, size_t end, size_t *mark)
         ++*mark;
 }
 
-/* The mark stands behind what is kept back: it has to wait for that. False: nothing is. */
+/* The mark follows text that is held back and must wait. False: no text is held back. */
 static bool keep_mark(stage_state *state)
 {
     if (state->held.length)

@@ -43,7 +43,7 @@ static mgl_status read_added(const mgl_json *json, const cJSON *item, mgl_added_
     return status;
 }
 
-/* What the token is searched for as, and decoded to. */
+/* The searched text and the decoded text of the token. */
 static mgl_status set_texts(const mgl_tokenizer *tokenizer, mgl_workspace *w,
                             mgl_added_token *token, const char *content, mgl_error *err)
 {
@@ -64,7 +64,7 @@ static mgl_status set_texts(const mgl_tokenizer *tokenizer, mgl_workspace *w,
                                                                : mgl_fail_memory(err, length);
 }
 
-/* What loading remembers of the added tokens. */
+/* State of loading the added tokens. */
 typedef struct added_names {
     mgl_vocab index;  /* content -> index in added.tokens */
     int32_t next;     /* the next free id */
@@ -134,7 +134,7 @@ static void replace(mgl_added_token *old, mgl_added_token token)
 static mgl_status put_token(mgl_tokenizer *tokenizer, const char *file, mgl_added_token token,
                             const char *content, int32_t stated, added_names *names, mgl_error *err)
 {
-    if (!*content) /* an empty one is none */
+    if (!*content) /* an empty text is not a token */
         return MGL_OK;
     if (strlen(content) > MGL_ADDED_LONGEST)
         return mgl_fail(err, MGL_BAD_INPUT, file,

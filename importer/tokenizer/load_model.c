@@ -178,7 +178,7 @@ mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *js
     if (type ? strcmp(type, "BPE") != 0 : !mgl_json_member(value, "merges"))
         return mgl_fail(
             err, MGL_BAD_INPUT, json->file,
-            "the model \"%.100s\" is not supported; only BPE is; give ids in place of texts",
+            "the model \"%.100s\" is not supported; supported: BPE; give ids instead of texts",
             type ? type : "(without a type)");
     status = load_options(bpe, json, value, err);
     if (!status)

@@ -1,6 +1,6 @@
 /*
- * A tokenizer as it is in memory: tokenizer.json and the files beside it, compiled. The way of a
- * text through it:
+ * A tokenizer as it is in memory: tokenizer.json and the files beside it, compiled. The steps
+ * of encoding:
  *
  *     text -> added tokens (raw) -> normalizer -> added tokens (normalized) -> splitter -> BPE
  *          -> template (the tokenizer's own special tokens) -> ids

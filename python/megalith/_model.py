@@ -30,7 +30,7 @@ from megalith._library import Code, Conversation, Facts, Ids, MegalithError, Ope
 
 Prompt = Union[str, Iterable[int]]
 Message = Mapping[str, Any]  # role, content, and what else the template knows
-# Of a list: a prompt, or one of text, ids and messages with the options that differ.
+# An entry of a list: a prompt, or text, ids or messages with the options that differ.
 Entry = Union[str, Iterable[int], Mapping[str, Any]]
 
 
@@ -499,7 +499,7 @@ class Model:
         Several prompts, a list of texts, lists of ids, or objects with one of `text`, `ids` and
         `messages` and options of their own, have a list of replies, which have all ended. They take
         as many launches as `Model.sequences` makes of them; without a `seed` each draws its own. A
-        prompt that cannot be used has its `Reply.error`, and the others have their replies."""
+        prompt that cannot be used has an error in `Reply.error`; the others have their replies."""
         options: Dict[str, Any] = {
             "max_tokens": max_tokens,
             "temperature": temperature,

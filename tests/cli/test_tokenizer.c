@@ -131,7 +131,7 @@ static const struct {
     const char *model, *says;
 } unusable[] = {
     {"{\"type\": \"Unigram\", \"vocab\": [[\"a\", 0.0]], \"unk_id\": 0}",
-     "the model \"Unigram\" is not supported; only BPE is; give ids in place of texts"},
+     "the model \"Unigram\" is not supported; supported: BPE; give ids instead of texts"},
     {"{\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}, \"unk_token\": \"a\"}",
      "the model \"WordPiece\""},
     {"{\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": \"a\"}",

@@ -42,7 +42,7 @@ void mgl_cuda_recipe_add(mgl_cuda_recipe *recipe, const char *option);
 mgl_status mgl_cuda_recipe_create(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *recipe,
                                   void **program, mgl_error *err);
 
-/* The sources of a program's kernel: those that are built in, or what was put in their place. */
+/* The sources of a program's kernel: the built-in sources, or their replacements. */
 const mgl_cuda_source *mgl_cuda_kernel_sources(const mgl_program *program);
 
 /* Starts the compilation of a recipe, as mgl_cuda_compile_start does that of a program. */

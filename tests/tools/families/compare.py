@@ -45,7 +45,7 @@ def write_checkpoint(folder, row):
 
 
 def ask(binary, verb, folder, *arguments):
-    """The JSON object of a verb; None and the reason where megalith rejects the model."""
+    """The JSON object of a verb; None and the reason if megalith rejects the model."""
     command = [binary, verb, str(folder), *arguments, "--json", "--device", "cpu", "--dtype", "f32"]
     command += ["--threads", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -57,7 +57,7 @@ def ask(binary, verb, folder, *arguments):
 
 
 def compare_greedy(golden, reply):
-    """(equal tokens, whether they part at a near tie)"""
+    """(equal tokens, whether the first difference is at a near tie)"""
     for i, (wanted, got) in enumerate(zip(golden["output_ids"], reply)):
         if wanted != got:
             return i, golden["top_two_gap"][i] < answers.EPSILON
@@ -100,7 +100,7 @@ def compare_likelihood(binary, folder, model, row, vocab):
 
 
 def family_of(row):
-    """The model_type, and that of the wrapper."""
+    """The model_type, and the model_type of the wrapper."""
     outer = row["config"]["model_type"]
     return row["family"] if outer == row["family"] else f"{row['family']} in {outer}"
 

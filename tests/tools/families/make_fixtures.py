@@ -59,7 +59,7 @@ def write(folder, given, options, seed, dtype=torch.bfloat16):
 
 
 def read_back(folder, given, options):
-    """The model of the files. "read": keys that Transformers needs and the publisher has not."""
+    """The model of the files. "read": keys that Transformers needs and the publisher's config lacks."""
     config = folder / "config.json"
     answers.write_json(config, {**given, **options["read"]})
     model = answers.load(folder)
@@ -117,7 +117,7 @@ def make(name, given, options):
         text = model.config.get_text_config()
         ends = {text.eos_token_id} if text.eos_token_id is not None else set()
         short = options.get("short")
-        # Scaled rope is in use behind 64 positions.
+        # Scaled rope is used after 64 positions.
         lengths = (short + 1, short + 6, short + 20) if short else (3, 12, 80)
         texts = (100, 80) if short else (100, 30)
         value = {"fp32": golden(model, lengths, texts, text.vocab_size, ends)}

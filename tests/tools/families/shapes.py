@@ -112,7 +112,7 @@ def exaone(model, heads, head_dim, tied, scaled=True, hidden=None, **keys):
 
 
 def around(architecture, model_type, vision, **keys):
-    """The config of a model for images around that of a text model."""
+    """The config of a vision-language model around the config of a text model."""
 
     def wrap(text):
         return {"architectures": [architecture], "model_type": model_type, "text_config": text,
