@@ -317,7 +317,8 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
     model->tuned.capacity = options->capacity; /* fewer positions than the program has */
     model->program = model->image ? model->image->program : NULL;
     if (!status && model->image)
-        mgl_tuned_report_describe(&model->tuned, model->checkpoint->graph);
+        mgl_tuned_report_describe(&model->tuned, model->checkpoint->graph,
+                                  model->image->program->limits.capacity);
     return status;
 }
 

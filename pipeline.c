@@ -136,11 +136,19 @@ static void add_lines(mgl_tuned_report *report, const char *lines)
              lines);
 }
 
-void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph)
+void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph, int capacity)
 {
+    char line[256];
     if (graph->own_head)
         add_lines(report, "warning: tie_word_embeddings is true, but lm_head.weight is stored with "
                           "other values than the embedding: the stored head is used");
+    if (mgl_graph_frequencies(graph, capacity) == graph->inv_freq)
+        return;
+    snprintf(line, sizeof line,
+             "warning: longrope with a capacity of %d positions uses the long factors, also for "
+             "shorter sequences; --capacity %d uses the short factors",
+             capacity, (int)graph->short_positions);
+    add_lines(report, line);
 }
 
 void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl_error *why)
@@ -224,9 +232,10 @@ mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *ta
     search s = {graph, target, request, .report = report, .out = out};
     *out = NULL;
     *report = (mgl_tuned_report){0};
-    mgl_tuned_report_describe(report, graph);
     mgl_status status = mgl_pipeline_options(graph, target, request, &s.options, err);
     report->capacity = s.options.capacity;
+    if (!status)
+        mgl_tuned_report_describe(report, graph, s.options.capacity);
     if (!status && is_wanted(request)) {
         mgl_schedule_config open; /* an entry takes the place of the default */
         mgl_schedule_config_default(&open);

@@ -87,8 +87,9 @@ typedef struct mgl_tuned_report {
 mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *target,
                                     const mgl_lower_request *request, mgl_program **out,
                                     mgl_tuned_report *report, mgl_error *err);
-/* Adds what is unusual about the checkpoint to the report's notes. */
-void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph);
+/* Adds what is unusual about the checkpoint, and about a cache of so many positions, to the
+ * report's notes. */
+void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph, int capacity);
 /* Adds a line to the report: the entry is left out for this reason. */
 void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl_error *why);
 

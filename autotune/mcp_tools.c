@@ -103,6 +103,8 @@ static mgl_status best(const mcp_call *call, mgl_json_out *out, mgl_error *err)
     mgl_status status = open_campaign(call, false, &store, &campaign, err);
     if (!status)
         status = mgl_answer_best(out, store, &campaign, err);
+    if (!status)
+        status = mgl_answer_put_predicted(out, store, &campaign, err);
     close_campaign(store, &campaign);
     return status;
 }

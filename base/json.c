@@ -591,8 +591,11 @@ static const char *type_name(const cJSON *item)
         return "null";
     case cJSON_Number:
         return "a number";
-    case cJSON_String:
-        return "a string";
+    case cJSON_String: /* a number that is not finite: base/json_python.c */
+        return !strcmp(item->valuestring, "NaN")         ? "NaN"
+               : !strcmp(item->valuestring, "Infinity")  ? "Infinity"
+               : !strcmp(item->valuestring, "-Infinity") ? "-Infinity"
+                                                         : "a string";
     case cJSON_Array:
         return "an array";
     default:

@@ -47,7 +47,8 @@ static mgl_status fail_long(size_t count, size_t capacity, mgl_error *err)
 {
     return mgl_fail(err, MGL_BAD_INPUT, NULL,
                     "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
-                    "most max_position_embeddings); `eval --stride N` reads longer texts through a "
+                    "most max_position_embeddings or sliding_window); `eval --stride N` reads "
+                    "longer texts through a "
                     "window",
                     count, capacity, mgl_plural(capacity));
 }

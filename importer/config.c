@@ -294,15 +294,18 @@ static int64_t read_window(reader *r)
     int64_t window = r->family->window_size;
     mgl_error cause;
     const cJSON *given = mgl_json_member(r->root, "sliding_window");
-    const bool is_switched = r->family->window == MGL_WINDOW_SWITCHED;
-    if (is_switched ? !mgl_config_flag(r, r->root, "use_sliding_window", false)
-                    : cJSON_IsFalse(mgl_json_member(r->root, "use_sliding_window")))
+    const mgl_window_rule rule = r->family->window;
+    if (rule == MGL_WINDOW_SWITCHED && !mgl_config_flag(r, r->root, "use_sliding_window", false))
+        return 0;
+    if (rule == MGL_WINDOW_UNREAD && cJSON_IsFalse(mgl_json_member(r->root, "use_sliding_window")))
         return 0;
     if (cJSON_IsNull(given) || cJSON_IsFalse(given))
         return 0;
+    /* Attention over no positions at all is rejected; a class that does not read the key ignores
+     * it. */
     mgl_config_take(r,
-                    mgl_json_get_int(r->json, r->root, "sliding_window", false, 0, INT64_MAX >> 11,
-                                     &window, &cause),
+                    mgl_json_get_int(r->json, r->root, "sliding_window", false,
+                                     rule == MGL_WINDOW_ALWAYS, INT64_MAX >> 11, &window, &cause),
                     &cause);
     return window;
 }

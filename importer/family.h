@@ -11,6 +11,8 @@
 
 /* What the key sliding_window means. */
 typedef enum mgl_window_rule {
+    MGL_WINDOW_UNREAD,  /* the class in Transformers does not read the key: it limits the positions
+                           here, unless use_sliding_window is false */
     MGL_WINDOW_ALWAYS,  /* a window of all layers; null: none */
     MGL_WINDOW_SWITCHED /* use_sliding_window switches it on, by default for the layers from
                            max_window_layers (28) on */

@@ -56,6 +56,9 @@ static const struct prefix {
 };
 enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
 
+/* Where wrappers have the head, beside the prefixes above. */
+static const char *const heads[] = {"model.lm_head.", "language_model.lm_head.", "lm_head."};
+
 static const struct prefix canonical = {"model.", "lm_head.", false};
 
 /* Replaces the first `from` in `text` by `to`; false: not found, or no room. */
@@ -90,18 +93,34 @@ static bool fits(const mgl_naming *naming)
     return mgl_safetensors_find(naming->files, name) >= 0;
 }
 
+/* A wrapper may store the head under another prefix than that of the body. */
+static void find_head(mgl_naming *naming)
+{
+    char name[160];
+    mgl_naming_name(naming, MGL_TENSOR_HEAD, name);
+    if (!naming->config->wrapped || mgl_safetensors_find(naming->files, name) >= 0)
+        return;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        snprintf(name, sizeof name, "%sweight", heads[i]);
+        if (mgl_safetensors_find(naming->files, name) >= 0)
+            naming->head = heads[i];
+    }
+}
+
 mgl_naming mgl_naming_find(const mgl_config *config, const mgl_safetensors *files)
 {
     const bool is_compiled = files->file_count == 0;
     for (int i = 0; i < 2 * PREFIX_COUNT && !is_compiled; i++) {
         const struct prefix *prefix = &prefixes[i / 2];
-        const mgl_naming naming = {.config = config,
-                                   .files = files,
-                                   .renamed = i % 2 == 0,
-                                   .body = prefix->body,
-                                   .head = prefix->head};
-        if ((config->wrapped || !prefix->wrapper) && fits(&naming))
-            return naming;
+        mgl_naming naming = {.config = config,
+                             .files = files,
+                             .renamed = i % 2 == 0,
+                             .body = prefix->body,
+                             .head = prefix->head};
+        if ((!config->wrapped && prefix->wrapper) || !fits(&naming))
+            continue;
+        find_head(&naming);
+        return naming;
     }
     return (mgl_naming){.config = config,
                         .files = files,
@@ -153,5 +172,5 @@ int64_t mgl_view_row(const mgl_view *view, int64_t row)
 bool mgl_naming_is_outside(const mgl_naming *naming, const char *stored)
 {
     return naming->config->wrapped && strncmp(stored, naming->body, strlen(naming->body)) != 0 &&
-           strncmp(stored, naming->head, strlen(naming->head)) != 0;
+           !strstr(stored, "lm_head.");
 }

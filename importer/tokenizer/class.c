@@ -94,7 +94,10 @@ mgl_status mgl_tokenizer_class_read(const mgl_tokenizer_files *files, mgl_tokeni
         status = read_name(&files->config, "tokenizer_class", &name, err);
     if (!status && !*name)
         status = read_name(&files->model, "tokenizer_class", &name, err);
-    if (status || (strcmp(name, "LlamaTokenizer") != 0 && strcmp(name, "LlamaTokenizerFast") != 0))
+    const bool is_code =
+        !strcmp(name, "CodeLlamaTokenizer") || !strcmp(name, "CodeLlamaTokenizerFast");
+    if (status || (!is_code && strcmp(name, "LlamaTokenizer") != 0 &&
+                   strcmp(name, "LlamaTokenizerFast") != 0))
         return status;
     status = read_name(&files->model, "model_type", &model_type, err);
     if (status || is_unchanged(model_type) || is_byte_level(files->tokenizer.root))
@@ -103,7 +106,8 @@ mgl_status mgl_tokenizer_class_read(const mgl_tokenizer_files *files, mgl_tokeni
     if (!status)
         status = read_flag(&files->config, "add_prefix_space", &prefix, err);
     out->llama = true;
-    out->scheme = !prefix ? "never" : legacy ? "always" : "first";
+    /* CodeLlamaTokenizer does not read `legacy`. */
+    out->scheme = !prefix ? "never" : legacy && !is_code ? "always" : "first";
     return status;
 }
 

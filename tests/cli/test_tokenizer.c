@@ -79,6 +79,20 @@ START_TEST(a_token_of_tokenizer_config)
 }
 END_TEST
 
+/* CodeLlamaTokenizer prepends a space to a text once, whatever `legacy` is. */
+START_TEST(the_class_of_code_llama)
+{
+    const char *folder = make_model("llama", "tokenizers/metaspace");
+    put_file(folder, "tokenizer_config.json",
+             "{\"tokenizer_class\": \"LlamaTokenizer\", \"legacy\": false}");
+    command_result wanted = command_runf("tokenize %s --text 'a</s>e aa e'", folder);
+    put_file(folder, "tokenizer_config.json",
+             "{\"tokenizer_class\": \"CodeLlamaTokenizer\", \"legacy\": true}");
+    assert_prints(command_runf("tokenize %s --text 'a</s>e aa e'", folder), wanted.out);
+    command_clear(&wanted);
+}
+END_TEST
+
 /* A compiled model has what its tokenizer needs: the class, and tokens of all three files. */
 START_TEST(a_compiled_model_tokenizes_like_its_folder)
 {
@@ -201,6 +215,7 @@ int main(void)
     TCase *tests = tcase_create("tokenizer");
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, a_token_of_tokenizer_config);
+    tcase_add_test(tests, the_class_of_code_llama);
     tcase_add_test(tests, a_compiled_model_tokenizes_like_its_folder);
     tcase_add_test(tests, truncation_is_ignored_and_told);
     tcase_add_loop_test(tests, a_tokenizer_that_is_no_bpe, 0, sizeof unusable / sizeof *unusable);

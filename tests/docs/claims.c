@@ -175,10 +175,10 @@ static const char *read_row(const char *at, table *t, int row)
         snprintf(t->cells[row][column], sizeof t->cells[row][column], "%.*s", (int)kept, at);
         at += length + (at[length] == '|');
         if (row && column + 1 == t->columns)
-            return at + 1;
+            return *at ? at + 1 : at;
         if (!row && (*at == '\n' || !strncmp(at, " |", 2) || !*at)) {
             t->columns = column + 1;
-            return at + 1;
+            return *at ? at + 1 : at;
         }
     }
     return at;

@@ -153,8 +153,8 @@ START_TEST(a_long_text_without_a_window_is_refused)
     ck_assert_int_eq(mgl_eval_score(model, texts, 2, NULL, &result, &err), MGL_BAD_INPUT);
     ck_assert_str_eq(err.message,
                      "text 1: 25 tokens are more than the 24 positions of the KV cache "
-                     "(the capacity, at most max_position_embeddings); `eval --stride "
-                     "N` reads longer texts through a window");
+                     "(the capacity, at most max_position_embeddings or sliding_window); `eval "
+                     "--stride N` reads longer texts through a window");
     ck_assert_int_eq(mgl_eval_check_fit(model, CAPACITY, &err), MGL_OK);
     ck_assert_int_eq(mgl_eval_check_fit(model, CAPACITY + 1, &err), MGL_BAD_INPUT);
 }

@@ -246,6 +246,25 @@ START_TEST(test_tied_head_alone)
 }
 END_TEST
 
+/* A wrapper may store the head under another prefix than that of the body: it is used, never taken
+ * for a part of the vision model. */
+START_TEST(test_head_of_wrapper)
+{
+    char command[512];
+    snprintf(command, sizeof command,
+             "cp -r " MODELS "families/mistral3 %s && sed -i "
+             "'s/\"language_model\\.lm_head\\.weight\":/\"lm_head.weight\":               /' "
+             "%s/model.safetensors",
+             folder, folder);
+    ck_assert_int_eq(system(command), 0);
+    mgl_checkpoint *checkpoint = import(folder);
+    const int head = mgl_graph_find_tensor(checkpoint->graph, "lm_head.weight");
+    ck_assert(!checkpoint->graph->tied && checkpoint->graph->own_head);
+    ck_assert_str_eq(mgl_checkpoint_stored_name(checkpoint, head), "lm_head.weight");
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
 /* Names as other programs write them: without "model.". */
 START_TEST(test_names_without_prefix)
 {
@@ -389,6 +408,7 @@ int main(void)
     tcase_add_test(cases, test_tied_with_own_head);
     tcase_add_test(cases, test_tied_head_alone);
     tcase_add_test(cases, test_names_without_prefix);
+    tcase_add_test(cases, test_head_of_wrapper);
     tcase_add_test(cases, test_tied_with_wrong_head);
     tcase_add_test(cases, test_stored_frequencies);
     tcase_add_test(cases, test_mixed_dtypes);

@@ -194,6 +194,8 @@ static const struct {
     {"llama", "\"sliding_window\": 128", 128, 128},
     {"llama", "\"sliding_window\": 128, \"use_sliding_window\": false", 256, 0},
     {"phi3", "\"sliding_window\": 63", 63, 63},
+    {"phi3", "\"sliding_window\": 63, \"use_sliding_window\": false", 63, 63},
+    {"mistral", "\"sliding_window\": 128, \"use_sliding_window\": false", 128, 128},
     {"qwen2", "\"sliding_window\": 128, \"use_sliding_window\": false", 256, 0},
     {"qwen2", "\"sliding_window\": 128, \"use_sliding_window\": true", 256, 0},
     {"qwen2", "\"sliding_window\": 128, \"use_sliding_window\": true, \"max_window_layers\": 2",
@@ -205,6 +207,13 @@ static const struct {
      "[\"full_attention\", \"full_attention\", \"sliding_attention\"]",
      128, 128},
 };
+
+START_TEST(test_no_window)
+{
+    expect_reason("mistral", "\"sliding_window\": 0, \"num_key_value_heads\": 4",
+                  "sliding_window: must be");
+}
+END_TEST
 
 START_TEST(test_windows)
 {
@@ -317,7 +326,7 @@ START_TEST(test_not_finite)
         "llama", "\"time_step_limit\": [0.0, Infinity], \"a\": NaN, \"b\": {\"c\": -Infinity}, "
                  "\"d\": \"NaN and \\\"Infinity\\\"\"");
     ck_assert_int_eq(config.geometry.hidden, 64);
-    expect_reason("llama", "\"rms_norm_eps\": NaN", "rms_norm_eps: must be a number");
+    expect_reason("llama", "\"rms_norm_eps\": NaN", "rms_norm_eps: must be a number, not NaN");
     expect_reason("llama", "\"rope_theta\": Infinity", "rope_theta: must be a number");
     expect_reason("llama", "\"logits_scaling\": NaN", "logits_scaling: \"NaN\": scaled logits");
     expect_reason("llama", "\"use_bias\": NaN", "use_bias: \"NaN\": no such key");
@@ -334,6 +343,7 @@ int main(void)
     tcase_add_test(cases, test_phi3);
     tcase_add_test(cases, test_both_forms);
     tcase_add_loop_test(cases, test_windows, 0, sizeof windows / sizeof *windows);
+    tcase_add_test(cases, test_no_window);
     tcase_add_test(cases, test_other_names);
     tcase_add_test(cases, test_wrappers);
     tcase_add_test(cases, test_wrapper_defaults);
