@@ -45,8 +45,7 @@
  * Threads: different objects are used by different threads at will. A tokenizer is not changed
  * by encoding or decoding: any number of threads may use one at a time. A detokenizer, a model
  * and a plan are used by one thread at a time, and a tokenizer outlives its detokenizers.
- * mgl_model_cancel and mgl_cancel_set alone may be called from any thread and from a signal
- * handler.
+ * mgl_model_cancel and mgl_cancel_set may be called from any thread and any signal handler.
  */
 #ifndef MEGALITH_H
 #define MEGALITH_H

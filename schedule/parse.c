@@ -1,12 +1,11 @@
 /*
  * The text form of a program (*.mls), the reading half; text.c has the grammar and prints it.
  *
- * One pass by recursive descent over the bytes, no tokens in between: every function reads one
- * thing at the cursor and answers whether it stood there. The first that fails fills the error with
- * its place and sets the status; everybody above it just returns false. Refused here is what can
- * not be a program at all: unknown or repeated names, wrong ranks and counts of operands, numbers
- * that overflow. Whether a program makes sense, its bounds, edges and coverage, is the validator's
- * business, which must see such programs.
+ * A recursive descent parser in one pass over the bytes, without a pass for tokens. Every function
+ * reads one construct at the cursor and returns whether it is there. The first failure fills the
+ * error with its place and sets the status. The parser rejects what cannot be a program: unknown or
+ * repeated names, wrong ranks and counts of operands, numbers that overflow. The validator checks
+ * bounds, edges and coverage, and must see such programs.
  */
 #include "schedule/names.h"
 #include "schedule/scan.h"
