@@ -16,7 +16,7 @@ typedef enum mgl_lack {
 
 /* MGL_BAD_INPUT: why the folder lacks that. Fails otherwise if it cannot be read. */
 mgl_status mgl_layout_fail_folder(const char *folder, mgl_lack lack, mgl_error *err);
-/* MGL_BAD_INPUT: `shard` of the index, which has `count` shards, of which `there` exist. */
+/* MGL_BAD_INPUT: `shard` is missing. The index names `count` shards, and `there` of them exist. */
 mgl_status mgl_layout_fail_shard(const char *folder, const char *shard, size_t there, size_t count,
                                  mgl_error *err);
 /* MGL_BAD_INPUT if the folder lacks tokenizer.json. */

@@ -401,8 +401,8 @@ typedef struct mgl_request {
     double frequency_penalty; /* -2 to 2. and this as often as it has (OpenAI's) */
     int64_t prompt_logprobs;  /* not 0: the result has the log-probabilities of the prompt, which is
                                  scored first, in a launch of its own */
-    int64_t chat;             /* not 0: a chat template made the prompt, so the ids of
-                                 mgl_model_get_chat_end_ids             end the reply. Needs `tokenizer` */
+    int64_t chat;             /* not 0: a chat template made the prompt. The reply also ends at
+                                 the ids of mgl_model_get_chat_end_ids. Needs `tokenizer` */
 } mgl_request;
 
 typedef enum mgl_stop {

@@ -295,7 +295,7 @@ START_TEST(fewer_than_asked_for_by_rows)
 }
 END_TEST
 
-/* ... and as there is memory for. */
+/* The number of sequences is halved while memory does not suffice. */
 START_TEST(fewer_than_asked_for_by_memory)
 {
     mgl_model_facts four, facts;
