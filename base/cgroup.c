@@ -222,7 +222,7 @@ static bool find_folder(const char *mounts, const char *root, hierarchy *h)
 
 static void limit_processors(mgl_cgroup_limits *out, double quota, double period)
 {
-    if (quota > 0 && period > 0 && (!out->processors || quota / period < out->processors))
+    if (quota > 0 && period > 0 && (out->processors <= 0 || quota / period < out->processors))
         out->processors = quota / period;
 }
 

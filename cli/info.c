@@ -36,7 +36,7 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     if (status || !out->text)
         return status;
     status = mgl_tokenizer_open(checkpoint->folder, &tokenizer, &out->why);
-    if (status == MGL_NO_MEMORY) { /* says nothing about the tokenizer */
+    if (status && status != MGL_BAD_INPUT) { /* says nothing about the tokenizer */
         *err = out->why;
         return status;
     }
