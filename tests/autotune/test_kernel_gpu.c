@@ -6,6 +6,8 @@
  * line for each.
  *
  *     test_kernel_gpu [cuda] [--at-once N] [--all]    --all: each unit in all harness programs
+ *
+ * MGL_TEST_PART=K/N runs a part of the examinations and duels (tests/parts.h).
  */
 #include <check.h>
 #include <math.h>
@@ -21,6 +23,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "tests/autotune/trick.h"
+#include "tests/parts.h"
 #include "vm/cuda/cuda.h"
 
 enum { SKIP = 77, MOST_JOBS = 128, AT_ONCE = 14 };
@@ -210,9 +213,9 @@ static bool duel_own(const char *name)
 static bool run_duels(void)
 {
     options.depth = MGL_TRIAL_DUEL;
-    bool good = duel_own("merge");
-    good &= duel_own("norm_linear.skinny");
-    good &= duel_slower();
+    bool good = !next_is_in_part() || duel_own("merge");
+    good &= !next_is_in_part() || duel_own("norm_linear.skinny");
+    good &= !next_is_in_part() || duel_slower();
     return good;
 }
 
@@ -225,8 +228,11 @@ static struct {
 } jobs[MOST_JOBS];
 static int job_count, failed;
 
+/* Adds a job, if it is in the part of MGL_TEST_PART. */
 static void add_job(const char *kind, const char *name)
 {
+    if (!next_is_in_part())
+        return;
     jobs[job_count].kind = kind;
     jobs[job_count++].name = name;
 }

@@ -2,6 +2,7 @@
  * The device lab on a GPU, with a model of two layers of llama-1b's: candidates that keep the
  * kernel and such that do not, pairs, the floor, the baseline, a real checkpoint, workers that come
  * to grief, and kernels that are compiled ahead. How fast anything is is printed, not tested.
+ * MGL_TEST_PART=K/N runs a part of the tests (tests/parts.h).
  */
 #include <check.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "autotune/lab_state.h"
 #include "base/clock.h"
 #include "eval/bench.h"
+#include "tests/parts.h"
 #include "vm/cuda/cuda.h"
 
 #define MODEL "tales-5m"
@@ -367,16 +369,16 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("lab_gpu");
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, candidates_are_checked_and_measured);
-    tcase_add_test(tests, a_floor_is_measured);
-    tcase_add_test(tests, the_baseline_is_timed);
-    tcase_add_loop_test(tests, families_are_checked_and_measured, 0, 2);
-    tcase_add_loop_test(tests, both_run_on_a_real_checkpoint, 0, 3);
-    tcase_add_loop_test(tests, what_goes_wrong_on_it_is_the_verdict, 0, 3);
-    tcase_add_loop_test(tests, a_worker_that_comes_to_grief_is_replaced, 0, 2);
-    tcase_add_test(tests, kernels_are_compiled_ahead);
-    tcase_add_test(tests, the_sandbox_hides_nothing_of_the_device);
-    tcase_add_test(tests, a_kernel_is_compiled_in_the_sandbox);
+    add_cases(tests, candidates_are_checked_and_measured, 1);
+    add_cases(tests, a_floor_is_measured, 1);
+    add_cases(tests, the_baseline_is_timed, 1);
+    add_cases(tests, families_are_checked_and_measured, 2);
+    add_cases(tests, both_run_on_a_real_checkpoint, 3);
+    add_cases(tests, what_goes_wrong_on_it_is_the_verdict, 3);
+    add_cases(tests, a_worker_that_comes_to_grief_is_replaced, 2);
+    add_cases(tests, kernels_are_compiled_ahead, 1);
+    add_cases(tests, the_sandbox_hides_nothing_of_the_device, 1);
+    add_cases(tests, a_kernel_is_compiled_in_the_sandbox, 1);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

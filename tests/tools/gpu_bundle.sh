@@ -65,12 +65,13 @@ for test in "$here"/bin/test_*; do
     case $test in
     */test_cuda_run) for part in 1 2 3 4 5 6; do start test_cuda_run $part/6 & done ;;
     */test_cuda_families) for part in 1 2 3 4 5 6 7 8; do start test_cuda_families $part/8 & done ;;
+    */test_lab_gpu) for part in 1 2 3 4; do start test_lab_gpu $part/4 & done ;;
     */test_kernel_gpu) ;; # it has pairs of launches timed
     *) start "$(basename "$test")" & ;;
     esac
 done
 wait
-[ ! -x "$here/bin/test_kernel_gpu" ] || start test_kernel_gpu
+[ ! -x "$here/bin/test_kernel_gpu" ] || for part in 1 2 3 4; do start test_kernel_gpu $part/4; done
 failed=0
 for file in "$logs"/*.code; do
     code=$(cat "$file")

@@ -144,24 +144,3 @@ void device_greedy(mgl_vm *vm, const int32_t *prompt, int count, int32_t *tokens
     ck_assert_int_eq(report.produced[0], most);
     memcpy(tokens, report.output[0], (size_t)most * sizeof *tokens);
 }
-
-static void read_part(int *part, int *parts)
-{
-    const char *text = getenv("MGL_TEST_PART");
-    if (!text)
-        return;
-    if (sscanf(text, "%d/%d", part, parts) != 2 || *part < 1 || *part > *parts) {
-        fprintf(stderr, "MGL_TEST_PART is to be K/N, with K from 1 to N, not `%s`\n", text);
-        exit(1);
-    }
-}
-
-void add_cases(TCase *tests, const TTest *test, int count)
-{
-    static int number;
-    int part = 1, parts = 1;
-    read_part(&part, &parts);
-    for (int i = 0; i < count; i++)
-        if (number++ % parts == part - 1)
-            tcase_add_loop_test(tests, test, i, i + 1);
-}

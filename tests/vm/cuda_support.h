@@ -37,10 +37,6 @@ typedef struct device_options {
 int skip_without_device(const char *test);
 int skip_without_compiler(const char *test);
 
-/* Adds the cases of a test; of MGL_TEST_PART=K/N every Nth of all that are added, from number K - 1
- * on. Compiling takes most of the time, so several processes beside each other are done sooner. */
-void add_cases(TCase *tests, const TTest *test, int count);
-
 /* A program for a target of that architecture with `queues` queues; needs no device. */
 mgl_program *program_for(const mgl_graph *graph, const char *target, const device_options *options);
 

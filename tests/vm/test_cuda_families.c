@@ -3,6 +3,8 @@
  * way of attention. */
 #include "cuda_checks.h"
 
+#include "tests/parts.h"
+
 enum { FIRST = GOLDEN_MODELS - 3 }; /* of golden_names */
 
 START_TEST(f32_is_hugging_face)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "schedule/step.h"
+#include "tests/parts.h"
 #include "vm/cuda/cuda.h"
 
 /* ---- against the CPU machine ---------------------------------------------------------------- */
