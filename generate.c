@@ -72,6 +72,20 @@ static mgl_status check_penalties(const mgl_model *model, const mgl_request *req
                     "penalties where it is compiled");
 }
 
+/* Values of generation_config.json that a sampled reply cannot use. */
+static mgl_status check_defaults(const mgl_generation *defaults, mgl_error *err)
+{
+    if (defaults->invalid)
+        return mgl_fail(err, defaults->invalid->code, defaults->invalid->where,
+                        "%s; correct the file, or give temperature, top-k and top-p",
+                        defaults->invalid->message);
+    if (defaults->unsupported)
+        return mgl_fail(err, MGL_BAD_INPUT, "generation_config.json",
+                        "%s, which sampling here does not know; give temperature, top-k and top-p",
+                        defaults->unsupported);
+    return MGL_OK;
+}
+
 static mgl_status check_request(const mgl_model *model, const mgl_request *request, mgl_error *err)
 {
     if (request->max_tokens < 1)
@@ -93,10 +107,10 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
     if ((request->stop_count || request->chat) && !request->tokenizer)
         return mgl_fail(err, MGL_USAGE, "tokenizer", "is NULL, and is needed to find %s",
                         request->stop_count ? "stop texts" : "the end tokens of a chat");
-    if (request->sample && model->checkpoint->generation.unsupported)
-        return mgl_fail(err, MGL_BAD_INPUT, "generation_config.json",
-                        "%s, which sampling here does not know; give temperature, top-k and top-p",
-                        model->checkpoint->generation.unsupported);
+    if (request->sample)
+        status = check_defaults(&model->checkpoint->generation, err);
+    if (status)
+        return status;
     return check_ids(model, "prompt", request->prompt, request->prompt_count, err);
 }
 

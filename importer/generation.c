@@ -1,6 +1,7 @@
 /*
- * generation_config.json. Values that shape sampling are read one by one. Keys that change which
- * token is drawn in another way are in one table with their neutral value.
+ * generation_config.json. Values that shape sampling are read one by one. A value that cannot be
+ * used is an error only when a reply is sampled with these values. Keys that change which token is
+ * drawn in another way are in one table with their neutral value.
  */
 #include "importer/generation.h"
 
@@ -131,14 +132,28 @@ static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_e
     if (!(temperature >= 0 && temperature <= 1e6) || !(top_p >= 0 && top_p <= 1) ||
         !(min_p >= 0 && min_p <= 1))
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "temperature %g, top_p %g and min_p %g: they must be between 0 and "
-                        "1,000,000, and between 0 and 1",
+                        "temperature is %g, top_p is %g and min_p is %g: temperature must be "
+                        "between 0 and 1,000,000, the others between 0 and 1",
                         temperature, top_p, min_p);
     out->temperature = (float)temperature;
     out->top_k = (int32_t)top_k;
     out->top_p = mgl_explicit_top_p(top_p);
     out->min_p = (float)min_p;
     out->repeat = (float)repeat;
+    return MGL_OK;
+}
+
+/* The same. Bad values become the field `invalid`, and the defaults stay. */
+static mgl_status take_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
+{
+    mgl_error why = {0};
+    mgl_status status = read_sampling(json, out, &why);
+    if (!status)
+        return MGL_OK;
+    out->invalid = mgl_alloc(sizeof *out->invalid);
+    if (!out->invalid)
+        return mgl_fail_memory(err, sizeof *out->invalid);
+    *out->invalid = why;
     return MGL_OK;
 }
 
@@ -166,7 +181,7 @@ mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *confi
     if (generation && !cJSON_IsObject(generation->root))
         return mgl_fail(err, MGL_BAD_INPUT, generation->file, "must be a JSON object");
     if (generation) {
-        status = read_sampling(generation, out, err);
+        status = take_sampling(generation, out, err);
         if (!status)
             status = note_foreign(generation, out, err);
     }
@@ -181,6 +196,7 @@ void mgl_generation_clear(mgl_generation *generation)
 {
     mgl_free(generation->end_tokens);
     mgl_free(generation->end_sources);
+    mgl_free(generation->invalid);
     mgl_free(generation->unsupported);
     *generation = (mgl_generation){0};
 }

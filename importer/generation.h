@@ -19,14 +19,16 @@ typedef struct mgl_generation {
                             files */
     unsigned char *end_sources; /* owned (end_count) bits of the files that have it */
     size_t end_count;
-    bool do_sample;    /* false: greedy, and the next four do not matter */
-    float temperature; /* 1 */
-    int32_t top_k;     /* 50; 0: off */
-    float top_p;       /* 1: off; 0 in the file: see mgl_explicit_top_p */
-    float min_p;       /* 0: off */
-    float repeat;      /* repetition_penalty; 1: off */
-    char *unsupported; /* owned: a key that changes sampling in an unsupported way, as in
-                          "num_beams is 4"; NULL for none */
+    bool do_sample;     /* false: greedy, and the next four do not matter */
+    float temperature;  /* 1 */
+    int32_t top_k;      /* 50; 0: off */
+    float top_p;        /* 1: off; 0 in the file: see mgl_explicit_top_p */
+    float min_p;        /* 0: off */
+    float repeat;       /* repetition_penalty; 1: off */
+    mgl_error *invalid; /* owned: a value of sampling that cannot be used; NULL for none. The fields
+                           above are defaults then. */
+    char *unsupported;  /* owned: a key that changes sampling in an unsupported way, as in
+                           "num_beams is 4"; NULL for none */
 } mgl_generation;
 
 /* `generation` may be NULL (no such file). The end tokens are the union of eos_token_id in both

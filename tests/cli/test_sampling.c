@@ -23,7 +23,8 @@ static const char *model_with(const char *values)
     snprintf(path, sizeof path, "%s", scratch_model("tales-5m", "edges"));
     snprintf(line, sizeof line, "%s/generation_config.json", path);
     unlink(line);
-    snprintf(text, sizeof text, "{\"do_sample\": true, \"eos_token_id\": 910, %s}", values);
+    snprintf(text, sizeof text, "{%s\"eos_token_id\": 910, %s}",
+             strstr(values, "do_sample") ? "" : "\"do_sample\": true, ", values);
     scratch_file("edges/generation_config.json", text);
     return path;
 }
@@ -94,6 +95,34 @@ START_TEST(of_generation_config)
 }
 END_TEST
 
+/* Values that cannot be used, and a part of the message. */
+static const struct {
+    const char *values, *message;
+} unusable[] = {
+    {"\"top_k\": -1", "top_k"},
+    {"\"top_p\": 1.5", "top_p is 1.5"},
+    {"\"min_p\": -1", "min_p is -1"},
+    {"\"temperature\": \"hot\"", "temperature"},
+    {"\"repetition_penalty\": 0", "repetition_penalty is 0"},
+    {"\"do_sample\": \"yes\"", "do_sample"},
+};
+
+/* A greedy reply does not read the values, and flags replace them. */
+START_TEST(unusable_values_are_an_error_of_sampling)
+{
+    const char *model = model_with(unusable[_i].values);
+    assert_reply(model, "", greedy);
+    assert_reply(model, "--temperature 1 --top-k 1 --seed 1", greedy);
+    ck_assert_int_eq(command_code("info %s", model), 0);
+    command_result result = command_runf("run %s " PROMPT " --sample", model);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "generation_config.json") &&
+                      strstr(result.err, unusable[_i].message) && strstr(result.err, "top-k"),
+                  "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(of_an_entry)
 {
     const char *list = scratch_file(
@@ -131,6 +160,8 @@ int main(void)
                         sizeof one_token / sizeof *one_token);
     tcase_add_loop_test(cases, these_change_nothing, 0, sizeof nothing / sizeof *nothing);
     tcase_add_loop_test(cases, of_generation_config, 0, sizeof files / sizeof *files);
+    tcase_add_loop_test(cases, unusable_values_are_an_error_of_sampling, 0,
+                        sizeof unusable / sizeof *unusable);
     tcase_add_test(cases, of_an_entry);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -17,18 +17,6 @@ static mgl_json parse(const char *text)
     return json;
 }
 
-static mgl_status read_status(const char *text, mgl_error *err)
-{
-    mgl_json config = parse("{}"), json = parse(text);
-    mgl_generation generation;
-    mgl_status status = mgl_generation_read(&json, &config, VOCAB, &generation, err);
-    if (!status)
-        mgl_generation_clear(&generation);
-    mgl_json_clear(&json);
-    mgl_json_clear(&config);
-    return status;
-}
-
 /* `text` NULL: there is no generation_config.json. */
 static mgl_generation read_both(const char *text, const char *config_text)
 {
@@ -136,16 +124,42 @@ END_TEST
 
 START_TEST(test_repetition_penalty)
 {
-    mgl_error err;
     mgl_generation g = read_both("{\"repetition_penalty\": 1.05}", "{}");
     ck_assert_float_eq(g.repeat, 1.05f);
     ck_assert_ptr_null(g.unsupported);
     mgl_generation_clear(&g);
-    static const char *const bad[] = {"{\"repetition_penalty\": 0}",
-                                      "{\"repetition_penalty\": -1.1}",
-                                      "{\"repetition_penalty\": 1e9}"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ck_assert_int_eq(read_status(bad[i], &err), MGL_BAD_INPUT);
+}
+END_TEST
+
+/* The text after the key is in the message. */
+static const struct {
+    const char *text, *where, *message;
+} invalid[] = {
+    {"{\"top_k\": -1}", "top_k", "-1"},
+    {"{\"top_k\": 2.5}", "top_k", "whole"},
+    {"{\"top_k\": \"50\"}", "top_k", "number"},
+    {"{\"top_p\": 1.5}", "g.json", "top_p is 1.5"},
+    {"{\"top_p\": -0.5}", "g.json", "top_p is -0.5"},
+    {"{\"min_p\": 2}", "g.json", "min_p is 2"},
+    {"{\"temperature\": -1}", "g.json", "temperature is -1"},
+    {"{\"temperature\": true}", "temperature", "number"},
+    {"{\"do_sample\": 1}", "do_sample", "true or false"},
+    {"{\"repetition_penalty\": 0}", "g.json", "repetition_penalty is 0"},
+    {"{\"repetition_penalty\": -1.1}", "g.json", "repetition_penalty is -1.1"},
+    {"{\"repetition_penalty\": 1e9}", "g.json", "repetition_penalty is 1e+09"},
+};
+
+/* Bad values do not reject the file: a greedy reply does not read them. */
+START_TEST(test_invalid_values)
+{
+    mgl_generation g = read_both(invalid[_i].text, "{\"eos_token_id\": 5}");
+    ck_assert_ptr_nonnull(g.invalid);
+    ck_assert_int_eq(g.invalid->code, MGL_BAD_INPUT);
+    ck_assert_msg(strstr(g.invalid->where, invalid[_i].where), "%s", g.invalid->where);
+    ck_assert_msg(strstr(g.invalid->message, invalid[_i].message), "%s", g.invalid->message);
+    ck_assert(g.temperature == 1 && g.top_k == 50 && g.top_p == 1 && g.min_p == 0 && g.repeat == 1);
+    ck_assert_uint_eq(g.end_count, 1);
+    mgl_generation_clear(&g);
 }
 END_TEST
 
@@ -159,6 +173,7 @@ int main(void)
     tcase_add_test(cases, test_sampling);
     tcase_add_test(cases, test_foreign_keys);
     tcase_add_test(cases, test_repetition_penalty);
+    tcase_add_loop_test(cases, test_invalid_values, 0, sizeof invalid / sizeof *invalid);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
