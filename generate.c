@@ -18,29 +18,60 @@
 _Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_SEQUENCES, "a reply is a sequence of the launch");
 _Static_assert((int)MGL_MAX_LOGPROBS == (int)MGL_MOST_LIKELY, "the kernel tells as many");
 
+/* More tokens than the model, or the cache, has positions. */
+static mgl_status check_length(const mgl_model *model, const char *where, size_t count,
+                               mgl_error *err)
+{
+    const mgl_graph *graph = model->checkpoint->graph;
+    size_t capacity = (size_t)model->tuned.capacity, most = (size_t)graph->max_positions;
+    if (count > most)
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "%zu tokens are more than the %zu position%s of the model (%s)", count,
+                        most, mgl_plural(most), mgl_graph_limit_key(graph));
+    if (count > capacity)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, where,
+            "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
+            "most %s = %zu)",
+            count, capacity, mgl_plural(capacity), mgl_graph_limit_key(graph), most);
+    return MGL_OK;
+}
+
 static mgl_status check_ids(const mgl_model *model, const char *where, const int32_t *ids,
                             size_t count, mgl_error *err)
 {
     int32_t vocab = model->program->geometry.vocab;
-    size_t capacity = (size_t)model->tuned.capacity;
     if (!ids && count > 0)
         return mgl_fail(err, MGL_USAGE, where, "is NULL where %zu token%s should be", count,
                         mgl_plural(count));
     if (count == 0)
         return mgl_fail(err, MGL_BAD_INPUT, where, "has no tokens; at least one is needed");
-    if (count > capacity)
-        return mgl_fail(
-            err, MGL_BAD_INPUT, where,
-            "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
-            "most %s = %d)",
-            count, capacity, mgl_plural(capacity), mgl_graph_limit_key(model->checkpoint->graph),
-            (int)model->checkpoint->graph->max_positions);
+    mgl_status status = check_length(model, where, count, err);
+    if (status)
+        return status;
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             return mgl_fail(err, MGL_BAD_INPUT, where,
                             "token %zu is %d, and the vocabulary has the ids 0 to %d", i,
                             (int)ids[i], (int)vocab - 1);
     return MGL_OK;
+}
+
+/* A reply needs a position after the prompt. */
+static mgl_status check_prompt(const mgl_model *model, const int32_t *ids, size_t count,
+                               mgl_error *err)
+{
+    const mgl_graph *graph = model->checkpoint->graph;
+    const int32_t capacity = model->tuned.capacity;
+    mgl_status status = check_ids(model, "prompt", ids, count, err);
+    if (status || count < (size_t)capacity)
+        return status;
+    return mgl_fail(err, MGL_BAD_INPUT, "prompt",
+                    "has %zu token%s, and the KV cache has %d position%s (the capacity, at most "
+                    "%s = %d), so no position is left for a reply; %sshorten the prompt",
+                    count, mgl_plural(count), (int)capacity, mgl_plural((size_t)capacity),
+                    mgl_graph_limit_key(graph), (int)graph->max_positions,
+                    capacity < graph->max_positions ? "raise the capacity or " : "");
 }
 
 /* What the request, or generation_config.json, has for the repeat penalty; 1: off. */
@@ -111,7 +142,7 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
         status = check_defaults(&model->checkpoint->generation, err);
     if (status)
         return status;
-    return check_ids(model, "prompt", request->prompt, request->prompt_count, err);
+    return check_prompt(model, request->prompt, request->prompt_count, err);
 }
 
 /* Puts the request in front of what is wrong with it; a request alone needs no number. */
@@ -203,10 +234,9 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
                              .end_count = request->ignore_eos ? 0 : (int32_t)ids->count};
 }
 
-/* The sequences of a launch, and whose they are. */
+/* The sequences of a launch, one for each request. */
 typedef struct batch {
     mgl_vm_sequence sequences[MGL_MAX_BATCH]; /* (count) */
-    size_t reply[MGL_MAX_BATCH];              /* (count) index of the request of each */
     mgl_detokenizer *streams[MGL_MAX_BATCH];  /* (count) that find stop texts; NULL: none wanted */
     const mgl_tokenizer *tokenizers[MGL_MAX_BATCH]; /* (count) of the streams */
     mgl_result likely[MGL_MAX_BATCH];    /* (count) the fields of log-probabilities, owned */
@@ -225,17 +255,12 @@ typedef struct batch {
     mgl_error error; /* of the streams */
 } batch;
 
-/* A request whose prompt fills the cache is no sequence: nothing can follow it. */
 static void gather_sequences(const mgl_model *model, const mgl_request *requests, size_t count,
                              batch *out)
 {
-    for (size_t i = 0; i < count; i++) {
-        mgl_vm_sequence sequence = make_sequence(model, &requests[i]);
-        if (sequence.max_new == 0)
-            continue;
-        out->reply[out->count] = i;
-        out->sequences[out->count++] = sequence;
-    }
+    for (size_t i = 0; i < count; i++)
+        out->sequences[i] = make_sequence(model, &requests[i]);
+    out->count = (int)count;
 }
 
 /* Opens what looks for the stop texts of the request. */
@@ -253,12 +278,12 @@ static mgl_status open_streams(const mgl_request *requests, size_t count, batch 
 {
     mgl_status status = MGL_OK;
     for (int s = 0; s < b->count && !status; s++) {
-        const mgl_request *request = &requests[b->reply[s]];
+        const mgl_request *request = &requests[s];
         b->tokenizers[s] = request->tokenizer;
         if (request->stop_count)
             status = open_stream(request, &b->streams[s], err);
         if (status)
-            name_request(b->reply[s], count, err);
+            name_request((size_t)s, count, err);
     }
     return status;
 }
@@ -289,12 +314,12 @@ static mgl_status open_likely(const mgl_model *model, const mgl_request *request
 {
     size_t vocab = (size_t)model->program->geometry.vocab;
     for (int s = 0; s < b->count; s++) {
-        size_t wanted = (size_t)requests[b->reply[s]].logprobs, most;
+        size_t wanted = (size_t)requests[s].logprobs, most;
         mgl_result *likely = &b->likely[s];
         if (!wanted)
             continue;
-        b->on_likelihood[s].call = requests[b->reply[s]].on_likelihood;
-        b->on_likelihood[s].user = requests[b->reply[s]].likelihood_user;
+        b->on_likelihood[s].call = requests[s].on_likelihood;
+        b->on_likelihood[s].user = requests[s].likelihood_user;
         b->likely_count = (int)wanted > b->likely_count ? (int)wanted : b->likely_count;
         likely->top_count = wanted < vocab ? wanted : vocab;
         most = (size_t)b->sequences[s].max_new;
@@ -327,7 +352,7 @@ static void keep_likelihood(void *user, int sequence, const mgl_vm_likelihood *t
                                        .top_logprobs = told->logprobs,
                                        .top_count = count};
     if (b->on_likelihood[sequence].call)
-        b->on_likelihood[sequence].call(b->on_likelihood[sequence].user, b->reply[sequence],
+        b->on_likelihood[sequence].call(b->on_likelihood[sequence].user, (size_t)sequence,
                                         &likelihood);
 }
 
@@ -348,7 +373,7 @@ static bool pass_token(void *user, int sequence, int32_t token)
     const batch *b = user;
     if (b->error.code)
         return false;
-    return !b->on_token || b->on_token(b->user, b->reply[sequence], token);
+    return !b->on_token || b->on_token(b->user, (size_t)sequence, token);
 }
 
 /* Names the request of the sequence whose numbers broke off. */
@@ -357,7 +382,7 @@ static void name_broken(const batch *b, const mgl_vm_report *report, size_t coun
     for (int s = 0; s < b->count && err; s++)
         if (report->state[s] == MGL_STATE_NOT_A_NUMBER) {
             err->where[0] = 0;
-            name_request(b->reply[s], count, err);
+            name_request((size_t)s, count, err);
             return;
         }
 }
@@ -425,9 +450,9 @@ static mgl_status take_report(batch *b, const mgl_vm_report *report, mgl_result 
             take_prompt(b, i, &results[i]);
     }
     for (int s = 0; s < b->count && !status; s++) {
-        status = take_sequence(report, s, &results[b->reply[s]], err);
+        status = take_sequence(report, s, &results[s], err);
         if (!status && has_likely(out))
-            take_likely(&b->likely[s], &results[b->reply[s]]);
+            take_likely(&b->likely[s], &results[s]);
     }
     for (size_t i = 0; i < count; i++) {
         if (status)
@@ -503,9 +528,7 @@ static mgl_status run_batch(mgl_model *model, batch *b, mgl_result *out, size_t 
                           .abort = &model->cancel->set,
                           .on_stage = model->on_stage,
                           .stage_user = model->stage_user};
-    mgl_status status = MGL_OK;
-    if (b->count > 0)
-        status = mgl_vm_run(model->vm, &run, &report, err);
+    mgl_status status = mgl_vm_run(model->vm, &run, &report, err);
     if (status)
         name_broken(b, &report, count, err);
     if (!status && b->error.code && err)

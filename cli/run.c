@@ -308,15 +308,15 @@ static size_t find_limit(const session *s, const char *path, size_t longest)
     return limit;
 }
 
-/* Positions for the longest of the replies, *wanted, and of the prompts. Prompts of more than
- * `limit` tokens do not count. */
+/* Positions for the longest of the replies, *wanted, and of the prompts. Prompts of `limit` tokens
+ * and more do not count. */
 static void measure(const session *s, size_t limit, size_t *wanted, size_t *prompt)
 {
     *wanted = *prompt = 0;
     for (size_t i = 0; i < s->prompts.count; i++) {
         const mgl_request *request = &s->batches.requests[i];
         const size_t length = request->prompt_count + (size_t)request->max_tokens;
-        if (s->prompts.items[i].error || request->prompt_count > limit)
+        if (s->prompts.items[i].error || request->prompt_count >= limit)
             continue;
         *wanted = length > *wanted ? length : *wanted;
         *prompt = request->prompt_count > *prompt ? request->prompt_count : *prompt;

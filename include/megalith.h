@@ -441,8 +441,8 @@ typedef bool mgl_token_fn(void *user, int32_t token);
 
 /* Generates one reply in one launch. `on_token` may be NULL. Interrupted: MGL_OK with stop
  * MGL_STOP_INTERRUPTED and the tokens so far, none where the model's switch was set before. A
- * prompt longer than the capacity is MGL_BAD_INPUT, and so are weights that lead to logits that are
- * no numbers (NaN, infinity): no token is made of those, and err->message has the position. */
+ * prompt that fills or exceeds the capacity is MGL_BAD_INPUT, and so are weights that lead to
+ * logits that are NaN or infinite: no token is made of those, and err->message has the position. */
 MGL_API mgl_status mgl_model_generate(mgl_model *model, const mgl_request *request,
                                       mgl_token_fn *on_token, void *user, mgl_result *out,
                                       mgl_error *err);

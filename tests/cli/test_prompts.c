@@ -215,18 +215,22 @@ START_TEST(a_seed_of_the_flags_is_everybodys)
 }
 END_TEST
 
-/* The cache ends the replies, each where it is full; a prompt that fills it has none. */
+/* The cache ends the replies, each where it is full. A prompt that fills the cache is an error. */
 START_TEST(the_capacity_ends_them)
 {
     static const int tokens[] = {7, 5, 0};
     command_result result = run_list("[{\"ids\": [909]}, {\"ids\": [909, 452, 449]},"
                                      " {\"ids\": [1, 2, 3, 4, 5, 6, 7, 8]}]",
                                      "--capacity 8 --json");
+    ck_assert_int_eq(result.code, 2);
     mgl_json json = command_json(&result, "megalith.run/1");
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         ck_assert_int_eq(tokens_of(output_at(&json, i)), tokens[i]);
+    for (int i = 0; i < 2; i++)
         ck_assert_str_eq(text_of(output_at(&json, i), "stop"), "length");
-    }
+    const char *error = text_of(output_at(&json, 2), "error");
+    ck_assert_msg(strstr(error, "[2].ids: has 8 tokens, and the KV cache has 8 positions"), "%s",
+                  error);
     mgl_json_clear(&json);
     command_clear(&result);
 }

@@ -379,7 +379,7 @@ static const end_case ends[] = {
     {"tales-5m", "--max-tokens 120 --ignore-eos", "length", 120},
     /* The cache ends the reply before max-tokens does. */
     {"tales-5m", "--max-tokens 50 --capacity 12", "length", 10},
-    {"tales-5m", "--max-tokens 50 --capacity 2", "length", 0},
+    {"tales-5m", "--max-tokens 50 --capacity 3", "length", 1},
     /* 512 positions are all that the model has. */
     {"llama3-rope", "--max-tokens 5000 --ignore-eos", "length", 510},
 };
@@ -408,6 +408,10 @@ typedef struct refusal {
 
 static const refusal refusals[] = {
     {"--device cpu --prompt-ids 909,452,449 --capacity 2", 2, "more than the 2 positions"},
+    {"--device cpu --prompt-ids 909,452 --capacity 2", 2,
+     "prompt: has 2 tokens, and the KV cache has 2 positions (the capacity, at most "
+     "max_position_embeddings = 1024), so no position is left for a reply; raise the capacity or "
+     "shorten"},
     {"--device cpu --prompt-ids 913", 2, "ids 0 to 912"},
     {"--device cpu --prompt-ids 1,,2", 1, "--prompt-ids"},
     {"--device cpu --prompt-ids 1,2,", 1, "--prompt-ids"},

@@ -507,14 +507,17 @@ START_TEST(refuses)
 }
 END_TEST
 
+/* No position is left for a reply. The prompt can be scored. */
 START_TEST(prompt_that_fills_the_cache)
 {
+    float logprob[8];
     mgl_model *model = open_model("llama3-rope", 8);
     mgl_result result = {.size = sizeof result};
-    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_OK);
-    ck_assert_int_eq(result.stop, MGL_STOP_LENGTH);
-    ck_assert_uint_eq(result.output.count, 0);
-    mgl_result_clear(&result);
+    ck_assert_int_eq(mgl_model_generate(model, &story, NULL, NULL, &result, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "prompt");
+    ck_assert_msg(strstr(err.message, "has 8 tokens, and the KV cache has 8 positions"), "%s",
+                  err.message);
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, logprob, &err), MGL_OK);
     mgl_model_close(model);
 }
 END_TEST
