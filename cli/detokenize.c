@@ -2,13 +2,18 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #define DETOKENIZE_OPTIONS(X)                                                                      \
-    X(text, ids, "--ids", "1,2,3", 0, 0, "the ids")                                                \
+    X(text, ids, "--ids", "1,2,3", 0, 0, "the ids (standard input: a list a line, or JSON)")       \
     X(file, ids_file, "--ids-file", "F.json", 0, 0,                                                \
       "a JSON array of ids, or an array of such arrays: one text each")                            \
     X(flag, keep_special, "--keep-special", NULL, 0, 0, "keep the text of special tokens")         \
@@ -19,7 +24,7 @@ MGL_CLI_OPTIONS(DETOKENIZE_OPTIONS)
 typedef struct id_lists {
     mgl_ids *lists; /* (count) */
     size_t count;
-    bool nested; /* the file had an array of arrays */
+    bool nested; /* of an array of arrays, or of several lines */
 } id_lists;
 
 static void clear_lists(id_lists *lists)
@@ -82,20 +87,97 @@ static mgl_status take_lists(const mgl_json *json, id_lists *out, mgl_error *err
     return status;
 }
 
-static mgl_status read_lists(const struct options *o, id_lists *out, mgl_error *err)
+static mgl_status read_file(const char *path, id_lists *out, mgl_error *err)
 {
-    mgl_status status;
-    if (o->ids.given) {
-        status = make_lists(out, 1, err);
-        return status ? status : mgl_cli_parse_ids(o->ids.value, "--ids", &out->lists[0], err);
-    }
     mgl_json json = {0};
-    status = mgl_json_read_file(o->ids_file.value, MGL_CLI_MAX_TEXT, &json, err);
-    if (status)
-        return status;
-    status = take_lists(&json, out, err);
+    mgl_status status = mgl_json_read_file(path, MGL_CLI_MAX_TEXT, &json, err);
+    if (!status)
+        status = take_lists(&json, out, err);
     mgl_json_clear(&json);
     return status;
+}
+
+/* ---- standard input -------------------------------------------------------------------------- */
+
+#define INPUT_NAME "standard input"
+
+static size_t count_lines(const char *text, const char *end)
+{
+    size_t count = 0;
+    for (; text < end; text++)
+        count += *text == '\n';
+    return count + 1;
+}
+
+/* The ids of a line. */
+static mgl_status read_line(const char *line, size_t length, size_t number, mgl_ids *out,
+                            mgl_error *err)
+{
+    char name[60];
+    snprintf(name, sizeof name, INPUT_NAME ": line %zu", number);
+    if (strlen(line) != length)
+        return mgl_fail(err, MGL_BAD_INPUT, name, "has a zero byte; write ids as 1,2,3");
+    mgl_status status = mgl_cli_parse_ids(line, name, out, err);
+    return status == MGL_USAGE ? mgl_fail(err, MGL_BAD_INPUT, name, "%s", err->message) : status;
+}
+
+/* A list of ids a line; blank lines are ignored. */
+static mgl_status read_lines(char *text, size_t length, id_lists *out, mgl_error *err)
+{
+    char *end = text + length, *line = text;
+    mgl_status status = make_lists(out, count_lines(text, end), err);
+    out->count = 0;
+    for (size_t number = 1; line < end && !status; number++) {
+        char *stop = memchr(line, '\n', (size_t)(end - line));
+        stop = stop ? stop : end;
+        *stop = 0;
+        if (line + strspn(line, " \t\r") < stop)
+            status = read_line(line, (size_t)(stop - line), number, &out->lists[out->count++], err);
+        line = stop + 1;
+    }
+    out->nested = out->count > 1;
+    return status;
+}
+
+/* JSON as of --ids-file, or lines. */
+static mgl_status take_input(char *text, size_t length, id_lists *out, mgl_error *err)
+{
+    mgl_json json = {0};
+    const bool is_json = text[strspn(text, " \t\r\n")] == '[' &&
+                         !mgl_json_parse(text, length, MGL_CLI_MAX_TEXT, INPUT_NAME, &json, NULL);
+    mgl_status status = is_json ? take_lists(&json, out, err) : read_lines(text, length, out, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+static mgl_status read_input(id_lists *out, mgl_error *err)
+{
+    char *text = NULL;
+    size_t length = 0;
+    if (isatty(STDIN_FILENO))
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "one of --ids and --ids-file is needed, or ids through a pipe");
+    mgl_status status = mgl_file_read(MGL_STDIN, MGL_CLI_MAX_TEXT, &text, &length, err);
+    if (!status && strspn(text, " \t\r\n") == length)
+        status = mgl_fail(err, MGL_USAGE, NULL,
+                          "one of --ids and --ids-file is needed; standard input, which is read in "
+                          "their place, has no ids");
+    if (!status)
+        status = take_input(text, length, out, err);
+    mgl_free(text);
+    return status;
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static mgl_status read_lists(const struct options *o, id_lists *out, mgl_error *err)
+{
+    if (o->ids_file.given)
+        return read_file(o->ids_file.value, out, err);
+    if (!o->ids.given)
+        return read_input(out, err);
+    mgl_status status = make_lists(out, 1, err);
+    return status ? status : mgl_cli_parse_ids(o->ids.value, "--ids", &out->lists[0], err);
 }
 
 typedef struct decoded {
@@ -159,13 +241,13 @@ static mgl_status detokenize(const char *operand, const void *options, mgl_error
     mgl_tokenizer *tokenizer = NULL;
     id_lists lists = {0};
     char *folder = NULL;
-    if (o->ids.given == o->ids_file.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "one of --ids and --ids-file is needed");
-    mgl_status status = mgl_model_resolve_path(operand, &folder, err);
+    if (o->ids.given && o->ids_file.given)
+        return mgl_fail(err, MGL_USAGE, NULL, "only one of --ids and --ids-file can be given");
+    mgl_status status = read_lists(o, &lists, err);
+    if (!status)
+        status = mgl_model_resolve_path(operand, &folder, err);
     if (!status)
         status = mgl_tokenizer_open(folder, &tokenizer, err);
-    if (!status)
-        status = read_lists(o, &lists, err);
     if (!status)
         status = decode_and_print(tokenizer, &lists, o, err);
     clear_lists(&lists);
@@ -178,7 +260,9 @@ const mgl_cli_verb mgl_cli_detokenize_verb = {
     .name = "detokenize",
     .operand = "MODEL",
     .summary = "token ids to text; a folder that holds only tokenizer.json is enough",
-    .example = "  megalith detokenize tests/models/tales-5m --ids 909,39,524,78,258,276,325",
+    .example = "  megalith detokenize tests/models/tales-5m --ids 909,39,524,78,258,276,325\n"
+               "  megalith tokenize tests/models/tales-5m --text Hello |"
+               " megalith detokenize tests/models/tales-5m",
     MGL_CLI_VERB_OPTIONS,
     .run = detokenize,
 };

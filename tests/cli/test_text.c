@@ -75,6 +75,60 @@ START_TEST(plain_text_in_and_out)
 }
 END_TEST
 
+/* Standard input, exit code, and the text or a part of the message. */
+static const struct {
+    const char *input;
+    int code;
+    const char *output;
+} id_inputs[] = {
+    {"909,39,524\n", 0, "Hell\n"},
+    {"909 39 524", 0, "Hell\n"},
+    {"[909, 39, 524]\r\n", 0, "Hell\n"},
+    {"909,39\n\n909,524\n", 0, "H\nell\n"},
+    {"[[909, 39], [524]]", 0, "H\nell\n"},
+    {"[909,\n 39,\n 524]\n", 0, "Hell\n"},
+    {"[909, 39]\n[524]\n", 0, "H\nell\n"},
+    {"[]", 0, "\n"},
+    {"", 1, "one of --ids and --ids-file is needed; standard input"},
+    {" \n\n", 1, "has no ids"},
+    {"909,39\n909,x\n", 2, "standard input: line 2: 'x' does not start with a number"},
+    {"[909, 39\n", 2, "standard input: line 1: "},
+    {"[909, -1]", 2, "standard input: "},
+    {"[909, \"a\"]", 2, "standard input: "},
+    {"Hello", 2, "standard input: line 1: 'Hello'"},
+    {"909\n913\n", 2, "913"},
+};
+
+START_TEST(ids_of_standard_input)
+{
+    char line[1200];
+    snprintf(line, sizeof line, "detokenize %s", model_path("tales-5m"));
+    command_result result = command_run(line, id_inputs[_i].input);
+    ck_assert_msg(result.code == id_inputs[_i].code, "%s: exit %d: %s", id_inputs[_i].input,
+                  result.code, result.err);
+    if (result.code)
+        ck_assert_msg(strstr(result.err, id_inputs[_i].output), "%s", result.err);
+    else
+        ck_assert_str_eq(result.out, id_inputs[_i].output);
+    command_clear(&result);
+}
+END_TEST
+
+/* What tokenize prints of several texts is what detokenize reads. */
+START_TEST(detokenize_reads_tokenize)
+{
+    char line[1200];
+    command_result ids = command_runf("tokenize %s --texts %s", model_path("tales-5m"),
+                                      scratch_file("two.json", "[\"Hello\", \"Once\"]"));
+    snprintf(line, sizeof line, "detokenize %s --json", model_path("tales-5m"));
+    command_result texts = command_run(line, ids.out);
+    ck_assert_msg(strstr(texts.out, "\"text\":[\"Hello\",\"Once\"]"), "%s%s", texts.out, texts.err);
+    command_clear(&ids);
+    command_clear(&texts);
+    ck_assert_int_eq(command_code("detokenize %s --ids 1 --ids-file x", model_path("tales-5m")), 1);
+}
+END_TEST
+
 START_TEST(special_tokens_can_be_kept)
 {
     const char *model = model_path("tales-5m");
@@ -387,6 +441,8 @@ int main(void)
     tcase_add_loop_test(tests, both_directions_of_the_goldens, 0, 4);
     tcase_add_test(tests, plain_text_in_and_out);
     tcase_add_test(tests, bytes_that_are_no_text);
+    tcase_add_loop_test(tests, ids_of_standard_input, 0, sizeof id_inputs / sizeof *id_inputs);
+    tcase_add_test(tests, detokenize_reads_tokenize);
     tcase_add_test(tests, special_tokens_can_be_kept);
     tcase_add_test(tests, a_plain_file_is_evaluated);
     tcase_add_loop_test(tests, a_text_may_hold_zeros, 0,
