@@ -105,6 +105,8 @@ typedef struct mgl_cli_tuning {
 /* What can be said of it before anything is written: a campaign that was added and can not run
  * would be in the way of the mended command. `store` as mgl_store_open takes it. */
 mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err);
+/* MGL_USAGE for an ended campaign without a limit that extends it. */
+mgl_status mgl_cli_check_ended(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 /* The limit that was given, of 0 hours too; 0: none. */
 double mgl_cli_limit(const mgl_cli_real *hours);

@@ -26,6 +26,8 @@ static mgl_status resume(const char *operand, const void *options, mgl_error *er
         status = o->rebase.given ? mgl_tune_rebase(store, operand, &tune, err)
                                  : mgl_tune_find(store, operand, &tune, err);
     if (!status)
+        status = mgl_cli_check_ended(&tune, &how, err);
+    if (!status)
         status = mgl_cli_tune(&tune, &how, err);
     mgl_tune_clear(&tune);
     mgl_store_close(store);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/format.h"
 
 #include <string.h>
 
@@ -131,6 +132,20 @@ mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mg
     return status;
 }
 
+mgl_status mgl_cli_check_ended(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err)
+{
+    const mgl_campaign_record *record = &tune->record;
+    const bool ended = record->state && !strcmp(record->state, "ended");
+    if (!ended || how->hours > 0 || how->trials > 0 || how->gain_given)
+        return MGL_OK;
+    return mgl_fail(
+        err, MGL_USAGE, NULL,
+        "the campaign \"%.80s\" ended: %.200s; to extend it, pass --trials N or --hours "
+        "H, which count from its beginning (so far %lld trial%s and %.2f hours)",
+        record->name, record->reason ? record->reason : "no reason is stored",
+        (long long)record->trials, mgl_plural((size_t)record->trials), record->seconds / 3600);
+}
+
 static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
 {
     const mgl_cli_tuning *how = t->how;
@@ -186,8 +201,10 @@ mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *er
     tuning t = {.tune = tune, .how = how};
     uint64_t disk;
     mgl_status status = mgl_cli_read_bytes("--disk", how->disk, &disk, err);
-    if (!status && how->detach)
-        return mgl_cli_detach(tune, how, err);
+    if (!status && how->detach) {
+        status = mgl_cli_check_ended(tune, how, err); /* what is started is `campaign resume` */
+        return status ? status : mgl_cli_detach(tune, how, err);
+    }
     if (!status)
         status = mgl_cli_find_key(how->chat_key, &key, err);
     if (!status)

@@ -483,6 +483,37 @@ START_TEST(an_endpoint_is_checked_first)
 }
 END_TEST
 
+/* A campaign that ended needs a limit that extends it; without one it would never end. */
+START_TEST(an_ended_campaign_needs_a_limit)
+{
+    const char *store = scratch_store("over");
+    ck_assert_int_eq(
+        command_code("tune %s --device none --seed 5 --trials 2 --name over --store %s "
+                     "--quiet",
+                     model_path("tales-5m"), store),
+        0);
+    static const char *const lines[] = {"campaign resume --store %s",
+                                        "campaign resume over --store %s --detach",
+                                        "tune " MGL_SOURCE_DIR "/tests/models/tales-5m --device "
+                                        "none --seed 5 --name over --store %s --detach"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[1300];
+        snprintf(line, sizeof line, lines[i], store);
+        command_result result = command_run(line, NULL);
+        ck_assert_msg(result.code == 1, "%s: exit %d: %s", line, result.code, result.err);
+        ck_assert_msg(strstr(result.err, "the campaign \"over\" ended: its 2 trials are made; to "
+                                         "extend it, pass --trials N or --hours H"),
+                      "%s", result.err);
+        ck_assert_ptr_nonnull(strstr(result.err, "so far 2 trials"));
+        command_clear(&result);
+    }
+    command_result more = command_runf("campaign resume --trials 3 --store %s --quiet", store);
+    ck_assert_msg(more.code == 0, "%s", more.err);
+    ck_assert_ptr_nonnull(strstr(more.out, "3"));
+    command_clear(&more);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("campaign");
@@ -508,6 +539,7 @@ int main(void)
     tcase_add_test(tests, a_budget_ends_the_asking);
     tcase_add_test(tests, a_prompt_is_shown_and_not_sent);
     tcase_add_loop_test(tests, an_endpoint_is_checked_first, 0, sizeof refused / sizeof *refused);
+    tcase_add_test(tests, an_ended_campaign_needs_a_limit);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
