@@ -313,16 +313,4 @@ enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list th
  * ran out on the way, a megalith.error/1 is printed in its place, and the verb ends with that. */
 void mgl_cli_end_json(mgl_json_out *out);
 
-/* ---- a JSON array of texts or of ids --------------------------------------------------------- */
-
-typedef struct mgl_cli_texts {
-    const char **texts; /* (count) of the tree; they may hold 0 bytes */
-    size_t *lengths;    /* (count) bytes */
-    size_t count;
-    mgl_json json;
-} mgl_cli_texts;
-/* Reads a JSON array of strings. Zero-initialise; release with mgl_cli_texts_clear. */
-mgl_status mgl_cli_texts_read(const char *path, mgl_cli_texts *out, mgl_error *err);
-void mgl_cli_texts_clear(mgl_cli_texts *texts);
-
 #endif

@@ -34,6 +34,32 @@ mgl_status mgl_cli_corpus_encode(mgl_cli_corpus *corpus, const mgl_tokenizer *to
     return status ? status : mgl_cli_check_cancel(err);
 }
 
+bool mgl_cli_corpus_needs_tokenizer(const mgl_cli_prompts *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].text)
+            return true;
+    return false;
+}
+
+mgl_status mgl_cli_corpus_take_list(mgl_cli_corpus *corpus, mgl_cli_prompts *list,
+                                    const mgl_tokenizer *tokenizer, mgl_error *err)
+{
+    char name[200];
+    mgl_status status = mgl_cli_corpus_make(corpus, list->count, err);
+    for (size_t i = 0; i < list->count && !status; i++) {
+        mgl_cli_prompt *item = &list->items[i];
+        if (item->text)
+            status = mgl_cli_corpus_encode(corpus, tokenizer, item->text, item->length, err);
+        else
+            mgl_cli_corpus_take(corpus, &item->ids);
+        mgl_cli_prompt_name(list, i, name, sizeof name);
+        if (status == MGL_BAD_INPUT)
+            mgl_error_name(err, name);
+    }
+    return status;
+}
+
 void mgl_cli_corpus_clear(mgl_cli_corpus *corpus)
 {
     for (size_t i = 0; i < corpus->count; i++)

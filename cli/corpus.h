@@ -5,7 +5,7 @@
 #ifndef MGL_CLI_CORPUS_H
 #define MGL_CLI_CORPUS_H
 
-#include "megalith.h"
+#include "cli/prompts.h"
 
 /* Zero-initialise; release with mgl_cli_corpus_clear. */
 typedef struct mgl_cli_corpus {
@@ -22,6 +22,12 @@ mgl_status mgl_cli_corpus_encode(mgl_cli_corpus *corpus, const mgl_tokenizer *to
                                  const char *text, size_t length, mgl_error *err);
 /* Adds a text, whose ids are taken from `ids`. */
 void mgl_cli_corpus_take(mgl_cli_corpus *corpus, mgl_ids *ids);
+/* Makes a corpus of a list of texts and ids. `tokenizer` may be NULL if there are no texts; the ids
+ * of the list are taken. */
+mgl_status mgl_cli_corpus_take_list(mgl_cli_corpus *corpus, mgl_cli_prompts *list,
+                                    const mgl_tokenizer *tokenizer, mgl_error *err);
+/* Does the list have an entry that is a text? */
+bool mgl_cli_corpus_needs_tokenizer(const mgl_cli_prompts *list);
 void mgl_cli_corpus_clear(mgl_cli_corpus *corpus);
 
 /* How far reading is. */

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 
 #include <string.h>
@@ -139,7 +140,7 @@ static bool has_json(const mgl_cli_entries *entries, const char *file)
 
 /* A text that is no array: one value, which is one entry, or lines. */
 static mgl_status split_values(const char *text, const char *at, const char *end, const char *file,
-                               mgl_cli_entries *out, mgl_error *err)
+                               const char *noun, mgl_cli_entries *out, mgl_error *err)
 {
     bool is_entry;
     mgl_error ignored;
@@ -152,35 +153,33 @@ static mgl_status split_values(const char *text, const char *at, const char *end
     }
     if (!status)
         return mgl_fail(err, MGL_BAD_INPUT, file,
-                        "is not a list of prompts; write a JSON array of texts and objects, or one "
-                        "text or object a line");
+                        "is not a list of %ss; write a JSON array of texts and objects, or one "
+                        "text or object a line",
+                        noun);
     if (*at == '[' && parse(at, find_line_end(at, end), file, &is_entry, NULL))
         return MGL_OK; /* an array that is not closed */
     return split_lines(text, end, out, err);
 }
 
 mgl_status mgl_cli_entries_split(const char *text, size_t length, const char *file,
-                                 mgl_cli_entries *out, mgl_error *err)
+                                 const char *noun, mgl_cli_entries *out, mgl_error *err)
 {
     const char *end = text + length, *at = skip_blanks(text, end);
     bool split = false, is_entry;
-    mgl_status status = MGL_OK;
-    if (at < end && *at == '[')
+    mgl_status status = mgl_utf8_check_mark(text, length, file, err);
+    if (!status && at == end)
+        status = mgl_fail(err, MGL_BAD_INPUT, file, "holds 0 %ss; at least one is needed", noun);
+    if (!status && *at == '[')
         status = split_array(at, end, out, &split, err);
     if (!status && !split) {
         out->count = 0;
-        if (at < end)
-            status = split_values(text, at, end, file, out, err);
+        status = split_values(text, at, end, file, noun, out, err);
     }
-    if (status)
+    if (status || (split && !out->count) || has_json(out, file))
         return status;
-    if (at == end || (split && !out->count))
-        return mgl_fail(err, MGL_BAD_INPUT, file, "holds 0 prompts; at least one is needed");
-    if (has_json(out, file))
-        return MGL_OK;
     status = parse(text, end, file, &is_entry, err); /* the message has the place in the file */
     return status ? status
-                  : mgl_fail(err, MGL_BAD_INPUT, file, "holds no prompt that is valid JSON");
+                  : mgl_fail(err, MGL_BAD_INPUT, file, "holds no %s that is valid JSON", noun);
 }
 
 void mgl_cli_entries_clear(mgl_cli_entries *entries)

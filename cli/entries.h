@@ -1,7 +1,13 @@
 /*
- * The entries of a list of prompts: the elements of a JSON array, or JSON Lines (one value a line;
- * blank lines are ignored). Each entry is found as text and is parsed later by itself, so that a
- * bad entry does not lose the others.
+ * The entries of a list of prompts or texts. Each entry is found as text and is parsed later by
+ * itself, so that a bad entry does not lose the others. The rules:
+ *
+ * 1. The file is UTF-8 without a byte order mark.
+ * 2. If the file begins with `[`, it is a JSON array, and its elements are the entries. The
+ *    exception is a file whose first line is a whole array and that has other lines.
+ * 3. If the file is one text or one object, on any number of lines, it is the only entry.
+ * 4. Every other file is JSON Lines: each line that is not blank is an entry. Two values on a line
+ *    are an error of that line. If no line is JSON, the file is an error.
  */
 #ifndef MGL_CLI_ENTRIES_H
 #define MGL_CLI_ENTRIES_H
@@ -24,9 +30,10 @@ typedef struct mgl_cli_entries {
     bool lines; /* JSON Lines */
 } mgl_cli_entries;
 
-/* Splits the text of `file` into entries. A text that has neither form is MGL_BAD_INPUT. */
+/* Splits the text of `file` into entries, which messages call `noun`. An empty array has none. A
+ * text that has neither form is MGL_BAD_INPUT. */
 mgl_status mgl_cli_entries_split(const char *text, size_t length, const char *file,
-                                 mgl_cli_entries *out, mgl_error *err);
+                                 const char *noun, mgl_cli_entries *out, mgl_error *err);
 void mgl_cli_entries_clear(mgl_cli_entries *entries);
 
 #endif

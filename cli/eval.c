@@ -13,7 +13,8 @@
 #include <stdio.h>
 
 #define EVAL_OPTIONS(X)                                                                            \
-    X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings")                           \
+    X(file, texts, "--texts", "F.json", 0, 0,                                                      \
+      "a JSON array or JSON Lines: texts, or objects with text or ids")                            \
     X(file, file, "--file", "FILE", 0, 0, "one text from a file, byte for byte")                   \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
@@ -28,19 +29,6 @@
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EVAL_OPTIONS)
-
-static mgl_status read_texts(const char *file, const mgl_tokenizer *tokenizer, mgl_cli_corpus *out,
-                             mgl_error *err)
-{
-    mgl_cli_texts texts = {0};
-    mgl_status status = mgl_cli_texts_read(file, &texts, err);
-    if (!status)
-        status = mgl_cli_corpus_make(out, texts.count, err);
-    for (size_t i = 0; i < texts.count && !status; i++)
-        status = mgl_cli_corpus_encode(out, tokenizer, texts.texts[i], texts.lengths[i], err);
-    mgl_cli_texts_clear(&texts);
-    return status;
-}
 
 static mgl_status read_text(const char *file, const mgl_tokenizer *tokenizer, mgl_cli_corpus *out,
                             mgl_error *err)
@@ -58,14 +46,19 @@ static mgl_status read_text(const char *file, const mgl_tokenizer *tokenizer, mg
     return status;
 }
 
+/* The corpus of --texts or --file. Only texts need a tokenizer. */
 static mgl_status read_corpus(const struct options *o, const char *path, mgl_cli_corpus *out,
                               mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
-    mgl_status status = mgl_tokenizer_open(path, &tokenizer, err);
+    mgl_cli_prompts list = {0};
+    mgl_status status = o->texts.given ? mgl_cli_texts_read(o->texts.value, &list, err) : MGL_OK;
+    if (!status && (o->file.given || mgl_cli_corpus_needs_tokenizer(&list)))
+        status = mgl_tokenizer_open(path, &tokenizer, err);
     if (!status)
-        status = o->texts.given ? read_texts(o->texts.value, tokenizer, out, err)
+        status = o->texts.given ? mgl_cli_corpus_take_list(out, &list, tokenizer, err)
                                 : read_text(o->file.value, tokenizer, out, err);
+    mgl_cli_prompts_clear(&list);
     mgl_tokenizer_close(tokenizer);
     return status;
 }
@@ -98,6 +91,16 @@ static mgl_status look_at(const mgl_model *model, session *s, mgl_error *err)
     return MGL_OK;
 }
 
+/* Names the file in an error of a text. */
+static mgl_status name_file(const struct options *o, mgl_status status, mgl_error *err)
+{
+    if (status != MGL_BAD_INPUT)
+        return status;
+    err->where[0] = 0;
+    mgl_error_name(err, o->texts.given ? o->texts.value : o->file.value);
+    return status;
+}
+
 static mgl_status score(session *s, const char *path, mgl_eval_result *out, mgl_error *err)
 {
     const struct options *o = s->options;
@@ -123,11 +126,9 @@ static mgl_status score(session *s, const char *path, mgl_eval_result *out, mgl_
     if (!status)
         status = look_at(model, s, err);
     if (!status)
-        status = mgl_eval_score(model, c->texts, c->count, &how, out, err);
+        status = name_file(o, mgl_eval_score(model, c->texts, c->count, &how, out, err), err);
     s->reading.load_s = opened - start;
     s->reading.read_s = mgl_clock_s() - opened;
-    if (status == MGL_BAD_INPUT && !err->where[0])
-        mgl_error_name(err, o->texts.given ? o->texts.value : o->file.value);
     mgl_model_close(model);
     return status;
 }
@@ -166,7 +167,7 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, NULL, "only one of --file and --texts is possible");
     if (!o->texts.given && !o->file.given)
         return mgl_fail(err, MGL_USAGE, NULL,
-                        "--file or --texts is needed: a text, or a JSON array of strings");
+                        "--file or --texts is needed: a text, or a list of texts");
     mgl_status status = mgl_model_find(operand, &path, err);
     if (!status)
         status = read_corpus(o, path, &s.corpus, err);

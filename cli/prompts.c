@@ -28,23 +28,17 @@ typedef struct reply_key {
 static const reply_key reply_keys[] = {MGL_CLI_REPLY_OPTIONS(REPLY_KEY)};
 enum { REPLY_KEYS = sizeof reply_keys / sizeof *reply_keys };
 
-/* One prompt of the file. */
+/* One entry of the file. */
 typedef struct element {
-    const mgl_json *json;
+    const mgl_json *json; /* its `file` is the name of the entry */
     cJSON *item;
-    size_t index; /* in the array */
-    bool alone;   /* an entry that was parsed by itself: json->file is its name */
-    bool start;   /* text or ids alone: there are no messages */
+    bool start; /* text or ids alone: there are no messages */
 } element;
 
-/* "F.json: [2].top_k", as the JSON reader names places; `key` may be NULL. */
+/* "F.json: [2]: top_k"; `key` may be NULL. */
 static const char *place(const element *e, const char *key, char *where, size_t size)
 {
-    if (e->alone)
-        snprintf(where, size, "%s%s%.40s", e->json->file, key ? ": " : "", key ? key : "");
-    else
-        snprintf(where, size, "%s: [%zu]%s%.40s", e->json->file, e->index, key ? "." : "",
-                 key ? key : "");
+    snprintf(where, size, "%s%s%.40s", e->json->file, key ? ": " : "", key ? key : "");
     return where;
 }
 
@@ -148,10 +142,7 @@ static mgl_status read_ids(const element *e, mgl_ids *out, mgl_error *err)
     for (item = array->child; item && !status; item = item->next) {
         char what[64];
         int64_t id = 0;
-        if (e->alone)
-            snprintf(what, sizeof what, "ids[%zu]", out->count);
-        else
-            snprintf(what, sizeof what, "[%zu].ids[%zu]", e->index, out->count);
+        snprintf(what, sizeof what, "ids[%zu]", out->count);
         status = mgl_json_item_int(e->json, item, what, 0, INT32_MAX, &id, err);
         out->ids[out->count++] = (int32_t)id;
     }
@@ -212,17 +203,16 @@ static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *
     return MGL_OK;
 }
 
-mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, mgl_cli_prompt *out,
-                              mgl_error *err)
+/* A text, or an object with text or ids. */
+static mgl_status read_start_entry(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
     char where[sizeof err->where];
-    element e = {.json = json, .item = item, .index = index, .start = true};
-    const cJSON *member = cJSON_IsObject(item) ? item->child : NULL;
+    const cJSON *member = cJSON_IsObject(e->item) ? e->item->child : NULL;
     for (; member; member = member->next)
         if (strcmp(member->string, "text") != 0 && strcmp(member->string, "ids") != 0)
-            return mgl_fail(err, MGL_BAD_INPUT, place(&e, NULL, where, sizeof where),
+            return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
                             "unknown key \"%.80s\"; there are text and ids", member->string);
-    return read_prompt(&e, out, err);
+    return read_prompt(e, out, err);
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -284,16 +274,41 @@ size_t mgl_cli_prompts_count_errors(const mgl_cli_prompts *prompts)
     return count;
 }
 
+/* Replaces the line and column in the entry's text by those in the file. */
+static void place_in_file(const mgl_cli_prompts *prompts, const char *name,
+                          const mgl_cli_entry *entry, mgl_error *err)
+{
+    size_t line, column, first = 1, before = 0;
+    const size_t length = strlen(name);
+    if (strncmp(err->where, name, length) != 0 ||
+        sscanf(err->where + length, ":%zu:%zu", &line, &column) != 2)
+        return;
+    for (const char *at = prompts->file; at < entry->text; at++) {
+        before = *at == '\n' ? 0 : before + ((*at & 0xC0) != 0x80);
+        first += *at == '\n';
+    }
+    column += line == 1 ? before : 0;
+    if (prompts->lines)
+        snprintf(err->where, sizeof err->where, "%s, column %zu", name, column);
+    else
+        snprintf(err->where, sizeof err->where, "%s, line %zu, column %zu", name, first + line - 1,
+                 column);
+}
+
 static mgl_status parse_entry(mgl_cli_prompts *prompts, size_t index, const mgl_cli_entry *entry,
-                              mgl_error *err)
+                              bool start, mgl_error *err)
 {
     char name[200];
     mgl_cli_prompt *prompt = &prompts->items[index];
     mgl_cli_prompt_name(prompts, index, name, sizeof name);
     mgl_status status = mgl_json_parse_values(entry->text, entry->length, MGL_CLI_MAX_TEXT, name,
                                               &prompt->json, err);
-    element e = {.json = &prompt->json, .item = prompt->json.root, .alone = true};
-    return status ? status : read_prompt(&e, prompt, err);
+    if (status == MGL_BAD_INPUT)
+        place_in_file(prompts, name, entry, err);
+    element e = {.json = &prompt->json, .item = prompt->json.root, .start = start};
+    if (status)
+        return status;
+    return start ? read_start_entry(&e, prompt, err) : read_prompt(&e, prompt, err);
 }
 
 /* The key of sampling that the prompt has. */
@@ -327,7 +342,7 @@ static mgl_status check_entry(mgl_cli_prompts *prompts, size_t index, bool sampl
 
 static mgl_status make_items(mgl_cli_prompts *out, size_t count, mgl_error *err)
 {
-    out->items = mgl_alloc_zero(count, sizeof *out->items);
+    out->items = mgl_alloc_zero(count ? count : 1, sizeof *out->items);
     if (!out->items)
         return mgl_fail_memory(err, count * sizeof *out->items);
     out->count = count;
@@ -339,25 +354,47 @@ mgl_status mgl_cli_prompts_make(mgl_cli_prompts *out, mgl_error *err)
     return make_items(out, 1, err);
 }
 
-mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags, bool sample,
-                                bool json, mgl_cli_prompts *out, mgl_error *err)
+/* Reads the file, and makes an item for each entry. */
+static mgl_status open_list(const char *path, const char *noun, mgl_cli_entries *entries,
+                            mgl_cli_prompts *out, mgl_error *err)
 {
     size_t length;
-    mgl_cli_entries entries = {0};
     out->list = strcmp(path, MGL_STDIN) != 0 ? path : "standard input";
     mgl_status status = mgl_file_read(path, MGL_CLI_MAX_TEXT, &out->file, &length, err);
     if (!status)
-        status = mgl_cli_entries_split(out->file, length, out->list, &entries, err);
+        status = mgl_cli_entries_split(out->file, length, out->list, noun, entries, err);
     if (!status)
-        status = make_items(out, entries.count, err);
-    out->lines = entries.lines;
+        status = make_items(out, entries->count, err);
+    out->lines = entries->lines;
+    for (size_t i = 0; i < out->count && !status; i++)
+        out->items[i].number = entries->items[i].number;
+    return status;
+}
+
+mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags, bool sample,
+                                bool json, mgl_cli_prompts *out, mgl_error *err)
+{
+    mgl_cli_entries entries = {0};
+    mgl_status status = open_list(path, "prompt", &entries, out, err);
+    if (!status && !out->count)
+        status = mgl_fail(err, MGL_BAD_INPUT, out->list, "holds 0 prompts; at least one is needed");
     for (size_t i = 0; i < out->count && !status; i++) {
-        out->items[i].number = entries.items[i].number;
         out->items[i].reply = *flags;
-        status = mgl_cli_prompt_end(out, i, parse_entry(out, i, &entries.items[i], err), err);
+        status =
+            mgl_cli_prompt_end(out, i, parse_entry(out, i, &entries.items[i], false, err), err);
         if (!status && !out->items[i].error)
             status = check_entry(out, i, sample, json, err);
     }
+    mgl_cli_entries_clear(&entries);
+    return status;
+}
+
+mgl_status mgl_cli_texts_read(const char *path, mgl_cli_prompts *out, mgl_error *err)
+{
+    mgl_cli_entries entries = {0};
+    mgl_status status = open_list(path, "text", &entries, out, err);
+    for (size_t i = 0; i < out->count && !status; i++)
+        status = parse_entry(out, i, &entries.items[i], true, err);
     mgl_cli_entries_clear(&entries);
     return status;
 }

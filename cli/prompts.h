@@ -114,10 +114,9 @@ mgl_status mgl_cli_prompts_tokenize(mgl_cli_prompts *prompts, const char *path, 
                                     mgl_error *err);
 /* Entries with an error. */
 size_t mgl_cli_prompts_count_errors(const mgl_cli_prompts *prompts);
-/* What an element of such a list starts from, and nothing else: a text, or an object with text or
- * ids. `index` is its place, for messages. Sets text, length and ids of *out. */
-mgl_status mgl_cli_start_read(const mgl_json *json, cJSON *item, size_t index, mgl_cli_prompt *out,
-                              mgl_error *err);
+/* Reads a list of texts: of entries that are a text, or an object with text or ids. The first bad
+ * entry is an error. */
+mgl_status mgl_cli_texts_read(const char *path, mgl_cli_prompts *out, mgl_error *err);
 /* The seed of a reply that is sampled: the one given, else one that is drawn, and that any JSON can
  * carry. */
 mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err);

@@ -23,7 +23,8 @@
 #define SCORE_OPTIONS(X)                                                                           \
     X(text, text, "--text", "T", 0, 0, "the text (standard input, to its end)")                    \
     X(file, file, "--file", "FILE", 0, 0, "the same, from a file, byte for byte")                  \
-    X(file, texts, "--texts", "F.json", 0, 0, "a JSON array: texts, or objects with text or ids")  \
+    X(file, texts, "--texts", "F.json", 0, 0,                                                      \
+      "a JSON array or JSON Lines: texts, or objects with text or ids")                            \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
@@ -45,6 +46,7 @@ typedef struct session {
     const char *file; /* where the texts are from, or NULL */
     char *input;      /* owned (length): the text of a file, or NULL */
     size_t length;
+    mgl_cli_prompts list;     /* of --texts */
     mgl_tokenizer *tokenizer; /* NULL: a model without one, and ids */
     mgl_model *model;
     mgl_cli_corpus corpus;
@@ -86,34 +88,14 @@ static mgl_status read_input(session *s, mgl_error *err)
                                 "empty");
 }
 
-static mgl_status take_element(session *s, const char *path, const mgl_json *json, cJSON *item,
-                               mgl_error *err)
-{
-    mgl_cli_prompt start = {0};
-    mgl_status status = mgl_cli_start_read(json, item, s->corpus.count, &start, err);
-    if (!status && !s->tokenizer)
-        status = open_tokenizer(s, path, start.text != NULL, err);
-    if (!status && start.text)
-        return mgl_cli_corpus_encode(&s->corpus, s->tokenizer, start.text, start.length, err);
-    if (status)
-        mgl_ids_clear(&start.ids);
-    else
-        mgl_cli_corpus_take(&s->corpus, &start.ids);
-    return status;
-}
-
 static mgl_status take_list(session *s, const char *path, mgl_error *err)
 {
-    mgl_json json = {0};
-    mgl_status status = mgl_json_read_texts(s->file, MGL_CLI_MAX_TEXT, &json, err);
-    if (!status && (!cJSON_IsArray(json.root) || !json.root->child))
-        status = mgl_fail(err, MGL_BAD_INPUT, s->file, "is not a JSON array of one text or more");
+    mgl_status status = mgl_cli_texts_read(s->file, &s->list, err);
+    if (!status && !s->list.count)
+        status = mgl_fail(err, MGL_BAD_INPUT, s->file, "holds 0 texts; at least one is needed");
     if (!status)
-        status = mgl_cli_corpus_make(&s->corpus, (size_t)cJSON_GetArraySize(json.root), err);
-    for (cJSON *item = status ? NULL : json.root->child; item && !status; item = item->next)
-        status = take_element(s, path, &json, item, err);
-    mgl_json_clear(&json);
-    return status;
+        status = open_tokenizer(s, path, mgl_cli_corpus_needs_tokenizer(&s->list), err);
+    return status ? status : mgl_cli_corpus_take_list(&s->corpus, &s->list, s->tokenizer, err);
 }
 
 static mgl_status take_texts(session *s, const char *path, mgl_error *err)
@@ -155,15 +137,15 @@ static mgl_status open_model(session *s, const char *path, mgl_error *err)
     return status;
 }
 
-/* Says which text it is, where there are several. */
+/* Names the file, and the text in a list. */
 static mgl_status name_text(const session *s, size_t index, mgl_status status, mgl_error *err)
 {
-    char name[40];
-    snprintf(name, sizeof name, "text %zu", index);
-    if (s->options->texts.given)
-        mgl_error_name(err, name);
+    char name[200];
+    snprintf(name, sizeof name, "%.150s: text %zu", s->file ? s->file : "", index);
+    if (s->list.lines)
+        mgl_cli_prompt_name(&s->list, index, name, sizeof name);
     if (s->file)
-        mgl_error_name(err, s->file);
+        mgl_error_name(err, s->list.list ? name : s->file);
     return status;
 }
 
@@ -371,6 +353,7 @@ static mgl_status score(const char *operand, const void *options, mgl_error *err
     mgl_free(s.logprobs);
     mgl_free(s.input);
     mgl_cli_corpus_clear(&s.corpus);
+    mgl_cli_prompts_clear(&s.list);
     mgl_model_close(s.model);
     mgl_tokenizer_close(s.tokenizer);
     return status;

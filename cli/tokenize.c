@@ -1,5 +1,6 @@
 /* megalith tokenize MODEL: text -> ids, with the tokenizer's own special tokens. */
 #include "cli/cli.h"
+#include "cli/prompts.h"
 #include "cli/signals.h"
 
 #include "base/file.h"
@@ -11,7 +12,8 @@
 
 #define TOKENIZE_OPTIONS(X)                                                                        \
     X(text, text, "--text", "T", 0, 0, "the text (standard input, to its end)")                    \
-    X(file, texts, "--texts", "F.json", 0, 0, "a JSON array of strings: one array of ids each")    \
+    X(file, texts, "--texts", "F.json", 0, 0,                                                      \
+      "a JSON array or JSON Lines of texts: one array of ids each")                                \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TOKENIZE_OPTIONS)
 
@@ -39,15 +41,28 @@ static mgl_status encode_one(const mgl_tokenizer *tokenizer, const char *text, s
     return status;
 }
 
+static mgl_status encode_item(const mgl_tokenizer *tokenizer, const mgl_cli_prompts *texts,
+                              size_t index, mgl_ids *out, mgl_error *err)
+{
+    char name[200];
+    const mgl_cli_prompt *item = &texts->items[index];
+    mgl_cli_prompt_name(texts, index, name, sizeof name);
+    if (!item->text)
+        return mgl_fail(err, MGL_BAD_INPUT, name, "has ids already; tokenize needs a text");
+    mgl_status status = mgl_tokenizer_encode(tokenizer, item->text, item->length, true, out, err);
+    if (status == MGL_BAD_INPUT)
+        mgl_error_name(err, name);
+    return status;
+}
+
 /* All texts are encoded before anything is printed, so that an error prints no half list. */
-static mgl_status encode_many(const mgl_tokenizer *tokenizer, const mgl_cli_texts *texts, bool json,
-                              mgl_error *err)
+static mgl_status encode_many(const mgl_tokenizer *tokenizer, const mgl_cli_prompts *texts,
+                              bool json, mgl_error *err)
 {
     mgl_ids *lists = mgl_alloc_zero(texts->count ? texts->count : 1, sizeof *lists);
     mgl_status status = lists ? MGL_OK : mgl_fail_memory(err, texts->count * sizeof *lists);
     for (size_t i = 0; i < texts->count && !status; i++) {
-        status = mgl_tokenizer_encode(tokenizer, texts->texts[i], texts->lengths[i], true,
-                                      &lists[i], err);
+        status = encode_item(tokenizer, texts, i, &lists[i], err);
         if (!status)
             status = mgl_cli_check_cancel(err);
     }
@@ -83,11 +98,11 @@ static mgl_status encode_stdin(const mgl_tokenizer *tokenizer, bool json, mgl_er
 static mgl_status encode_texts(const mgl_tokenizer *tokenizer, const struct options *o,
                                mgl_error *err)
 {
-    mgl_cli_texts texts = {0};
+    mgl_cli_prompts texts = {0};
     mgl_status status = mgl_cli_texts_read(o->texts.value, &texts, err);
     if (!status)
         status = encode_many(tokenizer, &texts, o->json.given, err);
-    mgl_cli_texts_clear(&texts);
+    mgl_cli_prompts_clear(&texts);
     return status;
 }
 

@@ -150,7 +150,7 @@ static const refusal bad_entries[] = {
     {"{}", "[1]: one of \"text\", \"ids\" and \"messages\" is needed"},
     {"{\"text\": \"a\", \"text\": \"b\"}", "[1]: the key \"text\" stands twice"},
     {"{\"text\": \"a\", \"top-k\": 1}", "[1]: unknown key \"top-k\""},
-    {"{\"text\": \"a\",}", "[1]:1:14: not valid JSON"},
+    {"{\"text\": \"a\",}", "[1], line 1, column 23: not valid JSON"},
     {"{\"text\": \"a\", \"top_k\": -1}", "[1].top_k: must be between 0 and"},
     {"{\"text\": \"a\", \"repeat_penalty\": 0.001}", "[1].repeat_penalty: is 0.001; it must"},
     {"{\"text\": \"a\", \"stop\": 1}", "[1].stop: must be a text or an array of texts"},
@@ -200,7 +200,7 @@ START_TEST(a_bad_line_does_not_lose_the_others)
                                  "==> prompt 1: length, 2 tokens <==\n there was\n\n"
                                  "==> prompt 2: error <==\n\n==> prompt 3: error <==\n\n"
                                  "==> prompt 4: error <==\n");
-    ck_assert_ptr_nonnull(strstr(result.err, "prompts.json: line 2:1:13: not valid JSON"));
+    ck_assert_ptr_nonnull(strstr(result.err, "prompts.json: line 2, column 13: not valid JSON"));
     ck_assert_ptr_nonnull(strstr(result.err, "prompts.json: line 4: must be a string or an obj"));
     ck_assert_ptr_nonnull(strstr(result.err, "prompts.json: line 6: top_p: must be between 0"));
     ck_assert_ptr_nonnull(strstr(result.err, "prompts.json: line 7: ids: token 1 is 913"));

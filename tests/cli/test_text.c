@@ -270,8 +270,9 @@ typedef struct list_case {
 } list_case;
 
 static const list_case lists[] = {
-    {"tokenize", "--texts", "[\"a\", 1]", 2, "element 1 is not a string"},
-    {"tokenize", "--texts", "{}", 2, "not a JSON array of strings"},
+    {"tokenize", "--texts", "[\"a\", 1]", 2, "list.json: [1]: must be a string or an object"},
+    {"tokenize", "--texts", "{}", 2, "list.json: line 1: one of \"text\" and \"ids\" is needed"},
+    {"tokenize", "--texts", "\"a\"\n{\"ids\": [1]}", 2, "list.json: line 2: has ids already"},
     {"tokenize", "--texts", "[\"a\"", 2, "list.json"},
     {"tokenize", "--texts", "", 2, "list.json"},
     {"tokenize", "--texts", "[]", 0, ""},
@@ -284,7 +285,8 @@ static const list_case lists[] = {
     {"detokenize", "--ids-file", "[[], [39]]", 0, ""},
     {"eval", "--texts", "[]", 2, "list.json: there is nothing to score"},
     {"eval", "--texts", "[\"\"]", 2, "nothing to score"},
-    {"eval", "--texts", "[1]", 2, "element 0 is not a string"},
+    {"eval", "--texts", "[1]", 2, "list.json: [0]: must be a string or an object"},
+    {"eval", "--texts", "[{\"ids\": [1, 913]}]", 2, "list.json: text 0: token 1 is 913"},
 };
 
 START_TEST(reads_lists)
