@@ -3,6 +3,7 @@
 #include "autotune/lab_state.h"
 
 #include "base/memory.h"
+#include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 
 #include <stdio.h>
@@ -47,8 +48,8 @@ static bool takes_sources(const mgl_candidate *candidate, int program)
     return candidate->everywhere || mgl_cuda_takes_sources(candidate->programs[program]);
 }
 
-/* The texts count by what they say, and nothing else that a lab has does: a lab's own kernels,
- * which are compiled without, have the compiler's key. */
+/* The canonical texts count, and nothing else that a lab has does: a lab's own kernels, which are
+ * compiled without such texts, have the compiler's key. */
 void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char *arch,
                         char key[MGL_SHA256_HEX])
 {
@@ -60,9 +61,9 @@ void mgl_lab_kernel_key(const mgl_candidate *candidate, int program, const char 
     mgl_sha256_start(&hash);
     mgl_sha256_add(&hash, key, MGL_SHA256_HEX);
     for (int i = 0; i < candidate->source_count; i++) {
-        const char *text = (const char *)candidate->sources[i].text;
+        mgl_cuda_source_digest(&candidate->sources[i], bytes);
         mgl_sha256_add(&hash, candidate->sources[i].name, strlen(candidate->sources[i].name) + 1);
-        mgl_sha256_add(&hash, text, strlen(text) + 1);
+        mgl_sha256_add(&hash, bytes, sizeof bytes);
     }
     mgl_sha256_end(&hash, bytes);
     mgl_sha256_hex(bytes, key);

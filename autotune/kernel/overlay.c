@@ -15,6 +15,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 
 enum { LARGEST = 1 << 20 };
@@ -48,6 +49,26 @@ static void hash_bytes(const char *text, char hex[MGL_SHA256_HEX])
     unsigned char bytes[MGL_SHA256_BYTES];
     mgl_sha256_of(text, strlen(text), bytes);
     mgl_sha256_hex(bytes, hex);
+}
+
+/* The hash of the canonical form of the unit's own text. */
+static void hash_own(const mgl_kernel_unit *unit, char hex[MGL_SHA256_HEX])
+{
+    size_t length;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    const char *text = mgl_kernel_unit_text(unit, &length);
+    mgl_cuda_source_digest(&(mgl_cuda_source){unit->file, (const unsigned char *)text}, bytes);
+    mgl_sha256_hex(bytes, hex);
+}
+
+/* Whether a hash is that of the unit's own text. */
+static bool is_base(const mgl_kernel_unit *unit, const char *hash)
+{
+    size_t length;
+    char own[MGL_SHA256_HEX], bytes[MGL_SHA256_HEX];
+    hash_own(unit, own);
+    hash_bytes(mgl_kernel_unit_text(unit, &length), bytes); /* of older folders */
+    return !strcmp(hash, own) || !strcmp(hash, bytes);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -168,8 +189,6 @@ static mgl_status read_entry(const char *folder, const mgl_json *json, const cJS
 {
     const char *name = NULL;
     const cJSON *evidence = NULL, *before = NULL;
-    char hash[MGL_SHA256_HEX];
-    size_t length;
     mgl_status status = mgl_json_get_string(json, of, "unit", true, &name, err);
     if (!status)
         status = read_hash(json, of, "base", entry->base, err);
@@ -186,8 +205,7 @@ static mgl_status read_entry(const char *folder, const mgl_json *json, const cJS
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "'%.60s' is no micro-kernel", name);
     if (!copy_value(evidence, &entry->evidence) || !copy_value(before, &entry->before))
         return mgl_fail_memory(err, LARGEST);
-    hash_bytes(mgl_kernel_unit_text(entry->unit, &length), hash);
-    entry->stale = strcmp(hash, entry->base) != 0;
+    entry->stale = !is_base(entry->unit, entry->base);
     status = read_text(folder, entry, err);
     return status || entry->stale ? status : scan_text(entry, err);
 }
@@ -340,7 +358,6 @@ static mgl_status describe_before(const mgl_overlay_entry *entry, char **out, mg
 static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, const char *text,
                             const char *evidence, mgl_error *err)
 {
-    size_t length;
     char *before = NULL;
     const int at = find_unit(overlay, unit);
     if (at < 0 && overlay->count == MGL_OVERLAY_UNITS)
@@ -353,7 +370,7 @@ static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, c
     mgl_overlay_entry *entry = &overlay->entries[overlay->count++];
     entry->unit = unit;
     entry->before = before;
-    hash_bytes(mgl_kernel_unit_text(unit, &length), entry->base);
+    hash_own(unit, entry->base);
     hash_bytes(text, entry->text);
     entry->bytes = mgl_strdup(text);
     entry->evidence = evidence ? mgl_strdup(evidence) : NULL;

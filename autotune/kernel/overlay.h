@@ -6,9 +6,10 @@
  *     {"schema": "megalith.overlay/1", "units": [
  *       {"unit": "merge", "base": "<hash>", "text": "<hash>", "evidence": {...}}]}
  *
- * `base` is the hash of the unit's own text that the other one was made of. A unit whose own text
- * has changed since then is left out: its overlay was never tried with the rest of this kernel.
- * Where there is no folder, or no manifest in it, nothing changes.
+ * `base` is the hash of the canonical text (vm/cuda/canonical.h) of the unit's own text that the
+ * other one was made of; older folders have the hash of its bytes. A unit whose own text has
+ * changed since then, other than in comments, is left out: its overlay was never tried with the
+ * rest of this kernel. Where there is no folder, or no manifest in it, nothing changes.
  *
  * Texts are looked at by the static scan each time they are read, before any compiler sees them.
  */
@@ -23,8 +24,9 @@ enum { MGL_OVERLAY_UNITS = 32 };
 
 typedef struct mgl_overlay_entry {
     const mgl_kernel_unit *unit;
-    char base[MGL_SHA256_HEX], text[MGL_SHA256_HEX]; /* of bytes */
-    char *evidence;                                  /* owned: JSON, or NULL */
+    char base[MGL_SHA256_HEX]; /* of the canonical text, or of bytes */
+    char text[MGL_SHA256_HEX]; /* of bytes */
+    char *evidence;            /* owned: JSON, or NULL */
     char *before; /* owned: JSON of what stood there before: text, evidence, before; or NULL */
     char *bytes;  /* owned: the text, 0-terminated */
     bool stale;   /* its base is not what is built in */

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "vm/cuda/cache.h"
+#include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
@@ -18,20 +19,21 @@ static mgl_status name_it(const mgl_kernel_unit *unit, const mgl_program *progra
     mgl_text text = {0};
     size_t length;
     unsigned char hash[MGL_SHA256_BYTES];
-    char kernel[MGL_SHA256_HEX];
+    char kernel[MGL_SHA256_HEX], own[MGL_SHA256_HEX];
     int major = 0, minor = 0;
     mgl_status status = mgl_nvrtc_open(&nvrtc, err);
     if (status)
         return status;
     nvrtc->version(&major, &minor);
     mgl_cuda_kernel_key(program, job->arch, 0, kernel);
-    mgl_text_format(&text, "own 1, nvrtc %d.%d, %s, %s, %s\n", major, minor, job->arch, unit->file,
-                    kernel);
+    const char *own_text = mgl_kernel_unit_text(unit, &length);
+    mgl_cuda_source_digest(&(mgl_cuda_source){unit->file, (const unsigned char *)own_text}, hash);
+    mgl_sha256_hex(hash, own);
+    mgl_text_format(&text, "own 2, nvrtc %d.%d, %s, %s, %s, %s\n", major, minor, job->arch,
+                    unit->file, kernel, own);
     mgl_text_append(&text, job->schedule, job->schedule_length);
-    const char *own = mgl_kernel_unit_text(unit, &length);
-    mgl_text_append(&text, own, length);
     if (text.failed)
-        status = mgl_fail_memory(err, job->schedule_length + length);
+        status = mgl_fail_memory(err, job->schedule_length);
     else
         mgl_sha256_of(text.bytes, text.length, hash);
     if (!status)

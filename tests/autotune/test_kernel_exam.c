@@ -287,11 +287,13 @@ START_TEST(each_unit_is_checked_in_each_kind_of_program)
 {
     const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
     const mgl_cuda_source text = {"instructions/merge/merge.cuh", (const unsigned char *)"text"};
+    const mgl_cuda_source with_comment = {text.name, (const unsigned char *)"/* a\n */ text // b"};
     int units[FEATURES] = {0};
     for (int i = 0; i < mgl_harness_count(); i++) {
         if (!mgl_harness_get(i)->kind)
             continue;
         char built[MGL_SHA256_HEX], own[MGL_SHA256_HEX], promoted[MGL_SHA256_HEX];
+        char reworded[MGL_SHA256_HEX];
         ok(mgl_harness_open(mgl_harness_get(i), &target, &set, &err));
         mgl_candidate candidate = set.program;
         mgl_lab_kernel_key(&candidate, 0, "sm_90a", built);
@@ -300,7 +302,10 @@ START_TEST(each_unit_is_checked_in_each_kind_of_program)
         mgl_lab_kernel_key(&candidate, 0, "sm_90a", promoted);
         candidate.everywhere = true;
         mgl_lab_kernel_key(&candidate, 0, "sm_90a", own);
+        candidate.sources = &with_comment;
+        mgl_lab_kernel_key(&candidate, 0, "sm_90a", reworded);
         ck_assert_str_ne(own, built);
+        ck_assert_str_eq(own, reworded);
         ck_assert_int_eq(!strcmp(promoted, built), !mgl_cuda_takes_sources(program()));
         for (int u = 0; u < mgl_kernel_unit_count(); u++)
             for (int f = 0; f < FEATURES; f++)

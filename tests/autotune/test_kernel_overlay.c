@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "plan.h"
+#include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 
 static char folder[] = MGL_BINARY_DIR "/overlay-XXXXXX";
@@ -251,8 +252,8 @@ START_TEST(what_the_scan_refuses_is_not_put_there)
 }
 END_TEST
 
-/* The hash of the base stands in the manifest: another one is that of another kernel. */
-START_TEST(a_text_of_another_base_is_left_out)
+/* The manifest of merge with the first digits of its base replaced; how many of its texts count. */
+static int count_with_base(const char *digits)
 {
     char path[PATH_MAX], *text;
     size_t length;
@@ -261,7 +262,7 @@ START_TEST(a_text_of_another_base_is_left_out)
     snprintf(path, sizeof path, "%s/manifest.json", overlay_path);
     ck_assert_int_eq(mgl_file_read(path, 1 << 20, &text, &length, NULL), MGL_OK);
     char *base = strstr(text, "\"base\":\"") + strlen("\"base\":\"");
-    *base = *base == '0' ? '1' : '0';
+    memcpy(base, digits, strlen(digits));
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
@@ -269,8 +270,33 @@ START_TEST(a_text_of_another_base_is_left_out)
     mgl_free(text);
     ck_assert_int_eq(mgl_overlay_read(overlay_path, &o, NULL), MGL_OK);
     ck_assert_int_eq(o.count, 1);
-    ck_assert_int_eq(o.source_count, 0);
+    const int count = o.source_count;
     mgl_overlay_clear(&o);
+    return count;
+}
+
+/* The hash of the base stands in the manifest: another one is that of another kernel. */
+START_TEST(a_text_of_another_base_is_left_out)
+{
+    ck_assert_int_eq(count_with_base("0123456789abcdef"), 0);
+}
+END_TEST
+
+/* The base is named by its canonical text; older folders name it by its bytes. */
+START_TEST(both_hashes_of_the_base_count)
+{
+    size_t length;
+    char hex[MGL_SHA256_HEX];
+    unsigned char bytes[MGL_SHA256_BYTES];
+    const char *own = mgl_kernel_unit_text(mgl_kernel_unit_find("merge"), &length);
+    const mgl_cuda_source source = {"", (const unsigned char *)own};
+    mgl_cuda_source_digest(&source, bytes);
+    mgl_sha256_hex(bytes, hex);
+    ck_assert_int_eq(count_with_base(""), 1);
+    ck_assert_int_eq(count_with_base(hex), 1);
+    mgl_sha256_of(own, length, bytes);
+    mgl_sha256_hex(bytes, hex);
+    ck_assert_int_eq(count_with_base(hex), 1);
 }
 END_TEST
 
@@ -331,6 +357,7 @@ int main(void)
     tcase_add_test(all, a_changed_text_is_refused);
     tcase_add_test(all, what_the_scan_refuses_is_not_put_there);
     tcase_add_test(all, a_text_of_another_base_is_left_out);
+    tcase_add_test(all, both_hashes_of_the_base_count);
     tcase_add_loop_test(all, bad_manifests_are_refused, 0, BAD_MANIFESTS);
     tcase_add_test(all, names_that_are_no_source_are_refused);
     suite_add_tcase(suite, all);

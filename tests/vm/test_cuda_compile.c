@@ -4,13 +4,14 @@
  * kernels of two lists are always compiled.
  *
  *     test_cuda_compile             sm_90a: two shapes, a program of two lists, an exit during a
- *                                   compilation; an unknown architecture
+ *                                   compilation; an unknown architecture; other comments
  *     test_cuda_compile others      the other architectures, with a shape each
  *     test_cuda_compile programs    PTX, as many rows and sequences as there may be, traces,
  * delays, other programs of two lists, a linker that fails
  */
 #include "cuda_support.h"
 #include "frames.h"
+#include "reworded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,44 @@ START_TEST(two_lists_are_compiled_in_objects)
 }
 END_TEST
 
+/* PTX for the architecture, compiled anew; the caller releases it. */
+static mgl_cuda_image compile_anew(const mgl_program *program)
+{
+    mgl_error err;
+    mgl_cuda_image image;
+    char *kept = strdup(getenv("MEGALITH_CACHE"));
+    char anew[] = MGL_BINARY_DIR "/kernels-XXXXXX", command[sizeof anew + 16];
+    ck_assert_ptr_nonnull(mkdtemp(anew));
+    setenv("MEGALITH_CACHE", anew, 1);
+    ok(mgl_cuda_compile(program, "compute_80", 0, NULL, &image, &err), err);
+    ck_assert(!image.cached);
+    setenv("MEGALITH_CACHE", kept, 1);
+    snprintf(command, sizeof command, "rm -rf %s", anew);
+    ck_assert_int_eq(system(command), 0);
+    free(kept);
+    return image;
+}
+
+/* The sources are compiled with their comments, which have no effect on the result. */
+START_TEST(comments_change_no_ptx)
+{
+    mgl_error err;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 1);
+    mgl_program *program = program_for(graph, "sm_80:4", &shapes[4].options);
+    mgl_cuda_image built_in = compile_anew(program);
+    ok(mgl_cuda_override_all_sources(reword_sources(_i), mgl_cuda_source_count, &err), err);
+    mgl_cuda_image reworded = compile_anew(program);
+    ok(mgl_cuda_override_all_sources(NULL, 0, &err), err);
+    ck_assert(built_in.ptx && reworded.ptx);
+    ck_assert_uint_eq(built_in.length, reworded.length);
+    ck_assert_mem_eq(built_in.bytes, reworded.bytes, built_in.length);
+    mgl_cuda_image_clear(&built_in);
+    mgl_cuda_image_clear(&reworded);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 static int links_nothing(void *link)
 {
     (void)link;
@@ -294,6 +333,7 @@ static void add_quick(TCase *tests)
     tcase_add_loop_test(tests, an_architecture_compiles, SM_90A, SM_90A + 1);
     tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 0, 1);
     tcase_add_test(tests, an_unknown_architecture_is_told);
+    tcase_add_loop_test(tests, comments_change_no_ptx, COMMENTS_LENGTHENED, COMMENTS_ADDED);
 }
 
 static void add_others(TCase *tests)
@@ -305,6 +345,7 @@ static void add_others(TCase *tests)
 static void add_programs(TCase *tests)
 {
     tcase_add_test(tests, ptx_compiles);
+    tcase_add_loop_test(tests, comments_change_no_ptx, 0, REWORDINGS);
     tcase_add_test(tests, most_rows_and_sequences_compile);
     tcase_add_test(tests, extras_compile);
     tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 1, OF_TWO_LISTS);

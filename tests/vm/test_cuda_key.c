@@ -4,10 +4,12 @@
  * prompt would take a compilation.
  */
 #include "cuda_support.h"
+#include "reworded.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 
@@ -169,6 +171,41 @@ START_TEST(the_embedding_is_in_the_key)
 }
 END_TEST
 
+/* ---- comments -------------------------------------------------------------------------------- */
+
+static key key_with(const mgl_cuda_source *sources, int count)
+{
+    mgl_error err;
+    ok(mgl_cuda_override_all_sources(sources, count, &err), err);
+    const key out = key_of(&tales, "sm_90a", 160, 16);
+    ok(mgl_cuda_override_all_sources(NULL, 0, &err), err);
+    return out;
+}
+
+START_TEST(comments_are_not_in_the_key)
+{
+    const key built_in = key_with(NULL, 0);
+    const key reworded = key_with(reword_sources(_i), mgl_cuda_source_count);
+    ck_assert(is_same(&built_in, &reworded));
+}
+END_TEST
+
+/* One more token, in each of the sources. */
+START_TEST(a_token_is_in_the_key)
+{
+    const key built_in = key_with(NULL, 0);
+    for (int i = 0; i < mgl_cuda_source_count; i++) {
+        mgl_text text = {0};
+        mgl_text_format(&text, "%s\n;", (const char *)mgl_cuda_sources[i].text);
+        ck_assert(!text.failed);
+        const mgl_cuda_source other = {mgl_cuda_sources[i].name, (unsigned char *)text.bytes};
+        const key changed = key_with(&other, 1);
+        ck_assert_msg(!is_same(&built_in, &changed), "%s", other.name);
+        mgl_text_clear(&text);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cuda_key");
@@ -180,5 +217,7 @@ int main(void)
     tcase_add_test(tests, batches_of_as_many_rows_share_a_kernel);
     tcase_add_test(tests, another_shape_has_another_kernel);
     tcase_add_test(tests, the_embedding_is_in_the_key);
+    tcase_add_loop_test(tests, comments_are_not_in_the_key, 0, REWORDINGS);
+    tcase_add_test(tests, a_token_is_in_the_key);
     return fixture_main("cuda_key", tests);
 }

@@ -17,6 +17,7 @@
 #include "schedule/variants.h"
 #include "schedule/ways.h"
 #include "vm/cuda/cache.h"
+#include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 #include "vm/cuda/encode.h"
@@ -139,14 +140,16 @@ static void add_text(mgl_sha256 *hash, const char *text)
     mgl_sha256_add(hash, text, strlen(text) + 1);
 }
 
-/* What a kernel is made of, but for the compiler. */
+/* What a kernel is made of, except the compiler. Of the sources only the canonical text counts. */
 static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
 {
     for (int i = 0; i < o->option_count; i++)
         add_text(hash, o->options[i]);
     for (int i = 0; i < o->source_count; i++) {
+        unsigned char digest[MGL_SHA256_BYTES];
+        mgl_cuda_source_digest(&o->sources[i], digest);
         add_text(hash, o->sources[i].name);
-        add_text(hash, (const char *)o->sources[i].text);
+        mgl_sha256_add(hash, digest, sizeof digest);
     }
 }
 

@@ -104,7 +104,7 @@ int mgl_cuda_compile_worker(const char *parent);
 void mgl_cuda_compile_use_processors(int count);
 
 /* Names what mgl_cuda_compile would compile: a kernel of the same name, whichever compiler made it,
- * does for the program. */
+ * does for the program. Comments and layout of the sources do not count (canonical.h). */
 void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned extras,
                          char key[MGL_SHA256_HEX]);
 

@@ -1,6 +1,6 @@
 /*
- * Normalizing CUDA C: a scanner of tokens, a pass that finds the declared names, and a pass that
- * writes the tokens with these names numbered.
+ * Normalizing CUDA C: a scanner of the tokens of canonical texts (canonical.h), a pass that finds
+ * the declared names, and a pass that writes the tokens with these names numbered.
  *
  * A name is declared if it follows a name, as in `float x`, `struct x` or `#define x`, with `*` or
  * `&` possibly between, or if it is in the list of an enum. Every other name belongs to the
@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "schedule/moves.h"
+#include "vm/cuda/canonical.h"
 #include "vm/cuda/compile.h"
 #include "vm/cuda/sources.h"
 
@@ -56,15 +57,7 @@ static bool is(token t, const char *text)
 
 /* ---- scanning ------------------------------------------------------------------------------- */
 
-/* The character after the comment, string, number or other token that begins at `at`. */
-static const char *skip_comment(const char *at)
-{
-    if (at[1] == '/')
-        return at + strcspn(at, "\n");
-    const char *end = strstr(at + 2, "*/");
-    return end ? end + 2 : at + strlen(at);
-}
-
+/* The character after the string, number or other token that begins at `at`. */
 static const char *skip_string(const char *at)
 {
     const char quote = *at++;
@@ -86,6 +79,7 @@ static const char *skip_token(const char *at)
 
 typedef struct unit {
     const mgl_cuda_source *sources; /* (count) */
+    mgl_text *texts; /* (count) owned: their canonical texts, of those that are taken */
     int count;
     bool *taken; /* (count) included already */
     tokens *out;
@@ -108,26 +102,25 @@ static bool scan_include(const unit *u, const char *at)
     return false;
 }
 
+/* In a canonical text, `#` begins a line exactly if the line is a directive. */
 static void scan(const unit *u, int index)
 {
-    const char *at = (const char *)u->sources[index].text;
     bool starts_line = true, in_directive = false;
     u->taken[index] = true;
-    while (*at) {
-        if (*at == '\\' && at[1] == '\n') {
-            at += 2;
-        } else if (*at == '\n') {
+    mgl_cuda_canonical((const char *)u->sources[index].text, &u->texts[index]);
+    const char *at = u->texts[index].bytes;
+    u->out->failed = u->out->failed || u->texts[index].failed;
+    while (at && *at) {
+        if (*at == '\n') {
             if (in_directive)
                 push(u->out, at, 0);
             starts_line = true;
             in_directive = false;
             at++;
-        } else if (isspace((unsigned char)*at)) {
+        } else if (*at == ' ') {
             at++;
-        } else if (*at == '/' && (at[1] == '/' || at[1] == '*')) {
-            at = skip_comment(at);
         } else if (*at == '#' && starts_line &&
-                   (scan_include(u, at) || !strncmp(at, "#pragma once", 12))) {
+                   (scan_include(u, at) || !strncmp(at, "# pragma once", 13))) {
             at += strcspn(at, "\n");
         } else {
             const char *end = skip_token(at);
@@ -296,12 +289,16 @@ mgl_status mgl_cuda_normalize(const mgl_cuda_source *sources, int count, mgl_tex
     tokens t = {0};
     names *n = mgl_alloc_zero(1, sizeof *n);
     bool *taken = mgl_alloc_zero((size_t)count, sizeof *taken);
-    if (n && taken) {
-        scan(&(unit){sources, count, taken, &t}, 0);
+    mgl_text *texts = mgl_alloc_zero((size_t)count, sizeof *texts);
+    if (n && taken && texts) {
+        scan(&(unit){sources, texts, count, taken, &t}, 0);
         find_names(&t, n);
         write(&t, n, out);
     }
-    const bool failed = !n || !taken || t.failed || n->failed || out->failed;
+    const bool failed = !n || !taken || !texts || t.failed || n->failed || out->failed;
+    for (int i = 0; texts && i < count; i++)
+        mgl_text_clear(&texts[i]);
+    mgl_free(texts);
     mgl_free(taken);
     mgl_free(t.items);
     free_names(n);
