@@ -89,14 +89,17 @@ static mgl_status use_cuda(int device, mgl_device *out, mgl_error *err)
     return status;
 }
 
-/* A GPU is of use where its kernel can be compiled, or was. The driver is asked first: where there
- * is none, which is soon found, the compiler is not looked for. */
-static bool find_gpu(const mgl_image *image, mgl_device *out)
+/* The device that was asked for. A compiled model whose kernel is an older one needs NVRTC. */
+static mgl_status use_cuda_for(const mgl_image *image, int device, mgl_device *out, mgl_error *err)
 {
-    mgl_error ignored;
-    if (use_cuda(0, out, &ignored))
-        return false;
-    if (image && mgl_image_has_kernel(image, out->target.arch))
+    mgl_status status = use_cuda(device, out, err);
+    return status || !image ? status : mgl_image_check_kernel(image, out->target.arch, err);
+}
+
+/* Whether the kernel of the device can be compiled, or was. */
+static bool has_kernel(const mgl_image *image, const mgl_device *device)
+{
+    if (image && mgl_image_has_kernel(image, device->target.arch))
         return true;
     mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
     if (!probe)
@@ -107,6 +110,19 @@ static bool find_gpu(const mgl_image *image, mgl_device *out)
     return usable;
 }
 
+/* The first GPU if it is of use, or else the CPU. The driver is asked first: where there is none,
+ * which is soon found, the compiler is not looked for. A compiled model whose kernel is an older
+ * one is not run on the CPU in silence. */
+static mgl_status use_best(const mgl_image *image, mgl_device *out, mgl_error *err)
+{
+    mgl_error ignored;
+    const bool for_cpu = image && !strcmp(image->program->target.arch, "cpu");
+    if (for_cpu || use_cuda(0, out, &ignored))
+        return use_cpu(out, err);
+    mgl_status status = image ? mgl_image_check_kernel(image, out->target.arch, err) : MGL_OK;
+    return status || has_kernel(image, out) ? status : use_cpu(out, err);
+}
+
 mgl_status mgl_device_find(const char *device, mgl_device *out, mgl_error *err)
 {
     return mgl_device_find_for(NULL, device, out, err);
@@ -115,14 +131,12 @@ mgl_status mgl_device_find(const char *device, mgl_device *out, mgl_error *err)
 mgl_status mgl_device_find_for(const mgl_image *image, const char *device, mgl_device *out,
                                mgl_error *err)
 {
-    if (!device || !strcmp(device, "auto")) {
-        bool for_cpu = image && !strcmp(image->program->target.arch, "cpu");
-        return !for_cpu && find_gpu(image, out) ? MGL_OK : use_cpu(out, err);
-    }
+    if (!device || !strcmp(device, "auto"))
+        return use_best(image, out, err);
     if (!strcmp(device, "cpu"))
         return use_cpu(out, err);
     if (!strcmp(device, "cuda"))
-        return use_cuda(0, out, err);
+        return use_cuda_for(image, 0, out, err);
     const char *digits = strncmp(device, "cuda:", 5) ? "" : device + 5;
     size_t length = strlen(digits);
     if (length < 1 || length > 3 || strspn(digits, "0123456789") != length)
@@ -131,7 +145,7 @@ mgl_status mgl_device_find_for(const mgl_image *image, const char *device, mgl_d
     int number = 0;
     for (; *digits; digits++)
         number = number * 10 + (*digits - '0');
-    return use_cuda(number, out, err);
+    return use_cuda_for(image, number, out, err);
 }
 
 mgl_status mgl_target_find_device(const char *target, mgl_device *out, mgl_error *err)

@@ -278,6 +278,11 @@ const mgl_mega_section *mgl_mega_find(const mgl_mega *mega, const char *name)
     return find(&mega->table, name);
 }
 
+const char *mgl_mega_path(const mgl_mega *mega)
+{
+    return mega->path;
+}
+
 mgl_status mgl_mega_fail(const mgl_mega *mega, const char *section, const char *what,
                          mgl_error *err)
 {

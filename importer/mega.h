@@ -85,6 +85,7 @@ mgl_status mgl_mega_stands(const char *path, bool *stands, mgl_error *err);
 mgl_status mgl_mega_open(const char *path, mgl_mega **out, mgl_error *err);
 void mgl_mega_close(mgl_mega *mega); /* NULL is fine */
 const mgl_mega_table *mgl_mega_get_table(const mgl_mega *mega);
+const char *mgl_mega_path(const mgl_mega *mega); /* as it was opened */
 
 /* The section of that name; NULL: there is none. */
 const mgl_mega_section *mgl_mega_find(const mgl_mega *mega, const char *name);

@@ -65,4 +65,9 @@ void mgl_image_close(mgl_image *image); /* NULL is fine */
 /* Whether there is a kernel that runs the program on a device of this architecture. */
 bool mgl_image_has_kernel(const mgl_image *image, const char *arch);
 
+/* MGL_DEVICE, with the remedies: the image has a kernel for this architecture that was compiled
+ * from other sources than this program's, and there is no NVRTC to compile a new one. With NVRTC
+ * the machine compiles the kernel when it is opened. */
+mgl_status mgl_image_check_kernel(const mgl_image *image, const char *arch, mgl_error *err);
+
 #endif

@@ -10,6 +10,7 @@ mgl_test(test_cuda_child test_cuda_child.c)
 mgl_vm_test(test_cuda_encode)
 mgl_cuda_test(test_cuda_past)
 mgl_cuda_test(test_cuda_key reworded.c)
+mgl_cuda_test(test_old_kernel fake_driver.c reworded.c)
 mgl_cuda_test(test_cuda_objects LABELS threads)
 # The label nvrtc keeps these tests out of the runs under sanitizers: NVRTC has none.
 mgl_cuda_test(test_cuda_compile frames.c reworded.c LABELS nvrtc SECONDS 45)
