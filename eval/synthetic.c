@@ -147,23 +147,30 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     return status;
 }
 
-mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err)
+/* Of a folder in Hugging Face layout. */
+static mgl_status read_folder(const char *folder, mgl_config *out, mgl_error *err)
 {
-    struct stat about;
-    char *folder = NULL;
     mgl_text file = {0};
-    if (!stat(path, &about) && S_ISREG(about.st_mode))
-        return read_config_file(path, out, err);
-    mgl_status status = mgl_model_find(path, &folder, err);
-    if (status)
-        return status;
-    status = mgl_layout_check_folder(folder, err);
+    mgl_status status = mgl_layout_check_folder(folder, err);
     mgl_text_format(&file, "%s/config.json", folder);
-    mgl_free(folder);
     if (!status)
         status = file.failed ? mgl_fail_memory(err, file.length)
                              : read_config_file(file.bytes, out, err);
     mgl_text_clear(&file);
+    return status;
+}
+
+mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err)
+{
+    struct stat about;
+    char *found = NULL;
+    const bool is_file = !stat(path, &about) && S_ISREG(about.st_mode);
+    mgl_status status = is_file ? MGL_OK : mgl_model_find(path, &found, err);
+    if (!status)
+        status = is_file ? read_config_file(path, out, err) : read_folder(found, out, err);
+    if (!status && out->tied)
+        status = mgl_checkpoint_find_tie(is_file ? path : found, out, err);
+    mgl_free(found);
     return status;
 }
 

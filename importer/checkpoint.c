@@ -421,6 +421,27 @@ static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_mega *mega,
     return status;
 }
 
+mgl_status mgl_checkpoint_find_tie(const char *path, mgl_config *config, mgl_error *err)
+{
+    mgl_mega *mega = NULL;
+    mgl_safetensors *files = NULL;
+    bool compiled, own = false;
+    mgl_status status = mgl_mega_stands(path, &compiled, err);
+    if (!status && compiled)
+        status = mgl_mega_open(path, &mega, err);
+    if (!status)
+        status = compiled ? list_tensors(mega, path, &files, err)
+                          : mgl_safetensors_open(path, &files, err);
+    if (!status) {
+        const mgl_naming naming = mgl_naming_find(config, files);
+        status = is_head_own(&naming, &own, err);
+    }
+    config->tied = config->tied && !own;
+    mgl_safetensors_close(files);
+    mgl_mega_close(mega);
+    return status == MGL_NO_MEMORY ? status : MGL_OK;
+}
+
 /* The same from a compiled model. */
 static mgl_status read_section(const mgl_mega *mega, const char *name, const char *file,
                                mgl_json *out, mgl_error *err)

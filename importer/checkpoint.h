@@ -40,6 +40,10 @@ mgl_status mgl_checkpoint_open(const char *model, mgl_checkpoint **out, mgl_erro
 /* The same, but fails with MGL_BAD_INPUT and the first reason if there is one. */
 mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err);
 
+/* Clears config->tied if the model at `path` stores a head with values of its own. Without weights
+ * that can be read, the config stays. */
+mgl_status mgl_checkpoint_find_tie(const char *path, mgl_config *config, mgl_error *err);
+
 /* Reads an optional JSON file of the model, or the section of a compiled one. out->root is NULL if
  * there is none. Release with mgl_json_clear. */
 mgl_status mgl_checkpoint_read_file(const mgl_checkpoint *checkpoint, const char *name,

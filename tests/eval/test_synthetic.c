@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -11,6 +12,7 @@
 #include "eval/filler.h"
 #include "eval/reference.h"
 #include "eval/synthetic.h"
+#include "megalith.h"
 #include "schedule/schedule.h"
 #include "vm/vm.h"
 
@@ -176,6 +178,33 @@ START_TEST(a_config_is_read_from_folder_or_file)
        err);
     ck_assert_int_eq(folder.geometry.hidden, 256);
     ck_assert_int_eq(file.geometry.layers, folder.geometry.layers);
+}
+END_TEST
+
+/* The config ties the head, and the checkpoint stores a head with other values: the shape is that
+ * of the checkpoint. A config.json alone has no weights. */
+START_TEST(a_stored_head_is_a_part_of_the_shape)
+{
+    static const struct {
+        const char *path;
+        bool tied;
+    } known[] = {{MGL_SOURCE_DIR "/tests/models/families/mistral3", false},
+                 {MGL_SOURCE_DIR "/tests/models/families/mistral3/config.json", true},
+                 {MGL_BINARY_DIR "/synthetic-mistral3.mega", false},
+                 {MGL_SOURCE_DIR "/tests/models/tales-5m", true},
+                 {MGL_BINARY_DIR "/synthetic-tales-5m.mega", true}};
+    mgl_error err;
+    mgl_config config;
+    mgl_compile_options options = {.size = sizeof options, .target = "cpu:1", .capacity = 16};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strstr(known[i].path, ".mega"))
+            ok(mgl_model_compile(known[i - 2 + (i == 4)].path, &options, known[i].path, NULL, &err),
+               err);
+        ok(mgl_synthetic_read_config(known[i].path, &config, &err), err);
+        ck_assert_msg(config.tied == known[i].tied, "%s", known[i].path);
+        if (strstr(known[i].path, ".mega"))
+            remove(known[i].path);
+    }
 }
 END_TEST
 
@@ -541,6 +570,7 @@ int main(void)
     tcase_add_test(tests, a_model_can_be_as_wide_as_it_is);
     tcase_add_loop_test(tests, a_width_that_does_not_come_out_even_is_refused, 0, 5);
     tcase_add_test(tests, a_config_is_read_from_folder_or_file);
+    tcase_add_test(tests, a_stored_head_is_a_part_of_the_shape);
     tcase_add_test(tests, a_config_that_is_not_supported_is_refused);
     tcase_add_loop_test(tests, shapes_have_the_biases_and_norms_of_their_models, 0, 3);
     tcase_add_loop_test(tests, configs_have_the_biases_and_norms_of_their_models, 0, 2);
