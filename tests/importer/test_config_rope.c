@@ -117,6 +117,24 @@ START_TEST(test_truncate_of_null)
 }
 END_TEST
 
+/* Transformers multiplies cos and sin by any attention_factor, and warns. With 0, attention does
+ * not depend on q and k. */
+START_TEST(test_attention_factors_that_are_rejected)
+{
+    static const char *const values[] = {"0", "0.0", "-1", "1e7", "NaN", "Infinity"};
+    static const char *const types[] = {"\"yarn\"", "\"longrope\", " FACTORS};
+    char text[600];
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+            snprintf(text, sizeof text,
+                     "\"rope_scaling\": {\"factor\": 4, \"original_max_position_embeddings\": 64, "
+                     "\"attention_factor\": %s, \"type\": %s}",
+                     values[i], types[t]);
+            expect_reason("llama", text, "c.json: rope_scaling.attention_factor: ");
+        }
+}
+END_TEST
+
 /* The graph has both tables, and the capacity of a program chooses one. */
 START_TEST(test_long_table)
 {
@@ -339,6 +357,7 @@ int main(void)
     TCase *cases = tcase_create("config_rope");
     tcase_add_loop_test(cases, test_scaled_frequencies, 0, sizeof scaled / sizeof *scaled);
     tcase_add_test(cases, test_truncate_of_null);
+    tcase_add_test(cases, test_attention_factors_that_are_rejected);
     tcase_add_test(cases, test_long_table);
     tcase_add_test(cases, test_phi3);
     tcase_add_test(cases, test_both_forms);
