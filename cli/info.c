@@ -24,9 +24,9 @@ static const char *architecture(const mgl_checkpoint *checkpoint)
 
 /* eos_token of tokenizer_config.json, which ends the replies of chats. */
 typedef struct chat_end {
-    char *text;    /* owned; NULL: there is none */
-    int32_t id;    /* -1: the tokenizer has no such token */
-    mgl_error why; /* the tokenizer cannot be opened */
+    char *text;        /* owned; NULL: there is none */
+    int32_t id;        /* -1: the tokenizer has no such token */
+    bool no_tokenizer; /* ... or it cannot be used */
 } chat_end;
 
 static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out, mgl_error *err)
@@ -35,11 +35,10 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     mgl_status status = mgl_end_token_read(checkpoint, &out->text, err);
     if (status || !out->text)
         return status;
-    status = mgl_tokenizer_open(checkpoint->folder, &tokenizer, &out->why);
-    if (status && status != MGL_BAD_INPUT) { /* says nothing about the tokenizer */
-        *err = out->why;
+    status = mgl_tokenizer_open(checkpoint->folder, &tokenizer, err);
+    if (status && status != MGL_BAD_INPUT) /* says nothing about the tokenizer */
         return status;
-    }
+    out->no_tokenizer = status != MGL_OK;
     if (!status)
         out->id = mgl_end_token_find(tokenizer, out->text);
     mgl_tokenizer_close(tokenizer);
@@ -73,9 +72,43 @@ static void print_end(int32_t id, unsigned char sources, bool chat, bool *any)
     *any = true;
 }
 
-static void print_ends(const mgl_generation *generation, const chat_end *chat)
+static bool is_in_vocabulary(const mgl_checkpoint *checkpoint, int32_t id)
 {
-    bool any = false, seen = !chat->text || chat->id < 0;
+    return id >= 0 && id < checkpoint->graph->geometry.vocab;
+}
+
+/* An id that no reply ends at, since the model does not have it. */
+static void print_beyond(const mgl_checkpoint *checkpoint, int32_t id, unsigned char sources,
+                         bool chat)
+{
+    bool any = true;
+    print_end(id, sources, chat, &any);
+    mgl_cli_printf(" cannot occur: the model has the ids 0 to %d",
+                   (int)checkpoint->graph->geometry.vocab - 1);
+}
+
+/* The ids that cannot occur, and the token of chats without an id. */
+static void print_unusable(const mgl_checkpoint *checkpoint, const chat_end *chat)
+{
+    const mgl_generation *generation = &checkpoint->generation;
+    bool seen = !chat->text || chat->id < 0 || is_in_vocabulary(checkpoint, chat->id);
+    for (size_t i = 0; i < generation->beyond_count; i++) {
+        bool same = chat->text && chat->id >= 0 && generation->beyond_tokens[i] == chat->id;
+        print_beyond(checkpoint, generation->beyond_tokens[i], generation->beyond_sources[i], same);
+        seen |= same;
+    }
+    if (!seen)
+        print_beyond(checkpoint, chat->id, 0, true);
+    if (chat->text && chat->id < 0)
+        mgl_cli_printf("; \"%s\" (tokenizer_config.json) has no id: %s", chat->text,
+                       chat->no_tokenizer ? "there is no tokenizer that can be used"
+                                          : "the tokenizer has no such token");
+}
+
+static void print_ends(const mgl_checkpoint *checkpoint, const chat_end *chat)
+{
+    const mgl_generation *generation = &checkpoint->generation;
+    bool any = false, seen = !chat->text || !is_in_vocabulary(checkpoint, chat->id);
     mgl_cli_printf("%-14s", "end tokens");
     for (size_t i = 0; i < generation->end_count; i++) {
         bool same = chat->text && generation->end_tokens[i] == chat->id;
@@ -84,11 +117,9 @@ static void print_ends(const mgl_generation *generation, const chat_end *chat)
     }
     if (!seen)
         print_end(chat->id, 0, true, &any);
-    if (chat->text && chat->id < 0)
-        mgl_cli_printf("%s\"%s\" (tokenizer_config.json) has no id: %s", any ? "; " : "",
-                       chat->text,
-                       chat->why.code ? chat->why.message : "the tokenizer has no such token");
-    mgl_cli_put(any || chat->text ? "\n" : "none\n");
+    mgl_cli_put(any ? "" : "none");
+    print_unusable(checkpoint, chat);
+    mgl_cli_put("\n");
 }
 
 static void put_source(void *out, const char *file)
@@ -96,11 +127,11 @@ static void put_source(void *out, const char *file)
     mgl_json_out_string(out, NULL, file);
 }
 
-static void put_end(mgl_json_out *out, int32_t id, const char *token, unsigned char sources,
-                    bool chat)
+static void put_end(mgl_json_out *out, const mgl_checkpoint *checkpoint, int32_t id,
+                    const char *token, unsigned char sources, bool chat)
 {
     mgl_json_out_object(out, NULL);
-    if (id < 0)
+    if (chat && id < 0)
         mgl_json_out_null(out, "id");
     else
         mgl_json_out_int(out, "id", id);
@@ -110,21 +141,32 @@ static void put_end(mgl_json_out *out, int32_t id, const char *token, unsigned c
     put_sources(sources, chat, put_source, out);
     mgl_json_out_close_array(out);
     mgl_json_out_bool(out, "chat_only", !sources);
+    mgl_json_out_bool(out, "in_vocabulary", is_in_vocabulary(checkpoint, id));
     mgl_json_out_close_object(out);
 }
 
-static void put_ends(mgl_json_out *out, const mgl_generation *generation, const chat_end *chat)
+/* Puts a list of ids; true: the end token of chats is in it. */
+static bool put_list(mgl_json_out *out, const mgl_checkpoint *checkpoint, const int32_t *ids,
+                     const unsigned char *sources, size_t count, const chat_end *chat)
 {
-    bool seen = !chat->text;
-    mgl_json_out_ids(out, "end_tokens", generation->end_tokens, generation->end_count);
-    mgl_json_out_array(out, "end_token_sources");
-    for (size_t i = 0; i < generation->end_count; i++) {
-        bool same = chat->text && generation->end_tokens[i] == chat->id;
-        put_end(out, generation->end_tokens[i], chat->text, generation->end_sources[i], same);
+    bool seen = false;
+    for (size_t i = 0; i < count; i++) {
+        bool same = chat->text && chat->id >= 0 && ids[i] == chat->id;
+        put_end(out, checkpoint, ids[i], chat->text, sources[i], same);
         seen |= same;
     }
-    if (!seen)
-        put_end(out, chat->id, chat->text, 0, true);
+    return seen;
+}
+
+static void put_ends(mgl_json_out *out, const mgl_checkpoint *checkpoint, const chat_end *chat)
+{
+    const mgl_generation *g = &checkpoint->generation;
+    mgl_json_out_ids(out, "end_tokens", g->end_tokens, g->end_count);
+    mgl_json_out_array(out, "end_token_sources");
+    bool seen = put_list(out, checkpoint, g->end_tokens, g->end_sources, g->end_count, chat);
+    seen |= put_list(out, checkpoint, g->beyond_tokens, g->beyond_sources, g->beyond_count, chat);
+    if (chat->text && !seen)
+        put_end(out, checkpoint, chat->id, chat->text, 0, true);
     mgl_json_out_close_array(out);
 }
 
@@ -151,7 +193,7 @@ static void print_graph(const mgl_checkpoint *checkpoint, const chat_end *chat)
                        graph->own_head ? "stored with other values than the embedding, although "
                                          "tie_word_embeddings is true: the stored head is used"
                                        : "untied");
-    print_ends(&checkpoint->generation, chat);
+    print_ends(checkpoint, chat);
 }
 
 /* The tuned entries for models of this shape. */
@@ -274,7 +316,8 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
         print_graph(checkpoint, chat);
-    mgl_status status = mgl_cli_print_tokenizer(checkpoint->folder, err);
+    bool usable = false;
+    mgl_status status = mgl_cli_print_tokenizer(checkpoint->folder, &usable, err);
     mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64, "parameters", checkpoint->parameters, "bytes",
                    checkpoint->bytes);
     if (image)
@@ -290,7 +333,10 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
     print_entries(tuned);
     if (checkpoint->ignored)
         print_unused(checkpoint);
-    mgl_cli_printf("%-14s%s\n", "supported", checkpoint->reasons.count ? "no" : "yes");
+    mgl_cli_printf("%-14s%s\n", "supported",
+                   checkpoint->reasons.count ? "no"
+                   : usable                  ? "yes"
+                                             : "yes, with token ids only (see tokenizer)");
     for (size_t i = 0; i < checkpoint->reasons.count; i++)
         mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
                        checkpoint->reasons.items[i].message);
@@ -318,7 +364,7 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint, const
     mgl_json_out_bool(out, "tied", graph->tied);
     /* A tied table is both streamed (the rows of the head) and gathered (the embedding). */
     mgl_json_out_int(out, "embedding_copies", graph->tied ? 2 : 1);
-    put_ends(out, &checkpoint->generation, chat);
+    put_ends(out, checkpoint, chat);
 }
 
 /* The tensors in use: each tensor of the graph with the stored tensor that it is read from. */

@@ -3,7 +3,11 @@
 
 #include "cli/cli.h"
 #include "importer/checkpoint.h"
+#include "importer/layout.h"
+#include "importer/mega.h"
 #include "importer/tokenizer/facts.h"
+
+#include <string.h>
 
 /* *why has a message if there is a tokenizer that cannot be used. */
 static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
@@ -19,6 +23,21 @@ static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error
     if (status && status != MGL_BAD_INPUT && err)
         *err = *why;
     return status == MGL_BAD_INPUT ? MGL_OK : status;
+}
+
+/* The same; in a folder without tokenizer.json, *why has a message if there is a tokenizer in
+ * another format. */
+static mgl_status look_for_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
+                                     mgl_error *err)
+{
+    bool compiled;
+    mgl_status status = try_tokenizer(path, out, why, err);
+    if (!status)
+        status = mgl_mega_stands(path, &compiled, err);
+    if (!status && !compiled && !*out && !why->message[0] &&
+        mgl_layout_check_tokenizer(path, why) && strcmp(why->where, path) != 0)
+        *why = (mgl_error){0}; /* there is none in any format */
+    return status;
 }
 
 mgl_status mgl_cli_open_tokenizer(const char *verb, const char *path, bool needed,
@@ -53,13 +72,14 @@ static void print_facts(const mgl_tokenizer_facts *facts)
             "", facts->model_ids, facts->ids - 1);
 }
 
-mgl_status mgl_cli_print_tokenizer(const char *path, mgl_error *err)
+mgl_status mgl_cli_print_tokenizer(const char *path, bool *usable, mgl_error *err)
 {
     mgl_tokenizer *tokenizer;
     mgl_error why;
-    mgl_status status = try_tokenizer(path, &tokenizer, &why, err);
+    mgl_status status = look_for_tokenizer(path, &tokenizer, &why, err);
     if (status)
         return status;
+    *usable = tokenizer != NULL;
     if (tokenizer) {
         mgl_tokenizer_facts facts = mgl_tokenizer_get_facts(tokenizer);
         print_facts(&facts);
@@ -88,7 +108,7 @@ mgl_status mgl_cli_put_tokenizer(mgl_json_out *out, const char *path, mgl_error 
 {
     mgl_tokenizer *tokenizer;
     mgl_error why;
-    mgl_status status = try_tokenizer(path, &tokenizer, &why, err);
+    mgl_status status = look_for_tokenizer(path, &tokenizer, &why, err);
     if (status)
         return status;
     if (tokenizer) {

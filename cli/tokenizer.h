@@ -12,8 +12,8 @@ mgl_status mgl_cli_open_tokenizer(const char *verb, const char *path, bool neede
                                   mgl_tokenizer **out, mgl_error *err);
 
 /* The lines of `info`, and the member "tokenizer" of its JSON. A tokenizer that cannot be used is
- * no failure. */
-mgl_status mgl_cli_print_tokenizer(const char *path, mgl_error *err);
+ * no failure: *usable is false. */
+mgl_status mgl_cli_print_tokenizer(const char *path, bool *usable, mgl_error *err);
 mgl_status mgl_cli_put_tokenizer(mgl_json_out *out, const char *path, mgl_error *err);
 
 #endif

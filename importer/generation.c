@@ -41,22 +41,31 @@ static const struct {
     {"watermarking_config", MGL_NEUTRAL_OFF},
 };
 
-/* Adds an end token at its place in the order, or its source to the one that is there. */
-static void add_end(mgl_generation *out, int32_t id, unsigned char source)
+/* Adds an id at its place in the order, or its source to the one that is there. */
+static void add_id(int32_t *ids, unsigned char *sources, size_t *count, int32_t id,
+                   unsigned char source)
 {
     size_t at = 0;
-    while (at < out->end_count && out->end_tokens[at] < id)
+    while (at < *count && ids[at] < id)
         at++;
-    if (at < out->end_count && out->end_tokens[at] == id) {
-        out->end_sources[at] |= source;
+    if (at < *count && ids[at] == id) {
+        sources[at] |= source;
         return;
     }
-    for (size_t i = out->end_count++; i > at; i--) {
-        out->end_tokens[i] = out->end_tokens[i - 1];
-        out->end_sources[i] = out->end_sources[i - 1];
+    for (size_t i = (*count)++; i > at; i--) {
+        ids[i] = ids[i - 1];
+        sources[i] = sources[i - 1];
     }
-    out->end_tokens[at] = id;
-    out->end_sources[at] = source;
+    ids[at] = id;
+    sources[at] = source;
+}
+
+static void add_end(mgl_generation *out, int32_t id, unsigned char source, int32_t vocab)
+{
+    if (id >= 0 && id < vocab)
+        add_id(out->end_tokens, out->end_sources, &out->end_count, id, source);
+    else
+        add_id(out->beyond_tokens, out->beyond_sources, &out->beyond_count, id, source);
 }
 
 /* eos_token_id of a file: missing, null, one id, or a list. */
@@ -77,8 +86,8 @@ static mgl_status read_end_tokens(const mgl_json *json, unsigned char source, in
     for (size_t i = 0; i < count && !status; i++, item = item->next) {
         int64_t id;
         status = mgl_json_item_int(json, item, "eos_token_id", INT32_MIN, INT32_MAX, &id, err);
-        if (!status && id >= 0 && id < vocab)
-            add_end(out, (int32_t)id, source);
+        if (!status)
+            add_end(out, (int32_t)id, source, vocab);
     }
     return status;
 }
@@ -94,7 +103,9 @@ static mgl_status read_all_ends(const mgl_json *generation, const mgl_json *conf
     size_t room = counts[0] + counts[1];
     out->end_tokens = mgl_alloc_zero(room + 1, sizeof *out->end_tokens);
     out->end_sources = mgl_alloc_zero(room + 1, sizeof *out->end_sources);
-    if (!out->end_tokens || !out->end_sources)
+    out->beyond_tokens = mgl_alloc_zero(room + 1, sizeof *out->beyond_tokens);
+    out->beyond_sources = mgl_alloc_zero(room + 1, sizeof *out->beyond_sources);
+    if (!out->end_tokens || !out->end_sources || !out->beyond_tokens || !out->beyond_sources)
         return mgl_fail_memory(err, room * sizeof *out->end_tokens);
     mgl_status status = MGL_OK;
     if (generation)
@@ -196,6 +207,8 @@ void mgl_generation_clear(mgl_generation *generation)
 {
     mgl_free(generation->end_tokens);
     mgl_free(generation->end_sources);
+    mgl_free(generation->beyond_tokens);
+    mgl_free(generation->beyond_sources);
     mgl_free(generation->invalid);
     mgl_free(generation->unsupported);
     *generation = (mgl_generation){0};

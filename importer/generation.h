@@ -19,6 +19,10 @@ typedef struct mgl_generation {
                             files */
     unsigned char *end_sources; /* owned (end_count) bits of the files that have it */
     size_t end_count;
+    int32_t *beyond_tokens;        /* owned (beyond_count), ascending: the ids that are not in the
+                                      vocabulary, and cannot occur */
+    unsigned char *beyond_sources; /* owned (beyond_count) */
+    size_t beyond_count;
     bool do_sample;     /* false: greedy, and the next four do not matter */
     float temperature;  /* 1 */
     int32_t top_k;      /* 50; 0: off */
@@ -32,7 +36,7 @@ typedef struct mgl_generation {
 } mgl_generation;
 
 /* `generation` may be NULL (no such file). The end tokens are the union of eos_token_id in both
- * files. Ids beyond the vocabulary cannot occur and are left out. */
+ * files. */
 mgl_status mgl_generation_read(const mgl_json *generation, const mgl_json *config, int32_t vocab,
                                mgl_generation *out, mgl_error *err);
 void mgl_generation_clear(mgl_generation *generation);

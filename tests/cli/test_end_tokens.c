@@ -79,6 +79,12 @@ static const struct shown {
     {"{\"eos_token_id\": 2}", "null", "{\"eos_token\": {\"content\": \"</s>\"}}",
      "2 (generation_config.json, tokenizer_config.json)"},
     {NULL, "null", "{\"eos_token\": null}", "none"},
+    {"{\"eos_token_id\": [7, -1, 5000]}", "5000", NULL,
+     "7 (generation_config.json); -1 (generation_config.json) cannot occur: the model has the ids "
+     "0 "
+     "to 912; 5000 (generation_config.json, config.json) cannot occur: the model has the ids 0 to "
+     "912"},
+    {NULL, "-1", NULL, "none; -1 (config.json) cannot occur: the model has the ids 0 to 912"},
 };
 
 START_TEST(info_names_the_sources)
@@ -103,6 +109,65 @@ START_TEST(info_has_them_as_json)
     ck_assert_int_eq(cJSON_GetArraySize(mgl_json_member(other, "sources")), 2);
     ck_assert(cJSON_IsFalse(mgl_json_member(other, "chat_only")));
     mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* Another tokenizer.json of that model, or none. */
+static void put_tokenizer(const char *fixture)
+{
+    char line[2500];
+    snprintf(line, sizeof line, "rm %s/tokenizer.json", folder());
+    ck_assert_int_eq(system(line), 0);
+    if (!fixture)
+        return;
+    snprintf(line, sizeof line, "ln -s %s/tokenizer.json %s", model_path(fixture), folder());
+    ck_assert_int_eq(system(line), 0);
+}
+
+/* The token of chats has the first id behind the model's. */
+START_TEST(info_of_an_id_beyond_the_vocabulary)
+{
+    make_model(NULL, "7", "{\"eos_token\": \"<far>\"}");
+    put_tokenizer("tales-5m");
+    assert_info(
+        "7 (config.json); 913 (tokenizer_config.json, in chats only) cannot occur: the model "
+        "has the ids 0 to 912");
+    command_result result = command_runf("info %s --json", folder());
+    ck_assert_ptr_nonnull(strstr(result.out, "\"chat_only\":true,\"in_vocabulary\":false}]"));
+    ck_assert_ptr_nonnull(strstr(result.out, "\"chat_only\":false,\"in_vocabulary\":true}"));
+    command_clear(&result);
+    make_model("{\"eos_token_id\": 913}", "7", "{\"eos_token\": \"<far>\"}");
+    put_tokenizer("tales-5m");
+    assert_info(
+        "7 (config.json); 913 (generation_config.json, tokenizer_config.json) cannot occur: "
+        "the model has the ids 0 to 912");
+}
+END_TEST
+
+/* Without a tokenizer that can be used, the model runs with ids only. The advice is in one line. */
+START_TEST(info_without_a_tokenizer)
+{
+    make_model(NULL, "7", "{\"eos_token\": \"</s>\"}");
+    put_tokenizer(NULL);
+    put("tokenizer.model", "x");
+    assert_info(
+        "7 (config.json); \"</s>\" (tokenizer_config.json) has no id: there is no tokenizer "
+        "that can be used");
+    command_result result = command_runf("info %s", folder());
+    ck_assert_msg(
+        strstr(result.out, "\ntokenizer     cannot be used; run the model by ids "
+                           "(--prompt-ids): ") &&
+            strstr(result.out, "/ends: holds tokenizer.model, a tokenizer of SentencePiece") &&
+            strstr(result.out, "\nsupported     yes, with token ids only (see tokenizer)\n"),
+        "%s", result.out);
+    command_clear(&result);
+    put("tokenizer.model", NULL);
+    result = command_runf("info %s", folder());
+    ck_assert_msg(
+        strstr(result.out, "\ntokenizer     none; run the model by ids (--prompt-ids)\n") &&
+            strstr(result.out, "\nsupported     yes, with token ids only (see tokenizer)\n"),
+        "%s", result.out);
     command_clear(&result);
 }
 END_TEST
@@ -207,6 +272,8 @@ int main(void)
     tcase_set_timeout(cases, time_limit(60));
     tcase_add_loop_test(cases, info_names_the_sources, 0, sizeof shown / sizeof *shown);
     tcase_add_test(cases, info_has_them_as_json);
+    tcase_add_test(cases, info_of_an_id_beyond_the_vocabulary);
+    tcase_add_test(cases, info_without_a_tokenizer);
     tcase_add_test(cases, a_chat_ends_at_its_token);
     tcase_add_test(cases, a_chat_without_end_tokens_warns);
     tcase_add_test(cases, a_token_that_the_tokenizer_does_not_have);

@@ -72,6 +72,19 @@ START_TEST(test_sources_of_end_tokens)
 }
 END_TEST
 
+/* Ids that the model does not have. */
+START_TEST(test_ids_beyond_the_vocabulary)
+{
+    mgl_generation g = read_both("{\"eos_token_id\": [100, 7, -1]}", "{\"eos_token_id\": 100}");
+    ck_assert_uint_eq(g.end_count, 1);
+    ck_assert_uint_eq(g.beyond_count, 2);
+    ck_assert(g.beyond_tokens[0] == -1 && g.beyond_tokens[1] == 100);
+    ck_assert_int_eq(g.beyond_sources[0], MGL_END_OF_GENERATION);
+    ck_assert_int_eq(g.beyond_sources[1], MGL_END_OF_GENERATION | MGL_END_OF_CONFIG);
+    mgl_generation_clear(&g);
+}
+END_TEST
+
 /* A top_p of 0 keeps the most likely token; in the kernel 0 is off. So does one that no float is.
  */
 START_TEST(test_top_p_of_zero)
@@ -169,6 +182,7 @@ int main(void)
     TCase *cases = tcase_create("generation");
     tcase_add_loop_test(cases, test_end_tokens, 0, sizeof end_tokens / sizeof *end_tokens);
     tcase_add_test(cases, test_sources_of_end_tokens);
+    tcase_add_test(cases, test_ids_beyond_the_vocabulary);
     tcase_add_test(cases, test_top_p_of_zero);
     tcase_add_test(cases, test_sampling);
     tcase_add_test(cases, test_foreign_keys);
