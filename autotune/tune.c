@@ -5,9 +5,10 @@
  */
 #include "autotune/tune.h"
 
+#include "api/pipeline.h"
 #include "autotune/frozen.h"
-#include "autotune/judge.h"
-#include "autotune/shape.h"
+#include "autotune/search/judge.h"
+#include "autotune/store/shape.h"
 #include "autotune/tune_chat.h"
 #include "autotune/tune_checkpoint.h"
 #include "base/clock.h"
@@ -16,7 +17,6 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
-#include "pipeline.h"
 #include "vm/cuda/cuda.h"
 
 #include <ctype.h>

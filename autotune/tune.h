@@ -12,8 +12,8 @@
 #ifndef MGL_AUTOTUNE_TUNE_H
 #define MGL_AUTOTUNE_TUNE_H
 
-#include "autotune/archive.h"
-#include "autotune/campaign.h"
+#include "autotune/search/campaign.h"
+#include "autotune/store/archive.h"
 #include "schedule/tuned.h"
 
 #define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"

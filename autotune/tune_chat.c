@@ -4,8 +4,8 @@
  */
 #include "autotune/tune_chat.h"
 
-#include "autotune/chat.h"
-#include "autotune/http.h"
+#include "autotune/agents/chat.h"
+#include "autotune/agents/http.h"
 #include "base/memory.h"
 
 #include <string.h>

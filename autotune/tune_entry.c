@@ -3,8 +3,8 @@
  * of the capacity that was measured and no other. What was measured only at the first positions
  * becomes none.
  */
-#include "autotune/answer.h"
-#include "autotune/archive.h"
+#include "autotune/report/answer.h"
+#include "autotune/store/archive.h"
 #include "autotune/tune.h"
 #include "base/format.h"
 #include "base/memory.h"

@@ -5,7 +5,7 @@
  */
 #include "autotune/tune_prior.h"
 
-#include "autotune/shape.h"
+#include "autotune/store/shape.h"
 #include "base/memory.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "autotune/tune_chat.h"
 #include "autotune/tune_prior.h"
 
-#include "autotune/answer.h"
+#include "autotune/report/answer.h"
 #include "base/memory.h"
 
 #include <math.h>

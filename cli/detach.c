@@ -3,7 +3,7 @@
  * of the campaign that stands in the store by now, in a session of its own. So nothing is inherited
  * but the store, and whatever is wrong with the command is said here.
  */
-#include "cli/campaign.h"
+#include "cli/campaign/campaign.h"
 
 #include "base/file.h"
 #include "base/memory.h"

@@ -2,12 +2,12 @@
 #include "cli/cli.h"
 
 #include "autotune/frozen.h"
-#include "autotune/sandbox.h"
+#include "autotune/runner/sandbox.h"
 #include "base/cgroup.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "cli/libedit.h"
+#include "cli/generate/libedit.h"
 #include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"
 

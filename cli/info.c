@@ -1,9 +1,9 @@
 /* megalith info MODEL: what a checkpoint is, how large, and whether Megalith can run it, and if
  * not, all the reasons why. */
 #include "cli/cli.h"
-#include "cli/tokenizer.h"
+#include "cli/generate/tokenizer.h"
 
-#include "autotune/answer.h"
+#include "autotune/report/answer.h"
 #include "base/format.h"
 #include "base/json_out.h"
 #include "base/memory.h"

@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/libedit.h"
+#include "cli/generate/libedit.h"
 
 #include <errno.h>
 #include <fcntl.h>

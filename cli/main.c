@@ -3,13 +3,13 @@
  * happened into the exit code and the one message (or, with --json, the one object) of the
  * contract.
  */
-#include "cli/campaign.h"
+#include "cli/campaign/campaign.h"
 #include "cli/hints.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
 
-#include "autotune/kernel/overlay.h"
-#include "autotune/lab.h"
+#include "autotune/kernels/gates/overlay.h"
+#include "autotune/runner/lab.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"

@@ -1,10 +1,10 @@
-/* megalith mcp: the tools of autotune/mcp.h on standard input and output, a message a line. One
- * thread reads, so that a request can be cancelled while another one works; standard output has
+/* megalith mcp: the tools of autotune/agents/mcp.h on standard input and output, a message a line.
+ * One thread reads, so that a request can be cancelled while another one works; standard output has
  * answers and nothing else. */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
-#include "autotune/mcp.h"
+#include "autotune/agents/mcp.h"
 #include "base/memory.h"
 
 #include <errno.h>

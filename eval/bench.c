@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "api/pipeline.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "eval/baseline.h"
@@ -11,7 +12,6 @@
 #include "eval/reference.h"
 #include "eval/statistics.h"
 #include "eval/stream.h"
-#include "pipeline.h"
 #include "schedule/step.h"
 
 /* A case while it runs. */

@@ -16,10 +16,10 @@
 #ifndef MGL_EVAL_BENCH_H
 #define MGL_EVAL_BENCH_H
 
+#include "api/pipeline.h"
 #include "eval/clocks.h"
 #include "eval/synthetic.h"
-#include "pipeline.h"
-#include "schedule/cost.h"
+#include "schedule/cost/cost.h"
 #include "vm/cuda/kernel_digest.h"
 #include "vm/vm.h"
 

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
-#include "schedule/cost.h"
+#include "schedule/cost/cost.h"
 
 enum { FOLDER_RIGHTS = 0755 };
 

@@ -1,7 +1,7 @@
 /*
  * The record of a device: what `bench` measured when it met one whose costs are not in
- * schedule/costs.def. One JSON file a device, as tests/tools/record.sh writes results, so that
- * fit_costs makes costs of it: megalith/devices/NAME.json of XDG_DATA_HOME, or else of
+ * schedule/cost/costs.def. One JSON file a device, as tests/tools/bench/record.sh writes results,
+ * so that fit_costs makes costs of it: megalith/devices/NAME.json of XDG_DATA_HOME, or else of
  * ~/.local/share. It is written once; whoever wants another removes it.
  */
 #ifndef MGL_EVAL_DEVICE_RECORD_H

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "api/pipeline.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "pipeline.h"
 #include "schedule/step.h"
 
 /* A signalling NaN in f32 and in bf16, a NaN in f16, and no index of anything. */

@@ -1,8 +1,8 @@
 /*
  * The digest of a program: what names it in a history of programs.
  *
- * Hashed is what the text form says (schedule/text.c), field by field in its order, as numbers of
- * variable length. Tensors, buffers and counters stand by their indices, so that their names do
+ * Hashed is what the text form says (schedule/text/text.c), field by field in its order, as numbers
+ * of variable length. Tensors, buffers and counters stand by their indices, so that their names do
  * not count; a tensor's name in the checkpoint says which weights it has, and counts. Every list
  * has its length in front, so that no two programs give the same bytes. Lines of the text do not
  * count, nor does the tuned entry that a program is from.
@@ -11,7 +11,7 @@
  * on its tapes and in its const buffers, and in which format: weights that were packed for one
  * program are another's when both have the same.
  */
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 
 #include "base/assert.h"
 #include <string.h>

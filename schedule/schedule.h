@@ -77,7 +77,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_options *options, const mgl_schedule_config *config,
                               mgl_program **out, mgl_error *err);
 
-/* The text form (schedule/text.c has its grammar): parse(print(p)) == p, print(parse(t)) is
+/* The text form (schedule/text/text.c has its grammar): parse(print(p)) == p, print(parse(t)) is
  * stable. Errors carry file:line:column, the source line and a caret. */
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
                               mgl_error *err);

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/json_out.h"
-#include "schedule/scan.h"
+#include "schedule/text/scan.h"
 
 #include <math.h>
 #include <stdio.h>

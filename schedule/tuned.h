@@ -21,8 +21,8 @@
 #ifndef MGL_SCHEDULE_TUNED_H
 #define MGL_SCHEDULE_TUNED_H
 
-#include "schedule/lowering.h"
-#include "schedule/moves.h"
+#include "schedule/lower/lowering.h"
+#include "schedule/moves/moves.h"
 
 enum {
     MGL_TUNED_DEVICE = 127,     /* bytes of a device's name, at most */

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "importer/mega.h"
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 #include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"

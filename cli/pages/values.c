@@ -1,6 +1,6 @@
 #include "cli/pages/pages.h"
 
-#include "machine_check.h"
+#include "api/machine_check.h"
 
 #include <ctype.h>
 #include <stdio.h>

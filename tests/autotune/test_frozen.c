@@ -80,7 +80,7 @@ END_TEST
 
 static const char *const needed[] = {
     "instructions/ops.def", "schedule/step.h",  "vm/cuda/device/roles/controller.cuh",
-    "vm/cpu/fast.c",        "eval/reference.c", "autotune/judge.c"};
+    "vm/cpu/fast.c",        "eval/reference.c", "autotune/search/judge.c"};
 
 START_TEST(one_of_each_part_is_listed)
 {

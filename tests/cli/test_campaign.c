@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "tests/autotune/stub_server.h"
+#include "tests/autotune/agents/stub_server.h"
 #include "tests/time_limit.h"
 
 #include <check.h>

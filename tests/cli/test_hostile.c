@@ -4,7 +4,7 @@
  * whose config.json speaks to the terminal.
  */
 #include "command.h"
-#include "tests/autotune/hostile.h"
+#include "tests/autotune/search/hostile.h"
 
 #include "base/file.h"
 #include "base/memory.h"

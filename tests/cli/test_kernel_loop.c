@@ -1,7 +1,7 @@
 /* megalith kernel transform, prompt, next, submit, log, diff, checkout, branch and export. */
 #include "command.h"
 
-#include "autotune/kernel/unit.h"
+#include "autotune/kernels/gates/unit.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/memory.h"
@@ -126,7 +126,7 @@ START_TEST(transformations_are_checked)
 {
     char line[600];
     snprintf(line, sizeof line, "transform check --file %s",
-             MGL_SOURCE_DIR "/autotune/loops/transformations/offset.json");
+             MGL_SOURCE_DIR "/autotune/kernels/methods/transformations/offset.json");
     run(line, 0, "offset: 1 passes, 2 calls");
     snprintf(line, sizeof line, "transform check --file %s", scratch_file("bad.json", "{}"));
     run(line, 2, "schema");
@@ -402,7 +402,7 @@ START_TEST(rounds_are_told)
     }
     mgl_text_put(&script.text, "]");
     snprintf(line, sizeof line, "rounds merge --ncu %s --kernel norm_linear --proposer scripted:%s",
-             MGL_SOURCE_DIR "/tests/autotune/loops/ncu/long.csv",
+             MGL_SOURCE_DIR "/tests/autotune/kernels/methods/ncu/long.csv",
              scratch_file("rounds.json", script.text.bytes));
     run(line, 13, "five rounds without an acceptance");
     mgl_json json = run_json(line, 13);

@@ -1,9 +1,9 @@
 /* A model on the command line: a script through the gates with NVRTC itself, and an endpoint whose
  * key stays where it belongs. */
-#include "../autotune/stub_server.h"
 #include "command.h"
+#include "tests/autotune/agents/stub_server.h"
 
-#include "autotune/kernel/unit.h"
+#include "autotune/kernels/gates/unit.h"
 #include "base/json_out.h"
 #include "vm/cuda/cuda.h"
 

@@ -1,5 +1,5 @@
 /* `mcp` as a client meets it: lines in, lines out, and how it ends. What it answers is tested in
- * tests/autotune/test_mcp.c. */
+ * tests/autotune/agents/test_mcp.c. */
 #include "command.h"
 
 #include "base/clock.h"

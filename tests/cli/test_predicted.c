@@ -3,7 +3,7 @@
 #include "terminal.h"
 
 #include "autotune/tune.h"
-#include "cli/tune_progress.h"
+#include "cli/campaign/tune_progress.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* `tune` and the words of `campaign` as their users meet them, on no device. */
 #include "command.h"
 
-#include "autotune/sandbox.h"
-#include "autotune/store.h"
+#include "autotune/runner/sandbox.h"
+#include "autotune/store/store.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "tests/sanitized.h"
@@ -659,7 +659,8 @@ int main(void)
     tcase_add_test(tests, it_tunes_for_as_many_sequences_as_the_second_list_has_rows);
     tcase_add_test(tests, it_tunes_for_a_second_list_that_nobody_asked_for);
     tcase_add_test(tests, sequences_that_can_have_no_list_say_why);
-    if (!MGL_SANITIZED) { /* under sanitizers, tests/autotune/test_real.c covers these workers */
+    if (!MGL_SANITIZED) { /* under sanitizers, tests/autotune/runner/test_real.c covers these
+                             workers */
         tcase_add_test(tests, a_cpu_runs_the_second_list);
         tcase_add_test(tests, a_cpu_tells_what_is_correct);
     }

@@ -4,7 +4,7 @@
  */
 #include "command.h"
 
-#include "schedule/lowering.h"
+#include "schedule/lower/lowering.h"
 
 #include <check.h>
 #include <stdio.h>

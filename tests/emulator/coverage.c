@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda_support.h"
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
+#include "tests/vm/cuda/cuda_support.h"
 
 /* Kernel paths that variants.def does not name: X(ID, name, what). Those of panels and warpgroups
  * are ranges of the rows that the second list may have. */

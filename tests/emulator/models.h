@@ -3,7 +3,7 @@
 #ifndef MGL_TESTS_EMULATOR_MODELS_H
 #define MGL_TESTS_EMULATOR_MODELS_H
 
-#include "cuda_checks.h"
+#include "tests/vm/cuda/cuda_checks.h"
 
 static const mgl_geometry even_model = {512, 1, 8, 2, 64, 1024, 300, 1e-5f};
 static const mgl_geometry uneven_model = {448, 1, 14, 2, 32, 4608, 200, 1e-5f};

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/emulator/emulator.h"
-#include "trace_checks.h"
+#include "tests/vm/cuda/trace_checks.h"
 
 static const mgl_geometry three_heads = {384, 1, 6, 2, 64, 256, 75, 1e-5f};
 static const mgl_geometry long_rows = {256, 1, 2, 1, 128, 256, 75, 1e-5f};

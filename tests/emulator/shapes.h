@@ -6,7 +6,7 @@
 #define MGL_TESTS_EMULATOR_SHAPES_H
 
 #include "cases.h"
-#include "cuda_support.h"
+#include "tests/vm/cuda/cuda_support.h"
 
 typedef struct emulator_shape {
     emulator_duration duration;

@@ -1,6 +1,6 @@
 /*
  * The CUDA machine in the emulator: the kernel's own sources against the CPU machine, with the
- * checks and tolerances of the tests on a GPU (tests/vm/cuda_checks.h) and shorter replies.
+ * checks and tolerances of the tests on a GPU (tests/vm/cuda/cuda_checks.h) and shorter replies.
  *
  *     test_emulator GROUP [--seed N] [--case N] [--count N] [--part 1/3] [--pace even|uneven]
  *                         [--skip-quick] [--covers]

@@ -1,7 +1,7 @@
 /*
  * The gates of micro-kernels that need a device, on the emulator's: the kernel's own sources are
  * compiled with what somebody proposes and run in workers, which are this program. The texts are
- * those of tests/autotune/tricks whose trick shows at run time alone.
+ * those of tests/autotune/kernels/tricks whose trick shows at run time alone.
  *
  *     test_kernel_trial [TRICK... | own UNIT HARNESS | text UNIT HARNESS FILE]
  *
@@ -14,17 +14,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "autotune/kernel/trial.h"
+#include "autotune/kernels/trial/trial.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
-#include "tests/autotune/trick.h"
+#include "tests/autotune/kernels/trick.h"
 #include "tests/emulator/emulator.h"
 #include "vm/cuda/cuda.h"
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
-#define FOLDER MGL_SOURCE_DIR "/tests/autotune/tricks"
+#define FOLDER MGL_SOURCE_DIR "/tests/autotune/kernels/tricks"
 
 enum { SKIP = 77 };
 

@@ -2,7 +2,7 @@
  * Any bytes as moves: refused with a place, or a list whose print reads back as the same list and
  * prints the same again.
  */
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * and prints the same again. The same bytes as a space and as a tuned entry, which are read from
  * files of anybody: what is read is printed, and reads back.
  */
-#include "autotune/gate.h"
-#include "autotune/space.h"
+#include "autotune/search/gate.h"
+#include "autotune/search/space.h"
 #include "schedule/tuned.h"
 
 #include <stdlib.h>

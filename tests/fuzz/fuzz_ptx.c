@@ -1,10 +1,10 @@
 /*
  * Any bytes as PTX: refused with a place, or condensed, scanned against itself without a finding,
- * and rewritten by each rule. Seeds: tests/autotune/ptx.
+ * and rewritten by each rule. Seeds: tests/autotune/kernels/ptx.
  */
-#include "autotune/ptx/condense.h"
-#include "autotune/ptx/rewrite.h"
-#include "autotune/ptx/scan.h"
+#include "autotune/kernels/ptx/condense.h"
+#include "autotune/kernels/ptx/rewrite.h"
+#include "autotune/kernels/ptx/scan.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Searching by the public header alone: a campaign of a small model in a store of its own. */
 #include "base/memory.h"
 #include "megalith.h"
-#include "tests/autotune/stub_server.h"
+#include "tests/autotune/agents/stub_server.h"
 
 #include <check.h>
 #include <fcntl.h>

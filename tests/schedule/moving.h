@@ -3,7 +3,7 @@
 #define MGL_TESTS_SCHEDULE_MOVING_H
 
 #include "lowering.h"
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 
 enum { MOVED_VARIANTS = 11, SMALL = 8 /* the first ones are */ };
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "schedule/cost.h"
+#include "schedule/cost/cost.h"
 #include "schedule/ways.h"
 #include "tests/time_limit.h"
 
@@ -456,14 +456,14 @@ static double *field_of(mgl_costs *costs, int i)
 {
     double *const fields[] = {
 #define MGL_COST(field, unit, what) &costs->field,
-#include "schedule/costs.def"
+#include "schedule/cost/costs.def"
     };
     return fields[i];
 }
 enum {
     FIELDS = 0
 #define MGL_COST(field, unit, what) +1
-#include "schedule/costs.def"
+#include "schedule/cost/costs.def"
 };
 
 /* Every device of costs.def. */
@@ -471,7 +471,7 @@ static const struct {
     const char *name, *arch;
 } devices[] = {
 #define MGL_COST_DEVICE(name, arch, ...) {name, arch},
-#include "schedule/costs.def"
+#include "schedule/cost/costs.def"
 };
 enum { DEVICES = sizeof devices / sizeof *devices };
 
@@ -579,7 +579,7 @@ START_TEST(every_cost_counts)
 {
     static const char *const names[] = {
 #define MGL_COST(field, unit, what) #field,
-#include "schedule/costs.def"
+#include "schedule/cost/costs.def"
     };
     mgl_costs costs = device;
     double *field = field_of(&costs, _i);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "schedule/cost.h"
+#include "schedule/cost/cost.h"
 
 /*                               hidden layers heads kv_heads head_dim ffn vocab eps */
 static const mgl_geometry small = {512, 4, 8, 2, 64, 2048, 4096, 1e-5F};

@@ -2,7 +2,7 @@
 #include "lowering.h"
 
 #include "base/clock.h"
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 #include "tests/time_limit.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "schedule/lists.h"
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 
 #define CASE "tests/validator/cases/accept_many.mls"
 

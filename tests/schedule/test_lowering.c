@@ -1,12 +1,12 @@
 /*
  * The version of lowering: what it makes of a few models is what the newest row of
- * schedule/lowering.h says. Where it is not, an entry of schedule/tuned would be replayed on other
- * programs than it was measured with.
+ * schedule/lower/lowering.h says. Where it is not, an entry of schedule/tuned would be replayed on
+ * other programs than it was measured with.
  */
 #include "lowering.h"
 
-#include "schedule/lowering.h"
-#include "schedule/moves.h"
+#include "schedule/lower/lowering.h"
+#include "schedule/moves/moves.h"
 
 #define X(digest) digest,
 static const char *const rows[] = {MGL_LOWERINGS(X)};
@@ -63,7 +63,7 @@ START_TEST(lowering_is_that_of_its_version)
     mgl_sha256_hex(digest, digits);
     ck_assert_msg(!strcmp(digits, rows[MGL_LOWERING_VERSION - 1]),
                   "lowering makes other programs than version %d did; add a row behind the last of "
-                  "schedule/lowering.h, which makes it version %d: X(\"%s\")",
+                  "schedule/lower/lowering.h, which makes it version %d: X(\"%s\")",
                   MGL_LOWERING_VERSION, MGL_LOWERING_VERSION + 1, digits);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* The program as data: building it, the list of ops, the geometry of the tape, and the names. */
 #include "support.h"
 
-#include "schedule/names.h"
+#include "schedule/text/names.h"
 #include "schedule/ways.h"
 
 #include <stdio.h>

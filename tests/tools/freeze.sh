@@ -11,7 +11,7 @@ list() {
     # the validator
     printf '%s\n' validator/*
     # the machines' scheduling: epochs, edges, rings; not the arithmetic of the ops
-    printf '%s\n' schedule/step.h schedule/gates.{c,h} \
+    printf '%s\n' schedule/step.h schedule/cost/gates.{c,h} \
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
         vm/cuda/{encode,launch,limits,plan,runnable,watchdog}.c vm/cuda/{encode,machine}.h \
         vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
@@ -25,14 +25,14 @@ list() {
     printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
         schedule/formats.{c,def,h}
     # who looks whether a candidate is correct, and takes its times
-    printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/compare.{c,h} autotune/gate.{c,h} \
-        autotune/lab_{check,look,pair,real,under}.c autotune/campaign_{control,final,measure,trial}.c \
-        autotune/real.{c,h} autotune/worker_real.c schedule_api.c plan.h
+    printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/search/gate.{c,h} \
+        autotune/runner/lab_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c \
+        autotune/runner/{real,worker_real}.c autotune/runner/real.h api/schedule.c api/plan.h
     # who looks whether a micro-kernel may be compiled, and with what
-    printf '%s\n' autotune/kernel/*.{c,def,h} instructions/*/context.json \
-        autotune/ptx/{classes,lex,parse,ptx,scan}.{c,h} autotune/ptx/parse_body.c
+    printf '%s\n' autotune/kernels/gates/*.{c,def,h} autotune/kernels/trial/*.{c,h} instructions/*/context.json \
+        autotune/kernels/ptx/{classes,lex,parse,ptx,scan}.{c,h} autotune/kernels/ptx/parse_body.c
     # the statistics
-    printf '%s\n' autotune/judge.{c,h} autotune/verdict.def eval/statistics.{c,h}
+    printf '%s\n' autotune/search/judge.{c,h} autotune/search/verdict.def eval/statistics.{c,h}
 }
 
 hashes=$(list | sort | xargs sha256sum)

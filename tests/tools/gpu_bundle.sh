@@ -13,8 +13,8 @@ shift 2
 only=$*
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
-for program in "$build"/tests/vm/test_cuda_golden "$build"/tests/vm/test_cuda_families "$build"/tests/vm/test_cuda_run \
-    "$build"/tests/vm/test_cuda_small "$build"/tests/vm/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
+for program in "$build"/tests/vm/cuda/test_cuda_golden "$build"/tests/vm/cuda/test_cuda_families "$build"/tests/vm/cuda/test_cuda_run \
+    "$build"/tests/vm/cuda/test_cuda_small "$build"/tests/vm/cuda/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
     "$build"/tests/autotune/test_lab_gpu "$build"/tests/autotune/test_kernel_gpu \
     "$build"/tests/model/test_shapes "$build"/tests/model/test_processors \
     "$build"/tests/cli/test_cli_talk \
@@ -39,12 +39,12 @@ done
 [ -n "$only" ] || cp -R "$source/tests/models/families" "$folder/models/"
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
-cp "$source"/tests/autotune/tricks/*.trick "$folder/tricks/"
-cp "$source/tests/tools/yardstick.py" "$folder/tools/"
+cp "$source"/tests/autotune/kernels/tricks/*.trick "$folder/tricks/"
+cp "$source/tests/tools/bench/yardstick.py" "$folder/tools/"
 for script in record programs evidence kernels many curves slices sanitize exchange fidelity; do
-    cp "$source/tests/tools/$script.sh" "$folder/tools/"
+    cp "$source/tests/tools/bench/$script.sh" "$folder/tools/"
 done
-cp -R "$source/tests/tools/kernels" "$folder/tools/"
+cp -R "$source/tests/tools/bench/kernels" "$folder/tools/"
 mkdir -p "$folder/external"
 cp "$source"/paper/results/external/*.txt "$source"/paper/results/external/*.sh "$folder/external/"
 [ ! -x /usr/bin/patch ] || cp /usr/bin/patch "$folder/bin/"

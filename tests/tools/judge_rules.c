@@ -10,9 +10,9 @@
  * of the studentised mean (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections
  * 13.3 and 12.5).
  */
-#include "../autotune/simulate.h"
-#include "autotune/judge.h"
-#include "autotune/proposer.h"
+#include "autotune/search/judge.h"
+#include "autotune/search/proposer.h"
+#include "tests/autotune/search/simulate.h"
 
 #include <math.h>
 #include <stdio.h>

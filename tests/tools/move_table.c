@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "eval/synthetic.h"
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 #include "validator/validator.h"
 
 enum { CODES = 1000 };

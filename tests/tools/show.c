@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "eval/statistics.h"
-#include "tests/autotune/scripted_lab.h"
+#include "tests/autotune/search/scripted_lab.h"
 
 enum { TELL_EVERY = 50, MOST_CONTROLS = 1001 };
 

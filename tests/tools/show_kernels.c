@@ -23,16 +23,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/judge.h"
-#include "autotune/kernel/overlay.h"
-#include "autotune/kernel/trial.h"
+#include "api/pipeline.h"
+#include "autotune/kernels/gates/overlay.h"
+#include "autotune/kernels/trial/trial.h"
+#include "autotune/search/judge.h"
 #include "autotune/tune.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/statistics.h"
-#include "pipeline.h"
 #include "vm/cuda/cuda.h"
 
 enum { MOST_TIMES = 200, LAYERS = 2, CAPACITY = 4096, CONTEXT = 3584 };

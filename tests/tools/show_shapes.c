@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/answer.h"
+#include "api/pipeline.h"
+#include "autotune/report/answer.h"
 #include "base/clock.h"
-#include "pipeline.h"
 #include "tests/tools/show.h"
 
 const char *show_name = "show_shapes";

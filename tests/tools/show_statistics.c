@@ -25,15 +25,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/judge.h"
+#include "api/pipeline.h"
+#include "autotune/search/judge.h"
 #include "autotune/tune.h"
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/statistics.h"
-#include "pipeline.h"
-#include "tests/autotune/scripted_lab.h"
-#include "tests/tools/competitor.h"
+#include "tests/autotune/search/scripted_lab.h"
+#include "tests/tools/bench/competitor.h"
 
 enum { MOST_TRIALS = 1000, MOST_PAIRS = 64, BLOCK = 10, MOST_FAILURES = 10 };
 enum { CONFIDENT_PERCENT = 99, FOUND_OF_TEN = 9, DECISIONS_APART = 10 };

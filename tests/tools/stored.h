@@ -3,7 +3,7 @@
 #ifndef MGL_TESTS_STORED_H
 #define MGL_TESTS_STORED_H
 
-#include "autotune/store.h"
+#include "autotune/store/store.h"
 
 enum { MOST_STORED = 64 };
 

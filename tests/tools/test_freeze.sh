@@ -5,7 +5,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp -r --parents "$root/validator" "$root/schedule" "$root/vm" "$root/instructions" "$root/eval" \
-    "$root/autotune" "$root/schedule_api.c" "$root/plan.h" \
+    "$root/autotune" "$root/api" \
     "$root/tests/tools/freeze.sh" "$scratch"
 cd "$scratch$root"
 version() { head -1 autotune/frozen.txt; }

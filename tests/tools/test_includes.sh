@@ -7,7 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$check"
 cd "$root"
-cp -r --parents ./*.c ./*.h base importer instructions schedule validator vm eval autotune cli \
+cp -r --parents api base importer instructions schedule validator vm eval autotune cli \
     tests/tools/includes.txt "$scratch"
 cd "$scratch"
 "$check" "$scratch"
@@ -21,12 +21,12 @@ expect() { # expect FILE LINE TEXT: with the line behind the file's, the check s
     grep -qF "$3" said
     mv kept "$1"
 }
-expect cli/doctor.c '#include "schedule/lowering.h"' 'cli/doctor.c: schedule/lowering.h is private'
-expect compile.c '#  include "vm/weights.h"' 'compile.c: vm/weights.h is private to vm/'
+expect cli/doctor.c '#include "schedule/lower/lowering.h"' 'cli/doctor.c: schedule/lower/lowering.h is private'
+expect api/compile.c '#  include "vm/weights.h"' 'api/compile.c: vm/weights.h is private to vm/'
 expect validator/race.c '#include "vm/vm.h"' 'validator/race.c: vm/vm.h is not for it'
-expect autotune/judge.c '#include "schedule/cost.h"' 'autotune/judge.c: schedule/cost.h is not for it'
-expect autotune/gate.c '#include "validator/validator.h"' 'autotune/gate.c: validator/validator.h is not'
+expect autotune/search/judge.c '#include "schedule/cost/cost.h"' 'autotune/search/judge.c: schedule/cost/cost.h is not for it'
+expect autotune/search/gate.c '#include "validator/validator.h"' 'autotune/search/gate.c: validator/validator.h is not'
 expect tests/tools/includes.txt 'offers eval clocks.h' 'nobody includes eval/clocks.h'
-expect tests/tools/includes.txt 'takes autotune schedule/cost.h judge.c : speed' \
-    'autotune/judge.c does not include schedule/cost.h'
+expect tests/tools/includes.txt 'takes autotune schedule/cost/cost.h search/judge.c : speed' \
+    'autotune/search/judge.c does not include schedule/cost/cost.h'
 "$check" "$scratch"

@@ -87,7 +87,7 @@ static bool has_roles(const mgl_program *p)
     return false;
 }
 
-/* With roles (schedule/choose.c), which take one sequence. */
+/* With roles (schedule/lower/choose.c), which take one sequence. */
 START_TEST(roles_are_accepted)
 {
     mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "mirror.h"
 #include "schedule/lists.h"
 #include "schedule/variants.h"
 #include "schedule/ways.h"
+#include "tests/vm/cuda/mirror.h"
 #include "validator/validator.h"
 #include "vm/cpu/explore.h"
 #include "vm/cuda/cuda.h"

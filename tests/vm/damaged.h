@@ -12,8 +12,8 @@
 #ifndef MGL_TESTS_VM_DAMAGED_H
 #define MGL_TESTS_VM_DAMAGED_H
 
-#include "cuda_support.h"
 #include "damage.h"
+#include "tests/vm/cuda/cuda_support.h"
 
 /* What a schedule is made of before it is damaged. */
 typedef struct damaged_recipe {

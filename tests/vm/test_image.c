@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/mega.h"
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 #include "schedule/schedule.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"

@@ -4,7 +4,7 @@
  * and loud on planted faults.
  */
 #include "fixture.h"
-#include "mirror.h"
+#include "tests/vm/cuda/mirror.h"
 
 #include <math.h>
 #include <string.h>

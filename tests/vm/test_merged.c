@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 #include "validator/validator.h"
 #include "vm/cpu/explore.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/moves.h"
+#include "schedule/moves/moves.h"
 #include "tests/sanitized.h"
 #include "validator/validator.h"
 #include "vm/cpu/explore.h"

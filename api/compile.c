@@ -1,0 +1,294 @@
+/*
+ * Compiling a model: the pipeline of api/model.c as far as the machine, into a file. What
+ * mgl_model_open would do anew every time (lowering, packing, compiling the kernel) is done here
+ * once.
+ */
+#include "api/pipeline.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/format.h"
+#include "base/memory.h"
+#include "base/output.h"
+#include "base/sized.h"
+#include "base/text.h"
+#include "importer/chat/chat.h"
+#include "importer/checkpoint.h"
+#include "importer/mega.h"
+#include "vm/cuda/cuda.h"
+#include "vm/cuda/encode.h"
+#include "vm/image.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MODEL_FILES = 7, MAX_FILE = 512 << 20 };
+
+/* The files of the model that go along, and whether they must be there. */
+static const struct model_file {
+    const char *name;
+    bool required;
+} model_files[MODEL_FILES] = {{MGL_MEGA_CONFIG, true},     {MGL_MEGA_GENERATION, false},
+                              {MGL_MEGA_TOKENIZER, false}, {MGL_MEGA_TOKENIZER_CONFIG, false},
+                              {MGL_MEGA_TOKENS, false},    {MGL_MEGA_ADDED_TOKENS, false},
+                              {MGL_MEGA_TEMPLATE, false}};
+
+/* A compilation in progress. */
+typedef struct compilation {
+    const mgl_compile_options *options;
+    const atomic_int *abort; /* of the options' switch, or NULL */
+    mgl_checkpoint *checkpoint;
+    mgl_program *program;
+    mgl_tuned_report tuned;
+    mgl_cuda_image image;
+    char key[MGL_SHA256_HEX];     /* of the image */
+    char no_tokenizer[300];       /* why the tokenizer cannot be used, or "" */
+    char *texts[MODEL_FILES + 1]; /* owned */
+    mgl_image_file files[MODEL_FILES + 1];
+    int file_count;
+} compilation;
+
+static mgl_status make_program(compilation *c, mgl_error *err)
+{
+    const mgl_compile_options *o = c->options;
+    mgl_lower_request request = {.dtype = o->dtype,
+                                 .config = o->config,
+                                 .capacity = o->capacity,
+                                 .sequences = o->sequences,
+                                 .prompt = (int32_t)o->prompt,
+                                 .penalties = o->penalties != 0,
+                                 .no_tuned = o->no_tuned,
+                                 .unproved = true};
+    mgl_device machine;
+    if (o->schedule)
+        return mgl_schedule_read(o->schedule, &c->program, err);
+    mgl_status status = mgl_target_find_device(o->target, &machine, err);
+    request.device = machine.name;
+    return status ? status
+                  : mgl_pipeline_lower_tuned(c->checkpoint->graph, &machine.target, &request,
+                                             &c->program, &c->tuned, err);
+}
+
+/* Nothing is written that would be refused when it is opened. */
+static mgl_status check_program(const compilation *c, mgl_error *err)
+{
+    const mgl_graph *graph = c->checkpoint->graph;
+    mgl_status status = c->options->strict_formats ? mgl_vm_check_strict(c->program, graph, err)
+                                                   : mgl_vm_check(c->program, graph, err);
+    if (!status && strcmp(c->program->target.arch, "cpu") != 0)
+        status = mgl_cuda_check_program(c->program, err);
+    return status;
+}
+
+/* Without a compiler, or with one that does not know the target, the file has no kernel: the
+ * machine that runs it compiles its own. */
+static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error *err)
+{
+    mgl_error why = {0};
+    mgl_cuda_watch watch = {c->abort, c->options->on_stage, c->options->stage_user};
+    const char *arch = c->program->target.arch;
+    if (!strcmp(arch, "cpu"))
+        return MGL_OK;
+    mgl_status status = mgl_cuda_compile(c->program, arch, 0, &watch, &c->image, &why);
+    if (status == MGL_INTERRUPTED || status == MGL_NO_MEMORY || c->image.died) {
+        if (err)
+            *err = why;
+        return status;
+    }
+    if (status) {
+        mgl_format_into(out->note, sizeof out->note, "no kernel in the file: %.450s", why.message);
+        return MGL_OK;
+    }
+    mgl_cuda_kernel_key(c->program, arch, 0, c->key);
+    out->kernel = true;
+    out->compile_s = c->image.compile_s;
+    return MGL_OK;
+}
+
+static mgl_status read_file(compilation *c, const struct model_file *file, mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_image_file *to = &c->files[c->file_count];
+    char **text = &c->texts[c->file_count];
+    bool wanted = file->required;
+    mgl_status status = MGL_OK;
+    mgl_text_format(&path, "%s/%s", c->checkpoint->folder, file->name);
+    if (path.failed)
+        status = mgl_fail_memory(err, strlen(file->name));
+    else if (!wanted)
+        status = mgl_file_stands(path.bytes, &wanted, err);
+    if (!status && wanted) {
+        status = mgl_file_read_regular(path.bytes, MAX_FILE, text, &to->length, err);
+        to->name = file->name;
+        to->bytes = *text;
+        c->file_count++;
+    }
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* What stands in additional_chat_templates goes along as one section. */
+static mgl_status read_templates(compilation *c, mgl_error *err)
+{
+    mgl_image_file *to = &c->files[c->file_count];
+    char **text = &c->texts[c->file_count];
+    mgl_status status = mgl_chat_templates_pack(c->checkpoint->folder, text, &to->length, err);
+    if (status || !*text)
+        return status;
+    to->name = MGL_MEGA_TEMPLATES;
+    to->bytes = *text;
+    c->file_count++;
+    return MGL_OK;
+}
+
+/* An unusable tokenizer is reported now, not first when the file is run. */
+static mgl_status check_tokenizer(compilation *c, mgl_error *err)
+{
+    mgl_tokenizer *tokenizer = NULL;
+    mgl_error why = {0};
+    mgl_status status = mgl_tokenizer_open(c->checkpoint->folder, &tokenizer, &why);
+    mgl_tokenizer_close(tokenizer);
+    if (status == MGL_BAD_INPUT) {
+        mgl_format_into(c->no_tokenizer, sizeof c->no_tokenizer,
+                        "the file runs by ids only: %s: %s", why.where, why.message);
+        return MGL_OK;
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
+static mgl_status read_files(compilation *c, mgl_error *err)
+{
+    bool has_tokenizer = false;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < MODEL_FILES && !status; i++)
+        status = read_file(c, &model_files[i], err);
+    if (!status)
+        status = read_templates(c, err);
+    if (!status)
+        status = mgl_model_has_tokenizer(c->checkpoint->folder, &has_tokenizer, err);
+    return status || !has_tokenizer ? status : check_tokenizer(c, err);
+}
+
+static mgl_status write_file(compilation *c, const char *to, mgl_compile_report *out,
+                             mgl_error *err)
+{
+    mgl_vm_kernel kernel = {.arch = c->program->target.arch,
+                            .key = c->key,
+                            .bytes = c->image.bytes,
+                            .length = c->image.length};
+    mgl_image_content content = {.program = c->program,
+                                 .graph = c->checkpoint->graph,
+                                 .files = c->files,
+                                 .file_count = c->file_count,
+                                 .kernels = &kernel,
+                                 .kernel_count = out->kernel,
+                                 .abort = c->abort,
+                                 .on_stage = c->options->on_stage,
+                                 .stage_user = c->options->stage_user};
+    double start = mgl_clock_s();
+    mgl_status status = mgl_image_write(to, &content, &out->bytes, err);
+    out->pack_s = mgl_clock_s() - start;
+    return status;
+}
+
+static void fill_report(const compilation *c, mgl_compile_report *out)
+{
+    const mgl_program *program = c->program;
+    snprintf(out->target, sizeof out->target, "%s:%d", program->target.arch,
+             program->target.queues);
+    out->dtype = mgl_weight_format_name(program->weight_format);
+    out->capacity = program->limits.capacity;
+    out->sequences = program->limits.sequences;
+    snprintf(out->tuned, sizeof out->tuned, "%s", program->tuned);
+    snprintf(out->left_out, sizeof out->left_out, "%s", c->tuned.note);
+    if (c->no_tokenizer[0]) {
+        size_t used = strlen(out->note);
+        mgl_format_into(out->note + used, sizeof out->note - used, "%s%s", used ? "\n" : "",
+                        c->no_tokenizer);
+    }
+}
+
+/* Nothing that is read is written; and what cannot be written is known before the work. */
+static mgl_status check_output(const compilation *c, const char *to, mgl_error *err)
+{
+    mgl_status status = mgl_checkpoint_check_output(c->checkpoint, to, err);
+    if (!status)
+        status = mgl_file_check_output(to, c->options->config, err);
+    if (!status)
+        status = mgl_file_check_output(to, c->options->schedule, err);
+    return status ? status : mgl_output_check(to, err);
+}
+
+static mgl_status compile(compilation *c, const char *path, const char *to, mgl_compile_report *out,
+                          mgl_error *err)
+{
+    const mgl_compile_options *o = c->options;
+    mgl_status status =
+        mgl_pipeline_check_schedule(o->schedule, o->config, o->dtype, o->capacity, err);
+    if (!status)
+        status = mgl_check_abort(c->abort, err);
+    if (!status && o->schedule && (o->target || o->sequences))
+        status = mgl_fail(err, MGL_USAGE, "schedule", "states its own %s; leave out %s",
+                          o->target ? "target" : "sequences", o->target ? "target" : "sequences");
+    if (!status && (o->prompt < 0 || o->prompt > INT32_MAX))
+        status = mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
+    if (!status && o->schedule && o->prompt)
+        status = mgl_fail(err, MGL_USAGE, "schedule",
+                          "has its lists already; leave out the prompt's tokens");
+    if (!status && o->schedule && o->penalties)
+        status = mgl_fail(err, MGL_USAGE, "schedule",
+                          "says by itself whether there are penalties; leave those out");
+    if (!status)
+        status = mgl_import(path, &c->checkpoint, err);
+    if (!status && !c->checkpoint->files)
+        status = mgl_fail(err, MGL_BAD_INPUT, path,
+                          "is compiled already: its weights are packed for its own schedule; "
+                          "compile the folder that it was made from");
+    if (!status)
+        status = mgl_check_abort(c->abort, err);
+    if (!status)
+        status = check_output(c, to, err);
+    if (!status)
+        status = make_program(c, err);
+    if (!status)
+        status = mgl_check_abort(c->abort, err);
+    if (!status)
+        status = check_program(c, err);
+    if (!status)
+        status = read_files(c, err);
+    if (!status)
+        status = mgl_check_abort(c->abort, err);
+    if (status)
+        return status;
+    fill_report(c, out);
+    status = make_kernel(c, out, err);
+    return status ? status : write_file(c, to, out, err);
+}
+
+mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options, const char *to,
+                             mgl_compile_report *out, mgl_error *err)
+{
+    mgl_compile_options known = {0};
+    mgl_compile_report report = {0};
+    compilation c = {.options = &known};
+    if (!path || !to)
+        return mgl_fail_null(err, __func__, path ? "to" : "path");
+    mgl_status status =
+        options ? mgl_sized_read(&known, sizeof known, options, "mgl_compile_options", err)
+                : MGL_OK;
+    if (!status && out)
+        status = mgl_sized_check(out, sizeof out->size, "mgl_compile_report", err);
+    c.abort = mgl_cancel_flag(known.cancel);
+    if (!status)
+        status = compile(&c, path, to, &report, err);
+    if (!status && out)
+        mgl_sized_write(out, &report, sizeof report);
+    for (int i = 0; i < c.file_count; i++)
+        mgl_free(c.texts[i]);
+    mgl_cuda_image_clear(&c.image);
+    mgl_program_free(c.program);
+    mgl_checkpoint_close(c.checkpoint);
+    return status;
+}

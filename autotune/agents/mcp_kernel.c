@@ -1,0 +1,471 @@
+/*
+ * What an agent can ask of micro-kernels, as the words of `megalith kernel` do it: what is known of
+ * one and what is refused in a text can be read; works, verdicts and promotions need leave.
+ */
+#include "autotune/agents/mcp_kernel.h"
+#include "autotune/kernels/gates/guard.h"
+#include "autotune/kernels/gates/kernel_show.h"
+#include "base/memory.h"
+
+enum { MAX_FILE = 4 << 20 };
+
+/* ---- what is known --------------------------------------------------------------------------- */
+
+static mgl_status kernel_list(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    (void)call, (void)err;
+    mgl_kernel_put_units(out);
+    return MGL_OK;
+}
+
+static mgl_status kernel_show(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const mgl_kernel_unit *unit;
+    mgl_kernel_view view = {0};
+    mgl_status status = mgl_kernel_find(mcp_text_of(call, "unit"), &unit, err);
+    if (!status)
+        status = mgl_kernel_view_open(unit, &view, err);
+    if (!status)
+        mgl_kernel_put_view(out, &view);
+    mgl_kernel_view_clear(&view);
+    return status;
+}
+
+/* The unit that is named, or the one whose frame the text has. */
+static mgl_status find_unit(const mcp_call *call, const char *text, size_t length,
+                            const mgl_kernel_unit **out, mgl_error *err)
+{
+    const char *name = mcp_text_of(call, "unit");
+    if (name)
+        return mgl_kernel_find(name, out, err);
+    *out = mgl_guard_find_unit(text, length);
+    return *out ? MGL_OK
+                : mgl_fail(err, MGL_USAGE, "unit",
+                           "is needed: the text has the frame of no micro-kernel");
+}
+
+static mgl_status kernel_scan(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    char place[PATH_MAX], *text = NULL;
+    size_t length = 0;
+    const mgl_kernel_unit *unit = NULL;
+    mgl_guard_findings *found = mgl_alloc_zero(1, sizeof *found);
+    mgl_status status = found ? mcp_read_text(call, "text", MAX_FILE, place, &text, &length, err)
+                              : mgl_fail_memory(err, sizeof *found);
+    if (!status)
+        status = find_unit(call, text, length, &unit, err);
+    if (!status)
+        status = mgl_guard_scan(unit, text, length, found, err);
+    if (!status) {
+        mgl_json_out_string(out, "unit", unit->name);
+        mgl_json_out_string(out, "file", unit->file);
+        mgl_guard_put_findings(out, found);
+    }
+    mgl_free(text);
+    mgl_free(found);
+    return status;
+}
+
+/* ---- workbenches ----------------------------------------------------------------------------- */
+
+mgl_status mcp_open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err)
+{
+    const mgl_workshop_options options = {.folder =
+                                              call->mcp->kernels[0] ? call->mcp->kernels : NULL,
+                                          .arch = mcp_text_of(call, "arch"),
+                                          .device = mcp_text_of(call, "device"),
+                                          .no_compile = mcp_flag_of(call, "scan_only"),
+                                          .reads = reads,
+                                          .abort = &call->mcp->abort};
+    return mgl_workshop_open(mcp_text_of(call, "unit"), &options, out, err);
+}
+
+static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_put_next(&shop, out, err);
+    if (!status)
+        mgl_json_out_string(
+            out, "submit", mgl_workbench_state(shop.bench).open ? "kernel_submit" : "kernel_begin");
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_put_prompt(&shop, false, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_log(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_put_log(&shop, mcp_text_of(call, "at"), out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_diff(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_text diff = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_diff(&shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"), &diff,
+                                   err);
+    if (!status) {
+        mgl_json_out_string(out, "unit", shop.unit->name);
+        mgl_json_out_string(out, "diff", diff.bytes ? diff.bytes : "");
+    }
+    mgl_text_clear(&diff);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_export(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_checkpoint_record record = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_checkpoints_get(mgl_workbench_checkpoints(shop.bench), mcp_text_of(call, "at"),
+                                     &record, err);
+    if (!status)
+        mgl_workshop_put_record(&record, out);
+    mgl_checkpoint_clear(&record);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_branches(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    if (!status)
+        status = mgl_workshop_put_branches(&shop, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_branch(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_workshop shop = {0};
+    mgl_status status = mcp_open_workshop(call, false, &shop, err);
+    if (!status)
+        status = mgl_workshop_make_branch(&shop, mcp_text_of(call, "name"), mcp_text_of(call, "at"),
+                                          err);
+    if (!status)
+        status = mgl_workshop_put_branches(&shop, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_begin(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const mgl_workshop_begin_options options = {.transformation =
+                                                    mcp_text_of(call, "transformation"),
+                                                .task = mcp_text_of(call, "task"),
+                                                .region = mcp_text_of(call, "region"),
+                                                .drop = mcp_flag_of(call, "drop")};
+    mgl_workshop shop = {0};
+    if (!options.transformation == !options.task)
+        return mgl_fail(err, MGL_USAGE, "arguments", "one of transformation and task is needed");
+    mgl_status status = mcp_open_workshop(call, false, &shop, err);
+    if (!status)
+        status = mgl_workshop_begin(&shop, &options, err);
+    if (!status)
+        status = mgl_workshop_put_prompt(&shop, false, out, err);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+static mgl_status kernel_submit(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    char place[PATH_MAX], *answer;
+    size_t length = 0;
+    mgl_workshop shop = {0};
+    mgl_work_end end;
+    mgl_status status = mcp_read_text(call, "answer", MAX_FILE, place, &answer, &length, err);
+    if (!status)
+        status = mcp_open_workshop(call, false, &shop, err);
+    if (!status)
+        status =
+            mgl_workbench_submit(shop.bench, answer, length, mcp_flag_of(call, "bare"), &end, err);
+    if (!status)
+        mgl_workshop_put_end(&shop, &end, out);
+    mgl_free(answer);
+    mgl_workshop_close(&shop);
+    return status;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+/* A candidate of a call's arguments. Zero-initialise; release with clear_candidate. */
+typedef struct candidate {
+    mgl_kernel_candidate of;
+    mgl_kernel_value values[MGL_KERNEL_VALUES];
+    char *text; /* owned */
+} candidate;
+
+/* {"tile": 8} */
+static mgl_status read_values(const mcp_call *call, candidate *c, mgl_error *err)
+{
+    const cJSON *tune = call->arguments ? mgl_json_member(call->arguments, "tune") : NULL;
+    mgl_status status = MGL_OK;
+    for (const cJSON *i = tune ? tune->child : NULL; i && !status; i = i->next) {
+        if (c->of.value_count == MGL_KERNEL_VALUES)
+            return mgl_fail(err, MGL_USAGE, "tune", "there are %d tunables at most",
+                            MGL_KERNEL_VALUES);
+        mgl_kernel_value *value = &c->values[c->of.value_count++];
+        value->name = i->string;
+        status =
+            mgl_json_item_int(call->json, i, i->string, INT32_MIN, INT32_MAX, &value->value, err);
+    }
+    c->of.values = c->values;
+    return status;
+}
+
+static mgl_status read_candidate(const mcp_call *call, candidate *c, mgl_error *err)
+{
+    char place[PATH_MAX];
+    mgl_status status = mgl_kernel_find(mcp_text_of(call, "unit"), &c->of.unit, err);
+    if (!status)
+        status = mgl_kernel_find_region(mcp_text_of(call, "region"), &c->of.region, err);
+    if (!status)
+        status = read_values(call, c, err);
+    if (!status)
+        status = mcp_read_text(call, "text", MAX_FILE, place, &c->text, &c->of.length, err);
+    c->of.text = c->text;
+    return status;
+}
+
+/* The gates; with `promote` all of them, and what they let through is kept. */
+static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, mgl_error *err)
+{
+    char checkpoint[PATH_MAX];
+    mgl_kernel_device_options where = {.device = mcp_text_of(call, "device"),
+                                       .shape = mcp_text_of(call, "shape"),
+                                       .workloads = mcp_text_of(call, "workloads"),
+                                       .depth = promote                          ? MGL_TRIAL_PROMOTE
+                                                : mcp_flag_of(call, "exam_only") ? MGL_TRIAL_EXAM
+                                                                                 : MGL_TRIAL_MODELS,
+                                       .abort = &call->mcp->abort};
+    const char *arch = mcp_text_of(call, "arch");
+    candidate c = {0};
+    mgl_kernel_device device = {0};
+    mgl_kernel_verdict verdict = {0};
+    bool promoted = false;
+    mgl_status status = read_candidate(call, &c, err);
+    if (!status)
+        status = mcp_find_model(call, "checkpoint", checkpoint, err);
+    where.checkpoint = !status && checkpoint[0] ? checkpoint : NULL;
+    if (!status)
+        status = mgl_kernel_device_open(&where, &device, err);
+    if (!status && promote && !device.given)
+        status = mgl_fail(err, MGL_USAGE, "device", "what no device has judged is not promoted");
+    const mgl_kernel_options before = {.arch = arch           ? arch
+                                               : device.given ? device.arch
+                                                              : NULL,
+                                       .no_compile = mcp_flag_of(call, "scan_only"),
+                                       .abort = &call->mcp->abort};
+    if (!status)
+        status = mgl_kernel_judge(&c.of, &before, &device, &verdict, err);
+    if (!status && promote)
+        status = mgl_kernel_promote(&c.of, &verdict, &promoted, err);
+    if (!status)
+        mgl_kernel_put_verdict(out, c.of.unit, &verdict, promoted);
+    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_device_clear(&device);
+    mgl_free(c.text);
+    return status;
+}
+
+static mgl_status kernel_verify(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    return judge(call, false, out, err);
+}
+
+/* Without a text the one that runs today against itself. */
+static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const char *where = mcp_text_of(call, "device");
+    const bool has_text = mcp_is_given(call, "text") || mcp_is_given(call, "path");
+    char checkpoint[PATH_MAX];
+    mgl_kernel_device_options options = {.device = where ? where : "cuda",
+                                         .shape = mcp_text_of(call, "shape"),
+                                         .workloads = mcp_text_of(call, "workloads"),
+                                         .depth = MGL_TRIAL_MODELS,
+                                         .abort = &call->mcp->abort};
+    candidate c = {0};
+    mgl_kernel_device device = {0};
+    mgl_kernel_verdict verdict = {0};
+    mgl_status status = has_text ? read_candidate(call, &c, err)
+                                 : mgl_kernel_find(mcp_text_of(call, "unit"), &c.of.unit, err);
+    if (!status)
+        status = mcp_find_model(call, "checkpoint", checkpoint, err);
+    options.checkpoint = !status && checkpoint[0] ? checkpoint : NULL;
+    if (!status)
+        status = mgl_kernel_device_open(&options, &device, err);
+    if (!status)
+        status = mgl_kernel_bench(&c.of, &device, &verdict, err);
+    if (!status)
+        mgl_kernel_put_verdict(out, c.of.unit, &verdict, false);
+    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_device_clear(&device);
+    mgl_free(c.text);
+    return status;
+}
+
+static mgl_status kernel_promote(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    return judge(call, true, out, err);
+}
+
+static mgl_status kernel_rollback(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    const mgl_kernel_unit *unit;
+    bool restored = false;
+    mgl_status status = mgl_kernel_find(mcp_text_of(call, "unit"), &unit, err);
+    if (!status)
+        status = mgl_overlay_roll_back(NULL, unit, &restored, err);
+    if (!status) {
+        mgl_json_out_string(out, "unit", unit->name);
+        mgl_json_out_bool(out, "restored", restored);
+    }
+    return status;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+#define TEXT                                                                                       \
+    {"text", MCP_STRING, false, 0, MGL_KERNEL_TEXT, "the whole text of the unit"},                 \
+    {                                                                                              \
+        "path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                      \
+    }
+#define TUNE                                                                                       \
+    {                                                                                              \
+        "tune", MCP_OBJECT, false, 0, 0,                                                           \
+            "values of tunables by name, whole numbers (the first of each)"                        \
+    }
+#define MODELS                                                                                     \
+    {"shape", MCP_STRING,   false,                                                                 \
+     0,       MCP_MAX_NAME, "the model that it has to gain in (that of the op's context)"},        \
+        {"workloads", MCP_STRING, false, 0, MCP_MAX_NAME, "of that model (ctx=0,2048;batch=1)"},   \
+    {                                                                                              \
+        "checkpoint", MCP_STRING, false, 0, MCP_MAX_PATH,                                          \
+            "folder of a model with weights, on which its replies are compared too"                \
+    }
+
+static const mcp_param of_unit[] = {MCP_UNIT};
+static const mcp_param of_scan[] = {
+    {"unit", MCP_STRING, false, 0, MCP_MAX_NAME, "whose text it is (the unit that has its frame)"},
+    TEXT};
+static const mcp_param of_checkpoint[] = {
+    MCP_UNIT,
+    {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a branch, a checkpoint, or own: the unit's own text (the branch that is worked on)"}};
+static const mcp_param of_diff[] = {
+    MCP_UNIT,
+    {"from", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a branch, a checkpoint, or own: the unit's own text (own)"},
+    {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
+static const mcp_param of_branch[] = {
+    MCP_UNIT,
+    {"name", MCP_STRING, true, 0, MCP_MAX_NAME, "a new branch, or one to go on with"},
+    {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "where a new one begins: as `at` of kernel_log (where the branch that is worked on stands)"}};
+static const mcp_param of_begin[] = {
+    MCP_UNIT,
+    {"transformation", MCP_STRING, false, 0, MCP_MAX_NAME, "one of those that kernel_next has"},
+    {"task", MCP_STRING, false, 0, 10000, "or what is to be done, in words"},
+    MCP_REGION("launch, macros or device: the one that the task edits (device)"),
+    MCP_ARCH,
+    {"drop", MCP_BOOLEAN, false, 0, 0, "gives up the work that is open, first (false)"}};
+static const mcp_param of_submit[] = {
+    MCP_UNIT,
+    {"answer", MCP_STRING, false, 0, MAX_FILE, "what the prompt asked for, in one fence"},
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
+    {"bare", MCP_BOOLEAN, false, 0, 0, "the answer is the text itself, without a fence (false)"},
+    MCP_SCAN_ONLY,
+    MCP_DEVICE("none, cuda or cuda:N: that judges what passes the compiler (none)")};
+static const mcp_param of_verify[] = {
+    MCP_UNIT,
+    TEXT,
+    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    TUNE,
+    MCP_ARCH,
+    MCP_SCAN_ONLY,
+    MCP_DEVICE("none, cuda or cuda:N: where it is examined and timed (none)"),
+    {"exam_only", MCP_BOOLEAN, false, 0, 0, "the gates end before anything is timed (false)"},
+    MODELS};
+static const mcp_param of_bench[] = {
+    MCP_UNIT,
+    TEXT,
+    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    TUNE,
+    MCP_DEVICE("cuda or cuda:N: where (cuda)"),
+    MODELS};
+static const mcp_param of_promote[] = {
+    MCP_UNIT,
+    TEXT,
+    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    TUNE,
+    {"device", MCP_STRING, true, 0, 31, "cuda or cuda:N: that judges it"},
+    MODELS};
+
+static const mcp_tool tools[] = {
+    {"kernel_list", "The micro-kernels", "Those whose text may be changed, and the file of each.",
+     NULL, 0, false, kernel_list},
+    {"kernel_show", "What is known of a micro-kernel",
+     "Its meaning, scalars, inputs, outputs, budget, and the text of its regions.",
+     MCP_PARAMS(of_unit), false, kernel_show},
+    {"kernel_scan", "Scan a text of a micro-kernel",
+     "All that the gates before the compiler refuse in a text, with code, line and hint.",
+     MCP_PARAMS(of_scan), false, kernel_scan},
+    {"kernel_next", "What is wanted of a micro-kernel",
+     "The open work and its prompt, or the transformations that may be begun.", MCP_PARAMS(of_unit),
+     false, kernel_next},
+    {"kernel_prompt", "The prompt of the open work", "What kernel_submit has to answer.",
+     MCP_PARAMS(of_unit), false, kernel_prompt},
+    {"kernel_log", "Checkpoints of a micro-kernel", "Those of a branch, the newest first.",
+     MCP_PARAMS(of_checkpoint), false, kernel_log},
+    {"kernel_diff", "What differs between two checkpoints",
+     "Line by line, as a text; where nothing is named, what the branch's text has changed.",
+     MCP_PARAMS(of_diff), false, kernel_diff},
+    {"kernel_export", "A checkpoint with its text", "Its verdict, values of tunables and text.",
+     MCP_PARAMS(of_checkpoint), false, kernel_export},
+    {"kernel_branches", "Branches of a micro-kernel's checkpoints",
+     "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false, kernel_branches},
+    {"kernel_branch", "Make or change the branch",
+     "Makes a branch, or goes on with one; answers as kernel_branches.", MCP_PARAMS(of_branch),
+     true, kernel_branch},
+    {"kernel_begin", "Begin a work",
+     "Begins a transformation or a task on a micro-kernel, and answers with its prompt.",
+     MCP_PARAMS(of_begin), true, kernel_begin},
+    {"kernel_submit", "Hand in an answer",
+     "Passes the answer to the open work's prompt through the gates; a text that passes is a "
+     "checkpoint.",
+     MCP_PARAMS(of_submit), true, kernel_submit},
+    {"kernel_verify", "Pass a text through the gates",
+     "The verdict on a whole text of a micro-kernel: before a device, and on one where it is "
+     "named.",
+     MCP_PARAMS(of_verify), true, kernel_verify},
+    {"kernel_bench", "Time a text",
+     "Times a text that is right against the one that runs today; without a text that one against "
+     "itself.",
+     MCP_PARAMS(of_bench), true, kernel_bench},
+    {"kernel_promote", "Promote a text",
+     "Passes a text through all gates, and compiles kernels with it from then on when all say OK.",
+     MCP_PARAMS(of_promote), true, kernel_promote},
+    {"kernel_rollback", "Take a promotion back",
+     "Puts back what ran before a text of a micro-kernel was promoted.", MCP_PARAMS(of_unit), true,
+     kernel_rollback}};
+const mcp_tool_list mcp_kernel_tools = {MCP_PARAMS(tools)};

@@ -1,0 +1,33 @@
+/* What the tools of micro-kernels share: the workbench of a call, and rows of arguments. */
+#ifndef MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
+#define MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
+
+#include "autotune/agents/mcp_parts.h"
+#include "autotune/kernels/versions/workshop.h"
+
+/* By the arguments unit, arch, device and scan_only; `reads`: nothing is made. Zero-initialise;
+ * release with mgl_workshop_close. */
+mgl_status mcp_open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err);
+
+#define MCP_UNIT                                                                                   \
+    {                                                                                              \
+        "unit", MCP_STRING, true, 0, MCP_MAX_NAME, "name of the micro-kernel, of kernel_list"      \
+    }
+#define MCP_REGION(what)                                                                           \
+    {                                                                                              \
+        "region", MCP_STRING, false, 0, MCP_MAX_NAME, what                                         \
+    }
+#define MCP_ARCH                                                                                   \
+    {                                                                                              \
+        "arch", MCP_STRING, false, 0, 31, "sm_80, sm_90a, sm_100a (the device's, or sm_90a)"       \
+    }
+#define MCP_DEVICE(what)                                                                           \
+    {                                                                                              \
+        "device", MCP_STRING, false, 0, 31, what                                                   \
+    }
+#define MCP_SCAN_ONLY                                                                              \
+    {                                                                                              \
+        "scan_only", MCP_BOOLEAN, false, 0, 0, "the gates end before the compiler (false)"         \
+    }
+
+#endif

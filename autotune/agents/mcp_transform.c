@@ -1,0 +1,142 @@
+/*
+ * What an agent can ask of transformations, as `megalith kernel transform` does it: they can be
+ * read and checked; a run of one adds checkpoints, and needs leave. A run plays answers that are
+ * handed in, since whoever asks is a language model: kernel_begin asks for them one by one.
+ */
+#include "autotune/agents/mcp_kernel.h"
+#include "autotune/kernels/methods/transform.h"
+#include "base/memory.h"
+
+enum { MAX_ANSWERS = 64 << 20 };
+
+static mgl_status transform_list(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_library library = {0};
+    (void)call;
+    mgl_status status = mgl_workshop_library(NULL, &library, err);
+    if (!status)
+        mgl_transform_put_library(&library, out);
+    mgl_library_clear(&library);
+    return status;
+}
+
+static mgl_status transform_show(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    mgl_library library = {0};
+    mgl_transform found;
+    mgl_status status = mgl_workshop_library(NULL, &library, err);
+    if (!status)
+        status = mgl_transform_find(&library, mcp_text_of(call, "name"), mcp_text_of(call, "plan"),
+                                    &found, err);
+    if (!status)
+        mgl_transform_put(&found, out);
+    mgl_library_clear(&library);
+    return status;
+}
+
+static mgl_status transform_check(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    char place[PATH_MAX], *text;
+    size_t length = 0;
+    mgl_library library = {0};
+    mgl_transform_checked checked = {0};
+    mgl_status status = mcp_read_either(call, "transformation", "path", MGL_TRANSFORM_MAX_TEXT,
+                                        place, &text, &length, err);
+    if (!status)
+        status = mgl_workshop_library(NULL, &library, err);
+    if (!status)
+        status = mgl_transform_check(&library, text, length, place, &checked, err);
+    if (!status)
+        mgl_transform_put_checked(&checked, out);
+    mgl_transform_checked_clear(&checked);
+    mgl_library_clear(&library);
+    mgl_free(text);
+    return status;
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+static void put_step(void *user, const mgl_step_report *step)
+{
+    mgl_transform_put_step(step, user);
+}
+
+static mgl_status run(const mcp_call *call, mgl_workshop *shop, mgl_asker *asker, mgl_json_out *out,
+                      mgl_error *err)
+{
+    const mgl_transform_options options = {.name = mcp_text_of(call, "name"),
+                                           .plan = mcp_text_of(call, "plan"),
+                                           .carry = (int)mcp_number_of(call, "carry", 0),
+                                           .judgements = (int)mcp_number_of(call, "judgements", 0),
+                                           .on_step = put_step,
+                                           .user = out,
+                                           .abort = &call->mcp->abort};
+    mgl_course_result result;
+    mgl_json_out_string(out, "unit", shop->unit->name);
+    mgl_json_out_array(out, "steps");
+    mgl_status status = mgl_transform_apply(shop, &options, asker, &result, err);
+    mgl_json_out_close_array(out);
+    if (!status)
+        mgl_transform_put_result(&result, out);
+    return status;
+}
+
+static mgl_status transform_apply(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+{
+    char place[PATH_MAX], *answers;
+    size_t length = 0;
+    mgl_asker *asker = NULL;
+    mgl_workshop shop = {0};
+    mgl_status status =
+        mcp_read_either(call, "answers", "path", MAX_ANSWERS, place, &answers, &length, err);
+    if (!status)
+        status = mgl_asker_open_script_text(answers, length, place, &asker, err);
+    if (!status)
+        status = mcp_open_workshop(call, false, &shop, err);
+    if (!status)
+        status = run(call, &shop, asker, out, err);
+    mgl_asker_close(asker);
+    mgl_workshop_close(&shop);
+    mgl_free(answers);
+    return status;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+#define NAMES                                                                                      \
+    {"name", MCP_STRING, false, 0, MCP_MAX_NAME, "a transformation"},                              \
+    {                                                                                              \
+        "plan", MCP_STRING, false, 0, MCP_MAX_NAME, "or a plan, sm_90a"                            \
+    }
+static const mcp_param of_show[] = {NAMES};
+static const mcp_param of_check[] = {
+    {"transformation", MCP_OBJECT, false, 0, 0, "megalith.transformation/1 or megalith.plan/1"},
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"}};
+static const mcp_param of_apply[] = {
+    MCP_UNIT,
+    NAMES,
+    {"answers", MCP_ARRAY, false, 0, 0,
+     "a text for each call of a pass, in turn, with the region in one fence"},
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds the list"},
+    {"carry", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
+     "configurations that a step carries on (128)"},
+    {"judgements", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
+     "configurations that a step judges at most (512)"},
+    MCP_ARCH,
+    MCP_SCAN_ONLY,
+    MCP_DEVICE("none, cuda or cuda:N: that judges what passes the compiler (none)")};
+
+static const mcp_tool tools[] = {
+    {"kernel_transform_list", "The transformations",
+     "Transformations with what they require and provide, and plans of them.", NULL, 0, false,
+     transform_list},
+    {"kernel_transform_show", "A transformation or plan", "All of one, with its passes in words.",
+     MCP_PARAMS(of_show), false, transform_show},
+    {"kernel_transform_check", "Check a transformation or plan of your own",
+     "What it has where it is well formed, or what is wrong in it.", MCP_PARAMS(of_check), false,
+     transform_check},
+    {"kernel_transform_apply", "Apply a transformation or plan",
+     "Plays answers to the calls of its passes; a step that is done is a checkpoint. kernel_begin "
+     "asks for them pass by pass.",
+     MCP_PARAMS(of_apply), true, transform_apply}};
+const mcp_tool_list mcp_transform_tools = {MCP_PARAMS(tools)};

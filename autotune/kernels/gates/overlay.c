@@ -1,0 +1,480 @@
+/* See overlay.h. */
+#include "autotune/kernels/gates/overlay.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "autotune/kernels/gates/kernel.h"
+#include "autotune/kernels/gates/scan.h"
+#include "autotune/kernels/trial/launch.h"
+#include "base/data_folder.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_out.h"
+#include "base/memory.h"
+#include "base/output.h"
+#include "vm/cuda/canonical.h"
+#include "vm/cuda/cuda.h"
+
+enum { LARGEST = 1 << 20 };
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* "FOLDER/name". */
+static mgl_status place(const char *folder, const char *name, char path[PATH_MAX], mgl_error *err)
+{
+    mgl_text own = {0};
+    if (!folder && !mgl_data_folder("overlay", &own))
+        return mgl_fail(err, MGL_SYSTEM, "overlay",
+                        "nobody says where it is: set XDG_DATA_HOME or HOME");
+    const int n =
+        own.failed ? -1 : snprintf(path, PATH_MAX, "%s/%s", folder ? folder : own.bytes, name);
+    mgl_text_clear(&own);
+    return n > 0 && n < PATH_MAX ? MGL_OK
+                                 : mgl_fail(err, MGL_BAD_INPUT, "overlay", "its path is too long");
+}
+
+static mgl_status text_place(const char *folder, const char *hash, char path[PATH_MAX],
+                             mgl_error *err)
+{
+    char name[MGL_SHA256_HEX + 8];
+    snprintf(name, sizeof name, "%s.cuh", hash);
+    return place(folder, name, path, err);
+}
+
+static void hash_bytes(const char *text, char hex[MGL_SHA256_HEX])
+{
+    unsigned char bytes[MGL_SHA256_BYTES];
+    mgl_sha256_of(text, strlen(text), bytes);
+    mgl_sha256_hex(bytes, hex);
+}
+
+/* The hash of the canonical form of the unit's own text. */
+static void hash_own(const mgl_kernel_unit *unit, char hex[MGL_SHA256_HEX])
+{
+    size_t length;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    const char *text = mgl_kernel_unit_text(unit, &length);
+    mgl_cuda_source_digest(&(mgl_cuda_source){unit->file, (const unsigned char *)text}, bytes);
+    mgl_sha256_hex(bytes, hex);
+}
+
+/* Whether a hash is that of the unit's own text. */
+static bool is_base(const mgl_kernel_unit *unit, const char *hash)
+{
+    size_t length;
+    char own[MGL_SHA256_HEX], bytes[MGL_SHA256_HEX];
+    hash_own(unit, own);
+    hash_bytes(mgl_kernel_unit_text(unit, &length), bytes); /* of older folders */
+    return !strcmp(hash, own) || !strcmp(hash, bytes);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void clear_entry(mgl_overlay_entry *entry)
+{
+    mgl_free(entry->evidence);
+    mgl_free(entry->before);
+    mgl_free(entry->bytes);
+    *entry = (mgl_overlay_entry){0};
+}
+
+void mgl_overlay_clear(mgl_overlay *overlay)
+{
+    for (int i = 0; i < overlay->count; i++)
+        clear_entry(&overlay->entries[i]);
+    *overlay = (mgl_overlay){0};
+}
+
+static mgl_status read_hash(const mgl_json *json, const cJSON *of, const char *key,
+                            char out[MGL_SHA256_HEX], mgl_error *err)
+{
+    const char *text = NULL;
+    mgl_status status = mgl_json_get_string(json, of, key, true, &text, err);
+    if (status)
+        return status;
+    if (strlen(text) != MGL_SHA256_HEX - 1 || strspn(text, "0123456789abcdef") != strlen(text))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "%s: is no SHA-256", key);
+    memcpy(out, text, MGL_SHA256_HEX);
+    return MGL_OK;
+}
+
+static mgl_status read_text(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
+{
+    char path[PATH_MAX], hash[MGL_SHA256_HEX];
+    size_t length;
+    mgl_status status = text_place(folder, entry->text, path, err);
+    if (!status)
+        status = mgl_file_read_regular(path, MGL_KERNEL_TEXT, &entry->bytes, &length, err);
+    if (status)
+        return status;
+    hash_bytes(entry->bytes, hash);
+    if (strlen(entry->bytes) != length || strcmp(hash, entry->text) != 0)
+        return mgl_fail(
+            err, MGL_BAD_INPUT, path,
+            "was changed since it was promoted; remove the overlay's folder, or promote "
+            "the micro-kernel again");
+    return MGL_OK;
+}
+
+/* Behind a line "<directive>NAME" or "<directive>NAME NUMBER", as mgl_trial_text writes it; NULL:
+ * `at` is no such line. */
+static const char *behind_tunable(const char *at, const char *directive, bool valued)
+{
+    const size_t n = strlen(directive);
+    if (strncmp(at, directive, n) != 0)
+        return NULL;
+    at += n;
+    while (isupper((unsigned char)*at) || isdigit((unsigned char)*at) || *at == '_')
+        at++;
+    if (valued && *at++ != ' ')
+        return NULL;
+    at += valued && *at == '-';
+    while (valued && isdigit((unsigned char)*at))
+        at++;
+    return *at == '\n' ? at + 1 : NULL;
+}
+
+/* The text between the values of its tunables: what the gates saw. */
+static const char *find_body(const char *text, size_t *length)
+{
+    const char *at = text, *next, *end = text + strlen(text), *line;
+    while ((next = behind_tunable(at, "#define TUNE_", true)))
+        at = next;
+    for (; end > at; end = line) {
+        line = end - 1;
+        while (line > at && line[-1] != '\n')
+            line--;
+        if (behind_tunable(line, "#undef TUNE_", false) != end)
+            break;
+    }
+    *length = (size_t)(end - at);
+    return at;
+}
+
+/* Nothing that the scan would refuse comes to a compiler, whoever put it here. */
+static mgl_status scan_text(const mgl_overlay_entry *entry, mgl_error *err)
+{
+    mgl_kernel_launch launch;
+    mgl_scan_fault fault;
+    int64_t chosen[MGL_KERNEL_VALUES] = {0}, shared = 0;
+    size_t length;
+    const char *body = find_body(entry->bytes, &length);
+    mgl_status status = mgl_kernel_launch_read(body, length, &launch, err);
+    if (!status)
+        status = mgl_kernel_launch_choose(&launch, NULL, 0, chosen, err);
+    if (status)
+        return status;
+    mgl_kernel_launch_needs(&launch, MGL_KERNEL_NEED_SHARED, chosen, NULL, &shared);
+    status = mgl_kernel_scan(entry->unit, body, length, shared, &fault, err);
+    if (status || fault.line == 0)
+        return status;
+    return mgl_fail(err, MGL_BAD_INPUT, entry->text, "line %d of the overlay's %s: %s", fault.line,
+                    entry->unit->name, fault.what);
+}
+
+/* A value as text, to *out; NULL for none. */
+static bool copy_value(const cJSON *value, char **out)
+{
+    char *text = value ? cJSON_PrintUnformatted(value) : NULL;
+    *out = text ? mgl_strdup(text) : NULL;
+    cJSON_free(text);
+    return !value || *out;
+}
+
+static mgl_status read_entry(const char *folder, const mgl_json *json, const cJSON *of,
+                             mgl_overlay_entry *entry, mgl_error *err)
+{
+    const char *name = NULL;
+    const cJSON *evidence = NULL, *before = NULL;
+    mgl_status status = mgl_json_get_string(json, of, "unit", true, &name, err);
+    if (!status)
+        status = read_hash(json, of, "base", entry->base, err);
+    if (!status)
+        status = read_hash(json, of, "text", entry->text, err);
+    if (!status)
+        status = mgl_json_get_object(json, of, "evidence", false, &evidence, err);
+    if (!status)
+        status = mgl_json_get_object(json, of, "before", false, &before, err);
+    if (status)
+        return status;
+    entry->unit = mgl_kernel_unit_find(name);
+    if (!entry->unit)
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "'%.60s' is no micro-kernel", name);
+    if (!copy_value(evidence, &entry->evidence) || !copy_value(before, &entry->before))
+        return mgl_fail_memory(err, LARGEST);
+    entry->stale = !is_base(entry->unit, entry->base);
+    status = read_text(folder, entry, err);
+    return status || entry->stale ? status : scan_text(entry, err);
+}
+
+/* Two units may be one file: the one that was promoted last counts. */
+static void add_source(mgl_overlay *o, const mgl_overlay_entry *entry)
+{
+    int at = 0;
+    while (at < o->source_count && strcmp(o->sources[at].name, entry->unit->file) != 0)
+        at++;
+    o->sources[at] = (mgl_cuda_source){entry->unit->file, (const unsigned char *)entry->bytes};
+    o->source_count += at == o->source_count;
+}
+
+static mgl_status read_manifest(const char *folder, const mgl_json *json, mgl_overlay *out,
+                                mgl_error *err)
+{
+    const char *schema = NULL;
+    const cJSON *list = NULL, *item;
+    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
+    if (!status && strcmp(schema, "megalith.overlay/1") != 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "is no megalith.overlay/1");
+    if (!status)
+        status = mgl_json_get_array(json, json->root, "units", true, &list, err);
+    if (status)
+        return status;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (out->count == MGL_OVERLAY_UNITS)
+            return mgl_fail(err, MGL_BAD_INPUT, json->file, "has more than 32 units");
+        mgl_overlay_entry *entry = &out->entries[out->count++];
+        status = read_entry(folder, json, item, entry, err);
+        if (status)
+            return status;
+        if (!entry->stale)
+            add_source(out, entry);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_overlay_read(const char *folder, mgl_overlay *out, mgl_error *err)
+{
+    char path[PATH_MAX];
+    mgl_json json = {0};
+    bool stands = false;
+    *out = (mgl_overlay){0};
+    if (place(folder, "manifest.json", path, NULL))
+        return MGL_OK; /* nobody has a folder: nobody has promoted anything */
+    mgl_status status = mgl_file_stands(path, &stands, err);
+    if (status || !stands)
+        return status;
+    status = mgl_json_read_regular(path, LARGEST, &json, err);
+    if (!status)
+        status = read_manifest(folder, &json, out, err);
+    mgl_json_clear(&json);
+    if (status)
+        mgl_overlay_clear(out);
+    return status;
+}
+
+mgl_status mgl_overlay_use(const mgl_overlay *overlay, mgl_error *err)
+{
+    return mgl_cuda_override_sources(overlay ? overlay->sources : NULL,
+                                     overlay ? overlay->source_count : 0, err);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* `value` is JSON, or NULL. */
+static mgl_status put_value(mgl_json_out *out, const char *key, const char *value, mgl_error *err)
+{
+    mgl_json json = {0};
+    if (!value)
+        return MGL_OK;
+    mgl_status status = mgl_json_parse_values(value, strlen(value), LARGEST, key, &json, err);
+    if (!status)
+        mgl_json_out_value(out, key, json.root);
+    mgl_json_clear(&json);
+    return status;
+}
+
+static mgl_status put_entry(mgl_json_out *out, const mgl_overlay_entry *entry, mgl_error *err)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "unit", entry->unit->name);
+    mgl_json_out_string(out, "base", entry->base);
+    mgl_json_out_string(out, "text", entry->text);
+    mgl_status status = put_value(out, "evidence", entry->evidence, err);
+    if (!status)
+        status = put_value(out, "before", entry->before, err);
+    mgl_json_out_close_object(out);
+    return status;
+}
+
+static mgl_status write_manifest(const char *folder, const mgl_overlay *overlay, mgl_error *err)
+{
+    char path[PATH_MAX];
+    mgl_json_out out = {0};
+    mgl_status status = place(folder, "manifest.json", path, err);
+    mgl_json_out_begin(&out, "megalith.overlay/1");
+    mgl_json_out_array(&out, "units");
+    for (int i = 0; i < overlay->count && !status; i++)
+        status = put_entry(&out, &overlay->entries[i], err);
+    mgl_json_out_close_array(&out);
+    mgl_json_out_close(&out);
+    if (!status && out.text.failed)
+        status = mgl_fail_memory(err, LARGEST);
+    if (!status)
+        status = mgl_output_write_file(path, out.text.bytes, out.text.length, err);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+static int find_unit(const mgl_overlay *overlay, const mgl_kernel_unit *unit)
+{
+    for (int i = 0; i < overlay->count; i++)
+        if (overlay->entries[i].unit == unit)
+            return i;
+    return -1;
+}
+
+/* The others stay in their order, and what is behind moves up. */
+static void take_out(mgl_overlay *overlay, int at)
+{
+    clear_entry(&overlay->entries[at]);
+    for (int i = at; i + 1 < overlay->count; i++)
+        overlay->entries[i] = overlay->entries[i + 1];
+    overlay->entries[--overlay->count] = (mgl_overlay_entry){0};
+}
+
+/* What an entry is once another text has taken its place. */
+static mgl_status describe_before(const mgl_overlay_entry *entry, char **out, mgl_error *err)
+{
+    mgl_json_out json = {0};
+    mgl_json_out_begin(&json, "megalith.overlay/1");
+    mgl_json_out_string(&json, "base", entry->base);
+    mgl_json_out_string(&json, "text", entry->text);
+    mgl_status status = put_value(&json, "evidence", entry->evidence, err);
+    if (!status)
+        status = put_value(&json, "before", entry->before, err);
+    mgl_json_out_close(&json);
+    if (!status && json.text.failed)
+        status = mgl_fail_memory(err, LARGEST);
+    *out = status ? NULL : json.text.bytes;
+    if (status)
+        mgl_text_clear(&json.text);
+    return status;
+}
+
+static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, const char *text,
+                            const char *evidence, mgl_error *err)
+{
+    char *before = NULL;
+    const int at = find_unit(overlay, unit);
+    if (at < 0 && overlay->count == MGL_OVERLAY_UNITS)
+        return mgl_fail(err, MGL_BAD_INPUT, "overlay", "has 32 units already");
+    mgl_status status = at < 0 ? MGL_OK : describe_before(&overlay->entries[at], &before, err);
+    if (status)
+        return status;
+    if (at >= 0)
+        take_out(overlay, at);
+    mgl_overlay_entry *entry = &overlay->entries[overlay->count++];
+    entry->unit = unit;
+    entry->before = before;
+    hash_own(unit, entry->base);
+    hash_bytes(text, entry->text);
+    entry->bytes = mgl_strdup(text);
+    entry->evidence = evidence ? mgl_strdup(evidence) : NULL;
+    if (!entry->bytes || (evidence && !entry->evidence))
+        return mgl_fail_memory(err, strlen(text));
+    return scan_text(entry, err);
+}
+
+/* The text first: a manifest never names one that does not stand. */
+static mgl_status write_text(const char *folder, const char *text, mgl_error *err)
+{
+    char path[PATH_MAX], hash[MGL_SHA256_HEX];
+    hash_bytes(text, hash);
+    mgl_status status = text_place(folder, hash, path, err);
+    if (!status) {
+        char parent[PATH_MAX];
+        mgl_file_split(path, parent);
+        status = mgl_folder_make(parent, 0777, err);
+    }
+    return status ? status : mgl_output_write_file(path, text, strlen(text), err);
+}
+
+mgl_status mgl_overlay_put(const char *folder, const mgl_kernel_unit *unit, const char *text,
+                           const char *evidence, mgl_error *err)
+{
+    mgl_overlay overlay;
+    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    if (status)
+        return status;
+    status = add_entry(&overlay, unit, text, evidence, err);
+    if (!status)
+        status = write_text(folder, text, err);
+    if (!status)
+        status = write_manifest(folder, &overlay, err);
+    mgl_overlay_clear(&overlay);
+    return status;
+}
+
+mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, mgl_error *err)
+{
+    mgl_overlay overlay;
+    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    if (status)
+        return status;
+    const int at = find_unit(&overlay, unit);
+    if (at < 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
+    else
+        take_out(&overlay, at);
+    if (!status)
+        status = write_manifest(folder, &overlay, err);
+    mgl_overlay_clear(&overlay);
+    return status;
+}
+
+/* The entry becomes what it says that stood there before. */
+static mgl_status restore(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
+{
+    mgl_json json = {0};
+    const cJSON *evidence = NULL, *before = NULL;
+    mgl_overlay_entry old = {.unit = entry->unit};
+    mgl_status status =
+        mgl_json_parse(entry->before, strlen(entry->before), LARGEST, "before", &json, err);
+    if (!status)
+        status = read_hash(&json, json.root, "base", old.base, err);
+    if (!status)
+        status = read_hash(&json, json.root, "text", old.text, err);
+    if (!status)
+        status = mgl_json_get_object(&json, json.root, "evidence", false, &evidence, err);
+    if (!status)
+        status = mgl_json_get_object(&json, json.root, "before", false, &before, err);
+    if (!status && (!copy_value(evidence, &old.evidence) || !copy_value(before, &old.before)))
+        status = mgl_fail_memory(err, LARGEST);
+    if (!status)
+        status = read_text(folder, &old, err);
+    mgl_json_clear(&json);
+    if (status) {
+        clear_entry(&old);
+        return status;
+    }
+    clear_entry(entry);
+    *entry = old;
+    return MGL_OK;
+}
+
+mgl_status mgl_overlay_roll_back(const char *folder, const mgl_kernel_unit *unit, bool *restored,
+                                 mgl_error *err)
+{
+    mgl_overlay overlay;
+    *restored = false;
+    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    if (status)
+        return status;
+    const int at = find_unit(&overlay, unit);
+    if (at < 0) {
+        status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
+    } else if (overlay.entries[at].before) {
+        status = restore(folder, &overlay.entries[at], err);
+        *restored = !status;
+    } else {
+        take_out(&overlay, at);
+    }
+    if (!status)
+        status = write_manifest(folder, &overlay, err);
+    mgl_overlay_clear(&overlay);
+    return status;
+}

@@ -1,0 +1,478 @@
+#include "autotune/kernels/methods/feedback.h"
+
+#include "autotune/agents/completion.h"
+#include "autotune/agents/extract.h"
+#include "base/draw.h"
+#include "base/format.h"
+#include "base/memory.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What became of a text that was seen. */
+typedef struct seen {
+    mgl_digest digest;
+    mgl_outcome outcome;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    int call;
+} seen;
+
+/* An attempt that failed. */
+typedef struct attempt {
+    int call; /* 0: none */
+    mgl_outcome outcome;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_text code; /* empty: there was none */
+} attempt;
+
+struct mgl_feedback {
+    mgl_feedback_options options;
+    int calls;
+    int repeats;                        /* in a row */
+    seen seen[MGL_FEEDBACK_MOST_CALLS]; /* (seen_count) */
+    int seen_count;
+    attempt last[MGL_FEEDBACK_SHOWN]; /* the newest last */
+    mgl_loop_verdict verdict;         /* of the last call */
+    mgl_text good;                    /* empty: none was found */
+};
+
+mgl_status mgl_feedback_open(const mgl_feedback_options *options, mgl_feedback **out,
+                             mgl_error *err)
+{
+    mgl_feedback *f = *out = mgl_alloc_zero(1, sizeof *f);
+    if (!f)
+        return mgl_fail_memory(err, sizeof *f);
+    f->options = *options;
+    if (!f->options.tag)
+        f->options.tag = "cuda";
+    if (f->options.calls < 1)
+        f->options.calls = MGL_FEEDBACK_CALLS;
+    if (f->options.calls > MGL_FEEDBACK_MOST_CALLS)
+        f->options.calls = MGL_FEEDBACK_MOST_CALLS;
+    if (f->options.max_tokens < 1)
+        f->options.max_tokens = MGL_FEEDBACK_TOKENS;
+    return MGL_OK;
+}
+
+void mgl_feedback_close(mgl_feedback *f)
+{
+    if (!f)
+        return;
+    for (int i = 0; i < MGL_FEEDBACK_SHOWN; i++)
+        mgl_text_clear(&f->last[i].code);
+    mgl_text_clear(&f->good);
+    mgl_free(f);
+}
+
+int mgl_feedback_count(const mgl_feedback *f)
+{
+    return f->calls;
+}
+
+bool mgl_feedback_ended(const mgl_feedback *f)
+{
+    return f->good.length > 0 || f->calls >= f->options.calls;
+}
+
+const char *mgl_feedback_code(const mgl_feedback *f, size_t *length)
+{
+    *length = f->good.length;
+    return f->good.length ? f->good.bytes : NULL;
+}
+
+const mgl_loop_verdict *mgl_feedback_verdict(const mgl_feedback *f)
+{
+    return f->calls ? &f->verdict : NULL;
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+static double temperature_of(const mgl_feedback *f)
+{
+    return mgl_completion_temperature(f->repeats);
+}
+
+static int max_tokens_of(const mgl_feedback *f)
+{
+    return f->repeats ? f->options.max_tokens + f->options.max_tokens / 2 : f->options.max_tokens;
+}
+
+/* Of this request: what the model wrote before can not have it. */
+static uint64_t border_of(const mgl_feedback *f)
+{
+    uint64_t state = f->options.seed + (uint64_t)f->calls;
+    return mgl_draw(&state);
+}
+
+static void put_data(mgl_text *out, uint64_t border, const char *bytes, size_t length)
+{
+    mgl_text_format(out, "<<<data %016" PRIx64 "\n", border);
+    mgl_utf8_repair(bytes, length, out);
+    if (!length || bytes[length - 1] != '\n')
+        mgl_text_put(out, "\n");
+    mgl_text_format(out, "data>>> %016" PRIx64 "\n", border);
+}
+
+static void put_attempt(const mgl_feedback *f, const attempt *a, mgl_text *out)
+{
+    uint64_t border = border_of(f);
+    char error[MGL_MAX_DIAGNOSTIC + 1];
+    const char *name = mgl_outcome_name(a->outcome);
+    bool named = !strncmp(a->diagnostic, name, strlen(name));
+    mgl_format_ends(error, sizeof error, "%s%s%s", named ? "" : name,
+                    named || !a->diagnostic[0] ? "" : ": ", a->diagnostic);
+    mgl_text_format(out, "## Attempt %d of %d failed\n\n", a->call, f->options.calls);
+    put_data(out, border, error, strlen(error));
+    mgl_text_format(out, "%s\n\n", mgl_loop_hint(a->outcome));
+    if (a->code.length)
+        put_data(out, border, a->code.bytes, a->code.length);
+    else
+        mgl_text_put(out, "There was no text in it that could be taken.\n");
+    mgl_text_put(out, "\n");
+}
+
+static void put_user(const mgl_feedback *f, mgl_text *out)
+{
+    for (int i = 0; i < MGL_FEEDBACK_SHOWN; i++)
+        if (f->last[i].call)
+            put_attempt(f, &f->last[i], out);
+    if (out->length)
+        mgl_text_put(out, "## The task, as before\n\n");
+    mgl_text_put(out, f->options.task);
+}
+
+mgl_status mgl_feedback_body(const mgl_feedback *f, mgl_text *out, mgl_error *err)
+{
+    mgl_text user = {0};
+    mgl_json_out body = {0};
+    put_user(f, &user);
+    mgl_completion_begin(&body, f->options.model ? f->options.model : "");
+    mgl_completion_put_message(&body, "system", f->options.system);
+    mgl_completion_put_message(&body, "user", user.bytes ? user.bytes : "");
+    mgl_completion_end(&body, temperature_of(f), max_tokens_of(f));
+    bool failed = user.failed || body.text.failed;
+    mgl_text_clear(&user);
+    if (failed) {
+        mgl_text_clear(&body.text);
+        return mgl_fail_memory(err, MGL_FEEDBACK_MAX_CODE);
+    }
+    *out = body.text;
+    return MGL_OK;
+}
+
+mgl_status mgl_feedback_prompt(const mgl_feedback *f, mgl_text *out, mgl_error *err)
+{
+    mgl_text user = {0};
+    put_user(f, &user);
+    mgl_text_put(out, f->options.system);
+    mgl_text_put(out, "\n");
+    mgl_text_append(out, user.bytes ? user.bytes : "", user.length);
+    bool failed = user.failed || out->failed;
+    mgl_text_clear(&user);
+    return failed ? mgl_fail_memory(err, MGL_FEEDBACK_MAX_CODE) : MGL_OK;
+}
+
+/* ---- an answer ------------------------------------------------------------------------------- */
+
+static void refuse(mgl_loop_verdict *v, mgl_outcome outcome, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void refuse(mgl_loop_verdict *v, mgl_outcome outcome, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    v->outcome = outcome;
+    mgl_format_list(v->diagnostic, sizeof v->diagnostic, format, args);
+    va_end(args);
+}
+
+/* The text of an answer, mended. */
+static mgl_status take_code(const mgl_feedback *f, const mgl_reply *reply, mgl_text *code,
+                            mgl_fixups *fixups, mgl_loop_verdict *v, mgl_error *err)
+{
+    const char *from = NULL;
+    size_t bytes = 0;
+    *fixups = (mgl_fixups){0};
+    if (reply->outcome) {
+        refuse(v, reply->outcome, "%s", reply->diagnostic);
+        return MGL_OK;
+    }
+    v->outcome = mgl_extract(reply->content.bytes ? reply->content.bytes : "",
+                             reply->content.length, f->options.tag, 0, &from, &bytes);
+    if (v->outcome) {
+        refuse(v, v->outcome, "one ```%s fence is wanted, and %s", f->options.tag,
+               v->outcome == MGL_OUTCOME_EXTRACT_NONE ? "there is none that is closed"
+                                                      : "there are several that differ");
+        return MGL_OK;
+    }
+    if (bytes > MGL_FEEDBACK_MAX_CODE) {
+        refuse(v, MGL_OUTCOME_EXTRACT_NONE, "the fence has %zu bytes, and at most %d are read",
+               bytes, MGL_FEEDBACK_MAX_CODE);
+        return MGL_OK;
+    }
+    mgl_fixups_apply(from, bytes, code, fixups);
+    return code->failed ? mgl_fail_memory(err, bytes) : MGL_OK;
+}
+
+static const seen *find_seen(const mgl_feedback *f, const mgl_digest *digest)
+{
+    for (int i = 0; i < f->seen_count; i++)
+        if (!strcmp(f->seen[i].digest.hex, digest->hex))
+            return &f->seen[i];
+    return NULL;
+}
+
+static mgl_status judge(mgl_feedback *f, const mgl_text *code, mgl_loop_verdict *v, mgl_error *err)
+{
+    mgl_digest digest = mgl_digest_text(code->bytes, code->length);
+    const seen *before = find_seen(f, &digest);
+    if (before) {
+        f->repeats++;
+        refuse(v, MGL_OUTCOME_DUPLICATE, "the text of attempt %d again, which was %s: %s",
+               before->call, mgl_outcome_name(before->outcome), before->diagnostic);
+        return MGL_OK;
+    }
+    mgl_status status =
+        f->options.judge.judge(f->options.judge.user, code->bytes, code->length, NULL, 0, v, err);
+    f->repeats = 0;
+    seen *now = &f->seen[f->seen_count++];
+    *now = (seen){.digest = digest, .outcome = v->outcome, .call = f->calls + 1};
+    memcpy(now->diagnostic, v->diagnostic, sizeof now->diagnostic);
+    return status;
+}
+
+/* Takes the code. */
+static void remember(mgl_feedback *f, const mgl_loop_verdict *v, mgl_text *code)
+{
+    f->verdict = *v;
+    if (mgl_outcome_is_good(v->outcome)) {
+        f->good = *code;
+        return;
+    }
+    mgl_text_clear(&f->last[0].code);
+    memmove(&f->last[0], &f->last[1], (MGL_FEEDBACK_SHOWN - 1) * sizeof f->last[0]);
+    attempt *a = &f->last[MGL_FEEDBACK_SHOWN - 1];
+    *a = (attempt){.call = f->calls, .outcome = v->outcome, .code = *code};
+    memcpy(a->diagnostic, v->diagnostic, sizeof a->diagnostic);
+}
+
+/* An endpoint that failed has not answered; a malformed answer is the model's. */
+static bool is_call(mgl_outcome outcome)
+{
+    return !mgl_completion_is_endpoint(outcome) && outcome != MGL_OUTCOME_PROPOSER_AUTH &&
+           outcome != MGL_OUTCOME_PROPOSER_BUDGET;
+}
+
+static void tell(const mgl_feedback *f, mgl_feedback_call *call, const mgl_text *code)
+{
+    call->code = code->length ? code->bytes : NULL;
+    call->code_length = code->length;
+    if (f->options.on_call)
+        f->options.on_call(f->options.user, call);
+}
+
+static mgl_status take(mgl_feedback *f, mgl_feedback_call *call, mgl_error *err)
+{
+    mgl_text code = {0};
+    mgl_loop_verdict v = {.facts = mgl_facts_unknown()};
+    call->number = f->calls + 1;
+    call->temperature = temperature_of(f);
+    call->max_tokens = max_tokens_of(f);
+    call->verdict = &v;
+    mgl_status status = take_code(f, call->reply, &code, &call->fixups, &v, err);
+    if (!status && !v.outcome)
+        status = judge(f, &code, &v, err);
+    if (status) {
+        mgl_text_clear(&code);
+        return status;
+    }
+    tell(f, call, &code);
+    if (is_call(call->reply->outcome)) {
+        f->calls++;
+        remember(f, &v, &code);
+    }
+    return MGL_OK;
+}
+
+mgl_status mgl_feedback_take(mgl_feedback *f, const char *request, const mgl_reply *reply,
+                             mgl_error *err)
+{
+    mgl_feedback_call call = {.request = request, .reply = reply};
+    if (mgl_feedback_ended(f))
+        return mgl_fail(err, MGL_USAGE, "an answer", "the loop ended after %d call%s", f->calls,
+                        mgl_plural((size_t)f->calls));
+    return take(f, &call, err);
+}
+
+/* ---- to the end ------------------------------------------------------------------------------ */
+
+/* What is to be done about a reply that is no call. */
+static void stand_failure(mgl_outcome outcome, int *failures, mgl_feedback_call *call,
+                          mgl_outcome *stopped)
+{
+    *failures = is_call(outcome) ? 0 : *failures + 1;
+    if (!*failures)
+        return;
+    if (!mgl_completion_is_endpoint(outcome) || *failures >= MGL_COMPLETION_MOST_FAILURES)
+        *stopped = outcome;
+    else
+        call->wait_s = mgl_completion_wait(*failures, call->reply->retry_after_s);
+}
+
+static mgl_status ask_once(mgl_feedback *f, mgl_asker *asker, const mgl_waiter *waiter,
+                           int *failures, mgl_outcome *stopped, mgl_error *err)
+{
+    mgl_text body = {0};
+    mgl_reply reply = {0};
+    mgl_feedback_call call = {.reply = &reply};
+    mgl_status status = mgl_feedback_body(f, &body, err);
+    call.request = body.bytes;
+    if (!status)
+        status = asker->ask(asker, body.bytes, body.length, &reply, err);
+    if (!status) {
+        stand_failure(reply.outcome, failures, &call, stopped);
+        status = take(f, &call, err);
+    }
+    if (!status && call.wait_s > 0)
+        status = waiter->wait(waiter->user, call.wait_s, err);
+    mgl_reply_clear(&reply);
+    mgl_text_clear(&body);
+    return status;
+}
+
+mgl_status mgl_feedback_run(mgl_feedback *f, mgl_asker *asker, const mgl_waiter *waiter,
+                            mgl_outcome *stopped, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    int failures = 0; /* in a row */
+    *stopped = MGL_OUTCOME_OK;
+    while (!status && !mgl_feedback_ended(f) && !*stopped)
+        status = ask_once(f, asker, waiter, &failures, stopped, err);
+    return status;
+}
+
+/* ---- on disk --------------------------------------------------------------------------------- */
+
+static void write_attempt(const attempt *a, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_int(out, "call", a->call);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(a->outcome));
+    mgl_json_out_string(out, "diagnostic", a->diagnostic);
+    mgl_json_out_text(out, "code", a->code.bytes ? a->code.bytes : "", a->code.length);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_feedback_write(const mgl_feedback *f, mgl_json_out *out, const char *key)
+{
+    mgl_json_out_object(out, key);
+    mgl_json_out_int(out, "calls", f->calls);
+    mgl_json_out_int(out, "repeats", f->repeats);
+    mgl_json_out_array(out, "seen");
+    for (int i = 0; i < f->seen_count; i++) {
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "digest", f->seen[i].digest.hex);
+        mgl_json_out_string(out, "outcome", mgl_outcome_name(f->seen[i].outcome));
+        mgl_json_out_string(out, "diagnostic", f->seen[i].diagnostic);
+        mgl_json_out_int(out, "call", f->seen[i].call);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "last");
+    for (int i = 0; i < MGL_FEEDBACK_SHOWN; i++)
+        if (f->last[i].call)
+            write_attempt(&f->last[i], out);
+    mgl_json_out_close_array(out);
+    mgl_json_out_close_object(out);
+}
+
+static mgl_status read_outcome(const mgl_json *json, const cJSON *object, mgl_outcome *out,
+                               mgl_error *err)
+{
+    const char *name = NULL;
+    mgl_status status = mgl_json_get_string(json, object, "outcome", true, &name, err);
+    if (!status && !mgl_outcome_parse(name, out))
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "there is no outcome '%.80s'", name);
+    return status;
+}
+
+static mgl_status read_seen(mgl_feedback *f, const mgl_json *json, const cJSON *object,
+                            mgl_error *err)
+{
+    const char *digest = NULL, *diagnostic = NULL;
+    int64_t call = 0;
+    seen *to = &f->seen[f->seen_count];
+    if (f->seen_count == MGL_FEEDBACK_MOST_CALLS)
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "more than %d texts were seen",
+                        MGL_FEEDBACK_MOST_CALLS);
+    mgl_status status = mgl_json_get_string(json, object, "digest", true, &digest, err);
+    if (!status)
+        status = read_outcome(json, object, &to->outcome, err);
+    if (!status)
+        status =
+            mgl_json_get_int(json, object, "call", true, 1, MGL_FEEDBACK_MOST_CALLS, &call, err);
+    if (!status)
+        status = mgl_json_get_string(json, object, "diagnostic", true, &diagnostic, err);
+    if (!status && strlen(digest) != MGL_SHA256_HEX - 1)
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, json->file, "a digest has %d digits", MGL_SHA256_HEX - 1);
+    if (status)
+        return status;
+    memcpy(to->digest.hex, digest, MGL_SHA256_HEX);
+    mgl_format_into(to->diagnostic, sizeof to->diagnostic, "%s", diagnostic);
+    to->call = (int)call;
+    f->seen_count++;
+    return MGL_OK;
+}
+
+static mgl_status read_attempt(const mgl_json *json, const cJSON *object, attempt *to,
+                               mgl_error *err)
+{
+    const char *diagnostic = NULL, *code = NULL;
+    int64_t call = 0;
+    mgl_status status =
+        mgl_json_get_int(json, object, "call", true, 1, MGL_FEEDBACK_MOST_CALLS, &call, err);
+    if (!status)
+        status = read_outcome(json, object, &to->outcome, err);
+    if (!status)
+        status = mgl_json_get_string(json, object, "diagnostic", true, &diagnostic, err);
+    if (!status)
+        status = mgl_json_get_string(json, object, "code", true, &code, err);
+    if (status)
+        return status;
+    to->call = (int)call;
+    mgl_format_into(to->diagnostic, sizeof to->diagnostic, "%s", diagnostic);
+    mgl_text_put(&to->code, code);
+    return to->code.failed ? mgl_fail_memory(err, strlen(code)) : MGL_OK;
+}
+
+static mgl_status read_lists(mgl_feedback *f, const mgl_json *json, const cJSON *object,
+                             mgl_error *err)
+{
+    const cJSON *list = NULL, *last = NULL;
+    mgl_status status = mgl_json_get_array(json, object, "seen", true, &list, err);
+    for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next)
+        status = read_seen(f, json, at, err);
+    if (!status)
+        status = mgl_json_get_array(json, object, "last", true, &last, err);
+    int count = status ? 0 : cJSON_GetArraySize(last), place = MGL_FEEDBACK_SHOWN - count;
+    if (!status && place < 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "%d attempts are kept at most",
+                          MGL_FEEDBACK_SHOWN);
+    for (const cJSON *at = status ? NULL : last->child; at && !status; at = at->next)
+        status = read_attempt(json, at, &f->last[place++], err);
+    return status;
+}
+
+mgl_status mgl_feedback_read(mgl_feedback *f, const mgl_json *json, const cJSON *object,
+                             mgl_error *err)
+{
+    int64_t calls = 0, repeats = 0;
+    mgl_status status =
+        mgl_json_get_int(json, object, "calls", true, 0, MGL_FEEDBACK_MOST_CALLS, &calls, err);
+    if (!status)
+        status = mgl_json_get_int(json, object, "repeats", true, 0, calls, &repeats, err);
+    f->calls = (int)calls;
+    f->repeats = (int)repeats;
+    return status ? status : read_lists(f, json, object, err);
+}

@@ -1,0 +1,34 @@
+/*
+ * Fix-ups: what is mended in a model's text before anything judges it. Only what can not change
+ * what the text means stands in the list, and each use is told.
+ */
+#ifndef MGL_AUTOTUNE_KERNELS_METHODS_FIXUPS_H
+#define MGL_AUTOTUNE_KERNELS_METHODS_FIXUPS_H
+
+#include "base/text.h"
+
+/* X(ID, name, what) */
+#define MGL_FIXUPS(X)                                                                              \
+    X(MARK, "byte_order_mark", "a byte order mark at the start is removed")                        \
+    X(LINE_ENDS, "line_ends", "CR LF becomes LF")                                                  \
+    X(SPACES, "spaces", "no-break spaces become blanks, zero-width ones are removed")              \
+    X(LAST_LINE, "last_line", "the last line gets a line end")
+
+typedef enum mgl_fixup {
+#define MGL_X(id, name, what) MGL_FIXUP_##id,
+    MGL_FIXUPS(MGL_X)
+#undef MGL_X
+        MGL_FIXUP_COUNT
+} mgl_fixup;
+
+/* How often each was used. */
+typedef struct mgl_fixups {
+    size_t uses[MGL_FIXUP_COUNT];
+} mgl_fixups;
+
+const char *mgl_fixup_name(mgl_fixup fixup);
+const char *mgl_fixup_what(mgl_fixup fixup);
+/* Appends the mended text. */
+void mgl_fixups_apply(const char *text, size_t length, mgl_text *out, mgl_fixups *used);
+
+#endif

@@ -1,0 +1,199 @@
+#include "autotune/kernels/methods/transform.h"
+
+#include "schedule/program.h"
+
+#include <string.h>
+
+mgl_status mgl_transform_find(const mgl_library *library, const char *name, const char *plan,
+                              mgl_transform *out, mgl_error *err)
+{
+    out->transformation = name ? mgl_library_find(library, name) : NULL;
+    out->plan = plan ? mgl_library_find_plan(library, plan) : NULL;
+    if (!name == !plan)
+        return mgl_fail(err, MGL_USAGE, NULL, "--name or --plan is needed, and not both");
+    if (out->transformation || out->plan)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, name ? name : plan,
+                    "there is none of that name; `megalith kernel transform list` has them");
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static mgl_status check_ops(const mgl_library *library, const mgl_peak_plan *plan, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < mgl_kernel_unit_count() && !status; i++) {
+        const mgl_transformation *steps[MGL_MAX_NAMES];
+        int count;
+        status = mgl_peak_plan_steps(library, plan, mgl_op_get(mgl_kernel_unit_get(i)->op)->name,
+                                     steps, &count, err);
+    }
+    return status;
+}
+
+mgl_status mgl_transform_check(const mgl_library *library, const char *text, size_t length,
+                               const char *file, mgl_transform_checked *out, mgl_error *err)
+{
+    out->is_plan = strstr(text, "megalith.plan/1") != NULL;
+    if (!out->is_plan)
+        return mgl_transformation_parse(text, length, file, &out->transformation, err);
+    mgl_status status = mgl_peak_plan_parse(text, length, file, &out->plan, err);
+    return status ? status : check_ops(library, &out->plan, err);
+}
+
+void mgl_transform_checked_clear(mgl_transform_checked *checked)
+{
+    mgl_transformation_clear(&checked->transformation);
+    mgl_peak_plan_clear(&checked->plan);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* Names with blanks between them; they point into the text, which is cut. */
+static void split_names(char *text, mgl_names *out)
+{
+    char *rest = NULL;
+    for (char *at = strtok_r(text, " ", &rest); at && out->count < MGL_MAX_NAMES;
+         at = strtok_r(NULL, " ", &rest))
+        out->names[out->count++] = at;
+}
+
+static mgl_status run(mgl_workshop *w, const mgl_transform_options *o,
+                      const mgl_transformation *const *steps, int count, mgl_asker *asker,
+                      mgl_course_result *out, mgl_error *err)
+{
+    const mgl_waiter waiter = mgl_waiter_real(o->abort);
+    mgl_text text = {0}, provides = {0};
+    mgl_names names = {0};
+    mgl_status status = mgl_workbench_text(w->bench, &text, &provides, err);
+    if (provides.bytes)
+        split_names(provides.bytes, &names);
+    const mgl_course_options options = {.work = mgl_workbench_work(w->bench),
+                                        .text = text.bytes,
+                                        .length = text.length,
+                                        .steps = steps,
+                                        .step_count = count,
+                                        .provides = &names,
+                                        .checkpoints = mgl_workbench_checkpoints(w->bench),
+                                        .carry = o->carry,
+                                        .judgements = o->judgements,
+                                        .on_step = o->on_step,
+                                        .user = o->user};
+    if (!status)
+        status = mgl_course_run(&options, asker, &waiter, out, err);
+    mgl_text_clear(&text);
+    mgl_text_clear(&provides);
+    return status;
+}
+
+mgl_status mgl_transform_apply(mgl_workshop *w, const mgl_transform_options *o, mgl_asker *asker,
+                               mgl_course_result *out, mgl_error *err)
+{
+    mgl_transform found;
+    const mgl_transformation *steps[MGL_MAX_NAMES];
+    const mgl_work *work = mgl_workbench_work(w->bench);
+    int count = 1;
+    mgl_status status = mgl_transform_find(&w->library, o->name, o->plan, &found, err);
+    const mgl_transformation *t = status ? NULL : found.transformation;
+    const mgl_peak_plan *plan = status ? NULL : found.plan;
+    if (!status && mgl_workbench_state(w->bench).open)
+        status = mgl_fail(err, MGL_USAGE, w->unit->name,
+                          "a work is open: `megalith kernel prompt %s --drop` gives it up",
+                          w->unit->name);
+    if (!status && plan && strcmp(plan->architecture, work->arch) != 0)
+        status = mgl_fail(err, MGL_USAGE, "--arch", "the plan is for %s", plan->architecture);
+    if (!status && t && !mgl_transformation_suits(t, work->op, work->arch))
+        status = mgl_fail(err, MGL_USAGE, t->name, "it is not for %s on %s", work->op, work->arch);
+    steps[0] = t;
+    if (!status && plan)
+        status = mgl_peak_plan_steps(&w->library, plan, work->op, steps, &count, err);
+    return status ? status : run(w, o, steps, count, asker, out, err);
+}
+
+const char *mgl_transform_why(const mgl_step_report *step)
+{
+    if (step->missing)
+        return step->missing;
+    return step->verdict && step->verdict->outcome ? mgl_outcome_name(step->verdict->outcome) : "";
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void put_names(mgl_json_out *out, const char *key, const mgl_names *names)
+{
+    mgl_json_out_array(out, key);
+    for (int i = 0; i < names->count; i++)
+        mgl_json_out_string(out, NULL, names->names[i]);
+    mgl_json_out_close_array(out);
+}
+
+static void put_transformation(const mgl_transformation *t, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "name", t->name);
+    mgl_json_out_string(out, "summary", t->summary);
+    put_names(out, "ops", &t->ops);
+    put_names(out, "architectures", &t->architectures);
+    put_names(out, "requires", &t->requires);
+    put_names(out, "provides", &t->provides);
+    mgl_json_out_int(out, "passes", t->pass_count);
+    mgl_json_out_int(out, "calls", mgl_transformation_calls(t));
+    mgl_json_out_bool(out, "own", t->own);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_transform_put_library(const mgl_library *library, mgl_json_out *out)
+{
+    mgl_json_out_array(out, "transformations");
+    for (size_t i = 0; i < library->count; i++)
+        put_transformation(&library->list[i], out);
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "plans");
+    for (size_t i = 0; i < library->plan_count; i++) {
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "name", library->plans[i].name);
+        mgl_json_out_string(out, "architecture", library->plans[i].architecture);
+        put_names(out, "steps", &library->plans[i].steps);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
+void mgl_transform_put(const mgl_transform *found, mgl_json_out *out)
+{
+    if (found->transformation)
+        mgl_json_out_value(out, "transformation", found->transformation->json.root);
+    else
+        mgl_json_out_value(out, "plan", found->plan->json.root);
+}
+
+void mgl_transform_put_checked(const mgl_transform_checked *c, mgl_json_out *out)
+{
+    mgl_json_out_string(out, "kind", c->is_plan ? "plan" : "transformation");
+    mgl_json_out_string(out, "name", c->is_plan ? c->plan.name : c->transformation.name);
+    if (c->is_plan) {
+        mgl_json_out_int(out, "steps", c->plan.steps.count);
+    } else {
+        mgl_json_out_int(out, "passes", c->transformation.pass_count);
+        mgl_json_out_int(out, "calls", mgl_transformation_calls(&c->transformation));
+    }
+}
+
+void mgl_transform_put_step(const mgl_step_report *step, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "transformation", step->transformation->name);
+    mgl_json_out_string(out, "end", mgl_step_end_name(step->end));
+    mgl_json_out_int(out, "calls", step->calls);
+    mgl_json_out_int(out, "judged", step->judged);
+    mgl_json_out_int(out, "carried", step->carried);
+    mgl_json_out_string(out, "why", mgl_transform_why(step));
+    mgl_json_out_string(out, "checkpoint", step->checkpoint);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_transform_put_result(const mgl_course_result *result, mgl_json_out *out)
+{
+    mgl_json_out_int(out, "calls", result->calls);
+    mgl_json_out_string(out, "stopped", result->stopped ? mgl_outcome_name(result->stopped) : NULL);
+}

@@ -1,0 +1,282 @@
+/* The store of ideas, and learning: see ideas.h. */
+#include "autotune/kernels/ptx/ideas.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/output.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SCHEMA "megalith.ptx_ideas/1"
+enum { MAX_BYTES = 16 << 20 };
+
+static void clear_idea(mgl_ptx_idea *idea)
+{
+    for (size_t i = 0; i < idea->evidence_count; i++) {
+        mgl_free(idea->evidence[i].op);
+        mgl_free(idea->evidence[i].device);
+    }
+    mgl_free(idea->feature);
+    mgl_free(idea->before);
+    mgl_free(idea->after);
+    mgl_free(idea->requires);
+}
+
+void mgl_ptx_ideas_clear(mgl_ptx_ideas *ideas)
+{
+    for (size_t i = 0; i < ideas->count; i++)
+        clear_idea(&ideas->rows[i]);
+    mgl_free(ideas->rows);
+    *ideas = (mgl_ptx_ideas){0};
+}
+
+/* A new row, empty. NULL: memory ran out. */
+static mgl_ptx_idea *add_idea(mgl_ptx_ideas *ideas)
+{
+    if (!mgl_grow((void **)&ideas->rows, &ideas->capacity, ideas->count, sizeof *ideas->rows))
+        return NULL;
+    ideas->rows[ideas->count] = (mgl_ptx_idea){0};
+    return &ideas->rows[ideas->count++];
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static mgl_status read_text(const mgl_json *json, const cJSON *object, const char *key, char **out,
+                            mgl_error *err)
+{
+    const char *text;
+    mgl_status status = mgl_json_get_string(json, object, key, true, &text, err);
+    if (status)
+        return status;
+    *out = mgl_strdup(text);
+    return *out ? MGL_OK : mgl_fail_memory(err, strlen(text));
+}
+
+static mgl_status read_evidence(const mgl_json *json, const cJSON *object, mgl_ptx_idea *idea,
+                                mgl_error *err)
+{
+    if (idea->evidence_count == MGL_PTX_MAX_EVIDENCE)
+        return mgl_fail(err, MGL_BAD_INPUT, json->file, "an idea has more than %d measurements",
+                        MGL_PTX_MAX_EVIDENCE);
+    mgl_ptx_evidence *row = &idea->evidence[idea->evidence_count++];
+    mgl_status status = read_text(json, object, "op", &row->op, err);
+    if (!status)
+        status = read_text(json, object, "device", &row->device, err);
+    if (!status)
+        status = mgl_json_get_double(json, object, "gain", true, &row->gain, err);
+    if (!status)
+        status = mgl_json_get_int(json, object, "with", false, 0, 1 << 20, &row->with, err);
+    return status;
+}
+
+static mgl_status read_idea(const mgl_json *json, const cJSON *object, mgl_ptx_idea *idea,
+                            mgl_error *err)
+{
+    const cJSON *evidence = NULL, *item;
+    mgl_status status = read_text(json, object, "feature", &idea->feature, err);
+    if (!status)
+        status = read_text(json, object, "before", &idea->before, err);
+    if (!status)
+        status = read_text(json, object, "after", &idea->after, err);
+    if (!status)
+        status = read_text(json, object, "requires", &idea->requires, err);
+    if (!status)
+        status = mgl_json_get_int(json, object, "uses", true, 0, INT32_MAX, &idea->uses, err);
+    if (!status)
+        status =
+            mgl_json_get_int(json, object, "successes", true, 0, idea->uses, &idea->successes, err);
+    if (!status)
+        status = mgl_json_get_array(json, object, "evidence", true, &evidence, err);
+    if (!status)
+        cJSON_ArrayForEach(item, evidence) if (!status) status =
+            read_evidence(json, item, idea, err);
+    return status;
+}
+
+static mgl_status read_tree(const mgl_json *json, mgl_ptx_ideas *out, mgl_error *err)
+{
+    const char *schema;
+    const cJSON *ideas = NULL;
+    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
+    if (!status && strcmp(schema, SCHEMA) != 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "the schema is not " SCHEMA);
+    if (!status)
+        status = mgl_json_get_array(json, json->root, "ideas", true, &ideas, err);
+    for (const cJSON *item = ideas ? ideas->child : NULL; item && !status; item = item->next) {
+        mgl_ptx_idea *idea = out->count < MGL_PTX_MAX_IDEAS ? add_idea(out) : NULL;
+        if (out->count == MGL_PTX_MAX_IDEAS)
+            return mgl_fail(err, MGL_BAD_INPUT, json->file, "has more than %d ideas",
+                            MGL_PTX_MAX_IDEAS - 1);
+        status = idea ? read_idea(json, item, idea, err) : mgl_fail_memory(err, sizeof *idea);
+    }
+    return status;
+}
+
+mgl_status mgl_ptx_ideas_parse(const char *text, size_t length, const char *file,
+                               mgl_ptx_ideas *out, mgl_error *err)
+{
+    mgl_json json = {0};
+    *out = (mgl_ptx_ideas){0};
+    mgl_status status = mgl_json_parse(text, length, MAX_BYTES, file, &json, err);
+    if (status)
+        return status;
+    status = read_tree(&json, out, err);
+    mgl_json_clear(&json);
+    if (status)
+        mgl_ptx_ideas_clear(out);
+    return status;
+}
+
+mgl_status mgl_ptx_ideas_read(const char *path, mgl_ptx_ideas *out, mgl_error *err)
+{
+    bool stands;
+    char *text = NULL;
+    size_t length;
+    *out = (mgl_ptx_ideas){0};
+    mgl_status status = mgl_file_stands(path, &stands, err);
+    if (status || !stands)
+        return status;
+    status = mgl_file_read_regular(path, MAX_BYTES, &text, &length, err);
+    if (!status)
+        status = mgl_ptx_ideas_parse(text, length, path, out, err);
+    mgl_free(text);
+    return status;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void write_evidence(const mgl_ptx_idea *idea, mgl_json_out *out)
+{
+    mgl_json_out_array(out, "evidence");
+    for (size_t i = 0; i < idea->evidence_count; i++) {
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "op", idea->evidence[i].op);
+        mgl_json_out_string(out, "device", idea->evidence[i].device);
+        mgl_json_out_double(out, "gain", idea->evidence[i].gain);
+        mgl_json_out_int(out, "with", idea->evidence[i].with);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
+void mgl_ptx_ideas_write(const mgl_ptx_ideas *ideas, mgl_json_out *out)
+{
+    mgl_json_out_begin(out, SCHEMA);
+    mgl_json_out_array(out, "ideas");
+    for (size_t i = 0; i < ideas->count; i++) {
+        const mgl_ptx_idea *idea = &ideas->rows[i];
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "feature", idea->feature);
+        mgl_json_out_string(out, "before", idea->before);
+        mgl_json_out_string(out, "after", idea->after);
+        mgl_json_out_string(out, "requires", idea->requires);
+        mgl_json_out_int(out, "uses", idea->uses);
+        mgl_json_out_int(out, "successes", idea->successes);
+        write_evidence(idea, out);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    mgl_json_out_close(out);
+}
+
+mgl_status mgl_ptx_ideas_save(const mgl_ptx_ideas *ideas, const char *path, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    mgl_ptx_ideas_write(ideas, &out);
+    mgl_status status = out.text.failed
+                            ? mgl_fail_memory(err, out.text.capacity)
+                            : mgl_output_write_file(path, out.text.bytes, out.text.length, err);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+/* ---- learning -------------------------------------------------------------------------------- */
+
+/* Numbers of registers and instructions follow from ideas; they are none. */
+static bool is_idea(const mgl_ptx_difference *row)
+{
+    static const char *const effects[] = {"registers", "instructions", "memory", "global.static"};
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
+        if (!strcmp(row->feature, effects[i]))
+            return false;
+    return !row->counts_alone;
+}
+
+static mgl_ptx_idea *find_idea(mgl_ptx_ideas *ideas, const mgl_ptx_difference *row)
+{
+    for (size_t i = 0; i < ideas->count; i++)
+        if (!strcmp(ideas->rows[i].feature, row->feature) &&
+            !strcmp(ideas->rows[i].before, row->before) &&
+            !strcmp(ideas->rows[i].after, row->after))
+            return &ideas->rows[i];
+    return NULL;
+}
+
+static mgl_ptx_idea *make_idea(mgl_ptx_ideas *ideas, const mgl_ptx_difference *row,
+                               const char *target)
+{
+    mgl_ptx_idea *idea = ideas->count < MGL_PTX_MAX_IDEAS - 1 ? add_idea(ideas) : NULL;
+    if (!idea)
+        return NULL;
+    idea->feature = mgl_strdup(row->feature);
+    idea->before = mgl_strdup(row->before);
+    idea->after = mgl_strdup(row->after);
+    idea->requires = mgl_strdup(target);
+    bool made = idea->feature && idea->before && idea->after && idea->requires;
+    if (!made) {
+        clear_idea(idea);
+        ideas->count--;
+    }
+    return made ? idea : NULL;
+}
+
+/* The oldest measurement makes room. */
+static bool add_evidence(mgl_ptx_idea *idea, const mgl_ptx_pair *pair, int64_t with)
+{
+    mgl_ptx_evidence row = {mgl_strdup(pair->op), mgl_strdup(pair->device), pair->gain, with};
+    if (!row.op || !row.device) {
+        mgl_free(row.op);
+        mgl_free(row.device);
+        return false;
+    }
+    if (idea->evidence_count == MGL_PTX_MAX_EVIDENCE) {
+        mgl_free(idea->evidence[0].op);
+        mgl_free(idea->evidence[0].device);
+        memmove(idea->evidence, idea->evidence + 1,
+                (MGL_PTX_MAX_EVIDENCE - 1) * sizeof *idea->evidence);
+        idea->evidence_count--;
+    }
+    idea->evidence[idea->evidence_count++] = row;
+    idea->uses++;
+    idea->successes += pair->gain >= log1p(MGL_PTX_SUCCESS);
+    return true;
+}
+
+mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t *learned,
+                         mgl_error *err)
+{
+    mgl_ptx_diff diff;
+    size_t count = 0;
+    *learned = 0;
+    if (!isfinite(pair->gain))
+        return mgl_fail(err, MGL_BAD_INPUT, pair->op, "what was measured is no number");
+    mgl_status status = mgl_ptx_diff_make(pair->before, pair->after, &diff, err);
+    if (status)
+        return status;
+    for (size_t i = 0; i < diff.count; i++)
+        count += is_idea(&diff.rows[i]);
+    for (size_t i = 0; i < diff.count && !status; i++) {
+        if (!is_idea(&diff.rows[i]))
+            continue;
+        mgl_ptx_idea *idea = find_idea(ideas, &diff.rows[i]);
+        if (!idea)
+            idea = make_idea(ideas, &diff.rows[i], pair->after->target);
+        if (!idea || !add_evidence(idea, pair, (int64_t)count - 1))
+            status = mgl_fail_memory(err, sizeof *idea);
+        else
+            ++*learned;
+    }
+    mgl_ptx_diff_clear(&diff);
+    return status;
+}

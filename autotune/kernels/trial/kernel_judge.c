@@ -1,0 +1,324 @@
+/* See kernel_judge.h. */
+#include "autotune/kernels/trial/kernel_judge.h"
+
+#include "api/pipeline.h"
+#include "autotune/kernels/methods/judge.h"
+#include "base/memory.h"
+#include "eval/synthetic.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+static mgl_status read_workloads(const mgl_kernel_device_options *g, mgl_kernel_device *out,
+                                 mgl_error *err)
+{
+    mgl_config config;
+    out->options.shape = g->shape;
+    mgl_status status = g->shape ? mgl_synthetic_find_shape(g->shape, &config, err) : MGL_OK;
+    if (status || !g->workloads)
+        return status;
+    out->options.models = &out->workloads;
+    return mgl_workloads_parse(g->workloads, &out->workloads, err);
+}
+
+/* A comparison that somebody asked for is not left out in silence. */
+static mgl_status check_checkpoint(const char *checkpoint, const mgl_kernel_device *device,
+                                   mgl_trial_depth depth, mgl_error *err)
+{
+    if (!checkpoint || (device->given && depth >= MGL_TRIAL_MODELS))
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--checkpoint",
+                    device->given ? "the gates end before replies are compared: leave out one of "
+                                    "--checkpoint and --exam-only"
+                                  : "replies are compared on a device: name one with --device");
+}
+
+mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel_device *out,
+                                  mgl_error *err)
+{
+    mgl_device device = {0};
+    out->given = g->device && strcmp(g->device, "none") != 0;
+    mgl_status checked = check_checkpoint(g->checkpoint, out, g->depth, err);
+    if (checked || !out->given)
+        return checked;
+    out->options = (mgl_trial_options){.device = g->device,
+                                       .no_sandbox = g->no_sandbox,
+                                       .depth = g->depth,
+                                       .checkpoint = g->checkpoint,
+                                       .turns = g->turns,
+                                       .abort = g->abort};
+    mgl_status status = read_workloads(g, out, err);
+    if (!status)
+        status = mgl_device_find(g->device, &device, err);
+    if (!status && device.kind != MGL_VM_CUDA)
+        status = mgl_fail(err, MGL_USAGE, "--device",
+                          "'%.40s' runs no micro-kernel; name a GPU: cuda or cuda:N", g->device);
+    if (!status)
+        status = mgl_overlay_read(NULL, &out->overlay, err);
+    snprintf(out->arch, sizeof out->arch, "%s", device.target.arch);
+    out->options.sources = out->overlay.sources;
+    out->options.source_count = out->overlay.source_count;
+    return status;
+}
+
+void mgl_kernel_device_clear(mgl_kernel_device *device)
+{
+    mgl_overlay_clear(&device->overlay);
+}
+
+/* ---- the gates ------------------------------------------------------------------------------- */
+
+static mgl_status try_on_device(const mgl_kernel_candidate *candidate,
+                                const mgl_kernel_device *device, mgl_kernel_verdict *out,
+                                mgl_error *err)
+{
+    char *tuned = NULL;
+    mgl_status status = mgl_trial_text(candidate, &tuned, err);
+    if (!status)
+        status = mgl_kernel_try(candidate->unit, tuned, &device->options, &out->trial, err);
+    mgl_free(tuned);
+    if (status)
+        return status;
+    out->tried = true;
+    out->outcome = out->trial.outcome;
+    out->diagnostic = out->trial.diagnostic;
+    return MGL_OK;
+}
+
+mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
+                                   const mgl_kernel_options *options, mgl_kernel_result *out,
+                                   mgl_error *err)
+{
+    mgl_status status = mgl_kernel_verify(candidate, options, out, err);
+    if (!status && options->no_compile && out->outcome == MGL_OUTCOME_UNMEASURED)
+        snprintf(out->not_compiled, sizeof out->not_compiled,
+                 "the gates ended before the compiler, as they were told to");
+    return status;
+}
+
+mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
+                            const mgl_kernel_options *before_device,
+                            const mgl_kernel_device *device, mgl_kernel_verdict *out,
+                            mgl_error *err)
+{
+    mgl_status status = mgl_kernel_judge_before(candidate, before_device, &out->before, err);
+    if (status)
+        return status;
+    out->outcome = out->before.outcome;
+    out->diagnostic = out->before.diagnostic;
+    if (!device->given || out->outcome != MGL_OUTCOME_UNMEASURED || before_device->no_compile)
+        return MGL_OK;
+    return try_on_device(candidate, device, out, err);
+}
+
+/* The unit's text today: what was promoted, or what was built in. */
+static const char *text_of(const mgl_kernel_unit *unit, const mgl_kernel_device *device)
+{
+    size_t length;
+    for (int i = 0; i < device->overlay.source_count; i++)
+        if (!strcmp(device->overlay.sources[i].name, unit->file))
+            return (const char *)device->overlay.sources[i].text;
+    return mgl_kernel_unit_text(unit, &length);
+}
+
+static mgl_status bench_own(const mgl_kernel_unit *unit, const mgl_kernel_device *device,
+                            mgl_kernel_verdict *out, mgl_error *err)
+{
+    mgl_status status =
+        mgl_kernel_try(unit, text_of(unit, device), &device->options, &out->trial, err);
+    if (status)
+        return status;
+    out->tried = true;
+    out->outcome = out->trial.outcome;
+    out->diagnostic = out->trial.diagnostic;
+    return MGL_OK;
+}
+
+mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
+                            mgl_kernel_verdict *out, mgl_error *err)
+{
+    const mgl_kernel_options how = {.arch = device->arch, .abort = device->options.abort};
+    if (!device->given)
+        return mgl_fail(err, MGL_USAGE, "--device", "nothing is timed without a device");
+    return candidate->text ? mgl_kernel_judge(candidate, &how, device, out, err)
+                           : bench_own(candidate->unit, device, out, err);
+}
+
+void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict)
+{
+    mgl_kernel_result_clear(&verdict->before);
+}
+
+/* ---- the answer -------------------------------------------------------------------------------
+ */
+
+static void put_resources(mgl_json_out *out, const mgl_kernel_resources *r)
+{
+    mgl_json_out_object(out, "resources");
+    mgl_json_out_int(out, "registers", r->registers);
+    mgl_json_out_int(out, "spill_stores", r->spill_stores);
+    mgl_json_out_int(out, "spill_loads", r->spill_loads);
+    mgl_json_out_int(out, "frame", r->frame);
+    mgl_json_out_int(out, "shared", r->shared);
+    mgl_json_out_int(out, "global", r->global);
+    mgl_json_out_int(out, "constant", r->constant);
+    mgl_json_out_close_object(out);
+}
+
+static void put_duel(mgl_json_out *out, const char *key, const mgl_kernel_duel *duel)
+{
+    if (duel->workload_count == 0)
+        return;
+    mgl_json_out_object(out, key);
+    mgl_json_out_string(out, "model", duel->shape);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(duel->outcome));
+    if (duel->timed) {
+        mgl_json_out_real(out, "gain", duel->gain);
+        mgl_json_out_real(out, "gain_lo", duel->gain_lo);
+        mgl_json_out_real(out, "gain_hi", duel->gain_hi);
+        mgl_json_out_real(out, "level", duel->level);
+        mgl_json_out_int(out, "pairs", duel->pairs);
+    }
+    mgl_json_out_array(out, "workloads");
+    for (int w = 0; w < duel->workload_count; w++) {
+        const mgl_workload_result *r = &duel->results[w];
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_int(out, "batch", duel->workloads.list[w].batch);
+        mgl_json_out_int(out, "context", duel->workloads.list[w].context);
+        mgl_json_out_real(out, "error", r->error);
+        mgl_json_out_real(out, "error_default", r->error_default);
+        if (duel->timed) {
+            mgl_json_out_real(out, "incumbent_us", r->incumbent_us);
+            mgl_json_out_real(out, "candidate_us", r->candidate_us);
+            mgl_json_out_real(out, "stream_us", r->stream_us);
+            mgl_json_out_real(out, "gain", r->gain);
+        }
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+    mgl_json_out_close_object(out);
+}
+
+/* Of those that a trial came to. */
+static void put_sanitizers(mgl_json_out *out, const mgl_sanitizer_ends *ends)
+{
+    mgl_json_out_object(out, "sanitizers");
+    for (int s = 0; s < MGL_SANITIZER_COUNT; s++) {
+        const mgl_sanitizer_end *e = &ends->of[s];
+        if (!e->ran && !e->skipped[0])
+            continue;
+        mgl_json_out_object(out, mgl_sanitizer_name(s));
+        mgl_json_out_string(out, "end", e->found ? "found" : e->ran ? "ok" : "skipped");
+        mgl_json_out_string(out, "why", e->ran ? NULL : e->skipped);
+        mgl_json_out_bool(out, "sandbox", !e->no_sandbox);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_object(out);
+}
+
+static void put_spent(mgl_json_out *out, const mgl_trial_spent *s)
+{
+    mgl_json_out_object(out, "spent");
+    mgl_json_out_real(out, "compiling", s->compiling);
+    mgl_json_out_real(out, "waiting", s->waiting);
+    mgl_json_out_real(out, "exam", s->exam);
+    mgl_json_out_real(out, "sanitizers", s->sanitizers);
+    mgl_json_out_real(out, "duel", s->duel);
+    mgl_json_out_real(out, "models", s->models);
+    mgl_json_out_real(out, "checkpoint", s->checkpoint);
+    mgl_json_out_close_object(out);
+}
+
+static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial *t)
+{
+    mgl_json_out_object(out, key);
+    mgl_json_out_string(out, "nonce", t->nonce);
+    mgl_json_out_string(out, "device", t->device);
+    mgl_json_out_string(out, "driver", t->driver);
+    mgl_json_out_real(out, "seconds", t->seconds);
+    put_spent(out, &t->spent);
+    mgl_json_out_object(out, "exam");
+    mgl_json_out_int(out, "programs", t->harnesses);
+    mgl_json_out_int(out, "cases", t->cases);
+    mgl_json_out_real(out, "error", t->exam.error);
+    mgl_json_out_real(out, "incumbent_error", t->exam.incumbent_error);
+    mgl_json_out_real(out, "bias", t->exam.bias);
+    mgl_json_out_close_object(out);
+    put_sanitizers(out, &t->sanitizers);
+    put_duel(out, "duel", &t->duel);
+    put_duel(out, "models", &t->models);
+    if (t->real.texts > 0 || t->real.note[0])
+        mgl_real_put(out, &t->real);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *v)
+{
+    const mgl_kernel_result *b = &v->before;
+    mgl_json_out_int(out, "line", b->line);
+    mgl_json_out_string(out, "hash", b->hash[0] ? b->hash : NULL);
+    mgl_json_out_bool(out, "compiled", b->compiled);
+    mgl_json_out_string(out, "not_compiled", b->not_compiled[0] ? b->not_compiled : NULL);
+    if (b->compiled) {
+        mgl_json_out_real(out, "compile_s", b->compile_s);
+        put_resources(out, &b->resources);
+    }
+    if (v->tried)
+        put_trial(out, "trial", &v->trial);
+}
+
+void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
+                            const mgl_kernel_verdict *v, bool promoted)
+{
+    mgl_json_out_string(out, "unit", unit->name);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(v->outcome));
+    mgl_json_out_string(out, "diagnostic", v->diagnostic[0] ? v->diagnostic : NULL);
+    mgl_json_out_string(out, "hint", mgl_loop_hint(v->outcome));
+    mgl_kernel_put_gates(out, v);
+    if (promoted)
+        mgl_json_out_bool(out, "promoted", promoted);
+}
+
+/* ---- promotion ------------------------------------------------------------------------------- */
+
+/* What the overlay keeps beside the text. */
+static mgl_status write_evidence(const mgl_kernel_verdict *v, char **out, mgl_error *err)
+{
+    mgl_json_out json = {0};
+    mgl_json_out_begin(&json, "megalith.kernel/1");
+    mgl_json_out_string(&json, "outcome", mgl_outcome_name(v->outcome));
+    mgl_json_out_string(&json, "hash", v->before.hash);
+    put_trial(&json, "trial", &v->trial);
+    mgl_json_out_close(&json);
+    *out = json.text.failed ? NULL : json.text.bytes;
+    if (json.text.failed)
+        mgl_text_clear(&json.text);
+    return *out ? MGL_OK : mgl_fail_memory(err, 1);
+}
+
+static mgl_status put_into_overlay(const mgl_kernel_candidate *candidate,
+                                   const mgl_kernel_verdict *v, mgl_error *err)
+{
+    char *tuned = NULL, *evidence = NULL;
+    mgl_status status = mgl_trial_text(candidate, &tuned, err);
+    if (!status)
+        status = write_evidence(v, &evidence, err);
+    if (!status)
+        status = mgl_overlay_put(NULL, candidate->unit, tuned, evidence, err);
+    mgl_free(tuned);
+    mgl_free(evidence);
+    return status;
+}
+
+mgl_status mgl_kernel_promote(const mgl_kernel_candidate *candidate,
+                              const mgl_kernel_verdict *verdict, bool *promoted, mgl_error *err)
+{
+    *promoted = false;
+    if (!verdict->tried || verdict->outcome != MGL_OUTCOME_OK)
+        return MGL_OK;
+    mgl_status status = put_into_overlay(candidate, verdict, err);
+    *promoted = !status;
+    return status;
+}

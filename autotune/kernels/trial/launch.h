@@ -1,0 +1,72 @@
+/*
+ * The launch region of a unit: what its code says that it needs, and which numbers of it may be
+ * tuned. Comments alone, a line each:
+ *
+ *     / * need NAME: EXPRESSION * /         over tunables and the dimensions of variants.def
+ *     / * tunable NAME: VALUE VALUE ... * / of `tile` the text has TUNE_TILE; the first
+ *                                        value is the default
+ *
+ * (without the blanks in the marks). Other comments may stand there too.
+ */
+#ifndef MGL_AUTOTUNE_KERNELS_TRIAL_LAUNCH_H
+#define MGL_AUTOTUNE_KERNELS_TRIAL_LAUNCH_H
+
+#include "autotune/kernels/gates/kernel.h"
+#include "schedule/expression.h"
+#include "schedule/variants.h"
+
+/* enum, name, what */
+#define MGL_KERNEL_NEEDS(X)                                                                        \
+    X(REGISTERS, registers, "registers of a thread")                                               \
+    X(SHARED, shared, "bytes of shared memory beside the machine's own")                           \
+    X(STAGE, stage, "bytes of the activation buffer")                                              \
+    X(PARTIALS, partials, "words for partial sums")                                                \
+    X(RING, ring, "blocks of the ring")                                                            \
+    X(WARPS, warps, "warps that compute")
+
+typedef enum mgl_kernel_need {
+#define MGL_X(id, name, what) MGL_KERNEL_NEED_##id,
+    MGL_KERNEL_NEEDS(MGL_X)
+#undef MGL_X
+        MGL_KERNEL_NEED_COUNT
+} mgl_kernel_need;
+const char *mgl_kernel_need_name(mgl_kernel_need need);
+const char *mgl_kernel_need_what(mgl_kernel_need need);
+
+enum { MGL_KERNEL_TUNABLE_NAME = 32, MGL_KERNEL_TUNABLE_VALUES = 32 };
+
+typedef struct mgl_kernel_tunable {
+    char name[MGL_KERNEL_TUNABLE_NAME]; /* "tile" */
+    int64_t values[MGL_KERNEL_TUNABLE_VALUES];
+    int count;
+} mgl_kernel_tunable;
+
+/* What a tunable is called in a text: "TUNE_TILE" of "tile". */
+enum { MGL_KERNEL_TUNABLE_MACRO = 5 + MGL_KERNEL_TUNABLE_NAME };
+void mgl_kernel_tunable_macro(const char *name, char to[MGL_KERNEL_TUNABLE_MACRO]);
+
+typedef struct mgl_kernel_launch {
+    mgl_expression needs[MGL_KERNEL_NEED_COUNT]; /* of no steps: not declared */
+    int lines[MGL_KERNEL_NEED_COUNT];            /* of the text */
+    mgl_kernel_tunable tunables[MGL_KERNEL_VALUES];
+    int tunable_count;
+} mgl_kernel_launch;
+
+/* MGL_BAD_INPUT with "line N": a line that is neither a comment nor blank, or a need or a tunable
+ * that can not be read. */
+mgl_status mgl_kernel_launch_read(const char *text, size_t length, mgl_kernel_launch *out,
+                                  mgl_error *err);
+
+/* The tunables' values: those given, else the first of each. MGL_BAD_INPUT: one is not among them.
+ */
+mgl_status mgl_kernel_launch_choose(const mgl_kernel_launch *launch, const mgl_kernel_value *given,
+                                    int given_count, int64_t chosen[MGL_KERNEL_VALUES],
+                                    mgl_error *err);
+
+/* What is needed, for these values and dimensions (NULL: all 1). False: it is not declared, or has
+ * no value. */
+bool mgl_kernel_launch_needs(const mgl_kernel_launch *launch, mgl_kernel_need need,
+                             const int64_t chosen[MGL_KERNEL_VALUES],
+                             const mgl_dimensions *dimensions, int64_t *out);
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * A report stands on the store alone, so both programs are lowered anew from the campaign's record.
+ * A record that is not complete, a shape that can not be lowered and a device without costs are no
+ * failure of a report: it says why it has no timelines.
+ */
+#include "autotune/report/report_plays.h"
+
+#include "autotune/tune.h"
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static void clear_play(report_play *play)
+{
+    mgl_free(play->spans);
+    *play = (report_play){0};
+}
+
+void report_plays_clear(report_plays *plays)
+{
+    clear_play(&plays->first);
+    clear_play(&plays->best);
+}
+
+static void say_why(report_plays *plays, const char *why)
+{
+    mgl_format_into(plays->why, sizeof plays->why, "%s", why);
+}
+
+/* The campaign's first workload, as mgl_gate_predict prices it. */
+static mgl_status play_program(const mgl_subject *subject, const mgl_program *program,
+                               report_play *out, mgl_error *err)
+{
+    const mgl_workload *workload = &subject->workloads.list[0];
+    const double mean = workload->context + (double)(MGL_WORKLOAD_TOKENS - 1) / 2;
+    const mgl_cost_load load = {workload->batch, mean, MGL_WORKLOAD_TOKENS};
+    const mgl_program *list = mgl_cost_list(program, workload->batch);
+    const size_t count = (size_t)list->task_count;
+    out->spans = mgl_alloc_zero(count, sizeof *out->spans);
+    if (!out->spans)
+        return mgl_fail_memory(err, count * sizeof *out->spans);
+    mgl_status status =
+        mgl_schedule_cost_timeline(program, &subject->costs, &load, &out->cost, out->spans, err);
+    if (status) {
+        clear_play(out);
+        return status;
+    }
+    out->span_count = list->task_count;
+    out->queue_count = list->queue_count;
+    return MGL_OK;
+}
+
+/* Lowers and plays; `plays` (may be NULL) gets the predictions, as those of the default. */
+static mgl_status play_proposal(const mgl_subject *subject, const mgl_proposal *proposal,
+                                report_play *out, report_plays *plays, mgl_error *err)
+{
+    mgl_candidate made = {0};
+    mgl_status status = mgl_gate_lower(subject, proposal, &made, err);
+    if (!status && made.outcome == MGL_OUTCOME_UNMEASURED) {
+        status = play_program(subject, made.programs[made.program_of[0]], out, err);
+        if (!status && plays) {
+            mgl_gate_predict(subject, &made);
+            plays->start_us = made.predicted;
+            memcpy(plays->start_each, made.predicted_us, sizeof plays->start_each);
+        }
+    }
+    mgl_candidate_clear(&made);
+    return status;
+}
+
+/* Of a failure, what the report has to fail with too. */
+static mgl_status keep_grave(mgl_status status)
+{
+    return status == MGL_NO_MEMORY || status == MGL_SYSTEM ? status : MGL_OK;
+}
+
+mgl_status report_plays_start(mgl_store *store, const mgl_campaign_record *campaign,
+                              report_plays *out, mgl_error *err)
+{
+    mgl_tune tune;
+    *out = (report_plays){0};
+    mgl_schedule_config_default(&out->start);
+    say_why(out, "The campaign's record has not what a program is made of.");
+    mgl_status status = mgl_tune_find(store, campaign->name, &tune, err);
+    if (status)
+        return keep_grave(status);
+    out->start = tune.subject.start;
+    out->workload = tune.subject.workloads.list[0];
+    out->layers = tune.subject.config.geometry.layers;
+    if (!tune.subject.has_costs) {
+        say_why(out, "The costs of this device are not known, so nothing is predicted.");
+    } else {
+        const mgl_proposal proposal = {.config = out->start};
+        status = play_proposal(&tune.subject, &proposal, &out->first, out, err);
+        say_why(out, out->first.span_count ? "" : "The default can not be played through.");
+    }
+    mgl_tune_clear(&tune);
+    return keep_grave(status);
+}
+
+mgl_status report_plays_best(mgl_store *store, const mgl_campaign_record *campaign, int64_t best,
+                             report_plays *plays, mgl_error *err)
+{
+    mgl_tune tune;
+    mgl_trial trial = {0};
+    if (!plays->first.span_count || !best)
+        return MGL_OK;
+    mgl_status status = mgl_tune_find(store, campaign->name, &tune, err);
+    if (status)
+        return keep_grave(status);
+    status = mgl_store_get_trial(store, campaign->id, best, false, &trial, err);
+    if (!status)
+        status = play_proposal(&tune.subject, &trial.proposal, &plays->best, NULL, err);
+    if (!plays->best.span_count)
+        say_why(plays, "The best can not be played through.");
+    mgl_trial_clear(&trial);
+    mgl_tune_clear(&tune);
+    return keep_grave(status);
+}

@@ -1,0 +1,219 @@
+/*
+ * What a lab and its worker processes say to each other over a socket: requests of the lab, one
+ * reply to each, in order. Both ends are one program (the greeting compares their versions), so a
+ * message is a head, a struct of fixed fields, and bytes behind it.
+ *
+ * The worker believes the lab. The lab believes nothing that a worker says beyond its form: a
+ * candidate runs in the worker, and may have damaged it.
+ */
+#ifndef MGL_AUTOTUNE_RUNNER_PROTOCOL_H
+#define MGL_AUTOTUNE_RUNNER_PROTOCOL_H
+
+#include "base/sha256.h"
+#include "eval/duel.h"
+
+/*  enum    name    request                                  reply behind its head */
+#define MGL_REQUESTS(X)                                                                            \
+    X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device, but of a compiler */ \
+    X(FAULT, "fault")     /* i32 mgl_fault                   nothing */                            \
+    X(SET, "set")         /* mgl_wire_set, texts, schedule   mgl_wire_facts */                     \
+    X(RUN, "run")         /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */   \
+    X(LOGITS, "logits")   /* i32 side, i32 batch             f32 (batch, vocab) */                 \
+    X(REFER, "refer")     /* mgl_wire_refer, i32 made           see mgl_wire_refer */              \
+    X(STREAM, "stream")   /* mgl_wire_stream                 f64 seconds */                        \
+    X(LOOK, "look")       /* nothing                         mgl_wire_clocks */                    \
+    X(DEVICE, "device")   /* nothing                         mgl_wire_device */                    \
+    X(PROMOTE, "promote") /* nothing                         nothing */                            \
+    X(DROP, "drop")       /* i32 side                        nothing */                            \
+    X(COMPILE, "compile") /* mgl_wire_set, texts, schedule   nothing */                            \
+    X(SANDBOX, "sandbox") /* a path to read, or nothing      mgl_wire_sandbox */                   \
+    X(CHECKPOINT, "checkpoint") /* mgl_wire_checkpoint, schedule text   nothing */                 \
+    X(DECODE, "decode")         /* mgl_wire_decode, i32 prompts  see mgl_wire_decode */            \
+    X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */                    \
+    X(KERNEL, "kernel")         /* mgl_wire_kernel, text, schedule   see mgl_wire_kernel */        \
+    X(MEMORY, "memory")         /* i32 side                      hash, see mgl_duel_get_memory */
+
+typedef enum mgl_request_kind {
+#define MGL_X(id, name) MGL_REQUEST_##id,
+    MGL_REQUESTS(MGL_X)
+#undef MGL_X
+        MGL_REQUEST_COUNT
+} mgl_request_kind;
+const char *mgl_request_name(mgl_request_kind kind);
+
+/* What a worker does: executes candidates; refers, and never runs a candidate; compiles ahead. */
+typedef enum mgl_worker_role { MGL_EXECUTOR, MGL_REFEREE, MGL_COMPILER } mgl_worker_role;
+
+/* Tests only: what a worker does wrong in the candidate's launches, or instead of one.
+ *  enum, name */
+#define MGL_FAULTS(X)                                                                              \
+    X(NONE, "")                                                                                    \
+    X(HANG, "hang")                                                                                \
+    X(CRASH, "crash")                                                                              \
+    X(GARBAGE, "garbage") /* what it answers is no reply */                                        \
+    X(MEMORY, "memory")   /* takes memory without end */                                           \
+    X(SLOW, "slow")       /* says that a launch took 20 ms more */                                 \
+    X(WRONG_LOGITS, "wrong_logits")                                                                \
+    X(WRONG_TOKEN, "wrong_token")                                                                  \
+    X(NO_TOKEN, "no_token") /* one that is not in the vocabulary */                                \
+    X(NAN, "nan")                                                                                  \
+    X(SECOND_DIFFERS, "second_differs")                                                            \
+    X(POISON, "poison")     /* a logit is what outputs are filled with */                          \
+    X(CANARY, "canary")     /* a write outside every buffer is found */                            \
+    X(WATCHDOG, "watchdog") /* the device's watchdog ends it */                                    \
+    X(ADDRESS, "address")   /* an illegal address on the device */
+
+typedef enum mgl_fault {
+#define MGL_X(id, name) MGL_FAULT_##id,
+    MGL_FAULTS(MGL_X)
+#undef MGL_X
+        MGL_FAULT_COUNT
+} mgl_fault;
+bool mgl_fault_parse(const char *name, mgl_fault *out); /* false: no such fault */
+
+enum {
+    MGL_WIRE_STEPS = 8,              /* of a REFER, at most */
+    MGL_WIRE_LARGEST = 512 << 20,    /* bytes of a message */
+    MGL_WIRE_STREAM_LOOKS = 1 << 10, /* of a STREAM, at most */
+    MGL_WIRE_POSITIONS = 1 << 10,    /* of a sequence of a DECODE, at most */
+    MGL_WIRE_SOURCES = 32,           /* of a SET, at most */
+};
+
+/* ---- structs: of fixed fields, their padding zero -------------------------------------------- */
+
+typedef struct mgl_wire_head {
+    char magic[8]; /* MGL_WIRE_MAGIC */
+    uint32_t kind; /* mgl_request_kind; a reply has its request's */
+    uint32_t reply;
+    uint64_t length; /* of what is behind it */
+} mgl_wire_head;
+#define MGL_WIRE_MAGIC "mgltune"
+
+/* What a reply begins with, behind the head. More stands behind it only where `status` is 0. */
+typedef struct mgl_wire_reply {
+    int32_t status;  /* mgl_status */
+    double device_s; /* that the device worked for it, beside the launch of a RUN */
+    char where[256], message[1600];
+} mgl_wire_reply;
+
+typedef struct mgl_wire_hello {
+    char build[128]; /* mgl_wire_build */
+    int32_t role;
+    int64_t parent; /* process */
+    char device[64];
+    mgl_config config;
+} mgl_wire_hello;
+/* Names the program that this is: both ends have to be the same. */
+void mgl_wire_build(char out[128]);
+
+/* A program, whose kernel is compiled with other texts of some of its sources: they stand behind
+ * this struct, one behind the other, and behind them the schedule text. */
+typedef struct mgl_wire_set {
+    int32_t side;    /* of a SET, */
+    int32_t context; /* and of the load that follows it, */
+    uint64_t seed;   /* likewise */
+    char arch[16];   /* of a COMPILE */
+    int32_t source_count;
+    char files[MGL_WIRE_SOURCES][96]; /* (source_count) */
+    uint64_t lengths[MGL_WIRE_SOURCES];
+} mgl_wire_set;
+
+typedef struct mgl_wire_load {
+    int32_t side, batch, context, tokens, poison;
+    int32_t kind; /* mgl_synthetic_kind */
+    uint64_t seed;
+} mgl_wire_load;
+
+/* Behind it the tokens that were made: i32 (batch, tokens). The reply: f32 largest, chosen and
+ * norms (3, batch, tokens), then f32 logits (step_count, batch, vocab). */
+typedef struct mgl_wire_refer {
+    mgl_wire_load load;
+    int32_t step_count, steps[MGL_WIRE_STEPS];
+} mgl_wire_refer;
+
+typedef struct mgl_wire_stream {
+    double bytes;
+    int32_t count;
+} mgl_wire_stream;
+
+/* Puts a program on the weights of a checkpoint, in place of the one that was there. */
+typedef struct mgl_wire_checkpoint {
+    int32_t side; /* mgl_side; the default is MGL_INCUMBENT */
+    char path[4096];
+} mgl_wire_checkpoint;
+
+/* A launch of that program. Behind it the prompts: i32 (count, length). The reply: i32 tokens
+ * (count, tokens), or with `score` f32 logarithms of the prompts' likelihoods (count, length). */
+typedef struct mgl_wire_decode {
+    int32_t score, count, length, tokens;
+} mgl_wire_decode;
+
+/* The median of `count` launches of the baseline (eval/baseline.h), behind some that do not count.
+ * Of the load batch, context, tokens and seed count. */
+typedef struct mgl_wire_baseline {
+    mgl_wire_load load;
+    int32_t count;
+} mgl_wire_baseline;
+
+enum { MGL_WIRE_VALUES = 16, MGL_WIRE_NAME = 40 };
+
+/* Compiles a program's kernel with another text of one source. Behind it that text (text_length),
+ * then the schedule text. The reply: mgl_wire_kernel_report, then the compiler's log, then PTX. */
+typedef struct mgl_wire_kernel {
+    char arch[16], file[128];
+    uint64_t text_length;
+    int64_t values[MGL_WIRE_VALUES]; /* (value_count) -D<name>=<value> */
+    char names[MGL_WIRE_VALUES][MGL_WIRE_NAME];
+    int64_t value_count;
+} mgl_wire_kernel;
+
+typedef struct mgl_wire_kernel_report {
+    int64_t compiled;
+    double compile_s;
+    uint64_t log_length, ptx_length;
+} mgl_wire_kernel_report;
+
+typedef struct mgl_wire_facts {
+    int32_t exchanged;
+    double check_s, kernel_s, total_s;
+} mgl_wire_facts;
+
+typedef struct mgl_wire_clocks {
+    int32_t known, processes;
+    uint32_t sm_mhz, memory_mhz, temperature;
+    uint64_t reasons;
+} mgl_wire_clocks;
+
+typedef struct mgl_wire_device {
+    char name[128], uuid[48], arch[16];
+    int32_t queues, driver_version;
+    int64_t shared_bytes;
+    uint64_t memory_total, memory_free, l2_bytes;
+} mgl_wire_device;
+
+/* What a worker may not do from now on (sandbox.h). */
+typedef struct mgl_wire_sandbox {
+    int32_t seccomp, landlock;
+    char missing[200]; /* "": nothing */
+} mgl_wire_sandbox;
+
+/* ---- the socket ------------------------------------------------------------------------------ */
+
+typedef enum mgl_wire_end {
+    MGL_WIRE_DONE,
+    MGL_WIRE_CLOSED, /* the other end is gone */
+    MGL_WIRE_STOPPED /* `go` said so */
+} mgl_wire_end;
+
+/* One end of a socket. `go` is asked every few milliseconds while it waits; NULL: it waits for
+ * ever. */
+typedef struct mgl_wire {
+    int socket;
+    bool (*go)(void *user);
+    void *user;
+} mgl_wire;
+
+mgl_wire_end mgl_wire_send(const mgl_wire *wire, const void *bytes, size_t length);
+mgl_wire_end mgl_wire_receive(const mgl_wire *wire, void *bytes, size_t length);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * The end of a campaign: its winner against the default, on a lab that nobody used before, so that
+ * no state of a long night counts: a fresh process, fresh memory, a fresh nonce, and pairs of the
+ * number that decides, of every workload. A keep was measured against the incumbent of its time;
+ * only this is a measurement of all keeps together. It decides nothing of the campaign.
+ *
+ * A winner that is right on synthetic weights is looked at on the model's own (real.h): what fails
+ * there is no winner. And bench's baseline stands beside both times: a CUDA graph of cuBLAS calls.
+ */
+#include "autotune/report/answer.h"
+#include "autotune/search/campaign_parts.h"
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A program that passes all gates, or the reason why it does not. */
+static mgl_status pass(const campaign *c, const mgl_proposal *proposal, mgl_candidate *out,
+                       mgl_error *err)
+{
+    mgl_status status = mgl_gate_pass(c->subject, proposal, c->o->abort, out, err);
+    if (!status && out->outcome != MGL_OUTCOME_UNMEASURED)
+        status = mgl_fail(err, MGL_GATE, "final", "%s: %s", mgl_outcome_name(out->outcome),
+                          out->diagnostic);
+    return status;
+}
+
+static mgl_status start(campaign *c, mgl_error *err)
+{
+    mgl_proposal first = {.config = c->subject->start};
+    mgl_status status = pass(c, &first, &c->incumbent, err);
+    return status ? status : campaign_restart_lab(c, err);
+}
+
+static mgl_status load_winner(campaign *c, attempt *a, mgl_error *err)
+{
+    mgl_trial winner = {0};
+    mgl_status status =
+        mgl_store_get_trial(c->o->store, c->record->id, c->record->incumbent, false, &winner, err);
+    if (!status)
+        status = pass(c, &winner.proposal, &a->candidate, err);
+    memcpy(a->trial.digest, a->candidate.digest, sizeof a->trial.digest);
+    mgl_trial_clear(&winner);
+    return status;
+}
+
+static mgl_status check(campaign *c, attempt *a, mgl_error *err)
+{
+    unsigned char nonce[MGL_SHA256_BYTES];
+    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_status status = attempt_draw_nonce(a, nonce, err);
+    if (!status)
+        status = c->o->lab->check(c->o->lab, &a->candidate, nonce, &found, err);
+    if (!status && found.outcome != MGL_OUTCOME_OK)
+        attempt_decide(a, found.outcome, "%s", found.diagnostic);
+    for (int w = 0; w < a->trial.workload_count && !status; w++) {
+        a->trial.workloads[w].error = found.errors[w];
+        a->trial.workloads[w].error_default = found.defaults[w];
+    }
+    return status;
+}
+
+/* ---- the real checkpoint --------------------------------------------------------------------- */
+
+/* What is told of the end beside a trial. */
+typedef struct final_facts {
+    mgl_real_facts real;
+    double baseline_us[MGL_MAX_WORKLOADS]; /* (workloads); 0: none */
+    char no_baseline[MGL_MAX_DIAGNOSTIC + 1];
+} final_facts;
+
+/* That something can not be found out now is told, and ends nothing. */
+static mgl_status note(mgl_status status, const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1],
+                       mgl_error *err)
+{
+    if (status == MGL_INTERRUPTED || status == MGL_NO_MEMORY) {
+        if (err)
+            *err = *why;
+        return status;
+    }
+    if (status) /* without the place, which may be a path */
+        mgl_format_into(out, MGL_MAX_DIAGNOSTIC + 1, "%s", why->message);
+    return MGL_OK;
+}
+
+static mgl_status decode_all(campaign *c, attempt *a, const mgl_real_texts *texts, final_facts *f,
+                             mgl_real_numbers *numbers, mgl_error *err)
+{
+    mgl_lab *lab = c->o->lab;
+    mgl_outcome outcome = MGL_OUTCOME_OK;
+    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
+    mgl_status status = MGL_OK;
+    for (int p = 0; p < a->candidate.program_count && !status && outcome == MGL_OUTCOME_OK; p++) {
+        int sequences = a->candidate.programs[p]->limits.sequences;
+        status = lab->decode(lab, texts, p, sequences, numbers, &outcome, diagnostic, err);
+        if (!status && outcome == MGL_OUTCOME_OK)
+            outcome = mgl_real_judge(texts, numbers, sequences, c->subject->allow_narrow, &f->real,
+                                     diagnostic);
+    }
+    if (!status && outcome != MGL_OUTCOME_OK)
+        attempt_decide(a, outcome, "%s", diagnostic);
+    return status;
+}
+
+static mgl_status look_at_checkpoint(campaign *c, attempt *a, final_facts *f, mgl_error *err)
+{
+    mgl_error why = {0};
+    if (!c->o->checkpoint || !c->o->lab->decode)
+        return MGL_OK;
+    mgl_real_texts *texts = mgl_alloc_zero(1, sizeof *texts);
+    mgl_real_numbers *numbers = mgl_alloc_zero(1, sizeof *numbers);
+    mgl_status status =
+        texts && numbers ? MGL_OK : mgl_fail_memory(&why, sizeof *texts + sizeof *numbers);
+    if (!status)
+        status = mgl_real_open(c->o->checkpoint, c->subject, texts, &why);
+    if (!status)
+        status = decode_all(c, a, texts, f, numbers, &why);
+    if (status)
+        f->real.checked = false;
+    mgl_free(texts);
+    mgl_free(numbers);
+    return note(status, &why, f->real.note, err);
+}
+
+static mgl_status time_baseline(campaign *c, final_facts *f, mgl_error *err)
+{
+    mgl_lab *lab = c->o->lab;
+    mgl_error why = {0};
+    mgl_status status = MGL_OK;
+    for (int w = 0; w < c->subject->workloads.count && !status && lab->baseline; w++)
+        status = lab->baseline(lab, w, &f->baseline_us[w], &why);
+    return note(status, &why, f->no_baseline, err);
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
+{
+    mgl_trial *trial = &a->trial;
+    if (!c->o->lab->measures) {
+        attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct, and not timed: there is no clock");
+        return MGL_OK;
+    }
+    mgl_status status = measure_stage(c, a, MGL_PAIRS_DECISION, err);
+    if (!status && !a->decided)
+        status = measure_summarise(trial, MGL_PAIRS_DECISION, err);
+    if (status || a->decided)
+        return status;
+    /* no final is stored then: the next run of the ended campaign measures it */
+    if (mgl_judge_is_disturbed(trial->pairs, trial->pair_count, trial->workload_count,
+                               MGL_PAIRS_DECISION))
+        return mgl_fail(err, MGL_DEVICE, "final",
+                        "too many of the pairs against the default had an event (throttling, other "
+                        "clocks, other processes); the same command measures them again when the "
+                        "device is free");
+    trial->outcome = trial->gain_lo > 0   ? MGL_OUTCOME_OK
+                     : trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION
+                                          : MGL_OUTCOME_NO_GAIN;
+    return MGL_OK;
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+static void put_baseline(mgl_json_out *out, const final_facts *f, int workloads)
+{
+    mgl_json_out_object(out, "cublas_graph");
+    mgl_json_out_array(out, "us"); /* of each workload; 0: not measured */
+    for (int w = 0; w < workloads; w++)
+        mgl_json_out_real(out, NULL, f->baseline_us[w]);
+    mgl_json_out_close_array(out);
+    if (f->no_baseline[0])
+        mgl_json_out_string(out, "note", f->no_baseline);
+    mgl_json_out_close_object(out);
+}
+
+/* An event, whose text is what is told of it as JSON. */
+static mgl_status keep(campaign *c, const attempt *a, const final_facts *f, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    const mgl_trial *trial = &a->trial;
+    mgl_json_out_begin(&out, "megalith.final/1");
+    mgl_answer_trial(&out, trial);
+    if (f->real.checked || f->real.texts > 0 || f->real.note[0])
+        mgl_real_put(&out, &f->real);
+    if (c->o->lab->baseline && !a->decided)
+        put_baseline(&out, f, trial->workload_count);
+    mgl_json_out_close(&out);
+    mgl_status status = out.text.failed ? mgl_fail_memory(err, out.text.capacity)
+                                        : mgl_store_add_event(c->o->store, c->record->id,
+                                                              MGL_FINAL_EVENT, out.text.bytes, err);
+    mgl_text_clear(&out.text);
+    if (status)
+        return status;
+    if (a->decided)
+        return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err, "trial %lld: %s: %s",
+                             (long long)trial->number, mgl_outcome_name(trial->outcome),
+                             trial->diagnostic);
+    return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err,
+                         "trial %lld against the default, afresh: %+.2f %% (%+.2f to %+.2f)",
+                         (long long)trial->number, 100 * expm1(trial->gain),
+                         100 * expm1(trial->gain_lo), 100 * expm1(trial->gain_hi));
+}
+
+static mgl_status make(campaign *c, attempt *a, mgl_error *err)
+{
+    final_facts f = {0};
+    mgl_status status = start(c, err);
+    if (!status)
+        status = load_winner(c, a, err);
+    if (!status)
+        status = check(c, a, err);
+    if (!status && !a->decided)
+        status = look_at_checkpoint(c, a, &f, err);
+    if (!status && !a->decided)
+        status = measure(c, a, err);
+    if (!status && !a->decided)
+        status = time_baseline(c, &f, err);
+    a->trial.seconds = campaign_clock(c) - a->began;
+    return status ? status : keep(c, a, &f, err);
+}
+
+mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err)
+{
+    campaign_locks held = {0};
+    attempt a;
+    campaign c = {.o = options, .subject = options->subject, .record = options->record};
+    if (!options->lab->executes || options->record->incumbent == 0)
+        return MGL_OK;
+    c.began = campaign_clock(&c);
+    mgl_status status = options->lab->get_device(options->lab, &c.device, err);
+    if (!status)
+        status = campaign_take_locks(&c, &held, err);
+    if (status)
+        return status;
+    attempt_begin(&c, &a, options->record->incumbent);
+    a.seed = mgl_campaign_seed(~options->record->seed, options->record->trials);
+    a.trial.proposal.proposer = mgl_strdup(MGL_FINAL_EVENT);
+    status = a.trial.proposal.proposer ? make(&c, &a, err) : mgl_fail_memory(err, 1);
+    attempt_clear(&a);
+    mgl_candidate_clear(&c.incumbent);
+    campaign_release_locks(&held);
+    return status;
+}

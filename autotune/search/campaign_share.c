@@ -1,0 +1,148 @@
+/*
+ * A campaign that several workers run, of a shared store. Each of them is the loop of campaign.c
+ * with a device of its own; what they share is the store. Before each trial a worker hears of all
+ * that was stored since: its proposers learn it, and a new incumbent goes into its lab. Then it
+ * takes a number.
+ *
+ * Two workers may decide at the same time, so the share of the error rate that a decision has is
+ * that of its trial's number, which nobody else has, instead of the count of decisions.
+ */
+#include "autotune/search/campaign_parts.h"
+
+#include <string.h>
+
+/* Times of two kinds of devices do not compare. */
+mgl_status campaign_check_kind(const campaign *c, mgl_error *err)
+{
+    const char *wanted = c->record->device ? c->record->device : "";
+    bool cpu = !strcmp(wanted, "cpu") && !c->o->lab->measures; /* named by its maker */
+    if (cpu || !strcmp(wanted, c->device.name))
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--device",
+                    "the campaign \"%.80s\" is of %.80s, and this device is %.80s: what they "
+                    "measure does not compare; begin another campaign with --name",
+                    c->record->name, wanted, c->device.name);
+}
+
+mgl_status campaign_join(campaign *c, mgl_error *err)
+{
+    if (!mgl_store_is_shared(c->o->store))
+        return MGL_OK;
+    mgl_status status = mgl_store_count_condemned(c->o->store, c->record->id, &c->condemned, err);
+    return status ? status
+                  : mgl_store_join(c->o->store, c->record->id, c->device.name, c->device.uuid,
+                                   &c->worker, err);
+}
+
+mgl_status campaign_leave(campaign *c, bool *last, mgl_error *err)
+{
+    int64_t others = 0;
+    mgl_status status = MGL_OK;
+    bool joined = c->worker != NULL;
+    mgl_store_leave(c->worker);
+    c->worker = NULL;
+    if (joined)
+        status = mgl_store_count_workers(c->o->store, c->record->id, &others, err);
+    *last = others == 0;
+    return status;
+}
+
+mgl_status campaign_has_workers(mgl_store *store, int64_t id, bool *out, mgl_error *err)
+{
+    int64_t count = 0;
+    mgl_status status = mgl_store_count_workers(store, id, &count, err);
+    *out = count > 0;
+    return status;
+}
+
+mgl_status campaign_check_workers(mgl_store *store, int64_t id, mgl_error *err)
+{
+    bool any = false;
+    mgl_status status = campaign_has_workers(store, id, &any, err);
+    if (status || !any)
+        return status;
+    return mgl_fail(err, MGL_DEVICE, mgl_store_path(store),
+                    "workers run this campaign; stop them with `megalith campaign stop`, or wait");
+}
+
+/* ---- what the others did --------------------------------------------------------------------- */
+
+static mgl_status hear_one(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    campaign *c = user;
+    c->seen = trial->id;
+    c->record->trials++;
+    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
+        c->newest = trial->number;
+    campaign_count_keep(c, trial);
+    mgl_status status = mgl_check_abort(c->o->abort, err);
+    return status || trial->control ? status : campaign_teach(c, trial, err);
+}
+
+mgl_status campaign_hear(campaign *c, mgl_error *err)
+{
+    if (!c->seen)
+        c->record->trials = 0; /* all of them are heard of */
+    return mgl_store_each_newer(c->o->store, c->record->id, c->seen, hear_one, c, err);
+}
+
+/* Another worker kept a trial: what is tried from now on has to beat that. */
+static mgl_status follow(campaign *c, mgl_error *err)
+{
+    if (!c->newest || c->newest == c->record->incumbent)
+        return MGL_OK;
+    c->record->incumbent = c->newest;
+    mgl_status status = campaign_load_incumbent(c, err);
+    if (!status)
+        status = campaign_restart_lab(c, err);
+    return status ? status
+                  : campaign_tell(c, false, "start", NULL, err,
+                                  "trial %lld of another worker is the incumbent",
+                                  (long long)c->newest);
+}
+
+/* Another worker's end found the incumbent wrong: what the proposers have learned by it does not
+ * hold, and they begin anew with the store's trials. */
+static mgl_status look_for_condemned(campaign *c, mgl_error *err)
+{
+    int64_t now = 0;
+    mgl_status status = mgl_store_count_condemned(c->o->store, c->record->id, &now, err);
+    if (!status && now != c->condemned)
+        campaign_end(c, "running", "an incumbent was found wrong by another worker");
+    return status;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+int64_t campaign_number(const campaign *c)
+{
+    return c->worker ? c->taken : c->record->trials + 1;
+}
+
+/* Workers draw beside each other, and none of them twice. */
+uint64_t campaign_draw_seed(campaign *c, int64_t number)
+{
+    if (!c->worker)
+        return mgl_campaign_seed(c->record->seed, number);
+    uint64_t own = mgl_campaign_seed(c->record->seed, mgl_store_worker_id(c->worker));
+    return mgl_campaign_seed(own, ++c->draws);
+}
+
+mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err)
+{
+    *number = c->record->trials + 1;
+    if (!c->worker)
+        return MGL_OK;
+    mgl_status status = campaign_hear(c, err);
+    if (!status)
+        status = look_for_condemned(c, err);
+    if (status || c->over)
+        return status;
+    status = follow(c, err);
+    if (!status && !c->taken)
+        status = mgl_store_take_number(c->worker, c->o->max_trials, &c->taken, err);
+    *number = c->taken;
+    if (c->taken)
+        c->decisions = c->taken - 1;
+    return status;
+}

@@ -1,0 +1,329 @@
+/*
+ * Evolve: near steps (propose_near.c) from what is best, until they stop helping; then every other
+ * proposal is a child of a population of correct programs, promoted or not. From a poor start it
+ * begins with the children, and where the cost model sees a much better program, with that
+ * (propose_far.c). A child
+ * changes one to three knobs of a member, appends moves to its lineage, or crosses its config with
+ * another's; knobs and kinds of moves that helped are drawn more often, and those that were refused
+ * less often.
+ *
+ * Basin hopping (Wales and Doye, "Global Optimization by Basin-Hopping", 1997): after PLATEAU
+ * trials without a better one the search hops, by a large change of some good member, and goes
+ * on among what it finds there alone; after the next plateau it returns to all that it knows.
+ * It never ends by itself.
+ */
+#include "autotune/search/propose.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+
+enum {
+    MEMBERS = 10,     /* of the population: the best ones */
+    PLATEAU = 40,     /* trials */
+    SCATTERED = 12,   /* trials around the start, before any reproduces */
+    FOUNDERS = 4,     /* members that a later basin needs before it reproduces */
+    LEAST_JUMP = 4,   /* knobs that a hop changes */
+    MOST_JUMP = 8,    /* likewise */
+    MOST_MOVES = 3,   /* that a child appends */
+    MOST_CHANGES = 3, /* knobs that a child changes */
+    PARENTS = 3,      /* that a crossed child has beside its first */
+    NEAR_ALONE = 30,  /* the same, after which near steps are not all, near the start */
+    PRICED = 10,      /* children that the cost model prices for a proposal, at most */
+    TRIES = 60        /* draws that are tried already or do not fit */
+};
+#define BETTER 1e-3 /* of the value: less is no improvement that ends a plateau */
+
+typedef struct evolve {
+    mgl_search search;
+    size_t basin;       /* members of the population are known[basin] and later ones */
+    double basin_value; /* the best of it, us; 0: none yet */
+    int stalled;        /* trials since it improved */
+    int hops;
+} evolve;
+
+/* The best members, the best first. */
+struct population {
+    const mgl_known *members[MEMBERS];
+    double values[MEMBERS];
+    int count;
+};
+
+/* Puts a member in its place. One as fast as a member is taken for the same. */
+static void admit(struct population *p, const mgl_known *known, double value)
+{
+    int at = p->count;
+    while (at > 0 && p->values[at - 1] > value)
+        at--;
+    if (at > 0 && p->values[at - 1] >= value * (1 - 1e-9))
+        return;
+    if (p->count < MEMBERS)
+        p->count++;
+    for (int i = p->count - 1; i > at; i--) {
+        p->members[i] = p->members[i - 1];
+        p->values[i] = p->values[i - 1];
+    }
+    if (at < p->count) {
+        p->members[at] = known;
+        p->values[at] = value;
+    }
+}
+
+static struct population gather(const evolve *e, size_t from)
+{
+    struct population p = {.count = 0};
+    for (size_t i = from; i < e->search.known_count; i++) {
+        const mgl_known *known = &e->search.known[i];
+        double value = mgl_search_value(&e->search, known);
+        if (value > 0 && !known->duplicate)
+            admit(&p, known, value);
+    }
+    return p;
+}
+
+/* The better of two drawn by chance. NULL: there is none. */
+static const mgl_known *draw_member(const struct population *p, uint64_t *state)
+{
+    if (p->count == 0)
+        return NULL;
+    uint64_t a = mgl_draw_below(state, (uint64_t)p->count);
+    uint64_t b = mgl_draw_below(state, (uint64_t)p->count);
+    uint64_t c = mgl_draw_below(state, (uint64_t)p->count);
+    a = a < b ? a : b;
+    return p->members[a < c ? a : c];
+}
+
+/* ---- children ------------------------------------------------------------------------------- */
+
+/* What a change gains on the average, as if there had been one more that gained a percent. */
+static double share(const mgl_credit *credits, int count)
+{
+    double tries = 0, gain = 0;
+    for (int i = 0; i < count; i++) {
+        tries += credits[i].tries;
+        gain += credits[i].gain;
+    }
+    return (gain + 0.01) / (tries + 1);
+}
+
+/* Whether a child gets moves rather than other knobs: by what helped so far, and never less
+ * often than every tenth one. */
+static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state)
+{
+    double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
+    double moves = share(e->search.moves, MGL_MOVE_COUNT), least = 0.1;
+    double chance = moves * moves / (knobs * knobs + moves * moves); /* the better way mostly */
+    if (!mgl_search_wants_moves(&e->search) || child->moves.count >= MGL_LINEAGE_MOVES)
+        return false;
+    if (e->search.subject->space.count == 0)
+        return true;
+    chance = chance < least ? least : chance > 1 - least ? 1 - least : chance;
+    return mgl_draw_unit(state) < chance;
+}
+
+/* A member's child, by one of the ways. */
+static mgl_status vary(const evolve *e, const struct population *p, uint64_t *state,
+                       mgl_draft *child, mgl_error *err)
+{
+    mgl_taste taste;
+    int added = 0;
+    if (wants_moves(e, child, state)) {
+        int count = 1 + (int)mgl_draw_below(state, MOST_MOVES);
+        mgl_status status = mgl_search_add_moves(&e->search, &child->config, count, state,
+                                                 &child->moves, &added, err);
+        if (status || added > 0)
+            return status;
+    }
+    if (mgl_draw_below(state, 2)) /* moves are of a program, and other knobs make another */
+        child->moves.count = 0;
+    bool crosses = p->count > 1 && mgl_draw_below(state, 2);
+    for (int i = 0; crosses && i < PARENTS; i++)
+        mgl_search_cross(&e->search, &draw_member(p, state)->config, state, &child->config);
+    mgl_search_get_taste(&e->search, &taste);
+    if (!crosses || mgl_draw_below(state, 2))
+        mgl_search_change_knobs(&e->search, &taste, 1 + (int)mgl_draw_below(state, MOST_CHANGES),
+                                state, &child->config);
+    return MGL_OK;
+}
+
+/* Far from a good member: many knobs, and some of its moves. */
+static mgl_status jump(const evolve *e, uint64_t *state, mgl_draft *child, mgl_error *err)
+{
+    int knobs = LEAST_JUMP + (int)mgl_draw_below(state, MOST_JUMP - LEAST_JUMP + 1), added;
+    child->moves.count = (int)mgl_draw_below(state, (uint64_t)child->moves.count + 1);
+    if (mgl_search_change_knobs(&e->search, NULL, knobs, state, &child->config))
+        return MGL_OK;
+    return mgl_search_add_moves(&e->search, &child->config, LEAST_JUMP, state, &child->moves,
+                                &added, err);
+}
+
+/* From the start, every knob at any value or as it was, by half. */
+static bool scatter(const evolve *e, uint64_t *state, mgl_draft *child)
+{
+    bool changed = false;
+    *child = (mgl_draft){.config = e->search.start};
+    for (int i = 0; i < e->search.subject->space.count; i++)
+        if (mgl_draw_below(state, 2))
+            changed |= mgl_search_change_knob(&e->search, i, state, &child->config);
+    return changed;
+}
+
+static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_draft *out,
+                             mgl_error *err)
+{
+    struct population p = gather(e, e->basin);
+    bool founding = e->basin > 0 && p.count < FOUNDERS;
+    if (mgl_search_is_far(&e->search) && e->search.known_count < SCATTERED &&
+        scatter(e, state, out))
+        return MGL_OK;
+    if (founding || far)
+        p = gather(e, 0);
+    mgl_status status = mgl_draft_begin(&e->search, draw_member(&p, state), out, err);
+    if (status)
+        return status;
+    return founding || far ? jump(e, state, out, err) : vary(e, &p, state, out, err);
+}
+
+/* Whether the next proposal is a near step. From a poor start they lead nowhere unless costs choose
+ * among them. */
+static bool wants_near(const evolve *e, uint64_t *state)
+{
+    bool far = mgl_search_is_far(&e->search) && !e->search.subject->has_costs;
+    int stalled = e->search.stalled;
+    return far ? stalled >= MGL_SETTLED && mgl_draw_below(state, 2)
+               : stalled < NEAR_ALONE || mgl_draw_below(state, 2);
+}
+
+/* The best of near steps; *found false: there is none. */
+static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
+                            mgl_error *err)
+{
+    mgl_draft list[MGL_NEAR_DRAWS];
+    int count, chosen;
+    mgl_status status = mgl_search_draw_near(&e->search, MGL_NEAR_DRAWS, state, list, &count, err);
+    *found = !status && count > 0;
+    chosen = *found ? mgl_search_pick(&e->search, list, count, state) : -1;
+    for (int i = 0; i < count; i++)
+        if (i == chosen)
+            *out = list[i];
+        else
+            mgl_moves_clear(&list[i].moves);
+    return status;
+}
+
+/* Draws as many children as are priced at a time; *t: draws so far. */
+static mgl_status draw_batch(const evolve *e, int room, int *t, uint64_t *state, mgl_batch *batch,
+                             mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    room = mgl_batch_room(&e->search, room);
+    for (; *t < TRIES && batch->count < room && !status; ++*t) {
+        mgl_draft child = {0};
+        status = make_child(e, *t > TRIES / 2, state, &child, err);
+        mgl_batch_add(batch, &child, *state, *t + 1);
+    }
+    return status;
+}
+
+/* A child that is new, fits and leaves hope, or else the one that leaves most of those that were
+ * priced. */
+static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
+                             mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    bool hope = false;
+    *found = false;
+    for (int t = 0, priced = 0; t < TRIES && !hope && priced < PRICED && !status;) {
+        mgl_batch batch = {.count = 0};
+        int i = 0;
+        status = draw_batch(e, PRICED - priced, &t, state, &batch, err);
+        if (!status)
+            mgl_batch_price(&e->search, NULL, &batch);
+        for (; i < batch.count && !hope && !status; i++) {
+            mgl_draft child = batch.drafts[i];
+            hope = batch.hopes[i];
+            priced += child.predicted > 0;
+            if (hope || (child.predicted > 0 && (!*found || child.predicted < out->predicted))) {
+                if (*found)
+                    mgl_moves_clear(&out->moves);
+                *out = child;
+                *found = true;
+            } else {
+                mgl_moves_clear(&child.moves);
+            }
+        }
+        mgl_batch_clear(&batch, i);
+    }
+    if (status && *found)
+        mgl_moves_clear(&out->moves);
+    return status;
+}
+
+static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                          mgl_proposer_answer *answer, mgl_error *err)
+{
+    const evolve *e = (const evolve *)self;
+    uint64_t state = seed;
+    mgl_draft chosen = {0};
+    mgl_status status = MGL_OK;
+    bool found = false;
+    status = mgl_search_look_far(&e->search, &state, &chosen, &found, err);
+    if (!status && !found && wants_near(e, &state))
+        status = draw_near(e, &state, &chosen, &found, err);
+    if (!status && !found)
+        status = draw_child(e, &state, &chosen, &found, err);
+    *answer = found ? MGL_PROPOSED : MGL_NO_MORE; /* the space is small, and all was tried */
+    return status || !found ? status
+                            : mgl_search_propose(&e->search, chosen.parent, &chosen.config,
+                                                 &chosen.moves, out, err);
+}
+
+/* ---- learning ------------------------------------------------------------------------------- */
+
+/* From one basin to the next: what a hop finds alone, and all that is known, in turn. */
+static void hop(evolve *e)
+{
+    e->hops++;
+    e->stalled = 0;
+    e->basin = e->hops % 2 ? e->search.known_count : 0;
+    struct population p = gather(e, e->basin);
+    e->basin_value = p.count ? p.values[0] : 0;
+}
+
+static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    evolve *e = (evolve *)self;
+    size_t before = e->search.known_count;
+    mgl_status status = mgl_search_learn(&e->search, trial, err);
+    if (status || e->search.known_count == before)
+        return status;
+    double value = mgl_search_value(&e->search, &e->search.known[before]);
+    e->stalled++;
+    if (value > 0 && (e->basin_value <= 0 || value < e->basin_value * (1 - BETTER))) {
+        e->basin_value = value;
+        e->stalled = 0;
+    }
+    if (e->stalled >= PLATEAU)
+        hop(e);
+    return MGL_OK;
+}
+
+static void close_evolve(mgl_proposer *self)
+{
+    mgl_search_close((mgl_search *)self);
+    mgl_free(self);
+}
+
+mgl_status mgl_evolve_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
+{
+    evolve *e = mgl_alloc_zero(1, sizeof *e);
+    if (!e)
+        return mgl_fail_memory(err, sizeof *e);
+    e->search.proposer = (mgl_proposer){"evolve", propose, learn, close_evolve, true};
+    mgl_status status = mgl_search_open(&e->search, options, err);
+    if (status)
+        close_evolve(&e->search.proposer);
+    else
+        *out = &e->search.proposer;
+    return status;
+}

@@ -1,0 +1,108 @@
+/*
+ * The grid: every value of every knob around the start, then every pair of knobs, always in the
+ * order of the space. It takes no part of a program's moves. What was tried, by whomever, and
+ * what lowering refuses is left out; after the last pair there is no more.
+ */
+#include "autotune/search/propose.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* A place in the grid: knobs a < b at the values with these indices; b of a single knob is -1. */
+struct place {
+    int a, b, a_value, b_value;
+};
+
+typedef struct grid {
+    mgl_search search;
+    struct place next; /* all before it was tried or does not fit */
+} grid;
+
+/* The number of values of a knob. */
+static int values_of(const grid *g, int knob)
+{
+    return g->search.subject->space.knobs[knob].count;
+}
+
+/* The next place behind this one, whatever stands there; false: that was the last. */
+static bool step_on(const grid *g, struct place *p)
+{
+    const int knobs = g->search.subject->space.count;
+    if (p->b >= 0 && ++p->b_value < values_of(g, p->b))
+        return true;
+    p->b_value = 0;
+    if (++p->a_value < values_of(g, p->a))
+        return true;
+    p->a_value = 0;
+    if (p->b >= 0 && ++p->b < knobs)
+        return true;
+    p->a++;
+    if (p->b < 0 && p->a == knobs)
+        *p = (struct place){0, 1, 0, 0};
+    else if (p->b >= 0)
+        p->b = p->a + 1;
+    return p->b < knobs && p->a < knobs;
+}
+
+/* Puts the place's values into a config; false: one of them is the start's, so that fewer knobs
+ * change. */
+static bool make(const grid *g, const struct place *p, mgl_schedule_config *out)
+{
+    const int knobs[] = {p->a, p->b}, values[] = {p->a_value, p->b_value};
+    *out = g->search.start;
+    for (int i = 0; i < 2 && knobs[i] >= 0; i++) {
+        const mgl_knob *knob = &g->search.subject->space.knobs[knobs[i]];
+        int number = g->search.numbers[knobs[i]];
+        if (knob->count == 0 || mgl_knob_get(out, number) == knob->values[values[i]])
+            return false;
+        mgl_knob_set(out, number, knob->values[values[i]]);
+    }
+    return true;
+}
+
+static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                          mgl_proposer_answer *answer, mgl_error *err)
+{
+    grid *g = (grid *)self;
+    mgl_schedule_config config;
+    mgl_moves none = {0};
+    (void)seed;
+    for (bool more = g->next.a < g->search.subject->space.count; more;
+         more = step_on(g, &g->next)) {
+        if (!make(g, &g->next, &config) || !mgl_search_is_new(&g->search, &config, NULL) ||
+            !mgl_search_fits(&g->search, &config))
+            continue;
+        *answer = MGL_PROPOSED;
+        return mgl_search_propose(&g->search, NULL, &config, &none, out, err);
+    }
+    g->next = (struct place){g->search.subject->space.count, -1, 0, 0};
+    *answer = MGL_NO_MORE;
+    return MGL_OK;
+}
+
+static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    return mgl_search_learn((mgl_search *)self, trial, err);
+}
+
+static void close_grid(mgl_proposer *self)
+{
+    mgl_search_close((mgl_search *)self);
+    mgl_free(self);
+}
+
+mgl_status mgl_grid_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
+{
+    grid *g = mgl_alloc_zero(1, sizeof *g);
+    if (!g)
+        return mgl_fail_memory(err, sizeof *g);
+    g->search.proposer = (mgl_proposer){"grid", propose, learn, close_grid, true};
+    g->next.b = -1;
+    mgl_status status = mgl_search_open(&g->search, options, err);
+    if (status)
+        close_grid(&g->search.proposer);
+    else
+        *out = &g->search.proposer;
+    return status;
+}

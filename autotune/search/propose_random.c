@@ -1,0 +1,82 @@
+/*
+ * Random: configs of which every knob has any of its values, of those that fit; every fourth
+ * has one to four moves as well. Where the device has costs, what the cost model leaves no hope for
+ * is drawn again, of half as many knobs after every third draw. It learns nothing but what was
+ * tried: what other proposers have to beat.
+ */
+#include "autotune/search/propose.h"
+
+#include "base/memory.h"
+
+enum { MOST_MOVES = 4, MOVES_EVERY = 4, TRIES = 50, PRICED = 15, HALVED_EVERY = 3 };
+
+/* The start with about a share of its knobs drawn, 1 / 2^halvings. False: nothing fits. */
+static bool draw_config(const mgl_search *search, int halvings, uint64_t *state,
+                        mgl_schedule_config *config)
+{
+    mgl_schedule_config drawn = *config;
+    if (!mgl_search_draw_config(search, state, &drawn))
+        return false;
+    for (int i = 0; i < search->subject->space.count; i++)
+        if (halvings == 0 || mgl_draw_below(state, UINT64_C(1) << halvings) == 0)
+            mgl_search_set_knob(search, i, mgl_knob_get(&drawn, search->numbers[i]), config);
+    return true;
+}
+
+static mgl_status draw(const mgl_search *search, int halvings, uint64_t *state, mgl_draft *out,
+                       mgl_error *err)
+{
+    int added;
+    *out = (mgl_draft){.config = search->start};
+    bool drawn = draw_config(search, halvings, state, &out->config);
+    if (!search->subject->space.moves || (drawn && mgl_draw_below(state, MOVES_EVERY)))
+        return MGL_OK;
+    return mgl_search_add_moves(search, &out->config, 1 + (int)mgl_draw_below(state, MOST_MOVES),
+                                state, &out->moves, &added, err);
+}
+
+static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                          mgl_proposer_answer *answer, mgl_error *err)
+{
+    const mgl_search *search = (const mgl_search *)self;
+    uint64_t state = seed;
+    mgl_status status = MGL_OK;
+    *answer = MGL_NO_MORE; /* the space is small, and all of it was tried */
+    for (int t = 0, priced = 0; t < TRIES && !status; t++) {
+        mgl_draft drawn;
+        status = draw(search, priced / HALVED_EVERY, &state, &drawn, err);
+        bool hope = !status && mgl_draft_price(search, NULL, &drawn);
+        priced += drawn.predicted > 0;
+        if (hope || (drawn.predicted > 0 && priced == PRICED)) {
+            *answer = MGL_PROPOSED;
+            return mgl_search_propose(search, NULL, &drawn.config, &drawn.moves, out, err);
+        }
+        mgl_moves_clear(&drawn.moves);
+    }
+    return status;
+}
+
+static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    return mgl_search_learn((mgl_search *)self, trial, err);
+}
+
+static void close_random(mgl_proposer *self)
+{
+    mgl_search_close((mgl_search *)self);
+    mgl_free(self);
+}
+
+mgl_status mgl_random_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
+{
+    mgl_search *search = mgl_alloc_zero(1, sizeof *search);
+    if (!search)
+        return mgl_fail_memory(err, sizeof *search);
+    search->proposer = (mgl_proposer){"random", propose, learn, close_random, true};
+    mgl_status status = mgl_search_open(search, options, err);
+    if (status)
+        close_random(&search->proposer);
+    else
+        *out = &search->proposer;
+    return status;
+}

@@ -1,0 +1,406 @@
+/*
+ * Surrogate: proposes the program of the largest expected improvement, by the model of
+ * surrogate.h, among many that are drawn and climbed to. Where the device has costs, the best
+ * of them are priced by the cost model, and what it was wrong by so far has the last word: the
+ * mean of what is expected is the prediction. Near a good start the candidates are near steps
+ * (propose_near.c), with some of the others once these stop helping.
+ */
+#include "autotune/search/surrogate.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEADERS = 4,     /* members that candidates are drawn from */
+    POOL = 240,      /* candidates that are drawn */
+    CLIMBERS = 3,    /* of which the best climb */
+    CLIMBS = 8,      /* times at most */
+    PRICED = 8,      /* candidates that the cost model prices */
+    MOVED = 6,       /* candidates with moves more */
+    NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
+    FEW = 4          /* near steps that are priced beside others */
+};
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+typedef struct candidate {
+    const mgl_known *parent;
+    mgl_schedule_config config;
+    mgl_moves moves;
+    double worth; /* the larger, the sooner it is proposed */
+} candidate;
+
+/* A list of the best candidates so far, the best first; it owns their moves. */
+struct best {
+    candidate list[PRICED];
+    int count, room;
+};
+
+static void best_clear(struct best *best)
+{
+    for (int i = 0; i < best->count; i++)
+        mgl_moves_clear(&best->list[i].moves);
+    best->count = 0;
+}
+
+/* Takes the candidate over, or releases it. */
+static void consider(struct best *best, candidate *c)
+{
+    int at = best->count;
+    while (at > 0 && best->list[at - 1].worth < c->worth)
+        at--;
+    for (int i = 0; i < best->count; i++)
+        if (!memcmp(&best->list[i].config, &c->config, sizeof c->config) &&
+            best->list[i].moves.count == c->moves.count && c->moves.count == 0)
+            at = best->room;
+    if (at >= best->room) {
+        mgl_moves_clear(&c->moves);
+        return;
+    }
+    if (best->count == best->room)
+        mgl_moves_clear(&best->list[best->count - 1].moves);
+    else
+        best->count++;
+    memmove(best->list + at + 1, best->list + at,
+            (size_t)(best->count - 1 - at) * sizeof *best->list);
+    best->list[at] = *c;
+}
+
+/* The nearest value of the space, for each knob of it; what is not in the space stays as it
+ * starts. */
+static mgl_schedule_config snap(const mgl_surrogate *s, const mgl_schedule_config *config)
+{
+    const mgl_search_space *space = &s->search.subject->space;
+    mgl_schedule_config out = s->search.start;
+    for (int i = 0; i < space->count; i++) {
+        const mgl_knob *knob = &space->knobs[i];
+        int number = s->search.numbers[i], value = mgl_knob_get(config, number), nearest = 0;
+        for (int v = 1; v < knob->count; v++)
+            if (abs(knob->values[v] - value) < abs(knob->values[nearest] - value))
+                nearest = v;
+        if (knob->count > 0 && value != mgl_knob_get(&out, number))
+            mgl_knob_set(&out, number, knob->values[nearest]);
+    }
+    return out;
+}
+
+/* The fastest of this campaign, the fastest first. */
+static int find_leaders(const mgl_surrogate *s, const mgl_known *leaders[LEADERS])
+{
+    int count = 0;
+    for (size_t i = 0; i < s->search.known_count; i++) {
+        const mgl_known *known = &s->search.known[i];
+        if (!mgl_surrogate_has_value(s, known))
+            continue;
+        double value = mgl_search_value(&s->search, known);
+        int at = count;
+        while (at > 0 && mgl_search_value(&s->search, leaders[at - 1]) > value)
+            at--;
+        if (at >= LEADERS)
+            continue;
+        count += count < LEADERS;
+        for (int j = count - 1; j > at; j--)
+            leaders[j] = leaders[j - 1];
+        leaders[at] = known;
+    }
+    return count;
+}
+
+/* Weighs a candidate that is new and fits. Fails only where memory runs out. */
+static mgl_status weigh(const mgl_surrogate *s, const mgl_surrogate_fit *f, const mgl_known *parent,
+                        const mgl_schedule_config *config, struct best *best, mgl_error *err)
+{
+    candidate c = {.parent = parent, .config = *config};
+    mgl_status status =
+        parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &c.moves, err) : MGL_OK;
+    if (!status && mgl_search_is_new(&s->search, &c.config, &c.moves) &&
+        mgl_search_fits(&s->search, &c.config)) {
+        c.worth = mgl_surrogate_worth(s, f, &c.config, &c.moves);
+        consider(best, &c);
+        return MGL_OK;
+    }
+    mgl_moves_clear(&c.moves);
+    return status;
+}
+
+static mgl_status draw_pool(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
+                            struct best *best, mgl_error *err)
+{
+    const mgl_known *leaders[LEADERS];
+    int count = find_leaders(s, leaders);
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < s->prior.count && f->own < MGL_SURROGATE_FOUNDERS && !status; i++) {
+        mgl_schedule_config config = snap(s, &s->prior.configs[i]);
+        status = weigh(s, f, NULL, &config, best, err);
+    }
+    for (int i = 0; i < POOL && !status; i++) {
+        const mgl_known *parent = count ? leaders[i % count] : NULL;
+        mgl_schedule_config config = parent ? parent->config : s->search.start;
+        if (i % 4 == 3)
+            mgl_search_draw_config(&s->search, state, &config);
+        else
+            mgl_search_change_knobs(&s->search, NULL, 1 + i % 3, state, &config);
+        if (i % 4 == 2 && count)
+            mgl_search_cross(&s->search, &leaders[i / 4 % count]->config, state, &config);
+        status = weigh(s, f, i % 4 == 3 ? NULL : parent, &config, best, err);
+    }
+    return status;
+}
+
+/* From a candidate to the best neighbour, one knob away, again and again. */
+static mgl_status climb(const mgl_surrogate *s, const mgl_surrogate_fit *f, const candidate *from,
+                        struct best *best, mgl_error *err)
+{
+    const mgl_search_space *space = &s->search.subject->space;
+    mgl_schedule_config at = from->config;
+    double worth_at = from->worth;
+    mgl_status status = MGL_OK;
+    for (int step = 0; step < CLIMBS && !status; step++) {
+        struct best found = {.room = 1};
+        for (int i = 0; i < space->count && !status; i++)
+            for (int v = 0; v < space->knobs[i].count && !status; v++) {
+                mgl_schedule_config next = at;
+                mgl_search_set_knob(&s->search, i, space->knobs[i].values[v], &next);
+                status = weigh(s, f, from->parent, &next, &found, err);
+            }
+        if (status || found.count == 0 || found.list[0].worth <= worth_at) {
+            best_clear(&found);
+            break;
+        }
+        at = found.list[0].config;
+        worth_at = found.list[0].worth;
+        consider(best, &found.list[0]);
+    }
+    return status;
+}
+
+static mgl_status climb_all(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct best *best,
+                            mgl_error *err)
+{
+    candidate from[CLIMBERS];
+    int count = best->count < CLIMBERS ? best->count : CLIMBERS;
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < count; i++)
+        from[i] = best->list[i];
+    for (int i = 0; i < count && !status; i++)
+        status = climb(s, f, &from[i], best, err);
+    return status;
+}
+
+/* Lineages of the leaders with moves more. */
+static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
+                             struct best *best, mgl_error *err)
+{
+    const mgl_known *leaders[LEADERS];
+    int count = find_leaders(s, leaders);
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < MOVED && count && mgl_search_wants_moves(&s->search) && !status; i++) {
+        const mgl_known *parent = leaders[i % count];
+        candidate c = {.parent = parent, .config = parent->config};
+        int added = 0;
+        status = mgl_moves_copy(&parent->moves, parent->moves.count, &c.moves, err);
+        if (!status)
+            status = mgl_search_add_moves(&s->search, &c.config, 1 + i % 3, state, &c.moves, &added,
+                                          err);
+        if (!status && added && mgl_search_is_new(&s->search, &c.config, &c.moves)) {
+            c.worth = mgl_surrogate_worth(s, f, &c.config, &c.moves);
+            consider(best, &c);
+        } else {
+            mgl_moves_clear(&c.moves);
+        }
+    }
+    return status;
+}
+
+/* What a candidate is worth by the cost model's word; -INFINITY: that leaves no hope. */
+static double price_one(const mgl_surrogate *s, const mgl_surrogate_fit *f, const candidate *c)
+{
+    double predicted = mgl_search_predict(&s->search, &c->config, &c->moves);
+    if (!(predicted > 0) || !mgl_search_passes(&s->search, c->parent, predicted))
+        return -INFINITY;
+    return f->priced && f->own > 0
+               ? mgl_surrogate_priced_worth(s, f, &c->config, &c->moves, predicted)
+               : c->worth;
+}
+
+/* The cost model's word on the best: what it leaves no hope for is dropped. */
+static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct best *best)
+{
+    int chosen = 0;
+    double most = -INFINITY;
+    if (!s->search.subject->has_costs)
+        return;
+    for (int i = 0; i < best->count; i++) {
+        double worth = price_one(s, f, &best->list[i]);
+        if (worth > most) {
+            most = worth;
+            chosen = i;
+        }
+    }
+    if (most == -INFINITY) {
+        best_clear(best);
+        return;
+    }
+    candidate first = best->list[0];
+    best->list[0] = best->list[chosen];
+    best->list[0].worth = most;
+    best->list[chosen] = first;
+}
+
+/* ---- proposing ------------------------------------------------------------------------------ */
+
+/* From the start, half of its knobs at any value: what each does is learned from few of them. With
+ * costs, the first that leaves hope, or the best of those that were priced. */
+static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
+{
+    enum { TRIES = 500 };
+    const mgl_search_space *space = &s->search.subject->space;
+    bool hope = false;
+    for (int t = 0, priced = 0; t < TRIES && priced < PRICED && !hope; t++) {
+        mgl_draft v = {.config = s->search.start};
+        for (int i = 0; i < space->count; i++)
+            if (mgl_draw_below(state, 2))
+                mgl_search_change_knob(&s->search, i, state, &v.config);
+        hope = mgl_draft_price(&s->search, NULL, &v);
+        priced += v.predicted > 0;
+        candidate c = {.config = v.config, .worth = -v.predicted};
+        if (hope || v.predicted > 0)
+            consider(best, &c);
+    }
+}
+
+/* A near step: the one of the largest expected improvement, or, before enough is known, what the
+ * cost model says; where `best` has a candidate, the better one. */
+static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit *f, int most,
+                                uint64_t *state, struct best *best, mgl_error *err)
+{
+    mgl_draft list[MGL_NEAR_DRAWS];
+    int count, chosen = -1;
+    mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
+    double worth = -INFINITY;
+    /* Where most steps are level the process is too sure of the others: every other one is picked
+     * by what is not known of its knobs. */
+    bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs &&
+                  mgl_draw_below(state, 2);
+    if (!status && count > 0 && !priced)
+        chosen = mgl_search_pick(&s->search, list, count, state);
+    for (int i = 0; i < count && priced; i++) {
+        double found =
+            mgl_surrogate_priced_worth(s, f, &list[i].config, &list[i].moves, list[i].predicted);
+        chosen = found > worth ? i : chosen;
+        worth = found > worth ? found : worth;
+    }
+    for (int i = 0; i < count; i++)
+        if (i == chosen && !status && (best->count == 0 || worth > best->list[0].worth)) {
+            best_clear(best);
+            best->list[best->count++] =
+                (candidate){list[i].parent, list[i].config, list[i].moves, worth};
+        } else {
+            mgl_moves_clear(&list[i].moves);
+        }
+    return status;
+}
+
+static mgl_status choose_far(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
+                             struct best *best, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (f->count < 2 || (s->prior.count == 0 && f->own < MGL_SURROGATE_FOUNDERS)) {
+        found(s, state, best);
+        return MGL_OK;
+    }
+    status = draw_pool(s, f, state, best, err);
+    if (!status)
+        status = climb_all(s, f, best, err);
+    if (!status)
+        status = draw_moves(s, f, state, best, err);
+    if (!status && best->count > 0)
+        price(s, f, best);
+    return status;
+}
+
+/* A trial of the wide kind, beside near ones: what earlier campaigns found good, while little is
+ * known; and one in four once near steps do not help. */
+static bool wants_wide(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state)
+{
+    bool inherits = s->prior.count > 0 && f->own < MGL_SURROGATE_FOUNDERS;
+    if (mgl_search_is_far(&s->search))
+        return true;
+    return inherits ? mgl_draw_below(state, 2) != 0
+                    : s->search.stalled >= NEAR_ALONE && mgl_draw_below(state, 4) == 0;
+}
+
+static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, mgl_error *err)
+{
+    mgl_surrogate_fit f = {0};
+    const bool far = mgl_search_is_far(&s->search);
+    mgl_status status = mgl_surrogate_fit_all(s, &f, err);
+    bool looks = false;
+    mgl_draft draft = {0};
+    if (!status)
+        status = mgl_search_look_far(&s->search, state, &draft, &looks, err);
+    if (looks)
+        best->list[best->count++] = (candidate){draft.parent, draft.config, draft.moves, 0};
+    bool wide = !status && !looks && wants_wide(s, &f, state);
+    bool near = far && !looks && s->search.stalled >= MGL_SETTLED && mgl_draw_below(state, 2);
+    if (!status && wide)
+        status = choose_far(s, &f, state, best, err);
+    if (!status && (near || best->count == 0))
+        status = consider_near(s, &f, wide ? FEW : MGL_NEAR_DRAWS, state, best, err);
+    if (!status && best->count == 0 && !wide)
+        status = choose_far(s, &f, state, best, err);
+    if (!status &&
+        best->count == 0) /* no hope is left anywhere near: a search goes on all the same */
+        found(s, state, best);
+    mgl_surrogate_fit_clear(&f);
+    return status;
+}
+
+static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
+                          mgl_proposer_answer *answer, mgl_error *err)
+{
+    mgl_surrogate *s = (mgl_surrogate *)self;
+    struct best best = {.room = PRICED};
+    uint64_t state = seed;
+    mgl_status status = choose(s, &state, &best, err);
+    *answer = best.count > 0 ? MGL_PROPOSED : MGL_NO_MORE;
+    if (!status && best.count > 0)
+        status = mgl_search_propose(&s->search, best.list[0].parent, &best.list[0].config,
+                                    &best.list[0].moves, out, err);
+    best_clear(&best);
+    return status;
+}
+
+static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    return mgl_search_learn((mgl_search *)self, trial, err);
+}
+
+static void close_surrogate(mgl_proposer *self)
+{
+    mgl_surrogate *s = (mgl_surrogate *)self;
+    mgl_free(s->prior.points);
+    mgl_free(s->prior.configs);
+    mgl_search_close(&s->search);
+    mgl_free(s);
+}
+
+mgl_status mgl_surrogate_open(const mgl_proposer_options *options, mgl_proposer **out,
+                              mgl_error *err)
+{
+    mgl_surrogate *s = mgl_alloc_zero(1, sizeof *s);
+    if (!s)
+        return mgl_fail_memory(err, sizeof *s);
+    s->search.proposer = (mgl_proposer){"surrogate", propose, learn, close_surrogate, true};
+    s->features = options->subject->space.count + MGL_MOVE_COUNT;
+    mgl_surrogate_reset(s);
+    mgl_status status = mgl_search_open(&s->search, options, err);
+    if (status)
+        close_surrogate(&s->search.proposer);
+    else
+        *out = &s->search.proposer;
+    return status;
+}

@@ -1,0 +1,107 @@
+/*
+ * What a store says of a trial that was kept, against the trial's own pairs. Whoever can write the
+ * store can write anything into it; an archive tells others of gains, so that those have to follow
+ * from the pairs by the judge's rule. That a program computes what it should is not seen here:
+ * whoever imports the archive checks and measures it anew.
+ */
+#include "autotune/search/judge.h"
+#include "autotune/store/archive_fields.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double tolerance = 1e-6; /* of itself, of a number that went through a store */
+
+static bool is_same(double a, double b)
+{
+    return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
+}
+
+/* The number of the decision that had this level; 0: none of those that a campaign of so many
+ * trials can have made. */
+static int64_t find_decision(double level, int64_t trials)
+{
+    if (!(level > 0))
+        return 0;
+    double n = round((sqrt(1 + 4 * MGL_CAMPAIGN_ERROR / level) - 1) / 2); /* of n (n + 1) */
+    if (!(n >= 1 && n <= (double)trials))
+        return 0;
+    double wanted = mgl_judge_level((int64_t)n);
+    return is_same(wanted, level) ? (int64_t)n : 0;
+}
+
+/* The first number that does not follow; NULL: all do. */
+static const char *compare(const mgl_trial *stored, const mgl_trial *made)
+{
+    if (!is_same(stored->gain, made->gain))
+        return "gain";
+    if (!is_same(stored->gain_lo, made->gain_lo) || !is_same(stored->gain_hi, made->gain_hi))
+        return "interval";
+    if (!is_same(stored->p_value, made->p_value))
+        return "p value";
+    for (int w = 0; w < stored->workload_count; w++) {
+        const mgl_workload_result *a = &stored->workloads[w], *b = &made->workloads[w];
+        if (!is_same(a->gain, b->gain) || !is_same(a->gain_lo, b->gain_lo) ||
+            !is_same(a->gain_hi, b->gain_hi))
+            return "gain of a workload";
+    }
+    return NULL;
+}
+
+static mgl_status refuse(const mgl_trial *trial, const char *what, const char *found,
+                         mgl_error *err)
+{
+    return mgl_fail(
+        err, MGL_BAD_INPUT, "archive",
+        "the store says that trial %lld was kept, and its pairs do not bear out its %s%s%s; "
+        "nothing is exported: `campaign best -o F` and `campaign submit F` to a new campaign "
+        "measure it anew",
+        (long long)trial->number, what, found[0] ? ": they say " : "", found);
+}
+
+/* Which programs were simpler is not stored: a trial that was kept without a gain is taken for one.
+ */
+static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
+{
+    int workloads = made->workload_count;
+    mgl_judge_drop(made->pairs, made->pair_count);
+    mgl_status status = mgl_judge_decide(made, workloads, decision, false, err);
+    if (!status && made->outcome == MGL_OUTCOME_NO_GAIN)
+        status = mgl_judge_decide(made, workloads, decision, true, err);
+    if (!status && made->outcome == MGL_OUTCOME_SUSPICIOUS) /* it was seen twice */
+        status = mgl_judge_repeat(made, workloads, true, err);
+    return status;
+}
+
+mgl_status mgl_archive_check_keep(const mgl_trial *trial, int workloads, double *lost,
+                                  mgl_error *err)
+{
+    size_t bytes = (size_t)trial->pair_count * sizeof *trial->pairs;
+    int64_t decision = find_decision(trial->level, trial->number);
+    mgl_trial made = *trial; /* lent, but for the pairs */
+    if (!decision)
+        return refuse(trial, "level", "", err);
+    if (trial->workload_count != workloads)
+        return refuse(trial, "number of workloads", "", err);
+    if (!trial->pair_count)
+        return refuse(trial, "outcome", "there are none", err);
+    made.pairs = mgl_alloc(bytes);
+    if (!made.pairs)
+        return mgl_fail_memory(err, bytes);
+    memcpy(made.pairs, trial->pairs, bytes);
+    mgl_error why = {0};
+    mgl_status status = decide(&made, decision, &why);
+    mgl_free(made.pairs);
+    if (status)
+        return refuse(trial, "outcome", why.message, err);
+    if (lost) {
+        mgl_judge_limit_loss(&made, *lost);
+        *lost = mgl_judge_add_loss(*lost, &made);
+    }
+    if (made.outcome != MGL_OUTCOME_OK)
+        return refuse(trial, "outcome", mgl_outcome_name(made.outcome), err);
+    const char *other = compare(trial, &made);
+    return other ? refuse(trial, other, "", err) : MGL_OK;
+}

@@ -1,0 +1,128 @@
+/*
+ * The fields of what a campaign keeps, as lists: from them come the store's statements and the
+ * archive's keys, so that a field has one name and stands in one list. A name is the column's and
+ * the key's.
+ *
+ * X(kind, name, member)
+ */
+#ifndef MGL_AUTOTUNE_STORE_FIELDS_H
+#define MGL_AUTOTUNE_STORE_FIELDS_H
+
+#include "autotune/store/record.h"
+
+typedef enum mgl_field_kind {
+    MGL_FIELD_INT64,
+    MGL_FIELD_BITS64, /* uint64_t */
+    MGL_FIELD_INT,
+    MGL_FIELD_UINT,
+    MGL_FIELD_BOOL,
+    MGL_FIELD_REAL,    /* double; NaN stands for none */
+    MGL_FIELD_TEXT,    /* char *, owned; may be NULL */
+    MGL_FIELD_CHARS,   /* char[] */
+    MGL_FIELD_OUTCOME, /* mgl_outcome, as its name */
+    MGL_FIELD_CONFIG,  /* mgl_schedule_config, as JSON; none where all of it is 0 */
+    MGL_FIELD_MOVES    /* mgl_moves, as text; none where it is empty */
+} mgl_field_kind;
+
+typedef struct mgl_field {
+    mgl_field_kind kind;
+    const char *name;
+    size_t offset, size; /* of the member, in bytes */
+} mgl_field;
+
+/* What a campaign is from its beginning. */
+#define MGL_CAMPAIGN_FIELDS(X)                                                                     \
+    X(TEXT, name, name)                                                                            \
+    X(TEXT, model, model)                                                                          \
+    X(TEXT, shape, shape)                                                                          \
+    X(TEXT, device, device)                                                                        \
+    X(TEXT, target, target)                                                                        \
+    X(TEXT, dtype, dtype)                                                                          \
+    X(TEXT, workloads, workloads)                                                                  \
+    X(TEXT, space, space)                                                                          \
+    X(TEXT, options, options)                                                                      \
+    X(TEXT, state, state)                                                                          \
+    X(TEXT, reason, reason)                                                                        \
+    X(INT64, capacity, capacity)                                                                   \
+    X(BITS64, seed, seed)                                                                          \
+    X(INT64, created_unix, created_unix)                                                           \
+    X(INT64, updated_unix, updated_unix)                                                           \
+    X(CHARS, manifest, manifest)                                                                   \
+    X(REAL, seconds, seconds)
+
+#define MGL_TRIAL_FIELDS(X)                                                                        \
+    X(INT64, number, number)                                                                       \
+    X(TEXT, proposer, proposal.proposer)                                                           \
+    X(TEXT, hypothesis, proposal.hypothesis)                                                       \
+    X(INT64, parent, proposal.parent)                                                              \
+    X(CONFIG, config, proposal.config)                                                             \
+    X(MOVES, moves, proposal.moves)                                                                \
+    X(TEXT, schedule, proposal.schedule)                                                           \
+    X(INT64, queued, proposal.queued)                                                              \
+    X(CHARS, digest, digest)                                                                       \
+    X(CHARS, nonce, nonce)                                                                         \
+    X(BOOL, control, control)                                                                      \
+    X(BOOL, same_kernel, same_kernel)                                                              \
+    X(OUTCOME, outcome, outcome)                                                                   \
+    X(CHARS, diagnostic, diagnostic)                                                               \
+    X(INT, duplicate_of, duplicate_of)                                                             \
+    X(REAL, predicted_us, predicted_us)                                                            \
+    X(REAL, gain, gain)                                                                            \
+    X(REAL, gain_lo, gain_lo)                                                                      \
+    X(REAL, gain_hi, gain_hi)                                                                      \
+    X(REAL, p_value, p_value)                                                                      \
+    X(REAL, level, level)                                                                          \
+    X(REAL, seconds, seconds)                                                                      \
+    X(REAL, compile_s, compile_s)                                                                  \
+    X(REAL, gpu_s, gpu_s)                                                                          \
+    X(INT64, started_unix, started_unix)                                                           \
+    X(CHARS, commit_id, commit)                                                                    \
+    X(CHARS, driver, driver)                                                                       \
+    X(CHARS, device_uuid, device_uuid)                                                             \
+    X(CHARS, manifest, manifest)                                                                   \
+    X(INT64, condemned, condemned)
+
+/* Of one workload of a trial. */
+#define MGL_RESULT_FIELDS(X)                                                                       \
+    X(REAL, predicted_us, predicted_us)                                                            \
+    X(REAL, incumbent_us, incumbent_us)                                                            \
+    X(REAL, candidate_us, candidate_us)                                                            \
+    X(REAL, gain, gain)                                                                            \
+    X(REAL, gain_lo, gain_lo)                                                                      \
+    X(REAL, gain_hi, gain_hi)                                                                      \
+    X(REAL, stream_us, stream_us)                                                                  \
+    X(REAL, error, error)                                                                          \
+    X(REAL, error_default, error_default)                                                          \
+    X(INT, pairs, pairs)                                                                           \
+    X(INT, dropped, dropped)
+
+#define MGL_PAIR_FIELDS(X)                                                                         \
+    X(INT, workload, workload)                                                                     \
+    X(INT, stage, stage)                                                                           \
+    X(BOOL, candidate_first, candidate_first)                                                      \
+    X(BOOL, dropped, dropped)                                                                      \
+    X(REAL, incumbent_us, incumbent_us)                                                            \
+    X(REAL, candidate_us, candidate_us)                                                            \
+    X(UINT, incumbent_mhz, sm_mhz[0])                                                              \
+    X(UINT, candidate_mhz, sm_mhz[1])                                                              \
+    X(UINT, memory_mhz, memory_mhz)                                                                \
+    X(UINT, temperature, temperature)                                                              \
+    X(BITS64, reasons, reasons)
+
+/* The lists as tables. */
+typedef struct mgl_fields {
+    const mgl_field *list; /* (count) */
+    int count;
+} mgl_fields;
+extern const mgl_fields mgl_campaign_fields, mgl_trial_fields, mgl_result_fields, mgl_pair_fields;
+
+/* The member of a record. */
+static inline void *mgl_field_of(const mgl_field *field, void *record)
+{
+    return (char *)record + field->offset;
+}
+
+/* Whether anything was chosen: a trial that nobody proposed has none. */
+bool mgl_config_is_none(const mgl_schedule_config *config);
+
+#endif

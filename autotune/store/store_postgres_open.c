@@ -1,0 +1,217 @@
+/*
+ * PostgreSQL behind the store: the way there. The URL is libpq's own, and so are the places where
+ * it looks for what the URL leaves out (PGPASSWORD, ~/.pgpass). A URL may hold a password, and a
+ * mistyped one may hold a part of it anywhere; so none of it is ever repeated but the host and the
+ * database, and these only once the URL makes sense.
+ */
+#include "autotune/store/store_postgres.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/sha256.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool mgl_postgres_is_url(const char *path)
+{
+    return !strncmp(path, "postgresql://", 13) || !strncmp(path, "postgres://", 11);
+}
+
+static mgl_status fail_url(mgl_error *err)
+{
+    return mgl_fail(err, MGL_USAGE, "--store",
+                    "this is no URL of a PostgreSQL server: postgresql://USER@HOST:PORT/DATABASE, "
+                    "where a '@', '/', ':', '?' or '%%' of a name is written %%40, %%2F, %%3A, "
+                    "%%3F or %%25");
+}
+
+/* Host and port are what libpq repeats in its errors. */
+static bool is_plain(const mgl_libpq_option *option)
+{
+    if (!option->value)
+        return true;
+    if (!strcmp(option->keyword, "port"))
+        return option->value[strspn(option->value, "0123456789,")] == 0;
+    return strcmp(option->keyword, "host") != 0 || !strchr(option->value, '@');
+}
+
+static mgl_status check_url(const mgl_libpq *api, const char *url, mgl_error *err)
+{
+    char *why = NULL;
+    mgl_libpq_option *options = api->parse(url, &why);
+    bool good = options != NULL;
+    for (const mgl_libpq_option *o = options; good && o->keyword; o++)
+        good = is_plain(o);
+    if (options)
+        api->free_options(options);
+    if (why)
+        api->free_memory(why);
+    return good ? MGL_OK : fail_url(err);
+}
+
+static void ignore_notice(void *user, const char *text)
+{
+    (void)user, (void)text;
+}
+
+/* What errors call it, and where on this machine what belongs to it stands. */
+static mgl_status take_names(mgl_store *store, mgl_error *err)
+{
+    const mgl_postgres *p = store->postgres;
+    const char *host = p->api->host(p->connection), *database = p->api->database(p->connection);
+    const char *port = p->api->port(p->connection);
+    mgl_text name = {0};
+    mgl_text_format(&name, "postgresql://%.200s/%.100s", host ? host : "",
+                    database ? database : "");
+    if (!name.failed)
+        store->path = mgl_strdup(name.bytes);
+    mgl_text_format(&name, ":%s", port ? port : "");
+    if (name.failed || !store->path) {
+        mgl_text_clear(&name);
+        return mgl_fail_memory(err, 0);
+    }
+    unsigned char hash[MGL_SHA256_BYTES];
+    char hex[MGL_SHA256_HEX];
+    mgl_sha256_of(name.bytes, name.length, hash);
+    mgl_sha256_hex(hash, hex);
+    mgl_text_clear(&name);
+    mgl_text beside = {0};
+    mgl_status status = mgl_store_state_folder(&beside, err);
+    mgl_text_format(&beside, "/postgresql-%.12s", hex);
+    if (!status)
+        status = beside.failed ? mgl_fail_memory(err, 0) : mgl_folder_make(beside.bytes, 0700, err);
+    if (!status && !(store->beside = mgl_strdup(beside.bytes)))
+        status = mgl_fail_memory(err, beside.length);
+    mgl_text_clear(&beside);
+    return status;
+}
+
+static mgl_status connect(mgl_store *store, const char *url, mgl_error *err)
+{
+    /* Of a word that stands twice, the later one counts. */
+    const char *const keywords[] = {"fallback_application_name", "connect_timeout",
+                                    "tcp_user_timeout",          "dbname",
+                                    "client_encoding",           NULL};
+    const char *const values[] = {"megalith", "10", "30000", url, "UTF8", NULL};
+    mgl_postgres *p = store->postgres;
+    p->connection = p->api->connect(keywords, values, 1);
+    if (!p->connection)
+        return mgl_fail_memory(err, 0);
+    mgl_status status = take_names(store, err);
+    if (status)
+        return status;
+    if (p->api->status(p->connection) != MGL_LIBPQ_CONNECTED)
+        return mgl_fail(err, MGL_SYSTEM, store->path, "the server can not be used: %.400s",
+                        p->api->error(p->connection));
+    p->api->on_notice(p->connection, ignore_notice, NULL);
+    return MGL_OK;
+}
+
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+/* 0: there is no store yet. */
+static mgl_status read_version(mgl_store *store, int64_t *out, mgl_error *err)
+{
+    bool stands = false;
+    *out = 0;
+    mgl_query q = mgl_query_open(store,
+                                 "SELECT 1 FROM pg_catalog.pg_tables"
+                                 " WHERE schemaname = 'megalith' AND tablename = 'about'",
+                                 err); /* by the rows: a name's absence is cached */
+    stands = mgl_query_step(&q);
+    mgl_status status = mgl_query_close(&q);
+    if (status || !stands)
+        return status;
+    q = mgl_query_open(store, "SELECT version FROM megalith.about", err);
+    if (mgl_query_step(&q))
+        *out = mgl_query_get_int(&q, 0);
+    return mgl_query_close(&q);
+}
+
+static mgl_status execute_adapted(mgl_store *store, const char *sql, mgl_error *err)
+{
+    mgl_text text = {0};
+    mgl_postgres_adapt(sql, &text);
+    mgl_status status =
+        text.failed ? mgl_fail_memory(err, 0) : mgl_store_execute(store, text.bytes, err);
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status migrate(mgl_store *store, int64_t version, mgl_error *err)
+{
+    char sql[100];
+    mgl_status status = MGL_OK;
+    if (!version)
+        status = mgl_store_execute(store,
+                                   "CREATE SCHEMA IF NOT EXISTS megalith;"
+                                   "SET LOCAL search_path TO megalith;"
+                                   "CREATE TABLE about (version BIGINT NOT NULL);"
+                                   "INSERT INTO about VALUES (0)",
+                                   err);
+    if (!status)
+        status = mgl_store_execute(store, "SET LOCAL search_path TO megalith", err);
+    for (int64_t v = version; !status && v < MGL_STORE_VERSION; v++)
+        status = execute_adapted(store, mgl_store_migrations[v], err);
+    if (!status && !version)
+        status = execute_adapted(store, mgl_store_sharing, err);
+    snprintf(sql, sizeof sql, "UPDATE about SET version = %d", MGL_STORE_VERSION);
+    return status ? status : mgl_store_execute(store, sql, err);
+}
+
+/* Another process may do the same at the same time: one waits for the other, and then looks. */
+static mgl_status bring_up_to_date(mgl_store *store, mgl_error *err)
+{
+    int64_t version = 0;
+    mgl_status status = mgl_store_begin(store, err);
+    if (status)
+        return status;
+    status = mgl_store_execute(store, "SELECT pg_advisory_xact_lock(1298624579)", err); /* "MglC" */
+    if (!status)
+        status = read_version(store, &version, err);
+    if (!status && version < MGL_STORE_VERSION)
+        status = migrate(store, version, err);
+    return mgl_store_end(store, status, err);
+}
+
+static mgl_status check_version(mgl_store *store, bool write, mgl_error *err)
+{
+    int64_t version = 0;
+    mgl_status status = read_version(store, &version, err);
+    if (status)
+        return status;
+    if (version > MGL_STORE_VERSION)
+        return mgl_fail(err, MGL_BAD_INPUT, store->path,
+                        "was written by a newer Megalith (version %lld of the store; this one "
+                        "knows %d); use that one, or take another --store",
+                        (long long)version, MGL_STORE_VERSION);
+    if (version == MGL_STORE_VERSION)
+        return MGL_OK;
+    if (write)
+        return bring_up_to_date(store, err);
+    return mgl_fail(err, MGL_BAD_INPUT, store->path,
+                    version ? "was written by an older Megalith; `megalith tune` brings it up to "
+                              "date"
+                            : "is empty: no campaign was ever kept there");
+}
+
+mgl_status mgl_postgres_connect(mgl_store *store, const char *url, bool write, mgl_error *err)
+{
+    store->engine = &mgl_store_postgres;
+    store->postgres = mgl_alloc_zero(1, sizeof *store->postgres);
+    if (!store->postgres)
+        return mgl_fail_memory(err, sizeof *store->postgres);
+    mgl_status status = mgl_libpq_open(&store->postgres->api, err);
+    if (!status)
+        status = check_url(store->postgres->api, url, err);
+    if (!status)
+        status = connect(store, url, err);
+    if (!status)
+        status = check_version(store, write, err);
+    if (!status)
+        status = mgl_store_execute(store, "SET search_path TO megalith", err);
+    if (!status && !write)
+        status = mgl_store_execute(store, "SET default_transaction_read_only TO on", err);
+    return status;
+}

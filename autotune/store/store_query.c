@@ -1,0 +1,325 @@
+/*
+ * Statements of the store, whatever database is behind them: arguments and columns by the lists of
+ * fields, and transactions. What a database does in its own way is in its mgl_store_engine.
+ */
+#include "autotune/store/store_query.h"
+
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+mgl_status mgl_store_fail_gone(const mgl_store *store, mgl_error *err)
+{
+    return mgl_fail(err, MGL_BAD_INPUT, store->path,
+                    "the campaign is not in the store any more; was it deleted?");
+}
+
+mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_error *err)
+{
+    return mgl_fail(err, MGL_BAD_INPUT, store->path,
+                    "the store holds a value of \"%s\" that this version does not know; use the "
+                    "version that wrote it, or take another --store",
+                    column);
+}
+
+/* ---- statements ----------------------------------------------------------------------------- */
+
+mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err)
+{
+    mgl_query query = {.store = store, .err = err};
+    store->engine->open(&query, sql);
+    return query;
+}
+
+mgl_status mgl_query_close(mgl_query *query)
+{
+    if (query->statement)
+        query->store->engine->close(query);
+    query->statement = NULL;
+    return query->status;
+}
+
+bool mgl_query_step(mgl_query *query)
+{
+    return !query->status && query->store->engine->step(query);
+}
+
+void mgl_query_run(mgl_query *query)
+{
+    while (mgl_query_step(query))
+        ;
+    if (query->statement)
+        query->store->engine->reset(query);
+    query->put = 0;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------ */
+
+void mgl_query_put_int(mgl_query *query, int64_t value)
+{
+    if (!query->status)
+        query->store->engine->put_int(query, ++query->put, value);
+}
+
+void mgl_query_put_real(mgl_query *query, double value)
+{
+    if (!query->status)
+        query->store->engine->put_real(query, ++query->put, value);
+}
+
+void mgl_query_put_text(mgl_query *query, const char *text)
+{
+    if (!query->status)
+        query->store->engine->put_text(query, ++query->put, text, text ? strlen(text) : 0, true);
+}
+
+/* A text that is made here: the statement has a copy. One that is empty stands for none. */
+static void put_made(mgl_query *query, mgl_text *text)
+{
+    if (!query->status && text->failed)
+        query->status = mgl_fail_memory(query->err, 0);
+    if (!query->status)
+        query->store->engine->put_text(query, ++query->put, text->bytes, text->length, false);
+    mgl_text_clear(text);
+}
+
+/* What would not be read back is refused while its trial is not yet stored. */
+static void put_config(mgl_query *query, const mgl_schedule_config *config)
+{
+    mgl_text text = {0};
+    mgl_schedule_config again;
+    if (!mgl_config_is_none(config))
+        mgl_schedule_config_print(config, &text);
+    if (text.length && !text.failed && !query->status)
+        query->status =
+            mgl_schedule_config_parse(text.bytes, text.length, "config", &again, query->err);
+    put_made(query, &text);
+}
+
+static void put_moves(mgl_query *query, const mgl_moves *moves)
+{
+    mgl_text text = {0};
+    if (moves->count)
+        mgl_moves_print(moves, &text);
+    put_made(query, &text);
+}
+
+static void put_field(mgl_query *query, mgl_field_kind kind, const void *at)
+{
+    switch (kind) {
+    case MGL_FIELD_INT64:
+    case MGL_FIELD_BITS64: /* its bits */
+        mgl_query_put_int(query, *(const int64_t *)at);
+        return;
+    case MGL_FIELD_INT:
+        mgl_query_put_int(query, *(const int *)at);
+        return;
+    case MGL_FIELD_UINT:
+        mgl_query_put_int(query, *(const unsigned *)at);
+        return;
+    case MGL_FIELD_BOOL:
+        mgl_query_put_int(query, *(const bool *)at);
+        return;
+    case MGL_FIELD_REAL:
+        mgl_query_put_real(query, *(const double *)at);
+        return;
+    case MGL_FIELD_TEXT:
+        mgl_query_put_text(query, *(char *const *)at);
+        return;
+    case MGL_FIELD_CHARS:
+        mgl_query_put_text(query, at);
+        return;
+    case MGL_FIELD_OUTCOME:
+        mgl_query_put_text(query, mgl_outcome_name(*(const mgl_outcome *)at));
+        return;
+    case MGL_FIELD_CONFIG:
+        put_config(query, at);
+        return;
+    case MGL_FIELD_MOVES:
+        put_moves(query, at);
+        return;
+    }
+}
+
+void mgl_query_put_fields(mgl_query *query, const mgl_fields *fields, const void *record)
+{
+    for (int i = 0; i < fields->count && !query->status; i++)
+        put_field(query, fields->list[i].kind, (const char *)record + fields->list[i].offset);
+}
+
+/* ---- columns -------------------------------------------------------------------------------- */
+
+int64_t mgl_query_get_int(mgl_query *query, int column)
+{
+    return query->status ? 0 : query->store->engine->get_int(query, column);
+}
+
+double mgl_query_get_real(mgl_query *query, int column)
+{
+    if (query->status || query->store->engine->is_null(query, column))
+        return NAN;
+    return query->store->engine->get_real(query, column);
+}
+
+static void fail_column(mgl_query *query, int column)
+{
+    if (!query->status)
+        query->status = mgl_store_fail_value(
+            query->store, query->store->engine->get_name(query, column), query->err);
+}
+
+/* The text of a column, of the statement; NULL: none, or it failed. */
+static const char *peek_text(mgl_query *query, int column)
+{
+    size_t length = 0;
+    if (query->status || query->store->engine->is_null(query, column))
+        return NULL;
+    const char *text = query->store->engine->get_text(query, column, &length);
+    if (text && strlen(text) != length)
+        fail_column(query, column);
+    return query->status ? NULL : text;
+}
+
+char *mgl_query_get_text(mgl_query *query, int column)
+{
+    const char *text = peek_text(query, column);
+    char *copy = text ? mgl_strdup(text) : NULL;
+    if (text && !copy)
+        query->status = mgl_fail_memory(query->err, strlen(text));
+    return copy;
+}
+
+static void get_chars(mgl_query *query, int column, char *to, size_t size)
+{
+    const char *text = peek_text(query, column);
+    if (!text)
+        to[0] = 0;
+    else if (strlen(text) >= size)
+        fail_column(query, column);
+    else
+        memcpy(to, text, strlen(text) + 1);
+}
+
+static int64_t get_within(mgl_query *query, int column, int64_t lo, int64_t hi)
+{
+    int64_t value = mgl_query_get_int(query, column);
+    if (value >= lo && value <= hi)
+        return value;
+    fail_column(query, column);
+    return lo;
+}
+
+static void get_outcome(mgl_query *query, int column, mgl_outcome *to)
+{
+    const char *text = peek_text(query, column);
+    if (!query->status && (!text || !mgl_outcome_parse(text, to)))
+        fail_column(query, column);
+}
+
+static void get_config(mgl_query *query, int column, mgl_schedule_config *to)
+{
+    const char *text = peek_text(query, column);
+    *to = (mgl_schedule_config){0};
+    if (text)
+        query->status =
+            mgl_schedule_config_parse(text, strlen(text), query->store->path, to, query->err);
+}
+
+static void get_moves(mgl_query *query, int column, mgl_moves *to)
+{
+    const char *text = peek_text(query, column);
+    *to = (mgl_moves){0};
+    if (text)
+        query->status = mgl_moves_parse(text, strlen(text), query->store->path, to, query->err);
+}
+
+static void get_field(mgl_query *query, int column, const mgl_field *field, void *to)
+{
+    switch (field->kind) {
+    case MGL_FIELD_INT64:
+    case MGL_FIELD_BITS64:
+        *(int64_t *)to = mgl_query_get_int(query, column);
+        return;
+    case MGL_FIELD_INT:
+        *(int *)to = (int)get_within(query, column, INT32_MIN, INT32_MAX);
+        return;
+    case MGL_FIELD_UINT:
+        *(unsigned *)to = (unsigned)get_within(query, column, 0, UINT32_MAX);
+        return;
+    case MGL_FIELD_BOOL:
+        *(bool *)to = get_within(query, column, 0, 1);
+        return;
+    case MGL_FIELD_REAL:
+        *(double *)to = mgl_query_get_real(query, column);
+        return;
+    case MGL_FIELD_TEXT:
+        *(char **)to = mgl_query_get_text(query, column);
+        return;
+    case MGL_FIELD_CHARS:
+        get_chars(query, column, to, field->size);
+        return;
+    case MGL_FIELD_OUTCOME:
+        get_outcome(query, column, to);
+        return;
+    case MGL_FIELD_CONFIG:
+        get_config(query, column, to);
+        return;
+    case MGL_FIELD_MOVES:
+        get_moves(query, column, to);
+        return;
+    }
+}
+
+void mgl_query_get_fields(mgl_query *query, int column, const mgl_fields *fields, void *record)
+{
+    for (int i = 0; i < fields->count && !query->status; i++)
+        get_field(query, column + i, &fields->list[i], mgl_field_of(&fields->list[i], record));
+}
+
+/* ---- transactions --------------------------------------------------------------------------- */
+
+int64_t mgl_query_change(mgl_query *query)
+{
+    int64_t id = mgl_query_step(query) ? mgl_query_get_int(query, 0) : 0;
+    mgl_query_run(query);
+    return query->status ? 0 : id;
+}
+
+mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err)
+{
+    return store->engine->execute(store, sql, err);
+}
+
+mgl_status mgl_store_begin(mgl_store *store, mgl_error *err)
+{
+    return store->engine->begin(store, true, err);
+}
+
+mgl_status mgl_store_begin_reading(mgl_store *store, mgl_error *err)
+{
+    return store->engine->begin(store, false, err);
+}
+
+mgl_status mgl_store_lock_campaign(mgl_store *store, int64_t campaign, mgl_error *err)
+{
+    if (!store->engine->shared)
+        return MGL_OK;
+    mgl_query q =
+        mgl_query_open(store, "SELECT id FROM campaigns WHERE id = ? FOR NO KEY UPDATE", err);
+    mgl_query_put_int(&q, campaign);
+    bool found = mgl_query_change(&q) != 0;
+    mgl_status status = mgl_query_close(&q);
+    return status || found ? status : mgl_store_fail_gone(store, err);
+}
+
+mgl_status mgl_store_end(mgl_store *store, mgl_status status, mgl_error *err)
+{
+    if (!status)
+        status = mgl_store_execute(store, "COMMIT", err);
+    if (status)
+        store->engine->undo(store);
+    return status;
+}

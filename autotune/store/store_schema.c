@@ -1,0 +1,138 @@
+/*
+ * The tables of the store, and how they came to be: mgl_store_migrations[v] makes version v + 1 of
+ * version v. What was released is never changed, only followed by another entry.
+ *
+ * A night is some 10,000 trials of some 100 pairs, so pairs decide how large a store is. They are
+ * rows of a table without rowid, which anybody can read with the sqlite3 shell: 44 to 52 bytes
+ * each, since flags, workload and stage take no more than their byte of the row's header. As a blob
+ * they would take 32.
+ *
+ * Texts of a proposal and of a model are data: no statement is ever made of them.
+ */
+#include "autotune/store/store_query.h"
+
+static const char version_1[] =
+    "CREATE TABLE campaigns ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* an id is never given twice */
+    "  name TEXT NOT NULL UNIQUE,"
+    "  model TEXT, shape TEXT, device TEXT, target TEXT, dtype TEXT, workloads TEXT, space TEXT,"
+    "  options TEXT, state TEXT, reason TEXT,"
+    "  capacity INTEGER NOT NULL,"
+    "  seed INTEGER NOT NULL," /* its 64 bits, as a signed number */
+    "  created_unix INTEGER NOT NULL, updated_unix INTEGER NOT NULL,"
+    "  manifest TEXT NOT NULL,"
+    "  seconds REAL NOT NULL,"
+    "  stop INTEGER NOT NULL DEFAULT 0" /* somebody asked for its end */
+    ") STRICT;"
+
+    "CREATE TABLE trials ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL CHECK (number > 0)," /* 1, 2, ... in the campaign */
+    "  proposer TEXT, hypothesis TEXT,"
+    "  parent INTEGER NOT NULL,"                /* number; 0: the default */
+    "  config TEXT, moves TEXT, schedule TEXT," /* a config as JSON, a move a line; NULL: none */
+    "  queued INTEGER NOT NULL,"                /* submissions.id; 0: none */
+    "  digest TEXT NOT NULL, nonce TEXT NOT NULL,"
+    "  control INTEGER NOT NULL, same_kernel INTEGER NOT NULL,"
+    "  outcome TEXT NOT NULL, diagnostic TEXT NOT NULL,"
+    "  duplicate_of INTEGER NOT NULL,"
+    "  predicted_us REAL, gain REAL, gain_lo REAL, gain_hi REAL, p_value REAL, level REAL,"
+    "  seconds REAL, compile_s REAL, gpu_s REAL,"
+    "  started_unix INTEGER NOT NULL,"
+    "  commit_id TEXT NOT NULL, driver TEXT NOT NULL, device_uuid TEXT NOT NULL,"
+    "  manifest TEXT NOT NULL,"
+    "  decided INTEGER NOT NULL," /* it has pairs of the stage that decides */
+    "  UNIQUE (campaign, number)"
+    ") STRICT;"
+    "CREATE INDEX trials_digest ON trials (campaign, digest) WHERE digest <> '';"
+    "CREATE INDEX trials_outcome ON trials (campaign, control, outcome);"
+    "CREATE INDEX trials_decided ON trials (campaign) WHERE decided = 1;"
+    "CREATE INDEX trials_kept ON trials (campaign, number) WHERE outcome = 'OK' AND control = 0;"
+
+    "CREATE TABLE results ("
+    "  trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+    "  place INTEGER NOT NULL," /* of the workload in campaigns.workloads, from 0 */
+    "  predicted_us REAL, incumbent_us REAL, candidate_us REAL,"
+    "  gain REAL, gain_lo REAL, gain_hi REAL, stream_us REAL, error REAL, error_default REAL,"
+    "  pairs INTEGER NOT NULL, dropped INTEGER NOT NULL,"
+    "  PRIMARY KEY (trial, place)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE pairs ("
+    "  trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
+    "  place INTEGER NOT NULL," /* in the trial's list, from 0 */
+    "  workload INTEGER NOT NULL,"
+    "  stage INTEGER NOT NULL," /* 0 screen, 1 survivors, 2 decision, 3 control */
+    "  candidate_first INTEGER NOT NULL, dropped INTEGER NOT NULL,"
+    "  incumbent_us REAL, candidate_us REAL,"
+    "  incumbent_mhz INTEGER NOT NULL, candidate_mhz INTEGER NOT NULL, memory_mhz INTEGER NOT NULL,"
+    "  temperature INTEGER NOT NULL, reasons INTEGER NOT NULL,"
+    "  PRIMARY KEY (trial, place)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE submissions ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  unix INTEGER NOT NULL,"
+    "  text TEXT NOT NULL, origin TEXT,"
+    "  trial INTEGER NOT NULL DEFAULT 0" /* number; 0: it waits */
+    ") STRICT;"
+    "CREATE INDEX submissions_waiting ON submissions (campaign, id) WHERE trial = 0;"
+
+    "CREATE TABLE messages ("
+    "  id INTEGER PRIMARY KEY,"
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  unix INTEGER NOT NULL,"
+    "  trial INTEGER NOT NULL," /* number; 0: it led to none */
+    "  request TEXT, response TEXT,"
+    "  outcome TEXT NOT NULL,"
+    "  tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, estimated INTEGER NOT NULL,"
+    "  seconds REAL"
+    ") STRICT;"
+    "CREATE INDEX messages_costs ON messages (campaign, tokens_in, tokens_out);"
+
+    "CREATE TABLE events ("
+    "  id INTEGER PRIMARY KEY,"
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  unix INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX events_campaign ON events (campaign, id);"
+
+    /* Derived, so that they can not disagree with the trials and the messages. */
+    "CREATE VIEW incumbents AS"
+    "  SELECT campaign, number, started_unix, gain FROM trials"
+    "  WHERE outcome = 'OK' AND control = 0;"
+    "CREATE VIEW costs AS"
+    "  SELECT campaign, count(*) AS requests, sum(tokens_in) AS tokens_in,"
+    "         sum(tokens_out) AS tokens_out, sum(seconds) AS seconds"
+    "  FROM messages GROUP BY campaign;";
+
+/* An incumbent that was found wrong at the end of its campaign has that outcome from then on. */
+static const char version_2[] =
+    "ALTER TABLE trials ADD COLUMN condemned INTEGER NOT NULL DEFAULT 0;" /* trials.id; 0: no */
+    "CREATE INDEX trials_condemned ON trials (campaign) WHERE condemned > 0;";
+
+const char *const mgl_store_migrations[MGL_STORE_VERSION] = {version_1, version_2};
+
+/*
+ * Who works on a campaign, and on which of its trials. A worker lives as long as it says so in
+ * time; one that does not is removed, and its numbers are free for the others (store_share.c).
+ */
+const char mgl_store_sharing[] =
+    "CREATE TABLE workers ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  boot TEXT NOT NULL, pid INTEGER NOT NULL," /* of the machine and the process */
+    "  device TEXT NOT NULL, device_uuid TEXT NOT NULL,"
+    "  until REAL NOT NULL" /* the server's clock, in seconds */
+    ") STRICT;"
+
+    "CREATE TABLE claims ("
+    "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
+    "  number INTEGER NOT NULL,"                              /* of the trial */
+    "  worker INTEGER REFERENCES workers ON DELETE SET NULL," /* NULL: free */
+    "  submission INTEGER NOT NULL DEFAULT 0,"                /* submissions.id; 0: none */
+    "  PRIMARY KEY (campaign, number)"
+    ") STRICT;"
+    "CREATE INDEX claims_worker ON claims (worker);";

@@ -1,0 +1,35 @@
+/*
+ * The progress of a campaign, as one line on standard error:
+ *
+ *     12 of 100 trials, best +3.10 % (+2.40 to +3.90) in trial 7, 2 h 10 min left
+ *
+ * On a terminal the line is rewritten in place. Elsewhere it is printed when the best changes,
+ * every 30 seconds, and at the end. With --verbose, one line per trial is printed instead.
+ */
+#ifndef MGL_CLI_CAMPAIGN_TUNE_PROGRESS_H
+#define MGL_CLI_CAMPAIGN_TUNE_PROGRESS_H
+
+#include "cli/campaign/campaign.h"
+
+typedef struct mgl_cli_tune_progress {
+    const mgl_cli_tuning *how;
+    bool clock;                 /* trials are measured */
+    int64_t trials, begun;      /* so far; before this run */
+    double spent;               /* seconds of earlier runs */
+    double began, printed;      /* clock: of this run; when the line was printed last */
+    int64_t printed_trials;     /* of that line */
+    int64_t best;               /* number of the trial; 0: the default */
+    double gain, lo, hi;        /* logarithms over the default, of measured steps added up */
+    double best_us, default_us; /* predicted; 0: not known */
+    bool paused;
+} mgl_cli_tune_progress;
+
+/* Reads the state of the campaign from the store. */
+mgl_status mgl_cli_tune_progress_begin(mgl_cli_tune_progress *progress, const mgl_tune *tune,
+                                       const mgl_cli_tuning *how, mgl_error *err);
+/* Takes an event and prints it if users need it. */
+void mgl_cli_tune_progress_event(mgl_cli_tune_progress *progress, const mgl_campaign_event *event);
+/* The line, at that time of the clock. */
+void mgl_cli_tune_progress_format(const mgl_cli_tune_progress *progress, double now, mgl_text *out);
+
+#endif

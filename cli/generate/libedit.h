@@ -1,0 +1,59 @@
+/* libedit, the line editor, opened at run time: the few functions that a prompt needs. Names,
+ * numbers and meanings are those of its manual, editline(3) (its ABI 2 has had them since 2016);
+ * the declarations are our own. */
+#ifndef MGL_CLI_GENERATE_LIBEDIT_H
+#define MGL_CLI_GENERATE_LIBEDIT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <wchar.h>
+
+/* What history functions fill. */
+typedef struct mgl_libedit_event {
+    int number;
+    const wchar_t *text;
+} mgl_libedit_event;
+
+/* The line so far. */
+typedef struct mgl_libedit_line {
+    const wchar_t *start, *cursor, *last;
+} mgl_libedit_line;
+
+/*  member, result, symbol, arguments */
+#define MGL_LIBEDIT_FUNCTIONS(X)                                                                   \
+    X(open, void *, "el_init", (const char *program, FILE *in, FILE *out, FILE *error))            \
+    X(close, void, "el_end", (void *editor))                                                       \
+    X(set, int, "el_wset", (void *editor, int option, ...))                                        \
+    X(get, int, "el_wget", (void *editor, int option, ...))                                        \
+    X(read, const wchar_t *, "el_wgets", (void *editor, int *count))                               \
+    X(line, const mgl_libedit_line *, "el_wline", (void *editor))                                  \
+    X(resize, void, "el_resize", (void *editor))                                                   \
+    X(source, int, "el_source", (void *editor, const char *file))                                  \
+    X(history_open, void *, "history_winit", (void))                                               \
+    X(history_close, void, "history_wend", (void *history))                                        \
+    X(history, int, "history_w", (void *history, mgl_libedit_event *event, int option, ...))
+
+typedef struct mgl_libedit {
+#define MGL_X(member, result, symbol, arguments) result(*member) arguments;
+    MGL_LIBEDIT_FUNCTIONS(MGL_X)
+#undef MGL_X
+} mgl_libedit;
+
+enum {
+    MGL_LIBEDIT_EDITOR = 2,
+    MGL_LIBEDIT_SIGNAL = 3,
+    MGL_LIBEDIT_HISTORY = 10,
+    MGL_LIBEDIT_GET_CHARACTER = 13,
+    MGL_LIBEDIT_USER = 14,
+    MGL_LIBEDIT_TERMINAL = 16, /* 1: its keys are ours from now on */
+    MGL_LIBEDIT_PROMPT = 21,   /* with the character around what has no width */
+    /* of a history */
+    MGL_LIBEDIT_SIZE = 1,
+    MGL_LIBEDIT_ENTER = 10,
+    MGL_LIBEDIT_UNIQUE = 20
+};
+
+/* The table, opened on first use and kept; NULL: it is not there. Not thread safe. */
+const mgl_libedit *mgl_libedit_find(void);
+
+#endif

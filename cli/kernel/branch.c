@@ -1,0 +1,49 @@
+/* megalith kernel branch UNIT: lists branches, or makes one. */
+#include "cli/kernel/loop.h"
+
+#include <string.h>
+
+#define BRANCH_OPTIONS(X)                                                                          \
+    X(text, name, "--name", "NEW", 0, 0, "makes this branch, or finds it there, and works on it")  \
+    X(text, at, "--at", "NAME", 0, 0,                                                              \
+      "where it begins (where the branch that is worked on stands)")                               \
+    MGL_CLI_PLACE_OPTIONS(X)
+MGL_CLI_OPTIONS(BRANCH_OPTIONS)
+
+static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
+{
+    mgl_file_list names = {0};
+    mgl_status status = mgl_checkpoints_branches(c, &names, err);
+    if (!status && !names.count) /* it has no checkpoint yet */
+        mgl_cli_printf("* %s\n", mgl_checkpoints_branch(c));
+    for (size_t i = 0; i < names.count; i++)
+        mgl_cli_printf("%s %s\n", strcmp(names.names[i], mgl_checkpoints_branch(c)) ? " " : "*",
+                       names.names[i]);
+    mgl_file_list_clear(&names);
+    return status;
+}
+
+static mgl_status branch(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, !o->name.given);
+    mgl_workshop b = {0};
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    if (!status)
+        status = mgl_workshop_make_branch(&b, o->name.value, o->at.value, err);
+    if (!status)
+        status = list(mgl_workbench_checkpoints(b.bench), err);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_branch_verb = {
+    .name = "kernel branch",
+    .operand = "UNIT",
+    .summary = "the branches of a micro-kernel's checkpoints, or a new one",
+    .example = "  megalith kernel branch merge --name wide\n"
+               "  megalith kernel branch merge --name anew --at own",
+    .notes = MGL_CLI_PLACE_NOTES,
+    MGL_CLI_VERB_OPTIONS,
+    .run = branch,
+};

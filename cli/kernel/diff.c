@@ -1,0 +1,35 @@
+/* megalith kernel diff UNIT: what differs between two checkpoints, or between one and the unit's
+ * own text. */
+#include "cli/kernel/loop.h"
+
+#define DIFF_OPTIONS(X)                                                                            \
+    X(text, from, "--from", "NAME", 0, 0, "what it was (own)")                                     \
+    X(text, to, "--to", "NAME", 0, 0, "what it became (the branch that is worked on)")             \
+    MGL_CLI_PLACE_OPTIONS(X)
+MGL_CLI_OPTIONS(DIFF_OPTIONS)
+
+static mgl_status diff(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
+    mgl_workshop b = {0};
+    mgl_text out = {0};
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    if (!status)
+        status = mgl_workshop_diff(&b, o->from.value, o->to.value, &out, err);
+    if (!status)
+        mgl_cli_print(out.bytes ? out.bytes : "", out.length);
+    mgl_text_clear(&out);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_diff_verb = {
+    .name = "kernel diff",
+    .operand = "UNIT",
+    .summary = "what differs between two checkpoints of a micro-kernel, line by line",
+    .example = "  megalith kernel diff merge",
+    .notes = MGL_CLI_PLACE_NOTES,
+    MGL_CLI_VERB_OPTIONS,
+    .run = diff,
+};

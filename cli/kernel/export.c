@@ -1,0 +1,62 @@
+/* megalith kernel export UNIT: the text of a checkpoint. */
+#include "cli/kernel/loop.h"
+
+#include <string.h>
+
+#define EXPORT_OPTIONS(X)                                                                          \
+    X(text, at, "--at", "NAME", 0, 0, "whose text (the branch that is worked on)")                 \
+    X(text, output, "-o", "F", 0, 0, "write there rather than to standard output")                 \
+    X(flag, json, "--json", NULL, 0, 0, "one JSON object with its verdict, values and text")       \
+    MGL_CLI_PLACE_OPTIONS(X)
+MGL_CLI_OPTIONS(EXPORT_OPTIONS)
+
+static void put_record(const mgl_checkpoint_record *r, mgl_json_out *out)
+{
+    mgl_json_out_begin(out, "megalith.kernel/1");
+    mgl_workshop_put_record(r, out);
+    mgl_json_out_close(out);
+    mgl_text_put(&out->text, "\n");
+}
+
+static mgl_status write_record(const struct options *o, const mgl_checkpoint_record *r,
+                               mgl_error *err)
+{
+    mgl_json_out out = {0};
+    if (o->json.given)
+        put_record(r, &out);
+    else
+        mgl_text_put(&out.text, r->text);
+    mgl_status status = out.text.failed ? mgl_fail_memory(err, strlen(r->text)) : MGL_OK;
+    if (!status && o->output.given)
+        status = mgl_cli_write_file(o->output.value, out.text.bytes, out.text.length, err);
+    else if (!status)
+        mgl_cli_print(out.text.bytes, out.text.length);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+static mgl_status export_text(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
+    mgl_workshop b = {0};
+    mgl_checkpoint_record r = {0};
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    if (!status)
+        status = mgl_checkpoints_get(mgl_workbench_checkpoints(b.bench), o->at.value, &r, err);
+    if (!status)
+        status = write_record(o, &r, err);
+    mgl_checkpoint_clear(&r);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_export_verb = {
+    .name = "kernel export",
+    .operand = "UNIT",
+    .summary = "the text of a checkpoint or the unit's own, or all of it as JSON",
+    .example = "  megalith kernel export merge -o merge.cuh",
+    .notes = MGL_CLI_PLACE_NOTES,
+    MGL_CLI_VERB_OPTIONS,
+    .run = export_text,
+};

@@ -1,0 +1,16 @@
+/* megalith kernel guard: what stands between a text of a micro-kernel and the compiler. */
+#include "cli/kernel/kernel.h"
+
+static const mgl_cli_verb *const words[] = {
+#define MGL_X(name) &mgl_cli_kernel_guard_##name##_verb,
+    MGL_CLI_KERNEL_GUARD_WORDS(MGL_X)
+#undef MGL_X
+};
+
+const mgl_cli_verb mgl_cli_kernel_guard_verb = {
+    .name = "kernel guard",
+    .summary = "scans a text as the gates before the compiler do, and tries these gates",
+    .example = "  megalith kernel guard scan merge.cuh",
+    .words = words,
+    .word_count = sizeof words / sizeof *words,
+};

@@ -1,0 +1,110 @@
+/* megalith kernel guard scan FILE: all that the gates before the compiler refuse in a text, or in
+ * that which an answer holds. */
+#include "cli/kernel/kernel.h"
+
+#include "autotune/kernels/gates/guard.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#define SCAN_OPTIONS(X)                                                                            \
+    X(text, unit, "--unit", "UNIT", 0, 0, "whose text it is (the unit that has its frame)")        \
+    X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
+      "of the unit's own text: the file has its body alone")                                       \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(SCAN_OPTIONS)
+
+static mgl_status find_unit(const char *text, size_t length, const mgl_kernel_unit **out,
+                            mgl_error *err)
+{
+    *out = mgl_guard_find_unit(text, length);
+    if (*out)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, "--unit",
+                    "is needed: the text has the frame of no micro-kernel, so that nobody knows "
+                    "whose it is");
+}
+
+static void print_findings(const mgl_kernel_unit *unit, const mgl_guard_findings *found)
+{
+    for (int i = 0; i < found->count; i++) {
+        const mgl_guard_finding *f = &found->list[i];
+        if (f->line > 0)
+            mgl_cli_printf("%s at %s:%d: %s\n", mgl_outcome_name(f->outcome), unit->file, f->line,
+                           f->what);
+        else
+            mgl_cli_printf("%s: %s\n", mgl_outcome_name(f->outcome), f->what);
+        mgl_cli_printf("    %s\n", f->hint);
+    }
+    if (found->count == 0)
+        mgl_cli_printf("%s: nothing is refused\n", unit->name);
+    else if (!found->whole)
+        mgl_cli_put("The text was not looked at to its end: mend this first.\n");
+}
+
+static void tell_findings(const mgl_kernel_unit *unit, const mgl_guard_findings *found, bool json)
+{
+    mgl_json_out out = {0};
+    if (found->count > 0)
+        mgl_cli_end_with(mgl_outcome_exit(found->list[0].outcome));
+    if (!json) {
+        print_findings(unit, found);
+        return;
+    }
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_json_out_string(&out, "unit", unit->name);
+    mgl_json_out_string(&out, "file", unit->file);
+    mgl_guard_put_findings(&out, found);
+    mgl_cli_end_json(&out);
+}
+
+/* What the file holds, and whose text it is. */
+static mgl_status take_text(const struct options *o, const char *answer, size_t length,
+                            mgl_text *text, const mgl_kernel_unit **unit, mgl_error *err)
+{
+    mgl_kernel_region region = MGL_KERNEL_REGION_ANY;
+    if (o->region.given && !o->unit.given)
+        return mgl_fail(err, MGL_USAGE, "--region", "--unit is needed with it: whose region it is");
+    mgl_status status = o->unit.given ? mgl_kernel_find(o->unit.value, unit, err) : MGL_OK;
+    if (!status)
+        status = mgl_kernel_find_region(o->region.value, &region, err);
+    if (!status)
+        status = mgl_guard_take_text(*unit, region, answer, length, text, err);
+    if (!status && !*unit)
+        status = find_unit(text->bytes ? text->bytes : "", text->length, unit, err);
+    return status;
+}
+
+static mgl_status scan(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_kernel_unit *unit = NULL;
+    mgl_text text = {0};
+    char *answer = NULL;
+    size_t length = 0;
+    mgl_guard_findings *found = mgl_alloc_zero(1, sizeof *found);
+    mgl_status status = found ? mgl_file_read(operand, MGL_CLI_MAX_TEXT, &answer, &length, err)
+                              : mgl_fail_memory(err, sizeof *found);
+    if (!status)
+        status = take_text(o, answer, length, &text, &unit, err);
+    if (!status)
+        status = mgl_guard_scan(unit, text.bytes ? text.bytes : "", text.length, found, err);
+    if (!status)
+        tell_findings(unit, found, o->json.given);
+    mgl_text_clear(&text);
+    mgl_free(answer);
+    mgl_free(found);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_guard_scan_verb = {
+    .name = "kernel guard scan",
+    .operand = "FILE",
+    .operand_is_file = true,
+    .summary = "all that the gates before the compiler refuse in a text: 11, or 0 for nothing",
+    .example = "  megalith kernel guard scan merge.cuh --json\n"
+               "  megalith kernel guard scan answer.md --unit merge --region device",
+    .notes = "FILE is a text, or an answer to a prompt, which has one in a ```cuda fence.",
+    .judges = true,
+    MGL_CLI_VERB_OPTIONS,
+    .run = scan,
+};

@@ -1,0 +1,53 @@
+/* megalith kernel log UNIT: the checkpoints of a branch, the newest first. */
+#include "cli/kernel/loop.h"
+
+#define LOG_OPTIONS(X)                                                                             \
+    X(text, at, "--at", "NAME", 0, 0, "where it begins (the branch that is worked on)")            \
+    MGL_CLI_PLACE_OPTIONS(X)                                                                       \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(LOG_OPTIONS)
+
+enum { SHOWN = 12 /* digits of an id */ };
+
+static mgl_status print_one(void *user, const mgl_checkpoint_record *r, mgl_error *err)
+{
+    (void)user, (void)err;
+    mgl_cli_printf("%.*s  %-12s %-18s %s\n", SHOWN, r->id, mgl_outcome_name(r->verdict.outcome),
+                   r->transformation, r->note);
+    return MGL_OK;
+}
+
+static mgl_status log_json(const struct options *o, const mgl_workshop *b, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_status status = mgl_workshop_put_log(b, o->at.value, &out, err);
+    if (!status)
+        mgl_cli_end_json(&out);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+static mgl_status show_log(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
+    mgl_workshop b = {0};
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    if (!status)
+        status = o->json.given ? log_json(o, &b, err)
+                               : mgl_checkpoints_log(mgl_workbench_checkpoints(b.bench),
+                                                     o->at.value, print_one, NULL, err);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_log_verb = {
+    .name = "kernel log",
+    .operand = "UNIT",
+    .summary = "the checkpoints of a branch, the newest first",
+    .example = "  megalith kernel log merge",
+    .notes = MGL_CLI_PLACE_NOTES,
+    MGL_CLI_VERB_OPTIONS,
+    .run = show_log,
+};

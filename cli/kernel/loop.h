@@ -1,0 +1,74 @@
+/* What the words of `kernel` share that ask for texts and keep them: the workbench of a unit, and
+ * who is asked. */
+#ifndef MGL_CLI_KERNEL_LOOP_H
+#define MGL_CLI_KERNEL_LOOP_H
+
+#include "api/pipeline.h"
+#include "autotune/kernels/versions/workshop.h"
+#include "cli/kernel/kernel.h"
+#include "cli/signals.h"
+
+#define MGL_CLI_FOLDER_OPTION(X)                                                                   \
+    X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
+
+/* Of words that look at the workbench, or move a branch. */
+#define MGL_CLI_PLACE_OPTIONS(X)                                                                   \
+    MGL_CLI_FOLDER_OPTION(X)                                                                       \
+    X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
+      "of your own (transformations in XDG_DATA_HOME)")
+#define MGL_CLI_ARCH_OPTION(X) X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")
+
+/* Of words that have texts judged. */
+#define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
+    MGL_CLI_PLACE_OPTIONS(X)                                                                       \
+    MGL_CLI_ARCH_OPTION(X)                                                                         \
+    X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")             \
+    X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
+      "that judges what passes the compiler (none)")                                               \
+    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
+      "texts run there in a process that may do what you may")
+
+#define MGL_CLI_ASK_OPTIONS(X)                                                                     \
+    X(text, proposer, "--proposer", "scripted:F|chat|external", 0, 0,                              \
+      "who answers; external: whoever reads the prompt, by `kernel submit` (external)")            \
+    X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
+      "of chat: any endpoint of OpenAI's form, https://HOST/v1/chat/completions")                  \
+    X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \
+    X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
+      "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")
+
+/* mgl_workshop_options of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
+#define MGL_CLI_BENCH(o)                                                                           \
+    {                                                                                              \
+        .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
+        .arch = (o)->arch.value, .no_compile = (o)->scan_only.given, .device = (o)->device.value,  \
+        .no_sandbox = (o)->no_sandbox.given, .abort = mgl_cancel_flag(mgl_cli_cancel())            \
+    }
+
+/* The same of one that has MGL_CLI_PLACE_OPTIONS; `reading`: nothing is made or locked. */
+#define MGL_CLI_PLACE(o, reading)                                                                  \
+    {                                                                                              \
+        .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
+        .reads = (reading), .abort = mgl_cancel_flag(mgl_cli_cancel())                             \
+    }
+
+/* What a NAME of their help is. */
+#define MGL_CLI_PLACE_NOTES                                                                        \
+    "NAME is a branch, a checkpoint's id or its first digits, eight at least, or own: the unit's " \
+    "own text, where a branch without a checkpoint stands too."
+
+typedef struct mgl_cli_ask {
+    const char *proposer, *url, *model, *key_file;
+} mgl_cli_ask;
+#define MGL_CLI_ASK(o)                                                                             \
+    {                                                                                              \
+        .proposer = (o)->proposer.value, .url = (o)->chat_url.value,                               \
+        .model = (o)->chat_model.value, .key_file = (o)->chat_key.value                            \
+    }
+/* *out NULL: external. */
+mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error *err);
+
+/* What became of an answer or of a run, as lines or as JSON; sets what the verb ends with. */
+void mgl_cli_tell_end(const mgl_workshop *bench, const mgl_work_end *end, bool json);
+
+#endif

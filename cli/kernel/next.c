@@ -1,0 +1,40 @@
+/* megalith kernel next UNIT: what is wanted of whoever proposes, as JSON. */
+#include "cli/kernel/loop.h"
+
+#define NEXT_OPTIONS(X)                                                                            \
+    MGL_CLI_PLACE_OPTIONS(X)                                                                       \
+    MGL_CLI_ARCH_OPTION(X)                                                                         \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(NEXT_OPTIONS)
+
+static mgl_status next(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_workshop_options how = MGL_CLI_PLACE(o, true);
+    mgl_workshop b = {0};
+    mgl_json_out out = {0};
+    how.arch = o->arch.value;
+    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    if (!status)
+        status = mgl_workshop_put_next(&b, &out, err);
+    if (!status) {
+        mgl_json_out_string(&out, "submit",
+                            mgl_workbench_state(b.bench).open
+                                ? "megalith kernel submit FILE --unit UNIT"
+                                : "megalith kernel prompt UNIT --transform NAME");
+        mgl_cli_end_json(&out);
+    }
+    mgl_text_clear(&out.text);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_next_verb = {
+    .name = "kernel next",
+    .operand = "UNIT",
+    .summary = "what is wanted, as JSON: the open work and its prompt, what it may go on with",
+    .example = "  megalith kernel next merge",
+    MGL_CLI_VERB_OPTIONS,
+    .run = next,
+};

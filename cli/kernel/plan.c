@@ -1,0 +1,61 @@
+/* megalith kernel plan SHARES: which op is worked on next, and by which ideas. */
+#include "cli/kernel/loop.h"
+
+#define PLAN_OPTIONS(X)                                                                            \
+    X(text, ledger, "--ledger", "F.json", 0, 0, "what was tried (ledger.json in --folder)")        \
+    MGL_CLI_FOLDER_OPTION(X)                                                                       \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(PLAN_OPTIONS)
+
+static void print(const mgl_ledger_plan *plan)
+{
+    mgl_cli_printf("next %s\n", plan->any ? plan->shares.ops[0].op : "nothing: every op is left");
+    for (int i = 0; i < plan->shares.count; i++) {
+        const mgl_op_share *s = &plan->shares.ops[i];
+        mgl_cli_printf("%-18s %5.1f %% of the time, %5.1f %% to gain at its floor; %s\n", s->op,
+                       100 * s->share, 100 * s->gain, mgl_op_state_what(s->state));
+    }
+    for (int i = 0; i < plan->idea_count; i++) {
+        const mgl_play *idea = &plan->ideas[i];
+        mgl_cli_printf("idea %-13s tried %d, kept %d, %+.2f %% over all\n", idea->name, idea->tried,
+                       idea->kept, 100 * idea->mean_gain);
+    }
+}
+
+static void tell(const mgl_ledger_plan *plan, bool json)
+{
+    mgl_json_out out = {0};
+    if (!json) {
+        print(plan);
+        return;
+    }
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_ledger_put_plan(plan, &out);
+    mgl_cli_end_json(&out);
+}
+
+static mgl_status plan(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ledger ledger = {0};
+    mgl_ledger_plan made = {0};
+    mgl_status status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, NULL, err);
+    if (!status)
+        status = mgl_shares_read(operand, &made.shares, err);
+    if (!status) {
+        mgl_ledger_make_plan(&ledger, &made);
+        tell(&made, o->json.given);
+    }
+    mgl_ledger_clear(&ledger);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_plan_verb = {
+    .name = "kernel plan",
+    .operand = "SHARES",
+    .operand_is_file = true,
+    .summary = "which op is worked on next, of a file with each op's time and floor",
+    .example = "  megalith kernel plan shares.json",
+    MGL_CLI_VERB_OPTIONS,
+    .run = plan,
+};

@@ -1,0 +1,114 @@
+/* megalith kernel prompt UNIT: begins a work, or goes on with the one that is open; what is asked
+ * is printed, or answered by whom --proposer names. */
+#include "api/pipeline.h"
+#include "cli/kernel/loop.h"
+#include "cli/signals.h"
+
+#define PROMPT_OPTIONS(X)                                                                          \
+    X(text, transform, "--transform", "NAME", 0, 0, "begins this transformation")                  \
+    X(text, task, "--task", "TEXT", 0, 0, "begins a task of these words")                          \
+    X(text, region, "--region", "launch|macros|device", 0, 0, "that the task edits (device)")      \
+    X(flag, drop, "--drop", NULL, 0, 0, "gives up the work that is open, first")                   \
+    X(flag, body, "--body", NULL, 0, 0, "the body of a request rather than a text")                \
+    MGL_CLI_ASK_OPTIONS(X)                                                                         \
+    MGL_CLI_BENCH_OPTIONS(X)                                                                       \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(PROMPT_OPTIONS)
+
+static mgl_status begin(const struct options *o, mgl_workshop *b, mgl_error *err)
+{
+    const mgl_workshop_begin_options options = {.transformation = o->transform.value,
+                                                .task = o->task.value,
+                                                .region = o->region.value,
+                                                .drop = o->drop.given};
+    return mgl_workshop_begin(b, &options, err);
+}
+
+static mgl_status print_json(const struct options *o, const mgl_workshop *b, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_status status = mgl_workshop_put_prompt(b, o->body.given, &out, err);
+    if (!status)
+        mgl_cli_end_json(&out);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+/* With --drop alone nothing is asked any more. */
+static bool is_dropped(const struct options *o, const mgl_workshop *b)
+{
+    return o->drop.given && !mgl_workbench_state(b->bench).open;
+}
+
+static void tell_dropped(const struct options *o, const mgl_workshop *b)
+{
+    mgl_json_out out = {0};
+    if (!o->json.given) {
+        mgl_cli_printf("%s: no work is open now\n", b->unit->name);
+        return;
+    }
+    mgl_json_out_begin(&out, "megalith.kernel/1");
+    mgl_workshop_put_state(b, &out);
+    mgl_cli_end_json(&out);
+}
+
+static mgl_status print(const struct options *o, const mgl_workshop *b, mgl_error *err)
+{
+    mgl_text text = {0};
+    if (o->json.given)
+        return print_json(o, b, err);
+    mgl_status status = mgl_workbench_prompt(b->bench, o->body.given, &text, err);
+    if (!status)
+        mgl_cli_print(text.bytes, text.length);
+    if (!status && o->body.given)
+        mgl_cli_put("\n");
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status answer(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
+                         mgl_error *err)
+{
+    mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
+    mgl_work_end end;
+    mgl_status status = mgl_workbench_run(b->bench, asker, &waiter, &end, err);
+    if (!status)
+        mgl_cli_tell_end(b, &end, o->json.given);
+    return status;
+}
+
+static mgl_status prompt(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_workshop_options how = MGL_CLI_BENCH(o);
+    const mgl_cli_ask ask = MGL_CLI_ASK(o);
+    mgl_workshop b = {0};
+    mgl_asker *asker = NULL;
+    how.model = ask.model;
+    mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
+    how.reads = !asker && !o->transform.given && !o->task.given && !o->drop.given;
+    if (!status)
+        status = mgl_workshop_open(operand, &how, &b, err);
+    if (!status)
+        status = begin(o, &b, err);
+    if (!status && is_dropped(o, &b))
+        tell_dropped(o, &b);
+    else if (!status)
+        status = asker ? answer(o, &b, asker, err) : print(o, &b, err);
+    mgl_asker_close(asker);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_prompt_verb = {
+    .name = "kernel prompt",
+    .operand = "UNIT",
+    .summary = "begins a work on a micro-kernel, and prints what is asked, or has it answered",
+    .example =
+        "  megalith kernel prompt merge --transform refactor\n"
+        "  megalith kernel prompt merge --task 'Use 16-byte loads.' --proposer scripted:a.json",
+    .judges = true,
+    MGL_CLI_VERB_OPTIONS,
+    .run = prompt,
+};

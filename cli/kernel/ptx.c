@@ -1,0 +1,376 @@
+/* megalith kernel ptx WORD: PTX of kernels, condensed, compared, scanned, rewritten and assembled,
+ * and what is learned from it. */
+#include "cli/kernel/kernel.h"
+
+#include "autotune/kernels/ptx/assemble.h"
+#include "autotune/kernels/ptx/diff.h"
+#include "autotune/kernels/ptx/ideas.h"
+#include "autotune/kernels/ptx/rewrite.h"
+#include "autotune/kernels/ptx/scan.h"
+#include "base/file.h"
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define PTX_OPTIONS(X)                                                                             \
+    X(file, base, "--base", "FILE.ptx", 0, 0,                                                      \
+      "what it is compared with: diff, learn; scan: the incumbent")                                \
+    X(list, with, "--with", "FILE.ptx", 0, 0, "combine: another one; as often as there are some")  \
+    X(file, ideas, "--ideas", "FILE.json", 0, 0, "the store of ideas: learn, combine")             \
+    X(text, op, "--op", "NAME", 0, 0, "learn: whose implementations they are")                     \
+    X(text, device, "--device", "NAME", 0, 0, "learn: what it was measured on")                    \
+    X(real, ratio, "--ratio", "X", 0, 1000, "learn: old time / new time, as it was measured")      \
+    X(text, arch, "--arch", "sm_NN", 0, 0, "assemble, combine: for which GPU (the .target's)")     \
+    X(list, rule, "--rule", "NAME", 0, 0, "assemble: rewrite by this rule first")                  \
+    X(text, output, "--output", "FILE", 0, 0, "assemble: write the rewritten PTX there")           \
+    X(flag, all, "--all", NULL, 0, 0, "diff: also where counts alone differ")                      \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(PTX_OPTIONS)
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static mgl_status read_module(const char *path, mgl_ptx *out, mgl_error *err)
+{
+    char *text = NULL;
+    size_t length;
+    *out = (mgl_ptx){0};
+    mgl_status status = mgl_file_read(path, MGL_PTX_MAX_BYTES, &text, &length, err);
+    if (!status)
+        status = mgl_ptx_parse(text, length, path, out, err);
+    mgl_free(text);
+    return status;
+}
+
+static mgl_status read_condensed(const char *path, mgl_ptx_condensed *out, mgl_error *err)
+{
+    mgl_ptx ptx;
+    *out = (mgl_ptx_condensed){0};
+    mgl_status status = read_module(path, &ptx, err);
+    if (!status)
+        status = mgl_ptx_condense(&ptx, out, err);
+    mgl_ptx_clear(&ptx);
+    return status;
+}
+
+static mgl_status require(bool given, const char *flag, mgl_error *err)
+{
+    return given ? MGL_OK : mgl_fail(err, MGL_USAGE, flag, "is missing");
+}
+
+static mgl_status print_text(mgl_text *text, mgl_error *err)
+{
+    mgl_status status = text->failed ? mgl_fail_memory(err, text->capacity) : MGL_OK;
+    if (!status && text->length)
+        mgl_cli_print(text->bytes, text->length);
+    mgl_text_clear(text);
+    return status;
+}
+
+/* ---- condense and diff ----------------------------------------------------------------------- */
+
+static mgl_status condense(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ptx_condensed c;
+    mgl_text text = {0};
+    mgl_status status = read_condensed(operand, &c, err);
+    if (!status && o->json.given) {
+        mgl_json_out out = {0};
+        mgl_json_out_begin(&out, "megalith.ptx/1");
+        mgl_ptx_condensed_put(&c, &out);
+        mgl_cli_end_json(&out);
+    } else if (!status) {
+        mgl_ptx_condensed_write(&c, &text);
+        status = print_text(&text, err);
+    }
+    mgl_ptx_condensed_clear(&c);
+    return status;
+}
+
+static void put_diff(const mgl_ptx_diff *diff, bool all)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.ptx_diff/1");
+    mgl_ptx_diff_put(diff, all, &out);
+    mgl_cli_end_json(&out);
+}
+
+static mgl_status read_pair(const char *operand, const struct options *o, mgl_ptx_condensed *before,
+                            mgl_ptx_condensed *after, mgl_error *err)
+{
+    *before = *after = (mgl_ptx_condensed){0};
+    mgl_status status = require(o->base.given, "--base", err);
+    if (!status)
+        status = read_condensed(o->base.value, before, err);
+    return status ? status : read_condensed(operand, after, err);
+}
+
+static mgl_status diff(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ptx_condensed before, after;
+    mgl_ptx_diff found = {0};
+    mgl_text text = {0};
+    mgl_status status = read_pair(operand, o, &before, &after, err);
+    if (!status)
+        status = mgl_ptx_diff_make(&before, &after, &found, err);
+    if (!status && o->json.given) {
+        put_diff(&found, o->all.given);
+    } else if (!status) {
+        mgl_ptx_diff_write(&found, o->all.given, &text);
+        status = print_text(&text, err);
+    }
+    mgl_ptx_diff_clear(&found);
+    mgl_ptx_condensed_clear(&before);
+    mgl_ptx_condensed_clear(&after);
+    return status;
+}
+
+/* ---- learn and combine ----------------------------------------------------------------------- */
+
+static mgl_status check_learn(const struct options *o, mgl_error *err)
+{
+    mgl_status status = require(o->ideas.given, "--ideas", err);
+    if (!status)
+        status = require(o->op.given, "--op", err);
+    if (!status)
+        status = require(o->device.given, "--device", err);
+    return status ? status : require(o->ratio.given && o->ratio.value > 0, "--ratio", err);
+}
+
+static mgl_status learn(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ptx_condensed before = {0}, after = {0};
+    mgl_ptx_ideas ideas = {0};
+    size_t learned = 0;
+    mgl_status status = check_learn(o, err);
+    if (!status)
+        status = read_pair(operand, o, &before, &after, err);
+    if (!status)
+        status = mgl_ptx_ideas_read(o->ideas.value, &ideas, err);
+    mgl_ptx_pair pair = {&before, &after, o->op.value, o->device.value, log(o->ratio.value)};
+    if (!status)
+        status = mgl_ptx_learn(&pair, &ideas, &learned, err);
+    if (!status)
+        status = mgl_ptx_ideas_save(&ideas, o->ideas.value, err);
+    if (!status && o->json.given) {
+        mgl_json_out out = {0};
+        mgl_json_out_begin(&out, "megalith.ptx_learn/1");
+        mgl_json_out_int(&out, "learned", (int64_t)learned);
+        mgl_json_out_int(&out, "ideas", (int64_t)ideas.count);
+        mgl_cli_end_json(&out);
+    } else if (!status) {
+        mgl_cli_printf("%zu ideas with this evidence, %zu in all\n", learned, ideas.count);
+    }
+    mgl_ptx_ideas_clear(&ideas);
+    mgl_ptx_condensed_clear(&before);
+    mgl_ptx_condensed_clear(&after);
+    return status;
+}
+
+typedef struct forms {
+    mgl_ptx_condensed condensed[MGL_CLI_MOST_LISTED + 1];
+    mgl_ptx_source sources[MGL_CLI_MOST_LISTED + 1];
+    size_t count;
+} forms;
+
+static mgl_status add_form(forms *f, const char *path, mgl_error *err)
+{
+    mgl_ptx_condensed *c = &f->condensed[f->count];
+    f->sources[f->count++] = (mgl_ptx_source){path, c};
+    return read_condensed(path, c, err);
+}
+
+/* Drawn, so that no data can forge the border. */
+static mgl_status draw_border(uint64_t *out, mgl_error *err)
+{
+    return getrandom(out, sizeof *out, 0) == sizeof *out
+               ? MGL_OK
+               : mgl_fail_errno(err, NULL, "drawing the border of the prompt");
+}
+
+static mgl_status combine(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    forms f = {0};
+    mgl_ptx_ideas ideas = {0};
+    mgl_text text = {0};
+    uint64_t border = 0;
+    mgl_status status = draw_border(&border, err);
+    if (!status)
+        status = add_form(&f, operand, err);
+    for (size_t i = 0; i < o->with.count && !status; i++)
+        status = add_form(&f, o->with.values[i], err);
+    if (!status && o->ideas.given)
+        status = mgl_ptx_ideas_read(o->ideas.value, &ideas, err);
+    if (!status)
+        status = mgl_ptx_combine(f.sources, f.count, &ideas,
+                                 o->arch.given ? o->arch.value : f.condensed[0].target, border,
+                                 &text, err);
+    if (!status && o->json.given) {
+        mgl_json_out out = {0};
+        mgl_json_out_begin(&out, "megalith.ptx_combine/1");
+        mgl_json_out_text(&out, "prompt", text.bytes, text.length);
+        mgl_cli_end_json(&out);
+    } else if (!status) {
+        status = print_text(&text, err);
+    }
+    mgl_text_clear(&text);
+    mgl_ptx_ideas_clear(&ideas);
+    for (size_t i = 0; i < f.count; i++)
+        mgl_ptx_condensed_clear(&f.condensed[i]);
+    return status;
+}
+
+/* ---- scan ------------------------------------------------------------------------------------ */
+
+static void tell_finding(const mgl_ptx_finding *found, const char *path, bool json)
+{
+    bool good = found->outcome == MGL_OUTCOME_OK;
+    if (json) {
+        mgl_json_out out = {0};
+        mgl_json_out_begin(&out, "megalith.ptx_scan/1");
+        mgl_ptx_finding_put(found, &out);
+        mgl_cli_end_json(&out);
+    } else if (good) {
+        mgl_cli_printf("OK\n");
+    } else {
+        mgl_cli_printf("%s at %s:%d: %s: %s\n", mgl_outcome_name(found->outcome), path, found->line,
+                       found->what, found->why);
+    }
+}
+
+static mgl_status scan(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ptx candidate = {0}, incumbent = {0};
+    mgl_ptx_finding found;
+    mgl_status status = read_module(operand, &candidate, err);
+    if (!status && o->base.given)
+        status = read_module(o->base.value, &incumbent, err);
+    if (!status)
+        status = mgl_ptx_scan(&candidate, o->base.given ? &incumbent : NULL, false, &found, err);
+    if (!status) {
+        tell_finding(&found, operand, o->json.given);
+        mgl_cli_end_with(mgl_outcome_exit(found.outcome));
+    }
+    mgl_ptx_clear(&candidate);
+    mgl_ptx_clear(&incumbent);
+    return status;
+}
+
+/* ---- assemble -------------------------------------------------------------------------------- */
+
+/* Rewrites the module, and reads it again, rule by rule. */
+static mgl_status rewrite(mgl_ptx *ptx, const struct options *o, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < o->rule.count && !status; i++) {
+        mgl_text text = {0};
+        mgl_ptx next = {0};
+        size_t count;
+        status = mgl_ptx_rewrite(ptx, o->rule.values[i], &text, &count, err);
+        if (!status)
+            status = mgl_ptx_parse(text.bytes, text.length, o->rule.values[i], &next, err);
+        if (!status) {
+            mgl_ptx_clear(ptx);
+            *ptx = next;
+            mgl_cli_say("kernel ptx assemble", "%s: %zu places", o->rule.values[i], count);
+        }
+        mgl_text_clear(&text);
+    }
+    return status;
+}
+
+static void tell_assembled(const mgl_ptx_assembled *a, const char *path, bool json)
+{
+    if (json) {
+        mgl_json_out out = {0};
+        mgl_json_out_begin(&out, "megalith.ptx_assemble/1");
+        mgl_json_out_bool(&out, "good", a->good);
+        mgl_json_out_int(&out, "line", a->line);
+        mgl_json_out_string(&out, "message", a->message);
+        mgl_json_out_int(&out, "registers", a->registers);
+        mgl_json_out_int(&out, "spill_bytes", a->spill_bytes);
+        mgl_json_out_int(&out, "shared_bytes", a->shared_bytes);
+        mgl_json_out_int(&out, "cubin_bytes", (int64_t)a->cubin_bytes);
+        mgl_cli_end_json(&out);
+    } else if (a->good) {
+        mgl_cli_printf("%d registers, %lld bytes spilled, %lld bytes of shared memory, %zu bytes "
+                       "of code\n",
+                       a->registers, (long long)a->spill_bytes, (long long)a->shared_bytes,
+                       a->cubin_bytes);
+    } else {
+        mgl_cli_printf("%s at %s:%d: %s\n", mgl_outcome_name(MGL_OUTCOME_COMPILE_ASM), path,
+                       a->line, a->message);
+    }
+}
+
+static mgl_status assemble(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ptx ptx;
+    mgl_ptx_assembled assembled = {0};
+    char target[32] = "";
+    mgl_status status = read_module(operand, &ptx, err);
+    if (!status)
+        status = rewrite(&ptx, o, err);
+    if (!status && o->output.given)
+        status = mgl_cli_write_file(o->output.value, ptx.text, ptx.length, err);
+    if (!status)
+        mgl_format_into(target, sizeof target, "%.*s", (int)ptx.target.length, ptx.target.at);
+    if (!status)
+        status = mgl_ptx_assemble(ptx.text, ptx.length, o->arch.given ? o->arch.value : target,
+                                  &assembled, err);
+    if (!status) {
+        tell_assembled(&assembled, operand, o->json.given);
+        mgl_cli_end_with(assembled.good ? 0 : mgl_outcome_exit(MGL_OUTCOME_COMPILE_ASM));
+    }
+    mgl_ptx_assembled_clear(&assembled);
+    mgl_ptx_clear(&ptx);
+    return status;
+}
+
+/* ---- the words ------------------------------------------------------------------------------- */
+
+/* X(word, summary, example) */
+#define PTX_WORDS(X)                                                                               \
+    X(condense, "what a kernel does, in a fraction of its length", "new.ptx --json")               \
+    X(diff, "what one kernel does and the other does not", "new.ptx --base old.ptx")               \
+    X(learn, "keeps what differs as ideas, with what was measured",                                \
+      "new.ptx --base old.ptx --ideas i.json --op merge --device H100 --ratio 1.07")               \
+    X(combine, "a prompt for a better kernel, of condensed forms and ideas",                       \
+      "a.ptx --with b.ptx --ideas i.json")                                                         \
+    X(scan, "what a kernel must not have", "new.ptx --base old.ptx")                               \
+    X(assemble, "rewrites by rules and assembles, without a device", "new.ptx --rule load-merge")
+
+#define MGL_X(word, text, line)                                                                    \
+    static const mgl_cli_verb word##_verb = {                                                      \
+        .name = "kernel ptx " #word,                                                               \
+        .operand = "FILE.ptx",                                                                     \
+        .operand_is_file = true,                                                                   \
+        .summary = text,                                                                           \
+        .example = "  megalith kernel ptx " #word " " line,                                        \
+        MGL_CLI_VERB_OPTIONS,                                                                      \
+        .run = word,                                                                               \
+    };
+PTX_WORDS(MGL_X)
+#undef MGL_X
+
+static const mgl_cli_verb *const words[] = {
+#define MGL_X(word, text, line) &word##_verb,
+    PTX_WORDS(MGL_X)
+#undef MGL_X
+};
+
+const mgl_cli_verb mgl_cli_kernel_ptx_verb = {
+    .name = "kernel ptx",
+    .summary = "PTX of kernels: condensed, compared, scanned and assembled",
+    .example = "  megalith kernel ptx condense kernel.ptx",
+    .words = words,
+    .word_count = sizeof words / sizeof *words,
+};

@@ -1,0 +1,62 @@
+/* megalith kernel record OP: adds what came of a change to the ledger. */
+#include "cli/kernel/loop.h"
+
+#include "base/format.h"
+
+#include <math.h>
+
+#define RECORD_OPTIONS(X)                                                                          \
+    X(text, idea, "--idea", "NAME", 0, 0, "the one hypothesis: a transformation, or a word")       \
+    X(text, outcome, "--outcome", "NAME", 0, 0, "OK, NO_GAIN, COMPILE_SYNTAX, ...")                \
+    X(real, gain, "--gain", "PERCENT", -100, 100000, "that was measured (not measured)")           \
+    X(int, calls, "--calls", "N", 0, 1000000000, "of a model")                                     \
+    X(int, tokens, "--tokens", "N", 0, INT64_C(1) << 50, "that they took")                         \
+    X(text, ledger, "--ledger", "F.json", 0, 0, "where it stands (ledger.json in --folder)")       \
+    MGL_CLI_FOLDER_OPTION(X)
+MGL_CLI_OPTIONS(RECORD_OPTIONS)
+
+static mgl_status make_row(const char *op, const struct options *o, mgl_ledger_row *row,
+                           mgl_error *err)
+{
+    *row = (mgl_ledger_row){.gain = o->gain.given ? o->gain.value / 100 : NAN,
+                            .calls = o->calls.value,
+                            .tokens = o->tokens.value};
+    if (!o->idea.given || !o->outcome.given)
+        return mgl_fail(err, MGL_USAGE, NULL, "--idea and --outcome are needed");
+    if (!mgl_outcome_parse(o->outcome.value, &row->outcome))
+        return mgl_fail(err, MGL_USAGE, "--outcome", "there is no outcome '%.60s'",
+                        o->outcome.value);
+    mgl_format_into(row->op, sizeof row->op, "%s", op);
+    mgl_format_into(row->idea, sizeof row->idea, "%s", o->idea.value);
+    row->kept = row->outcome == MGL_OUTCOME_OK;
+    return MGL_OK;
+}
+
+static mgl_status record(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ledger ledger = {0};
+    mgl_ledger_row row;
+    mgl_text path = {0};
+    mgl_status status = make_row(operand, o, &row, err);
+    if (!status)
+        status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, &path, err);
+    if (!status)
+        status = mgl_ledger_add(&ledger, &row, err);
+    if (!status)
+        status = mgl_ledger_write(&ledger, path.bytes, err);
+    if (!status)
+        mgl_cli_printf("row %zu\n", ledger.count);
+    mgl_ledger_clear(&ledger);
+    mgl_text_clear(&path);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_record_verb = {
+    .name = "kernel record",
+    .operand = "OP",
+    .summary = "adds what came of a change to the ledger: one change, one hypothesis",
+    .example = "  megalith kernel record merge --idea split_k --outcome OK --gain 3.1 --calls 4",
+    MGL_CLI_VERB_OPTIONS,
+    .run = record,
+};

@@ -1,0 +1,35 @@
+/* megalith kernel report: what was tried, over all of it and not the successes alone. */
+#include "cli/kernel/loop.h"
+
+#define REPORT_OPTIONS(X)                                                                          \
+    X(flag, csv, "--csv", NULL, 0, 0, "every row, for spreadsheets")                               \
+    X(text, ledger, "--ledger", "F.json", 0, 0, "where it stands (ledger.json in --folder)")       \
+    MGL_CLI_FOLDER_OPTION(X)
+MGL_CLI_OPTIONS(REPORT_OPTIONS)
+
+static mgl_status report(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_ledger ledger = {0};
+    mgl_text out = {0};
+    (void)operand;
+    mgl_status status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, NULL, err);
+    if (!status)
+        (o->csv.given ? mgl_ledger_put_csv : mgl_ledger_put_markdown)(&ledger, &out);
+    if (!status && out.failed)
+        status = mgl_fail_memory(err, 1);
+    if (!status)
+        mgl_cli_print(out.bytes, out.length);
+    mgl_ledger_clear(&ledger);
+    mgl_text_clear(&out);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_report_verb = {
+    .name = "kernel report",
+    .summary = "what was tried: by op and by idea, with the failures counted",
+    .example = "  megalith kernel report\n"
+               "  megalith kernel report --csv > tried.csv",
+    MGL_CLI_VERB_OPTIONS,
+    .run = report,
+};

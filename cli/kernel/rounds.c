@@ -1,0 +1,182 @@
+/* megalith kernel rounds UNIT: profile, hint, proposal, arbiter, round after round. */
+#include "api/pipeline.h"
+#include "cli/kernel/loop.h"
+#include "cli/signals.h"
+
+#include "autotune/kernels/methods/rounds.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#define ROUNDS_OPTIONS(X)                                                                          \
+    X(text, region, "--region", "launch|macros|device", 0, 0, "that is edited (device)")           \
+    X(int, rounds, "--rounds", "N", 1, 64, "at most (8)")                                          \
+    X(file, ncu, "--ncu", "F.csv", 0, 0, "what `ncu --csv` says of the text that is begun with")   \
+    X(text, kernel, "--kernel", "NAME", 0, 0, "whose rows count, by a part of its name (all)")     \
+    X(flag, no_profile, "--no-profile", NULL, 0, 0, "no hint, to see what it is worth")            \
+    X(flag, one_shot, "--one-shot", NULL, 0, 0, "one round of one call, likewise")                 \
+    MGL_CLI_ASK_OPTIONS(X)                                                                         \
+    MGL_CLI_BENCH_OPTIONS(X)                                                                       \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(ROUNDS_OPTIONS)
+
+enum { MAX_CSV = 64 << 20 };
+
+/* The CSV is of the text that is begun with: of later ones there are static facts alone. */
+typedef struct first_profile {
+    mgl_profile profile;
+    bool used;
+} first_profile;
+
+static mgl_status give_profile(void *user, const char *text, size_t length, mgl_profile *out,
+                               mgl_error *err)
+{
+    first_profile *first = user;
+    (void)text, (void)length, (void)err;
+    if (!first->used)
+        *out = first->profile;
+    first->used = true;
+    return MGL_OK;
+}
+
+static mgl_status read_profile(const struct options *o, first_profile *out, mgl_error *err)
+{
+    char *text = NULL;
+    size_t length = 0;
+    int found = 0;
+    *out = (first_profile){.profile = mgl_profile_unknown()};
+    if (!o->ncu.given)
+        return MGL_OK;
+    mgl_status status = mgl_file_read(o->ncu.value, MAX_CSV, &text, &length, err);
+    if (!status)
+        status = mgl_profile_read_csv(text, length, o->kernel.value, &out->profile, &found, err);
+    if (!status && !found)
+        mgl_cli_say("kernel rounds", "%s: no metric that is known; static facts alone count",
+                    o->ncu.value);
+    mgl_free(text);
+    return status;
+}
+
+/* Where rounds are told: printed, or elements of an array that is open. */
+typedef struct telling {
+    bool json;
+    mgl_json_out out;
+} telling;
+
+static void put_round(const mgl_round_report *r, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_int(out, "round", r->number);
+    mgl_json_out_int(out, "calls", r->calls);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(r->verdict->outcome));
+    mgl_json_out_string(out, "class", mgl_class_name(r->class));
+    mgl_json_out_string(out, "decision", mgl_decision_name(r->ruling.decision));
+    mgl_json_out_string(out, "finish", r->ruling.finish ? mgl_finish_why(r->ruling.finish) : NULL);
+    mgl_json_out_close_object(out);
+}
+
+static void on_round(void *user, const mgl_round_report *r)
+{
+    telling *t = user;
+    if (t->json)
+        put_round(r, &t->out);
+    else
+        mgl_cli_printf("round %d: %d call%s, %s, %s, %s%s%s\n", r->number, r->calls,
+                       r->calls == 1 ? "" : "s", mgl_outcome_name(r->verdict->outcome),
+                       mgl_class_name(r->class), mgl_decision_name(r->ruling.decision),
+                       r->ruling.finish ? ": " : "",
+                       r->ruling.finish ? mgl_finish_why(r->ruling.finish) : "");
+}
+
+static void begin_telling(telling *t, const char *unit)
+{
+    if (!t->json)
+        return;
+    mgl_json_out_begin(&t->out, "megalith.kernel/1");
+    mgl_json_out_string(&t->out, "unit", unit);
+    mgl_json_out_array(&t->out, "rounds");
+}
+
+static void tell_result(telling *t, const mgl_rounds_result *result)
+{
+    const char *stopped = result->stopped ? mgl_outcome_name(result->stopped) : NULL;
+    if (t->json) {
+        mgl_json_out_close_array(&t->out);
+        mgl_json_out_int(&t->out, "calls", result->calls);
+        mgl_json_out_int(&t->out, "accepted", result->accepted);
+        mgl_json_out_string(&t->out, "stopped", stopped);
+        mgl_cli_end_json(&t->out);
+    } else {
+        mgl_cli_printf("%d round%s, %d call%s, %d accepted%s%s\n", result->rounds,
+                       result->rounds == 1 ? "" : "s", result->calls, result->calls == 1 ? "" : "s",
+                       result->accepted, stopped ? "; " : "", stopped ? stopped : "");
+    }
+    mgl_cli_end_with(result->accepted ? MGL_EXIT_KEPT : MGL_EXIT_UNMEASURED);
+}
+
+static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
+                      first_profile *first, mgl_error *err)
+{
+    mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
+    mgl_kernel_region region = MGL_KERNEL_REGION_DEVICE;
+    mgl_rounds_result result = {0};
+    mgl_text text = {0};
+    telling t = {.json = o->json.given};
+    mgl_status status =
+        o->region.given ? mgl_kernel_find_region(o->region.value, &region, err) : MGL_OK;
+    if (!status)
+        status = mgl_workbench_text(b->bench, &text, NULL, err);
+    const mgl_rounds_options options = {.work = mgl_workbench_work(b->bench),
+                                        .text = text.bytes,
+                                        .length = text.length,
+                                        .region = region,
+                                        .profile = give_profile,
+                                        .profile_user = first,
+                                        .rounds = (int)o->rounds.value,
+                                        .no_profile = o->no_profile.given,
+                                        .one_shot = o->one_shot.given,
+                                        .checkpoints = mgl_workbench_checkpoints(b->bench),
+                                        .on_round = on_round,
+                                        .user = &t};
+    begin_telling(&t, b->unit->name);
+    if (!status)
+        status = mgl_rounds_run(&options, asker, &waiter, &result, err);
+    if (!status)
+        tell_result(&t, &result);
+    mgl_text_clear(&t.out.text);
+    mgl_rounds_result_clear(&result);
+    mgl_text_clear(&text);
+    return status;
+}
+
+static mgl_status rounds(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    mgl_workshop_options how = MGL_CLI_BENCH(o);
+    const mgl_cli_ask ask = MGL_CLI_ASK(o);
+    mgl_workshop b = {0};
+    mgl_asker *asker = NULL;
+    first_profile first;
+    how.model = ask.model;
+    mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
+    if (!status && !asker)
+        status = mgl_fail(err, MGL_USAGE, "--proposer", "scripted:FILE or chat is needed");
+    if (!status)
+        status = read_profile(o, &first, err);
+    if (!status)
+        status = mgl_workshop_open(operand, &how, &b, err);
+    if (!status)
+        status = run(o, &b, asker, &first, err);
+    mgl_asker_close(asker);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_rounds_verb = {
+    .name = "kernel rounds",
+    .operand = "UNIT",
+    .summary = "profile, hint, proposal and arbiter, round after round: 0 accepted, 13 unmeasured",
+    .example = "  megalith kernel rounds merge --ncu merge.csv --proposer scripted:a.json",
+    .judges = true,
+    MGL_CLI_VERB_OPTIONS,
+    .run = rounds,
+};

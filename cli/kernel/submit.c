@@ -1,0 +1,55 @@
+/* megalith kernel submit F: hands in the answer to what `kernel prompt` asked. */
+#include "cli/kernel/loop.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#define SUBMIT_OPTIONS(X)                                                                          \
+    X(text, unit, "--unit", "UNIT", 0, 0, "whose work it answers")                                 \
+    X(flag, bare, "--bare", NULL, 0, 0, "the file is the text itself, without a fence")            \
+    MGL_CLI_BENCH_OPTIONS(X)                                                                       \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(SUBMIT_OPTIONS)
+
+enum { MAX_ANSWER = 4 << 20 };
+
+static mgl_status submit(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_workshop b = {0};
+    mgl_work_end end;
+    char *answer = NULL;
+    size_t length = 0;
+    if (!o->unit.given)
+        return mgl_fail(err, MGL_USAGE, NULL, "--unit is needed: whose work it answers");
+    mgl_status status = mgl_file_read(operand, MAX_ANSWER, &answer, &length, err);
+    if (!status)
+        status = mgl_workshop_open(o->unit.value, &how, &b, err);
+    if (!status)
+        status = mgl_workbench_submit(b.bench, answer, length, o->bare.given, &end, err);
+    if (!status)
+        mgl_cli_tell_end(&b, &end, o->json.given);
+    mgl_free(answer);
+    mgl_workshop_close(&b);
+    return status;
+}
+
+static const char notes[] =
+    "F may be -: standard input. A task takes 15 answers, a region of a pass of a transformation "
+    "one "
+    "and its retries; the last one ends the work, with a checkpoint or without. An answer that is "
+    "empty is refused and counts as none.";
+_Static_assert(MGL_FEEDBACK_CALLS == 15, "the notes say how many");
+
+const mgl_cli_verb mgl_cli_kernel_submit_verb = {
+    .name = "kernel submit",
+    .operand = "F",
+    .operand_is_file = true,
+    .summary = "hands in an answer, and prints its verdict: 13 unmeasured, 11 refused",
+    .example = "  megalith kernel submit answer.md --unit merge --json",
+    .notes = notes,
+    .judges = true,
+    MGL_CLI_VERB_OPTIONS,
+    .run = submit,
+};

@@ -1,0 +1,65 @@
+/* What the words of `kernel` share that pass a text through the gates: the text as it was given,
+ * the device that judges it, and what is told. */
+#ifndef MGL_CLI_KERNEL_TEXT_H
+#define MGL_CLI_KERNEL_TEXT_H
+
+#include "autotune/kernels/trial/kernel_judge.h"
+#include "cli/kernel/kernel.h"
+
+#define MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                             \
+    X(file, text, "--text", "FILE", 0, 0, "the whole text of the unit")                            \
+    X(file, before, "--before", "FILE", 0, 0, "what it was made of (the unit's own text)")         \
+    X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
+      "the only region that may differ (each may)")                                                \
+    X(list, tune, "--tune", "NAME=N", 0, 0, "a tunable of the launch region (its first value)")
+
+#define MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                           \
+    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
+      "the model that it has to gain in (that of the op's context)")                               \
+    X(text, workloads, "--workloads", "LIST", 0, 0, "of that model (ctx=0,2048;batch=1)")          \
+    X(text, checkpoint, "--checkpoint", "F", 0, 0,                                                 \
+      "a model with weights, on which its replies are compared too")                               \
+    X(text, turns, "--turns", "FILE", 0, 0,                                                        \
+      "by which several of these commands take turns on the device (none does)")                   \
+    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
+      "the text runs in a process that may do what you may")
+
+/* The values of the flags above. */
+typedef struct mgl_cli_kernel_given {
+    const char *text, *before, *region;
+    const char *const *tune; /* (tune_count) */
+    size_t tune_count;
+    const char *device, *shape, *workloads, *checkpoint, *turns;
+    bool no_sandbox;
+} mgl_cli_kernel_given;
+#define MGL_CLI_KERNEL_GIVEN(o)                                                                    \
+    {                                                                                              \
+        .text = (o)->text.value, .before = (o)->before.value, .region = (o)->region.value,         \
+        .tune = (o)->tune.values, .tune_count = (o)->tune.count, .device = (o)->device.value,      \
+        .shape = (o)->shape.value, .workloads = (o)->workloads.value,                              \
+        .checkpoint = (o)->checkpoint.value, .turns = (o)->turns.value,                            \
+        .no_sandbox = (o)->no_sandbox.given                                                        \
+    }
+
+/* A text as it was read. Zero-initialise; release with mgl_cli_kernel_text_clear. */
+typedef struct mgl_cli_kernel_text {
+    mgl_kernel_candidate candidate;
+    mgl_kernel_value values[MGL_KERNEL_VALUES];
+    char names[MGL_KERNEL_VALUES][40];
+    char *text, *before; /* owned */
+} mgl_cli_kernel_text;
+mgl_status mgl_cli_kernel_text_read(const char *unit, const mgl_cli_kernel_given *given,
+                                    mgl_cli_kernel_text *out, mgl_error *err);
+void mgl_cli_kernel_text_clear(mgl_cli_kernel_text *text);
+/* The device that judges; `given->device` NULL: `standard`. */
+mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *given, const char *standard,
+                                      mgl_trial_depth depth, mgl_kernel_device *out,
+                                      mgl_error *err);
+
+/* What the gates found beside the outcome, as lines. */
+void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *verdict);
+/* As lines, or as JSON; sets what the verb ends with. `promoted`: it was. */
+void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
+                         bool promoted, bool json);
+
+#endif

@@ -1,0 +1,54 @@
+/* megalith kernel verify UNIT: passes a text of a micro-kernel through the gates: those before a
+ * device, and with --device those on it. */
+#include "api/pipeline.h"
+#include "cli/kernel/text.h"
+#include "cli/signals.h"
+
+#define VERIFY_OPTIONS(X)                                                                          \
+    MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                                 \
+    X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a, ... (the device's, or sm_90a)")    \
+    X(flag, scan_only, "--scan-only", NULL, 0, 0, "ends before the compiler")                      \
+    X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
+      "where it is examined and timed; none: the gates end before (none)")                         \
+    X(flag, exam_only, "--exam-only", NULL, 0, 0, "ends before anything is timed")                 \
+    MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(VERIFY_OPTIONS)
+
+static mgl_status verify(const char *operand, const void *options, mgl_error *err)
+{
+    const struct options *o = options;
+    const mgl_cli_kernel_given given = MGL_CLI_KERNEL_GIVEN(o);
+    mgl_cli_kernel_text text = {0};
+    mgl_kernel_device device = {0};
+    mgl_kernel_verdict verdict = {0};
+    mgl_status status = mgl_cli_kernel_text_read(operand, &given, &text, err);
+    if (!status)
+        status = mgl_cli_kernel_device_open(
+            &given, "none", o->exam_only.given ? MGL_TRIAL_EXAM : MGL_TRIAL_MODELS, &device, err);
+    const mgl_kernel_options how = {.arch = o->arch.value  ? o->arch.value
+                                            : device.given ? device.arch
+                                                           : NULL,
+                                    .no_compile = o->scan_only.given,
+                                    .abort = mgl_cancel_flag(mgl_cli_cancel())};
+    if (!status)
+        status = mgl_kernel_judge(&text.candidate, &how, &device, &verdict, err);
+    if (!status)
+        mgl_cli_kernel_tell(text.candidate.unit, &verdict, false, o->json.given);
+    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_device_clear(&device);
+    mgl_cli_kernel_text_clear(&text);
+    return status;
+}
+
+const mgl_cli_verb mgl_cli_kernel_verify_verb = {
+    .name = "kernel verify",
+    .operand = "UNIT",
+    .summary = "passes a text of a micro-kernel through the gates",
+    .example = "  megalith kernel show merge --text > merge.cuh\n"
+               "  megalith kernel verify merge --text merge.cuh --region device --json\n"
+               "  megalith kernel verify merge --text merge.cuh --device cuda",
+    .judges = true,
+    MGL_CLI_VERB_OPTIONS,
+    .run = verify,
+};

@@ -1,0 +1,312 @@
+/* megalith explain MGnnn: what a diagnostic of `check` means, an example, and how to mend it.
+ * megalith explain F.mls: what a token takes with that schedule, and what the time goes into, as
+ * the cost model has it. */
+#include "cli/cli.h"
+#include "cli/signals.h"
+
+#include "autotune/search/verdict.h"
+#include "base/json_out.h"
+
+#include "api/machine_check.h"
+#include "schedule/cost/cost.h"
+#include "schedule/variants.h"
+#include "validator/validator.h"
+#include "vm/vm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXPLAIN_OPTIONS(X)                                                                         \
+    X(int, batch, "--batch", "N", 1, MGL_MAX_SEQUENCES,                                            \
+      "F.mls: sequences that are decoded together (1)")                                            \
+    X(int, prompt, "--prompt", "N", 1, MGL_MAX_MANY_ROWS,                                          \
+      "F.mls: in place of decoding, an epoch with the last N tokens of a prompt")                  \
+    X(int, context, "--context", "N", 0, MGL_MAX_CAPACITY, "F.mls: positions in the KV cache (0)") \
+    X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32; 1 with --prompt)") \
+    X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
+      "F.mls: whose costs, as the driver has it (the architecture's first device)")                \
+    MGL_CLI_JSON_OPTION(X)
+MGL_CLI_OPTIONS(EXPLAIN_OPTIONS)
+
+enum { TOKENS = 32, VARIANT_NAME = 64 };
+
+/* "MG203" or "203". */
+static const mgl_code_info *find_code(const char *text)
+{
+    const char *digits = strncmp(text, "MG", 2) && strncmp(text, "mg", 2) ? text : text + 2;
+    int code = 0;
+    if (strlen(digits) != 3 || strspn(digits, "0123456789") != 3)
+        return NULL;
+    for (; *digits; digits++)
+        code = code * 10 + (*digits - '0');
+    return mgl_find_code(code);
+}
+
+static mgl_status fail_unknown(const char *operand, mgl_error *err)
+{
+    mgl_text list = {0};
+    for (int i = 0; mgl_get_code(i); i++)
+        mgl_text_format(&list, " MG%03d", mgl_get_code(i)->code);
+    mgl_status status =
+        mgl_fail(err, MGL_USAGE, operand, "there is no such diagnostic; there are%s",
+                 list.bytes ? list.bytes : " none");
+    mgl_text_clear(&list);
+    return status;
+}
+
+static mgl_status explain_code(const struct options *o, const mgl_code_info *info, mgl_error *err)
+{
+    mgl_text code = {0};
+    mgl_text_format(&code, "MG%03d", info->code);
+    if (code.failed)
+        return mgl_fail_memory(err, 8);
+    if (o->json.given) {
+        mgl_json_out out = {0};
+        mgl_json_out_begin(&out, "megalith.explain/1");
+        mgl_json_out_string(&out, "code", code.bytes);
+        mgl_json_out_string(&out, "title", info->title);
+        mgl_json_out_string(&out, "meaning", info->meaning);
+        mgl_json_out_string(&out, "example", info->example);
+        mgl_json_out_string(&out, "remedy", info->remedy);
+        mgl_cli_end_json(&out);
+    } else {
+        mgl_cli_printf("%s: %s\n\n", code.bytes, info->title);
+        mgl_cli_put_wrapped("", info->meaning);
+        mgl_cli_put("\nExample:\n");
+        mgl_cli_put_wrapped("    ", info->example);
+        mgl_cli_put("\nHow to mend it:\n");
+        mgl_cli_put_wrapped("    ", info->remedy);
+    }
+    mgl_text_clear(&code);
+    return MGL_OK;
+}
+
+/* ---- a schedule ----------------------------------------------------------------------------- */
+
+/* A prediction and what it is of. */
+typedef struct prediction {
+    const mgl_program *program;
+    const char *device; /* whose costs these are */
+    mgl_cost_load load;
+    int prompt; /* tokens of a prompt in the epoch; 0: it decodes */
+    mgl_cost cost;
+} prediction;
+
+/* Rows of the epoch. */
+static int rows_of(const prediction *p)
+{
+    return p->prompt ? p->prompt : p->load.batch;
+}
+
+/* As `trace` calls it. */
+static const char *list_name(const prediction *p)
+{
+    return mgl_cost_list(p->program, rows_of(p)) == p->program ? "few" : "many";
+}
+
+static const char *step_name(int step)
+{
+    return step < MGL_STEP_COUNT ? mgl_step_name((mgl_step)step) : "rest";
+}
+
+/* "norm_linear.skinny", or the op alone for general. */
+static void print_variant_name(int op, int variant, char to[VARIANT_NAME])
+{
+    const bool general = variant == MGL_VARIANT_GENERAL;
+    snprintf(to, VARIANT_NAME, "%s%s%s", mgl_op_get((mgl_op)op)->name, general ? "" : ".",
+             general ? "" : mgl_variant_get((mgl_variant)variant)->name);
+}
+
+static void print_variants(const mgl_cost *cost)
+{
+    char name[VARIANT_NAME];
+    mgl_cli_put("\nThe same by variant:\n");
+    for (int op = 0; op < MGL_OP_COUNT; op++)
+        for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+            const mgl_cost_variant *variant = &cost->variants[op][v];
+            if (variant->tasks == 0)
+                continue;
+            print_variant_name(op, v, name);
+            mgl_cli_printf("    %-22s %6d tasks %9.1f us %6.1f %% %10.2f MB\n", name,
+                           variant->tasks, variant->us, 100 * variant->us / cost->us,
+                           variant->bytes * 1e-6);
+        }
+}
+
+static void print_prediction(const prediction *p)
+{
+    const mgl_cost *cost = &p->cost;
+    mgl_cli_printf("predicted   %.1f us per %s\n", cost->us, p->prompt ? "epoch" : "token");
+    mgl_cli_printf("floor       %.1f us: nothing but reading %.1f MB\n", cost->floor_us,
+                   (cost->tape_bytes + cost->cache_bytes) * 1e-6);
+    mgl_cli_printf("of          %s, %s:%d, %s %d, context %g, %d %s a launch\n", p->device,
+                   p->program->target.arch, p->program->queue_count, p->prompt ? "prompt" : "batch",
+                   rows_of(p), p->load.context, p->load.tokens,
+                   p->load.tokens == 1 ? "token" : "tokens");
+    if (p->program->many)
+        mgl_cli_printf("list        %s\n", list_name(p));
+    mgl_cli_put("\nThe longest chain, by what its time goes into:\n");
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        mgl_cli_printf("    %-10s %9.1f us %6.1f %%\n", mgl_cost_part_name((mgl_cost_part)i),
+                       cost->parts[i], 100 * cost->parts[i] / cost->us);
+    mgl_cli_put("\nThe same by step, and what each step reads:\n");
+    for (int i = 0; i <= MGL_STEP_COUNT; i++)
+        mgl_cli_printf("    %-10s %9.1f us %6.1f %% %10.2f MB, %9.1f KB the largest queue\n",
+                       step_name(i), cost->steps[i].us, 100 * cost->steps[i].us / cost->us,
+                       cost->steps[i].bytes * 1e-6, cost->steps[i].most * 1e-3);
+    print_variants(cost);
+}
+
+static void put_variants(mgl_json_out *out, const mgl_cost *cost)
+{
+    char name[VARIANT_NAME];
+    mgl_json_out_object(out, "variants");
+    for (int op = 0; op < MGL_OP_COUNT; op++)
+        for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
+            const mgl_cost_variant *variant = &cost->variants[op][v];
+            if (variant->tasks == 0)
+                continue;
+            print_variant_name(op, v, name);
+            mgl_json_out_object(out, name);
+            mgl_json_out_int(out, "tasks", variant->tasks);
+            mgl_json_out_real(out, "us", variant->us);
+            mgl_json_out_real(out, "bytes", variant->bytes);
+            mgl_json_out_close_object(out);
+        }
+    mgl_json_out_close_object(out);
+}
+
+static void put_steps(mgl_json_out *out, const mgl_cost *cost)
+{
+    mgl_json_out_object(out, "steps");
+    for (int i = 0; i <= MGL_STEP_COUNT; i++) {
+        mgl_json_out_object(out, step_name(i));
+        mgl_json_out_real(out, "us", cost->steps[i].us);
+        mgl_json_out_real(out, "bytes", cost->steps[i].bytes);
+        mgl_json_out_real(out, "bytes_largest_queue", cost->steps[i].most);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_object(out);
+}
+
+static void print_prediction_json(const prediction *p)
+{
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.cost/1");
+    mgl_json_out_string(&out, "device", p->device);
+    mgl_json_out_string(&out, "arch", p->program->target.arch);
+    mgl_json_out_int(&out, "queues", p->program->queue_count);
+    mgl_json_out_int(&out, "batch", p->load.batch);
+    if (p->prompt)
+        mgl_json_out_int(&out, "prompt", p->prompt);
+    mgl_json_out_string(&out, "list", list_name(p));
+    mgl_json_out_real(&out, "context", p->load.context);
+    mgl_json_out_int(&out, "tokens", p->load.tokens);
+    mgl_json_out_real(&out, "predicted_us", p->cost.us);
+    mgl_json_out_real(&out, "predicted_floor_us", p->cost.floor_us);
+    mgl_json_out_real(&out, "tape_bytes", p->cost.tape_bytes);
+    mgl_json_out_real(&out, "cache_bytes", p->cost.cache_bytes);
+    mgl_json_out_object(&out, "predicted_parts_us");
+    for (int i = 0; i < MGL_COST_PART_COUNT; i++)
+        mgl_json_out_real(&out, mgl_cost_part_name((mgl_cost_part)i), p->cost.parts[i]);
+    mgl_json_out_close_object(&out);
+    put_steps(&out, &p->cost);
+    put_variants(&out, &p->cost);
+    mgl_cli_end_json(&out);
+}
+
+static mgl_status predict(prediction *p, const mgl_costs *costs, mgl_error *err)
+{
+    const mgl_cost_prompt prompt = {p->prompt, p->load.context, true, p->load.tokens};
+    return p->prompt ? mgl_schedule_cost_prompt(p->program, costs, &prompt, &p->cost, err)
+                     : mgl_schedule_cost(p->program, costs, &p->load, &p->cost, err);
+}
+
+static prediction asked_of(const struct options *o)
+{
+    const int tokens = o->prompt.given ? 1 : TOKENS;
+    return (prediction){.load = {.batch = o->batch.given ? (int)o->batch.value : 1,
+                                 .context = (double)o->context.value,
+                                 .tokens = o->tokens.given ? (int)o->tokens.value : tokens},
+                        .prompt = o->prompt.given ? (int)o->prompt.value : 0};
+}
+
+/* Only what the validator accepts has a time. */
+static mgl_status explain_schedule(const struct options *o, const char *path, mgl_error *err)
+{
+    mgl_program *program = NULL;
+    mgl_costs costs;
+    prediction p = asked_of(o);
+    if (o->prompt.given && o->batch.given)
+        return mgl_fail(err, MGL_USAGE, "--prompt", "is of one sequence; leave --batch out");
+    mgl_status status = mgl_schedule_read(path, &program, err);
+    p.program = program;
+    if (!status)
+        status = mgl_vm_check(program, NULL, err);
+    if (!status)
+        status = mgl_cli_check_cancel(err);
+    if (!status)
+        status = mgl_costs_find_for(&program->target, o->device_name.value, &p.device, &costs, err);
+    if (!status)
+        status = predict(&p, &costs, err);
+    if (!status && o->json.given)
+        print_prediction_json(&p);
+    else if (!status)
+        print_prediction(&p);
+    mgl_program_free(program);
+    return status;
+}
+
+/* Diagnostics have no dots and no folders. */
+static bool is_path(const char *operand)
+{
+    return strpbrk(operand, "./") != NULL;
+}
+
+/* The outcome of a trial: what to do next. */
+static mgl_status explain_outcome(const struct options *o, mgl_outcome outcome)
+{
+    mgl_json_out out = {0};
+    if (!o->json.given) {
+        mgl_cli_printf("%s: %s\n", mgl_outcome_name(outcome), mgl_outcome_hint(outcome));
+        return MGL_OK;
+    }
+    mgl_json_out_begin(&out, "megalith.explain/1");
+    mgl_json_out_string(&out, "code", mgl_outcome_name(outcome));
+    mgl_json_out_string(&out, "remedy", mgl_outcome_hint(outcome));
+    mgl_json_out_int(&out, "exit", mgl_outcome_exit(outcome));
+    mgl_cli_end_json(&out);
+    return MGL_OK;
+}
+
+static mgl_status explain(const char *operand, const void *options, mgl_error *err)
+{
+    mgl_outcome outcome;
+    const struct options *o = options;
+    if (is_path(operand))
+        return explain_schedule(o, operand, err);
+    const char *flag = o->batch.given         ? "--batch"
+                       : o->prompt.given      ? "--prompt"
+                       : o->context.given     ? "--context"
+                       : o->tokens.given      ? "--tokens"
+                       : o->device_name.given ? "--device-name"
+                                              : NULL;
+    const mgl_code_info *info = find_code(operand);
+    if (!info && !flag && mgl_outcome_parse(operand, &outcome))
+        return explain_outcome(o, outcome);
+    if (!info)
+        return fail_unknown(operand, err);
+    if (flag)
+        return mgl_fail(err, MGL_USAGE, flag, "is for a schedule, not for a diagnostic");
+    return explain_code(o, info, err);
+}
+
+const mgl_cli_verb mgl_cli_explain_verb = {
+    .name = "explain",
+    .operand = "MGnnn|F.mls",
+    .operand_is_file = true,
+    .summary = "what a diagnostic means and how to mend it; or what a token takes with a schedule",
+    .example = "  megalith explain MG203\n  megalith explain tales.mls --context 1000",
+    MGL_CLI_VERB_OPTIONS,
+    .run = explain,
+};

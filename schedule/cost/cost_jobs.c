@@ -1,0 +1,393 @@
+/*
+ * What tasks have to do: see cost_jobs.h.
+ *
+ * Of panels (vm/cuda/device/linear/panels.cuh) each takes all k blocks of its input, tray after
+ * tray, and its weights, page after page; so a panel costs its trays, which are the more, the more
+ * rows there are, and its pages.
+ */
+#include "schedule/cost/cost_jobs.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "schedule/variants.h"
+#include "schedule/ways.h"
+
+enum {
+    PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
+    GENERAL_WARPS = 8, /* that `general` of the costs is for */
+    QUERY_TILE = 16    /* of attention of rows */
+};
+
+struct planning {
+    const mgl_program *program; /* the list */
+    const mgl_costs *costs;
+    const mgl_cost_epoch *epoch;
+    mgl_cost_job *jobs; /* (tasks) */
+    bool *is_ffn;       /* (buffers) holds what norm_swiglu made */
+};
+
+/* o and down are one op: down reads what norm_swiglu made. */
+static int step_of(const struct planning *s, const mgl_task *task)
+{
+    const mgl_step step = mgl_op_get(task->op)->step;
+    const bool down = step == MGL_STEP_O &&
+                      s->is_ffn[mgl_task_operand(s->program, task, MGL_PRODUCT_INPUT)->buffer];
+    return down ? MGL_STEP_DOWN : (int)step;
+}
+
+/* Splits of attention that have positions. */
+static int splits_used(const struct planning *s, int splits)
+{
+    return mgl_splits_used((int)s->epoch->context, splits, s->program->limits.share);
+}
+
+/* Earlier positions of a sequence that an attention task goes through: its split's share. */
+static double positions_of(const struct planning *s, const mgl_task *task)
+{
+    const int operand = mgl_op_attention(task->op)->part;
+    if (operand == MGL_NO_OPERAND)
+        return s->epoch->context;
+    const mgl_region *part = mgl_task_operand(s->program, task, operand);
+    const int splits = (int)s->program->buffers[part->buffer].extents[0].count;
+    const int used = splits_used(s, splits), split = (int)part->ranges[0].lo;
+    return split == splits - 1 || split + 1 < used ? s->epoch->context / used : 0;
+}
+
+static double position_bytes(const mgl_program *p)
+{
+    return 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
+}
+
+/* Shares of the epoch's rows, of which an attention task has one; 1: it has all. */
+static double shares_of(const mgl_program *p, const mgl_task *task)
+{
+    const mgl_range *rows = &mgl_task_operand(p, task, mgl_op_attention(task->op)->q)->ranges[0];
+    return rows->kind == MGL_RANGE_SHARE ? (double)rows->hi : 1;
+}
+
+/* Bytes of the cache that an attention task reads of so many sequences: all, or its share of them.
+ */
+static double cache_bytes(const struct planning *s, const mgl_task *task, int sequences)
+{
+    return positions_of(s, task) * sequences * position_bytes(s->program) /
+           shares_of(s->program, task);
+}
+
+/* Whether an attention's keys and values come on the tape: by the ring, of more positions than
+ * registers have room for. */
+static bool is_on_tape(const struct planning *s, const mgl_task *task)
+{
+    const mgl_program *p = s->program;
+    return task->variant == MGL_VARIANT_RING &&
+           positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
+}
+
+/* Attention row by row: rows of a prompt are like those of as many sequences. */
+static void plan_attention(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+{
+    const mgl_costs *c = s->costs;
+    job->cache_bytes = cache_bytes(s, task, s->epoch->rows);
+    if (is_on_tape(s, task)) {
+        job->to = (int64_t)job->cache_bytes;
+        job->byte_us = 1e-3 / c->cache;
+        job->on_tape = true;
+    }
+    if (job->cache_bytes > 0 || mgl_op_attention(task->op)->k_now != MGL_NO_OPERAND)
+        job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (s->epoch->rows - 1);
+}
+
+/* Queries of a unit (vm/cuda/device/attention/flash.cuh). */
+static int unit_queries(int head_dim)
+{
+    return head_dim <= 64 ? 2 * QUERY_TILE : QUERY_TILE;
+}
+
+/* Attention of a share of the rows. It goes through a sequence's positions once for a unit of the
+ * rows that it has of the sequence, which takes as long as a row elsewhere. Of a prompt, whose rows
+ * have their sequence in common, each unit goes through all positions, and memory is asked once. Of
+ * sequences with a row each, what is asked for is in use for one row alone. */
+static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+{
+    const mgl_costs *c = s->costs;
+    const mgl_geometry *m = &s->program->geometry;
+    const double rows = ceil(s->epoch->rows / shares_of(s->program, task));
+    const double queries = rows * (m->heads / m->kv_heads);
+    const double units = s->epoch->prompt ? ceil(queries / unit_queries(m->head_dim)) : rows;
+    job->cache_bytes = cache_bytes(s, task, s->epoch->prompt ? 1 : s->epoch->rows);
+    job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (units - 1);
+    const double byte_us = 1e-3 / c->cache;
+    if (s->epoch->prompt) {
+        const double positions = units * (s->epoch->context + s->epoch->rows);
+        const double again = positions * position_bytes(s->program) - job->cache_bytes;
+        job->fixed[MGL_COST_CACHE] = again * byte_us;
+    } else {
+        job->fixed[MGL_COST_CACHE] = job->cache_bytes * (1e-3 / c->lone - byte_us);
+    }
+}
+
+/* Row groups of 8 rows, of both tensors of a segment of two. */
+static double groups_of(const mgl_segment *segment)
+{
+    int64_t groups = (mgl_segment_rows(segment) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+    return (double)(segment->tensor2 < 0 ? groups : 2 * groups);
+}
+
+/* Values that a product reads of a row: its input, or the partials of all splits. */
+static double inputs_of(const struct planning *s, const mgl_task *task)
+{
+    const mgl_program *p = s->program;
+    const mgl_region *in = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
+    const mgl_extent *extents = p->buffers[in->buffer].extents;
+    if (task->op != MGL_OP_MERGE_ADD)
+        return (double)mgl_task_inputs(p, task);
+    return splits_used(s, (int)extents[0].count) * (double)(extents[2].count * extents[3].count);
+}
+
+static void plan_product(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+{
+    const mgl_costs *c = s->costs;
+    const mgl_segment *segments = &s->program->segments[task->segments.first];
+    double groups = 0, rows = s->epoch->rows;
+    job->from = job->to = segments[0].offset;
+    for (int i = 0; i < task->segments.count; i++) {
+        groups += groups_of(&segments[i]);
+        job->to += mgl_segment_bytes(s->program, &segments[i]);
+    }
+    double sums = groups * (c->group + c->group_row * (rows - 1));
+    double page = task->variant == MGL_VARIANT_GENERAL
+                      ? c->general * rows * GENERAL_WARPS / s->program->exec.warps
+                      : c->page;
+    if (job->to > job->from)
+        job->byte_us = page / PAGE_UNIT + sums / (double)(job->to - job->from);
+    job->fixed[MGL_COST_TASK] += c->input * rows * inputs_of(s, task) * 1e-3;
+}
+
+/* ---- panels ---------------------------------------------------------------------------------- */
+
+bool mgl_cost_has_panels(const mgl_program *list)
+{
+    for (int t = 0; t < list->task_count; t++)
+        if (mgl_op_get(list->tasks[t].op)->family == MGL_FAMILY_PANEL)
+            return mgl_variant_is_panels(list->tasks[t].variant);
+    return false;
+}
+
+/* us of a panel of so many row groups, by so many activation rows: of its trays, which have all k
+ * blocks of these, and of its pages. `grouped`: by warpgroups. */
+static double panel_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
+{
+    const mgl_exec *exec = &s->program->exec;
+    const int most = s->program->limits.rows, least = MGL_PANEL_TRAY_BLOCKS(most, grouped);
+    const int tray = mgl_panel_tray_blocks(most, rows, grouped);
+    const int blocks = exec->page_bytes / MGL_BLOCK_BYTES;
+    const int piece =
+        mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages, most), grouped);
+    const int pages =
+        mgl_panel_pages(groups, piece, blocks, grouped) * ((kblocks + piece - 1) / piece);
+    return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
+}
+
+/* The same of a slim panel, of so many tiles of rows: one page after another, with k blocks of all
+ * warps. */
+static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
+{
+    const mgl_exec *exec = &s->program->exec;
+    const int most = mgl_slim_groups(exec->warps);
+    const int room = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
+    const int per = room < most ? room : most;
+    const int turns = mgl_slim_turns(per), blocks = turns * exec->warps;
+    const int steps = (kblocks + blocks - 1) / blocks;
+    const int pages = (groups + per / turns - 1) / (per / turns) * steps;
+    return s->costs->slim + s->costs->slim_page * pages + s->costs->slim_rows * (tiles - 1) * steps;
+}
+
+/* Row groups of a task's slim panels; 0: they are not slim. Up to MGL_NARROW_ROWS rows those of few
+ * row groups are, but for the head's. */
+static int slim_groups(const struct planning *s, int groups, bool heads)
+{
+    const mgl_exec *exec = &s->program->exec;
+    const int rows = s->epoch->rows, most = mgl_slim_groups(exec->warps);
+    const int narrow = most / (MGL_NARROW_ROWS / MGL_SLIM_TILE);
+    if (exec->page_bytes / MGL_BLOCK_BYTES < exec->warps)
+        return 0;
+    if (rows <= MGL_SLIM_ROWS)
+        return rows <= MGL_SLIM_TILE ? most : most / 2;
+    return rows <= MGL_NARROW_ROWS && groups <= narrow && !heads ? narrow : 0;
+}
+
+/* All panels of a product with so many row groups. */
+static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped,
+                        bool heads)
+{
+    const int slim = slim_groups(s, groups, heads);
+    const int tiles = s->epoch->rows <= MGL_SLIM_TILE   ? 1
+                      : s->epoch->rows <= MGL_SLIM_ROWS ? MGL_SLIM_ROWS / MGL_SLIM_TILE
+                                                        : MGL_NARROW_ROWS / MGL_SLIM_TILE;
+    const int most = slim > 0 ? slim : MGL_PANEL_GROUPS(s->program->exec.warps);
+    double us = 0;
+    for (; groups > 0; groups -= most) {
+        const int here = groups < most ? groups : most;
+        us +=
+            slim > 0 ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
+    }
+    return us;
+}
+
+/* Activation rows that a product multiplies: a head's are those of the tiles that have a wanted
+ * row, each in one of its own at worst. */
+static int panel_rows(const struct planning *s, const mgl_task *task)
+{
+    enum { TILE = 8 };
+    const int rows = s->epoch->rows, tiles = (rows + TILE - 1) / TILE;
+    const int wanted = s->epoch->wanted < tiles ? s->epoch->wanted : tiles;
+    return mgl_op_heads(task->op) ? wanted * TILE : rows;
+}
+
+/* Values that a panel reads of a row to scale it: a sum of squares of each task that left some. */
+static double scales_of(const struct planning *s, const mgl_task *task)
+{
+    const mgl_program *p = s->program;
+    if (task->op == MGL_OP_LINEAR_ADD_WEIGHED)
+        return 0;
+    const mgl_region *squares = mgl_task_operand(p, task, MGL_PRODUCT_SQUARES);
+    return (double)p->buffers[squares->buffer].extents[1].count;
+}
+
+/* A product of weighed values. A head of which no row is wanted reads nothing. */
+static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+{
+    const mgl_program *p = s->program;
+    const mgl_segment *segments = &p->segments[task->segments.first];
+    const int kblocks = (int)mgl_segment_blocks(p, &segments[0]);
+    const bool grouped = task->variant == MGL_VARIANT_WARPGROUPS;
+    int groups = 0;
+    if (mgl_op_heads(task->op) && s->epoch->wanted == 0)
+        return;
+    for (int i = 0; i < task->segments.count; i++) {
+        job->to += mgl_segment_bytes(p, &segments[i]);
+        groups += (int)groups_of(&segments[i]);
+    }
+    if (job->to > 0)
+        job->byte_us =
+            panels_us(s, groups, kblocks, panel_rows(s, task), grouped, mgl_op_heads(task->op)) /
+            (double)job->to;
+    job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
+}
+
+/* Whether the queue has nothing of the layer before the merge: then it looks for partials already
+ * when they come. Before it stand the clears of the layer before then, and what they are behind: a
+ * merge too, or how a queue begins. */
+static bool is_apart(const mgl_program *program, const mgl_task *merge)
+{
+    const mgl_task *before = merge - 1;
+    while (before > program->tasks && before->op == MGL_OP_CLEAR)
+        before--;
+    return before < program->tasks || before->op == MGL_OP_ENTER ||
+           (before->op == MGL_OP_MERGE && before != merge - 1);
+}
+
+static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+{
+    const mgl_costs *c = s->costs;
+    job->step = step_of(s, task);
+    job->last = -1;
+    switch (mgl_op_get(task->op)->family) {
+    case MGL_FAMILY_SAMPLE:
+        if (task->op == MGL_OP_DRAW) { /* of rows that are not drawn */
+            job->fixed[MGL_COST_TASK] = c->task;
+            break;
+        }
+        job->fixed[MGL_COST_TOKEN] =
+            c->token + c->token_row * (s->epoch->wanted > 1 ? s->epoch->wanted - 1 : 0);
+        break;
+    case MGL_FAMILY_ENTER:
+    case MGL_FAMILY_CLEAR:
+    case MGL_FAMILY_COUNT:
+        break;
+    case MGL_FAMILY_MERGE:
+        job->fixed[MGL_COST_ATTEND] = is_apart(s->program, task) ? c->merge_apart : c->merge;
+        job->fixed[MGL_COST_TASK] = c->task;
+        break;
+    case MGL_FAMILY_ATTENTION:
+        plan_attention(s, task, job);
+        job->fixed[MGL_COST_TASK] = c->task;
+        break;
+    case MGL_FAMILY_ATTEND_ROWS:
+        plan_rows(s, task, job);
+        job->fixed[MGL_COST_TASK] = c->task;
+        break;
+    case MGL_FAMILY_GATHER:
+    case MGL_FAMILY_PRODUCT:
+    case MGL_FAMILY_PANEL:
+        job->fixed[MGL_COST_TASK] = c->task;
+        break;
+    }
+    if (task->segments.count > 0 && mgl_variant_is_panels(task->variant))
+        plan_panels(s, task, job);
+    else if (task->segments.count > 0)
+        plan_product(s, task, job);
+}
+
+/* Lays what a queue reads in the second list in a row, as the first list's tape has it. Panels
+ * begin a page. */
+static void lay_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
+{
+    const mgl_run *tasks = &s->program->queues[queue].tasks;
+    const int64_t page = s->program->exec.page_bytes;
+    int64_t at = 0;
+    for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
+        mgl_cost_job *job = &s->jobs[t];
+        if (s->program->tasks[t].segments.count == 0)
+            continue;
+        if (mgl_variant_is_panels(s->program->tasks[t].variant))
+            at = (at + page - 1) / page * page;
+        job->to = at + job->to - job->from;
+        job->from = at;
+        at = job->to;
+    }
+    tape->bytes = (at + page - 1) / page * page;
+}
+
+/* Makes room on a queue's tape for the keys and values that come on it. */
+static void plan_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
+{
+    const mgl_queue *q = &s->program->queues[queue];
+    int64_t at = 0, more = 0;
+    tape->bytes = q->tape_bytes;
+    if (s->program->second)
+        lay_tape(s, queue, tape);
+    for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++) {
+        mgl_cost_job *job = &s->jobs[t];
+        if (job->on_tape) {
+            job->from = at + more;
+            more += job->to;
+            job->to += job->from;
+        } else if (s->program->tasks[t].segments.count > 0) {
+            at = job->to;
+            job->from += more;
+            job->to += more;
+        }
+    }
+    tape->stream = tape->bytes + more;
+}
+
+mgl_status mgl_cost_plan_jobs(const mgl_program *list, const mgl_costs *costs,
+                              const mgl_cost_epoch *epoch, mgl_cost_job *jobs, mgl_cost_tape *tapes,
+                              mgl_error *err)
+{
+    const size_t buffers = (size_t)list->buffer_count + 1;
+    struct planning s = {.program = list, .costs = costs, .epoch = epoch, .jobs = jobs};
+    s.is_ffn = mgl_alloc_zero(buffers, sizeof *s.is_ffn);
+    if (!s.is_ffn)
+        return mgl_fail_memory(err, buffers * sizeof *s.is_ffn);
+    for (int t = 0; t < list->task_count; t++)
+        if (mgl_op_get(list->tasks[t].op)->step == MGL_STEP_GATE_UP)
+            s.is_ffn[mgl_task_result(list, &list->tasks[t])->buffer] = true;
+    for (int t = 0; t < list->task_count; t++)
+        plan_job(&s, &list->tasks[t], &jobs[t]);
+    for (int q = 0; q < list->queue_count; q++)
+        plan_tape(&s, q, &tapes[q]);
+    mgl_free(s.is_ffn);
+    return MGL_OK;
+}

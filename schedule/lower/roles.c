@@ -1,0 +1,81 @@
+/*
+ * Roles of queues: see roles.h.
+ */
+#include "schedule/lower/roles.h"
+
+#include "schedule/lower/choose.h"
+#include "schedule/ways.h"
+
+/* Row groups of a step; gate's and up's apart. */
+static int64_t step_total(const mgl_geometry *m, mgl_step step)
+{
+    return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
+}
+
+/* Queues that have `slots` full slots of a step each. */
+static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
+{
+    return (step_total(m, step) + MGL_SLOT_GROUPS * slots - 1) / (MGL_SLOT_GROUPS * slots);
+}
+
+/* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow
+ * one another on its tape share them (vm/cuda/encode.c). */
+static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
+{
+    int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
+    return (int)(((dealt + n - 1) / n * each + MGL_SLOT_GROUPS - 1) / MGL_SLOT_GROUPS);
+}
+
+int mgl_roles_slots(const mgl_geometry *m, int64_t residual, int64_t ffn, int64_t qkv)
+{
+    return 2 * step_slots(m, MGL_STEP_O, residual) + step_slots(m, MGL_STEP_GATE_UP, ffn) +
+           step_slots(m, MGL_STEP_QKV, qkv);
+}
+
+/* Weights of a step that the queue of n has which has most. */
+static int64_t most_weights(const mgl_geometry *m, mgl_step step, int64_t n)
+{
+    return (mgl_step_groups(m, step) + n - 1) / n * MGL_ROW_GROUP * mgl_step_columns(m, step);
+}
+
+/* Whether what a queue has of a layer finds room in its ring, of so many weights: then it has
+ * landed when its input comes. */
+static bool fit_ring(const mgl_geometry *m, const mgl_roles *roles, int64_t ring)
+{
+    int64_t residual = most_weights(m, MGL_STEP_O, roles->residual) +
+                       most_weights(m, MGL_STEP_DOWN, roles->residual);
+    int64_t ffn =
+        most_weights(m, MGL_STEP_GATE_UP, roles->ffn) + most_weights(m, MGL_STEP_QKV, roles->qkv);
+    return residual <= ring && ffn <= ring;
+}
+
+/* The roles whose queues have so many full slots of o, and of gate and up; qkv has as few as that
+ * role has queues for. */
+static mgl_roles roles_of(const mgl_geometry *m, int residual, int ffn)
+{
+    mgl_roles roles = {full_queues(m, MGL_STEP_O, residual), full_queues(m, MGL_STEP_GATE_UP, ffn),
+                       0, 0};
+    int slots = 1;
+    while (full_queues(m, MGL_STEP_QKV, slots) > roles.ffn)
+        slots++;
+    roles.qkv = full_queues(m, MGL_STEP_QKV, slots);
+    return roles;
+}
+
+mgl_roles mgl_roles_choose(const mgl_geometry *m, int64_t most, int64_t ring)
+{
+    enum { MOST_SLOTS = 4 }; /* of a step; with more of them a layer is not small */
+    mgl_roles best = {0, 0, 0, 0};
+    for (int residual = 1; residual <= MOST_SLOTS; residual++)
+        for (int ffn = 1; ffn <= MOST_SLOTS; ffn++) {
+            mgl_roles roles = roles_of(m, residual, ffn);
+            int64_t queues = roles.residual + roles.ffn;
+            if (queues > most || !fit_ring(m, &roles, ring))
+                continue;
+            roles.slots = mgl_roles_slots(m, roles.residual, roles.ffn, roles.qkv);
+            if (best.slots == 0 || roles.slots < best.slots ||
+                (roles.slots == best.slots && queues > best.residual + best.ffn))
+                best = roles;
+        }
+    return best;
+}

@@ -1,0 +1,45 @@
+/*
+ * How inputs of products are staged: see staged.h.
+ */
+#include "schedule/lower/staged.h"
+
+#include "schedule/variants.h"
+#include "schedule/ways.h"
+
+mgl_staged mgl_staged_input(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
+{
+    const int parts = dtype == MGL_F32 ? 1 : 2;
+    const mgl_staged inputs[MGL_STAGED_INPUTS] = {
+        {m->hidden, parts, narrow < 3},
+        {(int64_t)m->heads * m->head_dim, narrow >= 2 ? 1 : parts, narrow < 2},
+        {m->ffn, narrow >= 1 ? 1 : parts, narrow < 1}};
+    return inputs[input];
+}
+
+/* Bytes of the activation buffer that a product's variant for a batch needs of a 16-bit input; 0:
+ * the batch does not have it, or registers have room for all of it: such input is counted as rows,
+ * since the buffers and rings that were measured are made for that. */
+static int64_t batch_bytes(const mgl_staged *in, int warps)
+{
+    const int columns = mgl_tape_columns(16);
+    int64_t blocks = in->columns / columns, run = (blocks + warps - 1) / warps, bytes;
+    mgl_dimensions d = {0};
+    if (in->columns % columns || run == 0 || blocks % run || in->wide != (in->parts == 2) ||
+        (in->parts == 1 && run <= MGL_BATCH_HELD(1)))
+        return 0;
+    d.of[MGL_DIMENSION_FEWEST] = 1;
+    d.of[MGL_DIMENSION_KBLOCKS] = blocks;
+    d.of[MGL_DIMENSION_RUN] = run;
+    d.of[MGL_DIMENSION_PARTS] = in->parts;
+    return mgl_variant_needs(MGL_VARIANT_BATCH, MGL_NEED_STAGE, &d, &bytes) ? bytes : 0;
+}
+
+int64_t mgl_staged_bytes(const mgl_staged *in, mgl_dtype dtype, int warps, int rows)
+{
+    int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
+    int64_t batch = batch_bytes(in, warps);
+    if (dtype == MGL_F32 || rows < MGL_BATCH_LEAST ||
+        rows > mgl_variant_get(MGL_VARIANT_BATCH)->rows || batch == 0)
+        return rows * row;
+    return batch < rows * row ? batch : rows * row;
+}

@@ -1,0 +1,336 @@
+/*
+ * The gates of micro-kernels on a GPU: each unit's own text is right and gains nothing, the tricks
+ * that show at run time get their verdicts, one of them by memcheck where that works, a candidate
+ * that hangs or traps ends with its worker and the next one works, and one that is slower is a
+ * regression. Examinations run beside each other, in processes of their own; duels alone. Prints a
+ * line for each.
+ *
+ *     test_kernel_gpu [cuda] [--at-once N] [--all]    --all: each unit in all harness programs
+ *
+ * MGL_TEST_PART=K/N runs a part of the examinations and duels (tests/parts.h).
+ */
+#include <check.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "autotune/kernels/trial/trial.h"
+#include "autotune/search/judge.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "tests/autotune/kernels/trick.h"
+#include "tests/parts.h"
+#include "vm/cuda/cuda.h"
+
+enum { SKIP = 77, MOST_JOBS = 128, AT_ONCE = 14 };
+
+extern char **environ;
+
+static mgl_error err;
+static mgl_trial_options options = {
+    .device = "cuda", .limit_s = 15, .depth = MGL_TRIAL_EXAM, .most_harnesses = 1};
+
+/* Of tests/autotune/kernels/tricks: what no compiler finds. */
+static const char *const tricks[] = {"run_bench_floor",
+                                     "run_bias",
+                                     "run_constant",
+                                     "run_deep",
+                                     "run_endless",
+                                     "run_knows_shape",
+                                     "run_mutates",
+                                     "run_nan",
+                                     "run_no_go",
+                                     "run_no_wait",
+                                     "run_null",
+                                     "run_other_meaning",
+                                     "run_out_of_bounds",
+                                     "run_reads_out_of_bounds",
+                                     "run_remembers",
+                                     "run_rounded",
+                                     "run_scaled",
+                                     "run_skips_zeros",
+                                     "run_writes_half",
+                                     "run_writes_nothing",
+                                     "run_writes_old",
+                                     "run_zeros",
+                                     "run_without_bias",
+                                     "run_without_norms",
+                                     "run_wrong_in_f16",
+                                     "run_wrong_beside_panels",
+                                     "run_without_penalties"};
+enum { TRICKS = sizeof tricks / sizeof *tricks };
+
+/* ---- one text -------------------------------------------------------------------------------- */
+
+/* False: the gates could not work. */
+static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *text,
+                     mgl_kernel_trial *out)
+{
+    char sanitizers[600];
+    if (mgl_kernel_try(unit, text, &options, out, &err)) {
+        printf("%-28s FAILED: %s: %s\n", what, err.where, err.message);
+        return false;
+    }
+    printf("%-28s %s in %.1f s, %d programs, %d cases, error %.1e of the incumbent's %.1e", what,
+           mgl_outcome_name(out->outcome), out->seconds, out->harnesses, out->cases,
+           out->exam.error, out->exam.incumbent_error);
+    if (out->duel.timed)
+        printf(", gain %+.2f %% (%+.2f to %+.2f) of %d pairs", 100 * out->duel.gain,
+               100 * out->duel.gain_lo, 100 * out->duel.gain_hi, out->duel.pairs);
+    printf(": %s\n", out->diagnostic);
+    mgl_sanitizer_tell(&out->sanitizers, sanitizers, sizeof sanitizers);
+    if (sanitizers[0])
+        printf("%-28s in %.1f s: %s\n", "  sanitizers", out->sanitizers.seconds, sanitizers);
+    return true;
+}
+
+static bool try_own(const char *name, mgl_kernel_trial *out)
+{
+    size_t length;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
+    return try_text(name, unit, mgl_kernel_unit_text(unit, &length), out);
+}
+
+static bool examine_unit(const char *name)
+{
+    mgl_kernel_trial trial;
+    return try_own(name, &trial) && trial.outcome == MGL_OUTCOME_UNMEASURED;
+}
+
+/* What is only seen in times passes an exam. */
+static bool is_right(const trick *t, mgl_outcome outcome)
+{
+    return trick_expects(t, outcome) ||
+           (outcome == MGL_OUTCOME_UNMEASURED &&
+            (trick_expects(t, MGL_OUTCOME_NO_GAIN) || trick_expects(t, MGL_OUTCOME_REGRESSION)));
+}
+
+static bool try_trick(const char *name)
+{
+    char path[600];
+    const char *folder = getenv("MGL_TEST_TRICKS");
+    trick t;
+    mgl_kernel_trial trial;
+    snprintf(path, sizeof path, "%s/%s.trick",
+             folder ? folder : MGL_SOURCE_DIR "/tests/autotune/kernels/tricks", name);
+    trick_read(path, &t);
+    options.most_harnesses = 3;
+    bool good = try_text(name, t.unit, t.text.bytes, &trial) && is_right(&t, trial.outcome);
+    const bool ends =
+        trial.outcome == MGL_OUTCOME_HANG || trial.outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
+    if (good && ends) { /* the next candidate works */
+        options.most_harnesses = 1;
+        good = examine_unit(t.unit->name);
+    }
+    mgl_text_clear(&t.text);
+    return good;
+}
+
+static const char *trick_name;
+
+START_TEST(a_trick_gets_its_verdict)
+{
+    ck_assert_msg(try_trick(trick_name), "%s did not get its verdict", trick_name);
+}
+END_TEST
+
+/* The assertions of trick.c stand in tests alone. */
+static bool run_trick(const char *name)
+{
+    Suite *suite = suite_create("tricks");
+    TCase *tests = tcase_create("verdict");
+    SRunner *runner = srunner_create(suite);
+    trick_name = name;
+    suite_add_tcase(suite, tests);
+    tcase_add_test(tests, a_trick_gets_its_verdict);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_SILENT);
+    const int wrong = srunner_ntests_failed(runner);
+    if (wrong > 0) {
+        TestResult **results = srunner_failures(runner);
+        printf("%s\n", tr_msg(results[0]));
+        free(results);
+    }
+    srunner_free(runner);
+    return wrong == 0;
+}
+
+/* ---- duels ----------------------------------------------------------------------------------- */
+
+/* The text with one piece in the place of another. */
+static char *replace(const char *text, const char *old, const char *new)
+{
+    const char *at = strstr(text, old);
+    mgl_text out = {0};
+    if (!at)
+        return NULL;
+    mgl_text_append(&out, text, (size_t)(at - text));
+    mgl_text_put(&out, new);
+    mgl_text_put(&out, at + strlen(old));
+    return out.bytes;
+}
+
+/* A chain of square roots that changes no result. NULL: the text has no longer what it is put into.
+ */
+static char *slow_merge(const mgl_kernel_unit *unit)
+{
+    size_t length;
+    return replace(mgl_kernel_unit_text(unit, &length),
+                   "        mean[j] = all.value[b][j] * inverse;\n",
+                   "    {\n"
+                   "        float chain = all.sum + (float)j;\n"
+                   "        for (int k = 0; k < 600; k++)\n"
+                   "            chain = sqrtf(chain * chain + 1e-3f);\n"
+                   "        mean[j] = chain < 0.0f ? 0.0f : all.value[b][j] * inverse;\n"
+                   "    }\n");
+}
+
+static bool duel_slower(void)
+{
+    mgl_kernel_trial trial;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
+    char *text = slow_merge(unit);
+    bool good = text && try_text("merge, planted slower", unit, text, &trial) &&
+                trial.outcome == MGL_OUTCOME_REGRESSION;
+    mgl_free(text);
+    return good;
+}
+
+/* The same text on both sides: a difference would be the clock's, or chance; or that of two places
+ * in memory, which may be beyond doubt and is small: within the limit of a campaign's controls. */
+static bool duel_own(const char *name)
+{
+    mgl_kernel_trial trial;
+    return try_own(name, &trial) &&
+           (trial.outcome == MGL_OUTCOME_NO_GAIN || trial.outcome == MGL_OUTCOME_UNMEASURED ||
+            (trial.outcome == MGL_OUTCOME_REGRESSION && fabs(trial.duel.gain) <= MGL_CONTROL_GAIN));
+}
+
+static bool run_duels(void)
+{
+    options.depth = MGL_TRIAL_DUEL;
+    bool good = !next_is_in_part() || duel_own("merge");
+    good &= !next_is_in_part() || duel_own("norm_linear.skinny");
+    good &= !next_is_in_part() || duel_slower();
+    return good;
+}
+
+/* ---- beside each other ----------------------------------------------------------------------- */
+
+/* A job is this program with two arguments more. */
+static struct {
+    const char *kind, *name;
+    pid_t pid;
+} jobs[MOST_JOBS];
+static int job_count, failed;
+
+/* Adds a job, if it is in the part of MGL_TEST_PART. */
+static void add_job(const char *kind, const char *name)
+{
+    if (!next_is_in_part())
+        return;
+    jobs[job_count].kind = kind;
+    jobs[job_count++].name = name;
+}
+
+static void await_job(void)
+{
+    int how = 0;
+    const pid_t pid = wait(&how);
+    for (int i = 0; i < job_count; i++)
+        if (jobs[i].pid == pid && how != 0) {
+            failed++;
+            printf("%s %s: WRONG (%s %d)\n", jobs[i].kind, jobs[i].name,
+                   WIFSIGNALED(how) ? "signal" : "exit",
+                   WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+        }
+}
+
+static void run_jobs(int at_once, bool all)
+{
+    char self[] = "test_kernel_gpu", whole[] = "--all";
+    int running = 0;
+    for (int i = 0; i < job_count; i++) {
+        char *argv[] = {self, (char *)jobs[i].kind, (char *)jobs[i].name, all ? whole : NULL, NULL};
+        if (running == at_once) {
+            await_job();
+            running--;
+        }
+        if (posix_spawn(&jobs[i].pid, "/proc/self/exe", NULL, NULL, argv, environ)) {
+            failed++;
+            continue;
+        }
+        running++;
+    }
+    for (; running > 0; running--)
+        await_job();
+}
+
+/* Those that take longest first. */
+static void list_jobs(void)
+{
+    static const char *const last[] = {"run_endless", "run_null", "run_reads_out_of_bounds"};
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        add_job("--trick", last[i]);
+    for (int i = 0; i < mgl_kernel_unit_count(); i++)
+        add_job("--unit", mgl_kernel_unit_get(i)->name);
+    for (int i = 0; i < TRICKS; i++) {
+        bool listed = false;
+        for (size_t k = 0; k < sizeof last / sizeof *last; k++)
+            listed |= !strcmp(tricks[i], last[k]);
+        if (!listed)
+            add_job("--trick", tricks[i]);
+    }
+}
+
+static int run_all(int argc, char **argv)
+{
+    mgl_target target;
+    int at_once = AT_ONCE;
+    bool all = false;
+    const double start = mgl_clock_s();
+    char *slow = slow_merge(mgl_kernel_unit_find("merge"));
+    mgl_free(slow);
+    if (!slow) { /* seen without a GPU too */
+        printf("merge, planted slower: WRONG (its text is not what this test changes)\n");
+        return EXIT_FAILURE;
+    }
+    for (int i = 1; i < argc; i++) {
+        all |= !strcmp(argv[i], "--all");
+        if (!strcmp(argv[i], "--at-once") && i + 1 < argc)
+            at_once = atoi(argv[i + 1]);
+    }
+    if (mgl_cuda_live_target(0, &target, &err)) {
+        printf("SKIPPED: the gates of micro-kernels need a GPU: %s\n", err.message);
+        return SKIP;
+    }
+    list_jobs();
+    run_jobs(at_once > 0 ? at_once : 1, all);
+    printf("%d examinations, %d wrong, %.1f s\n", job_count, failed, mgl_clock_s() - start);
+    if (!run_duels()) {
+        printf("duels: WRONG\n");
+        failed++;
+    }
+    printf("all: %d wrong, %.1f s\n", failed, mgl_clock_s() - start);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc == 3 && !strcmp(argv[1], MGL_WORKER_FLAG))
+        return mgl_worker_main(argv[2]);
+    if (argc == 3 && !strcmp(argv[1], MGL_CUDA_WORKER_FLAG))
+        return mgl_cuda_compile_worker(argv[2]);
+    if (argc >= 4 && !strcmp(argv[3], "--all"))
+        options.most_harnesses = mgl_harness_count();
+    if (argc >= 3 && !strcmp(argv[1], "--unit"))
+        return examine_unit(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (argc >= 3 && !strcmp(argv[1], "--trick"))
+        return run_trick(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_all(argc, argv);
+}

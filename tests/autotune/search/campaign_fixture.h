@@ -1,0 +1,56 @@
+/* A campaign of a small model with a scripted lab and a scripted proposer, in a store of its own
+ * name. */
+#ifndef MGL_TESTS_AUTOTUNE_SEARCH_CAMPAIGN_FIXTURE_H
+#define MGL_TESTS_AUTOTUNE_SEARCH_CAMPAIGN_FIXTURE_H
+
+#include <check.h>
+
+#include "autotune/search/campaign.h"
+#include "autotune/tune.h"
+#include "tests/autotune/search/scripted_lab.h"
+
+enum { MOST_EVENTS = 1000 };
+
+typedef struct fixture {
+    mgl_store *store;
+    mgl_tune tune;
+    scripted_lab lab;
+    scripted_proposer proposer;
+    mgl_campaign_options options;
+    atomic_int abort;
+    char kinds[MOST_EVENTS]; /* first letters of the events */
+    int events;
+    int abort_at, stop_at; /* number of the trial behind which that is done; 0: never */
+    mgl_error err;
+} fixture;
+
+/* The test fails with the error's message. */
+void must(mgl_status status, const mgl_error *err);
+
+/* `name` of the campaign: one a test. Release with tear_down. */
+void set_up(fixture *f, const char *name);
+void set_up_with(fixture *f, const char *name, bool allow_narrow);
+/* A lab and a proposer that know nothing, for the same campaign. */
+void set_up_again(fixture *f);
+void tear_down(fixture *f);
+
+/* Runs it until it has so many trials (0: no limit). */
+mgl_status run(fixture *f, int64_t trials);
+int64_t submit(fixture *f, const char *text);
+
+/* What tests that have their own do first. */
+void on_event(void *user, const mgl_campaign_event *event);
+int count_events(const fixture *f, char kind);
+
+/* A trial of the store. Release with mgl_trial_clear. */
+mgl_trial trial_of(fixture *f, int64_t number);
+mgl_outcome outcome_of(fixture *f, int64_t number);
+
+/* main of such a test: its cases, with a folder for their stores. */
+int run_suite(const char *name, TCase *tests);
+
+/* Knobs that the cost model does not know: its screen would hide the lab. */
+enum { PROPOSALS = 8 };
+extern const scripted_proposal proposals[PROPOSALS];
+
+#endif

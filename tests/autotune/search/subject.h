@@ -1,0 +1,12 @@
+/* A small subject for tests: the shape of tales-5m on an sm_90a with 16 queues, with the H200's
+ * costs. */
+#ifndef MGL_TESTS_AUTOTUNE_SEARCH_SUBJECT_H
+#define MGL_TESTS_AUTOTUNE_SEARCH_SUBJECT_H
+
+#include "autotune/search/gate.h"
+
+/* "ctx=0;batch=1" and the like. The subject's graph is released by subject_free. */
+void subject_make(const char *workloads, mgl_subject *out);
+void subject_free(mgl_subject *subject);
+
+#endif

@@ -1,0 +1,792 @@
+/*
+ * Proposers: what they promise whatever they search. The same trials and seed give the same
+ * proposal, also to one that was opened later and told all of it; nothing that lowering refuses
+ * is proposed; and from a poor start they get near the shipped default on the cost model of a
+ * small shape.
+ *
+ *     test_propose             each property
+ *     test_propose searches    properties of whole searches
+ */
+#include "autotune/search/propose.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/synthetic.h"
+
+typedef mgl_status open_fn(const mgl_proposer_options *, mgl_proposer **, mgl_error *);
+static open_fn *const openers[] = {mgl_grid_open, mgl_random_open, mgl_evolve_open,
+                                   mgl_surrogate_open};
+enum { GRID, RANDOM, EVOLVE, SURROGATE, PROPOSERS };
+
+static mgl_subject subject; /* a small shape on a target with costs, from a poor start */
+
+static void make_poor(mgl_schedule_config *config)
+{
+    mgl_schedule_config_default(config);
+    config->exchange = MGL_EXCHANGE_COUNTERS;
+    config->page_bytes = 2560;
+    config->ring_pages = 3;
+    config->flight_bytes = 6144;
+    config->splits = 27;
+    for (int s = 0; s < MGL_STEP_COUNT; s++)
+        config->queues[s].count = 5 + s;
+}
+
+static void setup(void)
+{
+    static const mgl_geometry shape = {256, 3, 4, 2, 64, 1024, 2048, 1e-5F};
+    mgl_error err = {0};
+    const char *device;
+    subject = (mgl_subject){.dtype = MGL_BF16,
+                            .capacity = 256,
+                            .has_costs = true,
+                            .workloads = {.list = {{1, 64}}, .count = 1}};
+    ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &subject.config, &err), MGL_OK);
+    subject.config.geometry = shape;
+    ck_assert_int_eq(mgl_target_parse("sm_90a:32", &subject.target, &err), MGL_OK);
+    ck_assert_int_eq(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err),
+                     MGL_OK);
+    ck_assert_msg(!mgl_subject_open(&subject, &err), "%s: %s", err.where, err.message);
+    make_poor(&subject.start);
+    mgl_search_space_default(&subject.target, false, &subject.space);
+}
+
+static void teardown(void)
+{
+    mgl_subject_close(&subject);
+}
+
+static mgl_proposer *opened(int which, const mgl_subject *of)
+{
+    mgl_proposer_options options = {.subject = of};
+    mgl_proposer *proposer = NULL;
+    mgl_error err = {0};
+    mgl_status status = openers[which](&options, &proposer, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return proposer;
+}
+
+static mgl_proposer_answer ask(mgl_proposer *proposer, uint64_t seed, mgl_proposal *out)
+{
+    mgl_error err = {0};
+    mgl_proposer_answer answer;
+    mgl_status status = proposer->propose(proposer, seed, out, &answer, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return answer;
+}
+
+static void tell(mgl_proposer *proposer, const mgl_trial *trial)
+{
+    mgl_error err = {0};
+    mgl_status status = proposer->learn(proposer, trial, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+}
+
+/* What the gates say of the trial's proposal. */
+static void judge(mgl_trial *trial)
+{
+    mgl_error err = {0};
+    mgl_candidate candidate;
+    mgl_status status = mgl_gate_pass(&subject, &trial->proposal, NULL, &candidate, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    trial->outcome = candidate.outcome;
+    trial->predicted_us = candidate.predicted;
+    trial->workload_count = subject.workloads.count;
+    memcpy(trial->diagnostic, candidate.diagnostic, sizeof trial->diagnostic);
+    mgl_candidate_clear(&candidate);
+}
+
+/* Asks, judges and tells, `count` times. */
+static void run(mgl_proposer *proposer, uint64_t seed, mgl_trial *trials, int count)
+{
+    for (int i = 0; i < count; i++) {
+        trials[i].number = i + 1;
+        ck_assert_int_eq(ask(proposer, seed + (uint64_t)i, &trials[i].proposal), MGL_PROPOSED);
+        judge(&trials[i]);
+        tell(proposer, &trials[i]);
+    }
+}
+
+static void clear(mgl_trial *trials, int count)
+{
+    for (int i = 0; i < count; i++)
+        mgl_trial_clear(&trials[i]);
+}
+
+static bool same(const mgl_proposal *a, const mgl_proposal *b)
+{
+    mgl_text x = {0}, y = {0};
+    mgl_proposal_print(a, &x);
+    mgl_proposal_print(b, &y);
+    bool equal = !strcmp(x.bytes, y.bytes) && !strcmp(a->proposer, b->proposer);
+    mgl_text_clear(&x);
+    mgl_text_clear(&y);
+    return equal;
+}
+
+/* ---- what a trial is worth ------------------------------------------------------------------ */
+
+static mgl_trial measured(double incumbent, double gain)
+{
+    return (mgl_trial){.outcome = MGL_OUTCOME_NO_GAIN,
+                       .predicted_us = 7,
+                       .gain = gain,
+                       .workload_count = 2,
+                       .workloads = {{.incumbent_us = incumbent}, {.incumbent_us = incumbent}}};
+}
+
+START_TEST(a_measured_trial_is_worth_its_incumbent_by_its_gain)
+{
+    mgl_trial trial = measured(100, 0.5);
+    ck_assert_double_eq_tol(mgl_trial_value(&trial), 100 * exp(-0.5), 1e-9);
+}
+END_TEST
+
+START_TEST(an_unmeasured_trial_is_worth_its_prediction)
+{
+    mgl_trial trial = {.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 7, .workload_count = 2};
+    ck_assert_double_eq(mgl_trial_value(&trial), 7);
+}
+END_TEST
+
+START_TEST(what_was_refused_or_wrong_is_worth_nothing)
+{
+    static const mgl_outcome outcomes[] = {MGL_OUTCOME_REJECTED, MGL_OUTCOME_MISMATCH,
+                                           MGL_OUTCOME_INVALID_CONFIG, MGL_OUTCOME_SUSPICIOUS};
+    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+        mgl_trial trial = measured(100, 0.5);
+        trial.outcome = outcomes[i];
+        ck_assert_double_eq(mgl_trial_value(&trial), 0);
+    }
+}
+END_TEST
+
+/* A search that was told of trials, to look at. */
+static mgl_search *search_of(mgl_proposer *proposer)
+{
+    return (mgl_search *)proposer;
+}
+
+static void tell_measured(mgl_proposer *proposer, int64_t number, mgl_outcome outcome,
+                          double incumbent, double gain)
+{
+    mgl_trial trial = measured(incumbent, gain);
+    trial.number = number;
+    trial.outcome = outcome;
+    trial.proposal.config = subject.start;
+    trial.proposal.config.splits = (int)number;
+    tell(proposer, &trial);
+}
+
+static double value_of(mgl_proposer *proposer, int64_t number)
+{
+    const mgl_known *known = mgl_search_find(search_of(proposer), number);
+    ck_assert_ptr_nonnull(known);
+    return mgl_search_value(search_of(proposer), known);
+}
+
+START_TEST(trials_stand_on_the_chain_of_incumbents)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    tell_measured(proposer, 1, MGL_OUTCOME_OK, 100, 0.1);
+    /* the device has become slower: the same incumbent takes 120 us rather than 90.5 */
+    tell_measured(proposer, 2, MGL_OUTCOME_NO_GAIN, 120, 0.05);
+    ck_assert_double_eq_tol(value_of(proposer, 1), 100 * exp(-0.1), 1e-9);
+    ck_assert_double_eq_tol(value_of(proposer, 2), 100 * exp(-0.15), 1e-9);
+    ck_assert_double_eq_tol(mgl_search_start_value(search_of(proposer)), 100, 1e-9);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Trial 2 was the incumbent of trial 3, and trial 1 is again that of trial 4. */
+START_TEST(a_condemned_trial_was_the_incumbent_of_its_time_alone)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    static const struct {
+        mgl_outcome outcome;
+        double gain;
+        int64_t condemned, parent;
+    } told[] = {{MGL_OUTCOME_OK, 0.1, 0, 0},
+                {MGL_OUTCOME_MODEL_MISMATCH, 0.2, 13, 1},
+                {MGL_OUTCOME_NO_GAIN, 0.05, 0, 2},
+                {MGL_OUTCOME_NO_GAIN, 0.01, 0, 1}};
+    for (int i = 0; i < 4; i++) {
+        mgl_trial trial = measured(100, told[i].gain);
+        trial.number = i + 1;
+        trial.id = 11 + i;
+        trial.outcome = told[i].outcome;
+        trial.condemned = told[i].condemned;
+        trial.proposal.parent = told[i].parent;
+        trial.proposal.config = subject.start;
+        trial.proposal.config.splits = i + 1;
+        tell(proposer, &trial);
+    }
+    ck_assert_double_eq_tol(value_of(proposer, 4), 100 * exp(-0.11), 1e-9);
+    ck_assert_int_eq(mgl_search_incumbent(search_of(proposer))->number, 1);
+    ck_assert_double_eq_tol(mgl_search_find(search_of(proposer), 3)->measured, 100 * exp(-0.35),
+                            1e-9);
+    ck_assert_double_eq(value_of(proposer, 2), 0); /* neither is gone on from */
+    ck_assert_double_eq(value_of(proposer, 3), 0);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(predictions_are_corrected_by_what_was_measured)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0); /* predicted: 7 */
+    mgl_trial trial = {.number = 2, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 5};
+    trial.proposal.config = subject.start;
+    tell(proposer, &trial);
+    ck_assert_double_eq_tol(value_of(proposer, 2), 10, 1e-9);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(a_duplicate_is_worth_what_its_program_is)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0);
+    mgl_trial trial = {.number = 2, .outcome = MGL_OUTCOME_DUPLICATE, .duplicate_of = 1};
+    tell(proposer, &trial);
+    ck_assert_double_eq_tol(value_of(proposer, 2), 14, 1e-9);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(a_control_is_no_trial)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    mgl_trial trial = measured(14, 0);
+    trial.number = 1;
+    trial.control = true;
+    tell(proposer, &trial);
+    ck_assert_uint_eq(search_of(proposer)->known_count, 0);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(refusals_are_credited_to_what_was_changed)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    mgl_move move = {.kind = MGL_MOVE_SHIFT, .layer = 1, .step = MGL_STEP_O, .count = 1};
+    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_REJECTED, .diagnostic = "MG203: a race"};
+    trial.proposal.config = subject.start;
+    trial.proposal.config.page_bytes = 4096;
+    ck_assert_int_eq(mgl_moves_add(&trial.proposal.moves, &move, NULL), MGL_OK);
+    tell(proposer, &trial);
+    const mgl_search *search = search_of(proposer);
+    ck_assert_int_eq(search->knobs[mgl_knob_find("page_bytes")].refused, 1);
+    ck_assert_int_eq(search->knobs[mgl_knob_find("warps")].tries, 0);
+    ck_assert_int_eq(search->moves[MGL_MOVE_SHIFT].refused, 1);
+    ck_assert_int_eq(search->moves[MGL_MOVE_SHIFT].code, 203);
+    mgl_trial_clear(&trial);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* ---- every proposer ------------------------------------------------------------------------- */
+
+enum { SHORT = 30 };
+
+START_TEST(the_same_trials_give_the_same_proposal)
+{
+    mgl_trial trials[SHORT] = {0};
+    mgl_proposer *first = opened(_i, &subject), *second = opened(_i, &subject);
+    mgl_proposal a = {0}, b = {0}, c = {0};
+    run(first, 11, trials, SHORT);
+    for (int i = 0; i < SHORT; i++)
+        tell(second, &trials[i]);
+    ck_assert_int_eq(ask(first, 99, &a), MGL_PROPOSED);
+    ck_assert_int_eq(ask(first, 99, &b), MGL_PROPOSED);
+    ck_assert_int_eq(ask(second, 99, &c), MGL_PROPOSED);
+    ck_assert(same(&a, &b));
+    ck_assert(same(&a, &c));
+    mgl_proposal_clear(&a);
+    mgl_proposal_clear(&b);
+    mgl_proposal_clear(&c);
+    clear(trials, SHORT);
+    first->close(first);
+    second->close(second);
+}
+END_TEST
+
+START_TEST(no_config_is_proposed_that_lowering_refuses)
+{
+    mgl_trial trials[SHORT] = {0};
+    mgl_subject still = subject;
+    still.space.moves = 0;
+    mgl_proposer *proposer = opened(_i, &still);
+    run(proposer, 5, trials, SHORT);
+    for (int i = 0; i < SHORT; i++)
+        ck_assert_msg(trials[i].outcome == MGL_OUTCOME_UNMEASURED, "%s: %s",
+                      trials[i].proposal.hypothesis, trials[i].diagnostic);
+    clear(trials, SHORT);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(nothing_is_proposed_twice)
+{
+    mgl_trial trials[SHORT] = {0};
+    mgl_proposer *proposer = opened(_i, &subject);
+    run(proposer, 7, trials, SHORT);
+    for (int i = 0; i < SHORT; i++)
+        for (int j = 0; j < i; j++) {
+            const mgl_proposal *a = &trials[i].proposal, *b = &trials[j].proposal;
+            ck_assert(memcmp(&a->config, &b->config, sizeof a->config) != 0 || a->moves.count > 0 ||
+                      b->moves.count > 0);
+        }
+    clear(trials, SHORT);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(values_are_those_of_the_space)
+{
+    mgl_trial trials[SHORT] = {0};
+    mgl_proposer *proposer = opened(_i, &subject);
+    run(proposer, 3, trials, SHORT);
+    for (int i = 0; i < SHORT; i++)
+        for (int k = 0; k < subject.space.count; k++) {
+            const mgl_knob *knob = &subject.space.knobs[k];
+            int number = mgl_knob_find(knob->name);
+            int value = mgl_knob_get(&trials[i].proposal.config, number);
+            bool found = value == mgl_knob_get(&subject.start, number);
+            for (int v = 0; v < knob->count; v++)
+                found |= knob->values[v] == value;
+            ck_assert_msg(found, "%s %d", knob->name, value);
+        }
+    clear(trials, SHORT);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Every trial is refused: nothing is learned but that. */
+START_TEST(refusals_alone_stop_nothing)
+{
+    mgl_trial trials[SHORT] = {0};
+    mgl_proposer *proposer = opened(_i, &subject);
+    for (int i = 0; i < SHORT; i++) {
+        trials[i].number = i + 1;
+        ck_assert_int_eq(ask(proposer, (uint64_t)i, &trials[i].proposal), MGL_PROPOSED);
+        trials[i].outcome = MGL_OUTCOME_REJECTED;
+        tell(proposer, &trials[i]);
+    }
+    clear(trials, SHORT);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Two knobs of two values, and no moves: after that there is no more, and it is said. */
+START_TEST(a_small_space_ends)
+{
+    mgl_subject small = subject;
+    mgl_trial trials[64] = {0};
+    static const char text[] =
+        "{\"schema\":\"megalith.space/1\",\"knobs\":{\"warps\":[4,8],\"page_bytes\":[4096,8192]},"
+        "\"moves\":[]}";
+    ck_assert_int_eq(mgl_search_space_parse(text, strlen(text), "space", &subject.target, false,
+                                            &small.space, NULL),
+                     MGL_OK);
+    mgl_proposer *proposer = opened(_i, &small);
+    int count = 0;
+    while (count < 64) {
+        mgl_trial *trial = &trials[count];
+        if (ask(proposer, (uint64_t)count, &trial->proposal) == MGL_NO_MORE)
+            break;
+        trial->number = ++count;
+        judge(trial);
+        tell(proposer, trial);
+    }
+    ck_assert_int_ge(count, 4);
+    ck_assert_int_le(count, 6); /* 4, and those with the start's page_bytes */
+    clear(trials, count);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(running_out_of_memory_is_told)
+{
+    for (uint64_t n = 1; n < 40; n++) {
+        mgl_proposer_options options = {.subject = &subject};
+        mgl_proposer *proposer = NULL;
+        mgl_proposal proposal = {0};
+        mgl_proposer_answer answer;
+        mgl_error err = {0};
+        mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 9};
+        trial.proposal.config = subject.start;
+        mgl_alloc_fail_at(n, true);
+        mgl_status status = openers[_i](&options, &proposer, &err);
+        if (!status)
+            status = proposer->learn(proposer, &trial, &err);
+        if (!status)
+            status = proposer->propose(proposer, 1, &proposal, &answer, &err);
+        mgl_alloc_fail_at(0, false);
+        ck_assert(status == MGL_OK || status == MGL_NO_MEMORY);
+        mgl_proposal_clear(&proposal);
+        if (proposer)
+            proposer->close(proposer);
+    }
+}
+END_TEST
+
+/* ---- near a good start ------------------------------------------------------------------------
+ */
+
+static const int searchers[] = {RANDOM, EVOLVE, SURROGATE};
+
+static mgl_subject good_start(void)
+{
+    mgl_subject good = subject;
+    mgl_schedule_config_default(&good.start);
+    return good;
+}
+
+enum { FEW = 12 };
+
+START_TEST(what_leaves_no_hope_is_not_proposed)
+{
+    mgl_trial trials[FEW] = {0};
+    mgl_subject good = good_start();
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    run(proposer, 21, trials, FEW);
+    for (int i = 0; i < FEW; i++) {
+        const mgl_known *parent = mgl_search_find(search_of(proposer), trials[i].proposal.parent);
+        ck_assert_msg(mgl_search_passes(search_of(proposer), parent, trials[i].predicted_us), "%s",
+                      trials[i].proposal.hypothesis);
+    }
+    clear(trials, FEW);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(a_search_begins_near_a_good_start)
+{
+    mgl_trial trials[FEW] = {0};
+    mgl_subject good = good_start();
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    for (int i = 0; i < 4; i++) {
+        trials[i].number = i + 1;
+        ck_assert_int_eq(ask(proposer, (uint64_t)i, &trials[i].proposal), MGL_PROPOSED);
+        int changed = 0;
+        for (int k = 0; k < mgl_knob_count(); k++)
+            changed += mgl_knob_get(&trials[i].proposal.config, k) != mgl_knob_get(&good.start, k);
+        ck_assert_int_le(changed, 2); /* o and down go together */
+        judge(&trials[i]);
+        trials[i].predicted_us = search_of(proposer)->start_predicted;
+        tell(proposer, &trials[i]);
+    }
+    clear(trials, FEW);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Everything near the start was tried and gained nothing: a space of 10^20 programs does not end
+ * there. */
+START_TEST(what_helps_nowhere_stops_nothing)
+{
+    enum { TRIALS = 120 };
+    mgl_subject good = good_start();
+    good.space.moves = 0;
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    for (int i = 0; i < TRIALS; i++) {
+        mgl_trial trial = {.number = i + 1};
+        ck_assert_msg(ask(proposer, (uint64_t)i, &trial.proposal) == MGL_PROPOSED, "trial %d", i);
+        judge(&trial);
+        if (trial.outcome == MGL_OUTCOME_UNMEASURED) {
+            trial.outcome = MGL_OUTCOME_NO_GAIN;
+            trial.gain = -0.001;
+            trial.workloads[0].incumbent_us = trial.workloads[1].incumbent_us = 100;
+        }
+        tell(proposer, &trial);
+        mgl_trial_clear(&trial);
+    }
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(from_a_poor_start_a_search_goes_far)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED};
+    trial.predicted_us = search_of(proposer)->start_predicted / 2;
+    trial.proposal.config = subject.start;
+    ck_assert(!mgl_search_is_far(search_of(proposer)));
+    tell(proposer, &trial);
+    ck_assert(mgl_search_is_far(search_of(proposer)));
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Tells of a measured trial that changed one knob of the start. */
+static void tell_change(mgl_proposer *proposer, int64_t number, const char *knob, int value,
+                        double gain)
+{
+    mgl_trial trial = measured(100, gain);
+    trial.number = number;
+    trial.outcome = MGL_OUTCOME_NO_GAIN;
+    trial.gain_lo = gain - 0.001;
+    trial.gain_hi = gain + 0.001;
+    trial.predicted_us = search_of(proposer)->start_predicted;
+    mgl_schedule_config_default(&trial.proposal.config);
+    mgl_knob_set(&trial.proposal.config, mgl_knob_find(knob), value);
+    tell(proposer, &trial);
+}
+
+START_TEST(small_gains_are_joined)
+{
+    mgl_subject good = good_start();
+    mgl_proposer *proposer = opened(searchers[_i], &good);
+    int joined = 0;
+    good.has_costs = false; /* whatever the cost model thinks of them */
+    tell_change(proposer, 1, "page_bytes", 8192, 0.008);
+    tell_change(proposer, 2, "warps", 12, 0.007);
+    tell_change(proposer, 3, "flight_bytes", 32768, -0.02);
+    tell_change(proposer, 4, "prefetch_bytes", 65536, -0.02);
+    tell_change(proposer, 5, "rows", 1, -0.02);
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        mgl_proposal p = {0};
+        ck_assert_int_eq(ask(proposer, seed, &p), MGL_PROPOSED);
+        joined += p.config.page_bytes == 8192 && p.config.warps == 12;
+        mgl_proposal_clear(&p);
+    }
+    ck_assert_int_ge(joined, 2);
+    proposer->close(proposer);
+}
+END_TEST
+
+START_TEST(a_value_is_as_sure_as_its_interval)
+{
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    tell_change(proposer, 1, "warps", 12, 0.004);
+    ck_assert_double_eq_tol(mgl_search_find(search_of(proposer), 1)->deviation, 0.002 / 3.92, 1e-9);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* ---- one each ------------------------------------------------------------------------------- */
+
+static int changed_knobs(const mgl_schedule_config *config)
+{
+    int count = 0;
+    for (int k = 0; k < mgl_knob_count(); k++)
+        count += mgl_knob_get(config, k) != mgl_knob_get(&subject.start, k);
+    return count;
+}
+
+START_TEST(a_grid_goes_from_single_knobs_to_pairs)
+{
+    mgl_proposer *grid = opened(GRID, &subject);
+    int most = 1, singles = 0;
+    for (int i = 0; i < 200; i++) {
+        mgl_trial trial = {.number = i + 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 1};
+        ck_assert_int_eq(ask(grid, 0, &trial.proposal), MGL_PROPOSED);
+        int changed = changed_knobs(&trial.proposal.config);
+        ck_assert_int_ge(changed, most);
+        ck_assert_int_le(changed, 2);
+        most = changed;
+        singles += changed == 1;
+        tell(grid, &trial);
+        mgl_trial_clear(&trial);
+    }
+    ck_assert_int_eq(most, 2);
+    ck_assert_int_gt(singles, 50);
+    grid->close(grid);
+}
+END_TEST
+
+START_TEST(random_proposes_moves_too)
+{
+    mgl_trial trials[SHORT] = {0};
+    mgl_proposer *proposer = opened(RANDOM, &subject);
+    int with = 0;
+    run(proposer, 1, trials, SHORT);
+    for (int i = 0; i < SHORT; i++) {
+        with += trials[i].proposal.moves.count > 0;
+        ck_assert_int_le(trials[i].proposal.moves.count, 4);
+    }
+    ck_assert_int_gt(with, 0);
+    ck_assert_int_lt(with, SHORT);
+    clear(trials, SHORT);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Moves alone: lineages grow, and never beyond their bound. */
+START_TEST(lineages_grow_by_moves)
+{
+    enum { TRIALS = 80 };
+    mgl_trial trials[TRIALS] = {0};
+    mgl_subject moves = subject;
+    mgl_schedule_config_default(&moves.start);
+    moves.space.count = 0;
+    mgl_proposer *proposer = opened(EVOLVE, &moves);
+    int longest = 0;
+    run(proposer, 2, trials, TRIALS);
+    for (int i = 0; i < TRIALS; i++) {
+        int count = trials[i].proposal.moves.count;
+        longest = count > longest ? count : longest;
+    }
+    ck_assert_int_gt(longest, 3);
+    ck_assert_int_le(longest, MGL_LINEAGE_MOVES);
+    clear(trials, TRIALS);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* Nothing gets better: a plateau hops, and never ends. */
+START_TEST(a_plateau_hops)
+{
+    enum { TRIALS = 300 };
+    mgl_proposer *proposer = opened(EVOLVE, &subject);
+    int far = 0;
+    for (int i = 0; i < TRIALS; i++) {
+        mgl_trial trial = {
+            .number = i + 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 100 + i % 7};
+        ck_assert_int_eq(ask(proposer, (uint64_t)i, &trial.proposal), MGL_PROPOSED);
+        const mgl_known *parent = mgl_search_find(search_of(proposer), trial.proposal.parent);
+        int changed = 0;
+        for (int k = 0; parent && k < mgl_knob_count(); k++)
+            changed += mgl_knob_get(&parent->config, k) != mgl_knob_get(&trial.proposal.config, k);
+        far += i > 60 && changed >= 4;
+        tell(proposer, &trial);
+        mgl_trial_clear(&trial);
+    }
+    ck_assert_int_gt(far, 3);
+    proposer->close(proposer);
+}
+END_TEST
+
+/* ---- searches ------------------------------------------------------------------------------- */
+
+/* Trials that a blind proposer needs to come within a share of the default; `most` + 1: more. */
+static int search(int which, uint64_t seed, double within, mgl_trial *trials, int most,
+                  const mgl_trial *prior, int prior_count)
+{
+    mgl_subject blind = subject;
+    mgl_trial shipped = {0};
+    int needed = most + 1;
+    blind.has_costs = false;
+    blind.space.moves = 0;
+    mgl_schedule_config_default(&shipped.proposal.config);
+    judge(&shipped);
+    mgl_proposer *proposer = opened(which, &blind);
+    if (prior_count)
+        ck_assert_int_eq(mgl_surrogate_add_prior(proposer, prior, prior_count, NULL), MGL_OK);
+    for (int i = 0; i < most && needed > most; i++) {
+        trials[i].number = i + 1;
+        ck_assert_int_eq(ask(proposer, seed * 1000 + (uint64_t)i, &trials[i].proposal),
+                         MGL_PROPOSED);
+        judge(&trials[i]);
+        tell(proposer, &trials[i]);
+        double value = mgl_trial_value(&trials[i]);
+        if (value > 0 && value <= shipped.predicted_us / within)
+            needed = i + 1;
+    }
+    proposer->close(proposer);
+    return needed;
+}
+
+enum { LONG = 200 };
+
+START_TEST(a_search_finds_the_default_s_speed)
+{
+    static const int proposers[] = {EVOLVE, SURROGATE};
+    int found = 0;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        mgl_trial trials[LONG] = {0};
+        found += search(proposers[_i], seed, 0.98, trials, LONG, NULL, 0) <= LONG;
+        clear(trials, LONG);
+    }
+    ck_assert_int_ge(found, 2);
+}
+END_TEST
+
+START_TEST(an_earlier_campaign_saves_trials)
+{
+    mgl_trial cold[LONG] = {0}, warm[LONG] = {0};
+    int alone = search(SURROGATE, 1, 0.98, cold, LONG, NULL, 0);
+    int count = alone < LONG ? alone : LONG;
+    int helped = search(SURROGATE, 2, 0.98, warm, LONG, cold, count);
+    ck_assert_int_le(2 * helped, alone);
+    clear(cold, LONG);
+    clear(warm, LONG);
+}
+END_TEST
+
+START_TEST(a_prior_is_for_a_surrogate_that_has_not_begun)
+{
+    mgl_error err = {0};
+    mgl_proposer *evolve = opened(EVOLVE, &subject), *surrogate = opened(SURROGATE, &subject);
+    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 3};
+    trial.proposal.config = subject.start;
+    ck_assert_int_eq(mgl_surrogate_add_prior(evolve, &trial, 1, &err), MGL_USAGE);
+    tell(surrogate, &trial);
+    ck_assert_int_eq(mgl_surrogate_add_prior(surrogate, &trial, 1, &err), MGL_USAGE);
+    evolve->close(evolve);
+    surrogate->close(surrogate);
+}
+END_TEST
+
+static void add_values(TCase *cases)
+{
+    tcase_add_test(cases, a_measured_trial_is_worth_its_incumbent_by_its_gain);
+    tcase_add_test(cases, an_unmeasured_trial_is_worth_its_prediction);
+    tcase_add_test(cases, what_was_refused_or_wrong_is_worth_nothing);
+    tcase_add_test(cases, trials_stand_on_the_chain_of_incumbents);
+    tcase_add_test(cases, a_condemned_trial_was_the_incumbent_of_its_time_alone);
+    tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);
+    tcase_add_test(cases, a_duplicate_is_worth_what_its_program_is);
+    tcase_add_test(cases, a_control_is_no_trial);
+    tcase_add_test(cases, refusals_are_credited_to_what_was_changed);
+}
+
+static void add_every(TCase *cases)
+{
+    tcase_add_loop_test(cases, the_same_trials_give_the_same_proposal, 0, PROPOSERS);
+    tcase_add_loop_test(cases, no_config_is_proposed_that_lowering_refuses, 0, PROPOSERS);
+    tcase_add_loop_test(cases, nothing_is_proposed_twice, 0, PROPOSERS);
+    tcase_add_loop_test(cases, values_are_those_of_the_space, 0, PROPOSERS);
+    tcase_add_loop_test(cases, refusals_alone_stop_nothing, 0, PROPOSERS);
+    tcase_add_loop_test(cases, a_small_space_ends, 0, PROPOSERS);
+    tcase_add_loop_test(cases, running_out_of_memory_is_told, 0, PROPOSERS);
+    tcase_add_test(cases, a_grid_goes_from_single_knobs_to_pairs);
+    tcase_add_test(cases, random_proposes_moves_too);
+    tcase_add_test(cases, lineages_grow_by_moves);
+    tcase_add_loop_test(cases, what_leaves_no_hope_is_not_proposed, 0, 3);
+    tcase_add_loop_test(cases, a_search_begins_near_a_good_start, 1, 3);
+    tcase_add_test(cases, from_a_poor_start_a_search_goes_far);
+    tcase_add_loop_test(cases, small_gains_are_joined, 1, 3);
+    tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
+}
+
+int main(int argc, char **argv)
+{
+    const bool long_ones = argc > 1 && !strcmp(argv[1], "searches");
+    Suite *suite = suite_create("propose");
+    TCase *values = tcase_create("values"), *every = tcase_create("every"),
+          *searches = tcase_create("searches");
+    TCase *const cases[] = {values, every, searches};
+    add_values(values);
+    add_every(every);
+    tcase_add_test(searches, a_plateau_hops);
+    tcase_add_loop_test(searches, what_helps_nowhere_stops_nothing, 0, 3);
+    tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
+    tcase_add_test(searches, an_earlier_campaign_saves_trials);
+    tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);
+    for (int i = long_ones ? 2 : 0; i < (long_ones ? 3 : 2); i++) {
+        tcase_add_checked_fixture(cases[i], setup, teardown);
+        tcase_set_timeout(cases[i], 60);
+        suite_add_tcase(suite, cases[i]);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,117 @@
+/* The shape of a model as text: read back as it was, with the biases and norms of every family, and
+ * for models without any the text that it always was. */
+#include "autotune/store/shape.h"
+#include "eval/synthetic.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
+
+enum { ATTENTION = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS };
+
+static mgl_config config_of(const char *shape)
+{
+    mgl_error err = {0};
+    mgl_config config;
+    ok(mgl_synthetic_find_shape(shape, &config, &err));
+    return config;
+}
+
+static mgl_text print(const mgl_config *config)
+{
+    mgl_text text = {0};
+    mgl_shape_print(config, &text);
+    ck_assert(!text.failed);
+    return text;
+}
+
+/* Every combination that a config.json can give a model. */
+static const unsigned families[] = {MGL_EXTRA_NONE,     ATTENTION,
+                                    MGL_EXTRA_MLP_BIAS, ATTENTION | MGL_EXTRA_MLP_BIAS,
+                                    MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QKV_BIAS | MGL_EXTRA_MLP_BIAS,
+                                    MGL_EXTRA_O_BIAS,   MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS,
+                                    MGL_EXTRA_QK_NORM,  MGL_EXTRA_QK_NORM | ATTENTION};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+START_TEST(a_family_reads_back)
+{
+    mgl_error err = {0};
+    mgl_config config = config_of("llama-1b"), again;
+    config.extras = families[_i];
+    mgl_text text = print(&config);
+    ok(mgl_shape_parse(text.bytes, &again, &err));
+    ck_assert_uint_eq(again.extras, families[_i]);
+    mgl_text second = print(&again);
+    ck_assert_str_eq(second.bytes, text.bytes);
+    mgl_text_clear(&text);
+    mgl_text_clear(&second);
+}
+END_TEST
+
+/* Every type of rope. */
+START_TEST(a_rope_reads_back)
+{
+    mgl_error err = {0};
+    mgl_config config = config_of("llama-1b"), again;
+    config.rope.type = (mgl_rope_type)_i;
+    config.rope.attention_factor = _i == MGL_ROPE_YARN || _i == MGL_ROPE_LONGROPE ? 1.25 : 1;
+    config.rope.beta_fast = 30;
+    config.rope.beta_slow = 2;
+    for (int i = 0; i < config.geometry.head_dim / 2; i++) {
+        config.rope.short_factor[i] = 1 + (float)i / 3;
+        config.rope.long_factor[i] = 1 + (float)i / 7;
+    }
+    mgl_text text = print(&config);
+    ok(mgl_shape_parse(text.bytes, &again, &err));
+    mgl_text second = print(&again);
+    ck_assert_str_eq(second.bytes, text.bytes);
+    ck_assert_int_eq(again.rope.type, _i);
+    mgl_text_clear(&text);
+    mgl_text_clear(&second);
+}
+END_TEST
+
+START_TEST(a_shape_reads_back)
+{
+    static const char *const names[] = {"llama-1b", "qwen2.5-0.5b", "qwen3-0.6b"};
+    mgl_error err = {0};
+    mgl_config config = config_of(names[_i]), again;
+    mgl_text text = print(&config);
+    ok(mgl_shape_parse(text.bytes, &again, &err));
+    ck_assert(mgl_geometry_equal(&config.geometry, &again.geometry));
+    ck_assert_uint_eq(again.extras, config.extras);
+    ck_assert_int_eq(again.tied, config.tied);
+    mgl_text_clear(&text);
+}
+END_TEST
+
+/* Campaigns and their names in stores rest on it. */
+START_TEST(without_biases_a_shape_keeps_its_name)
+{
+    mgl_error err = {0};
+    mgl_config config = config_of("qwen2.5-0.5b");
+    char name[MGL_SHAPE_NAME], biased[MGL_SHAPE_NAME];
+    ok(mgl_shape_name(&config, biased, &err));
+    config.extras = MGL_EXTRA_NONE;
+    ok(mgl_shape_name(&config, name, &err));
+    ck_assert_str_eq(name, "model-04ca85c8016a");
+    ck_assert_str_ne(biased, name);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("shape");
+    TCase *tests = tcase_create("shape");
+    tcase_add_loop_test(tests, a_family_reads_back, 0, FAMILIES);
+    tcase_add_loop_test(tests, a_rope_reads_back, 0, MGL_ROPE_TYPE_COUNT);
+    tcase_add_loop_test(tests, a_shape_reads_back, 0, 3);
+    tcase_add_test(tests, without_biases_a_shape_keeps_its_name);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

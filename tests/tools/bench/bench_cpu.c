@@ -1,0 +1,214 @@
+/*
+ * What a model takes on a CPU, from its folder and from the file that was compiled from it: private
+ * memory, the time to the first token, tokens a second, and how fast a prompt is read. Beside them
+ * stands the bound: the same threads reading the same bytes of the file, in turn with the replies.
+ *
+ *     bench_cpu FOLDER FILE.mega [SAMPLES [TOKENS [PROMPT [THREADS]]]]    (5, 17, 256, all of them)
+ *     tests/tools/bench/record.sh COMMIT OUT.json bench_cpu FOLDER FILE.mega
+ *
+ * Prints one JSON object: of every figure the median, p10 and p90 of the samples. Each way to open
+ * the model has a process of its own, so that its memory is its own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "eval/statistics.h"
+#include "megalith.h"
+#include "tests/tools/read_bytes.h"
+#include "vm/cpu/pool.h"
+
+enum { PIECE = 1 << 20, MOST_PROMPT = 4096 };
+
+static struct {
+    int samples, tokens, prompt, threads;
+    const char *folder, *file;
+} asked = {.samples = 5, .tokens = 17, .prompt = 256};
+
+static void fail(const char *what, const mgl_error *err)
+{
+    fprintf(stderr, "bench_cpu: %s: %s: %s\n", what, err->where, err->message);
+    exit(1);
+}
+
+static void need(mgl_status status, const char *what, const mgl_error *err)
+{
+    if (status)
+        fail(what, err);
+}
+
+/* ---- the bound ------------------------------------------------------------------------------- */
+
+static struct {
+    mgl_map *map;
+    mgl_pool *pool;
+    const char *set; /* of vectors */
+    uint64_t sums[MGL_POOL_MAX_THREADS];
+} reader;
+
+static void read_piece(void *user, int worker, size_t item)
+{
+    size_t size = mgl_map_size(reader.map), at = item * PIECE;
+    size_t length = size - at < PIECE ? (size - at) / 256 * 256 : PIECE;
+    (void)user;
+    reader.sums[worker] +=
+        read_bytes(reader.set, (const char *)mgl_map_bytes(reader.map) + at, length);
+}
+
+/* Seconds that the file's bytes take the threads. */
+static double read_file(void)
+{
+    double start = mgl_clock_s();
+    mgl_pool_run(reader.pool, (mgl_map_size(reader.map) + PIECE - 1) / PIECE, NULL, read_piece,
+                 NULL);
+    return mgl_clock_s() - start;
+}
+
+static void open_reader(const mgl_model_facts *facts)
+{
+    mgl_error err;
+    need(mgl_map_open(asked.file, &reader.map, &err), "the file", &err);
+    need(mgl_pool_open(facts->threads, &reader.pool, &err), "threads", &err);
+    reader.set = facts->instructions;
+    read_file(); /* its pages are entered into this process's tables */
+}
+
+/* ---- a model --------------------------------------------------------------------------------- */
+
+static int32_t prompt[MOST_PROMPT];
+
+/* Seconds to the first token and from there to the last. */
+static mgl_result reply(mgl_model *model, int count, int tokens)
+{
+    mgl_error err;
+    mgl_result result = {.size = sizeof result};
+    const mgl_request request = {.size = sizeof request,
+                                 .prompt = prompt,
+                                 .prompt_count = (size_t)count,
+                                 .max_tokens = tokens,
+                                 .ignore_eos = true};
+    need(mgl_model_generate(model, &request, NULL, NULL, &result, &err), "a reply", &err);
+    mgl_ids_clear(&result.output);
+    return result;
+}
+
+/* Private memory of the process, bytes. */
+static double private_bytes(void)
+{
+    char *text;
+    size_t length;
+    mgl_error err;
+    need(mgl_file_read("/proc/self/status", 1 << 16, &text, &length, &err), "memory", &err);
+    const char *at = strstr(text, "RssAnon:");
+    double bytes = at ? 1024 * strtod(at + 8, NULL) : 0;
+    free(text);
+    return bytes;
+}
+
+static void print(const char *name, const double *samples, int count)
+{
+    printf(",\"%s\":{\"median\":%.6g,\"p10\":%.6g,\"p90\":%.6g}", name,
+           mgl_median(samples, (size_t)count), mgl_quantile(samples, (size_t)count, 0.1),
+           mgl_quantile(samples, (size_t)count, 0.9));
+}
+
+static void measure(mgl_model *model, const mgl_model_facts *facts)
+{
+    static double rate[MGL_MAX_SAMPLES], gbps[MGL_MAX_SAMPLES], share[MGL_MAX_SAMPLES];
+    static double prompt_rate[MGL_MAX_SAMPLES];
+    for (int i = 0; i < asked.samples; i++) {
+        gbps[i] = (double)mgl_map_size(reader.map) / read_file() * 1e-9;
+        rate[i] = (asked.tokens - 1) / reply(model, 1, asked.tokens).decode_s;
+        share[i] = rate[i] * (double)facts->weight_bytes * 1e-9 / gbps[i];
+        prompt_rate[i] = asked.prompt / reply(model, asked.prompt, 1).prefill_s;
+    }
+    print("tokens_per_s", rate, asked.samples);
+    print("read_gbps", gbps, asked.samples);
+    print("share_of_bound", share, asked.samples);
+    print("prompt_tokens_per_s", prompt_rate, asked.samples);
+}
+
+/* Opens the model and prints what it took. */
+static void bench(const char *name, const char *path)
+{
+    mgl_error err;
+    mgl_model *model;
+    mgl_model_facts facts = {.size = sizeof facts};
+    const mgl_open_options options = {.size = sizeof options,
+                                      .device = "cpu",
+                                      .wanted = asked.prompt + asked.tokens,
+                                      .threads = asked.threads};
+    double start = mgl_clock_s();
+    need(mgl_model_open(path, &options, &model, &err), path, &err);
+    double opened = mgl_clock_s();
+    reply(model, 1, 1);
+    double first = mgl_clock_s(), bytes = private_bytes();
+    need(mgl_model_get_facts(model, &facts, &err), "facts", &err);
+    printf("{\"from\":\"%s\",\"threads\":%d,\"instructions\":\"%s\",\"weight_bytes\":%llu,"
+           "\"private_bytes\":%.0f,\"of_weights\":%.4f,\"open_s\":%.4f,\"first_token_s\":%.4f",
+           name, (int)facts.threads, facts.instructions, (unsigned long long)facts.weight_bytes,
+           bytes, bytes / (double)facts.weight_bytes, opened - start, first - start);
+    open_reader(&facts);
+    measure(model, &facts);
+    printf("}");
+    mgl_pool_close(reader.pool);
+    mgl_map_close(reader.map);
+    mgl_model_close(model);
+}
+
+/* In a process of its own. */
+static void bench_apart(const char *name, const char *path)
+{
+    int status;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        bench(name, path);
+        fflush(stdout);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        exit(1);
+}
+
+static int number(const char *text, int least, int most)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (*end || n < least || n > most) {
+        fprintf(stderr, "bench_cpu: %s is not a number from %d to %d\n", text, least, most);
+        exit(1);
+    }
+    return (int)n;
+}
+
+int main(int argc, char **argv)
+{
+    struct utsname system;
+    if (argc < 3) {
+        fprintf(stderr, "bench_cpu FOLDER FILE.mega [SAMPLES [TOKENS [PROMPT [THREADS]]]]\n");
+        return 1;
+    }
+    asked.folder = argv[1];
+    asked.file = argv[2];
+    asked.samples = argc > 3 ? number(argv[3], 1, MGL_MAX_SAMPLES) : asked.samples;
+    asked.tokens = argc > 4 ? number(argv[4], 2, 100000) : asked.tokens;
+    asked.prompt = argc > 5 ? number(argv[5], 1, MOST_PROMPT) : asked.prompt;
+    asked.threads = argc > 6 ? number(argv[6], 0, MGL_POOL_MAX_THREADS) : 0;
+    for (int i = 0; i < MOST_PROMPT; i++)
+        prompt[i] = 1 + i % 200;
+    uname(&system);
+    printf("{\"schema\":\"megalith.bench_cpu/1\",\"machine\":\"%s\",\"samples\":%d,\"tokens\":%d,"
+           "\"prompt\":%d,\"ways\":[",
+           system.machine, asked.samples, asked.tokens, asked.prompt);
+    bench_apart("folder", asked.folder);
+    printf(",");
+    bench_apart("file", asked.file);
+    printf("]}\n");
+    return 0;
+}

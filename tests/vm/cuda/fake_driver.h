@@ -1,0 +1,45 @@
+/*
+ * A driver and a compiler of the tests' own: memory is the host's, the kernel does what a test
+ * says, and every call can be made to fail, or to be the moment at which somebody asks to end.
+ */
+#ifndef MGL_TESTS_VM_CUDA_FAKE_DRIVER_H
+#define MGL_TESTS_VM_CUDA_FAKE_DRIVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "vm/cuda/device/record.h"
+#include "vm/cuda/driver.h"
+
+struct fake_driver {
+    atomic_int calls;  /* from several threads while weights are uploaded */
+    int fail_at;       /* the fail_at-th call from now fails; 0: none */
+    int failure;       /* with this */
+    int abort_at;      /* the abort_at-th call from now sets `abort`; 0: none */
+    atomic_int abort;  /* for the options of a machine */
+    atomic_bool hold;  /* the compiler goes on when it is false */
+    size_t free_bytes; /* of the device */
+    int sms, blocks;   /* multiprocessors; blocks each takes */
+    int queries;       /* that say "not ready" */
+    bool meet;         /* the compiler and the first copy of weights wait for each other */
+    const char *arch;  /* what the compiler is asked to compile for */
+    atomic_int copies; /* of weights */
+    size_t moved;      /* bytes that were copied on the device */
+    void (*kernel)(const mgl_device_launch *launch);
+    mgl_device_launch launch;
+    int launches, contexts, allocations, modules, streams, events; /* alive */
+};
+
+extern struct fake_driver fake;
+extern atomic_int nvrtc_compiles; /* on threads of their own */
+
+extern const mgl_cu fake_cu;
+extern const mgl_nvrtc fake_nvrtc;
+
+/* As a device that is free and calls that work. */
+void reset_fake(void);
+
+/* The test fails where something was not released. */
+void nothing_is_left(void);
+
+#endif

@@ -1,0 +1,81 @@
+/* The provided checkpoints on the CUDA machine, against what Hugging Face answers for them: greedy
+ * tokens one for one, and the negative log-likelihood of the validation texts. */
+#include "tests/vm/cuda/cuda_support.h"
+
+START_TEST(f32_is_hugging_face)
+{
+    golden_model m;
+    open_device_model(&m, golden_names[_i], &(device_options){.dtype = MGL_F32, .capacity = 256});
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+/* Few queues, several splits, a small ring and no stage: every other way through the kernel. */
+START_TEST(f32_in_another_shape_is_hugging_face)
+{
+    golden_model m;
+    device_options options = {.dtype = MGL_F32,
+                              .capacity = 256,
+                              .queues = 7,
+                              .splits = 3,
+                              .rows = 5,
+                              .page_bytes = 2048,
+                              .ring_pages = 3,
+                              .warps = 5,
+                              .stage_bytes = 1024};
+    open_device_model(&m, golden_names[_i], &options);
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+/* 3e-4 and a gap of 0.1 for the trained model, 3e-3 and 0.2 for random weights. */
+START_TEST(bf16_is_close)
+{
+    golden_model m;
+    open_device_model(&m, golden_names[_i], &(device_options){.dtype = MGL_BF16, .capacity = 256});
+    golden_check_greedy(&m, _i == 0 ? 0.1 : 0.2);
+    golden_check_likelihood(&m, _i == 0 ? 3e-4 : 3e-3);
+    golden_close(&m);
+}
+END_TEST
+
+START_TEST(f16_is_close)
+{
+    golden_model m;
+    open_device_model(&m, golden_names[2], &(device_options){.dtype = MGL_F16, .capacity = 256});
+    golden_check_greedy(&m, 0.2);
+    golden_check_likelihood(&m, 3e-3);
+    golden_close(&m);
+}
+END_TEST
+
+/* The cp.async path, as the driver compiles it from PTX. */
+START_TEST(compute_80_is_hugging_face)
+{
+    golden_model m;
+    device_options options = {.arch = "compute_80", .dtype = MGL_F32, .capacity = 256};
+    open_device_model(&m, golden_names[_i], &options);
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+int main(void)
+{
+    int skip = skip_without_device("cuda_golden");
+    if (skip)
+        return skip;
+    TCase *tests = tcase_create("cuda_golden");
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, f32_is_hugging_face, 0, 3);
+    tcase_add_loop_test(tests, f32_in_another_shape_is_hugging_face, 0, 3);
+    tcase_add_loop_test(tests, bf16_is_close, 0, 3);
+    tcase_add_test(tests, f16_is_close);
+    tcase_add_loop_test(tests, compute_80_is_hugging_face, 0, 3);
+    return fixture_main("cuda_golden", tests);
+}
