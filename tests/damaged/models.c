@@ -365,9 +365,9 @@ const damaged_model damaged_models[] = {
     {"generation-sample-number", false, REPLACE, GENERATION, "true", "1", 0,
      "do_sample: must be true or false"},
     {"generation-temperature", false, REPLACE, GENERATION, "true", "true, \"temperature\": -1", 0,
-     "temperature -1"},
+     "temperature is -1"},
     {"generation-top-p", false, REPLACE, GENERATION, "true", "true, \"top_p\": 1.5", 0,
-     "top_p 1.5"},
+     "top_p is 1.5"},
     {"generation-top-k", false, REPLACE, GENERATION, "true", "true, \"top_k\": -1", 0,
      "top_k: must be between 0"},
 };
