@@ -745,24 +745,24 @@ static double guess_trial(const mgl_subject *subject, const mgl_candidate *candi
 static mgl_status look_at_device(const mgl_tune *tune, const mgl_candidate *candidate,
                                  const atomic_int *abort, mgl_tune_outlook *out, mgl_error *err)
 {
-    mgl_lab *lab;
-    mgl_lab_device device;
-    const mgl_lab_options options = {.subject = &tune->subject,
-                                     .device = tune->device,
-                                     .program = "/proc/self/exe",
-                                     .abort = abort};
+    mgl_runner *runner;
+    mgl_runner_device device;
+    const mgl_runner_options options = {.subject = &tune->subject,
+                                        .device = tune->device,
+                                        .program = "/proc/self/exe",
+                                        .abort = abort};
     if (!strcmp(tune->device, "none"))
         return MGL_OK;
-    mgl_status status = mgl_lab_device_open(&options, &lab, err);
+    mgl_status status = mgl_runner_device_open(&options, &runner, err);
     if (status)
         return status;
-    status = lab->get_device(lab, &device, err);
+    status = runner->get_device(runner, &device, err);
     if (!status) {
-        out->memory_needed = mgl_lab_bytes(&tune->subject, candidate);
+        out->memory_needed = mgl_runner_bytes(&tune->subject, candidate);
         out->memory_free = device.memory_free;
-        out->device_s = lab->measures ? guess_trial(&tune->subject, candidate) : 0;
+        out->device_s = runner->measures ? guess_trial(&tune->subject, candidate) : 0;
     }
-    lab->close(lab);
+    runner->close(runner);
     return status;
 }
 

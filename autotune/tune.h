@@ -97,8 +97,8 @@ typedef struct mgl_tune_run_options {
     const char *chat_key;                   /* of the proposer chat; copied, and in no store */
     int64_t budget_tokens, budget_requests; /* of the campaign's life; 0: no limit */
     double until_gain;
-    bool no_sandbox;             /* as in mgl_lab_options */
-    mgl_lab *lab;                /* lent, in place of the campaign's own; NULL: its own is opened */
+    bool no_sandbox;             /* as in mgl_runner_options */
+    mgl_runner *runner;          /* lent, in place of the campaign's own; NULL: its own is opened */
     double (*clock)(void *user); /* of such a lab; NULL: the monotonic clock */
     const atomic_int *abort;
     void (*on_event)(void *user, const mgl_campaign_event *event);

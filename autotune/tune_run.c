@@ -155,36 +155,37 @@ static mgl_status open_proposers(const mgl_tune *tune, const mgl_tune_run_option
 
 /* ---- the lab --------------------------------------------------------------------------------- */
 
-static mgl_status open_lab(const mgl_tune *tune, const mgl_tune_run_options *o, mgl_lab **out,
-                           mgl_error *err)
+static mgl_status open_runner(const mgl_tune *tune, const mgl_tune_run_options *o, mgl_runner **out,
+                              mgl_error *err)
 {
     const char *device = o->device ? o->device : tune->device;
     mgl_text kernels = {0};
     if (!strcmp(device, "none"))
-        return mgl_lab_none_open(&tune->subject, out, err);
+        return mgl_runner_none_open(&tune->subject, out, err);
     mgl_text_format(&kernels, "%s.kernels/%s", mgl_store_beside(tune->store), tune->record.name);
     if (kernels.failed) {
         mgl_text_clear(&kernels);
         return mgl_fail_memory(err, kernels.capacity);
     }
-    const mgl_lab_options options = {.subject = &tune->subject,
-                                     .device = device,
-                                     .program = "/proc/self/exe",
-                                     .kernels = kernels.bytes,
-                                     .kernel_bytes = o->disk_bytes ? o->disk_bytes : MGL_TUNE_DISK,
-                                     .abort = o->abort,
-                                     .no_sandbox = o->no_sandbox};
-    mgl_status status = mgl_lab_device_open(&options, out, err);
+    const mgl_runner_options options = {.subject = &tune->subject,
+                                        .device = device,
+                                        .program = "/proc/self/exe",
+                                        .kernels = kernels.bytes,
+                                        .kernel_bytes =
+                                            o->disk_bytes ? o->disk_bytes : MGL_TUNE_DISK,
+                                        .abort = o->abort,
+                                        .no_sandbox = o->no_sandbox};
+    mgl_status status = mgl_runner_device_open(&options, out, err);
     mgl_text_clear(&kernels);
     return status;
 }
 
 /* Times of one kind of device say nothing of another, and a winner is one of the kind it is named
  * for. */
-static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
+static mgl_status check_kind(const mgl_tune *tune, mgl_runner *runner, mgl_error *err)
 {
-    mgl_lab_device device = {0};
-    mgl_status status = lab->get_device(lab, &device, err);
+    mgl_runner_device device = {0};
+    mgl_status status = runner->get_device(runner, &device, err);
     if (status || !strcmp(device.name, tune->record.device))
         return status;
     return mgl_fail(err, MGL_USAGE, "--device",
@@ -199,7 +200,7 @@ static mgl_status check_kind(const mgl_tune *tune, mgl_lab *lab, mgl_error *err)
 static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *options)
 {
     mgl_answer_final_facts last;
-    if (!options->lab->executes || tune->record.incumbent == 0 ||
+    if (!options->runner->executes || tune->record.incumbent == 0 ||
         mgl_answer_find_final(tune->store, tune->record.id, &last, NULL))
         return false;
     bool ended = tune->record.state && !strcmp(tune->record.state, "ended");
@@ -212,9 +213,9 @@ static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
                                 mgl_campaign_options *options, bool *measured, mgl_error *err)
 {
     mgl_error why = {0};
-    options->lab->close(options->lab);
-    options->lab = NULL;
-    mgl_status status = open_lab(tune, o, &options->lab, &why);
+    options->runner->close(options->runner);
+    options->runner = NULL;
+    mgl_status status = open_runner(tune, o, &options->runner, &why);
     if (!status)
         status = mgl_campaign_measure_final(options, &why);
     *measured = !status;
@@ -234,11 +235,11 @@ static mgl_status settle_winner(mgl_tune *tune, const mgl_tune_run_options *o,
                                 mgl_campaign_options *options, mgl_error *err)
 {
     bool measured = true;
-    mgl_status status = mgl_campaign_condemn(options, err); /* by a run that was killed */
-    while (!status && measured && options->lab && wants_final(tune, options)) {
+    mgl_status status = mgl_campaign_quarantine(options, err); /* by a run that was killed */
+    while (!status && measured && options->runner && wants_final(tune, options)) {
         status = measure_final(tune, o, options, &measured, err);
         if (!status)
-            status = mgl_campaign_condemn(options, err);
+            status = mgl_campaign_quarantine(options, err);
     }
     return status;
 }
@@ -260,17 +261,17 @@ static mgl_status begin_proposers(mgl_tune *tune, const mgl_tune_run_options *o,
     return status ? status : mgl_tune_add_prior(tune, options, err);
 }
 
-static mgl_status begin_lab(mgl_tune *tune, const mgl_tune_run_options *o,
-                            mgl_campaign_options *options, mgl_error *err)
+static mgl_status begin_runner(mgl_tune *tune, const mgl_tune_run_options *o,
+                               mgl_campaign_options *options, mgl_error *err)
 {
-    if (o->lab)
+    if (o->runner)
         return MGL_OK;
-    mgl_status status = open_lab(tune, o, &options->lab, err);
+    mgl_status status = open_runner(tune, o, &options->runner, err);
     if (!status)
-        status = check_kind(tune, options->lab, err);
+        status = check_kind(tune, options->runner, err);
     if (!status)
         status = settle_winner(tune, o, options, err);
-    return !status && !options->lab ? open_lab(tune, o, &options->lab, err) : status;
+    return !status && !options->runner ? open_runner(tune, o, &options->runner, err) : status;
 }
 
 static bool goes_on(const mgl_tune *tune)
@@ -299,7 +300,7 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .max_seconds = o->max_seconds,
                                     .max_trials = o->max_trials,
                                     .until_gain = o->until_gain,
-                                    .lab = o->lab,
+                                    .runner = o->runner,
                                     .clock = o->clock,
                                     .abort = o->abort,
                                     .checkpoint = tune->checkpoint,
@@ -308,13 +309,13 @@ mgl_status mgl_tune_run(mgl_tune *tune, const mgl_tune_run_options *o, mgl_error
                                     .user = o->user};
     mgl_status status = begin_proposers(tune, o, &options, err);
     if (!status)
-        status = begin_lab(tune, o, &options, err);
+        status = begin_runner(tune, o, &options, err);
     if (!status)
         status = run_campaign(tune, o, &options, err);
-    if (!status && !o->lab)
+    if (!status && !o->runner)
         status = settle_winner(tune, o, &options, err);
-    if (options.lab && !o->lab)
-        options.lab->close(options.lab);
+    if (options.runner && !o->runner)
+        options.runner->close(options.runner);
     close_proposers(&options);
     return status;
 }

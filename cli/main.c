@@ -9,7 +9,7 @@
 #include "cli/signals.h"
 
 #include "autotune/kernels/gates/overlay.h"
-#include "autotune/runner/lab.h"
+#include "autotune/runner/runner.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"

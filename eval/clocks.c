@@ -135,18 +135,18 @@ static long parent_of(unsigned pid)
     return parent;
 }
 
-int mgl_clocks_count_strangers(const unsigned *pids, unsigned count)
+int mgl_clocks_count_other_processes(const unsigned *pids, unsigned count)
 {
     long self = (long)getpid(), parent = (long)getppid();
     bool listed = false, worker = is_worker();
-    int strangers = 0;
+    int others = 0;
     for (unsigned i = 0; i < count; i++) {
         long pid = (long)pids[i], of = parent_of(pids[i]);
         bool family = pid == self || pid == parent || of == self || (worker && of == parent);
         listed = listed || pid == self;
-        strangers += !family;
+        others += !family;
     }
-    return listed ? strangers : -1;
+    return listed ? others : -1;
 }
 
 int mgl_clocks_count_others(const mgl_clocks *clocks)
@@ -158,5 +158,5 @@ int mgl_clocks_count_others(const mgl_clocks *clocks)
         return -1;
     for (unsigned i = 0; i < count; i++)
         pids[i] = processes[i].pid;
-    return mgl_clocks_count_strangers(pids, count);
+    return mgl_clocks_count_other_processes(pids, count);
 }

@@ -35,6 +35,6 @@ bool mgl_clocks_read(const mgl_clocks *clocks, mgl_clocks_now *out);
  * as in a container, and nobody is known by them. */
 int mgl_clocks_count_others(const mgl_clocks *clocks);
 /* The same of a list of process numbers. */
-int mgl_clocks_count_strangers(const unsigned *pids, unsigned count);
+int mgl_clocks_count_other_processes(const unsigned *pids, unsigned count);
 
 #endif

@@ -306,7 +306,8 @@ mgl_status mgl_reference_run(const mgl_bench_device *device, const mgl_bench_cas
     return status;
 }
 
-static mgl_status hand_out_rows(const struct run *r, const mgl_duel_reference *out, mgl_error *err)
+static mgl_status hand_out_rows(const struct run *r, const mgl_paired_bench_reference *out,
+                                mgl_error *err)
 {
     size_t rows = (size_t)r->rows;
     float *seen = mgl_alloc(rows * SEEN * sizeof *seen);
@@ -323,7 +324,8 @@ static mgl_status hand_out_rows(const struct run *r, const mgl_duel_reference *o
     return status;
 }
 
-static mgl_status hand_out_steps(const struct run *r, const mgl_duel_reference *out, mgl_error *err)
+static mgl_status hand_out_steps(const struct run *r, const mgl_paired_bench_reference *out,
+                                 mgl_error *err)
 {
     size_t vocab = (size_t)r->of->graph->geometry.vocab;
     float *to = out->logits;
@@ -335,7 +337,8 @@ static mgl_status hand_out_steps(const struct run *r, const mgl_duel_reference *
 }
 
 mgl_status mgl_reference_look(const mgl_bench_device *device, const mgl_bench_case *of,
-                              const int32_t *made, const mgl_duel_reference *out, mgl_error *err)
+                              const int32_t *made, const mgl_paired_bench_reference *out,
+                              mgl_error *err)
 {
     struct run r;
     double seconds = 0;

@@ -209,7 +209,7 @@ static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
 }
 
 /* A `clear` may travel with the task before it, and then leaves no event. */
-static bool leaves_event(const mgl_task *task)
+static bool writes_event(const mgl_task *task)
 {
     return task->op != MGL_OP_CLEAR;
 }
@@ -230,7 +230,7 @@ static int64_t find_epoch(const mgl_trace *trace, const mgl_device_event *events
     *whole = newest > 0;
     for (int t = 0; t < p->task_count; t++)
         if (events[t].epoch != newest && mgl_trace_list_of(trace, t) == *list &&
-            leaves_event(&p->tasks[t]))
+            writes_event(&p->tasks[t]))
             *whole = false;
     return (int64_t)newest - 1;
 }
@@ -276,7 +276,7 @@ static mgl_trace_time read_event(const mgl_device_event *event, const mgl_task *
     if (time.products != NEVER && time.products < time.input)
         time.products = time.input;
     time.starved = event->starved;
-    time.trays = event->trays;
+    time.act_tiles = event->act_tiles;
     time.ahead = time.tape ? (int)event->ahead : 0;
     return time;
 }
@@ -299,7 +299,7 @@ static void complete(const mgl_trace *trace, int row, int task)
     if (time->products == NEVER)
         time->products = time->input;
     time->starved = clamp(time->starved, 0, time->products - time->input);
-    time->trays = clamp(time->trays, 0, time->products - time->input - time->starved);
+    time->act_tiles = clamp(time->act_tiles, 0, time->products - time->input - time->starved);
 }
 
 static void read_row(mgl_trace *trace, int row, const mgl_device_event *events,
@@ -455,7 +455,7 @@ static mgl_status join_lists(mgl_trace *trace, const mgl_program *program, mgl_e
 {
     trace->program = program;
     trace->lists = 1;
-    trace->few_tasks = program->task_count;
+    trace->first_tasks = program->task_count;
     if (!program->many)
         return MGL_OK;
     mgl_status status = mgl_program_join(program, &trace->joined, err);

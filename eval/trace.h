@@ -31,7 +31,7 @@ const char *mgl_trace_list_name(int list);
     X(EDGE, "edge")           /* for counters, and until the last flagged word was written */      \
     X(INPUT, "input")         /* reading the input */                                              \
     X(STARVED, "starved")     /* for the tape */                                                   \
-    X(TRAYS, "trays")         /* for activations, of panels */                                     \
+    X(ACT_TILES, "trays")     /* for activations, of panels */                                     \
     X(COMPUTING, "computing") /* up to the last product */                                         \
     X(WRITING, "writing")     /* of the outputs, and what comes before that behind the products */
 
@@ -50,7 +50,7 @@ const char *mgl_trace_kind_name(mgl_trace_kind kind);
     X(OF_PRODUCTS, "products") /* from there to the last product */                                \
     X(OF_OUTPUT, "output")     /* from there to the end */                                         \
     X(OF_STARVED, "starved")   /* for the tape, as a part of `products` */                         \
-    X(OF_TRAYS, "trays")       /* for activations of panels, as another part of it */              \
+    X(OF_ACT_TILES, "trays")   /* for activations of panels, as another part of it */              \
     X(OF_AHEAD, "pages_ahead") /* that had landed, and were not yet needed, with the input */
 
 typedef enum mgl_trace_metric {
@@ -63,17 +63,17 @@ const char *mgl_trace_metric_name(mgl_trace_metric metric);
 
 /* When a task of an epoch did what. begin <= go <= ready <= input <= products <= end. */
 typedef struct mgl_trace_time {
-    bool known;       /* it left an event; the rest is 0 otherwise */
-    bool tape;        /* it told the pages ahead */
-    int64_t begin;    /* the queue turned to it */
-    int64_t go;       /* its counters were there */
-    int64_t ready;    /* and the last of its flagged words had been written */
-    int64_t input;    /* its input was there */
-    int64_t products; /* its last product */
-    int64_t end;      /* its outputs were written */
-    int64_t starved;  /* of the time between input and products, for the tape, */
-    int64_t trays;    /* and for activations of panels */
-    int ahead;        /* pages that had landed and were not yet needed, at `input` */
+    bool known;        /* it left an event; the rest is 0 otherwise */
+    bool tape;         /* it told the pages ahead */
+    int64_t begin;     /* the queue turned to it */
+    int64_t go;        /* its counters were there */
+    int64_t ready;     /* and the last of its flagged words had been written */
+    int64_t input;     /* its input was there */
+    int64_t products;  /* its last product */
+    int64_t end;       /* its outputs were written */
+    int64_t starved;   /* of the time between input and products, for the tape, */
+    int64_t act_tiles; /* and for activations of panels */
+    int ahead;         /* pages that had landed and were not yet needed, at `input` */
 } mgl_trace_time;
 
 /* Tasks that do the same for each layer, or epoch. */
@@ -104,7 +104,7 @@ typedef struct mgl_trace {
     const mgl_program *program; /* not owned; of two lists both in one, of `joined` */
     mgl_joined joined;
     int lists;             /* of it */
-    int few_tasks;         /* of the first one; those of the second stand behind them */
+    int first_tasks;       /* of the first one; those of the second stand behind them */
     mgl_run *runs;         /* (lists, queue_count) of tasks */
     mgl_trace_step *steps; /* (step_count) by list, and in the order of their first ends */
     int step_count, layers;
@@ -130,7 +130,7 @@ static inline mgl_trace_time *mgl_trace_at(const mgl_trace *trace, int row, int 
 /* The list of a task. */
 static inline int mgl_trace_list_of(const mgl_trace *trace, int task)
 {
-    return task >= trace->few_tasks;
+    return task >= trace->first_tasks;
 }
 
 /* The tasks of a queue, of a list. */

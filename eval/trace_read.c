@@ -52,8 +52,8 @@ void mgl_trace_split(const mgl_trace_time *time, int64_t before, int64_t ns[MGL_
     const int64_t ends[MGL_TRACE_KIND_COUNT] = {[MGL_TRACE_EDGE] = time->ready,
                                                 [MGL_TRACE_INPUT] = time->input,
                                                 [MGL_TRACE_STARVED] = time->input + time->starved,
-                                                [MGL_TRACE_TRAYS] =
-                                                    time->input + time->starved + time->trays,
+                                                [MGL_TRACE_ACT_TILES] =
+                                                    time->input + time->starved + time->act_tiles,
                                                 [MGL_TRACE_COMPUTING] = time->products,
                                                 [MGL_TRACE_WRITING] = time->end};
     for (int k = MGL_TRACE_EDGE; k < MGL_TRACE_KIND_COUNT; k++) {

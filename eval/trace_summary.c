@@ -41,8 +41,8 @@ static double measure(const mgl_trace_time *time, mgl_trace_metric metric)
         return 1e-3 * (double)(time->end - time->products);
     case MGL_TRACE_OF_STARVED:
         return 1e-3 * (double)time->starved;
-    case MGL_TRACE_OF_TRAYS:
-        return 1e-3 * (double)time->trays;
+    case MGL_TRACE_OF_ACT_TILES:
+        return 1e-3 * (double)time->act_tiles;
     default:
         return time->ahead;
     }

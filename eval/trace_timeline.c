@@ -71,7 +71,7 @@ static void print_list(const mgl_trace *trace, int task, mgl_text *out)
 /* The number of a task in its list. */
 static int number_in_list(const mgl_trace *trace, int task)
 {
-    return mgl_trace_list_of(trace, task) ? task - trace->few_tasks : task;
+    return mgl_trace_list_of(trace, task) ? task - trace->first_tasks : task;
 }
 
 static void print_task(const mgl_trace *trace, int row, int task, mgl_text *out)
@@ -93,7 +93,7 @@ static void print_task(const mgl_trace *trace, int row, int task, mgl_text *out)
                     "\",\"wait_us\":%.3f,\"input_us\":%.3f,\"products_us\":%.3f,"
                     "\"output_us\":%.3f,\"starved_us\":%.3f,\"trays_us\":%.3f",
                     us(t->go - t->begin), us(t->input - t->go), us(t->products - t->input),
-                    us(t->end - t->products), us(t->starved), us(t->trays));
+                    us(t->end - t->products), us(t->starved), us(t->act_tiles));
     if (t->tape)
         mgl_text_format(out, ",\"pages_ahead\":%d", t->ahead);
     mgl_text_put(out, "}}");

@@ -194,8 +194,8 @@ void mgl_call_norm(const mgl_call *call, const mgl_region *by, int r, float *row
         row[i] *= scale;
 }
 
-void mgl_call_weigh(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
-                    const mgl_region *n, const mgl_region *s, float *scratch)
+void mgl_call_scale_by_gamma(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
+                             const mgl_region *n, const mgl_region *s, float *scratch)
 {
     const float *x = mgl_call_row(call, y, r), *weights = mgl_call_at(call, g);
     const int64_t width = mgl_region_width(y, 1);

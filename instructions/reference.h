@@ -21,7 +21,7 @@ typedef struct mgl_epoch_rows {
     int32_t next_list; /* the list of the epoch behind it: MGL_CONTROL_NEXT */
     int32_t turn;      /* epochs of its list before it, which say what set of a buffer it uses; kept
                           by whoever steps the queue */
-    int32_t table[MGL_MAX_MANY_ROWS * MGL_TABLE_WORDS];
+    int32_t table[MGL_MAX_SECOND_ROWS * MGL_TABLE_WORDS];
 } mgl_epoch_rows;
 
 /* What attention computes with: the plain loops, or a machine's own of the same meaning. */
@@ -146,8 +146,8 @@ void mgl_call_norm(const mgl_call *call, const mgl_region *by, int r, float *row
 
 /* Row r of y (f32), times the columns of g, to n; and the sum of its squares to s. Uses as many
  * floats of `scratch` as y has columns. */
-void mgl_call_weigh(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
-                    const mgl_region *n, const mgl_region *s, float *scratch);
+void mgl_call_scale_by_gamma(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
+                             const mgl_region *n, const mgl_region *s, float *scratch);
 
 /* silu(gate) * up, silu(z) = z / (1 + exp(-z)) in f32. */
 float mgl_swiglu(float gate, float up);

@@ -137,7 +137,7 @@ static void copy_first(mgl_program *to, const mgl_program *program)
 }
 
 /* The second list's tasks behind them; no queue of `to` has them. */
-static void copy_many(mgl_program *to, const mgl_program *many, mgl_run *runs)
+static void copy_second(mgl_program *to, const mgl_program *many, mgl_run *runs)
 {
     for (int q = 0; q < many->queue_count && !mgl_program_failed(to); q++) {
         const mgl_run *tasks = &many->queues[q].tasks;
@@ -186,7 +186,7 @@ mgl_status mgl_program_join(const mgl_program *program, mgl_joined *out, mgl_err
     out->tapes = mgl_alloc_zero(segments + 1, sizeof *out->tapes);
     if (out->many && out->tapes) {
         copy_first(out->program, program);
-        copy_many(out->program, many, out->many);
+        copy_second(out->program, many, out->many);
     }
     if (!out->many || !out->tapes || mgl_program_failed(out->program))
         status = mgl_fail_memory(err, 0);

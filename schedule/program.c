@@ -133,7 +133,7 @@ void mgl_program_declare_all(mgl_program *program, const mgl_program *from)
     }
 }
 
-mgl_status mgl_program_add_many(mgl_program *program, mgl_error *err)
+mgl_status mgl_program_add_second(mgl_program *program, mgl_error *err)
 {
     MGL_ASSERT(!program->many && program->limits.many > 0);
     mgl_status status = mgl_program_new(&program->many, err);

@@ -26,15 +26,15 @@
 
 enum {
     MGL_MAX_RANK = 4,
-    MGL_MAX_ROWS = 16,       /* rows of an epoch of the first list, and, where there is no other,
-                                sequences of a launch */
-    MGL_MAX_MANY_ROWS = 128, /* rows of an epoch of the second list */
-    MGL_MAX_SEQUENCES = 64,  /* of a launch of a program with two lists */
+    MGL_MAX_ROWS = 16,         /* rows of an epoch of the first list, and, where there is no other,
+                                  sequences of a launch */
+    MGL_MAX_SECOND_ROWS = 128, /* rows of an epoch of the second list */
+    MGL_MAX_SEQUENCES = 64,    /* of a launch of a program with two lists */
     MGL_MAX_QUEUES = 256,
     MGL_MAX_SPLITS = 64,
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
     MGL_SHARED_RESERVED = 24576, /* bytes of shared memory that the CUDA VM keeps for itself */
-    MGL_SHARED_MANY = 4096, /* and so many more for a row table of more than MGL_MAX_ROWS rows */
+    MGL_SHARED_SECOND = 4096, /* and so many more for a row table of more than MGL_MAX_ROWS rows */
 };
 
 /*  enum   name   what it holds */
@@ -216,7 +216,7 @@ typedef struct mgl_limits {
     int many;      /* rows of an epoch of the second list; 0: there is none */
     int few;       /* of the second list: rows of the first; else 0 */
     int share;     /* of attention in splits: earlier positions for which one more is used (see
-                      mgl_split_positions of schedule/ways.h); 0: all are */
+                      mgl_split_positions of schedule/variant_shapes.h); 0: all are */
 } mgl_limits;
 
 /* Rows of the longest epoch. */
@@ -229,11 +229,11 @@ static inline int mgl_limits_most(const mgl_limits *limits)
  * rows. */
 static inline int mgl_shared_reserved(int rows)
 {
-    return MGL_SHARED_RESERVED + (rows > MGL_MAX_ROWS ? MGL_SHARED_MANY : 0);
+    return MGL_SHARED_RESERVED + (rows > MGL_MAX_ROWS ? MGL_SHARED_SECOND : 0);
 }
 
 /* Rows of an epoch of the first list, at most. */
-static inline int mgl_limits_few(const mgl_limits *limits)
+static inline int mgl_limits_first_rows(const mgl_limits *limits)
 {
     return limits->few > 0 ? limits->few : limits->rows;
 }
@@ -316,7 +316,7 @@ bool mgl_program_failed(const mgl_program *program);
 void mgl_program_declare_all(mgl_program *program, const mgl_program *from);
 /* Adds the second list: the first one's settings, with `limits.many` rows, and all that it has
  * declared so far, which must be everything. */
-mgl_status mgl_program_add_many(mgl_program *program, mgl_error *err);
+mgl_status mgl_program_add_second(mgl_program *program, mgl_error *err);
 /* The list that declares everything: the second, where there is one. */
 static inline const mgl_program *mgl_program_whole(const mgl_program *program)
 {

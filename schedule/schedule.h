@@ -17,7 +17,7 @@ enum { MGL_EXCHANGE_COUNTERS = 1, MGL_EXCHANGE_FLAGS = 2 };
 enum { MGL_MERGE_TASKS = 1, MGL_MERGE_IN_O = 2 };
 
 /* What queues of the second list exchange. */
-enum { MGL_WEIGHED_NO = 1, MGL_WEIGHED_YES = 2 };
+enum { MGL_GAMMA_NO = 1, MGL_GAMMA_YES = 2 };
 
 /* Who multiplies them. */
 enum { MGL_WARPGROUPS_NO = 1, MGL_WARPGROUPS_YES = 2 };
@@ -26,7 +26,7 @@ enum { MGL_WARPGROUPS_NO = 1, MGL_WARPGROUPS_YES = 2 };
 typedef struct mgl_schedule_config {
     int rows;           /* rows of an epoch, 1 to 16; 0: chosen */
     int many;           /* rows of an epoch of the second list, up to 128; 0: there is none */
-    int weighed;        /* its queues exchange weighed values: MGL_WEIGHED_...; 0: chosen */
+    int weighed;        /* its queues exchange weighed values: MGL_GAMMA_...; 0: chosen */
     int warpgroups;     /* who multiplies them: MGL_WARPGROUPS_...; 0: chosen */
     int splits;         /* KV splits of attention; 0: chosen from capacity and queues */
     int exchange;       /* MGL_EXCHANGE_...; 0: chosen from target and model */

@@ -3,7 +3,7 @@
  * the io buffers hold, how the chosen tokens move the sequences on, and the next row table.
  *
  * Plain C that NVRTC compiles too: no includes, 32-bit integers only. There are
- * at most MGL_MAX_MANY_ROWS (128) rows. MGL_STEP_FN is `static inline` on the host, `__device__`
+ * at most MGL_MAX_SECOND_ROWS (128) rows. MGL_STEP_FN is `static inline` on the host, `__device__`
  * there.
  *
  * A program has one task list, for up to `few` rows, or a second one for up to `many`. The list of

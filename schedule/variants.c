@@ -11,13 +11,13 @@
 
 #include "base/assert.h"
 #include "schedule/expression.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define NEEDS(...)     __VA_ARGS__
 #define NEED(id, text) {MGL_NEED_##id, text},
-#define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, worth, needs,   \
+#define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, when, needs,    \
                     what)                                                                          \
     static const mgl_variant_need needs_##id[] = {needs};
 #include "schedule/variants.def"
@@ -25,10 +25,10 @@
 static const mgl_variant_info variants[MGL_VARIANT_COUNT] = {
     {.name = "general",
      .family = MGL_FAMILY_COUNT,
-     .rows = MGL_MAX_MANY_ROWS,
-     .worth = "1",
+     .rows = MGL_MAX_SECOND_ROWS,
+     .when = "1",
      .what = "every shape"},
-#define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, worth, needs,   \
+#define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, when, needs,    \
                     what)                                                                          \
     {#name,                                                                                        \
      MGL_FAMILY_##family,                                                                          \
@@ -38,7 +38,7 @@ static const mgl_variant_info variants[MGL_VARIANT_COUNT] = {
      MGL_TAKES_##cache,                                                                            \
      MGL_TAKES_##edges,                                                                            \
      arch,                                                                                         \
-     worth,                                                                                        \
+     when,                                                                                         \
      needs_##id,                                                                                   \
      (int)(sizeof needs_##id / sizeof *needs_##id),                                                \
      what},
@@ -62,7 +62,7 @@ enum { MOST_NEEDS = 12 };
 static struct {
     mgl_expression limits[MGL_NEED_COUNT];
     mgl_expression needs[MGL_VARIANT_COUNT][MOST_NEEDS];
-    mgl_expression worths[MGL_VARIANT_COUNT];
+    mgl_expression whens[MGL_VARIANT_COUNT];
     bool of_family[MGL_FAMILY_COUNT + 1]; /* whether its ops have more than general */
 } parsed;
 static pthread_once_t parsing = PTHREAD_ONCE_INIT;
@@ -81,7 +81,7 @@ static void parse_all(void)
     for (int i = 0; i < MGL_NEED_COUNT; i++)
         parse(needs[i].limit, &parsed.limits[i]);
     for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
-        parse(variants[v].worth, &parsed.worths[v]);
+        parse(variants[v].when, &parsed.whens[v]);
         parsed.of_family[variants[v].family] = v != MGL_VARIANT_GENERAL;
         MGL_ASSERT(variants[v].need_count <= MOST_NEEDS);
         for (int i = 0; i < variants[v].need_count; i++)
@@ -187,7 +187,7 @@ static void measure_attention(const mgl_program *program, const mgl_task *task, 
 
 /* What the ring does not stand beside: it does beside products that are skinny, and attention by
  * the ring. */
-static bool is_stranger(const mgl_task *task)
+static bool is_incompatible(const mgl_task *task)
 {
     const mgl_family family = mgl_op_get(task->op)->family;
     return (family == MGL_FAMILY_PRODUCT && task->variant != MGL_VARIANT_SKINNY) ||
@@ -195,7 +195,7 @@ static bool is_stranger(const mgl_task *task)
 }
 
 /* The same of a second list: whose panels and attention of rows have a memory of their own. */
-static int64_t strangers_of_many(const mgl_program *many)
+static int64_t incompatible_of_second(const mgl_program *many)
 {
     int64_t count = 0;
     for (int i = 0; i < many->task_count; i++) {
@@ -208,13 +208,13 @@ static int64_t strangers_of_many(const mgl_program *many)
 static void measure_queues(const mgl_program *program, int64_t *d)
 {
     if (program->many)
-        d[MGL_DIMENSION_STRANGERS] += strangers_of_many(program->many);
+        d[MGL_DIMENSION_INCOMPATIBLE] += incompatible_of_second(program->many);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_run *tasks = &program->queues[q].tasks;
         int64_t attentions = 0;
         for (int i = tasks->first; i < tasks->first + tasks->count; i++) {
             const mgl_task *task = &program->tasks[i];
-            d[MGL_DIMENSION_STRANGERS] += is_stranger(task);
+            d[MGL_DIMENSION_INCOMPATIBLE] += is_incompatible(task);
             if (!mgl_op_is_attention(task->op))
                 continue;
             attentions++;
@@ -497,22 +497,22 @@ static int most_rows(const mgl_program *program, const mgl_task *task, mgl_varia
     return 0;
 }
 
-mgl_rungs mgl_variant_rungs(const mgl_program *program, const mgl_task *task,
-                            const mgl_dimensions *dimensions)
+mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task *task,
+                                      const mgl_dimensions *dimensions)
 {
     const int rows = program->limits.rows, few = mgl_variant_get(MGL_VARIANT_SKINNY)->rows,
               some = mgl_variant_get(MGL_VARIANT_BATCH)->rows;
     mgl_dimensions d = *dimensions;
     pthread_once(&parsing, parse_all);
     if (task->variant == MGL_VARIANT_SKINNY)
-        return (mgl_rungs){rows, 0};
-    if (task->variant != MGL_VARIANT_BATCH && task->variant != MGL_VARIANT_LADDER)
-        return (mgl_rungs){0, 0};
+        return (mgl_row_ranges){rows, 0};
+    if (task->variant != MGL_VARIANT_BATCH && task->variant != MGL_VARIANT_BY_ROWS)
+        return (mgl_row_ranges){0, 0};
     mgl_dimensions_of_task(program, task, &d);
     const int skinny = most_rows(program, task, MGL_VARIANT_SKINNY, &d, 1, rows < few ? rows : few);
     const int batch =
         most_rows(program, task, MGL_VARIANT_BATCH, &d, MGL_BATCH_LEAST, rows < some ? rows : some);
-    return (mgl_rungs){skinny, batch};
+    return (mgl_row_ranges){skinny, batch};
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
@@ -521,9 +521,9 @@ mgl_rungs mgl_variant_rungs(const mgl_program *program, const mgl_task *task,
 static bool is_chosen(const mgl_program *program, const mgl_task *task, mgl_variant variant,
                       const mgl_dimensions *d)
 {
-    int64_t worth;
+    int64_t when;
     return takes(program, task, variant, d, NULL, NULL) &&
-           mgl_expression_value(&parsed.worths[variant], d->of, &worth) && worth > 0;
+           mgl_expression_value(&parsed.whens[variant], d->of, &when) && when > 0;
 }
 
 /* The first of the list that is chosen, or general. */
@@ -546,7 +546,7 @@ static mgl_dimensions dimensions_alone(const mgl_program *program)
     mgl_dimensions alone;
     pthread_once(&parsing, parse_all);
     mgl_dimensions_of_program(program, &alone);
-    alone.of[MGL_DIMENSION_STRANGERS] = 1;
+    alone.of[MGL_DIMENSION_INCOMPATIBLE] = 1;
     return alone;
 }
 
@@ -561,9 +561,9 @@ static bool is_product(const mgl_task *task)
 static bool attention_rings(const mgl_program *program, const mgl_dimensions *alone)
 {
     mgl_dimensions among = *alone;
-    if (program->second || (program->many && strangers_of_many(program->many) > 0))
+    if (program->second || (program->many && incompatible_of_second(program->many) > 0))
         return false;
-    among.of[MGL_DIMENSION_STRANGERS] = 0;
+    among.of[MGL_DIMENSION_INCOMPATIBLE] = 0;
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         if (mgl_op_is_attention(task->op) && !is_chosen(program, task, MGL_VARIANT_RING, &among))

@@ -45,7 +45,7 @@ typedef struct mgl_variant_info {
     int rows;          /* of an epoch, at most */
     mgl_variant_takes weights, exchange, cache, edges;
     int arch;                      /* the oldest: 80 for sm_80 */
-    const char *worth;             /* an expression */
+    const char *when;              /* an expression */
     const mgl_variant_need *needs; /* (need_count) */
     int need_count;
     const char *what;
@@ -121,11 +121,11 @@ bool mgl_variant_takes_next(const mgl_program *program, const mgl_task *task, mg
 
 /* By an epoch's rows, how a product runs that names skinny, batch or ladder: as skinny up to so
  * many rows, else as a batch from MGL_BATCH_LEAST up to so many, else as general. */
-typedef struct mgl_rungs {
+typedef struct mgl_row_ranges {
     int skinny, batch; /* 0: never */
-} mgl_rungs;
-mgl_rungs mgl_variant_rungs(const mgl_program *program, const mgl_task *task,
-                            const mgl_dimensions *dimensions);
+} mgl_row_ranges;
+mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task *task,
+                                      const mgl_dimensions *dimensions);
 
 /* Names the variant of each task: the first of its op that takes it and is worth it. The ring is
  * named for all attentions or for none. */

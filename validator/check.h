@@ -18,7 +18,7 @@
  *     model.c     MG7xx  the program is for this model
  *     formats.c   MG708  number formats, for those who want none that loses
  *     columns.c          which value stands in which columns
- *     meaning.c   MG7xx  the tasks compute the graph: with splits.c and weighed.c
+ *     meaning.c   MG7xx  the tasks compute the graph: with splits.c and gamma_scaled.c
  *     lists.c            the second list goes with the first: MG130, MG208, MG504, MG605, MG709
  *
  * Each list of a program is checked by all passes, the second with the first's check at hand.

@@ -125,10 +125,10 @@ static bool check_region(const mgl_program *p, const mgl_region *region)
     for (int d = 0; d < MGL_MAX_RANK; d++) {
         const mgl_range *range = &region->ranges[d];
         const bool share = range->kind == MGL_RANGE_SHARE;
-        ok =
-            ok && (unsigned)range->kind <= MGL_RANGE_SHARE &&
-            (mgl_range_has_numbers(range) || (range->lo == 0 && range->hi == 0)) &&
-            (!share || (range->lo >= 0 && range->lo < range->hi && range->hi <= MGL_MAX_MANY_ROWS));
+        ok = ok && (unsigned)range->kind <= MGL_RANGE_SHARE &&
+             (mgl_range_has_numbers(range) || (range->lo == 0 && range->hi == 0)) &&
+             (!share ||
+              (range->lo >= 0 && range->lo < range->hi && range->hi <= MGL_MAX_SECOND_ROWS));
     }
     return ok;
 }

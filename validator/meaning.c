@@ -19,9 +19,9 @@
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
  * `merge` is no node kind: splits.c has it, with the cache and the tasks of attention. `weighed`,
- * `scaled` and `squares` are none either: weighed.c has them. `penalized(logits)` is none: columns
- * of the logits, with a number behind those of weighed values. Sample chooses from them, where it
- * has them; they must be of the logits that it has as well.
+ * `scaled` and `squares` are none either: gamma_scaled.c has them. `penalized(logits)` is none:
+ * columns of the logits, with a number behind those of weighed values. Sample chooses from them,
+ * where it has them; they must be of the logits that it has as well.
  *
  * Where a task leaves out a bias or a norm of q and k, the value stays the node that it was. If the
  * model has the bias or the norm there, no later operation of the model takes that node.
@@ -40,7 +40,7 @@ enum { MOST_SHARES = 1024 };
 
 /* ---- reports ---- */
 
-/* The number of the logits that a node has, penalized; of weighed.c are 2 node_count. */
+/* The number of the logits that a node has, penalized; of gamma_scaled.c are 2 node_count. */
 static int penalized_of(const mgl_meaning *m, int node)
 {
     return 3 * m->graph->node_count + node;
@@ -54,9 +54,9 @@ const char *mgl_meaning_describe(const mgl_meaning *m, const mgl_node_value *v,
         snprintf(to, MGL_NAME_TEXT, "%.120s", m->graph->tensors[v->index].name);
     } else if (v->index >= nodes) {
         snprintf(to, MGL_NAME_TEXT, "%s node %d",
-                 v->index >= penalized_of(m, 0)               ? "the penalized"
-                 : mgl_weighed_is_squares(m->graph, v->index) ? "the squares of"
-                                                              : "the weighed input of",
+                 v->index >= penalized_of(m, 0)             ? "the penalized"
+                 : mgl_gamma_is_squares(m->graph, v->index) ? "the squares of"
+                                                            : "the weighed input of",
                  v->index % nodes);
     } else {
         const mgl_node *node = &m->graph->nodes[v->index];
@@ -412,7 +412,7 @@ static bool is_word(const char *name, size_t length, const char *word)
 }
 
 /* (y, g), behind `weighed`, and (n, s), behind `scaled`. */
-static bool evaluate_weighed(mgl_meaning *m, bool scales, mgl_node_value *out)
+static bool evaluate_gamma_scaled(mgl_meaning *m, bool scales, mgl_node_value *out)
 {
     size_t length;
     mgl_node_value first, second;
@@ -425,8 +425,8 @@ static bool evaluate_weighed(mgl_meaning *m, bool scales, mgl_node_value *out)
     if (*m->at++ != ')' || operand < 0)
         return mgl_meaning_fail(m, 703, "its formula does not weigh or scale an operand");
     if (scales)
-        return mgl_weighed_scale(m, &first, operand, out);
-    return mgl_meaning_read(m, operand, &second) && mgl_weighed_make(m, &first, &second, out);
+        return mgl_gamma_scale(m, &first, operand, out);
+    return mgl_meaning_read(m, operand, &second) && mgl_gamma_make(m, &first, &second, out);
 }
 
 /* (name), behind `penalized`. */
@@ -456,7 +456,7 @@ bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out)
     if (is_word(name, length, "merge"))
         return evaluate_merge(m, out);
     if (is_word(name, length, "weighed") || is_word(name, length, "scaled"))
-        return evaluate_weighed(m, is_word(name, length, "scaled"), out);
+        return evaluate_gamma_scaled(m, is_word(name, length, "scaled"), out);
     if (is_word(name, length, "penalized"))
         return evaluate_penalized(m, out);
     if (!find_kind(name, length, &kind, &inputs))
@@ -512,7 +512,7 @@ static bool run_squares(mgl_meaning *m, int output)
     m->at += strlen("squares(");
     m->segment = NULL;
     const char *name = mgl_meaning_take_name(m, &length);
-    return read_name(m, name, length, &y) && mgl_weighed_squares(m, output, &y);
+    return read_name(m, name, length, &y) && mgl_gamma_squares(m, output, &y);
 }
 
 /* One formula: evaluated segment by segment, into consecutive columns of its output. */

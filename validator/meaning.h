@@ -1,6 +1,6 @@
 /*
  * What the files of the pass over meaning share: the values that buffers hold, the task at hand,
- * and how an operand is read and a result stored. meaning.c has the idea, weighed.c what is no
+ * and how an operand is read and a result stored. meaning.c has the idea, gamma_scaled.c what is no
  * node, splits.c attention. Private to these three.
  */
 #ifndef MGL_VALIDATOR_MEANING_H
@@ -100,17 +100,17 @@ bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out);
 /* All formulas, which is what most ops do. */
 bool mgl_meaning_run(mgl_meaning *m);
 
-/* ---- weighed values (weighed.c) ---- */
+/* ---- weighed values (gamma_scaled.c) ---- */
 
 /* weighed(y, g): columns of a node, times the weight g of the norm that has it as its input. */
-bool mgl_weighed_make(mgl_meaning *m, const mgl_node_value *y, const mgl_node_value *g,
-                      mgl_node_value *out);
+bool mgl_gamma_make(mgl_meaning *m, const mgl_node_value *y, const mgl_node_value *g,
+                    mgl_node_value *out);
 /* scaled(n, s): the norm whose weighed input is n; operand s has the squares of its input. */
-bool mgl_weighed_scale(mgl_meaning *m, const mgl_node_value *n, int s, mgl_node_value *out);
+bool mgl_gamma_scale(mgl_meaning *m, const mgl_node_value *n, int s, mgl_node_value *out);
 /* squares(y): the task's part of the sum of squares of y, into the operand. */
-bool mgl_weighed_squares(mgl_meaning *m, int operand, const mgl_node_value *y);
+bool mgl_gamma_squares(mgl_meaning *m, int operand, const mgl_node_value *y);
 /* Of a number behind those of the nodes: squares, or a weighed value. */
-bool mgl_weighed_is_squares(const mgl_graph *graph, int index);
+bool mgl_gamma_is_squares(const mgl_graph *graph, int index);
 
 /* ---- attention (splits.c) ---- */
 

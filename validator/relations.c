@@ -304,7 +304,7 @@ static void check_merge(const struct view *v)
 }
 
 /* y and what is made of it: n of the same columns, by the same columns of g, and s of one task. */
-static void check_weighed(const struct view *v, int y, int g, int n, int s)
+static void check_gamma_scaled(const struct view *v, int y, int g, int n, int s)
 {
     equal(v, "the width of g", extent(v, g, 0), "hidden", v->model->hidden);
     demand(v, buffer_of(v, g)->source == MGL_SOURCE_TENSOR, "g must come from a tensor");
@@ -322,12 +322,12 @@ static void check_embed_weighed(const struct view *v)
 {
     const int y = MGL_OPERAND(embed_weighed, y);
     check_gathered(v, y);
-    check_weighed(v, y, MGL_OPERAND(embed_weighed, g), MGL_OPERAND(embed_weighed, n),
-                  MGL_OPERAND(embed_weighed, s));
+    check_gamma_scaled(v, y, MGL_OPERAND(embed_weighed, g), MGL_OPERAND(embed_weighed, n),
+                       MGL_OPERAND(embed_weighed, s));
 }
 
 /* n (rows, hidden), and s of no more parts than it has columns. */
-static void check_scaled(const struct view *v)
+static void check_rms_normalized(const struct view *v)
 {
     equal(v, "the width of n", extent(v, MGL_PRODUCT_INPUT, 1), "hidden", v->model->hidden);
     demand(v, extent(v, MGL_PRODUCT_SQUARES, 1) <= v->model->hidden,
@@ -368,8 +368,8 @@ static void check_linear_add_weighed(const struct view *v)
 {
     const int y = MGL_OPERAND(linear_add_weighed, y);
     check_sum(v, added_width(v), y, MGL_OPERAND(linear_add_weighed, bias));
-    check_weighed(v, y, MGL_OPERAND(linear_add_weighed, g), MGL_OPERAND(linear_add_weighed, n),
-                  MGL_OPERAND(linear_add_weighed, s));
+    check_gamma_scaled(v, y, MGL_OPERAND(linear_add_weighed, g), MGL_OPERAND(linear_add_weighed, n),
+                       MGL_OPERAND(linear_add_weighed, s));
 }
 
 /* Its operands have the numbers of linear_add's. */
@@ -395,13 +395,13 @@ static void check_norm_swiglu(const struct view *v)
 
 static void check_scaled_linear(const struct view *v)
 {
-    check_scaled(v);
+    check_rms_normalized(v);
     check_linear(v, MGL_OPERAND(scaled_linear, y), MGL_OPERAND(scaled_linear, bias));
 }
 
 static void check_scaled_swiglu(const struct view *v)
 {
-    check_scaled(v);
+    check_rms_normalized(v);
     check_swiglu(v, MGL_OPERAND(scaled_swiglu, y), MGL_OPERAND(scaled_swiglu, bias));
 }
 
@@ -459,7 +459,7 @@ static void check_head(const struct view *v)
 
 static void check_scaled_head(const struct view *v)
 {
-    check_scaled(v);
+    check_rms_normalized(v);
     check_logits(v);
     check_penalized(v);
 }

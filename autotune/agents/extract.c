@@ -26,17 +26,17 @@ typedef struct fence {
 } fence;
 
 /* The best of a rung. */
-typedef struct rung {
+typedef struct fenced_text {
     const char *from; /* (bytes) NULL: none */
     size_t bytes;
     bool ambiguous;
-} rung;
+} fenced_text;
 
 typedef struct scan {
     const char *tag;
     fence open[DEPTH]; /* (depth) */
     int depth;
-    rung tagged, any;
+    fenced_text tagged, any;
 } scan;
 
 static line take_line(const char *at, const char *end)
@@ -163,12 +163,12 @@ static bool is_empty(const char *from, size_t bytes)
 }
 
 /* The first of those that were asked for, the longest of the others. */
-static void take(rung *r, const char *from, size_t bytes, bool longest)
+static void take(fenced_text *r, const char *from, size_t bytes, bool longest)
 {
     bool replaces = !r->from || (longest && bytes > r->bytes);
     bool same = r->from && bytes == r->bytes && !memcmp(from, r->from, bytes);
     if (replaces)
-        *r = (rung){from, bytes, false};
+        *r = (fenced_text){from, bytes, false};
     else if (!same && (!longest || bytes == r->bytes))
         r->ambiguous = true;
 }
@@ -213,7 +213,7 @@ mgl_outcome mgl_extract(const char *text, size_t length, const char *tag, char b
     scan s = {.tag = tag};
     const char *end = text + length, *at = find_answer(text, end);
     scan_fences(&s, at, end);
-    const rung *best = s.tagged.from ? &s.tagged : &s.any;
+    const fenced_text *best = s.tagged.from ? &s.tagged : &s.any;
     if (best->ambiguous)
         return MGL_OUTCOME_EXTRACT_AMBIGUOUS;
     *from = best->from;

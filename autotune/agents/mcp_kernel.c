@@ -68,122 +68,124 @@ static mgl_status kernel_scan(const mcp_call *call, mgl_json_out *out, mgl_error
 
 /* ---- workbenches ----------------------------------------------------------------------------- */
 
-mgl_status mcp_open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err)
+mgl_status mcp_open_kernel_store(const mcp_call *call, bool reads, mgl_kernel_store *out,
+                                 mgl_error *err)
 {
-    const mgl_workshop_options options = {.folder =
-                                              call->mcp->kernels[0] ? call->mcp->kernels : NULL,
-                                          .arch = mcp_text_of(call, "arch"),
-                                          .device = mcp_text_of(call, "device"),
-                                          .no_compile = mcp_flag_of(call, "scan_only"),
-                                          .reads = reads,
-                                          .abort = &call->mcp->abort};
-    return mgl_workshop_open(mcp_text_of(call, "unit"), &options, out, err);
+    const mgl_kernel_store_options options = {.folder =
+                                                  call->mcp->kernels[0] ? call->mcp->kernels : NULL,
+                                              .arch = mcp_text_of(call, "arch"),
+                                              .device = mcp_text_of(call, "device"),
+                                              .no_compile = mcp_flag_of(call, "scan_only"),
+                                              .reads = reads,
+                                              .abort = &call->mcp->abort};
+    return mgl_kernel_store_open(mcp_text_of(call, "unit"), &options, out, err);
 }
 
 static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
-    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    mgl_kernel_store shop = {0};
+    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
     if (!status)
-        status = mgl_workshop_put_next(&shop, out, err);
+        status = mgl_kernel_store_put_next(&shop, out, err);
     if (!status)
-        mgl_json_out_string(
-            out, "submit", mgl_workbench_state(shop.bench).open ? "kernel_submit" : "kernel_begin");
-    mgl_workshop_close(&shop);
+        mgl_json_out_string(out, "submit",
+                            mgl_kernel_session_state(shop.bench).open ? "kernel_submit"
+                                                                      : "kernel_begin");
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
-    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    mgl_kernel_store shop = {0};
+    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
     if (!status)
-        status = mgl_workshop_put_prompt(&shop, false, out, err);
-    mgl_workshop_close(&shop);
+        status = mgl_kernel_store_put_prompt(&shop, false, out, err);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_log(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
-    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    mgl_kernel_store shop = {0};
+    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
     if (!status)
-        status = mgl_workshop_put_log(&shop, mcp_text_of(call, "at"), out, err);
-    mgl_workshop_close(&shop);
+        status = mgl_kernel_store_put_log(&shop, mcp_text_of(call, "at"), out, err);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_diff(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
+    mgl_kernel_store shop = {0};
     mgl_text diff = {0};
-    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
     if (!status)
-        status = mgl_workshop_diff(&shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"), &diff,
-                                   err);
+        status = mgl_kernel_store_diff(&shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"),
+                                       &diff, err);
     if (!status) {
         mgl_json_out_string(out, "unit", shop.unit->name);
         mgl_json_out_string(out, "diff", diff.bytes ? diff.bytes : "");
     }
     mgl_text_clear(&diff);
-    mgl_workshop_close(&shop);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_export(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
-    mgl_checkpoint_record record = {0};
-    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    mgl_kernel_store shop = {0};
+    mgl_version_record record = {0};
+    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
     if (!status)
-        status = mgl_checkpoints_get(mgl_workbench_checkpoints(shop.bench), mcp_text_of(call, "at"),
-                                     &record, err);
+        status = mgl_versions_get(mgl_kernel_session_versions(shop.bench), mcp_text_of(call, "at"),
+                                  &record, err);
     if (!status)
-        mgl_workshop_put_record(&record, out);
-    mgl_checkpoint_clear(&record);
-    mgl_workshop_close(&shop);
+        mgl_kernel_store_put_record(&record, out);
+    mgl_version_clear(&record);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_branches(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
-    mgl_status status = mcp_open_workshop(call, true, &shop, err);
+    mgl_kernel_store shop = {0};
+    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
     if (!status)
-        status = mgl_workshop_put_branches(&shop, out, err);
-    mgl_workshop_close(&shop);
+        status = mgl_kernel_store_put_branches(&shop, out, err);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_branch(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_workshop shop = {0};
-    mgl_status status = mcp_open_workshop(call, false, &shop, err);
+    mgl_kernel_store shop = {0};
+    mgl_status status = mcp_open_kernel_store(call, false, &shop, err);
     if (!status)
-        status = mgl_workshop_make_branch(&shop, mcp_text_of(call, "name"), mcp_text_of(call, "at"),
-                                          err);
+        status = mgl_kernel_store_make_branch(&shop, mcp_text_of(call, "name"),
+                                              mcp_text_of(call, "at"), err);
     if (!status)
-        status = mgl_workshop_put_branches(&shop, out, err);
-    mgl_workshop_close(&shop);
+        status = mgl_kernel_store_put_branches(&shop, out, err);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
 static mgl_status kernel_begin(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    const mgl_workshop_begin_options options = {.transformation =
-                                                    mcp_text_of(call, "transformation"),
-                                                .task = mcp_text_of(call, "task"),
-                                                .region = mcp_text_of(call, "region"),
-                                                .drop = mcp_flag_of(call, "drop")};
-    mgl_workshop shop = {0};
+    const mgl_kernel_store_begin_options options = {.transformation =
+                                                        mcp_text_of(call, "transformation"),
+                                                    .task = mcp_text_of(call, "task"),
+                                                    .region = mcp_text_of(call, "region"),
+                                                    .drop = mcp_flag_of(call, "drop")};
+    mgl_kernel_store shop = {0};
     if (!options.transformation == !options.task)
         return mgl_fail(err, MGL_USAGE, "arguments", "one of transformation and task is needed");
-    mgl_status status = mcp_open_workshop(call, false, &shop, err);
+    mgl_status status = mcp_open_kernel_store(call, false, &shop, err);
     if (!status)
-        status = mgl_workshop_begin(&shop, &options, err);
+        status = mgl_kernel_store_begin(&shop, &options, err);
     if (!status)
-        status = mgl_workshop_put_prompt(&shop, false, out, err);
-    mgl_workshop_close(&shop);
+        status = mgl_kernel_store_put_prompt(&shop, false, out, err);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
@@ -191,18 +193,18 @@ static mgl_status kernel_submit(const mcp_call *call, mgl_json_out *out, mgl_err
 {
     char place[PATH_MAX], *answer;
     size_t length = 0;
-    mgl_workshop shop = {0};
+    mgl_kernel_store shop = {0};
     mgl_work_end end;
     mgl_status status = mcp_read_text(call, "answer", MAX_FILE, place, &answer, &length, err);
     if (!status)
-        status = mcp_open_workshop(call, false, &shop, err);
+        status = mcp_open_kernel_store(call, false, &shop, err);
     if (!status)
-        status =
-            mgl_workbench_submit(shop.bench, answer, length, mcp_flag_of(call, "bare"), &end, err);
+        status = mgl_kernel_session_submit(shop.bench, answer, length, mcp_flag_of(call, "bare"),
+                                           &end, err);
     if (!status)
-        mgl_workshop_put_end(&shop, &end, out);
+        mgl_kernel_store_put_end(&shop, &end, out);
     mgl_free(answer);
-    mgl_workshop_close(&shop);
+    mgl_kernel_store_close(&shop);
     return status;
 }
 
@@ -254,9 +256,10 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
     mgl_kernel_device_options where = {.device = mcp_text_of(call, "device"),
                                        .shape = mcp_text_of(call, "shape"),
                                        .workloads = mcp_text_of(call, "workloads"),
-                                       .depth = promote                          ? MGL_TRIAL_PROMOTE
-                                                : mcp_flag_of(call, "exam_only") ? MGL_TRIAL_EXAM
-                                                                                 : MGL_TRIAL_MODELS,
+                                       .depth = promote ? MGL_TRIAL_PROMOTE
+                                                : mcp_flag_of(call, "exam_only")
+                                                    ? MGL_TRIAL_CORRECTNESS
+                                                    : MGL_TRIAL_MODELS,
                                        .abort = &call->mcp->abort};
     const char *arch = mcp_text_of(call, "arch");
     candidate c = {0};

@@ -3,11 +3,12 @@
 #define MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
 
 #include "autotune/agents/mcp_parts.h"
-#include "autotune/kernels/versions/workshop.h"
+#include "autotune/kernels/versions/kernel_store.h"
 
 /* By the arguments unit, arch, device and scan_only; `reads`: nothing is made. Zero-initialise;
- * release with mgl_workshop_close. */
-mgl_status mcp_open_workshop(const mcp_call *call, bool reads, mgl_workshop *out, mgl_error *err);
+ * release with mgl_kernel_store_close. */
+mgl_status mcp_open_kernel_store(const mcp_call *call, bool reads, mgl_kernel_store *out,
+                                 mgl_error *err);
 
 #define MCP_UNIT                                                                                   \
     {                                                                                              \

@@ -1,6 +1,7 @@
 /* What the files of the MCP server share: mcp.c speaks the protocol, mcp_tools.c has the tools of
  * schedules and campaigns, mcp_kernel.c those of micro-kernels, mcp_transform.c, mcp_ptx.c and
- * mcp_ledger.c those of what is done to them, what they are compiled to, and what was tried. */
+ * mcp_experiments.c those of what is done to them, what they are compiled to, and what was tried.
+ */
 #ifndef MGL_AUTOTUNE_AGENTS_MCP_PARTS_H
 #define MGL_AUTOTUNE_AGENTS_MCP_PARTS_H
 
@@ -61,7 +62,8 @@ typedef struct mcp_tool_list {
     const mcp_tool *tools; /* (count) */
     int count;
 } mcp_tool_list;
-extern const mcp_tool_list mcp_kernel_tools, mcp_transform_tools, mcp_ptx_tools, mcp_ledger_tools;
+extern const mcp_tool_list mcp_kernel_tools, mcp_transform_tools, mcp_ptx_tools,
+    mcp_experiment_log_tools;
 
 bool mcp_is_given(const mcp_call *call, const char *name);
 /* An argument, or what stands for one that was not given. */

@@ -64,7 +64,7 @@ static mgl_status campaign_status(const mcp_call *call, mgl_json_out *out, mgl_e
         if (!status)
             status = mgl_answer_final(out, store, campaign.id, err);
         if (!status)
-            status = mgl_answer_condemned(out, store, campaign.id, err);
+            status = mgl_answer_quarantined(out, store, campaign.id, err);
     }
     close_campaign(store, &campaign);
     return status;
@@ -572,7 +572,7 @@ static const mcp_tool_list own_tools = {MCP_PARAMS(tools)};
 const mcp_tool *mcp_tool_get(int index)
 {
     const mcp_tool_list *const lists[] = {&own_tools, &mcp_kernel_tools, &mcp_transform_tools,
-                                          &mcp_ptx_tools, &mcp_ledger_tools};
+                                          &mcp_ptx_tools, &mcp_experiment_log_tools};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; index -= lists[i++]->count)
         if (index < lists[i]->count)
             return &lists[i]->tools[index];

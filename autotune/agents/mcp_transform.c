@@ -13,7 +13,7 @@ static mgl_status transform_list(const mcp_call *call, mgl_json_out *out, mgl_er
 {
     mgl_library library = {0};
     (void)call;
-    mgl_status status = mgl_workshop_library(NULL, &library, err);
+    mgl_status status = mgl_kernel_store_library(NULL, &library, err);
     if (!status)
         mgl_transform_put_library(&library, out);
     mgl_library_clear(&library);
@@ -24,7 +24,7 @@ static mgl_status transform_show(const mcp_call *call, mgl_json_out *out, mgl_er
 {
     mgl_library library = {0};
     mgl_transform found;
-    mgl_status status = mgl_workshop_library(NULL, &library, err);
+    mgl_status status = mgl_kernel_store_library(NULL, &library, err);
     if (!status)
         status = mgl_transform_find(&library, mcp_text_of(call, "name"), mcp_text_of(call, "plan"),
                                     &found, err);
@@ -43,7 +43,7 @@ static mgl_status transform_check(const mcp_call *call, mgl_json_out *out, mgl_e
     mgl_status status = mcp_read_either(call, "transformation", "path", MGL_TRANSFORM_MAX_TEXT,
                                         place, &text, &length, err);
     if (!status)
-        status = mgl_workshop_library(NULL, &library, err);
+        status = mgl_kernel_store_library(NULL, &library, err);
     if (!status)
         status = mgl_transform_check(&library, text, length, place, &checked, err);
     if (!status)
@@ -61,20 +61,20 @@ static void put_step(void *user, const mgl_step_report *step)
     mgl_transform_put_step(step, user);
 }
 
-static mgl_status run(const mcp_call *call, mgl_workshop *shop, mgl_asker *asker, mgl_json_out *out,
-                      mgl_error *err)
+static mgl_status run(const mcp_call *call, mgl_kernel_store *shop, mgl_model_client *model_client,
+                      mgl_json_out *out, mgl_error *err)
 {
     const mgl_transform_options options = {.name = mcp_text_of(call, "name"),
-                                           .plan = mcp_text_of(call, "plan"),
+                                           .script = mcp_text_of(call, "plan"),
                                            .carry = (int)mcp_number_of(call, "carry", 0),
                                            .judgements = (int)mcp_number_of(call, "judgements", 0),
                                            .on_step = put_step,
                                            .user = out,
                                            .abort = &call->mcp->abort};
-    mgl_course_result result;
+    mgl_script_engine_result result;
     mgl_json_out_string(out, "unit", shop->unit->name);
     mgl_json_out_array(out, "steps");
-    mgl_status status = mgl_transform_apply(shop, &options, asker, &result, err);
+    mgl_status status = mgl_transform_apply(shop, &options, model_client, &result, err);
     mgl_json_out_close_array(out);
     if (!status)
         mgl_transform_put_result(&result, out);
@@ -85,18 +85,18 @@ static mgl_status transform_apply(const mcp_call *call, mgl_json_out *out, mgl_e
 {
     char place[PATH_MAX], *answers;
     size_t length = 0;
-    mgl_asker *asker = NULL;
-    mgl_workshop shop = {0};
+    mgl_model_client *model_client = NULL;
+    mgl_kernel_store shop = {0};
     mgl_status status =
         mcp_read_either(call, "answers", "path", MAX_ANSWERS, place, &answers, &length, err);
     if (!status)
-        status = mgl_asker_open_script_text(answers, length, place, &asker, err);
+        status = mgl_model_client_open_replay_text(answers, length, place, &model_client, err);
     if (!status)
-        status = mcp_open_workshop(call, false, &shop, err);
+        status = mcp_open_kernel_store(call, false, &shop, err);
     if (!status)
-        status = run(call, &shop, asker, out, err);
-    mgl_asker_close(asker);
-    mgl_workshop_close(&shop);
+        status = run(call, &shop, model_client, out, err);
+    mgl_model_client_close(model_client);
+    mgl_kernel_store_close(&shop);
     mgl_free(answers);
     return status;
 }

@@ -54,7 +54,7 @@ static void put_gains(mgl_json_out *out, double gain, double lo, double hi)
 
 static bool is_measured(const mgl_trial *trial)
 {
-    return trial->p_value >= 0 && !trial->condemned; /* of what is wrong no time is told */
+    return trial->p_value >= 0 && !trial->quarantined; /* of what is wrong no time is told */
 }
 
 static void put_workload(mgl_json_out *out, const mgl_workload_result *w, bool timed)
@@ -101,7 +101,7 @@ void mgl_answer_trial(mgl_json_out *out, const mgl_trial *t)
     }
     mgl_json_out_array(out, "workloads");
     for (int w = 0; w < t->workload_count; w++)
-        put_workload(out, &t->workloads[w], !t->condemned);
+        put_workload(out, &t->workloads[w], !t->quarantined);
     mgl_json_out_close_array(out);
     mgl_json_out_real(out, "seconds", t->seconds);
     mgl_json_out_int(out, "started_unix", t->started_unix);

@@ -70,11 +70,11 @@ mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *c
 mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
 void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);
 
-#define MGL_CONDEMNED_EVENT "condemned" /* kind of the event that tells of one */
+#define MGL_QUARANTINED_EVENT "condemned" /* kind of the event that tells of one */
 /* "condemned": the incumbents that were found wrong at an end; and one of them as a line. */
-mgl_status mgl_answer_condemned(mgl_json_out *out, mgl_store *store, int64_t campaign,
-                                mgl_error *err);
-void mgl_answer_condemned_line(const mgl_trial *trial, mgl_text *out);
+mgl_status mgl_answer_quarantined(mgl_json_out *out, mgl_store *store, int64_t campaign,
+                                  mgl_error *err);
+void mgl_answer_quarantined_line(const mgl_trial *trial, mgl_text *out);
 
 /* A text that is JSON already, as a member; on one line, as the whole answer is. */
 void mgl_answer_json(mgl_json_out *out, const char *key, const char *json);

@@ -260,7 +260,7 @@ void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
 
 /* ---- what was condemned ---------------------------------------------------------------------- */
 
-static mgl_status put_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+static mgl_status put_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
 {
     mgl_json_out *out = user;
     (void)err;
@@ -272,16 +272,16 @@ static mgl_status put_condemned(void *user, const mgl_trial *trial, mgl_error *e
     return MGL_OK;
 }
 
-mgl_status mgl_answer_condemned(mgl_json_out *out, mgl_store *store, int64_t campaign,
-                                mgl_error *err)
+mgl_status mgl_answer_quarantined(mgl_json_out *out, mgl_store *store, int64_t campaign,
+                                  mgl_error *err)
 {
     mgl_json_out_array(out, "condemned");
-    mgl_status status = mgl_store_each_condemned(store, campaign, put_condemned, out, err);
+    mgl_status status = mgl_store_each_quarantined(store, campaign, put_quarantined, out, err);
     mgl_json_out_close_array(out);
     return status;
 }
 
-void mgl_answer_condemned_line(const mgl_trial *trial, mgl_text *out)
+void mgl_answer_quarantined_line(const mgl_trial *trial, mgl_text *out)
 {
     mgl_text_format(out, "trial %lld, which was kept, is wrong: %s: %s", (long long)trial->number,
                     mgl_outcome_name(trial->outcome), trial->diagnostic);

@@ -385,14 +385,14 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static mgl_status take_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+static mgl_status take_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
 {
     report_facts *f = user;
-    if (f->condemned_count == REPORT_CONDEMNED)
+    if (f->quarantined_count == REPORT_QUARANTINED)
         return MGL_OK;
-    report_condemned *one = &f->condemned[f->condemned_count++];
+    report_quarantined *one = &f->quarantined[f->quarantined_count++];
     mgl_text line = {0};
-    mgl_answer_condemned_line(trial, &line);
+    mgl_answer_quarantined_line(trial, &line);
     mgl_format_into(one->line, sizeof one->line, "%s", line.bytes ? line.bytes : "");
     bool failed = line.failed;
     mgl_text_clear(&line);
@@ -403,7 +403,7 @@ static mgl_status take_condemned(void *user, const mgl_trial *trial, mgl_error *
 static bool is_shown(const char *kind)
 {
     static const char *const shown[] = {
-        "costs", "keep", "pause", "error", "end", MGL_CONDEMNED_EVENT, MGL_FINAL_EVENT};
+        "costs", "keep", "pause", "error", "end", MGL_QUARANTINED_EVENT, MGL_FINAL_EVENT};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         if (!strcmp(kind, shown[i]))
             return true;
@@ -472,7 +472,7 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
     if (!status)
         status = mgl_answer_find_final(store, campaign->id, &out->final, err);
     if (!status)
-        status = mgl_store_each_condemned(store, campaign->id, take_condemned, out, err);
+        status = mgl_store_each_quarantined(store, campaign->id, take_quarantined, out, err);
     if (!status)
         status = mgl_store_each_event(store, campaign->id, take_event, out, err);
     out->requests = out->chat.requests;

@@ -55,10 +55,10 @@ typedef struct report_event {
 enum { REPORT_EVENTS = 50 };
 
 /* A trial that was kept, and found wrong at an end. */
-enum { REPORT_CONDEMNED = 8 };
-typedef struct report_condemned {
+enum { REPORT_QUARANTINED = 8 };
+typedef struct report_quarantined {
     char line[2 * MGL_MAX_DIAGNOSTIC];
-} report_condemned;
+} report_quarantined;
 
 enum { REPORT_EFFECTS = MGL_MAX_KNOBS + MGL_MOVE_COUNT, REPORT_PROPOSERS = 16 };
 
@@ -89,8 +89,8 @@ typedef struct report_facts {
     int64_t requests, tokens; /* of chat */
     mgl_answer_chat_facts chat;
     mgl_answer_final_facts final;
-    report_condemned condemned[REPORT_CONDEMNED]; /* (condemned_count) the first ones */
-    int condemned_count;
+    report_quarantined quarantined[REPORT_QUARANTINED]; /* (quarantined_count) the first ones */
+    int quarantined_count;
 } report_facts;
 
 /* Release with report_facts_clear, after a failure too. */

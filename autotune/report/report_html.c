@@ -165,11 +165,11 @@ static void put_best(const report_facts *f, mgl_text *out)
     mgl_text_clear(&line);
 }
 
-static void put_condemned(const report_facts *f, mgl_text *out)
+static void put_quarantined(const report_facts *f, mgl_text *out)
 {
-    for (int i = 0; i < f->condemned_count; i++) {
+    for (int i = 0; i < f->quarantined_count; i++) {
         mgl_text_put(out, "<p class=\"bad\">Found at an end: ");
-        put_data(f->condemned[i].line, out);
+        put_data(f->quarantined[i].line, out);
         mgl_text_put(out, ".</p>");
     }
 }
@@ -228,7 +228,7 @@ static void put_result(const report_facts *f, mgl_text *out)
     mgl_text_put(out, "</p>");
     if (f->final.number)
         put_final(f, out);
-    put_condemned(f, out);
+    put_quarantined(f, out);
     if (f->best.number && f->best.proposal.hypothesis) {
         mgl_text_put(out, "<p class=\"soft\">Its proposer said: &ldquo;");
         put_data(f->best.proposal.hypothesis, out);

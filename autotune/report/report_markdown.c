@@ -79,11 +79,11 @@ static void put_best(const report_facts *f, mgl_text *out)
     mgl_text_put(out, "\n");
 }
 
-static void put_condemned(const report_facts *f, mgl_text *out)
+static void put_quarantined(const report_facts *f, mgl_text *out)
 {
-    for (int i = 0; i < f->condemned_count; i++) {
+    for (int i = 0; i < f->quarantined_count; i++) {
         mgl_text_put(out, "\nFound at an end: ");
-        put_data(f->condemned[i].line, out);
+        put_data(f->quarantined[i].line, out);
         mgl_text_put(out, ".\n");
     }
 }
@@ -118,7 +118,7 @@ static void put_result(const report_facts *f, mgl_text *out)
                                       : "Nothing was measured: there was no clock to go by.\n");
     if (f->final.number)
         put_final(f, out);
-    put_condemned(f, out);
+    put_quarantined(f, out);
     if (f->best_predicted > 0)
         put_predictions(f, out);
 }

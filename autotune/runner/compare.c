@@ -42,8 +42,8 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-/* What outputs are filled with before a launch (eval/duel.h): a signalling NaN, which no arithmetic
- * makes, or bytes of 0xA5. */
+/* What outputs are filled with before a launch (eval/paired_bench.h): a signalling NaN, which no
+ * arithmetic makes, or bytes of 0xA5. */
 static bool is_unwritten(float value)
 {
     uint32_t bits = bits_of(value);

@@ -1,7 +1,7 @@
 /* See process.h. How a child of the same binary is made: vm/cuda/child.c. */
 #include "autotune/runner/process.h"
 
-#include "autotune/runner/lab.h"
+#include "autotune/runner/runner.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"

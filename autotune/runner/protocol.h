@@ -10,7 +10,7 @@
 #define MGL_AUTOTUNE_RUNNER_PROTOCOL_H
 
 #include "base/sha256.h"
-#include "eval/duel.h"
+#include "eval/paired_bench.h"
 
 /*  enum    name    request                                  reply behind its head */
 #define MGL_REQUESTS(X)                                                                            \
@@ -31,7 +31,7 @@
     X(DECODE, "decode")         /* mgl_wire_decode, i32 prompts  see mgl_wire_decode */            \
     X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */                    \
     X(KERNEL, "kernel")         /* mgl_wire_kernel, text, schedule   see mgl_wire_kernel */        \
-    X(MEMORY, "memory")         /* i32 side                      hash, see mgl_duel_get_memory */
+    X(MEMORY, "memory") /* i32 side                      hash, see mgl_paired_bench_get_memory */
 
 typedef enum mgl_request_kind {
 #define MGL_X(id, name) MGL_REQUEST_##id,

@@ -5,14 +5,14 @@
  *
  * Both programs continue the same prompts greedily, and score the same texts. A text that stands in
  * the binary is encoded by the model's own tokenizer, so that nobody has to bring one. Tokens and
- * likelihoods come from a worker (lab_real.c); they are judged here, by whoever started it.
+ * likelihoods come from a worker (runner_real.c); they are judged here, by whoever started it.
  */
 #ifndef MGL_AUTOTUNE_RUNNER_REAL_H
 #define MGL_AUTOTUNE_RUNNER_REAL_H
 
 #include "autotune/search/gate.h"
 #include "base/json_out.h"
-#include "eval/duel.h"
+#include "eval/paired_bench.h"
 
 enum {
     MGL_REAL_TEXTS = MGL_MAX_ROWS, /* so that all rows of an epoch of the first list have one */

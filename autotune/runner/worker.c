@@ -3,13 +3,13 @@
  * process of the same kind. It takes requests from a socket, one behind the other, answers each,
  * and decides nothing. See protocol.h for what is said.
  *
- * It holds a duel (eval/duel.h): its own context of the device, with the incumbent, the candidate
- * and their kernels. When the lab goes away, so does the worker: the kernel ends it with the thread
- * that started it, and a socket that was closed ends it too.
+ * It holds a duel (eval/paired_bench.h): its own context of the device, with the incumbent, the
+ * candidate and their kernels. When the lab goes away, so does the worker: the kernel ends it with
+ * the thread that started it, and a socket that was closed ends it too.
  */
 #include "autotune/kernels/trial/worker_kernel.h"
-#include "autotune/runner/lab.h"
 #include "autotune/runner/protocol.h"
+#include "autotune/runner/runner.h"
 #include "autotune/runner/sandbox.h"
 #include "autotune/runner/worker_fault.h"
 #include "autotune/runner/worker_real.h"
@@ -33,8 +33,8 @@ struct worker {
     mgl_wire wire;
     mgl_worker_role role;
     mgl_config config;
-    mgl_duel *duel; /* NULL in a compiler */
-    bool gpu;       /* the duel's device is one */
+    mgl_paired_bench *paired_bench; /* NULL in a compiler */
+    bool gpu;                       /* the duel's device is one */
     mgl_wire_sandbox sandbox;
     bool confined;   /* it is in there */
     bool under_tool; /* that started it, in the place of the lab */
@@ -73,8 +73,8 @@ static mgl_status fail_form(mgl_request_kind kind, mgl_error *err)
 
 static mgl_status put_device(struct worker *w, struct request *r, mgl_error *err)
 {
-    mgl_duel_device device = {0};
-    mgl_status status = mgl_duel_get_device(w->duel, &device, err);
+    mgl_paired_bench_device device = {0};
+    mgl_status status = mgl_paired_bench_get_device(w->paired_bench, &device, err);
     if (status)
         return status;
     mgl_wire_device wire;
@@ -103,13 +103,13 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
         return mgl_fail(err, MGL_SYSTEM, NULL, "the lab is gone");
     w->role = (mgl_worker_role)hello.role;
     w->config = hello.config;
-    if (w->role == MGL_COMPILER || w->duel)
+    if (w->role == MGL_COMPILER || w->paired_bench)
         return MGL_OK;
     mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is such a child itself */
     memcpy(w->device, hello.device, sizeof hello.device);
     w->gpu = strcmp(w->device, "cpu") != 0;
-    mgl_duel_options options = {.config = w->config, .device = w->device};
-    mgl_status status = mgl_duel_open(&options, &w->duel, err);
+    mgl_paired_bench_options options = {.config = w->config, .device = w->device};
+    mgl_status status = mgl_paired_bench_open(&options, &w->paired_bench, err);
     return status ? status : put_device(w, r, err);
 }
 
@@ -209,13 +209,14 @@ static mgl_status put_program(struct worker *w, struct request *r, const struct 
                               mgl_error *err)
 {
     mgl_program *program = NULL;
-    mgl_duel_facts facts = {0};
+    mgl_paired_bench_facts facts = {0};
     mgl_wire_facts wire;
     mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
     if (!status)
-        mgl_duel_expect(w->duel, s->wire.seed, s->wire.context);
+        mgl_paired_bench_expect(w->paired_bench, s->wire.seed, s->wire.context);
     if (!status) /* taken over, whatever comes of it */
-        status = mgl_duel_set(w->duel, (mgl_side)s->wire.side, program, &facts, err);
+        status =
+            mgl_paired_bench_set(w->paired_bench, (mgl_side)s->wire.side, program, &facts, err);
     if (status)
         return status;
     memset(&wire, 0, sizeof wire);
@@ -246,14 +247,14 @@ static bool is_load(const mgl_wire_load *load)
            load->kind >= 0 && load->kind < MGL_SYNTHETIC_KIND_COUNT;
 }
 
-static mgl_duel_load load_of(const mgl_wire_load *load)
+static mgl_paired_bench_load load_of(const mgl_wire_load *load)
 {
-    return (mgl_duel_load){.batch = load->batch,
-                           .context = load->context,
-                           .tokens = load->tokens,
-                           .seed = load->seed,
-                           .kind = (mgl_synthetic_kind)load->kind,
-                           .poison = load->poison};
+    return (mgl_paired_bench_load){.batch = load->batch,
+                                   .context = load->context,
+                                   .tokens = load->tokens,
+                                   .seed = load->seed,
+                                   .kind = (mgl_synthetic_kind)load->kind,
+                                   .poison = load->poison};
 }
 
 static mgl_status run(struct worker *w, struct request *r, mgl_error *err)
@@ -263,11 +264,12 @@ static mgl_status run(struct worker *w, struct request *r, mgl_error *err)
     double seconds = 0;
     if (!take(r, &wire, sizeof wire) || !is_load(&wire))
         return fail_form(MGL_REQUEST_RUN, err);
-    mgl_duel_load load = load_of(&wire);
+    mgl_paired_bench_load load = load_of(&wire);
     mgl_fault fault = wire.side == MGL_CANDIDATE ? w->fault.kind : MGL_FAULT_NONE;
     mgl_status status = mgl_worker_fault_before(fault, &w->wire, err);
     if (!status)
-        status = mgl_duel_run(w->duel, (mgl_side)wire.side, &load, tokens, &seconds, err);
+        status = mgl_paired_bench_run(w->paired_bench, (mgl_side)wire.side, &load, tokens, &seconds,
+                                      err);
     if (status)
         return status;
     mgl_worker_fault_behind(fault, tokens, w->config.geometry.vocab, &seconds);
@@ -285,7 +287,7 @@ static mgl_status put_logits(struct worker *w, struct request *r, mgl_error *err
     float *logits = mgl_alloc_zero(count, sizeof *logits);
     if (!logits)
         return mgl_fail_memory(err, count * sizeof *logits);
-    mgl_status status = mgl_duel_get_logits(w->duel, (mgl_side)of[0], logits, err);
+    mgl_status status = mgl_paired_bench_get_logits(w->paired_bench, (mgl_side)of[0], logits, err);
     if (!status && of[0] == MGL_CANDIDATE)
         mgl_worker_fault_logits(&w->fault, logits, count);
     if (!status)
@@ -298,7 +300,7 @@ static mgl_status put_memory_of(struct worker *w, struct request *r, mgl_side si
                                 char *to, mgl_error *err)
 {
     unsigned char constants[MGL_SHA256_BYTES];
-    mgl_status status = mgl_duel_get_memory(w->duel, side, to, constants, err);
+    mgl_status status = mgl_paired_bench_get_memory(w->paired_bench, side, to, constants, err);
     if (status)
         return status;
     put(r, constants, sizeof constants);
@@ -311,7 +313,7 @@ static mgl_status put_memory(struct worker *w, struct request *r, mgl_error *err
     int32_t side;
     if (!take(r, &side, sizeof side) || !is_side(side))
         return fail_form(MGL_REQUEST_MEMORY, err);
-    const size_t bytes = mgl_duel_side_bytes(w->duel, (mgl_side)side);
+    const size_t bytes = mgl_paired_bench_side_bytes(w->paired_bench, (mgl_side)side);
     if (bytes == 0 || bytes > MGL_WIRE_LARGEST / 2)
         return mgl_fail(err, MGL_USAGE, "memory", "%zu bytes are none that can be told", bytes);
     char *to = mgl_alloc(bytes);
@@ -326,19 +328,19 @@ static mgl_status refer_to(struct worker *w, struct request *r, const mgl_wire_r
                            float *numbers, mgl_error *err)
 {
     size_t words = (size_t)wire->load.batch * (size_t)wire->load.tokens;
-    mgl_duel_load load = load_of(&wire->load);
+    mgl_paired_bench_load load = load_of(&wire->load);
     int32_t made[MGL_MAX_SEQUENCES * MGL_WORKLOAD_TOKENS];
     int steps[MGL_WIRE_STEPS];
     memcpy(made, r->bytes + sizeof *wire, words * sizeof *made);
     for (int i = 0; i < wire->step_count; i++)
         steps[i] = wire->steps[i];
-    mgl_duel_reference reference = {.largest = numbers,
-                                    .chosen = numbers + words,
-                                    .norms = numbers + 2 * words,
-                                    .steps = steps,
-                                    .step_count = wire->step_count,
-                                    .logits = numbers + 3 * words};
-    return mgl_duel_refer(w->duel, &load, made, &reference, err);
+    mgl_paired_bench_reference reference = {.largest = numbers,
+                                            .chosen = numbers + words,
+                                            .norms = numbers + 2 * words,
+                                            .steps = steps,
+                                            .step_count = wire->step_count,
+                                            .logits = numbers + 3 * words};
+    return mgl_paired_bench_refer(w->paired_bench, &load, made, &reference, err);
 }
 
 static mgl_status refer(struct worker *w, struct request *r, mgl_error *err)
@@ -369,7 +371,8 @@ static mgl_status stream(struct worker *w, struct request *r, mgl_error *err)
     if (!take(r, &wire, sizeof wire) || !(wire.bytes > 0) || wire.count < 1 ||
         wire.count > MGL_WIRE_STREAM_LOOKS)
         return fail_form(MGL_REQUEST_STREAM, err);
-    mgl_status status = mgl_duel_stream(w->duel, wire.bytes, wire.count, &seconds, err);
+    mgl_status status =
+        mgl_paired_bench_stream(w->paired_bench, wire.bytes, wire.count, &seconds, err);
     if (!status)
         put(r, &seconds, sizeof seconds);
     return status;
@@ -378,9 +381,9 @@ static mgl_status stream(struct worker *w, struct request *r, mgl_error *err)
 static mgl_status look(struct worker *w, struct request *r, mgl_error *err)
 {
     (void)err;
-    mgl_duel_clocks clocks = {0};
+    mgl_paired_bench_clocks clocks = {0};
     mgl_wire_clocks wire;
-    mgl_duel_look(w->duel, &clocks);
+    mgl_paired_bench_look(w->paired_bench, &clocks);
     memset(&wire, 0, sizeof wire);
     wire.known = clocks.known;
     wire.processes = clocks.processes;
@@ -395,7 +398,7 @@ static mgl_status look(struct worker *w, struct request *r, mgl_error *err)
 static mgl_status promote(struct worker *w, struct request *r, mgl_error *err)
 {
     (void)r, (void)err;
-    mgl_duel_promote(w->duel);
+    mgl_paired_bench_promote(w->paired_bench);
     return MGL_OK;
 }
 
@@ -404,7 +407,7 @@ static mgl_status drop(struct worker *w, struct request *r, mgl_error *err)
     int32_t side;
     if (!take(r, &side, sizeof side) || !is_side(side))
         return fail_form(MGL_REQUEST_DROP, err);
-    mgl_duel_drop(w->duel, (mgl_side)side);
+    mgl_paired_bench_drop(w->paired_bench, (mgl_side)side);
     return MGL_OK;
 }
 
@@ -499,8 +502,9 @@ static mgl_status time_baseline(struct worker *w, struct request *r, mgl_error *
     if (!take(r, &wire, sizeof wire) || !is_load(&wire.load) || wire.count < 1 ||
         wire.count > MGL_MAX_SAMPLES)
         return fail_form(MGL_REQUEST_BASELINE, err);
-    mgl_duel_load load = load_of(&wire.load);
-    mgl_status status = mgl_duel_baseline(w->duel, &load, wire.count, &seconds, err);
+    mgl_paired_bench_load load = load_of(&wire.load);
+    mgl_status status =
+        mgl_paired_bench_baseline(w->paired_bench, &load, wire.count, &seconds, err);
     if (!status)
         put(r, &seconds, sizeof seconds);
     return status;
@@ -531,7 +535,7 @@ static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request
                                                           [MGL_REQUEST_MEMORY] = put_memory};
     bool alone = kind == MGL_REQUEST_HELLO || kind == MGL_REQUEST_COMPILE ||
                  kind == MGL_REQUEST_SANDBOX || kind == MGL_REQUEST_KERNEL;
-    if (!w->duel && !alone)
+    if (!w->paired_bench && !alone)
         return mgl_fail(err, MGL_USAGE, mgl_request_name(kind), "the worker has no device");
     if (w->role == MGL_REFEREE && (kind == MGL_REQUEST_SET || kind == MGL_REQUEST_RUN ||
                                    kind == MGL_REQUEST_CHECKPOINT || kind == MGL_REQUEST_MEMORY))
@@ -576,9 +580,10 @@ static bool serve(struct worker *w)
     }
     struct request r = {.bytes = bytes, .length = head.length};
     mgl_request_kind kind = (mgl_request_kind)head.kind;
-    const double before = w->duel ? mgl_duel_device_s(w->duel) : 0;
+    const double before = w->paired_bench ? mgl_paired_bench_device_s(w->paired_bench) : 0;
     mgl_status status = answer(w, kind, &r, &err);
-    const double device_s = w->duel ? mgl_duel_device_s(w->duel) - before : 0;
+    const double device_s =
+        w->paired_bench ? mgl_paired_bench_device_s(w->paired_bench) - before : 0;
     if (!status && r.reply.failed)
         status = mgl_fail_memory(&err, r.reply.length);
     mgl_free(bytes);
@@ -613,7 +618,7 @@ int mgl_worker_main(const char *socket)
     while (serve(&w))
         ;
     if (w.under_tool) { /* which looks at how its process ends */
-        mgl_duel_close(w.duel);
+        mgl_paired_bench_close(w.paired_bench);
         return 0;
     }
     _exit(0); /* nobody is there any more: what it holds goes with it, at once */

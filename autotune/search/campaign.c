@@ -251,11 +251,11 @@ static mgl_status find_incumbent(campaign *c, mgl_error *err)
     return c->record->incumbent ? campaign_load_incumbent(c, err) : MGL_OK;
 }
 
-mgl_status campaign_restart_lab(campaign *c, mgl_error *err)
+mgl_status campaign_restart_runner(campaign *c, mgl_error *err)
 {
     const double at = mgl_clock_s();
-    mgl_status status = c->o->lab->start(c->o->lab, &c->incumbent, err);
-    campaign_note(c, CAMPAIGN_LAB, at);
+    mgl_status status = c->o->runner->start(c->o->runner, &c->incumbent, err);
+    campaign_note(c, CAMPAIGN_RUNNER, at);
     return status;
 }
 
@@ -340,8 +340,9 @@ static mgl_status forget_stop(const campaign *c, mgl_error *err)
  * machine that has no clock either has nothing to screen for. */
 static mgl_status tell_of_costs(campaign *c, mgl_error *err)
 {
-    const mgl_lab *lab = c->o->lab;
-    if (c->o->subject->has_costs || c->record->trials > 0 || (lab->executes && !lab->measures))
+    const mgl_runner *runner = c->o->runner;
+    if (c->o->subject->has_costs || c->record->trials > 0 ||
+        (runner->executes && !runner->measures))
         return MGL_OK;
     return campaign_tell(c, true, "costs", NULL, err,
                          "those of %.60s (%s) are not known: nothing is predicted, nothing is "
@@ -354,7 +355,7 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
     const mgl_campaign_options *o = c->o;
     mgl_status status = check_manifest(c, err);
     if (!status)
-        status = o->lab->get_device(o->lab, &c->device, err);
+        status = o->runner->get_device(o->runner, &c->device, err);
     if (!status)
         status = campaign_take_locks(c, held, err);
     if (!status && c->device.sandbox[0])
@@ -375,11 +376,11 @@ static mgl_status begin(campaign *c, campaign_locks *held, mgl_error *err)
     if (!status)
         status = campaign_begin_ahead(c, err);
     if (!status)
-        status = campaign_restart_lab(c, err);
+        status = campaign_restart_runner(c, err);
     if (!status)
         status = campaign_tell(c, false, "start", NULL, err, "%s, %lld trials so far, %s%s",
                                c->record->name, (long long)c->record->trials, c->device.name,
-                               o->lab->executes ? ", on synthetic weights of its shape" : "");
+                               o->runner->executes ? ", on synthetic weights of its shape" : "");
     const double at = mgl_clock_s();
     if (!status)
         status = campaign_test_machine(c, err);
@@ -458,7 +459,7 @@ static mgl_status step(campaign *c, mgl_error *err)
 static const char *kind_of_end(const campaign *c, mgl_status status)
 {
     if (!strcmp(c->over, "running"))
-        return MGL_CONDEMNED_EVENT;
+        return MGL_QUARANTINED_EVENT;
     return status == MGL_OK ? "end" : status == MGL_INTERRUPTED ? "pause" : "error";
 }
 

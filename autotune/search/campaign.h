@@ -5,7 +5,7 @@
 #ifndef MGL_AUTOTUNE_SEARCH_CAMPAIGN_H
 #define MGL_AUTOTUNE_SEARCH_CAMPAIGN_H
 
-#include "autotune/runner/lab.h"
+#include "autotune/runner/runner.h"
 #include "autotune/search/proposer.h"
 #include "autotune/store/store.h"
 
@@ -28,7 +28,7 @@ typedef struct mgl_campaign_options {
     const mgl_subject *subject;
     mgl_campaign_record *record; /* added to the store, or found in it */
     mgl_store *store;
-    mgl_lab *lab;
+    mgl_runner *runner;
     struct {
         mgl_proposer *proposer;
         double share; /* of the trials, relative to the others' */
@@ -66,7 +66,7 @@ mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_e
 /* Where that found the incumbent wrong, the store and the record have the last one that was kept
  * before it and is not condemned, or the default; it was not looked at yet. Of the options record,
  * store and on_event count. */
-mgl_status mgl_campaign_condemn(const mgl_campaign_options *options, mgl_error *err);
+mgl_status mgl_campaign_quarantine(const mgl_campaign_options *options, mgl_error *err);
 
 #define MGL_INTERRUPTED_REASON "it was interrupted" /* of a campaign that is "paused" */
 

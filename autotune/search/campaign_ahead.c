@@ -28,8 +28,8 @@
 /* What the gates have decided needs no kernel. */
 static bool is_ready(const campaign *c, const attempt *a)
 {
-    mgl_lab *lab = c->o->lab;
-    return !lab->is_ready || a->decided || lab->is_ready(lab, &a->candidate);
+    mgl_runner *runner = c->o->runner;
+    return !runner->is_ready || a->decided || runner->is_ready(runner, &a->candidate);
 }
 
 /* Takes one out of those that wait. Its time is that of its own stages. */
@@ -48,7 +48,7 @@ static void put_off(campaign *c, attempt *a)
     *a = (attempt){0};
     for (int i = 0; i < c->ahead_count; i++) /* a compiler may have become free */
         if (!c->ahead[i].decided)
-            c->o->lab->prepare(c->o->lab, &c->ahead[i].candidate);
+            c->o->runner->prepare(c->o->runner, &c->ahead[i].candidate);
 }
 
 /* Of those that wait: one that is ready, or the oldest where no more can wait. */
@@ -60,7 +60,7 @@ static bool take_one(campaign *c, attempt *out)
         take(c, i, out);
         return true;
     }
-    if (c->ahead_count <= c->o->lab->compilers)
+    if (c->ahead_count <= c->o->runner->compilers)
         return false;
     take(c, 0, out);
     return true;
@@ -85,7 +85,7 @@ static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_
     const double at = mgl_clock_s();
     mgl_status status = campaign_find_proposal(c, a, answer, err);
     campaign_note(c, CAMPAIGN_PROPOSAL, at);
-    if (!status && *answer == MGL_PROPOSED && !a->trial.proposal.queued && c->o->lab->is_ready)
+    if (!status && *answer == MGL_PROPOSED && !a->trial.proposal.queued && c->o->runner->is_ready)
         status = campaign_gate(c, a, err);
     return status;
 }
@@ -138,11 +138,11 @@ mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *a
 
 mgl_status campaign_begin_ahead(campaign *c, mgl_error *err)
 {
-    const int most = c->o->lab->compilers / 2;
+    const int most = c->o->runner->compilers / 2;
     mgl_status status = MGL_OK;
     if (!campaign_can_look_early(c))
         return MGL_OK;
-    c->o->lab->prepare(c->o->lab, &c->incumbent);
+    c->o->runner->prepare(c->o->runner, &c->incumbent);
     for (bool more = true; more && c->ahead_count < most && !status;) {
         attempt a = {0};
         mgl_proposer_answer answer = MGL_PROPOSED;
@@ -158,7 +158,8 @@ mgl_status campaign_begin_ahead(campaign *c, mgl_error *err)
 mgl_status campaign_tend_ahead(campaign *c, mgl_error *err)
 {
     const mgl_candidate *found = campaign_found_early(c);
-    if (!found || c->ahead_count > c->o->lab->compilers || c->o->lab->is_ready(c->o->lab, found))
+    if (!found || c->ahead_count > c->o->runner->compilers ||
+        c->o->runner->is_ready(c->o->runner, found))
         return MGL_OK;
     attempt a;
     mgl_proposer_answer answer = MGL_PROPOSED;

@@ -115,10 +115,10 @@ static mgl_status fail_unfit(const char *why, mgl_error *err)
 static mgl_status test_correctness(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = attempt_draw_nonce(a, nonce, err);
     if (!status)
-        status = c->o->lab->check(c->o->lab, &c->incumbent, nonce, &found, err);
+        status = c->o->runner->check(c->o->runner, &c->incumbent, nonce, &found, err);
     if (!status && found.outcome != MGL_OUTCOME_OK)
         status =
             mgl_fail(err, MGL_DEVICE, "self-test", "the incumbent itself does not pass: %s: %s",
@@ -199,20 +199,21 @@ mgl_status campaign_test_machine(campaign *c, mgl_error *err)
 {
     attempt a;
     mgl_status status = test_validator(c, err);
-    if (status || !c->o->lab->executes)
+    if (status || !c->o->runner->executes)
         return status;
     attempt_begin(c, &a, 0);
     status = test_correctness(c, &a, err);
     attempt_clear(&a);
-    return status || !c->o->lab->measures ? status : test_clock(c, err);
+    return status || !c->o->runner->measures ? status : test_clock(c, err);
 }
 
 /* ---- controls -------------------------------------------------------------------------------- */
 
 bool campaign_wants_control(const campaign *c, int64_t number)
 {
-    return c->o->lab->measures && (number % MGL_CONTROL_EVERY == 0 || c->bad_controls > 0 ||
-                                   c->suspects >= MOST_SUSPECTS || c->broken > 0 || c->disturbed);
+    return c->o->runner->measures &&
+           (number % MGL_CONTROL_EVERY == 0 || c->bad_controls > 0 ||
+            c->suspects >= MOST_SUSPECTS || c->broken > 0 || c->disturbed);
 }
 
 /* Counts, and says what follows. */
@@ -237,7 +238,7 @@ static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
 }
 
 /* The incumbent did not come to its end: that is the lab's failure. */
-static mgl_status blame_lab(campaign *c, attempt *a, mgl_error *err)
+static mgl_status blame_runner(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_fail(err, MGL_DEVICE, "control", "the incumbent itself: %s: %s",
              mgl_outcome_name(a->trial.outcome), a->trial.diagnostic);
@@ -263,7 +264,7 @@ mgl_status campaign_run_control(campaign *c, int64_t number, mgl_error *err)
     if (status)
         status = campaign_forgive(c, &a, status, err);
     else if (!measured)
-        status = blame_lab(c, &a, err);
+        status = blame_runner(c, &a, err);
     a.trial.seconds = campaign_clock(c) - a.began;
     if (!status)
         status = campaign_store_trial(c, &a.trial, err);

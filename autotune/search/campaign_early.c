@@ -38,7 +38,7 @@ static void *look(void *argument)
 
 bool campaign_can_look_early(const campaign *c)
 {
-    bool possible = c->o->lab->is_ready && !c->worker;
+    bool possible = c->o->runner->is_ready && !c->worker;
     for (int i = 0; i < c->o->proposer_count; i++)
         possible = possible && c->o->proposers[i].proposer->apart;
     return possible;
@@ -47,7 +47,7 @@ bool campaign_can_look_early(const campaign *c)
 /* Without memory or threads the proposal is looked for when it is wanted. */
 void campaign_look_early(campaign *c)
 {
-    if (c->early || c->ahead_count > c->o->lab->compilers || !campaign_can_look_early(c))
+    if (c->early || c->ahead_count > c->o->runner->compilers || !campaign_can_look_early(c))
         return;
     campaign_early *early = mgl_alloc_zero(1, sizeof *early);
     if (!early)

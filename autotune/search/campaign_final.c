@@ -30,7 +30,7 @@ static mgl_status start(campaign *c, mgl_error *err)
 {
     mgl_proposal first = {.config = c->subject->start};
     mgl_status status = pass(c, &first, &c->incumbent, err);
-    return status ? status : campaign_restart_lab(c, err);
+    return status ? status : campaign_restart_runner(c, err);
 }
 
 static mgl_status load_winner(campaign *c, attempt *a, mgl_error *err)
@@ -48,10 +48,10 @@ static mgl_status load_winner(campaign *c, attempt *a, mgl_error *err)
 static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = attempt_draw_nonce(a, nonce, err);
     if (!status)
-        status = c->o->lab->check(c->o->lab, &a->candidate, nonce, &found, err);
+        status = c->o->runner->check(c->o->runner, &a->candidate, nonce, &found, err);
     if (!status && found.outcome != MGL_OUTCOME_OK)
         attempt_decide(a, found.outcome, "%s", found.diagnostic);
     for (int w = 0; w < a->trial.workload_count && !status; w++) {
@@ -87,13 +87,13 @@ static mgl_status note(mgl_status status, const mgl_error *why, char out[MGL_MAX
 static mgl_status decode_all(campaign *c, attempt *a, const mgl_real_texts *texts, final_facts *f,
                              mgl_real_numbers *numbers, mgl_error *err)
 {
-    mgl_lab *lab = c->o->lab;
+    mgl_runner *runner = c->o->runner;
     mgl_outcome outcome = MGL_OUTCOME_OK;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
     mgl_status status = MGL_OK;
     for (int p = 0; p < a->candidate.program_count && !status && outcome == MGL_OUTCOME_OK; p++) {
         int sequences = a->candidate.programs[p]->limits.sequences;
-        status = lab->decode(lab, texts, p, sequences, numbers, &outcome, diagnostic, err);
+        status = runner->decode(runner, texts, p, sequences, numbers, &outcome, diagnostic, err);
         if (!status && outcome == MGL_OUTCOME_OK)
             outcome = mgl_real_judge(texts, numbers, sequences, c->subject->allow_narrow, &f->real,
                                      diagnostic);
@@ -106,7 +106,7 @@ static mgl_status decode_all(campaign *c, attempt *a, const mgl_real_texts *text
 static mgl_status look_at_checkpoint(campaign *c, attempt *a, final_facts *f, mgl_error *err)
 {
     mgl_error why = {0};
-    if (!c->o->checkpoint || !c->o->lab->decode)
+    if (!c->o->checkpoint || !c->o->runner->decode)
         return MGL_OK;
     mgl_real_texts *texts = mgl_alloc_zero(1, sizeof *texts);
     mgl_real_numbers *numbers = mgl_alloc_zero(1, sizeof *numbers);
@@ -125,11 +125,11 @@ static mgl_status look_at_checkpoint(campaign *c, attempt *a, final_facts *f, mg
 
 static mgl_status time_baseline(campaign *c, final_facts *f, mgl_error *err)
 {
-    mgl_lab *lab = c->o->lab;
+    mgl_runner *runner = c->o->runner;
     mgl_error why = {0};
     mgl_status status = MGL_OK;
-    for (int w = 0; w < c->subject->workloads.count && !status && lab->baseline; w++)
-        status = lab->baseline(lab, w, &f->baseline_us[w], &why);
+    for (int w = 0; w < c->subject->workloads.count && !status && runner->baseline; w++)
+        status = runner->baseline(runner, w, &f->baseline_us[w], &why);
     return note(status, &why, f->no_baseline, err);
 }
 
@@ -138,7 +138,7 @@ static mgl_status time_baseline(campaign *c, final_facts *f, mgl_error *err)
 static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;
-    if (!c->o->lab->measures) {
+    if (!c->o->runner->measures) {
         attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct, and not timed: there is no clock");
         return MGL_OK;
     }
@@ -183,7 +183,7 @@ static mgl_status keep(campaign *c, const attempt *a, const final_facts *f, mgl_
     mgl_answer_trial(&out, trial);
     if (f->real.checked || f->real.texts > 0 || f->real.note[0])
         mgl_real_put(&out, &f->real);
-    if (c->o->lab->baseline && !a->decided)
+    if (c->o->runner->baseline && !a->decided)
         put_baseline(&out, f, trial->workload_count);
     mgl_json_out_close(&out);
     mgl_status status = out.text.failed ? mgl_fail_memory(err, out.text.capacity)
@@ -225,10 +225,10 @@ mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_e
     campaign_locks held = {0};
     attempt a;
     campaign c = {.o = options, .subject = options->subject, .record = options->record};
-    if (!options->lab->executes || options->record->incumbent == 0)
+    if (!options->runner->executes || options->record->incumbent == 0)
         return MGL_OK;
     c.began = campaign_clock(&c);
-    mgl_status status = options->lab->get_device(options->lab, &c.device, err);
+    mgl_status status = options->runner->get_device(options->runner, &c.device, err);
     if (!status)
         status = campaign_take_locks(&c, &held, err);
     if (status)

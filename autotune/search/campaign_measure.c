@@ -40,11 +40,11 @@ static mgl_status measure_workload(campaign *c, attempt *a, mgl_pair_stage stage
     mgl_pair *pairs = add_pairs(trial, count);
     if (!pairs)
         return mgl_fail_memory(err, (size_t)count * sizeof *pairs);
-    double before = c->o->lab->busy_s;
+    double before = c->o->runner->busy_s;
     mgl_status status =
-        c->o->lab->pair(c->o->lab, workload, count, mgl_draw(&a->seed), stage == MGL_PAIRS_CONTROL,
-                        pairs, &outcome, diagnostic, err);
-    trial->gpu_s += c->o->lab->busy_s - before;
+        c->o->runner->pair(c->o->runner, workload, count, mgl_draw(&a->seed),
+                           stage == MGL_PAIRS_CONTROL, pairs, &outcome, diagnostic, err);
+    trial->gpu_s += c->o->runner->busy_s - before;
     if (status)
         return status;
     if (outcome != MGL_OUTCOME_OK) {
@@ -235,10 +235,10 @@ static bool is_below(double us, double floor_us)
 mgl_status measure_floor(campaign *c, int workload, double us, double *floor_us, bool *below,
                          mgl_error *err)
 {
-    mgl_lab *lab = c->o->lab;
-    mgl_status status = lab->floor(lab, workload, false, floor_us, err);
+    mgl_runner *runner = c->o->runner;
+    mgl_status status = runner->floor(runner, workload, false, floor_us, err);
     if (!status && is_below(us, *floor_us))
-        status = lab->floor(lab, workload, true, floor_us, err);
+        status = runner->floor(runner, workload, true, floor_us, err);
     *below = !status && is_below(us, *floor_us);
     return status;
 }
@@ -275,7 +275,7 @@ static void derive_nonce(const mgl_trial *trial, unsigned char nonce[MGL_SHA256_
 static mgl_status check_again(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
     derive_nonce(&a->trial, nonce);
     mgl_status status = campaign_check(c, a, nonce, &found, err);
     if (!status && found.outcome != MGL_OUTCOME_OK)
@@ -290,7 +290,7 @@ static mgl_status measure_again(campaign *c, attempt *a, mgl_error *err)
     mgl_status status = campaign_tell(c, false, "again", trial, err, "trial %lld: %s: once more",
                                       (long long)trial->number, trial->diagnostic);
     if (!status)
-        status = campaign_restart_lab(c, err);
+        status = campaign_restart_runner(c, err);
     a->decided = false;
     if (!status)
         status = check_again(c, a, err);

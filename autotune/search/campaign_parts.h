@@ -31,7 +31,7 @@ typedef struct campaign_early campaign_early;
 /*  enum, name: stretches of a run, that do not overlap */
 #define CAMPAIGN_STRETCHES(X)                                                                      \
     X(START, "start")         /* of the campaign: the store, what was tried, the gates */          \
-    X(LAB, "lab")             /* that starts: workers, and the incumbent's kernel */               \
+    X(RUNNER, "lab")          /* that starts: workers, and the incumbent's kernel */               \
     X(SELF_TEST, "self-test") /* of the machine */                                                 \
     X(PROPOSAL, "proposal")   /* to ask for one, or to wait for one that is being looked for */    \
     X(GATES, "gates")                                                                              \
@@ -53,8 +53,9 @@ typedef enum campaign_stretch {
 /* Seconds of the wall's clock, whatever clock the campaign goes by. */
 typedef struct campaign_spent_time {
     double began;
-    mgl_lab_time stretches[CAMPAIGN_STRETCH_COUNT];
-    mgl_lab_time requests[MGL_LAB_WAITS], works[MGL_LAB_WORKS]; /* of the lab, when it began */
+    mgl_runner_time stretches[CAMPAIGN_STRETCH_COUNT];
+    mgl_runner_time requests[MGL_RUNNER_WAITS],
+        works[MGL_RUNNER_WORKS]; /* of the lab, when it began */
 } campaign_spent_time;
 
 /* A campaign in progress. */
@@ -62,7 +63,7 @@ typedef struct campaign {
     const mgl_campaign_options *o;
     const mgl_subject *subject;
     mgl_campaign_record *record;
-    mgl_lab_device device;
+    mgl_runner_device device;
     mgl_candidate incumbent;    /* as the lab has it */
     char first[MGL_SHA256_HEX]; /* digest of the default */
     double first_predicted;     /* its objective; 0: none */
@@ -85,7 +86,7 @@ typedef struct campaign {
     int64_t seen;             /* id of the last trial that this worker has heard of */
     int64_t newest;           /* number of the last one that was kept; 0: none */
     int64_t taken;            /* number of the trial at hand; 0: none is taken */
-    int64_t condemned;        /* trials, when this worker began */
+    int64_t quarantined;      /* trials, when this worker began */
     int64_t draws;            /* seeds that this worker drew */
     const char *over;         /* the state that it ended with; NULL: it goes on */
     char reason[300];         /* why: one sentence */
@@ -122,7 +123,7 @@ void campaign_count_keep(campaign *c, const mgl_trial *trial);
 /* A trial is stored, and every proposer hears of it. */
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err);
 /* The lab begins anew with the incumbent. */
-mgl_status campaign_restart_lab(campaign *c, mgl_error *err);
+mgl_status campaign_restart_runner(campaign *c, mgl_error *err);
 
 /* The store's incumbent, which has to pass all gates; the lab does not have it yet. */
 mgl_status campaign_load_incumbent(campaign *c, mgl_error *err);
@@ -216,7 +217,7 @@ mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
 mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err);
 /* Whether the attempt's candidate is correct, by the lab. */
 mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
-                          mgl_lab_check *out, mgl_error *err);
+                          mgl_runner_check *out, mgl_error *err);
 /* Takes the attempt's proposal through all stages that are left, and stores what came of it. */
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
 /* Fresh random bytes, which nobody could know before, as the trial's nonce. */

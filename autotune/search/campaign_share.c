@@ -15,7 +15,7 @@
 mgl_status campaign_check_kind(const campaign *c, mgl_error *err)
 {
     const char *wanted = c->record->device ? c->record->device : "";
-    bool cpu = !strcmp(wanted, "cpu") && !c->o->lab->measures; /* named by its maker */
+    bool cpu = !strcmp(wanted, "cpu") && !c->o->runner->measures; /* named by its maker */
     if (cpu || !strcmp(wanted, c->device.name))
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--device",
@@ -28,7 +28,8 @@ mgl_status campaign_join(campaign *c, mgl_error *err)
 {
     if (!mgl_store_is_shared(c->o->store))
         return MGL_OK;
-    mgl_status status = mgl_store_count_condemned(c->o->store, c->record->id, &c->condemned, err);
+    mgl_status status =
+        mgl_store_count_quarantined(c->o->store, c->record->id, &c->quarantined, err);
     return status ? status
                   : mgl_store_join(c->o->store, c->record->id, c->device.name, c->device.uuid,
                                    &c->worker, err);
@@ -94,7 +95,7 @@ static mgl_status follow(campaign *c, mgl_error *err)
     c->record->incumbent = c->newest;
     mgl_status status = campaign_load_incumbent(c, err);
     if (!status)
-        status = campaign_restart_lab(c, err);
+        status = campaign_restart_runner(c, err);
     return status ? status
                   : campaign_tell(c, false, "start", NULL, err,
                                   "trial %lld of another worker is the incumbent",
@@ -103,11 +104,11 @@ static mgl_status follow(campaign *c, mgl_error *err)
 
 /* Another worker's end found the incumbent wrong: what the proposers have learned by it does not
  * hold, and they begin anew with the store's trials. */
-static mgl_status look_for_condemned(campaign *c, mgl_error *err)
+static mgl_status look_for_quarantined(campaign *c, mgl_error *err)
 {
     int64_t now = 0;
-    mgl_status status = mgl_store_count_condemned(c->o->store, c->record->id, &now, err);
-    if (!status && now != c->condemned)
+    mgl_status status = mgl_store_count_quarantined(c->o->store, c->record->id, &now, err);
+    if (!status && now != c->quarantined)
         campaign_end(c, "running", "an incumbent was found wrong by another worker");
     return status;
 }
@@ -135,7 +136,7 @@ mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err)
         return MGL_OK;
     mgl_status status = campaign_hear(c, err);
     if (!status)
-        status = look_for_condemned(c, err);
+        status = look_for_quarantined(c, err);
     if (status || c->over)
         return status;
     status = follow(c, err);

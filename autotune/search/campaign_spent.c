@@ -23,12 +23,12 @@ static const char *const names[] = {
 
 void campaign_start_spending(campaign *c)
 {
-    const mgl_lab *lab = c->o->lab;
+    const mgl_runner *runner = c->o->runner;
     c->spent.began = mgl_clock_s();
-    for (int i = 0; i < MGL_LAB_WAITS; i++)
-        c->spent.requests[i] = lab->waits[i];
-    for (int i = 0; i < MGL_LAB_WORKS; i++)
-        c->spent.works[i] = lab->works[i];
+    for (int i = 0; i < MGL_RUNNER_WAITS; i++)
+        c->spent.requests[i] = runner->waits[i];
+    for (int i = 0; i < MGL_RUNNER_WORKS; i++)
+        c->spent.works[i] = runner->works[i];
 }
 
 double campaign_note(campaign *c, campaign_stretch stretch, double since)
@@ -46,8 +46,8 @@ static void put(mgl_text *text, const char *before, const char *what, double sec
 }
 
 /* What a lab has counted since the run began. */
-static void put_counted(mgl_text *text, const char *title, const mgl_lab_time *now,
-                        const mgl_lab_time *began, int count)
+static void put_counted(mgl_text *text, const char *title, const mgl_runner_time *now,
+                        const mgl_runner_time *began, int count)
 {
     bool first = true;
     for (int i = 0; i < count; i++) {
@@ -59,20 +59,20 @@ static void put_counted(mgl_text *text, const char *title, const mgl_lab_time *n
 
 mgl_status campaign_tell_spent(campaign *c, mgl_error *err)
 {
-    const mgl_lab *lab = c->o->lab;
+    const mgl_runner *runner = c->o->runner;
     const double all = mgl_clock_s() - c->spent.began;
     double other = all;
     mgl_text text = {0};
     mgl_text_format(&text, "of %.1f s: ", all);
     for (int i = 0; i < CAMPAIGN_STRETCH_COUNT; i++) {
-        const mgl_lab_time *t = &c->spent.stretches[i];
+        const mgl_runner_time *t = &c->spent.stretches[i];
         other -= t->seconds;
         put(&text, "", names[i], t->seconds, t->count);
         mgl_text_put(&text, t->count > 0 ? ", " : "");
     }
     put(&text, "", "other", other, 1);
-    put_counted(&text, "; requests: ", lab->waits, c->spent.requests, MGL_LAB_WAITS);
-    put_counted(&text, "; device: ", lab->works, c->spent.works, MGL_LAB_WORKS);
+    put_counted(&text, "; requests: ", runner->waits, c->spent.requests, MGL_RUNNER_WAITS);
+    put_counted(&text, "; device: ", runner->works, c->spent.works, MGL_RUNNER_WORKS);
     mgl_status status = text.failed ? mgl_fail_memory(err, text.capacity) : MGL_OK;
     const mgl_campaign_event event = {.kind = MGL_SPENT_EVENT, .text = text.bytes};
     if (!status && c->o->on_event)

@@ -79,7 +79,7 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
         status = told ? told : campaign_wait(c, 4 * c->broken, err);
         if (status)
             return status;
-        status = campaign_restart_lab(c, err);
+        status = campaign_restart_runner(c, err);
         if (status == MGL_NO_MEMORY || status == MGL_INTERRUPTED)
             return status;
     }
@@ -119,7 +119,7 @@ mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
     if (!status && number > 0)
         status = mgl_store_get_trial(c->o->store, c->record->id, number, false, &earlier, err);
     /* what was screened is measured where somebody hands it in */
-    bool unmeasured = earlier.outcome == MGL_OUTCOME_UNMEASURED && c->o->lab->measures;
+    bool unmeasured = earlier.outcome == MGL_OUTCOME_UNMEASURED && c->o->runner->measures;
     if (!status && number > 0 && unmeasured && a->trial.proposal.queued)
         number = 0;
     if (!status && number > 0) {
@@ -160,7 +160,7 @@ static mgl_status screen(campaign *c, attempt *a, mgl_error *err)
     mgl_trial parent = {0};
     const mgl_proposal *p = &a->trial.proposal;
     double before = c->first_predicted, now = a->trial.predicted_us;
-    if (!c->o->lab->measures || p->queued || !(now > 0))
+    if (!c->o->runner->measures || p->queued || !(now > 0))
         return MGL_OK;
     mgl_status status = MGL_OK;
     if (p->parent > 0) {
@@ -191,7 +191,7 @@ static bool changes_formats(const campaign *c, const mgl_proposal *proposal)
     return proposal->schedule != NULL;
 }
 
-static void take_errors(const campaign *c, attempt *a, const mgl_lab_check *found)
+static void take_errors(const campaign *c, attempt *a, const mgl_runner_check *found)
 {
     bool limited = changes_formats(c, &a->trial.proposal);
     for (int w = 0; w < a->trial.workload_count; w++) {
@@ -215,12 +215,12 @@ static bool is_suspect(mgl_outcome outcome)
 }
 
 mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
-                          mgl_lab_check *out, mgl_error *err)
+                          mgl_runner_check *out, mgl_error *err)
 {
-    mgl_lab *lab = c->o->lab;
-    const double before = lab->busy_s, at = mgl_clock_s();
-    mgl_status status = lab->check(lab, &a->candidate, nonce, out, err);
-    a->trial.gpu_s += lab->busy_s - before;
+    mgl_runner *runner = c->o->runner;
+    const double before = runner->busy_s, at = mgl_clock_s();
+    mgl_status status = runner->check(runner, &a->candidate, nonce, out, err);
+    a->trial.gpu_s += runner->busy_s - before;
     campaign_note(c, CAMPAIGN_CHECK, at);
     return status;
 }
@@ -228,7 +228,7 @@ mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL
 static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_lab_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++)
         found.errors[w] = found.defaults[w] = -1;
     mgl_status status = attempt_draw_nonce(a, nonce, err);
@@ -242,7 +242,7 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
     if (found.outcome != MGL_OUTCOME_OK)
         attempt_decide(a, found.outcome, "%s", found.diagnostic);
     take_errors(c, a, &found);
-    if (!a->decided && !c->o->lab->measures)
+    if (!a->decided && !c->o->runner->measures)
         attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct; this device has no clock to go by");
     return MGL_OK;
 }
@@ -253,7 +253,7 @@ typedef mgl_status stage_fn(campaign *c, attempt *a, mgl_error *err);
 static stage_fn *const stages[] = {
     make,           campaign_recognise, prove,           screen, check,
     measure_screen, measure_survivors,  measure_decision};
-enum { STAGES = sizeof stages / sizeof *stages, STAGES_BEFORE_LAB = 4 };
+enum { STAGES = sizeof stages / sizeof *stages, STAGES_BEFORE_RUNNER = 4 };
 
 static mgl_status go_through(campaign *c, attempt *a, size_t end, mgl_error *err)
 {
@@ -262,7 +262,7 @@ static mgl_status go_through(campaign *c, attempt *a, size_t end, mgl_error *err
         status = mgl_check_abort(c->o->abort, err);
         if (!status)
             status = stages[a->stage++](c, a, err);
-        if (!status && !a->decided && a->stage > STAGES_BEFORE_LAB)
+        if (!status && !a->decided && a->stage > STAGES_BEFORE_RUNNER)
             status = campaign_tend_ahead(c, err);
     }
     return status;
@@ -271,7 +271,7 @@ static mgl_status go_through(campaign *c, attempt *a, size_t end, mgl_error *err
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err)
 {
     const double at = mgl_clock_s();
-    mgl_status status = go_through(c, a, STAGES_BEFORE_LAB, err);
+    mgl_status status = go_through(c, a, STAGES_BEFORE_RUNNER, err);
     campaign_note(c, CAMPAIGN_GATES, at);
     return status;
 }
@@ -283,7 +283,7 @@ static mgl_status keep(campaign *c, attempt *a, mgl_error *err)
     c->incumbent = a->candidate;
     a->candidate = (mgl_candidate){0};
     attempt unused = {0};
-    mgl_status status = c->o->lab->promote(c->o->lab, err);
+    mgl_status status = c->o->runner->promote(c->o->runner, err);
     status = campaign_forgive(c, &unused, status, err);
     return status ? status
                   : campaign_tell(c, true, "keep", &a->trial, err,
@@ -295,7 +295,7 @@ static mgl_status keep(campaign *c, attempt *a, mgl_error *err)
 
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err)
 {
-    mgl_status status = a->stage < STAGES_BEFORE_LAB ? campaign_gate(c, a, err) : MGL_OK;
+    mgl_status status = a->stage < STAGES_BEFORE_RUNNER ? campaign_gate(c, a, err) : MGL_OK;
     if (!status)
         status = go_through(c, a, STAGES, err);
     if (status)

@@ -17,15 +17,15 @@ void mgl_chain_reach(mgl_chain *chain, const mgl_trial *trial)
 
 bool mgl_chain_has(const mgl_trial *trial)
 {
-    return !trial->control && (trial->outcome == MGL_OUTCOME_OK || trial->condemned > 0);
+    return !trial->control && (trial->outcome == MGL_OUTCOME_OK || trial->quarantined > 0);
 }
 
 void mgl_chain_add(mgl_chain *chain, const mgl_trial *trial, double value)
 {
     chain->number = trial->number;
     chain->value = value;
-    chain->until = trial->condemned;
-    if (trial->condemned)
+    chain->until = trial->quarantined;
+    if (trial->quarantined)
         return;
     chain->right_number = trial->number;
     chain->right_value = value;

@@ -378,7 +378,8 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
 static bool is_tainted(const mgl_search *search, const mgl_trial *trial)
 {
     const mgl_known *parent = mgl_search_find(search, trial->proposal.parent);
-    return trial->condemned > 0 || (parent && parent->tainted && trial->outcome != MGL_OUTCOME_OK);
+    return trial->quarantined > 0 ||
+           (parent && parent->tainted && trial->outcome != MGL_OUTCOME_OK);
 }
 
 static void note_progress(mgl_search *search, const mgl_known *known)

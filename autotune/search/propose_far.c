@@ -25,7 +25,7 @@ enum {
     FEW = 2,        /* trials of a value, whose correction is halved */
     OTHER = MGL_MAX_KNOB_VALUES /* place of a value that is not in the space */
 };
-#define WORTH 0.03 /* of the log value: less is left to near steps */
+#define SCORE 0.03 /* of the log value: less is left to near steps */
 
 /* By how much the logarithm of what is measured is above the predicted one: of each value. */
 typedef struct correction {
@@ -219,7 +219,7 @@ mgl_status mgl_search_look_far(const mgl_search *search, uint64_t *state, mgl_dr
     double base = log(start.predicted) + correct(search, &c, &start.config);
     descent d = {search, &c, start, base, 0};
     descend(&d, state);
-    *found = d.value < base - WORTH && mgl_search_is_new(search, &d.at.config, NULL);
+    *found = d.value < base - SCORE && mgl_search_is_new(search, &d.at.config, NULL);
     if (*found)
         *out = d.at;
     return MGL_OK;

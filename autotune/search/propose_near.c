@@ -387,11 +387,11 @@ int mgl_search_pick(const mgl_search *search, const mgl_draft *drafts, int count
     int chosen = 0;
     for (int i = 0; i < count; i++) {
         struct belief b = believe_all(search, &drafts[i]);
-        double worth = b.mean + sqrt(b.variance) * draw_normal(state);
+        double score = b.mean + sqrt(b.variance) * draw_normal(state);
         if (drafts[i].predicted > 0)
-            worth -= log(drafts[i].predicted);
-        if (worth > best) {
-            best = worth;
+            score -= log(drafts[i].predicted);
+        if (score > best) {
+            best = score;
             chosen = i;
         }
     }

@@ -30,7 +30,7 @@ typedef struct candidate {
     const mgl_known *parent;
     mgl_schedule_config config;
     mgl_moves moves;
-    double worth; /* the larger, the sooner it is proposed */
+    double score; /* the larger, the sooner it is proposed */
 } candidate;
 
 /* A list of the best candidates so far, the best first; it owns their moves. */
@@ -50,7 +50,7 @@ static void best_clear(struct best *best)
 static void consider(struct best *best, candidate *c)
 {
     int at = best->count;
-    while (at > 0 && best->list[at - 1].worth < c->worth)
+    while (at > 0 && best->list[at - 1].score < c->score)
         at--;
     for (int i = 0; i < best->count; i++)
         if (!memcmp(&best->list[i].config, &c->config, sizeof c->config) &&
@@ -118,7 +118,7 @@ static mgl_status weigh(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
         parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &c.moves, err) : MGL_OK;
     if (!status && mgl_search_is_new(&s->search, &c.config, &c.moves) &&
         mgl_search_fits(&s->search, &c.config)) {
-        c.worth = mgl_surrogate_worth(s, f, &c.config, &c.moves);
+        c.score = mgl_surrogate_score(s, f, &c.config, &c.moves);
         consider(best, &c);
         return MGL_OK;
     }
@@ -156,7 +156,7 @@ static mgl_status climb(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
 {
     const mgl_search_space *space = &s->search.subject->space;
     mgl_schedule_config at = from->config;
-    double worth_at = from->worth;
+    double score_at = from->score;
     mgl_status status = MGL_OK;
     for (int step = 0; step < CLIMBS && !status; step++) {
         struct best found = {.room = 1};
@@ -166,12 +166,12 @@ static mgl_status climb(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
                 mgl_search_set_knob(&s->search, i, space->knobs[i].values[v], &next);
                 status = weigh(s, f, from->parent, &next, &found, err);
             }
-        if (status || found.count == 0 || found.list[0].worth <= worth_at) {
+        if (status || found.count == 0 || found.list[0].score <= score_at) {
             best_clear(&found);
             break;
         }
         at = found.list[0].config;
-        worth_at = found.list[0].worth;
+        score_at = found.list[0].score;
         consider(best, &found.list[0]);
     }
     return status;
@@ -206,7 +206,7 @@ static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f,
             status = mgl_search_add_moves(&s->search, &c.config, 1 + i % 3, state, &c.moves, &added,
                                           err);
         if (!status && added && mgl_search_is_new(&s->search, &c.config, &c.moves)) {
-            c.worth = mgl_surrogate_worth(s, f, &c.config, &c.moves);
+            c.score = mgl_surrogate_score(s, f, &c.config, &c.moves);
             consider(best, &c);
         } else {
             mgl_moves_clear(&c.moves);
@@ -222,8 +222,8 @@ static double price_one(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
     if (!(predicted > 0) || !mgl_search_passes(&s->search, c->parent, predicted))
         return -INFINITY;
     return f->priced && f->own > 0
-               ? mgl_surrogate_priced_worth(s, f, &c->config, &c->moves, predicted)
-               : c->worth;
+               ? mgl_surrogate_priced_score(s, f, &c->config, &c->moves, predicted)
+               : c->score;
 }
 
 /* The cost model's word on the best: what it leaves no hope for is dropped. */
@@ -234,9 +234,9 @@ static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct bes
     if (!s->search.subject->has_costs)
         return;
     for (int i = 0; i < best->count; i++) {
-        double worth = price_one(s, f, &best->list[i]);
-        if (worth > most) {
-            most = worth;
+        double score = price_one(s, f, &best->list[i]);
+        if (score > most) {
+            most = score;
             chosen = i;
         }
     }
@@ -246,7 +246,7 @@ static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct bes
     }
     candidate first = best->list[0];
     best->list[0] = best->list[chosen];
-    best->list[0].worth = most;
+    best->list[0].score = most;
     best->list[chosen] = first;
 }
 
@@ -266,7 +266,7 @@ static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
                 mgl_search_change_knob(&s->search, i, state, &v.config);
         hope = mgl_draft_price(&s->search, NULL, &v);
         priced += v.predicted > 0;
-        candidate c = {.config = v.config, .worth = -v.predicted};
+        candidate c = {.config = v.config, .score = -v.predicted};
         if (hope || v.predicted > 0)
             consider(best, &c);
     }
@@ -280,7 +280,7 @@ static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit 
     mgl_draft list[MGL_NEAR_DRAWS];
     int count, chosen = -1;
     mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
-    double worth = -INFINITY;
+    double score = -INFINITY;
     /* Where most steps are level the process is too sure of the others: every other one is picked
      * by what is not known of its knobs. */
     bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs &&
@@ -289,15 +289,15 @@ static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit 
         chosen = mgl_search_pick(&s->search, list, count, state);
     for (int i = 0; i < count && priced; i++) {
         double found =
-            mgl_surrogate_priced_worth(s, f, &list[i].config, &list[i].moves, list[i].predicted);
-        chosen = found > worth ? i : chosen;
-        worth = found > worth ? found : worth;
+            mgl_surrogate_priced_score(s, f, &list[i].config, &list[i].moves, list[i].predicted);
+        chosen = found > score ? i : chosen;
+        score = found > score ? found : score;
     }
     for (int i = 0; i < count; i++)
-        if (i == chosen && !status && (best->count == 0 || worth > best->list[0].worth)) {
+        if (i == chosen && !status && (best->count == 0 || score > best->list[0].score)) {
             best_clear(best);
             best->list[best->count++] =
-                (candidate){list[i].parent, list[i].config, list[i].moves, worth};
+                (candidate){list[i].parent, list[i].config, list[i].moves, score};
         } else {
             mgl_moves_clear(&list[i].moves);
         }

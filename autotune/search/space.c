@@ -20,7 +20,7 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
  * `warpgroups`. `share` stands in none, since it lost where a device was measured with it. Splits
  * of attention are merged by tasks of their own unless a config says otherwise, so `merge` has one
  * value more. */
-#define LADDERS(X)                                                                                 \
+#define KNOB_VALUES(X)                                                                             \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
     X("narrow", false, 0, 1, 2, 3)                                                                 \
@@ -41,7 +41,7 @@ static const struct {
     int values[12]; /* (count) */
 } ladders[] = {
 #define X(name, gpu, ...) {name, gpu, COUNT_OF(__VA_ARGS__), {__VA_ARGS__}},
-    LADDERS(X)
+    KNOB_VALUES(X)
 #undef X
 };
 

@@ -424,7 +424,7 @@ static void cover(const mgl_surrogate *s, const mgl_surrogate_fit *f, const doub
 }
 
 /* The expected improvement; before this campaign has a trial, what is expected to be fast. */
-double mgl_surrogate_worth(const mgl_surrogate *s, const mgl_surrogate_fit *f,
+double mgl_surrogate_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                            const mgl_schedule_config *config, const mgl_moves *moves)
 {
     double features[MGL_SURROGATE_FEATURES];
@@ -440,7 +440,7 @@ double mgl_surrogate_worth(const mgl_surrogate *s, const mgl_surrogate_fit *f,
 }
 
 /* The same, where the cost model has said what the candidate takes. */
-double mgl_surrogate_priced_worth(const mgl_surrogate *s, const mgl_surrogate_fit *f,
+double mgl_surrogate_priced_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                                   const mgl_schedule_config *config, const mgl_moves *moves,
                                   double predicted)
 {

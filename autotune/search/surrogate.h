@@ -79,10 +79,10 @@ void mgl_surrogate_fit_clear(mgl_surrogate_fit *f);
 
 /* What proposing the program is worth: the expected improvement, times the share of what is
  * near that was not refused; before this campaign has a trial, how fast it is expected to be. */
-double mgl_surrogate_worth(const mgl_surrogate *s, const mgl_surrogate_fit *f,
+double mgl_surrogate_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                            const mgl_schedule_config *config, const mgl_moves *moves);
 /* The same where the cost model has said what it takes, us. */
-double mgl_surrogate_priced_worth(const mgl_surrogate *s, const mgl_surrogate_fit *f,
+double mgl_surrogate_priced_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                                   const mgl_schedule_config *config, const mgl_moves *moves,
                                   double predicted);
 

@@ -100,7 +100,7 @@ typedef struct mgl_trial {
     int duplicate_of;                        /* number of the trial; 0: none */
     /* It was the incumbent, and was found wrong when the campaign ended, which its outcome says
      * since: id of the last trial that was stored before that. 0: no such trial. */
-    int64_t condemned;
+    int64_t quarantined;
     double predicted_us;           /* the objective; 0: none */
     double gain, gain_lo, gain_hi; /* of the objective, log ratio; all 0: not measured */
     double p_value;                /* of "no gain"; -1: not measured */

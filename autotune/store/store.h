@@ -91,13 +91,13 @@ mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from
                                 mgl_store_trial_fn *each, void *user, mgl_error *err);
 /* An incumbent was found wrong: it has this outcome and diagnostic from now on, and mgl_trial's
  * `condemned`. Does nothing where it has them already. */
-mgl_status mgl_store_condemn(mgl_store *store, int64_t campaign, int64_t number,
-                             mgl_outcome outcome, const char *diagnostic, mgl_error *err);
+mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t number,
+                                mgl_outcome outcome, const char *diagnostic, mgl_error *err);
 /* Those, in order, without pairs; and how many there are. */
-mgl_status mgl_store_each_condemned(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
-                                    void *user, mgl_error *err);
-mgl_status mgl_store_count_condemned(mgl_store *store, int64_t campaign, int64_t *out,
-                                     mgl_error *err);
+mgl_status mgl_store_each_quarantined(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
+                                      void *user, mgl_error *err);
+mgl_status mgl_store_count_quarantined(mgl_store *store, int64_t campaign, int64_t *out,
+                                       mgl_error *err);
 /* Number of the trial that was kept last; 0: none was. */
 mgl_status mgl_store_find_incumbent(mgl_store *store, int64_t campaign, int64_t *out,
                                     mgl_error *err);

@@ -306,8 +306,8 @@ mgl_status mgl_store_find_incumbent(mgl_store *store, int64_t campaign, int64_t 
                        campaign, out, err);
 }
 
-mgl_status mgl_store_condemn(mgl_store *store, int64_t campaign, int64_t number,
-                             mgl_outcome outcome, const char *diagnostic, mgl_error *err)
+mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t number,
+                                mgl_outcome outcome, const char *diagnostic, mgl_error *err)
 {
     mgl_query q = mgl_query_open(store,
                                  "UPDATE trials SET outcome = ?, diagnostic = ?, condemned ="
@@ -324,8 +324,8 @@ mgl_status mgl_store_condemn(mgl_store *store, int64_t campaign, int64_t number,
     return mgl_query_close(&q);
 }
 
-mgl_status mgl_store_each_condemned(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
-                                    void *user, mgl_error *err)
+mgl_status mgl_store_each_quarantined(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
+                                      void *user, mgl_error *err)
 {
     mgl_query q = mgl_query_open(
         store,
@@ -334,8 +334,8 @@ mgl_status mgl_store_each_condemned(mgl_store *store, int64_t campaign, mgl_stor
     return tell_trials(&q, each, user, err);
 }
 
-mgl_status mgl_store_count_condemned(mgl_store *store, int64_t campaign, int64_t *out,
-                                     mgl_error *err)
+mgl_status mgl_store_count_quarantined(mgl_store *store, int64_t campaign, int64_t *out,
+                                       mgl_error *err)
 {
     return find_number(store, "SELECT count(*) FROM trials WHERE campaign = ? AND condemned > 0",
                        campaign, out, err);

@@ -36,7 +36,7 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     if (!status)
         status = mgl_answer_final(&out, c->store, c->record.id, err);
     if (!status)
-        status = mgl_answer_condemned(&out, c->store, c->record.id, err);
+        status = mgl_answer_quarantined(&out, c->store, c->record.id, err);
     if (!status)
         mgl_cli_end_json(&out);
     mgl_text_clear(&out.text);
@@ -91,11 +91,11 @@ static mgl_status say_gain(const mgl_cli_campaign *c, const mgl_answer_predicted
     return status;
 }
 
-static mgl_status say_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+static mgl_status say_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
 {
     mgl_text line = {0};
     (void)user;
-    mgl_answer_condemned_line(trial, &line);
+    mgl_answer_quarantined_line(trial, &line);
     mgl_status status = line.failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
     if (!status)
         mgl_cli_say("campaign best", "%s", line.bytes);
@@ -115,7 +115,7 @@ static mgl_status best(const char *operand, const void *options, mgl_error *err)
     if (!status)
         status = say_gain(&c, &predicted, err);
     if (!status)
-        status = mgl_store_each_condemned(c.store, c.record.id, say_condemned, NULL, err);
+        status = mgl_store_each_quarantined(c.store, c.record.id, say_quarantined, NULL, err);
     if (!status && o->install.given)
         status = mgl_tune_entries(c.store, c.record.name, install_entry, NULL, err);
     if (!status && (!o->json.given || o->output.given))

@@ -96,11 +96,11 @@ static mgl_status print_final(mgl_store *store, const mgl_campaign_record *c, mg
     return status;
 }
 
-static mgl_status print_condemned(void *user, const mgl_trial *trial, mgl_error *err)
+static mgl_status print_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
 {
     mgl_text line = {0};
     (void)user;
-    mgl_answer_condemned_line(trial, &line);
+    mgl_answer_quarantined_line(trial, &line);
     mgl_status status = line.failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
     if (!status)
         mgl_cli_printf("condemned %s\n", line.bytes);
@@ -151,7 +151,7 @@ mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c
         status = print_best(store, c, err);
     if (!status)
         status = print_final(store, c, err);
-    return status ? status : mgl_store_each_condemned(store, c->id, print_condemned, NULL, err);
+    return status ? status : mgl_store_each_quarantined(store, c->id, print_quarantined, NULL, err);
 }
 
 mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_campaign_record *c,
@@ -167,7 +167,7 @@ mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_c
     if (!status)
         status = mgl_answer_final(out, store, c->id, err);
     if (!status)
-        status = mgl_answer_condemned(out, store, c->id, err);
+        status = mgl_answer_quarantined(out, store, c->id, err);
     if (!status)
         status = mgl_answer_best(out, store, c, err);
     return status ? status : mgl_answer_put_predicted(out, store, c, err);

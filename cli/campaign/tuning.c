@@ -32,7 +32,7 @@ typedef struct tuning {
 
 static bool is_told(const char *kind)
 {
-    static const char *const told[] = {"keep", "pause", "error", "end", MGL_CONDEMNED_EVENT};
+    static const char *const told[] = {"keep", "pause", "error", "end", MGL_QUARANTINED_EVENT};
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (!strcmp(kind, told[i]))
             return true;

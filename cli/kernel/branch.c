@@ -10,14 +10,14 @@
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(BRANCH_OPTIONS)
 
-static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
+static mgl_status list(const mgl_versions *c, mgl_error *err)
 {
     mgl_file_list names = {0};
-    mgl_status status = mgl_checkpoints_branches(c, &names, err);
+    mgl_status status = mgl_versions_branches(c, &names, err);
     if (!status && !names.count) /* it has no checkpoint yet */
-        mgl_cli_printf("* %s\n", mgl_checkpoints_branch(c));
+        mgl_cli_printf("* %s\n", mgl_versions_branch(c));
     for (size_t i = 0; i < names.count; i++)
-        mgl_cli_printf("%s %s\n", strcmp(names.names[i], mgl_checkpoints_branch(c)) ? " " : "*",
+        mgl_cli_printf("%s %s\n", strcmp(names.names[i], mgl_versions_branch(c)) ? " " : "*",
                        names.names[i]);
     mgl_file_list_clear(&names);
     return status;
@@ -26,14 +26,14 @@ static mgl_status list(const mgl_checkpoints *c, mgl_error *err)
 static mgl_status branch(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_PLACE(o, !o->name.given);
-    mgl_workshop b = {0};
-    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    const mgl_kernel_store_options how = MGL_CLI_PLACE(o, !o->name.given);
+    mgl_kernel_store b = {0};
+    mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
-        status = mgl_workshop_make_branch(&b, o->name.value, o->at.value, err);
+        status = mgl_kernel_store_make_branch(&b, o->name.value, o->at.value, err);
     if (!status)
-        status = list(mgl_workbench_checkpoints(b.bench), err);
-    mgl_workshop_close(&b);
+        status = list(mgl_kernel_session_versions(b.bench), err);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -7,38 +7,38 @@
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(CHECKOUT_OPTIONS)
 
-static mgl_status move(const struct options *o, const mgl_workshop *b, mgl_error *err)
+static mgl_status move(const struct options *o, const mgl_kernel_store *b, mgl_error *err)
 {
-    mgl_checkpoints *c = mgl_workbench_checkpoints(b->bench);
-    mgl_checkpoint_record r = {0};
+    mgl_versions *c = mgl_kernel_session_versions(b->bench);
+    mgl_version_record r = {0};
     mgl_status status = MGL_OK;
-    if (mgl_workbench_state(b->bench).open)
+    if (mgl_kernel_session_state(b->bench).open)
         return mgl_fail(err, MGL_USAGE, b->unit->name,
                         "a work is open: `megalith kernel prompt %s --drop` gives it up",
                         b->unit->name);
     if (o->branch.given)
-        status = mgl_checkpoints_go_to(c, o->branch.value, err);
+        status = mgl_versions_go_to(c, o->branch.value, err);
     if (!status && o->at.given)
-        status = mgl_checkpoints_restore(c, o->at.value, err);
+        status = mgl_versions_restore(c, o->at.value, err);
     if (!status)
-        status = mgl_checkpoints_get(c, NULL, &r, err);
+        status = mgl_versions_get(c, NULL, &r, err);
     if (!status)
-        mgl_cli_printf("%s %s\n", mgl_checkpoints_branch(c), r.id);
-    mgl_checkpoint_clear(&r);
+        mgl_cli_printf("%s %s\n", mgl_versions_branch(c), r.id);
+    mgl_version_clear(&r);
     return status;
 }
 
 static mgl_status checkout(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_PLACE(o, false);
-    mgl_workshop b = {0};
+    const mgl_kernel_store_options how = MGL_CLI_PLACE(o, false);
+    mgl_kernel_store b = {0};
     if (!o->branch.given && !o->at.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--branch or --at is needed, or both");
-    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
         status = move(o, &b, err);
-    mgl_workshop_close(&b);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -11,16 +11,16 @@ MGL_CLI_OPTIONS(DIFF_OPTIONS)
 static mgl_status diff(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
-    mgl_workshop b = {0};
+    const mgl_kernel_store_options how = MGL_CLI_PLACE(o, true);
+    mgl_kernel_store b = {0};
     mgl_text out = {0};
-    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
-        status = mgl_workshop_diff(&b, o->from.value, o->to.value, &out, err);
+        status = mgl_kernel_store_diff(&b, o->from.value, o->to.value, &out, err);
     if (!status)
         mgl_cli_print(out.bytes ? out.bytes : "", out.length);
     mgl_text_clear(&out);
-    mgl_workshop_close(&b);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -10,16 +10,15 @@
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
-static void put_record(const mgl_checkpoint_record *r, mgl_json_out *out)
+static void put_record(const mgl_version_record *r, mgl_json_out *out)
 {
     mgl_json_out_begin(out, "megalith.kernel/1");
-    mgl_workshop_put_record(r, out);
+    mgl_kernel_store_put_record(r, out);
     mgl_json_out_close(out);
     mgl_text_put(&out->text, "\n");
 }
 
-static mgl_status write_record(const struct options *o, const mgl_checkpoint_record *r,
-                               mgl_error *err)
+static mgl_status write_record(const struct options *o, const mgl_version_record *r, mgl_error *err)
 {
     mgl_json_out out = {0};
     if (o->json.given)
@@ -38,16 +37,16 @@ static mgl_status write_record(const struct options *o, const mgl_checkpoint_rec
 static mgl_status export_text(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
-    mgl_workshop b = {0};
-    mgl_checkpoint_record r = {0};
-    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    const mgl_kernel_store_options how = MGL_CLI_PLACE(o, true);
+    mgl_kernel_store b = {0};
+    mgl_version_record r = {0};
+    mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
-        status = mgl_checkpoints_get(mgl_workbench_checkpoints(b.bench), o->at.value, &r, err);
+        status = mgl_versions_get(mgl_kernel_session_versions(b.bench), o->at.value, &r, err);
     if (!status)
         status = write_record(o, &r, err);
-    mgl_checkpoint_clear(&r);
-    mgl_workshop_close(&b);
+    mgl_version_clear(&r);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

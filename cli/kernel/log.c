@@ -9,7 +9,7 @@ MGL_CLI_OPTIONS(LOG_OPTIONS)
 
 enum { SHOWN = 12 /* digits of an id */ };
 
-static mgl_status print_one(void *user, const mgl_checkpoint_record *r, mgl_error *err)
+static mgl_status print_one(void *user, const mgl_version_record *r, mgl_error *err)
 {
     (void)user, (void)err;
     mgl_cli_printf("%.*s  %-12s %-18s %s\n", SHOWN, r->id, mgl_outcome_name(r->verdict.outcome),
@@ -17,11 +17,11 @@ static mgl_status print_one(void *user, const mgl_checkpoint_record *r, mgl_erro
     return MGL_OK;
 }
 
-static mgl_status log_json(const struct options *o, const mgl_workshop *b, mgl_error *err)
+static mgl_status log_json(const struct options *o, const mgl_kernel_store *b, mgl_error *err)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_status status = mgl_workshop_put_log(b, o->at.value, &out, err);
+    mgl_status status = mgl_kernel_store_put_log(b, o->at.value, &out, err);
     if (!status)
         mgl_cli_end_json(&out);
     mgl_text_clear(&out.text);
@@ -31,14 +31,14 @@ static mgl_status log_json(const struct options *o, const mgl_workshop *b, mgl_e
 static mgl_status show_log(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_PLACE(o, true);
-    mgl_workshop b = {0};
-    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    const mgl_kernel_store_options how = MGL_CLI_PLACE(o, true);
+    mgl_kernel_store b = {0};
+    mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
         status = o->json.given ? log_json(o, &b, err)
-                               : mgl_checkpoints_log(mgl_workbench_checkpoints(b.bench),
-                                                     o->at.value, print_one, NULL, err);
-    mgl_workshop_close(&b);
+                               : mgl_versions_log(mgl_kernel_session_versions(b.bench), o->at.value,
+                                                  print_one, NULL, err);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -9,22 +9,22 @@
 
 /* ---- who is asked ---------------------------------------------------------------------------- */
 
-static mgl_status open_chat(const mgl_cli_ask *how, mgl_asker **out, mgl_error *err)
+static mgl_status open_chat(const mgl_cli_ask *how, mgl_model_client **out, mgl_error *err)
 {
     char *key = NULL;
     if (!how->url || !how->model)
         return mgl_fail(err, MGL_USAGE, "--proposer",
                         "chat asks a language model: --chat-url and --chat-model say which");
     mgl_status status = mgl_cli_find_key(how->key_file, &key, err);
-    const mgl_asker_chat_options options = {
+    const mgl_model_client_chat_options options = {
         .url = how->url, .key = key, .abort = mgl_cancel_flag(mgl_cli_cancel())};
     if (!status)
-        status = mgl_asker_open_chat(&options, out, err);
+        status = mgl_model_client_open_chat(&options, out, err);
     mgl_chat_forget_key(key);
     return status;
 }
 
-mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error *err)
+mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **out, mgl_error *err)
 {
     static const char script[] = "scripted:";
     const char *name = how->proposer ? how->proposer : "external";
@@ -32,7 +32,7 @@ mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error
     if (strcmp(name, "chat") != 0 && (how->url || how->model || how->key_file))
         return mgl_fail(err, MGL_USAGE, "--chat-url", "goes with --proposer chat");
     if (!strncmp(name, script, sizeof script - 1) && name[sizeof script - 1])
-        return mgl_asker_open_script(name + sizeof script - 1, out, err);
+        return mgl_model_client_open_replay(name + sizeof script - 1, out, err);
     if (!strcmp(name, "chat"))
         return open_chat(how, out, err);
     return strcmp(name, "external")
@@ -43,13 +43,13 @@ mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
-void mgl_cli_tell_end(const mgl_workshop *b, const mgl_work_end *end, bool json)
+void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool json)
 {
     mgl_cli_end_with(mgl_outcome_exit(end->stopped ? end->stopped : end->verdict.outcome));
     if (json) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.kernel/1");
-        mgl_workshop_put_end(b, end, &out);
+        mgl_kernel_store_put_end(b, end, &out);
         mgl_cli_end_json(&out);
         return;
     }
@@ -62,8 +62,8 @@ void mgl_cli_tell_end(const mgl_workshop *b, const mgl_work_end *end, bool json)
                    mgl_loop_hint(end->verdict.outcome));
     if (end->gates)
         mgl_cli_kernel_tell_gates(end->gates);
-    if (end->checkpoint[0])
-        mgl_cli_printf("checkpoint %s\n", end->checkpoint);
+    if (end->version[0])
+        mgl_cli_printf("checkpoint %s\n", end->version);
     else
         mgl_cli_printf("%d call%s, the work %s\n", end->calls, mgl_plural((size_t)end->calls),
                        end->ended ? "ended without a text" : "goes on");

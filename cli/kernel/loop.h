@@ -4,7 +4,7 @@
 #define MGL_CLI_KERNEL_LOOP_H
 
 #include "api/pipeline.h"
-#include "autotune/kernels/versions/workshop.h"
+#include "autotune/kernels/versions/kernel_store.h"
 #include "cli/kernel/kernel.h"
 #include "cli/signals.h"
 
@@ -37,7 +37,7 @@
     X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
       "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")
 
-/* mgl_workshop_options of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
+/* mgl_kernel_store_options of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
 #define MGL_CLI_BENCH(o)                                                                           \
     {                                                                                              \
         .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
@@ -66,9 +66,10 @@ typedef struct mgl_cli_ask {
         .model = (o)->chat_model.value, .key_file = (o)->chat_key.value                            \
     }
 /* *out NULL: external. */
-mgl_status mgl_cli_asker_open(const mgl_cli_ask *how, mgl_asker **out, mgl_error *err);
+mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **out,
+                                     mgl_error *err);
 
 /* What became of an answer or of a run, as lines or as JSON; sets what the verb ends with. */
-void mgl_cli_tell_end(const mgl_workshop *bench, const mgl_work_end *end, bool json);
+void mgl_cli_tell_end(const mgl_kernel_store *bench, const mgl_work_end *end, bool json);
 
 #endif

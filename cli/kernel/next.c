@@ -10,23 +10,23 @@ MGL_CLI_OPTIONS(NEXT_OPTIONS)
 static mgl_status next(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_workshop_options how = MGL_CLI_PLACE(o, true);
-    mgl_workshop b = {0};
+    mgl_kernel_store_options how = MGL_CLI_PLACE(o, true);
+    mgl_kernel_store b = {0};
     mgl_json_out out = {0};
     how.arch = o->arch.value;
-    mgl_status status = mgl_workshop_open(operand, &how, &b, err);
+    mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     mgl_json_out_begin(&out, "megalith.kernel/1");
     if (!status)
-        status = mgl_workshop_put_next(&b, &out, err);
+        status = mgl_kernel_store_put_next(&b, &out, err);
     if (!status) {
         mgl_json_out_string(&out, "submit",
-                            mgl_workbench_state(b.bench).open
+                            mgl_kernel_session_state(b.bench).open
                                 ? "megalith kernel submit FILE --unit UNIT"
                                 : "megalith kernel prompt UNIT --transform NAME");
         mgl_cli_end_json(&out);
     }
     mgl_text_clear(&out.text);
-    mgl_workshop_close(&b);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -2,12 +2,13 @@
 #include "cli/kernel/loop.h"
 
 #define PLAN_OPTIONS(X)                                                                            \
-    X(text, ledger, "--ledger", "F.json", 0, 0, "what was tried (ledger.json in --folder)")        \
+    X(text, experiment_log, "--ledger", "F.json", 0, 0,                                            \
+      "what was tried (ledger.json in --folder)")                                                  \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PLAN_OPTIONS)
 
-static void print(const mgl_ledger_plan *plan)
+static void print(const mgl_experiment_log_plan *plan)
 {
     mgl_cli_printf("next %s\n", plan->any ? plan->shares.ops[0].op : "nothing: every op is left");
     for (int i = 0; i < plan->shares.count; i++) {
@@ -22,7 +23,7 @@ static void print(const mgl_ledger_plan *plan)
     }
 }
 
-static void tell(const mgl_ledger_plan *plan, bool json)
+static void tell(const mgl_experiment_log_plan *plan, bool json)
 {
     mgl_json_out out = {0};
     if (!json) {
@@ -30,23 +31,24 @@ static void tell(const mgl_ledger_plan *plan, bool json)
         return;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_ledger_put_plan(plan, &out);
+    mgl_experiment_log_put_plan(plan, &out);
     mgl_cli_end_json(&out);
 }
 
 static mgl_status plan(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_ledger ledger = {0};
-    mgl_ledger_plan made = {0};
-    mgl_status status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, NULL, err);
+    mgl_experiment_log experiment_log = {0};
+    mgl_experiment_log_plan made = {0};
+    mgl_status status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
+                                                        &experiment_log, NULL, err);
     if (!status)
         status = mgl_shares_read(operand, &made.shares, err);
     if (!status) {
-        mgl_ledger_make_plan(&ledger, &made);
+        mgl_experiment_log_make_plan(&experiment_log, &made);
         tell(&made, o->json.given);
     }
-    mgl_ledger_clear(&ledger);
+    mgl_experiment_log_clear(&experiment_log);
     return status;
 }
 

@@ -15,20 +15,20 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PROMPT_OPTIONS)
 
-static mgl_status begin(const struct options *o, mgl_workshop *b, mgl_error *err)
+static mgl_status begin(const struct options *o, mgl_kernel_store *b, mgl_error *err)
 {
-    const mgl_workshop_begin_options options = {.transformation = o->transform.value,
-                                                .task = o->task.value,
-                                                .region = o->region.value,
-                                                .drop = o->drop.given};
-    return mgl_workshop_begin(b, &options, err);
+    const mgl_kernel_store_begin_options options = {.transformation = o->transform.value,
+                                                    .task = o->task.value,
+                                                    .region = o->region.value,
+                                                    .drop = o->drop.given};
+    return mgl_kernel_store_begin(b, &options, err);
 }
 
-static mgl_status print_json(const struct options *o, const mgl_workshop *b, mgl_error *err)
+static mgl_status print_json(const struct options *o, const mgl_kernel_store *b, mgl_error *err)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_status status = mgl_workshop_put_prompt(b, o->body.given, &out, err);
+    mgl_status status = mgl_kernel_store_put_prompt(b, o->body.given, &out, err);
     if (!status)
         mgl_cli_end_json(&out);
     mgl_text_clear(&out.text);
@@ -36,12 +36,12 @@ static mgl_status print_json(const struct options *o, const mgl_workshop *b, mgl
 }
 
 /* With --drop alone nothing is asked any more. */
-static bool is_dropped(const struct options *o, const mgl_workshop *b)
+static bool is_dropped(const struct options *o, const mgl_kernel_store *b)
 {
-    return o->drop.given && !mgl_workbench_state(b->bench).open;
+    return o->drop.given && !mgl_kernel_session_state(b->bench).open;
 }
 
-static void tell_dropped(const struct options *o, const mgl_workshop *b)
+static void tell_dropped(const struct options *o, const mgl_kernel_store *b)
 {
     mgl_json_out out = {0};
     if (!o->json.given) {
@@ -49,16 +49,16 @@ static void tell_dropped(const struct options *o, const mgl_workshop *b)
         return;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_workshop_put_state(b, &out);
+    mgl_kernel_store_put_state(b, &out);
     mgl_cli_end_json(&out);
 }
 
-static mgl_status print(const struct options *o, const mgl_workshop *b, mgl_error *err)
+static mgl_status print(const struct options *o, const mgl_kernel_store *b, mgl_error *err)
 {
     mgl_text text = {0};
     if (o->json.given)
         return print_json(o, b, err);
-    mgl_status status = mgl_workbench_prompt(b->bench, o->body.given, &text, err);
+    mgl_status status = mgl_kernel_session_prompt(b->bench, o->body.given, &text, err);
     if (!status)
         mgl_cli_print(text.bytes, text.length);
     if (!status && o->body.given)
@@ -67,12 +67,12 @@ static mgl_status print(const struct options *o, const mgl_workshop *b, mgl_erro
     return status;
 }
 
-static mgl_status answer(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
-                         mgl_error *err)
+static mgl_status answer(const struct options *o, const mgl_kernel_store *b,
+                         mgl_model_client *model_client, mgl_error *err)
 {
     mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
     mgl_work_end end;
-    mgl_status status = mgl_workbench_run(b->bench, asker, &waiter, &end, err);
+    mgl_status status = mgl_kernel_session_run(b->bench, model_client, &waiter, &end, err);
     if (!status)
         mgl_cli_tell_end(b, &end, o->json.given);
     return status;
@@ -81,23 +81,23 @@ static mgl_status answer(const struct options *o, const mgl_workshop *b, mgl_ask
 static mgl_status prompt(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_kernel_store_options how = MGL_CLI_BENCH(o);
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
-    mgl_workshop b = {0};
-    mgl_asker *asker = NULL;
+    mgl_kernel_store b = {0};
+    mgl_model_client *model_client = NULL;
     how.model = ask.model;
-    mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
-    how.reads = !asker && !o->transform.given && !o->task.given && !o->drop.given;
+    mgl_status status = mgl_cli_model_client_open(&ask, &model_client, err);
+    how.reads = !model_client && !o->transform.given && !o->task.given && !o->drop.given;
     if (!status)
-        status = mgl_workshop_open(operand, &how, &b, err);
+        status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
         status = begin(o, &b, err);
     if (!status && is_dropped(o, &b))
         tell_dropped(o, &b);
     else if (!status)
-        status = asker ? answer(o, &b, asker, err) : print(o, &b, err);
-    mgl_asker_close(asker);
-    mgl_workshop_close(&b);
+        status = model_client ? answer(o, &b, model_client, err) : print(o, &b, err);
+    mgl_model_client_close(model_client);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -11,16 +11,17 @@
     X(real, gain, "--gain", "PERCENT", -100, 100000, "that was measured (not measured)")           \
     X(int, calls, "--calls", "N", 0, 1000000000, "of a model")                                     \
     X(int, tokens, "--tokens", "N", 0, INT64_C(1) << 50, "that they took")                         \
-    X(text, ledger, "--ledger", "F.json", 0, 0, "where it stands (ledger.json in --folder)")       \
+    X(text, experiment_log, "--ledger", "F.json", 0, 0,                                            \
+      "where it stands (ledger.json in --folder)")                                                 \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(RECORD_OPTIONS)
 
-static mgl_status make_row(const char *op, const struct options *o, mgl_ledger_row *row,
+static mgl_status make_row(const char *op, const struct options *o, mgl_experiment_log_row *row,
                            mgl_error *err)
 {
-    *row = (mgl_ledger_row){.gain = o->gain.given ? o->gain.value / 100 : NAN,
-                            .calls = o->calls.value,
-                            .tokens = o->tokens.value};
+    *row = (mgl_experiment_log_row){.gain = o->gain.given ? o->gain.value / 100 : NAN,
+                                    .calls = o->calls.value,
+                                    .tokens = o->tokens.value};
     if (!o->idea.given || !o->outcome.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--idea and --outcome are needed");
     if (!mgl_outcome_parse(o->outcome.value, &row->outcome))
@@ -35,19 +36,20 @@ static mgl_status make_row(const char *op, const struct options *o, mgl_ledger_r
 static mgl_status record(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_ledger ledger = {0};
-    mgl_ledger_row row;
+    mgl_experiment_log experiment_log = {0};
+    mgl_experiment_log_row row;
     mgl_text path = {0};
     mgl_status status = make_row(operand, o, &row, err);
     if (!status)
-        status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, &path, err);
+        status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
+                                                 &experiment_log, &path, err);
     if (!status)
-        status = mgl_ledger_add(&ledger, &row, err);
+        status = mgl_experiment_log_add(&experiment_log, &row, err);
     if (!status)
-        status = mgl_ledger_write(&ledger, path.bytes, err);
+        status = mgl_experiment_log_write(&experiment_log, path.bytes, err);
     if (!status)
-        mgl_cli_printf("row %zu\n", ledger.count);
-    mgl_ledger_clear(&ledger);
+        mgl_cli_printf("row %zu\n", experiment_log.count);
+    mgl_experiment_log_clear(&experiment_log);
     mgl_text_clear(&path);
     return status;
 }

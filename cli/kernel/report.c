@@ -3,24 +3,27 @@
 
 #define REPORT_OPTIONS(X)                                                                          \
     X(flag, csv, "--csv", NULL, 0, 0, "every row, for spreadsheets")                               \
-    X(text, ledger, "--ledger", "F.json", 0, 0, "where it stands (ledger.json in --folder)")       \
+    X(text, experiment_log, "--ledger", "F.json", 0, 0,                                            \
+      "where it stands (ledger.json in --folder)")                                                 \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 
 static mgl_status report(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_ledger ledger = {0};
+    mgl_experiment_log experiment_log = {0};
     mgl_text out = {0};
     (void)operand;
-    mgl_status status = mgl_workshop_ledger(o->ledger.value, o->folder.value, &ledger, NULL, err);
+    mgl_status status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
+                                                        &experiment_log, NULL, err);
     if (!status)
-        (o->csv.given ? mgl_ledger_put_csv : mgl_ledger_put_markdown)(&ledger, &out);
+        (o->csv.given ? mgl_experiment_log_put_csv
+                      : mgl_experiment_log_put_markdown)(&experiment_log, &out);
     if (!status && out.failed)
         status = mgl_fail_memory(err, 1);
     if (!status)
         mgl_cli_print(out.bytes, out.length);
-    mgl_ledger_clear(&ledger);
+    mgl_experiment_log_clear(&experiment_log);
     mgl_text_clear(&out);
     return status;
 }

@@ -113,8 +113,8 @@ static void tell_result(telling *t, const mgl_rounds_result *result)
     mgl_cli_end_with(result->accepted ? MGL_EXIT_KEPT : MGL_EXIT_UNMEASURED);
 }
 
-static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker *asker,
-                      first_profile *first, mgl_error *err)
+static mgl_status run(const struct options *o, const mgl_kernel_store *b,
+                      mgl_model_client *model_client, first_profile *first, mgl_error *err)
 {
     mgl_waiter waiter = mgl_waiter_real(mgl_cancel_flag(mgl_cli_cancel()));
     mgl_kernel_region region = MGL_KERNEL_REGION_DEVICE;
@@ -124,8 +124,8 @@ static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker 
     mgl_status status =
         o->region.given ? mgl_kernel_find_region(o->region.value, &region, err) : MGL_OK;
     if (!status)
-        status = mgl_workbench_text(b->bench, &text, NULL, err);
-    const mgl_rounds_options options = {.work = mgl_workbench_work(b->bench),
+        status = mgl_kernel_session_text(b->bench, &text, NULL, err);
+    const mgl_rounds_options options = {.work = mgl_kernel_session_work(b->bench),
                                         .text = text.bytes,
                                         .length = text.length,
                                         .region = region,
@@ -134,12 +134,12 @@ static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker 
                                         .rounds = (int)o->rounds.value,
                                         .no_profile = o->no_profile.given,
                                         .one_shot = o->one_shot.given,
-                                        .checkpoints = mgl_workbench_checkpoints(b->bench),
+                                        .versions = mgl_kernel_session_versions(b->bench),
                                         .on_round = on_round,
                                         .user = &t};
     begin_telling(&t, b->unit->name);
     if (!status)
-        status = mgl_rounds_run(&options, asker, &waiter, &result, err);
+        status = mgl_rounds_run(&options, model_client, &waiter, &result, err);
     if (!status)
         tell_result(&t, &result);
     mgl_text_clear(&t.out.text);
@@ -151,23 +151,23 @@ static mgl_status run(const struct options *o, const mgl_workshop *b, mgl_asker 
 static mgl_status rounds(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_kernel_store_options how = MGL_CLI_BENCH(o);
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
-    mgl_workshop b = {0};
-    mgl_asker *asker = NULL;
+    mgl_kernel_store b = {0};
+    mgl_model_client *model_client = NULL;
     first_profile first;
     how.model = ask.model;
-    mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
-    if (!status && !asker)
+    mgl_status status = mgl_cli_model_client_open(&ask, &model_client, err);
+    if (!status && !model_client)
         status = mgl_fail(err, MGL_USAGE, "--proposer", "scripted:FILE or chat is needed");
     if (!status)
         status = read_profile(o, &first, err);
     if (!status)
-        status = mgl_workshop_open(operand, &how, &b, err);
+        status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
-        status = run(o, &b, asker, &first, err);
-    mgl_asker_close(asker);
-    mgl_workshop_close(&b);
+        status = run(o, &b, model_client, &first, err);
+    mgl_model_client_close(model_client);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -16,8 +16,8 @@ enum { MAX_ANSWER = 4 << 20 };
 static mgl_status submit(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    const mgl_workshop_options how = MGL_CLI_BENCH(o);
-    mgl_workshop b = {0};
+    const mgl_kernel_store_options how = MGL_CLI_BENCH(o);
+    mgl_kernel_store b = {0};
     mgl_work_end end;
     char *answer = NULL;
     size_t length = 0;
@@ -25,13 +25,13 @@ static mgl_status submit(const char *operand, const void *options, mgl_error *er
         return mgl_fail(err, MGL_USAGE, NULL, "--unit is needed: whose work it answers");
     mgl_status status = mgl_file_read(operand, MAX_ANSWER, &answer, &length, err);
     if (!status)
-        status = mgl_workshop_open(o->unit.value, &how, &b, err);
+        status = mgl_kernel_store_open(o->unit.value, &how, &b, err);
     if (!status)
-        status = mgl_workbench_submit(b.bench, answer, length, o->bare.given, &end, err);
+        status = mgl_kernel_session_submit(b.bench, answer, length, o->bare.given, &end, err);
     if (!status)
         mgl_cli_tell_end(&b, &end, o->json.given);
     mgl_free(answer);
-    mgl_workshop_close(&b);
+    mgl_kernel_store_close(&b);
     return status;
 }
 

@@ -80,19 +80,20 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *g, const char 
 /* ---- the answer -------------------------------------------------------------------------------
  */
 
-static void tell_duel(const char *what, const mgl_kernel_duel *duel)
+static void tell_paired_bench(const char *what, const mgl_kernel_paired_bench *paired_bench)
 {
-    if (!duel->timed)
+    if (!paired_bench->timed)
         return;
-    mgl_cli_printf("%s, %s: %+.2f %% (%+.2f to %+.2f) of %d pairs\n", what, duel->shape,
-                   100 * expm1(duel->gain), 100 * expm1(duel->gain_lo), 100 * expm1(duel->gain_hi),
-                   duel->pairs);
-    for (int w = 0; w < duel->workload_count; w++) {
-        const mgl_workload_result *r = &duel->results[w];
+    mgl_cli_printf("%s, %s: %+.2f %% (%+.2f to %+.2f) of %d pairs\n", what, paired_bench->shape,
+                   100 * expm1(paired_bench->gain), 100 * expm1(paired_bench->gain_lo),
+                   100 * expm1(paired_bench->gain_hi), paired_bench->pairs);
+    for (int w = 0; w < paired_bench->workload_count; w++) {
+        const mgl_workload_result *r = &paired_bench->results[w];
         mgl_cli_printf("  batch %d, context %d: %.1f us a token, the incumbent %.1f us, its bytes "
                        "%.1f us\n",
-                       duel->workloads.list[w].batch, duel->workloads.list[w].context,
-                       r->candidate_us, r->incumbent_us, r->stream_us);
+                       paired_bench->workloads.list[w].batch,
+                       paired_bench->workloads.list[w].context, r->candidate_us, r->incumbent_us,
+                       r->stream_us);
     }
 }
 
@@ -118,10 +119,11 @@ static void tell_trial(const mgl_kernel_trial *t)
 {
     mgl_cli_printf("examined in %d programs, %d cases: error %.2g, the incumbent's %.2g, bias "
                    "%.2g\n",
-                   t->harnesses, t->cases, t->exam.error, t->exam.incumbent_error, t->exam.bias);
+                   t->harnesses, t->cases, t->correctness.error, t->correctness.incumbent_error,
+                   t->correctness.bias);
     tell_sanitizers(&t->sanitizers);
-    tell_duel("alone", &t->duel);
-    tell_duel("in the model", &t->models);
+    tell_paired_bench("alone", &t->paired_bench);
+    tell_paired_bench("in the model", &t->models);
     tell_real(&t->real);
 }
 

@@ -37,8 +37,9 @@ static mgl_status list(const struct options *o, const mgl_library *library, mgl_
                            t->pass_count == 1 ? "  " : "es", mgl_transformation_calls(t),
                            mgl_transformation_calls(t) == 1 ? " " : "s", t->summary);
         }
-        for (size_t i = 0; i < library->plan_count; i++)
-            mgl_cli_printf("plan %-13s %s\n", library->plans[i].name, library->plans[i].summary);
+        for (size_t i = 0; i < library->script_count; i++)
+            mgl_cli_printf("plan %-13s %s\n", library->scripts[i].name,
+                           library->scripts[i].summary);
         return MGL_OK;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
@@ -95,9 +96,9 @@ static mgl_status show(const struct options *o, const mgl_library *library, mgl_
     } else if (found.transformation) {
         print_transformation(found.transformation);
     } else {
-        mgl_cli_printf("%s, for %s: %s\n", found.plan->name, found.plan->architecture,
-                       found.plan->summary);
-        print_names("steps", &found.plan->steps);
+        mgl_cli_printf("%s, for %s: %s\n", found.script->name, found.script->architecture,
+                       found.script->summary);
+        print_names("steps", &found.script->steps);
     }
     return MGL_OK;
 }
@@ -113,8 +114,8 @@ static mgl_status check(const struct options *o, const mgl_library *library, mgl
     mgl_status status = mgl_file_read(o->file.value, MGL_TRANSFORM_MAX_TEXT, &text, &length, err);
     if (!status)
         status = mgl_transform_check(library, text, length, o->file.value, &checked, err);
-    if (!status && checked.is_plan)
-        mgl_cli_printf("plan %s: %d steps\n", checked.plan.name, checked.plan.steps.count);
+    if (!status && checked.is_script)
+        mgl_cli_printf("plan %s: %d steps\n", checked.script.name, checked.script.steps.count);
     else if (!status)
         mgl_cli_printf("%s: %d passes, %d calls\n", t->name, t->pass_count,
                        mgl_transformation_calls(t));
@@ -144,7 +145,7 @@ static void on_step(void *user, const mgl_step_report *step)
                        step->carried, step->judged, mgl_transform_why(step));
 }
 
-static void tell_result(telling *t, const mgl_course_result *result)
+static void tell_result(telling *t, const mgl_script_engine_result *result)
 {
     if (t->json) {
         mgl_json_out_close_array(&t->out);
@@ -158,24 +159,24 @@ static void tell_result(telling *t, const mgl_course_result *result)
     mgl_cli_end_with(t->last < MGL_OUTCOME_COUNT ? mgl_outcome_exit(t->last) : MGL_EXIT_REFUSED);
 }
 
-static mgl_status apply_to(const struct options *o, mgl_workshop *b, mgl_asker *asker,
-                           mgl_error *err)
+static mgl_status apply_to(const struct options *o, mgl_kernel_store *b,
+                           mgl_model_client *model_client, mgl_error *err)
 {
     telling t = {.json = o->json.given, .last = MGL_OUTCOME_COUNT};
     const mgl_transform_options options = {.name = o->name.value,
-                                           .plan = o->plan.value,
+                                           .script = o->plan.value,
                                            .carry = (int)o->carry.value,
                                            .judgements = (int)o->judgements.value,
                                            .on_step = on_step,
                                            .user = &t,
                                            .abort = mgl_cancel_flag(mgl_cli_cancel())};
-    mgl_course_result result;
+    mgl_script_engine_result result;
     if (t.json) {
         mgl_json_out_begin(&t.out, "megalith.kernel/1");
         mgl_json_out_string(&t.out, "unit", b->unit->name);
         mgl_json_out_array(&t.out, "steps");
     }
-    mgl_status status = mgl_transform_apply(b, &options, asker, &result, err);
+    mgl_status status = mgl_transform_apply(b, &options, model_client, &result, err);
     if (!status)
         tell_result(&t, &result);
     mgl_text_clear(&t.out.text);
@@ -184,24 +185,24 @@ static mgl_status apply_to(const struct options *o, mgl_workshop *b, mgl_asker *
 
 static mgl_status apply(const struct options *o, mgl_error *err)
 {
-    mgl_workshop_options how = MGL_CLI_BENCH(o);
+    mgl_kernel_store_options how = MGL_CLI_BENCH(o);
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
-    mgl_workshop b = {0};
-    mgl_asker *asker = NULL;
+    mgl_kernel_store b = {0};
+    mgl_model_client *model_client = NULL;
     how.model = ask.model;
     if (!o->unit.given)
         return mgl_fail(err, MGL_USAGE, NULL, "--unit is needed: the micro-kernel");
-    mgl_status status = mgl_cli_asker_open(&ask, &asker, err);
-    if (!status && !asker)
+    mgl_status status = mgl_cli_model_client_open(&ask, &model_client, err);
+    if (!status && !model_client)
         status = mgl_fail(err, MGL_USAGE, "--proposer",
                           "scripted:FILE or chat is needed; `megalith kernel prompt --transform` "
                           "asks an external one, pass by pass");
     if (!status)
-        status = mgl_workshop_open(o->unit.value, &how, &b, err);
+        status = mgl_kernel_store_open(o->unit.value, &how, &b, err);
     if (!status)
-        status = apply_to(o, &b, asker, err);
-    mgl_asker_close(asker);
-    mgl_workshop_close(&b);
+        status = apply_to(o, &b, model_client, err);
+    mgl_model_client_close(model_client);
+    mgl_kernel_store_close(&b);
     return status;
 }
 
@@ -218,7 +219,7 @@ static mgl_status transform(const char *operand, const void *options, mgl_error 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(operand, rows[i].word)) {
             mgl_library library = {0};
-            mgl_status status = mgl_workshop_library(o->transformations.value, &library, err);
+            mgl_status status = mgl_kernel_store_library(o->transformations.value, &library, err);
             if (!status)
                 status = rows[i].run(o, &library, err);
             mgl_library_clear(&library);

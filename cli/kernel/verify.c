@@ -25,7 +25,8 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
     mgl_status status = mgl_cli_kernel_text_read(operand, &given, &text, err);
     if (!status)
         status = mgl_cli_kernel_device_open(
-            &given, "none", o->exam_only.given ? MGL_TRIAL_EXAM : MGL_TRIAL_MODELS, &device, err);
+            &given, "none", o->exam_only.given ? MGL_TRIAL_CORRECTNESS : MGL_TRIAL_MODELS, &device,
+            err);
     const mgl_kernel_options how = {.arch = o->arch.value  ? o->arch.value
                                             : device.given ? device.arch
                                                            : NULL,

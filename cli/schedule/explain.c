@@ -19,7 +19,7 @@
 #define EXPLAIN_OPTIONS(X)                                                                         \
     X(int, batch, "--batch", "N", 1, MGL_MAX_SEQUENCES,                                            \
       "F.mls: sequences that are decoded together (1)")                                            \
-    X(int, prompt, "--prompt", "N", 1, MGL_MAX_MANY_ROWS,                                          \
+    X(int, prompt, "--prompt", "N", 1, MGL_MAX_SECOND_ROWS,                                        \
       "F.mls: in place of decoding, an epoch with the last N tokens of a prompt")                  \
     X(int, context, "--context", "N", 0, MGL_MAX_CAPACITY, "F.mls: positions in the KV cache (0)") \
     X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32; 1 with --prompt)") \

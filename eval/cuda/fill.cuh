@@ -3,7 +3,7 @@
 #define MGL_EVAL_CUDA_FILL_CUH
 
 #include "eval/cuda/number.cuh"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 static __device__ long long first_index()
 {

@@ -2,10 +2,10 @@
 #ifndef MGL_EVAL_CUDA_NUMBER_CUH
 #define MGL_EVAL_CUDA_NUMBER_CUH
 
-#define MGL_SYNTHETIC_FN   static __device__
-#define MGL_SYNTHETIC_BITS __float_as_uint
-#define MGL_WAYS_FN        static __device__
-#define MGL_TAPE_FN        static __device__ __forceinline__ constexpr
+#define MGL_SYNTHETIC_FN      static __device__
+#define MGL_SYNTHETIC_BITS    __float_as_uint
+#define MGL_VARIANT_SHAPES_FN static __device__
+#define MGL_TAPE_FN           static __device__ __forceinline__ constexpr
 
 #include "eval/cuda/blocks.h"
 

@@ -2,8 +2,8 @@
  * Memory that is given back all at once, with a bound: what a template makes lives as long as its
  * rendering. A hostile template meets the bound before it meets the machine's.
  */
-#ifndef MGL_CHAT_ARENA_H
-#define MGL_CHAT_ARENA_H
+#ifndef MGL_IMPORTER_CHAT_ARENA_H
+#define MGL_IMPORTER_CHAT_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * The chat templates of a model, behind the public mgl_chat_template: where they lie, which one is
  * taken, and what a template is given.
  */
-#ifndef MGL_CHAT_CHAT_H
-#define MGL_CHAT_CHAT_H
+#ifndef MGL_IMPORTER_CHAT_CHAT_H
+#define MGL_IMPORTER_CHAT_CHAT_H
 
 #include "importer/chat/jinja.h"
 

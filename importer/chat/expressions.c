@@ -28,12 +28,12 @@ static mgl_syntax *parse_argument(mgl_parser *p)
 {
     uint32_t from = p->at->from, name = 0;
     mgl_syntax_kind kind = MGL_SYNTAX_CONSTANT;
-    if (mgl_parser_skip(p, MGL_OP_MULTIPLY)) {
+    if (mgl_parser_skip(p, MGL_EXPR_MULTIPLY)) {
         kind = MGL_SYNTAX_SPREAD;
-    } else if (mgl_parser_skip(p, MGL_OP_POWER)) {
+    } else if (mgl_parser_skip(p, MGL_EXPR_POWER)) {
         kind = MGL_SYNTAX_SPREAD_KEYWORDS;
     } else if (p->at->kind == MGL_LEXEME_NAME && p->at[1].kind == MGL_LEXEME_OPERATOR &&
-               p->at[1].operation == MGL_OP_ASSIGN) {
+               p->at[1].operation == MGL_EXPR_ASSIGN) {
         kind = MGL_SYNTAX_KEYWORD;
         name = p->at->name;
         p->at += 2;
@@ -64,12 +64,12 @@ static bool parse_arguments(mgl_parser *p, mgl_syntax **out)
     mgl_syntax **end = out;
     int last = 0;
     *out = NULL;
-    if (!mgl_parser_expect(p, MGL_OP_LEFT_PAREN))
+    if (!mgl_parser_expect(p, MGL_EXPR_LEFT_PAREN))
         return false;
-    while (!mgl_parser_is(p, MGL_OP_RIGHT_PAREN)) {
-        if (*out && !mgl_parser_expect(p, MGL_OP_COMMA))
+    while (!mgl_parser_is(p, MGL_EXPR_RIGHT_PAREN)) {
+        if (*out && !mgl_parser_expect(p, MGL_EXPR_COMMA))
             return false;
-        if (*out && mgl_parser_is(p, MGL_OP_RIGHT_PAREN))
+        if (*out && mgl_parser_is(p, MGL_EXPR_RIGHT_PAREN))
             break;
         mgl_syntax *argument = parse_argument(p);
         if (!argument)
@@ -80,7 +80,7 @@ static bool parse_arguments(mgl_parser *p, mgl_syntax **out)
         last = rank(argument->kind);
         append(&end, argument);
     }
-    return mgl_parser_expect(p, MGL_OP_RIGHT_PAREN);
+    return mgl_parser_expect(p, MGL_EXPR_RIGHT_PAREN);
 }
 
 /* ---- what stands alone ----------------------------------------------------------------------- */
@@ -156,10 +156,10 @@ static mgl_syntax *parse_list(mgl_parser *p)
 {
     uint32_t from = p->at++->from;
     mgl_syntax *items = NULL, **end = &items;
-    while (!mgl_parser_is(p, MGL_OP_RIGHT_BRACKET)) {
-        if (items && !mgl_parser_expect(p, MGL_OP_COMMA))
+    while (!mgl_parser_is(p, MGL_EXPR_RIGHT_BRACKET)) {
+        if (items && !mgl_parser_expect(p, MGL_EXPR_COMMA))
             return NULL;
-        if (mgl_parser_is(p, MGL_OP_RIGHT_BRACKET))
+        if (mgl_parser_is(p, MGL_EXPR_RIGHT_BRACKET))
             break;
         mgl_syntax *item = mgl_parse_expression(p, true);
         if (!item)
@@ -177,14 +177,14 @@ static mgl_syntax *parse_dict(mgl_parser *p)
 {
     uint32_t from = p->at++->from;
     mgl_syntax *items = NULL, **end = &items;
-    while (!mgl_parser_is(p, MGL_OP_RIGHT_BRACE)) {
-        if (items && !mgl_parser_expect(p, MGL_OP_COMMA))
+    while (!mgl_parser_is(p, MGL_EXPR_RIGHT_BRACE)) {
+        if (items && !mgl_parser_expect(p, MGL_EXPR_COMMA))
             return NULL;
-        if (mgl_parser_is(p, MGL_OP_RIGHT_BRACE))
+        if (mgl_parser_is(p, MGL_EXPR_RIGHT_BRACE))
             break;
         mgl_syntax *key = mgl_parse_expression(p, true);
         mgl_syntax *value =
-            key && mgl_parser_expect(p, MGL_OP_COLON) ? mgl_parse_expression(p, true) : NULL;
+            key && mgl_parser_expect(p, MGL_EXPR_COLON) ? mgl_parse_expression(p, true) : NULL;
         if (!value)
             return NULL;
         append(&end, key);
@@ -201,10 +201,10 @@ static mgl_syntax *parse_dict(mgl_parser *p)
 static mgl_syntax *parse_parenthesis(mgl_parser *p)
 {
     uint32_t from = p->at++->from;
-    if (mgl_parser_skip(p, MGL_OP_RIGHT_PAREN))
+    if (mgl_parser_skip(p, MGL_EXPR_RIGHT_PAREN))
         return mgl_parser_make(p, MGL_SYNTAX_TUPLE, from);
     mgl_syntax *inner = mgl_parse_tuple(p, true);
-    if (!inner || !mgl_parser_expect(p, MGL_OP_RIGHT_PAREN))
+    if (!inner || !mgl_parser_expect(p, MGL_EXPR_RIGHT_PAREN))
         return NULL;
     return inner;
 }
@@ -215,11 +215,11 @@ static mgl_syntax *parse_primary(mgl_parser *p)
         return parse_word(p);
     if (p->at->kind == MGL_LEXEME_CONSTANT)
         return parse_constant(p);
-    if (mgl_parser_is(p, MGL_OP_LEFT_PAREN))
+    if (mgl_parser_is(p, MGL_EXPR_LEFT_PAREN))
         return parse_parenthesis(p);
-    if (mgl_parser_is(p, MGL_OP_LEFT_BRACKET))
+    if (mgl_parser_is(p, MGL_EXPR_LEFT_BRACKET))
         return parse_list(p);
-    if (mgl_parser_is(p, MGL_OP_LEFT_BRACE))
+    if (mgl_parser_is(p, MGL_EXPR_LEFT_BRACE))
         return parse_dict(p);
     mgl_parser_fail_here(p, "an expression");
     return NULL;
@@ -229,8 +229,8 @@ static mgl_syntax *parse_primary(mgl_parser *p)
 
 static bool at_bound_end(const mgl_parser *p)
 {
-    return mgl_parser_is(p, MGL_OP_COLON) || mgl_parser_is(p, MGL_OP_COMMA) ||
-           mgl_parser_is(p, MGL_OP_RIGHT_BRACKET);
+    return mgl_parser_is(p, MGL_EXPR_COLON) || mgl_parser_is(p, MGL_EXPR_COMMA) ||
+           mgl_parser_is(p, MGL_EXPR_RIGHT_BRACKET);
 }
 
 /* An index, or "a:b:c", of which each may be missing. */
@@ -238,12 +238,12 @@ static mgl_syntax *parse_index(mgl_parser *p)
 {
     uint32_t from = p->at->from;
     mgl_syntax *bounds[3] = {0};
-    if (!mgl_parser_is(p, MGL_OP_COLON)) {
+    if (!mgl_parser_is(p, MGL_EXPR_COLON)) {
         bounds[0] = mgl_parse_expression(p, true);
-        if (!bounds[0] || !mgl_parser_is(p, MGL_OP_COLON))
+        if (!bounds[0] || !mgl_parser_is(p, MGL_EXPR_COLON))
             return bounds[0];
     }
-    for (int i = 1; i < 3 && mgl_parser_skip(p, MGL_OP_COLON); i++)
+    for (int i = 1; i < 3 && mgl_parser_skip(p, MGL_EXPR_COLON); i++)
         if (!at_bound_end(p) && !(bounds[i] = mgl_parse_expression(p, true)))
             return NULL;
     mgl_syntax *slice = mgl_parser_make(p, MGL_SYNTAX_SLICE, from);
@@ -260,8 +260,8 @@ static mgl_syntax *parse_item(mgl_parser *p, mgl_syntax *object)
 {
     uint32_t from = p->at++->from;
     mgl_syntax *items = NULL, **end = &items;
-    while (!mgl_parser_is(p, MGL_OP_RIGHT_BRACKET)) {
-        if (items && !mgl_parser_expect(p, MGL_OP_COMMA))
+    while (!mgl_parser_is(p, MGL_EXPR_RIGHT_BRACKET)) {
+        if (items && !mgl_parser_expect(p, MGL_EXPR_COMMA))
             return NULL;
         mgl_syntax *index = parse_index(p);
         if (!index)
@@ -325,11 +325,11 @@ static mgl_syntax *parse_call(mgl_parser *p, mgl_syntax *callee)
 static mgl_syntax *parse_postfix(mgl_parser *p, mgl_syntax *part)
 {
     while (part) {
-        if (mgl_parser_is(p, MGL_OP_DOT))
+        if (mgl_parser_is(p, MGL_EXPR_DOT))
             part = parse_attribute(p, part);
-        else if (mgl_parser_is(p, MGL_OP_LEFT_BRACKET))
+        else if (mgl_parser_is(p, MGL_EXPR_LEFT_BRACKET))
             part = parse_item(p, part);
-        else if (mgl_parser_is(p, MGL_OP_LEFT_PAREN))
+        else if (mgl_parser_is(p, MGL_EXPR_LEFT_PAREN))
             part = parse_call(p, part);
         else
             break;
@@ -345,7 +345,7 @@ static bool parse_dotted(mgl_parser *p, const char **name, size_t *length)
     uint32_t unused, from = p->at->from;
     if (!mgl_parser_expect_name(p, &unused))
         return false;
-    while (mgl_parser_skip(p, MGL_OP_DOT))
+    while (mgl_parser_skip(p, MGL_EXPR_DOT))
         if (!mgl_parser_expect_name(p, &unused))
             return false;
     *name = p->jinja->text + from;
@@ -370,7 +370,7 @@ static mgl_syntax *parse_filter(mgl_parser *p, mgl_syntax *input)
     if (!parse_dotted(p, &name, &length))
         return NULL;
     mgl_syntax *filter = mgl_parser_make(p, MGL_SYNTAX_FILTER, from);
-    if (!filter || (mgl_parser_is(p, MGL_OP_LEFT_PAREN) && !parse_arguments(p, &arguments)))
+    if (!filter || (mgl_parser_is(p, MGL_EXPR_LEFT_PAREN) && !parse_arguments(p, &arguments)))
         return NULL;
     filter->a = input;
     filter->b = arguments;
@@ -384,7 +384,7 @@ mgl_syntax *mgl_parse_filters(mgl_parser *p, mgl_syntax *input, bool named)
     mgl_syntax *filter = input;
     if (named && !(filter = parse_filter(p, input)))
         return NULL;
-    while (mgl_parser_skip(p, MGL_OP_PIPE))
+    while (mgl_parser_skip(p, MGL_EXPR_PIPE))
         if (!(filter = parse_filter(p, filter)))
             return NULL;
     return filter;
@@ -396,14 +396,14 @@ static bool at_test_argument(const mgl_parser *p)
     if (p->at->kind == MGL_LEXEME_NAME)
         return !mgl_parser_is_word(p, "else") && !mgl_parser_is_word(p, "or") &&
                !mgl_parser_is_word(p, "and");
-    return p->at->kind == MGL_LEXEME_CONSTANT || mgl_parser_is(p, MGL_OP_LEFT_BRACKET) ||
-           mgl_parser_is(p, MGL_OP_LEFT_BRACE);
+    return p->at->kind == MGL_LEXEME_CONSTANT || mgl_parser_is(p, MGL_EXPR_LEFT_BRACKET) ||
+           mgl_parser_is(p, MGL_EXPR_LEFT_BRACE);
 }
 
 static bool parse_test_arguments(mgl_parser *p, mgl_syntax **out)
 {
     *out = NULL;
-    if (mgl_parser_is(p, MGL_OP_LEFT_PAREN))
+    if (mgl_parser_is(p, MGL_EXPR_LEFT_PAREN))
         return parse_arguments(p, out);
     if (!at_test_argument(p))
         return true;
@@ -440,11 +440,11 @@ static mgl_syntax *parse_test(mgl_parser *p, mgl_syntax *input)
 static mgl_syntax *parse_filters_and_tests(mgl_parser *p, mgl_syntax *part)
 {
     while (part) {
-        if (mgl_parser_is(p, MGL_OP_PIPE))
+        if (mgl_parser_is(p, MGL_EXPR_PIPE))
             part = mgl_parse_filters(p, part, false);
         else if (mgl_parser_skip_word(p, "is"))
             part = parse_test(p, part);
-        else if (mgl_parser_is(p, MGL_OP_LEFT_PAREN))
+        else if (mgl_parser_is(p, MGL_EXPR_LEFT_PAREN))
             part = parse_call(p, part);
         else
             break;
@@ -481,7 +481,7 @@ static mgl_syntax *parse_sign(mgl_parser *p)
 
 static mgl_syntax *parse_unary(mgl_parser *p, bool filters)
 {
-    bool sign = mgl_parser_is(p, MGL_OP_SUBTRACT) || mgl_parser_is(p, MGL_OP_ADD);
+    bool sign = mgl_parser_is(p, MGL_EXPR_SUBTRACT) || mgl_parser_is(p, MGL_EXPR_ADD);
     mgl_syntax *part = sign ? parse_sign(p) : parse_primary(p);
     part = parse_postfix(p, part);
     return filters ? parse_filters_and_tests(p, part) : part;
@@ -489,16 +489,16 @@ static mgl_syntax *parse_unary(mgl_parser *p, bool filters)
 
 /* Operators that take their left side first, level by level. */
 static const mgl_operator levels[][5] = {
-    {MGL_OP_ADD, MGL_OP_SUBTRACT, MGL_OP_COUNT},
-    {MGL_OP_CONCATENATE, MGL_OP_COUNT},
-    {MGL_OP_MULTIPLY, MGL_OP_DIVIDE, MGL_OP_FLOOR_DIVIDE, MGL_OP_MODULO, MGL_OP_COUNT},
-    {MGL_OP_POWER, MGL_OP_COUNT},
+    {MGL_EXPR_ADD, MGL_EXPR_SUBTRACT, MGL_EXPR_COUNT},
+    {MGL_EXPR_CONCATENATE, MGL_EXPR_COUNT},
+    {MGL_EXPR_MULTIPLY, MGL_EXPR_DIVIDE, MGL_EXPR_FLOOR_DIVIDE, MGL_EXPR_MODULO, MGL_EXPR_COUNT},
+    {MGL_EXPR_POWER, MGL_EXPR_COUNT},
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 
 static bool stands_in_level(const mgl_parser *p, const mgl_operator *level)
 {
-    for (; *level != MGL_OP_COUNT; level++)
+    for (; *level != MGL_EXPR_COUNT; level++)
         if (mgl_parser_is(p, *level))
             return true;
     return false;
@@ -519,30 +519,31 @@ static mgl_syntax *parse_level(mgl_parser *p, int level)
     return left;
 }
 
-/* The comparison that stands next, which is passed; MGL_OP_COUNT: none. */
+/* The comparison that stands next, which is passed; MGL_EXPR_COUNT: none. */
 static mgl_operator skip_comparison(mgl_parser *p)
 {
-    static const mgl_operator comparisons[] = {MGL_OP_EQUAL,   MGL_OP_UNEQUAL, MGL_OP_LESS,
-                                               MGL_OP_AT_MOST, MGL_OP_GREATER, MGL_OP_AT_LEAST};
+    static const mgl_operator comparisons[] = {MGL_EXPR_EQUAL,   MGL_EXPR_UNEQUAL,
+                                               MGL_EXPR_LESS,    MGL_EXPR_AT_MOST,
+                                               MGL_EXPR_GREATER, MGL_EXPR_AT_LEAST};
     for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
         if (mgl_parser_skip(p, comparisons[i]))
             return comparisons[i];
     if (mgl_parser_skip_word(p, "in"))
-        return MGL_OP_IN;
+        return MGL_EXPR_IN;
     if (!mgl_parser_is_word(p, "not"))
-        return MGL_OP_COUNT;
+        return MGL_EXPR_COUNT;
     p->at++;
     if (mgl_parser_skip_word(p, "in"))
-        return MGL_OP_NOT_IN;
+        return MGL_EXPR_NOT_IN;
     p->at--;
-    return MGL_OP_COUNT;
+    return MGL_EXPR_COUNT;
 }
 
 static mgl_syntax *parse_comparison(mgl_parser *p)
 {
     mgl_syntax *left = parse_level(p, 0), *operands = NULL, **end = &operands;
     mgl_operator operation;
-    while (left && (operation = skip_comparison(p)) != MGL_OP_COUNT) {
+    while (left && (operation = skip_comparison(p)) != MGL_EXPR_COUNT) {
         mgl_syntax *right = parse_level(p, 0);
         mgl_syntax *operand = right ? mgl_parser_make(p, MGL_SYNTAX_OPERAND, right->from) : NULL;
         if (!operand)
@@ -617,7 +618,7 @@ mgl_syntax *mgl_parse_expression(mgl_parser *p, bool choices)
 static bool at_tuple_end(const mgl_parser *p)
 {
     return p->at->kind == MGL_LEXEME_VARIABLE_END || p->at->kind == MGL_LEXEME_BLOCK_END ||
-           mgl_parser_is(p, MGL_OP_RIGHT_PAREN);
+           mgl_parser_is(p, MGL_EXPR_RIGHT_PAREN);
 }
 
 typedef mgl_syntax *parse_fn(mgl_parser *p, bool option);
@@ -635,8 +636,8 @@ static mgl_syntax *parse_several(mgl_parser *p, parse_fn *parse, bool option, co
         if (!item)
             return NULL;
         append(&end, item);
-        tuple = tuple || mgl_parser_is(p, MGL_OP_COMMA);
-    } while (mgl_parser_skip(p, MGL_OP_COMMA));
+        tuple = tuple || mgl_parser_is(p, MGL_EXPR_COMMA);
+    } while (mgl_parser_skip(p, MGL_EXPR_COMMA));
     if (!tuple)
         return items;
     mgl_syntax *made = mgl_parser_make(p, MGL_SYNTAX_TUPLE, from);
@@ -662,9 +663,9 @@ static mgl_syntax *parse_targets(mgl_parser *p, bool members)
 static mgl_syntax *parse_one_target(mgl_parser *p, bool members)
 {
     const mgl_lexeme *at = p->at;
-    if (mgl_parser_skip(p, MGL_OP_LEFT_PAREN)) {
+    if (mgl_parser_skip(p, MGL_EXPR_LEFT_PAREN)) {
         mgl_syntax *inner = mgl_parser_enter(p) ? parse_targets(p, members) : NULL;
-        if (!inner || !mgl_parser_expect(p, MGL_OP_RIGHT_PAREN))
+        if (!inner || !mgl_parser_expect(p, MGL_EXPR_RIGHT_PAREN))
             return NULL;
         p->depth--;
         return inner;
@@ -679,7 +680,7 @@ static mgl_syntax *parse_one_target(mgl_parser *p, bool members)
         return NULL;
     }
     uint32_t member;
-    if (!part || !members || !mgl_parser_skip(p, MGL_OP_DOT))
+    if (!part || !members || !mgl_parser_skip(p, MGL_EXPR_DOT))
         return part;
     const mgl_lexeme *name = p->at;
     if (!mgl_parser_expect_name(p, &member))

@@ -268,7 +268,7 @@ bool mgl_filter_abs(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_
         return mgl_render_fail_undefined(r, input);
     if (!mgl_value_is_number(input, &number))
         return mgl_render_fail(r, "'abs' is not for a value of type '%s'", mgl_value_type(input));
-    return mgl_operate_unary(r, number < 0 ? MGL_OP_SUBTRACT : MGL_OP_ADD, input, out) &&
+    return mgl_operate_unary(r, number < 0 ? MGL_EXPR_SUBTRACT : MGL_EXPR_ADD, input, out) &&
            (out->kind != MGL_VALUE_REAL || (out->real = fabs(out->real), true));
 }
 

@@ -2,8 +2,8 @@
  * The filters' functions, one for each in filters.def: on texts and numbers in filters.c, on
  * sequences in filters_list.c.
  */
-#ifndef MGL_CHAT_FILTERS_H
-#define MGL_CHAT_FILTERS_H
+#ifndef MGL_IMPORTER_CHAT_FILTERS_H
+#define MGL_IMPORTER_CHAT_FILTERS_H
 
 #include "importer/chat/render.h"
 

@@ -406,7 +406,7 @@ bool mgl_filter_sum(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_
     for (size_t i = 0; list && i < list->count; i++) {
         mgl_value item = list->items[i];
         if (!get_path(r, bound->values[0], NULL, &item) ||
-            !mgl_operate(r, MGL_OP_ADD, sum, item, &sum))
+            !mgl_operate(r, MGL_EXPR_ADD, sum, item, &sum))
             return false;
     }
     *out = sum;

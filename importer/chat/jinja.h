@@ -7,8 +7,8 @@
  *
  *     text -> lexemes (lexer.c) -> tree (expressions.c, statements.c) -> text (evaluate.c ...)
  */
-#ifndef MGL_CHAT_JINJA_H
-#define MGL_CHAT_JINJA_H
+#ifndef MGL_IMPORTER_CHAT_JINJA_H
+#define MGL_IMPORTER_CHAT_JINJA_H
 
 #include "base/json.h"
 

@@ -454,12 +454,12 @@ static bool balance(lexer *l, char c)
 
 static bool read_operator(lexer *l)
 {
-    static const char *const operators[MGL_OP_COUNT] = {
+    static const char *const operators[MGL_EXPR_COUNT] = {
 #define MGL_X(name, text) text,
         MGL_OPERATORS(MGL_X)
 #undef MGL_X
     };
-    for (int i = 0; i < MGL_OP_COUNT; i++) {
+    for (int i = 0; i < MGL_EXPR_COUNT; i++) {
         if (!looking_at(l, l->at, operators[i]))
             continue;
         size_t length = strlen(operators[i]);

@@ -2,8 +2,8 @@
  * Texts that the filter safe has marked: class Markup of Python's markupsafe, as in Hugging Face's
  * rendering. `+` escapes the other operand. Some results of filters and methods are marked too.
  */
-#ifndef MGL_CHAT_MARKUP_H
-#define MGL_CHAT_MARKUP_H
+#ifndef MGL_IMPORTER_CHAT_MARKUP_H
+#define MGL_IMPORTER_CHAT_MARKUP_H
 
 #include "importer/chat/render.h"
 

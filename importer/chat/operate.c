@@ -14,7 +14,7 @@
 
 static const char *sign_of(mgl_operator operation)
 {
-    static const char *const signs[MGL_OP_COUNT] = {
+    static const char *const signs[MGL_EXPR_COUNT] = {
 #define MGL_X(name, text) text,
         MGL_OPERATORS(MGL_X)
 #undef MGL_X
@@ -47,13 +47,13 @@ static bool divide_whole(mgl_render *r, mgl_operator operation, int64_t a, int64
     if (!b)
         return fail_zero(r);
     if (a == INT64_MIN && b == -1)
-        return operation == MGL_OP_MODULO ? (*out = mgl_integer(0), true) : fail_large(r);
+        return operation == MGL_EXPR_MODULO ? (*out = mgl_integer(0), true) : fail_large(r);
     int64_t quotient = a / b, rest = a % b;
     if (rest && (rest < 0) != (b < 0)) {
         quotient--;
         rest += b;
     }
-    *out = mgl_integer(operation == MGL_OP_MODULO ? rest : quotient);
+    *out = mgl_integer(operation == MGL_EXPR_MODULO ? rest : quotient);
     return true;
 }
 
@@ -83,19 +83,19 @@ static bool operate_whole(mgl_render *r, mgl_operator operation, int64_t a, int6
     int64_t result = 0;
     bool over;
     switch (operation) {
-    case MGL_OP_ADD:
+    case MGL_EXPR_ADD:
         over = __builtin_add_overflow(a, b, &result);
         break;
-    case MGL_OP_SUBTRACT:
+    case MGL_EXPR_SUBTRACT:
         over = __builtin_sub_overflow(a, b, &result);
         break;
-    case MGL_OP_MULTIPLY:
+    case MGL_EXPR_MULTIPLY:
         over = __builtin_mul_overflow(a, b, &result);
         break;
-    case MGL_OP_DIVIDE:
+    case MGL_EXPR_DIVIDE:
         *out = mgl_real(b ? (double)a / (double)b : 0);
         return b || fail_zero(r);
-    case MGL_OP_POWER:
+    case MGL_EXPR_POWER:
         return power_whole(r, a, b, out);
     default:
         return divide_whole(r, operation, a, b, out);
@@ -127,22 +127,22 @@ static double floor_divide(double a, double b)
 
 static bool operate_real(mgl_render *r, mgl_operator operation, double a, double b, mgl_value *out)
 {
-    bool divides = operation == MGL_OP_DIVIDE || operation == MGL_OP_FLOOR_DIVIDE ||
-                   operation == MGL_OP_MODULO;
+    bool divides = operation == MGL_EXPR_DIVIDE || operation == MGL_EXPR_FLOOR_DIVIDE ||
+                   operation == MGL_EXPR_MODULO;
     if (divides && b == 0)
         return fail_zero(r);
-    double result = operation == MGL_OP_ADD            ? a + b
-                    : operation == MGL_OP_SUBTRACT     ? a - b
-                    : operation == MGL_OP_MULTIPLY     ? a * b
-                    : operation == MGL_OP_DIVIDE       ? a / b
-                    : operation == MGL_OP_FLOOR_DIVIDE ? floor_divide(a, b)
-                    : operation == MGL_OP_MODULO       ? modulo(a, b)
-                                                       : pow(a, b);
-    if (operation == MGL_OP_POWER && a == 0 && b < 0)
+    double result = operation == MGL_EXPR_ADD            ? a + b
+                    : operation == MGL_EXPR_SUBTRACT     ? a - b
+                    : operation == MGL_EXPR_MULTIPLY     ? a * b
+                    : operation == MGL_EXPR_DIVIDE       ? a / b
+                    : operation == MGL_EXPR_FLOOR_DIVIDE ? floor_divide(a, b)
+                    : operation == MGL_EXPR_MODULO       ? modulo(a, b)
+                                                         : pow(a, b);
+    if (operation == MGL_EXPR_POWER && a == 0 && b < 0)
         return fail_zero(r);
-    if (operation == MGL_OP_POWER && isnan(result) && !isnan(a) && !isnan(b))
+    if (operation == MGL_EXPR_POWER && isnan(result) && !isnan(a) && !isnan(b))
         return mgl_render_fail(r, "a power that is no real number");
-    if (operation == MGL_OP_POWER && isinf(result) && !isinf(a) && !isinf(b))
+    if (operation == MGL_EXPR_POWER && isinf(result) && !isinf(a) && !isinf(b))
         return mgl_render_fail(r, "a power that is too large");
     *out = mgl_real(result);
     return true;
@@ -232,20 +232,20 @@ bool mgl_operate(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b
     double unused;
     int64_t times;
     bool text = a.kind == MGL_VALUE_STRING;
-    if (operation == MGL_OP_CONCATENATE)
+    if (operation == MGL_EXPR_CONCATENATE)
         return concatenate(r, a, b, out);
     if (mgl_value_is_number(a, &unused) && mgl_value_is_number(b, &unused))
         return operate_numbers(r, operation, a, b, out);
-    if (operation == MGL_OP_MODULO && text)
+    if (operation == MGL_EXPR_MODULO && text)
         return (!a.markup || mgl_markup_check(r, "operator", "%")) &&
                mgl_format_percent(r, a.string, b, out);
     if (a.kind == MGL_VALUE_UNDEFINED || b.kind == MGL_VALUE_UNDEFINED)
         return mgl_render_fail_undefined(r, a.kind == MGL_VALUE_UNDEFINED ? a : b);
-    if (operation == MGL_OP_ADD && a.kind == b.kind && (text || is_list(a)))
+    if (operation == MGL_EXPR_ADD && a.kind == b.kind && (text || is_list(a)))
         return add_sequences(r, a, b, out);
-    if (operation == MGL_OP_MULTIPLY && (text || is_list(a)) && mgl_value_is_whole(b, &times))
+    if (operation == MGL_EXPR_MULTIPLY && (text || is_list(a)) && mgl_value_is_whole(b, &times))
         return repeat(r, a, times, out);
-    if (operation == MGL_OP_MULTIPLY && (b.kind == MGL_VALUE_STRING || is_list(b)) &&
+    if (operation == MGL_EXPR_MULTIPLY && (b.kind == MGL_VALUE_STRING || is_list(b)) &&
         mgl_value_is_whole(a, &times))
         return repeat(r, b, times, out);
     return fail_types(r, operation, a, b);
@@ -270,7 +270,7 @@ static bool negate_large(mgl_render *r, mgl_value a, mgl_value *out)
 bool mgl_operate_unary(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value *out)
 {
     int64_t whole;
-    bool minus = operation == MGL_OP_SUBTRACT;
+    bool minus = operation == MGL_EXPR_SUBTRACT;
     if (a.kind == MGL_VALUE_UNDEFINED)
         return mgl_render_fail_undefined(r, a);
     if (a.kind == MGL_VALUE_LARGE)
@@ -297,25 +297,25 @@ bool mgl_compare(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b
 {
     bool good;
     switch (operation) {
-    case MGL_OP_EQUAL:
+    case MGL_EXPR_EQUAL:
         return mgl_value_equal(r, a, b, out);
-    case MGL_OP_UNEQUAL:
+    case MGL_EXPR_UNEQUAL:
         good = mgl_value_equal(r, a, b, out);
         *out = !*out;
         return good;
-    case MGL_OP_LESS:
+    case MGL_EXPR_LESS:
         return mgl_value_less(r, a, b, out);
-    case MGL_OP_GREATER:
+    case MGL_EXPR_GREATER:
         return mgl_value_less(r, b, a, out);
-    case MGL_OP_AT_MOST:
+    case MGL_EXPR_AT_MOST:
         good = mgl_value_less(r, b, a, out);
         *out = !*out && !is_nan(a) && !is_nan(b);
         return good;
-    case MGL_OP_AT_LEAST:
+    case MGL_EXPR_AT_LEAST:
         good = mgl_value_less(r, a, b, out);
         *out = !*out && !is_nan(a) && !is_nan(b);
         return good;
-    case MGL_OP_IN:
+    case MGL_EXPR_IN:
         return mgl_value_contains(r, b, a, out);
     default:
         good = mgl_value_contains(r, b, a, out);

@@ -77,7 +77,7 @@ bool mgl_parser_skip_word(mgl_parser *p, const char *word)
 
 bool mgl_parser_expect(mgl_parser *p, mgl_operator operation)
 {
-    static const char *const operators[MGL_OP_COUNT] = {
+    static const char *const operators[MGL_EXPR_COUNT] = {
 #define MGL_X(name, text) "'" text "'",
         MGL_OPERATORS(MGL_X)
 #undef MGL_X

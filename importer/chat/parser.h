@@ -3,8 +3,8 @@
  * statements.c what tags make of a template. Functions that fail return NULL or false, and the
  * parser has the reason.
  */
-#ifndef MGL_CHAT_PARSER_H
-#define MGL_CHAT_PARSER_H
+#ifndef MGL_IMPORTER_CHAT_PARSER_H
+#define MGL_IMPORTER_CHAT_PARSER_H
 
 #include "importer/chat/syntax.h"
 

@@ -2,8 +2,8 @@
  * A rendering in progress: what it has used, where it is, and why it failed. Functions that fail
  * return false or NULL after mgl_render_fail or one of its kin.
  */
-#ifndef MGL_CHAT_RENDER_H
-#define MGL_CHAT_RENDER_H
+#ifndef MGL_IMPORTER_CHAT_RENDER_H
+#define MGL_IMPORTER_CHAT_RENDER_H
 
 #include "importer/chat/arena.h"
 #include "importer/chat/string.h"

@@ -39,7 +39,7 @@ static bool parse_body(mgl_parser *p, const char *const *ends, mgl_syntax **out)
 /* From "%}" of the tag to one of `ends`, whose name is passed: *which says which. */
 static bool parse_block(mgl_parser *p, const char *const *ends, mgl_syntax **out, size_t *which)
 {
-    mgl_parser_skip(p, MGL_OP_COLON); /* as in Python */
+    mgl_parser_skip(p, MGL_EXPR_COLON); /* as in Python */
     if (!mgl_parser_expect_kind(p, MGL_LEXEME_BLOCK_END) || !parse_body(p, ends, out))
         return false;
     for (*which = 0; !mgl_parser_skip_word(p, ends[*which]);)
@@ -124,7 +124,7 @@ static mgl_syntax *parse_set(mgl_parser *p, uint32_t from)
     mgl_syntax *target = mgl_parse_target(p, true);
     if (!target)
         return NULL;
-    bool block = !mgl_parser_skip(p, MGL_OP_ASSIGN);
+    bool block = !mgl_parser_skip(p, MGL_EXPR_ASSIGN);
     mgl_syntax *made = mgl_parser_make(p, block ? MGL_SYNTAX_SET_BLOCK : MGL_SYNTAX_SET, from);
     if (!made)
         return NULL;
@@ -153,9 +153,9 @@ static bool parse_parameters(mgl_parser *p, mgl_syntax **out)
 {
     mgl_syntax **end = out;
     bool defaults = false;
-    while (!mgl_parser_is(p, MGL_OP_RIGHT_PAREN)) {
+    while (!mgl_parser_is(p, MGL_EXPR_RIGHT_PAREN)) {
         uint32_t from = p->at->from, name;
-        if ((*out && !mgl_parser_expect(p, MGL_OP_COMMA)) || !mgl_parser_expect_name(p, &name))
+        if ((*out && !mgl_parser_expect(p, MGL_EXPR_COMMA)) || !mgl_parser_expect_name(p, &name))
             return false;
         mgl_syntax *parameter = mgl_parser_make(p, MGL_SYNTAX_PARAMETER, from);
         if (!parameter)
@@ -163,7 +163,7 @@ static bool parse_parameters(mgl_parser *p, mgl_syntax **out)
         parameter->name = name;
         if (!check_parameter(p, *out, parameter))
             return false;
-        if (mgl_parser_skip(p, MGL_OP_ASSIGN)) {
+        if (mgl_parser_skip(p, MGL_EXPR_ASSIGN)) {
             if (!(parameter->a = mgl_parse_expression(p, true)))
                 return false;
             defaults = true;
@@ -197,7 +197,7 @@ static mgl_syntax *parse_macro(mgl_parser *p, uint32_t from)
 {
     mgl_syntax *made = mgl_parser_make(p, MGL_SYNTAX_MACRO, from);
     if (!made || !mgl_parser_expect_name(p, &made->name) ||
-        !mgl_parser_expect(p, MGL_OP_LEFT_PAREN) || !parse_parameters(p, &made->a))
+        !mgl_parser_expect(p, MGL_EXPR_LEFT_PAREN) || !parse_parameters(p, &made->a))
         return NULL;
     return parse_called(p, "endmacro", made) ? made : NULL;
 }
@@ -205,7 +205,7 @@ static mgl_syntax *parse_macro(mgl_parser *p, uint32_t from)
 static mgl_syntax *parse_call_block(mgl_parser *p, uint32_t from)
 {
     mgl_syntax *made = mgl_parser_make(p, MGL_SYNTAX_CALL_BLOCK, from);
-    if (!made || (mgl_parser_skip(p, MGL_OP_LEFT_PAREN) && !parse_parameters(p, &made->a)))
+    if (!made || (mgl_parser_skip(p, MGL_EXPR_LEFT_PAREN) && !parse_parameters(p, &made->a)))
         return NULL;
     made->c = mgl_parse_expression(p, true);
     if (!made->c)
@@ -239,10 +239,10 @@ static mgl_syntax *parse_with(mgl_parser *p, uint32_t from)
         return NULL;
     mgl_syntax **targets = &made->a, **values = &made->c;
     while (p->at->kind != MGL_LEXEME_BLOCK_END) {
-        if (made->a && !mgl_parser_expect(p, MGL_OP_COMMA))
+        if (made->a && !mgl_parser_expect(p, MGL_EXPR_COMMA))
             return NULL;
         *targets = mgl_parse_target(p, false);
-        if (!*targets || !mgl_parser_expect(p, MGL_OP_ASSIGN) ||
+        if (!*targets || !mgl_parser_expect(p, MGL_EXPR_ASSIGN) ||
             !(*values = mgl_parse_expression(p, true)))
             return NULL;
         targets = &(*targets)->next;
@@ -256,7 +256,7 @@ static mgl_syntax *parse_print(mgl_parser *p, uint32_t from)
 {
     mgl_syntax *first = NULL, **end = &first;
     while (p->at->kind != MGL_LEXEME_BLOCK_END) {
-        if (first && !mgl_parser_expect(p, MGL_OP_COMMA))
+        if (first && !mgl_parser_expect(p, MGL_EXPR_COMMA))
             return NULL;
         mgl_syntax *made = mgl_parser_make(p, MGL_SYNTAX_PRINT, from);
         if (!made || !(made->a = mgl_parse_expression(p, true)))

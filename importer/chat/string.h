@@ -2,8 +2,8 @@
  * Strings of a template: UTF-8 whose places are counted in characters, as Python counts them. Parts
  * of a string share its bytes.
  */
-#ifndef MGL_CHAT_STRING_H
-#define MGL_CHAT_STRING_H
+#ifndef MGL_IMPORTER_CHAT_STRING_H
+#define MGL_IMPORTER_CHAT_STRING_H
 
 #include "importer/chat/value.h"
 

@@ -2,8 +2,8 @@
  * A template as it was parsed: a tree whose parts know where in the text they stand. It does not
  * change while it is rendered, so that any number of threads may render one.
  */
-#ifndef MGL_CHAT_SYNTAX_H
-#define MGL_CHAT_SYNTAX_H
+#ifndef MGL_IMPORTER_CHAT_SYNTAX_H
+#define MGL_IMPORTER_CHAT_SYNTAX_H
 
 #include "importer/chat/arena.h"
 #include "importer/chat/jinja.h"
@@ -39,12 +39,12 @@
     X(SEMICOLON, ";")
 
 typedef enum mgl_operator {
-#define MGL_X(name, text) MGL_OP_##name,
+#define MGL_X(name, text) MGL_EXPR_##name,
     MGL_OPERATORS(MGL_X)
 #undef MGL_X
-        MGL_OP_COUNT,
-    MGL_OP_IN, /* words, in comparisons */
-    MGL_OP_NOT_IN
+        MGL_EXPR_COUNT,
+    MGL_EXPR_IN, /* words, in comparisons */
+    MGL_EXPR_NOT_IN
 } mgl_operator;
 
 typedef enum mgl_lexeme_kind {

@@ -56,7 +56,7 @@ PLAIN_TESTS(MGL_X)
                             mgl_value *out)                                                        \
     {                                                                                              \
         bool holds = false;                                                                        \
-        return mgl_compare(r, MGL_OP_##operation, value, bound->values[0], &holds) &&              \
+        return mgl_compare(r, MGL_EXPR_##operation, value, bound->values[0], &holds) &&            \
                say(holds, out);                                                                    \
     }
 COMPARISONS(MGL_X)
@@ -69,7 +69,7 @@ static bool has_rest(mgl_render *r, mgl_value value, mgl_value number, int64_t r
     bool same;
     if (value.kind == MGL_VALUE_STRING)
         return mgl_render_fail(r, "this test is for numbers, not strings");
-    return mgl_operate(r, MGL_OP_MODULO, value, number, &is) &&
+    return mgl_operate(r, MGL_EXPR_MODULO, value, number, &is) &&
            mgl_value_equal(r, is, mgl_integer(rest), &same) && say(same, out);
 }
 

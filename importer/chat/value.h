@@ -3,8 +3,8 @@
  * (append, pop), and are shared by those who hold them. Everything lies in the arena of a rendering
  * or of a template.
  */
-#ifndef MGL_CHAT_VALUE_H
-#define MGL_CHAT_VALUE_H
+#ifndef MGL_IMPORTER_CHAT_VALUE_H
+#define MGL_IMPORTER_CHAT_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * form) in the normalized text between those. Leftmost, then longest. The rules for lstrip, rstrip
  * and single_word follow AddedVocabulary::find_matches of Hugging Face's tokenizers.
  */
-#ifndef MGL_TOKENIZER_ADDED_H
-#define MGL_TOKENIZER_ADDED_H
+#ifndef MGL_IMPORTER_TOKENIZER_ADDED_H
+#define MGL_IMPORTER_TOKENIZER_ADDED_H
 
 #include "importer/tokenizer/pattern.h"
 

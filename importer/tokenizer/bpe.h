@@ -14,8 +14,8 @@
  * else nothing. Follows BPE::merge_word of Hugging Face's tokenizers, whose order of pending
  * unknown tokens and byte tokens it keeps.
  */
-#ifndef MGL_TOKENIZER_BPE_H
-#define MGL_TOKENIZER_BPE_H
+#ifndef MGL_IMPORTER_TOKENIZER_BPE_H
+#define MGL_IMPORTER_TOKENIZER_BPE_H
 
 #include "importer/tokenizer/vocab.h"
 

@@ -3,8 +3,8 @@
  * text. Bytes that are printable in Latin-1 stand for themselves; the other 68 take U+0100 and up
  * in order (so the space is U+0120). Source of the rule: bytes_to_unicode in gpt-2/src/encoder.py.
  */
-#ifndef MGL_TOKENIZER_BYTE_LEVEL_H
-#define MGL_TOKENIZER_BYTE_LEVEL_H
+#ifndef MGL_IMPORTER_TOKENIZER_BYTE_LEVEL_H
+#define MGL_IMPORTER_TOKENIZER_BYTE_LEVEL_H
 
 #include "base/text.h"
 

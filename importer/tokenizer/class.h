@@ -3,8 +3,8 @@
  * LlamaTokenizer replaces normalizer, pre-tokenizer and decoder of the file by its own, in which
  * the space before a text is prepended once, not behind every added token.
  */
-#ifndef MGL_TOKENIZER_CLASS_H
-#define MGL_TOKENIZER_CLASS_H
+#ifndef MGL_IMPORTER_TOKENIZER_CLASS_H
+#define MGL_IMPORTER_TOKENIZER_CLASS_H
 
 #include "importer/tokenizer/files.h"
 

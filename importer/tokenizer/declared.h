@@ -14,8 +14,8 @@
  * free id; the ids in the files decide nothing but the order. The flags of a token that is an added
  * token already are replaced.
  */
-#ifndef MGL_TOKENIZER_DECLARED_H
-#define MGL_TOKENIZER_DECLARED_H
+#ifndef MGL_IMPORTER_TOKENIZER_DECLARED_H
+#define MGL_IMPORTER_TOKENIZER_DECLARED_H
 
 #include "importer/tokenizer/files.h"
 

@@ -7,8 +7,8 @@
  * text. A decode that goes on behind a prompt has a mark between their tokens, which each stage
  * keeps at its place in the text; what comes out before the mark is dropped.
  */
-#ifndef MGL_TOKENIZER_DECODE_H
-#define MGL_TOKENIZER_DECODE_H
+#ifndef MGL_IMPORTER_TOKENIZER_DECODE_H
+#define MGL_IMPORTER_TOKENIZER_DECODE_H
 
 #include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"

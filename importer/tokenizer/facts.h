@@ -1,6 +1,6 @@
 /* Facts of a tokenizer, for `info`. */
-#ifndef MGL_TOKENIZER_FACTS_H
-#define MGL_TOKENIZER_FACTS_H
+#ifndef MGL_IMPORTER_TOKENIZER_FACTS_H
+#define MGL_IMPORTER_TOKENIZER_FACTS_H
 
 #include "megalith.h"
 

@@ -2,8 +2,8 @@
  * The files of a model that define its tokenizer: those of a folder in the Hugging Face layout, or
  * the sections of the same names in a compiled model.
  */
-#ifndef MGL_TOKENIZER_FILES_H
-#define MGL_TOKENIZER_FILES_H
+#ifndef MGL_IMPORTER_TOKENIZER_FILES_H
+#define MGL_IMPORTER_TOKENIZER_FILES_H
 
 #include "base/json.h"
 

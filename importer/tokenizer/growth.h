@@ -5,8 +5,8 @@
  * in, and MGL_GROWTH_FREE more. What real tokenizers do passes: NFKC makes up to 11 bytes of one, a
  * Replace of " " by "\u2581" 3, and ByteLevel 2.
  */
-#ifndef MGL_TOKENIZER_GROWTH_H
-#define MGL_TOKENIZER_GROWTH_H
+#ifndef MGL_IMPORTER_TOKENIZER_GROWTH_H
+#define MGL_IMPORTER_TOKENIZER_GROWTH_H
 
 #include "base/error.h"
 

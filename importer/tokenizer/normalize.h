@@ -5,8 +5,8 @@
  * the original text. Metaspace's prepend scheme "first" asks for it (Hugging Face's tokenizers keep
  * an alignment for every byte and ask whether the original offset is 0; nothing else needs it).
  */
-#ifndef MGL_TOKENIZER_NORMALIZE_H
-#define MGL_TOKENIZER_NORMALIZE_H
+#ifndef MGL_IMPORTER_TOKENIZER_NORMALIZE_H
+#define MGL_IMPORTER_TOKENIZER_NORMALIZE_H
 
 #include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"

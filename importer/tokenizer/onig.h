@@ -3,8 +3,8 @@
  * sides of a bracket need. onig.c has the grammar, onig_class.c escapes and character classes,
  * onig_case.c the folding of case.
  */
-#ifndef MGL_TOKENIZER_ONIG_H
-#define MGL_TOKENIZER_ONIG_H
+#ifndef MGL_IMPORTER_TOKENIZER_ONIG_H
+#define MGL_IMPORTER_TOKENIZER_ONIG_H
 
 #include "base/error.h"
 #include "base/text.h"

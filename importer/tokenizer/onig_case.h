@@ -9,8 +9,8 @@
  * Oniguruma closes a class under case, whatever it is made of. PCRE2 does so for the characters
  * that the class lists and not for its properties: what is missing is listed.
  */
-#ifndef MGL_TOKENIZER_ONIG_CASE_H
-#define MGL_TOKENIZER_ONIG_CASE_H
+#ifndef MGL_IMPORTER_TOKENIZER_ONIG_CASE_H
+#define MGL_IMPORTER_TOKENIZER_ONIG_CASE_H
 
 #include "base/error.h"
 #include "base/text.h"

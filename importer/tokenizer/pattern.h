@@ -7,8 +7,8 @@
  * A pattern is not changed by a search: threads share it. What a search writes is the matcher, of
  * which every call that searches has its own.
  */
-#ifndef MGL_TOKENIZER_PATTERN_H
-#define MGL_TOKENIZER_PATTERN_H
+#ifndef MGL_IMPORTER_TOKENIZER_PATTERN_H
+#define MGL_IMPORTER_TOKENIZER_PATTERN_H
 
 #include "base/error.h"
 #include "base/text.h"

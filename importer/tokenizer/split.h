@@ -7,8 +7,8 @@
  * The mapping of bytes to GPT-2's alphabet, which ends ByteLevel, is left to BPE (which has tables
  * for it) when ByteLevel is the last step.
  */
-#ifndef MGL_TOKENIZER_SPLIT_H
-#define MGL_TOKENIZER_SPLIT_H
+#ifndef MGL_IMPORTER_TOKENIZER_SPLIT_H
+#define MGL_IMPORTER_TOKENIZER_SPLIT_H
 
 #include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"

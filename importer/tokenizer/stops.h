@@ -9,8 +9,8 @@
  * section 2): a byte is looked at once, and what has to be held back is the longest beginning that
  * the tables stand at.
  */
-#ifndef MGL_IMPORTER_STOPS_H
-#define MGL_IMPORTER_STOPS_H
+#ifndef MGL_IMPORTER_TOKENIZER_STOPS_H
+#define MGL_IMPORTER_TOKENIZER_STOPS_H
 
 #include "base/error.h"
 #include "base/text.h"

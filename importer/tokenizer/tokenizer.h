@@ -10,8 +10,8 @@
  * tokenizer.json (declared.h, class.h). `truncation` and `padding` of tokenizer.json are ignored:
  * no text is truncated or padded. Transformers does neither unless a call requests it.
  */
-#ifndef MGL_TOKENIZER_TOKENIZER_H
-#define MGL_TOKENIZER_TOKENIZER_H
+#ifndef MGL_IMPORTER_TOKENIZER_TOKENIZER_H
+#define MGL_IMPORTER_TOKENIZER_TOKENIZER_H
 
 #include "importer/tokenizer/added.h"
 #include "importer/tokenizer/bpe.h"

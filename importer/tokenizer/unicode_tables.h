@@ -5,8 +5,8 @@
  * punctuation 8; PCRE2 10.42 knows 14. The differences are written out here, found by comparing
  * every character. Classes are the inside of a PCRE2 class.
  */
-#ifndef MGL_TOKENIZER_UNICODE_TABLES_H
-#define MGL_TOKENIZER_UNICODE_TABLES_H
+#ifndef MGL_IMPORTER_TOKENIZER_UNICODE_TABLES_H
+#define MGL_IMPORTER_TOKENIZER_UNICODE_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>

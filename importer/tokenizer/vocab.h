@@ -2,8 +2,8 @@
  * The vocabulary of a BPE model: text <-> id. Texts lie in one arena; a hash table (open
  * addressing) finds the id, an array indexed by id finds the text. Ids need not be dense.
  */
-#ifndef MGL_TOKENIZER_VOCAB_H
-#define MGL_TOKENIZER_VOCAB_H
+#ifndef MGL_IMPORTER_TOKENIZER_VOCAB_H
+#define MGL_IMPORTER_TOKENIZER_VOCAB_H
 
 #include "base/error.h"
 #include "base/text.h"

@@ -4,8 +4,8 @@
  * back, so that any number of threads encode at once, and a thread finds the buffers and the cache
  * of the call before. A tokenizer has as many as there ever were calls at one time.
  */
-#ifndef MGL_TOKENIZER_WORKSPACE_H
-#define MGL_TOKENIZER_WORKSPACE_H
+#ifndef MGL_IMPORTER_TOKENIZER_WORKSPACE_H
+#define MGL_IMPORTER_TOKENIZER_WORKSPACE_H
 
 #include "importer/tokenizer/bpe.h"
 #include "importer/tokenizer/normalize.h"

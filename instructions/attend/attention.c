@@ -4,7 +4,7 @@
  * position.
  */
 #include "instructions/reference.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* attend_rows: one kv head, whole, and a share of the rows. Consumers: consume_attend_rows. */
-#include "vm/cuda/device/attention/lone.cuh"
+#include "vm/cuda/device/attention/decode_row.cuh"
 
 #if MGL_ATTEND_ROWS
 

@@ -8,7 +8,7 @@
 #include "instructions/reference.h"
 #include "instructions/sample/philox.h"
 #include "instructions/sample/sampler.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 static float float_of(int32_t word)
 {

@@ -43,7 +43,7 @@ void mgl_reference_head(const mgl_call *call)
     const mgl_region *x = MGL_CALL(call, head, x), *y = MGL_CALL(call, head, logits);
     int64_t width = mgl_region_width(x, 1);
     float *normed = call->scratch; /* (rows, width) */
-    bool skip[MGL_MAX_MANY_ROWS];
+    bool skip[MGL_MAX_SECOND_ROWS];
     for (int r = 0; r < call->epoch->rows; r++)
         skip[r] = !mgl_head_wants(call, r);
     mgl_reference_norm(call, normed);

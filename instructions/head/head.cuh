@@ -79,7 +79,7 @@ static __device__ __forceinline__ best nothing_yet()
 }
 
 /* Writes the best of a row. */
-static __device__ __forceinline__ void leave_best(const machine &m, int row, const best &b)
+static __device__ __forceinline__ void write_best(const machine &m, int row, const best &b)
 {
     row_of(operand(m, MGL_OPERAND(head, best_value)), own().wanted[row])[0] = b.value;
     ((int *)row_of(operand(m, MGL_OPERAND(head, best_id)), own().wanted[row]))[0] = b.id;
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
         const best b = best_of_lanes<LANES_OF_ROW>(kept[k]);
         const int row = k * LOOK_ROWS + m.lane / LANES_OF_ROW;
         if (row < count && m.lane % LANES_OF_ROW == 0)
-            leave_best(m, row, b);
+            write_best(m, row, b);
     }
 }
 
@@ -139,7 +139,7 @@ static __device__ __forceinline__ void finish_head_row(machine &m)
         });
     kept = best_of_lanes<32>(kept);
     if (m.lane == 0)
-        leave_best(m, 0, kept);
+        write_best(m, 0, kept);
 }
 
 static __device__ __forceinline__ void prepare_head(const machine &m)

@@ -8,7 +8,7 @@ void mgl_reference_linear_add_weighed(const mgl_call *call)
     mgl_reference_load(call, a, call->scratch);
     mgl_reference_add(call, mgl_region_width(a, 1), y, NULL);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_weigh(call, r, y, MGL_CALL(call, linear_add_weighed, g),
-                       MGL_CALL(call, linear_add_weighed, n), MGL_CALL(call, linear_add_weighed, s),
-                       call->scratch);
+        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, linear_add_weighed, g),
+                                MGL_CALL(call, linear_add_weighed, n),
+                                MGL_CALL(call, linear_add_weighed, s), call->scratch);
 }

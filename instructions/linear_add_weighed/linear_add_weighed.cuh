@@ -3,7 +3,7 @@
 #ifndef MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
 #define MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
 
-#include "vm/cuda/device/linear/slim.cuh"
+#include "vm/cuda/device/linear/small_m.cuh"
 
 #if MGL_PANELS
 
@@ -43,25 +43,25 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
             store_element(y, p.row + r, column, value[r]);
             squares[r] = fmaf(value[r], value[r], squares[r]);
         }
-        store_turned(m, n, p, first, value[0] * weights[h], value[1] * weights[h]);
+        store_swapped(m, n, p, first, value[0] * weights[h], value[1] * weights[h]);
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const float sum = sum_of_columns(squares[r]);
         if (m.lane < 4)
-            panel_notes()[p.column * PANEL_ROWS + p.row + r].value += sum;
+            panel_row_stats()[p.column * PANEL_ROWS + p.row + r].value += sum;
     }
 }
 
 /* This task's part of the squares of all rows. */
-static __device__ __forceinline__ void leave_squares(const machine &m, int rows)
+static __device__ __forceinline__ void write_squares(const machine &m, int rows)
 {
     const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_weighed, s));
 #pragma unroll 1
     for (int r = thread_of(m); r < rows; r += (int)THREADS) {
         float sum = 0.0f;
         for (int i = 0; i < PANEL_PARTS; i++)
-            sum += panel_notes()[i * PANEL_ROWS + r].value;
+            sum += panel_row_stats()[i * PANEL_ROWS + r].value;
         *row_of(s, r) = sum;
         delay();
     }
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void leave_squares(const machine &m, int rows)
 
 /* What a lane's outputs of a slim panel are made of, but for their sums, and where the first one
  * goes. */
-template <int COUNT> struct add_weighed_asked {
+template <int COUNT> struct add_gamma_asked {
     float before[COUNT], weight, bias;
     u8 *y, *n;
 };
@@ -77,7 +77,7 @@ template <int COUNT> struct add_weighed_asked {
 /* The outputs of a slim panel, from row group `group` on. Squares of what several panels have are
  * kept in the notes, by the lane that adds to them. */
 template <int COUNT>
-static __device__ __forceinline__ void leave_slim_add(const machine &m, int group, bool last)
+static __device__ __forceinline__ void write_small_m_add(const machine &m, int group, bool last)
 {
     const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
     const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
@@ -87,26 +87,26 @@ static __device__ __forceinline__ void leave_slim_add(const machine &m, int grou
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);
     const int rows = rows_of(m);
-    const u32 b_row = (u32)b.stride, y_row = (u32)y.stride, n_step = element_step(n, SLIM_STEP);
-    leave_slim_rows<COUNT>(
+    const u32 b_row = (u32)b.stride, y_row = (u32)y.stride, n_step = element_step(n, SMALL_M_STEP);
+    write_small_m_rows<COUNT>(
         m, group,
         [&](int row, int column, int count) {
-            add_weighed_asked<COUNT> asked = {};
+            add_gamma_asked<COUNT> asked = {};
             const u8 *from = b.at + (u32)row * b_row + (u32)column * 4;
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
                 if (i < count)
-                    asked.before[i] = *(const float *)(from + (u32)i * (SLIM_STEP * b_row));
+                    asked.before[i] = *(const float *)(from + (u32)i * (SMALL_M_STEP * b_row));
             asked.weight = g[column];
             asked.bias = bias_of(biases, column);
             asked.y = y.at + (u32)row * y_row + (u32)column * 4;
             asked.n = element_of(n, row, column);
             return asked;
         },
-        [&](const add_weighed_asked<COUNT> &asked, int i, float sum, bool real) {
+        [&](const add_gamma_asked<COUNT> &asked, int i, float sum, bool real) {
             const float value = asked.before[i] + asked.bias + sum;
             if (real)
-                *(float *)(asked.y + (u32)i * (SLIM_STEP * y_row)) = value;
+                *(float *)(asked.y + (u32)i * (SMALL_M_STEP * y_row)) = value;
             delay();
             store_if(real, asked.n + (u32)i * n_step, n.dtype, value * asked.weight);
             return value * value;
@@ -114,13 +114,13 @@ static __device__ __forceinline__ void leave_slim_add(const machine &m, int grou
         [&](int row, float(&squares)[COUNT]) {
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
-                squares[i] = slim_row_sum(squares[i]);
+                squares[i] = small_m_row_sum(squares[i]);
 #pragma unroll
             for (int i = 0; i < COUNT; i++) {
-                const int of = row + i * SLIM_STEP;
+                const int of = row + i * SMALL_M_STEP;
                 if (m.lane % (2 * MGL_ROW_GROUP) != 0 || of >= rows)
                     continue;
-                float *kept = &panel_notes()[of].value;
+                float *kept = &panel_row_stats()[of].value;
                 *(last ? row_of(s, of) : kept) = group > 0 ? *kept + squares[i] : squares[i];
                 delay();
             }

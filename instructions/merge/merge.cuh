@@ -193,7 +193,7 @@ template <int BLOCKS> NEAR_OR_INLINE void merge_heads(machine m)
     bool written = true;
     int r = 0;
     if (!part.flag)
-        wait_go(m);
+        wait_start(m);
     for (int unit = m.warp;; unit += MGL_WARPS) {
         for (; unit >= units; unit -= units)
             r++;
@@ -206,7 +206,7 @@ template <int BLOCKS> NEAR_OR_INLINE void merge_heads(machine m)
                                   MERGE_GROUPS * part.stride0, 0, max(left, 1)};
         merged_blocks<BLOCKS> all;
         written = merge_splits(m, place, part.flag, part.count[0], all, policy) && written;
-        wait_go(m);
+        wait_start(m);
 #pragma unroll
         for (int b = 0; b < BLOCKS; b++)
             if (m.lane < MERGE_LANES && left > b * MGL_MERGE_DIMS)

@@ -12,7 +12,7 @@ void mgl_reference_norm_swiglu(const mgl_call *call)
     float *normed = call->scratch, *row = normed + call->epoch->rows * width;
     mgl_reference_norm(call, normed);
     for (int64_t i = 0; i < mgl_segment_rows(segment); i++) {
-        float gate[MGL_MAX_MANY_ROWS];
+        float gate[MGL_MAX_SECOND_ROWS];
         mgl_unpack_row(call->program, segment, call->tapes[0], 0, i, row);
         for (int r = 0; r < call->epoch->rows; r++) {
             gate[r] = mgl_dot(normed + r * width + segment->col_lo, row, columns);

@@ -14,9 +14,9 @@
 
 /* Sequences that there is machine code for; a program has no more of them than rows. */
 enum {
-    MOST_SEQUENCES = !MGL_MANY_SEQUENCES ? 1
-                     : MGL_ROWS < 64     ? MGL_ROWS
-                                         : 64 /* what the host has bits for (schedule/step.h) */
+    MOST_SEQUENCES = !MGL_SEVERAL_SEQUENCES ? 1
+                     : MGL_ROWS < 64        ? MGL_ROWS
+                                            : 64 /* what the host has bits for (schedule/step.h) */
 };
 
 /* The room for partial sums, as sample uses it. */
@@ -224,7 +224,7 @@ static __device__ int rank_of(const sampling &s, int n, int count)
 /* Sequences of the launch. */
 static __device__ __forceinline__ int sequence_count()
 {
-    return MGL_MANY_SEQUENCES ? (int)own().launch.sequences : 1;
+    return MGL_SEVERAL_SEQUENCES ? (int)own().launch.sequences : 1;
 }
 
 /* Words that each of them has of prompt, output and stream. */
@@ -314,7 +314,7 @@ static __device__ int sum_before(const machine &m, int value)
 static __device__ __forceinline__ int most_rows()
 {
 #if MGL_LISTS
-    return own().control[MGL_CONTROL_NEXT] ? MGL_ROWS : MGL_FEW;
+    return own().control[MGL_CONTROL_NEXT] ? MGL_ROWS : MGL_FIRST_ROWS;
 #else
     return MGL_ROWS;
 #endif
@@ -377,7 +377,7 @@ static __device__ void step(const machine &m, sampling &s)
         return;
     mgl_step_enter(s.control, first, own().control[MGL_CONTROL_EPOCH] + 1);
     s.control[MGL_CONTROL_LIST] = own().control[MGL_CONTROL_NEXT];
-    s.control[MGL_CONTROL_NEXT] = mgl_step_list(demand, MGL_FEW, MGL_ROWS);
+    s.control[MGL_CONTROL_NEXT] = mgl_step_list(demand, MGL_FIRST_ROWS, MGL_ROWS);
 }
 
 /* Fills a row of the next table that has its sequence and position. The sequence has gone on
@@ -396,7 +396,7 @@ static __device__ void fill_row(const machine &m, const sampling &s, int *row)
 }
 
 /* Fills the rows of the next table, a thread each, and hands them on. */
-static __device__ void leave_table(const machine &m, const sampling &s)
+static __device__ void write_table(const machine &m, const sampling &s)
 {
     int *to = (int *)operand(m, MGL_OPERAND(sample, table)).at;
     for (int r = thread_of(m); r < s.control[MGL_CONTROL_ROWS]; r += THREADS) {
@@ -480,7 +480,7 @@ FAR void sample_apart(machine m)
     consumer_barrier();
     copy_words(m, (int *)operand(m, MGL_OPERAND(sample, control)).at, s.control, MGL_CONTROL_WORDS);
 #if MGL_LISTS
-    leave_table(m, s);
+    write_table(m, s);
 #else
     copy_words(m, (int *)operand(m, MGL_OPERAND(sample, table)).at, s.table,
                MGL_ROWS * MGL_TABLE_WORDS);
@@ -493,6 +493,6 @@ FAR void sample_apart(machine m)
 
 static __device__ __forceinline__ void consume_sample(machine &m)
 {
-    wait_go(m);
+    wait_start(m);
     sample_apart(m);
 }

@@ -1,6 +1,6 @@
 /* scaled_head: logits of a slice of the vocabulary for the rows that want them, each row of n
  * scaled, and the best of each row. What is multiplied are the tiles that have such rows
- * (roles/tray_loader.cuh). */
+ * (roles/act_tile_loader.cuh). */
 #ifndef MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 #define MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 
@@ -33,9 +33,9 @@ static __device__ __forceinline__ u64 best_of_columns(u64 b)
 /* The best of each column and row stands in its note. */
 static __device__ __forceinline__ u64 *panel_bests() /* (PANEL_PARTS, PANEL_ROWS) */
 {
-    return (u64 *)panel_notes();
+    return (u64 *)panel_row_stats();
 }
-static_assert(sizeof(panel_note) == sizeof(u64), "a note has room for a best");
+static_assert(sizeof(panel_row_stat) == sizeof(u64), "a note has room for a best");
 
 /* Writes logits; the best of a column is known behind its last pair of row groups. */
 static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel_lane &p)
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel
 }
 
 /* The best of all columns, of each row that wants one. */
-static __device__ __forceinline__ void leave_bests(const machine &m, int rows)
+static __device__ __forceinline__ void write_bests(const machine &m, int rows)
 {
     const mgl_device_operand &value = operand(m, MGL_OPERAND(scaled_head, best_value)),
                              &id = operand(m, MGL_OPERAND(scaled_head, best_id));

@@ -2,7 +2,7 @@
 #ifndef MGL_INSTRUCTIONS_SCALED_LINEAR_CUH
 #define MGL_INSTRUCTIONS_SCALED_LINEAR_CUH
 
-#include "vm/cuda/device/linear/slim.cuh"
+#include "vm/cuda/device/linear/small_m.cuh"
 
 #if MGL_PANELS
 
@@ -34,19 +34,19 @@ struct linear_asked {
 
 /* The outputs of a slim panel, from row group `group` on. */
 template <int COUNT>
-static __device__ __forceinline__ void leave_slim_linear(const machine &m, int group)
+static __device__ __forceinline__ void write_small_m_linear(const machine &m, int group)
 {
     const view y = view_of(m, operand(m, MGL_OPERAND(scaled_linear, y)));
     const bias_list biases = biases_of(m);
     const int rows = rows_of(m);
-    const size_t y_step = row_step(y, SLIM_STEP);
-    leave_slim_rows<COUNT>(
+    const size_t y_step = row_step(y, SMALL_M_STEP);
+    write_small_m_rows<COUNT>(
         m, group,
         [&](int row, int column, int) {
             return linear_asked{row, element_of(y, row, column), bias_of(biases, column)};
         },
         [&](const linear_asked &asked, int i, float sum, bool real) {
-            const float scale = panel_scales()[min(asked.row + i * SLIM_STEP, rows - 1)];
+            const float scale = panel_scales()[min(asked.row + i * SMALL_M_STEP, rows - 1)];
             store_if(real, asked.y + i * y_step, y.dtype, scaled(scale, sum, asked.bias));
             return 0.0f;
         },

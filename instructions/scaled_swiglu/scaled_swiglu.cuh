@@ -23,14 +23,14 @@ static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, con
     for (int r = 0; r < 2; r++)
         value[r] = gated_at(biases, column, panel_scales()[min(p.row + r, p.rows - 1)],
                             p.sums[0][r], p.sums[1][r]);
-    store_turned(m, y, p, first, value[0], value[1]);
+    store_swapped(m, y, p, first, value[0], value[1]);
 }
 
 /* The same of the sums that a warp has made by itself, of row groups `group` and the next: this
  * lane's four of each tile of PANEL_TILE rows, in the order of panel_lane. The scales of AT_ONCE
  * tiles are loaded before the first of them is stored: a load does not wait for stores then. */
 template <int ROWS>
-static __device__ __forceinline__ void leave_own_swiglu(const machine &m, int group,
+static __device__ __forceinline__ void write_own_swiglu(const machine &m, int group,
                                                         const float (&sums)[ROWS / 2])
 {
     enum { TILES = ROWS / PANEL_TILE, AT_ONCE = TILES < 4 ? TILES : 4 };

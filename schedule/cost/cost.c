@@ -12,9 +12,9 @@
  * before the ring is full again.
  *
  * A task starts when the one before it on its queue has ended, and the queue has turned to it
- * meanwhile, and its gates (gates.h) have opened: an edge's time after the last of the tasks that
- * it waits for. It takes page after page, as they land; attention goes through its share of the
- * cache at a queue's own pace, from the same memory. Decoding one row, splits of more keys than
+ * meanwhile, and its gates (constraints.h) have opened: an edge's time after the last of the tasks
+ * that it waits for. It takes page after page, as they land; attention goes through its share of
+ * the cache at a queue's own pace, from the same memory. Decoding one row, splits of more keys than
  * registers have room for are pages of the tape, as for the machine.
  *
  * An edge stands behind a share of the most that may be in flight meanwhile, not of what is: else a
@@ -31,10 +31,10 @@
 
 #include "base/format.h"
 #include "base/memory.h"
+#include "schedule/cost/constraints.h"
 #include "schedule/cost/cost_jobs.h"
-#include "schedule/cost/gates.h"
 #include "schedule/step.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 enum {
     LEAST_CHUNK = 16384,
@@ -75,13 +75,13 @@ struct play {
     const mgl_program *program;
     const mgl_costs *costs;
     const mgl_cost_epoch *epoch;
-    mgl_gates gates;
+    mgl_constraints constraints;
     mgl_cost_job *jobs;        /* (tasks) */
     struct line *lines;        /* (queues) */
     double *slots;             /* (queues, 2, ring): landed, freed */
-    int64_t *gate_left;        /* (gates) ends that are missing */
-    double *gate_at;           /* (gates) the last end so far */
-    int *gate_last;            /* (gates) and the task of it */
+    int64_t *constraint_left;  /* (gates) ends that are missing */
+    double *constraint_at;     /* (gates) the last end so far */
+    int *constraint_last;      /* (gates) and the task of it */
     mgl_cost_tape *tapes;      /* (queues) */
     int *open;                 /* (queues) that may go on */
     int open_count;            /* of them */
@@ -193,34 +193,35 @@ static int queue_of(const struct play *s, int task)
 }
 
 /* All that a gate waits for has ended. */
-static void open_gate(struct play *s, int gate)
+static void open_constraint(struct play *s, int constraint)
 {
-    const mgl_gate *g = &s->gates.gates[gate];
-    double at = s->gate_at[gate] + s->costs->backlog * s->busy_us +
+    const mgl_constraint *g = &s->constraints.constraints[constraint];
+    double at = s->constraint_at[constraint] + s->costs->backlog * s->busy_us +
                 s->costs->carry * s->carried_us +
                 (g->counter < 0 ? s->costs->flag : s->costs->counter);
-    for (int l = g->readers; l >= 0; l = s->gates.links[l].next) {
-        mgl_cost_job *job = &s->jobs[s->gates.links[l].to];
+    for (int l = g->readers; l >= 0; l = s->constraints.links[l].next) {
+        mgl_cost_job *job = &s->jobs[s->constraints.links[l].to];
         if (at > job->ready) {
             job->ready = at;
-            job->last = s->gate_last[gate];
+            job->last = s->constraint_last[constraint];
         }
         if (--job->waits == 0)
-            list_open(s, queue_of(s, s->gates.links[l].to));
+            list_open(s, queue_of(s, s->constraints.links[l].to));
     }
 }
 
 /* A task has ended: the gates that it feeds. */
-static void feed_gates(struct play *s, int task)
+static void feed_constraints(struct play *s, int task)
 {
-    for (int l = s->gates.feeds[task]; l >= 0; l = s->gates.links[l].next) {
-        int gate = s->gates.links[l].to;
-        if (s->gate_last[gate] < 0 || s->jobs[task].end > s->gate_at[gate]) {
-            s->gate_at[gate] = s->jobs[task].end;
-            s->gate_last[gate] = task;
+    for (int l = s->constraints.feeds[task]; l >= 0; l = s->constraints.links[l].next) {
+        int constraint = s->constraints.links[l].to;
+        if (s->constraint_last[constraint] < 0 ||
+            s->jobs[task].end > s->constraint_at[constraint]) {
+            s->constraint_at[constraint] = s->jobs[task].end;
+            s->constraint_last[constraint] = task;
         }
-        if (--s->gate_left[gate] == 0)
-            open_gate(s, gate);
+        if (--s->constraint_left[constraint] == 0)
+            open_constraint(s, constraint);
     }
 }
 
@@ -237,14 +238,14 @@ static void start_task(struct play *s, int queue)
 {
     struct line *line = &s->lines[queue];
     mgl_cost_job *job = &s->jobs[line->task];
-    const double turned = line->clock + s->costs->turn;
+    const double switched_to = line->clock + s->costs->turn;
     line->started = true;
     line->woken = line->idle = line->clock;
     if (job->ready > line->clock)
         line->clock = line->woken = job->ready;
     job->start = line->clock;
-    if (line->woken < turned)
-        pass(line, job, MGL_COST_TASK, turned - line->woken);
+    if (line->woken < switched_to)
+        pass(line, job, MGL_COST_TASK, switched_to - line->woken);
     for (int i = 0; i < MGL_COST_PART_COUNT; i++)
         pass(line, job, (mgl_cost_part)i, job->fixed[i]);
     line->cache_left = job->on_tape ? 0 : job->cache_bytes;
@@ -256,7 +257,7 @@ static void start_task(struct play *s, int queue)
 }
 
 /* The first page is not needed any more. */
-static void leave_page(const struct play *s, struct line *line)
+static void free_page(const struct play *s, struct line *line)
 {
     line->freed[line->page_slot] = line->clock;
     line->page_slot = slot_behind(s, line->page_slot);
@@ -266,7 +267,7 @@ static void leave_page(const struct play *s, struct line *line)
 /* Takes the pages of the task as far as they were asked for; whether that were all. */
 static bool take_pages(struct play *s, struct line *line, mgl_cost_job *job)
 {
-    for (int64_t at; (at = line->page * s->page_bytes) < job->to; leave_page(s, line)) {
+    for (int64_t at; (at = line->page * s->page_bytes) < job->to; free_page(s, line)) {
         if (line->page >= line->asked)
             return false;
         const int slot = line->page_slot;
@@ -314,12 +315,12 @@ static void run_queue(struct play *s, int queue)
             break;
         job->end = line->clock;
         line->started = false;
-        feed_gates(s, line->task++);
+        feed_constraints(s, line->task++);
     }
     if (line->task == line->end) { /* what is padding is not waited for */
         int64_t pages = line->last - s->ring;
         while (line->page < pages && line->page < line->asked)
-            leave_page(s, line);
+            free_page(s, line);
     }
     ask(s, queue);
 }
@@ -383,13 +384,13 @@ static void set_up_queue(struct play *s, int queue)
     s->carried_us += fmax((double)s->flight * (double)s->page_bytes - ENOUGH, 0) * s->byte_us;
 }
 
-static void set_up_gates(struct play *s)
+static void set_up_constraints(struct play *s)
 {
     for (int t = 0; t < s->program->task_count; t++)
-        s->jobs[t].waits = s->gates.waits[t];
-    for (size_t g = 0; g < s->gates.count; g++) {
-        s->gate_left[g] = s->gates.gates[g].needs;
-        s->gate_last[g] = -1;
+        s->jobs[t].waits = s->constraints.waits[t];
+    for (size_t g = 0; g < s->constraints.count; g++) {
+        s->constraint_left[g] = s->constraints.constraints[g].needs;
+        s->constraint_last[g] = -1;
     }
 }
 
@@ -403,19 +404,19 @@ static mgl_status allocate(struct play *s, mgl_error *err)
 {
     const mgl_program *p = s->program;
     size_t tasks = (size_t)p->task_count, queues = (size_t)p->queue_count;
-    size_t gates = s->gates.count + 1;
+    size_t constraints = s->constraints.count + 1;
     s->jobs = mgl_alloc_zero(tasks, sizeof *s->jobs);
     s->lines = mgl_alloc_zero(queues, sizeof *s->lines);
     s->slots = mgl_alloc_zero(queues * 2, (size_t)s->ring * sizeof *s->slots);
-    s->gate_left = mgl_alloc_zero(gates, sizeof *s->gate_left);
-    s->gate_at = mgl_alloc_zero(gates, sizeof *s->gate_at);
-    s->gate_last = mgl_alloc_zero(gates, sizeof *s->gate_last);
+    s->constraint_left = mgl_alloc_zero(constraints, sizeof *s->constraint_left);
+    s->constraint_at = mgl_alloc_zero(constraints, sizeof *s->constraint_at);
+    s->constraint_last = mgl_alloc_zero(constraints, sizeof *s->constraint_last);
     s->tapes = mgl_alloc_zero(queues, sizeof *s->tapes);
     s->open = mgl_alloc_zero(queues, sizeof *s->open);
     s->most_events = (int)queues * KINDS * ROOM;
     s->events = mgl_alloc_zero((size_t)s->most_events, sizeof *s->events);
-    if (!s->jobs || !s->lines || !s->slots || !s->gate_left || !s->gate_at || !s->gate_last ||
-        !s->tapes || !s->open || !s->events)
+    if (!s->jobs || !s->lines || !s->slots || !s->constraint_left || !s->constraint_at ||
+        !s->constraint_last || !s->tapes || !s->open || !s->events)
         return mgl_fail_memory(err, tasks * sizeof *s->jobs);
     return MGL_OK;
 }
@@ -430,7 +431,7 @@ static mgl_status set_up(struct play *s, mgl_error *err)
     s->flight = pages_of(s, exec->flight_bytes);
     s->pending = pages_of(s, exec->pending_bytes);
     s->byte_us = 1e-3 / s->costs->bandwidth;
-    mgl_status status = mgl_gates_make(s->program, &s->gates, err);
+    mgl_status status = mgl_constraints_make(s->program, &s->constraints, err);
     if (!status)
         status = allocate(s, err);
     if (!status)
@@ -439,19 +440,19 @@ static mgl_status set_up(struct play *s, mgl_error *err)
         return status;
     for (int q = 0; q < s->program->queue_count; q++)
         set_up_queue(s, q);
-    set_up_gates(s);
+    set_up_constraints(s);
     return MGL_OK;
 }
 
 static void clear(struct play *s)
 {
-    mgl_gates_clear(&s->gates);
+    mgl_constraints_clear(&s->constraints);
     mgl_free(s->jobs);
     mgl_free(s->lines);
     mgl_free(s->slots);
-    mgl_free(s->gate_left);
-    mgl_free(s->gate_at);
-    mgl_free(s->gate_last);
+    mgl_free(s->constraint_left);
+    mgl_free(s->constraint_at);
+    mgl_free(s->constraint_last);
     mgl_free(s->tapes);
     mgl_free(s->open);
     mgl_free(s->events);

@@ -10,8 +10,8 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 
 enum {
     PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
@@ -122,7 +122,7 @@ static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_j
         const double again = positions * position_bytes(s->program) - job->cache_bytes;
         job->fixed[MGL_COST_CACHE] = again * byte_us;
     } else {
-        job->fixed[MGL_COST_CACHE] = job->cache_bytes * (1e-3 / c->lone - byte_us);
+        job->fixed[MGL_COST_CACHE] = job->cache_bytes * (1e-3 / c->decode_row - byte_us);
     }
 }
 
@@ -178,58 +178,59 @@ bool mgl_cost_has_panels(const mgl_program *list)
 static double panel_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
 {
     const mgl_exec *exec = &s->program->exec;
-    const int most = s->program->limits.rows, least = MGL_PANEL_TRAY_BLOCKS(most, grouped);
-    const int tray = mgl_panel_tray_blocks(most, rows, grouped);
+    const int most = s->program->limits.rows, least = MGL_PANEL_ACT_TILE_BLOCKS(most, grouped);
+    const int act_tile = mgl_panel_act_tile_blocks(most, rows, grouped);
     const int blocks = exec->page_bytes / MGL_BLOCK_BYTES;
     const int piece =
         mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages, most), grouped);
     const int pages =
         mgl_panel_pages(groups, piece, blocks, grouped) * ((kblocks + piece - 1) / piece);
-    return s->costs->tray * ((kblocks + tray - 1) / tray) + s->costs->panel * pages;
+    return s->costs->act_tile * ((kblocks + act_tile - 1) / act_tile) + s->costs->panel * pages;
 }
 
 /* The same of a slim panel, of so many tiles of rows: one page after another, with k blocks of all
  * warps. */
-static double slim_us(const struct planning *s, int groups, int kblocks, int tiles)
+static double small_m_us(const struct planning *s, int groups, int kblocks, int tiles)
 {
     const mgl_exec *exec = &s->program->exec;
-    const int most = mgl_slim_groups(exec->warps);
+    const int most = mgl_small_m_groups(exec->warps);
     const int room = exec->page_bytes / MGL_BLOCK_BYTES / exec->warps;
     const int per = room < most ? room : most;
-    const int turns = mgl_slim_turns(per), blocks = turns * exec->warps;
+    const int turns = mgl_small_m_turns(per), blocks = turns * exec->warps;
     const int steps = (kblocks + blocks - 1) / blocks;
     const int pages = (groups + per / turns - 1) / (per / turns) * steps;
-    return s->costs->slim + s->costs->slim_page * pages + s->costs->slim_rows * (tiles - 1) * steps;
+    return s->costs->small_m + s->costs->small_m_page * pages +
+           s->costs->small_m_rows * (tiles - 1) * steps;
 }
 
-/* Row groups of a task's slim panels; 0: they are not slim. Up to MGL_NARROW_ROWS rows those of few
- * row groups are, but for the head's. */
-static int slim_groups(const struct planning *s, int groups, bool heads)
+/* Row groups of a task's slim panels; 0: they are not slim. Up to MGL_SMALL_N_ROWS rows those of
+ * few row groups are, but for the head's. */
+static int small_m_groups(const struct planning *s, int groups, bool heads)
 {
     const mgl_exec *exec = &s->program->exec;
-    const int rows = s->epoch->rows, most = mgl_slim_groups(exec->warps);
-    const int narrow = most / (MGL_NARROW_ROWS / MGL_SLIM_TILE);
+    const int rows = s->epoch->rows, most = mgl_small_m_groups(exec->warps);
+    const int narrow = most / (MGL_SMALL_N_ROWS / MGL_SMALL_M_TILE);
     if (exec->page_bytes / MGL_BLOCK_BYTES < exec->warps)
         return 0;
-    if (rows <= MGL_SLIM_ROWS)
-        return rows <= MGL_SLIM_TILE ? most : most / 2;
-    return rows <= MGL_NARROW_ROWS && groups <= narrow && !heads ? narrow : 0;
+    if (rows <= MGL_SMALL_M_ROWS)
+        return rows <= MGL_SMALL_M_TILE ? most : most / 2;
+    return rows <= MGL_SMALL_N_ROWS && groups <= narrow && !heads ? narrow : 0;
 }
 
 /* All panels of a product with so many row groups. */
 static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped,
                         bool heads)
 {
-    const int slim = slim_groups(s, groups, heads);
-    const int tiles = s->epoch->rows <= MGL_SLIM_TILE   ? 1
-                      : s->epoch->rows <= MGL_SLIM_ROWS ? MGL_SLIM_ROWS / MGL_SLIM_TILE
-                                                        : MGL_NARROW_ROWS / MGL_SLIM_TILE;
-    const int most = slim > 0 ? slim : MGL_PANEL_GROUPS(s->program->exec.warps);
+    const int small_m = small_m_groups(s, groups, heads);
+    const int tiles = s->epoch->rows <= MGL_SMALL_M_TILE   ? 1
+                      : s->epoch->rows <= MGL_SMALL_M_ROWS ? MGL_SMALL_M_ROWS / MGL_SMALL_M_TILE
+                                                           : MGL_SMALL_N_ROWS / MGL_SMALL_M_TILE;
+    const int most = small_m > 0 ? small_m : MGL_PANEL_GROUPS(s->program->exec.warps);
     double us = 0;
     for (; groups > 0; groups -= most) {
         const int here = groups < most ? groups : most;
-        us +=
-            slim > 0 ? slim_us(s, here, kblocks, tiles) : panel_us(s, here, kblocks, rows, grouped);
+        us += small_m > 0 ? small_m_us(s, here, kblocks, tiles)
+                          : panel_us(s, here, kblocks, rows, grouped);
     }
     return us;
 }

@@ -16,13 +16,13 @@
 #include "schedule/lower/roles.h"
 #include "schedule/lower/staged.h"
 #include "schedule/pages.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 
 enum {
     COUNTER_RING_PAGES = 8,   /* 128 KB of landed and coming weights with the default page */
     WIDE_STAGE_BYTES = 49152, /* where a block has 160 KB of shared memory or more */
-    NARROW_STAGE_BYTES = 24576,
+    SMALL_STAGE_BYTES = 24576,
     LEAST_STAGE_BYTES = 16384,
     LEAST_RING_PAGES = 4, /* beside a large stage */
     WHOLE_KV_BYTES =
@@ -352,7 +352,7 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
 /* Splits that the positions are worth. Of a few, each has what registers hold, and kernels of one
  * row are the same for all these capacities; beyond, splits are longer and come through the ring.
  */
-static int64_t worth_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps)
+static int64_t useful_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps)
 {
     const int64_t positions = (int64_t)options->capacity * options->sequences;
     const int64_t held = MGL_KV_REGISTERS(m->head_dim, warps);
@@ -367,7 +367,7 @@ static int64_t worth_splits(const mgl_geometry *m, const mgl_lower_options *opti
 static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps,
                          int queues)
 {
-    int64_t worth = worth_splits(m, options, warps);
+    int64_t worth = useful_splits(m, options, warps);
     int splits = queues / m->kv_heads;
     if (is_little(m, options))
         return 1;
@@ -447,7 +447,7 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
     }
     if (exec.stage_bytes == 0)
         exec.stage_bytes =
-            shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : NARROW_STAGE_BYTES;
+            shared == 0 || shared >= 160 * 1024 ? WIDE_STAGE_BYTES : SMALL_STAGE_BYTES;
     if (exec.ring_pages == 0) {
         int most = flags ? MGL_MAX_PAGES : COUNTER_RING_PAGES;
         int64_t fit = (shared - reserved - exec.stage_bytes) / exec.page_bytes;
@@ -489,20 +489,21 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
 /* Whether the second list exchanges weighed values: where it is told to, and in epochs of more rows
  * than the first list may have, which a GPU takes no other way, and which on a CPU are read in
  * fewer bytes. */
-static bool is_weighed(const mgl_schedule_config *config, mgl_dtype dtype, bool gpu)
+static bool is_gamma_scaled(const mgl_schedule_config *config, mgl_dtype dtype, bool gpu)
 {
     if (config->many == 0 || config->weighed != 0)
-        return config->many > 0 && config->weighed == MGL_WEIGHED_YES;
+        return config->many > 0 && config->weighed == MGL_GAMMA_YES;
     return config->many > MGL_MAX_ROWS && (gpu || dtype == MGL_BF16);
 }
 
 /* Can a GPU have the weighed values that the config asks for, or that so many rows take? Its
  * products take them in pages of bf16 (ops.def says why not of f16), which bulk copies bring. */
-static mgl_status check_weighed(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
-                                const mgl_schedule_config *config, mgl_error *err)
+static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *target,
+                                     mgl_dtype dtype, const mgl_schedule_config *config,
+                                     mgl_error *err)
 {
     const int64_t attended = (int64_t)m->heads * m->head_dim;
-    const bool asked = config->weighed == MGL_WEIGHED_YES;
+    const bool asked = config->weighed == MGL_GAMMA_YES;
     const char *where = asked ? "weighed" : "many";
     const char *lead = asked ? "" : "more than 16 rows on a GPU exchange weighed values; ";
     _Static_assert(MGL_MAX_ROWS == 16, "the lead says how many rows");
@@ -530,7 +531,7 @@ static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *targe
     char advice[400] = "";
     mgl_error why;
     if (options->sequences > MGL_MAX_ROWS && is_gpu(target) &&
-        check_weighed(&graph->geometry, target, options->dtype, config, &why))
+        check_gamma_scaled(&graph->geometry, target, options->dtype, config, &why))
         snprintf(advice, sizeof advice, "; %.380s", why.message);
     else if (options->sequences > MGL_MAX_ROWS)
         snprintf(advice, sizeof advice, "; with the knob `many` at as many it has up to %d",
@@ -564,13 +565,14 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
-    if (config->many > MGL_MAX_ROWS && config->weighed == MGL_WEIGHED_NO && is_gpu(target))
+    if (config->many > MGL_MAX_ROWS && config->weighed == MGL_GAMMA_NO && is_gpu(target))
         return mgl_fail(err, MGL_BAD_INPUT, "many",
                         "is %d: more than %d rows on a GPU exchange weighed values, and `weighed` "
                         "is %d",
-                        config->many, MGL_MAX_ROWS, MGL_WEIGHED_NO);
-    if (is_gpu(target) && is_weighed(config, options->dtype, true)) {
-        mgl_status status = check_weighed(&graph->geometry, target, options->dtype, config, err);
+                        config->many, MGL_MAX_ROWS, MGL_GAMMA_NO);
+    if (is_gpu(target) && is_gamma_scaled(config, options->dtype, true)) {
+        mgl_status status =
+            check_gamma_scaled(&graph->geometry, target, options->dtype, config, err);
         if (status)
             return status;
     }
@@ -601,11 +603,11 @@ static int spare_stage(const mgl_target *target, const mgl_schedule_config *conf
 }
 
 /* The second list is for epochs that the first has too few rows for. */
-static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
-                              const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
+static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
+                                const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
     out->many = config->many;
-    out->weighed = is_weighed(config, dtype, is_gpu(target));
+    out->weighed = is_gamma_scaled(config, dtype, is_gpu(target));
     const bool panels = out->many > 0 && out->weighed && is_gpu(target);
     out->warpgroups = panels ? config->warpgroups : MGL_WARPGROUPS_NO;
     if (config->warpgroups == MGL_WARPGROUPS_YES && !panels)
@@ -623,14 +625,14 @@ static mgl_status choose_many(const mgl_target *target, mgl_dtype dtype,
 
 /* Whether lowering may give the program a second list: the config neither asks for one nor rules it
  * out, it can be lowered for one sequence, and weighed values may be had. */
-static bool may_have_many(const mgl_graph *graph, const mgl_target *target,
-                          const mgl_lower_options *options, const mgl_schedule_config *config)
+static bool may_have_second(const mgl_graph *graph, const mgl_target *target,
+                            const mgl_lower_options *options, const mgl_schedule_config *config)
 {
     mgl_lower_options one = *options;
     one.sequences = 1;
-    return config->many == 0 && config->rows == 0 && config->weighed != MGL_WEIGHED_NO &&
+    return config->many == 0 && config->rows == 0 && config->weighed != MGL_GAMMA_NO &&
            is_gpu(target) && !check_config(graph, target, &one, config, NULL) &&
-           !check_weighed(&graph->geometry, target, options->dtype, config, NULL);
+           !check_gamma_scaled(&graph->geometry, target, options->dtype, config, NULL);
 }
 
 /* Whether queues exchange flagged words, without which no row of the first list is fast. */
@@ -687,23 +689,23 @@ static bool is_long_prompt(const mgl_geometry *m, const mgl_target *target,
     const mgl_choices single = {.flags = true,
                                 .exec = choose_exec(m, target, options->dtype, config, 1, 1, true)};
     const double few = (double)prompt / choose_rows(m, options, config, &single),
-                 many = (double)prompt * PROMPT_EPOCH / MGL_MAX_MANY_ROWS,
+                 many = (double)prompt * PROMPT_EPOCH / MGL_MAX_SECOND_ROWS,
                  bytes = (double)streamed_values(m) * (double)mgl_dtype_size(options->dtype);
     return (few - many) * bytes >= PROMPT_BYTES &&
            few - many > (double)options->reply / PROMPT_LOSS;
 }
 
-void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
-                            const mgl_lower_options *options, mgl_schedule_config *config)
+void mgl_schedule_fill_second(const mgl_graph *graph, const mgl_target *target,
+                              const mgl_lower_options *options, mgl_schedule_config *config)
 {
     const mgl_geometry *m = &graph->geometry;
     const int sequences = options->sequences;
     mgl_schedule_config filled = *config;
-    if (!may_have_many(graph, target, options, config) ||
+    if (!may_have_second(graph, target, options, config) ||
         (sequences <= MGL_BATCH_ROWS && !has_flags(graph, target, options, config)))
         return;
     if (is_long_prompt(m, target, options, config)) {
-        filled.many = MGL_MAX_MANY_ROWS;
+        filled.many = MGL_MAX_SECOND_ROWS;
         filled.rows = 1;
     } else if (sequences > MGL_BATCH_ROWS ||
                (sequences >= MGL_BATCH_LEAST &&
@@ -718,7 +720,7 @@ int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config)
 {
     mgl_schedule_config filled = *config;
-    mgl_schedule_fill_many(graph, target, options, &filled);
+    mgl_schedule_fill_second(graph, target, options, &filled);
     const int most = most_sequences(&filled);
     return options->sequences < most ? options->sequences : most;
 }
@@ -728,7 +730,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                mgl_choices *out, mgl_error *err)
 {
     mgl_schedule_config filled = *asked;
-    mgl_schedule_fill_many(graph, target, options, &filled);
+    mgl_schedule_fill_second(graph, target, options, &filled);
     const mgl_schedule_config *config = &filled;
     memset(out, 0, sizeof *out);
     mgl_status status = check_config(graph, target, options, config, err);
@@ -752,9 +754,10 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         place_splits(target, out);
     }
     place_merges(&graph->geometry, target, options, config,
-                 out->flags && out->narrow >= MGL_NARROW_ATTENTION ? options->dtype : MGL_F32, out);
+                 out->flags && out->narrow >= MGL_EXCHANGE_ATTENTION ? options->dtype : MGL_F32,
+                 out);
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config, out);
-    return choose_many(target, options->dtype, config, out, err);
+    return choose_second(target, options->dtype, config, out, err);
 }

@@ -8,7 +8,7 @@
 #include "schedule/schedule.h"
 
 /* From which level of the knob `narrow` on values are exchanged in 16 bits. */
-enum { MGL_NARROW_FFN = 1, MGL_NARROW_ATTENTION, MGL_NARROW_RESIDUAL };
+enum { MGL_EXCHANGE_FFN = 1, MGL_EXCHANGE_ATTENTION, MGL_EXCHANGE_RESIDUAL };
 
 typedef struct mgl_choices {
     bool flags;       /* edges inside an epoch are flags rather than counters */
@@ -32,8 +32,8 @@ typedef struct mgl_choices {
  * behind a first one all of whose rows are fast. So for one sequence whose prompt is long: the
  * list reads it many rows an epoch, and each token of the reply takes a little longer beside it.
  * Else the config stays as it is. */
-void mgl_schedule_fill_many(const mgl_graph *graph, const mgl_target *target,
-                            const mgl_lower_options *options, mgl_schedule_config *config);
+void mgl_schedule_fill_second(const mgl_graph *graph, const mgl_target *target,
+                              const mgl_lower_options *options, mgl_schedule_config *config);
 
 /* MGL_BAD_INPUT: what the config asks for does not go with the model, the target or itself. */
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,

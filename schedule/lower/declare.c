@@ -327,7 +327,7 @@ static int declare_rows(mgl_lowering *w, int layer, const char *name, mgl_dtype 
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level)
 {
     const bool narrow =
-        w->weighed ? level < MGL_NARROW_RESIDUAL : w->choices.flags && w->choices.narrow >= level;
+        w->weighed ? level < MGL_EXCHANGE_RESIDUAL : w->choices.flags && w->choices.narrow >= level;
     return narrow ? w->program->exchange_dtype : MGL_F32;
 }
 
@@ -342,16 +342,16 @@ static mgl_lowering_exchange declare_layer_exchange(mgl_lowering *w, int layer)
     bool flags = w->choices.flags;
     mgl_lowering_exchange e = {.part = -1, .att = -1};
     int64_t heads = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
-    e.x =
-        declare_rows(w, layer, "x", mgl_lowering_exchange_dtype(w, MGL_NARROW_RESIDUAL), m->hidden);
+    e.x = declare_rows(w, layer, "x", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_RESIDUAL),
+                       m->hidden);
     e.qkv = declare_rows(w, layer, "qkv", MGL_F32, heads + 2 * kv);
     if (!w->choices.merges_in_o)
-        e.att = declare_rows(w, layer, "att", mgl_lowering_exchange_dtype(w, MGL_NARROW_ATTENTION),
-                             heads);
-    e.y = flags ? declare_rows(w, layer, "y", mgl_lowering_exchange_dtype(w, MGL_NARROW_RESIDUAL),
+        e.att = declare_rows(w, layer, "att",
+                             mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_ATTENTION), heads);
+    e.y = flags ? declare_rows(w, layer, "y", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_RESIDUAL),
                                m->hidden)
                 : e.x;
-    e.h = declare_rows(w, layer, "h", mgl_lowering_exchange_dtype(w, MGL_NARROW_FFN), m->ffn);
+    e.h = declare_rows(w, layer, "h", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_FFN), m->ffn);
     if (w->choices.splits > 1) { /* with flags, whole granules */
         const int64_t part[] = {w->choices.splits, ROWS, m->heads, m->head_dim + (flags ? 4 : 2)};
         e.part = declare_exchange(w, layer, "part", MGL_F32, 4, part);
@@ -371,13 +371,13 @@ static void declare_activations(mgl_lowering *w)
                                     : w->layers[0].act;
     if (flags)
         w->x =
-            declare_rows(w, -1, "x", mgl_lowering_exchange_dtype(w, MGL_NARROW_RESIDUAL), hidden);
+            declare_rows(w, -1, "x", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_RESIDUAL), hidden);
     else
         w->x = w->residual = w->layers[0].act.x;
 }
 
 /* What is weighed: one for all layers, as each of its readers is done before it is written anew. */
-static void declare_weighed(mgl_lowering *w)
+static void declare_gamma_scaled(mgl_lowering *w)
 {
     w->n = w->x_s = w->y_s = -1;
     if (!w->weighed)
@@ -466,13 +466,13 @@ void mgl_lowering_declare(mgl_lowering *w)
     w->sampled = mgl_program_add_counter(w->program, "sampled");
 }
 
-void mgl_lowering_declare_many(mgl_lowering *w)
+void mgl_lowering_declare_second(mgl_lowering *w)
 {
     w->embedded = mgl_program_add_counter(w->program, "many.embedded");
     for (int l = 0; l < w->program->geometry.layers; l++)
         declare_layer_counters(w, l);
     declare_activations(w);
-    declare_weighed(w);
+    declare_gamma_scaled(w);
     declare_results(w);
     w->head_done = mgl_program_add_counter(w->program, "many.head");
 }

@@ -170,7 +170,7 @@ static void in_weight(mgl_lowering *w, int g, int64_t lo, int64_t hi)
 }
 
 /* What a task weighs, and its part of the squares `s`. */
-static void out_weighed(mgl_lowering *w, int s, int64_t part, int64_t lo, int64_t hi)
+static void out_gamma_scaled(mgl_lowering *w, int s, int64_t part, int64_t lo, int64_t hi)
 {
     out(w, columns(w, w->n, lo, hi));
     out(w, columns(w, s, part, part + 1));
@@ -199,7 +199,7 @@ static void emit_embed(mgl_lowering *w, int queue)
         in_weight(w, mgl_lowering_norm(w, 0), lo, hi);
     out(w, columns(w, w->residual, lo, hi));
     if (w->weighed)
-        out_weighed(w, w->x_s, share_index(w, MGL_STEP_DOWN, queue), lo, hi);
+        out_gamma_scaled(w, w->x_s, share_index(w, MGL_STEP_DOWN, queue), lo, hi);
     if (w->choices.flags)
         out(w, columns(w, w->layers[0].act.x, lo, hi));
     signal_to(w, w->embedded);
@@ -403,7 +403,7 @@ static void emit_linear_add(mgl_lowering *w, int queue, int layer, mgl_step step
     segment(w, down ? l->down : l->o, -1, lo, hi);
     out(w, columns(w, w->residual, first, end));
     if (w->weighed)
-        out_weighed(w, down ? w->x_s : w->y_s, share_index(w, step, queue), first, end);
+        out_gamma_scaled(w, down ? w->x_s : w->y_s, share_index(w, step, queue), first, end);
     if (w->choices.flags)
         out(w, columns(w, down ? behind(w, layer) : l->act.y, first, end));
     if (down)
@@ -644,10 +644,10 @@ static void emit_queues(mgl_lowering *w)
 
 /* The second list: the same steps on the same queues, joined by counters, with attention whole; and
  * values weighed, if that is the choice. */
-static void lower_many(const mgl_lowering *first)
+static void lower_second(const mgl_lowering *first)
 {
     mgl_lowering w = *first;
-    w.status = mgl_program_add_many(first->program, first->err);
+    w.status = mgl_program_add_second(first->program, first->err);
     if (w.status)
         return;
     w.program = first->program->many;
@@ -663,7 +663,7 @@ static void lower_many(const mgl_lowering *first)
         w.choices.queues[MGL_STEP_ATTEND].first = 0;
         w.choices.queues[MGL_STEP_ATTEND].count = w.program->target.queues;
     }
-    mgl_lowering_declare_many(&w);
+    mgl_lowering_declare_second(&w);
     emit_queues(&w);
 }
 
@@ -675,7 +675,7 @@ static void emit_lists(mgl_lowering *w)
         return;
     emit_queues(w);
     if (w->program->limits.many > 0 && !w->status && !mgl_program_failed(w->program))
-        lower_many(w);
+        lower_second(w);
 }
 
 /* Whether memory ran out while a list was made. */
@@ -746,7 +746,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               mgl_program **out_program, mgl_error *err)
 {
     mgl_schedule_config filled = *config, bare = *config;
-    mgl_schedule_fill_many(graph, target, options, &filled);
+    mgl_schedule_fill_second(graph, target, options, &filled);
     if (filled.many == config->many)
         return lower_as(graph, target, options, config, out_program, err);
     mgl_status status = lower_as(graph, target, options, &filled, out_program, err);
@@ -755,6 +755,6 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (!status)
         mgl_program_free(*out_program);
     /* nobody asked for the list, and it is not one that the kernel has */
-    bare.weighed = MGL_WEIGHED_NO;
+    bare.weighed = MGL_GAMMA_NO;
     return lower_as(graph, target, options, &bare, out_program, err);
 }

@@ -60,7 +60,7 @@ typedef struct mgl_lowering {
 void mgl_lowering_declare(mgl_lowering *w);
 
 /* What the second list has of its own: edges, activations, and what its head makes. */
-void mgl_lowering_declare_many(mgl_lowering *w);
+void mgl_lowering_declare_second(mgl_lowering *w);
 
 /* The dtype in which values are exchanged: exchange_dtype from that level on. */
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level);

@@ -4,7 +4,7 @@
 #include "schedule/lower/roles.h"
 
 #include "schedule/lower/choose.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 /* Row groups of a step; gate's and up's apart. */
 static int64_t step_total(const mgl_geometry *m, mgl_step step)
@@ -15,7 +15,7 @@ static int64_t step_total(const mgl_geometry *m, mgl_step step)
 /* Queues that have `slots` full slots of a step each. */
 static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 {
-    return (step_total(m, step) + MGL_SLOT_GROUPS * slots - 1) / (MGL_SLOT_GROUPS * slots);
+    return (step_total(m, step) + MGL_PSUM_GROUPS * slots - 1) / (MGL_PSUM_GROUPS * slots);
 }
 
 /* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow
@@ -23,7 +23,7 @@ static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
 {
     int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
-    return (int)(((dealt + n - 1) / n * each + MGL_SLOT_GROUPS - 1) / MGL_SLOT_GROUPS);
+    return (int)(((dealt + n - 1) / n * each + MGL_PSUM_GROUPS - 1) / MGL_PSUM_GROUPS);
 }
 
 int mgl_roles_slots(const mgl_geometry *m, int64_t residual, int64_t ffn, int64_t qkv)

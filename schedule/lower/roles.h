@@ -4,7 +4,7 @@
  * some have o and down, which the residual stream stays with, the others gate and up, and some of
  * those qkv; attention has queues of its own as well. A queue of a role has few steps, but more row
  * groups of each. What that costs are the slots of sums that the kernel's epilogue goes through one
- * after the other, MGL_SLOT_GROUPS row groups each: so a role's queues are as many as fill theirs.
+ * after the other, MGL_PSUM_GROUPS row groups each: so a role's queues are as many as fill theirs.
  */
 #ifndef MGL_SCHEDULE_LOWER_ROLES_H
 #define MGL_SCHEDULE_LOWER_ROLES_H

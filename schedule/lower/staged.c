@@ -3,8 +3,8 @@
  */
 #include "schedule/lower/staged.h"
 
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 
 mgl_staged mgl_staged_input(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
 {

@@ -220,7 +220,7 @@ static bool read_share(parser *p, mgl_limits *limits)
 }
 
 /* [many N] */
-static bool read_many_rows(parser *p, int *rows)
+static bool read_second_rows(parser *p, int *rows)
 {
     mgl_scan_skip_blanks(p->scan);
     const char *from = p->scan->at;
@@ -235,7 +235,7 @@ static bool read_many_rows(parser *p, int *rows)
 static bool read_limits(parser *p, mgl_limits *limits)
 {
     return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
-           read_many_rows(p, &limits->many) && read_field(p, "sequences", &limits->sequences) &&
+           read_second_rows(p, &limits->many) && read_field(p, "sequences", &limits->sequences) &&
            read_field(p, "capacity", &limits->capacity) && read_share(p, limits) &&
            mgl_scan_line_end(p->scan);
 }
@@ -431,9 +431,9 @@ static bool read_row_share(parser *p, mgl_range *out)
     if (*from < '0' || *from > '9')
         return true;
     out->kind = MGL_RANGE_SHARE;
-    if (!mgl_scan_number(p->scan, "the number of a share", MGL_MAX_MANY_ROWS, &out->lo) ||
+    if (!mgl_scan_number(p->scan, "the number of a share", MGL_MAX_SECOND_ROWS, &out->lo) ||
         !mgl_scan_expect(p->scan, '/') ||
-        !mgl_scan_number(p->scan, "how many shares there are", MGL_MAX_MANY_ROWS, &out->hi))
+        !mgl_scan_number(p->scan, "how many shares there are", MGL_MAX_SECOND_ROWS, &out->hi))
         return false;
     return out->lo < out->hi ||
            mgl_scan_fail(p->scan, from, p->scan->at, "shares are numbered from 0");
@@ -699,7 +699,7 @@ static bool read_task(parser *p)
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 /* "many": from here on it is the second list. */
-static bool begin_many(parser *p, const char *from)
+static bool begin_second(parser *p, const char *from)
 {
     if (p->first)
         return mgl_scan_fail(p->scan, from, p->scan->at, "a program has two lists at most");
@@ -707,7 +707,7 @@ static bool begin_many(parser *p, const char *from)
         return mgl_scan_fail(p->scan, from, p->scan->at,
                              "the limits have no second list: they say `rows N many N ...`");
     mgl_error err;
-    if (mgl_program_add_many(p->program, &err))
+    if (mgl_program_add_second(p->program, &err))
         return fail_memory(p);
     p->first = p->program;
     p->program = p->first->many;
@@ -735,7 +735,7 @@ static bool read_statement(parser *p)
     if (mgl_scan_take_word(p->scan, "queue"))
         return read_queue(p);
     if (mgl_scan_take_word(p->scan, "many"))
-        return begin_many(p, from);
+        return begin_second(p, from);
     if (!declaring)
         return read_task(p);
     return mgl_scan_fail_expected(p->scan, p->first ? "`buffer`, `counter` or `queue`"

@@ -142,10 +142,10 @@ int main(void)
     tcase_add_test(tests, an_interruption_does_not_wait);
     tcase_add_test(tests, so_many_run_at_once);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     unlink(script);
     static const char *const names[] = {"heard", "pid"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -361,7 +361,7 @@ START_TEST(the_body_is_one_of_a_request)
 }
 END_TEST
 
-START_TEST(a_ledger_says_what_comes_next)
+START_TEST(an_experiment_log_says_what_comes_next)
 {
     char line[1400];
     const char *path = scratch_file(
@@ -439,7 +439,7 @@ int main(void)
     tcase_add_test(tests, branches_part);
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);
-    tcase_add_test(tests, a_ledger_says_what_comes_next);
+    tcase_add_test(tests, an_experiment_log_says_what_comes_next);
     tcase_add_test(tests, rounds_are_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

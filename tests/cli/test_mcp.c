@@ -176,7 +176,7 @@ END_TEST
  */
 
 /* What a tool begins goes on in the command line, and the other way round. */
-START_TEST(workbenches_are_those_of_the_command_line)
+START_TEST(kernel_sessions_are_those_of_the_command_line)
 {
     char folder[300], line[400];
     snprintf(folder, sizeof folder, "%s/kernels", scratch_folder());
@@ -218,7 +218,7 @@ int main(void)
     tcase_add_test(tests, a_cancelled_request_is_not_answered);
     tcase_add_test(tests, the_end_of_its_input_ends_a_wait);
     tcase_add_test(tests, a_signal_ends_a_wait);
-    tcase_add_test(tests, workbenches_are_those_of_the_command_line);
+    tcase_add_test(tests, kernel_sessions_are_those_of_the_command_line);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

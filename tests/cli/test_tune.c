@@ -47,7 +47,7 @@ START_TEST(it_tunes_a_shape_on_no_device)
 END_TEST
 
 /* The config that is begun with, of these rows in the second list. */
-static const char *config_of_many(int many)
+static const char *config_of_second(int many)
 {
     char text[96];
     snprintf(text, sizeof text, "{\"schema\": \"megalith.config/1\", \"rows\": 4, \"many\": %d}",
@@ -60,7 +60,7 @@ START_TEST(it_tunes_for_as_many_sequences_as_the_second_list_has_rows)
     const char *store = scratch_store("many");
     command_result result = command_runf("tune %s --device none --seed 5 --trials 4 --store %s "
                                          "--config %s --workloads 'batch=1,64' --json",
-                                         model_path("tales-5m"), store, config_of_many(64));
+                                         model_path("tales-5m"), store, config_of_second(64));
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tune/1");
     ck_assert_str_eq(json_string(&json, "state"), "ended");
@@ -95,7 +95,7 @@ START_TEST(a_cpu_runs_the_second_list)
     command_result result = command_runf(
         "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --quiet "
         "--capacity 64 --workloads 'batch=17' --config %s",
-        model_path("tales-5m"), store, config_of_many(20));
+        model_path("tales-5m"), store, config_of_second(20));
     ck_assert_msg(result.code == 0, "%s", result.err);
     command_result history = command_runf("campaign history --store %s", store);
     ck_assert_msg(strstr(history.out, "UNMEASURED random: correct"), "%s", history.out);

@@ -2,8 +2,8 @@
  * A page of the documentation as one line of text: runs of blanks and line ends are one blank. Each
  * byte has a mark of its kind, so that numbers in code are left out and cells of tables are found.
  */
-#ifndef MGL_TESTS_PAGE_H
-#define MGL_TESTS_PAGE_H
+#ifndef MGL_TESTS_DOCS_PAGE_H
+#define MGL_TESTS_DOCS_PAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

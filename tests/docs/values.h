@@ -15,8 +15,8 @@
  * first number behind that text in a string, and tool("command line" "line" n): the n-th number of
  * the lines of that command's output that begin with "line".
  */
-#ifndef MGL_TESTS_VALUES_H
-#define MGL_TESTS_VALUES_H
+#ifndef MGL_TESTS_DOCS_VALUES_H
+#define MGL_TESTS_DOCS_VALUES_H
 
 #include <stdbool.h>
 #include <stddef.h>

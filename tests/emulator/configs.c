@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "models.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 enum { SHARED_BYTES = 227 * 1024 };
 

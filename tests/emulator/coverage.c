@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "schedule/schedule.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 #include "tests/vm/cuda/cuda_support.h"
 
 /* Kernel paths that variants.def does not name: X(ID, name, what). Those of panels and warpgroups
@@ -22,13 +22,13 @@
     X(BIAS, "bias", "extra operands of products")                                                  \
     X(QK_NORM, "qk_norm", "extra operands of attention")                                           \
     X(SECOND_LIST, "second_list", "a second list without panels")                                  \
-    X(PANELS_32, "panels.rows_32", "at most MGL_SLIM_ROWS rows")                                   \
-    X(PANELS_64, "panels.rows_64", "at most MGL_NARROW_ROWS rows")                                 \
+    X(PANELS_32, "panels.rows_32", "at most MGL_SMALL_M_ROWS rows")                                \
+    X(PANELS_64, "panels.rows_64", "at most MGL_SMALL_N_ROWS rows")                                \
     X(PANELS_128, "panels.rows_128", "more rows")                                                  \
-    X(WARPGROUPS_64, "warpgroups.rows_64", "at most MGL_NARROW_ROWS rows")                         \
+    X(WARPGROUPS_64, "warpgroups.rows_64", "at most MGL_SMALL_N_ROWS rows")                        \
     X(WARPGROUPS_128, "warpgroups.rows_128", "more rows")                                          \
-    X(SMALL_PANELS, "panels.small_tasks", "few row groups, 33 to 64 rows (linear/turned.cuh)")     \
-    X(SMALL_WARPGROUPS, "warpgroups.small_tasks", "few row groups, more (linear/narrow.cuh)")
+    X(SMALL_PANELS, "panels.small_tasks", "few row groups, 33 to 64 rows (linear/swap_ab.cuh)")    \
+    X(SMALL_WARPGROUPS, "warpgroups.small_tasks", "few row groups, more (linear/small_n.cuh)")
 
 typedef enum kernel_path {
 #define ENUM_OF(id, name, what) PATH_##id,
@@ -49,17 +49,17 @@ static bool covered_paths[PATH_COUNT];
 static kernel_path panel_path(mgl_variant variant, int rows)
 {
     if (variant == MGL_VARIANT_WARPGROUPS)
-        return rows <= MGL_NARROW_ROWS ? PATH_WARPGROUPS_64 : PATH_WARPGROUPS_128;
-    return rows <= MGL_SLIM_ROWS     ? PATH_PANELS_32
-           : rows <= MGL_NARROW_ROWS ? PATH_PANELS_64
-                                     : PATH_PANELS_128;
+        return rows <= MGL_SMALL_N_ROWS ? PATH_WARPGROUPS_64 : PATH_WARPGROUPS_128;
+    return rows <= MGL_SMALL_M_ROWS   ? PATH_PANELS_32
+           : rows <= MGL_SMALL_N_ROWS ? PATH_PANELS_64
+                                      : PATH_PANELS_128;
 }
 
 /* Whether a panel has so few row groups that the kernel divides k among the warps. */
 static bool is_small(const mgl_program *list, const mgl_task *task)
 {
-    enum { TILES = MGL_NARROW_ROWS / 8 }; /* of 8 activation rows */
-    const int most = mgl_slim_groups(list->exec.warps) * 2 / TILES;
+    enum { TILES = MGL_SMALL_N_ROWS / 8 }; /* of 8 activation rows */
+    const int most = mgl_small_m_groups(list->exec.warps) * 2 / TILES;
     int64_t groups = 0;
     for (int i = 0; i < task->segments.count; i++) {
         const mgl_segment *segment = &list->segments[task->segments.first + i];
@@ -73,7 +73,7 @@ static void record_panel(const mgl_program *list, const mgl_task *task)
     const int rows = list->limits.rows;
     const bool grouped = task->variant == MGL_VARIANT_WARPGROUPS;
     covered_paths[panel_path(task->variant, rows)] = true;
-    if (is_small(list, task) && rows > (grouped ? MGL_NARROW_ROWS : MGL_SLIM_ROWS))
+    if (is_small(list, task) && rows > (grouped ? MGL_SMALL_N_ROWS : MGL_SMALL_M_ROWS))
         covered_paths[grouped ? PATH_SMALL_WARPGROUPS : PATH_SMALL_PANELS] = true;
 }
 
@@ -142,9 +142,9 @@ static const struct {
     mgl_op op;
     mgl_variant variant;
 } impossible[] = {
-    {MGL_OP_ATTEND, MGL_VARIANT_RING},      /* its attention is in splits */
-    {MGL_OP_MERGE_ADD, MGL_VARIANT_BATCH},  /* its input is not merged */
-    {MGL_OP_MERGE_ADD, MGL_VARIANT_LADDER}, /* likewise */
+    {MGL_OP_ATTEND, MGL_VARIANT_RING},       /* its attention is in splits */
+    {MGL_OP_MERGE_ADD, MGL_VARIANT_BATCH},   /* its input is not merged */
+    {MGL_OP_MERGE_ADD, MGL_VARIANT_BY_ROWS}, /* likewise */
 };
 
 static bool is_possible(mgl_op op, mgl_variant variant)

@@ -1,7 +1,7 @@
 /* Keys and values through the ring: see past.h. */
 #include "past.h"
 
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "second_list.h"
 #include "vm/cuda/encode.h"
 

@@ -4,7 +4,7 @@
  */
 #include "second_list.h"
 
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void logits_of_two_lists(void)
  * pieces that end before a page, pages that row groups share, and teams that share k blocks. */
 static const device_options panel_options = {.dtype = MGL_BF16,
                                              .exchange = MGL_EXCHANGE_FLAGS,
-                                             .weighed = MGL_WEIGHED_YES,
+                                             .weighed = MGL_GAMMA_YES,
                                              .warpgroups = MGL_WARPGROUPS_NO,
                                              .queues = 3,
                                              .rows = 1,
@@ -109,7 +109,7 @@ static void logits_of_panels(void)
 }
 
 /* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
-static void logits_of_many_rows(void)
+static void logits_of_second_rows(void)
 {
     static const int many[] = {17, 40, 64, 80, 128};
     device_options options = panel_options;
@@ -151,7 +151,7 @@ static void logits_of_warpgroups_by_pages(void)
 }
 
 /* Tasks of several panels: warps leave sums of one while others are still at it. */
-static void logits_of_many_rows_in_several_panels(void)
+static void logits_of_second_rows_in_several_panels(void)
 {
     device_options options = panel_options;
     options.many = 40;
@@ -160,12 +160,12 @@ static void logits_of_many_rows_in_several_panels(void)
     check_logits(&even_model, &options, 1, 45, 3);
 }
 
-struct slim_case {
+struct small_m_case {
     const mgl_geometry *geometry;
     int many, prompt, queues, warps, page_bytes, ring_pages;
 };
 
-static void check_slim(const struct slim_case *c, int seed)
+static void check_small_m(const struct small_m_case *c, int seed)
 {
     device_options options = panel_options;
     options.many = c->many;
@@ -179,37 +179,37 @@ static void check_slim(const struct slim_case *c, int seed)
 /* Slim panels, of one tile of rows and of two: pages of a row group and of eight, tasks of several
  * panels and of one row group, k blocks that are no multiple of the warps; ten
  * warps, of which two have no rows of the outputs. */
-static void logits_of_slim_panels(void)
+static void logits_of_small_m_panels(void)
 {
-    static const struct slim_case cases[] = {
+    static const struct small_m_case cases[] = {
         {&even_model, 32, 31, 2, 8, 16384, 7},   {&even_model, 16, 19, 2, 8, 4096, 17},
         {&even_model, 20, 40, 40, 8, 32768, 4},  {&even_model, 12, 9, 3, 4, 16384, 7},
         {&uneven_model, 24, 50, 5, 8, 12288, 8}, {&uneven_model, 16, 15, 3, 6, 8192, 9},
         {&few_columns, 20, 40, 5, 2, 4096, 12},  {&even_model, 12, 12, 4, 8, 16384, 7},
         {&even_model, 32, 31, 5, 10, 8192, 20},  {&even_model, 16, 19, 7, 10, 8192, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_slim(&cases[i], (int)i);
+        check_small_m(&cases[i], (int)i);
 }
 
 /* The same of 33 to 64 rows, in tasks of few row groups: fewer rows than there is room for, and as
  * many; one, two, three and four row groups on a page; fewer k blocks than warps. */
-static void logits_of_slim_panels_of_many_rows(void)
+static void logits_of_small_m_panels_of_second_rows(void)
 {
-    static const struct slim_case cases[] = {
+    static const struct small_m_case cases[] = {
         {&even_model, 40, 40, 40, 8, 16384, 7}, {&even_model, 64, 64, 20, 8, 16384, 7},
         {&even_model, 40, 40, 16, 8, 12288, 8}, {&few_columns, 40, 40, 8, 8, 8192, 9},
         {&even_model, 64, 50, 16, 8, 4096, 20}, {&even_model, 64, 60, 24, 8, 32768, 4},
         {&even_model, 40, 40, 20, 4, 16384, 7}, {&even_model, 40, 40, 16, 10, 8192, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        check_slim(&cases[i], (int)i);
+        check_small_m(&cases[i], (int)i);
 }
 
 /* Tasks of few row groups, by warps and by warpgroups. */
 static void logits_of_small_tasks(void)
 {
-    static const struct slim_case c = {&even_model, 40, 40, 40, 8, 16384, 7};
+    static const struct small_m_case c = {&even_model, 40, 40, 40, 8, 16384, 7};
     device_options options = panel_options;
-    check_slim(&c, 0);
+    check_small_m(&c, 0);
     options.many = 128;
     options.queues = 40;
     options.warps = 8;
@@ -255,37 +255,37 @@ static void equal_logits(void)
 
 /* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
  * that have rows for prompts besides, and in epochs that have not. */
-static void company_of_20(void)
+static void neighbors_of_20(void)
 {
     device_options options = panel_options;
     options.many = 40;
-    check_company(&few_columns, &options, 20);
+    check_neighbors(&few_columns, &options, 20);
 }
 
-static void company_of_64(void)
+static void neighbors_of_64(void)
 {
     device_options options = panel_options;
     options.many = 64;
-    check_company(&few_columns, &options, 64);
+    check_neighbors(&few_columns, &options, 64);
 }
 
-static void company_of_40_in_128_rows(void)
+static void neighbors_of_40_in_128_rows(void)
 {
     device_options options = panel_options;
     options.many = 128;
     options.queues = 5;
     options.warps = 8; /* with so many rows and warps sample has the least room */
-    check_company(&few_columns, &options, 40);
+    check_neighbors(&few_columns, &options, 40);
 }
 
 /* By warpgroups, so many that a warp has several tiles of logits. */
-static void company_by_warpgroups(void)
+static void neighbors_by_warpgroups(void)
 {
     device_options options = panel_options;
     options.many = 40;
     options.warps = 4;
     options.warpgroups = MGL_WARPGROUPS_YES;
-    check_company(&few_columns, &options, 40);
+    check_neighbors(&few_columns, &options, 40);
 }
 
 /* Whether a reply's logits are those of the first call. */
@@ -324,7 +324,7 @@ static void fences_by(int warpgroups, int rows)
     emu_forget_fences(true);
     const bool right = has_logits(vm, prompt, rows, logits, false);
     emu_forget_fences(false);
-    ck_assert_int_eq(right, rows <= MGL_SLIM_ROWS);
+    ck_assert_int_eq(right, rows <= MGL_SMALL_M_ROWS);
     ck_assert(has_logits(vm, prompt, rows, logits, false));
     mgl_vm_close(vm);
     mgl_program_free(program);
@@ -423,14 +423,14 @@ static void delays_of_panels(void)
     check_delays(&even_model, &options, 2, 3);
 }
 
-static void delays_of_many_rows(void)
+static void delays_of_second_rows(void)
 {
     device_options options = panel_options;
     options.many = 40;
     check_delays(&few_columns, &options, 3, 3);
 }
 
-static void watchdog_of_many_rows(void)
+static void watchdog_of_second_rows(void)
 {
     enum { SECONDS = 60 };
     device_options options = panel_options;
@@ -477,49 +477,49 @@ static void batch_of_rows(void)
 
 /* Sequences that a task has a row each of, one unit after the other, in trays of 16 positions and
  * of 64. */
-static void company_of_rows(void)
+static void neighbors_of_rows(void)
 {
     device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
-    check_company(&three_heads, &options, 20);
+    check_neighbors(&three_heads, &options, 20);
     options.warpgroups = MGL_WARPGROUPS_YES;
     options.warps = 4;
-    check_company(&three_heads, &options, 20);
+    check_neighbors(&three_heads, &options, 20);
     options.warpgroups = MGL_WARPGROUPS_NO;
     options.warps = 2;
     options.page_bytes = 4096;
     options.ring_pages = 6;
     options.stage_bytes = 13312;
-    check_company(&three_heads, &options, 20);
+    check_neighbors(&three_heads, &options, 20);
 }
 
 /* Rows that are alone in an epoch, behind few positions, which a warp does by itself, of many
  * sequences; and the same of normed heads, and of long ones. */
-static void company_of_lone_rows(void)
+static void neighbors_of_decode_rows(void)
 {
     device_options options = rows_options(&three_heads, 9, 32, 4 * 2);
     options.warps = 8;
     options.page_bytes = 16384;
-    check_company(&three_heads, &options, 20);
+    check_neighbors(&three_heads, &options, 20);
     options.extras = MGL_EXTRA_QK_NORM;
-    check_company(&three_heads, &options, 11);
+    check_neighbors(&three_heads, &options, 11);
     options = rows_options(&long_rows, 5, 32, 5);
     options.warps = 8;
     options.page_bytes = 16384;
-    check_company(&long_rows, &options, 11);
+    check_neighbors(&long_rows, &options, 11);
 }
 
 /* How likely the tokens of sequence 0 were. */
-enum { LONE_TOKENS = 40 };
+enum { DECODE_ROW_TOKENS = 40 };
 
 struct heard_of_one {
-    mgl_vm_likelihood of[LONE_TOKENS];
+    mgl_vm_likelihood of[DECODE_ROW_TOKENS];
     int count;
 };
 
 static void hear_one(void *user, int sequence, const mgl_vm_likelihood *likelihood)
 {
     struct heard_of_one *heard = user;
-    if (sequence == 0 && heard->count < LONE_TOKENS)
+    if (sequence == 0 && heard->count < DECODE_ROW_TOKENS)
         heard->of[heard->count++] = *likelihood;
 }
 
@@ -532,16 +532,16 @@ static void hear_beside(mgl_vm *vm, mgl_vm_sequence other, struct heard_of_one *
     int32_t prompt[5];
     fill_prompt(prompt, 5, three_heads.vocab, 7);
     const mgl_vm_sequence sequences[] = {
-        {.prompt = prompt, .prompt_count = 5, .max_new = LONE_TOKENS}, other};
+        {.prompt = prompt, .prompt_count = 5, .max_new = DECODE_ROW_TOKENS}, other};
     const mgl_vm_request request = {
         .sequences = sequences, .count = 2, .on_likelihood = hear_one, .likely = 1, .user = heard};
     ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_OK);
-    ck_assert_int_eq(heard->count, LONE_TOKENS);
+    ck_assert_int_eq(heard->count, DECODE_ROW_TOKENS);
 }
 
 /* A row that is alone and goes through several tiles of positions has the bits of one whose task
  * has a prompt's rows besides. */
-static void lone_rows_are_as_others(void)
+static void decode_rows_are_as_others(void)
 {
     enum { PROMPT = 90 }; /* two rows an epoch */
     device_options options = rows_options(&three_heads, 2, 3, 2);
@@ -559,7 +559,7 @@ static void lone_rows_are_as_others(void)
     hear_beside(vm,
                 (mgl_vm_sequence){.prompt = prompt, .prompt_count = PROMPT, .mode = MGL_VM_SCORE},
                 &beside);
-    for (int i = 0; i < LONE_TOKENS; i++) {
+    for (int i = 0; i < DECODE_ROW_TOKENS; i++) {
         ck_assert_int_eq(alone.of[i].token, beside.of[i].token);
         ck_assert_mem_eq(&alone.of[i].logprob, &beside.of[i].logprob, sizeof alone.of[i].logprob);
     }
@@ -578,7 +578,7 @@ static void logits_of_rows_by_few_warps(void)
 
 /* Trays of 16 positions, of which a unit takes more than there are: three of short heads, and one
  * of long ones. */
-static void logits_of_rows_in_small_trays(void)
+static void logits_of_rows_in_small_act_tiles(void)
 {
     device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
     options.warps = 2;
@@ -591,7 +591,7 @@ static void logits_of_rows_in_small_trays(void)
 
 /* The same of several sequences, with delays, and with tokens that the first list makes between
  * prompts. */
-static void delays_of_rows_in_small_trays(void)
+static void delays_of_rows_in_small_act_tiles(void)
 {
     device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
     options.warps = 2;
@@ -726,7 +726,7 @@ static void watchdog_of_two_lists(void)
 {
     enum { SECONDS = 60 };
     emu_expect_deadlock(true);
-    check_deadlock_of_many("many.l0.qkv", SECONDS);
+    check_deadlock_of_second("many.l0.qkv", SECONDS);
     emu_expect_deadlock(false);
 }
 
@@ -737,7 +737,7 @@ static void uneven_panels(void)
     emu_uneven(true);
     logits_of_panels();
     delays_of_panels();
-    delays_of_many_rows();
+    delays_of_second_rows();
 }
 
 static void uneven_rows(void)
@@ -787,8 +787,8 @@ const emulator_case second_list_replies[SECOND_LIST_REPLIES] = {
     {logits_of_rows_by_few_warps, CASE_QUICK},
     {delays_of_rows, CASE_LONG},
     {uneven_rows, CASE_LONG},
-    {logits_of_rows_in_small_trays, CASE_LONG},
-    {delays_of_rows_in_small_trays, CASE_LONG},
+    {logits_of_rows_in_small_act_tiles, CASE_LONG},
+    {delays_of_rows_in_small_act_tiles, CASE_LONG},
     {fences_of_rows, CASE_QUICK},
     {batch_of_rows_apart, CASE_LONG},
     {two_lists, CASE_LONG},
@@ -806,28 +806,28 @@ const emulator_case second_list_replies[SECOND_LIST_REPLIES] = {
     {ended_replies_of_two_lists, CASE_LONG},
 };
 
-const emulator_case second_list_many[SECOND_LIST_MANY] = {
-    {logits_of_many_rows, CASE_QUICK},
-    {company_of_20, CASE_QUICK},
-    {company_of_64, CASE_LONG},
-    {company_of_40_in_128_rows, CASE_LONG},
-    {delays_of_many_rows, CASE_LONG},
-    {watchdog_of_many_rows, CASE_QUICK},
+const emulator_case second_list_rows[SECOND_LIST_ROWS] = {
+    {logits_of_second_rows, CASE_QUICK},
+    {neighbors_of_20, CASE_QUICK},
+    {neighbors_of_64, CASE_LONG},
+    {neighbors_of_40_in_128_rows, CASE_LONG},
+    {delays_of_second_rows, CASE_LONG},
+    {watchdog_of_second_rows, CASE_QUICK},
     {traces_of_two_lists, CASE_QUICK},
     {traces_of_panels, CASE_LONG},
-    {logits_of_many_rows_in_several_panels, CASE_LONG},
+    {logits_of_second_rows_in_several_panels, CASE_LONG},
     {logits_of_warpgroups, CASE_QUICK},
-    {logits_of_slim_panels, CASE_LONG},
-    {logits_of_slim_panels_of_many_rows, CASE_LONG},
+    {logits_of_small_m_panels, CASE_LONG},
+    {logits_of_small_m_panels_of_second_rows, CASE_LONG},
     {equal_logits, CASE_QUICK},
-    {company_by_warpgroups, CASE_QUICK},
+    {neighbors_by_warpgroups, CASE_QUICK},
     {fences_of_warpgroups, CASE_LONG},
     {batch_of_warpgroups, CASE_LONG},
     {delays_of_warpgroups, CASE_LONG},
-    {company_of_rows, CASE_LONG},
+    {neighbors_of_rows, CASE_LONG},
     {panels_that_wait_for_nothing, CASE_QUICK},
-    {company_of_lone_rows, CASE_LONG},
-    {lone_rows_are_as_others, CASE_LONG},
+    {neighbors_of_decode_rows, CASE_LONG},
+    {decode_rows_are_as_others, CASE_LONG},
     {logits_of_warpgroups_by_pages, CASE_LONG},
     {logits_of_small_tasks, CASE_QUICK},
 };

@@ -9,11 +9,11 @@
 /* Tasks of attention that shares rows, in a second list. */
 int second_list_shares(const mgl_geometry *geometry, const device_options *options);
 
-enum { SECOND_LIST_REPLIES = 27, SECOND_LIST_MANY = 23 };
+enum { SECOND_LIST_REPLIES = 27, SECOND_LIST_ROWS = 23 };
 
 /* Each is a test by itself. */
 extern const emulator_case second_list_replies[SECOND_LIST_REPLIES];
 /* Of more rows than the first list may have, and traces of both lists. */
-extern const emulator_case second_list_many[SECOND_LIST_MANY];
+extern const emulator_case second_list_rows[SECOND_LIST_ROWS];
 
 #endif

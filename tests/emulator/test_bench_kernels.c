@@ -9,7 +9,7 @@
 
 #include "eval/baseline.h"
 #include "eval/bench.h"
-#include "eval/duel_state.h"
+#include "eval/paired_bench_state.h"
 #include "eval/reference.h"
 #include "tests/emulator/emulator.h"
 
@@ -41,9 +41,10 @@ typedef struct answer {
 
 static int last = TOKENS - 1;
 
-static mgl_duel_reference asked(answer *to)
+static mgl_paired_bench_reference asked(answer *to)
 {
-    return (mgl_duel_reference){to->largest, to->chosen, to->norms, &last, 1, to->logits, NULL};
+    return (mgl_paired_bench_reference){to->largest, to->chosen, to->norms, &last,
+                                        1,           to->logits, NULL};
 }
 
 static void ck_assert_close(const float *a, const float *b, size_t count)
@@ -57,7 +58,7 @@ static void check_reference(const mgl_bench_device *device, const mgl_bench_case
 {
     mgl_error err;
     answer found;
-    mgl_duel_reference how = asked(&found);
+    mgl_paired_bench_reference how = asked(&found);
     ok(mgl_reference_look(device, of, made, &how, &err), err);
     ck_assert_close(found.logits, cpu->logits, BATCH * VOCAB);
     ck_assert_close(found.largest, cpu->largest, WORDS);
@@ -89,27 +90,27 @@ static void check(const mgl_bench_device *device, const mgl_geometry *geometry, 
                   int context)
 {
     mgl_error err;
-    mgl_duel *cpu;
+    mgl_paired_bench *cpu;
     answer wanted;
     int32_t first[MGL_MAX_ROWS], made[WORDS];
-    mgl_duel_reference how = asked(&wanted);
-    const mgl_duel_load load = {
+    mgl_paired_bench_reference how = asked(&wanted);
+    const mgl_paired_bench_load load = {
         .batch = BATCH, .context = context, .tokens = TOKENS, .seed = 3 + extras};
-    mgl_duel_options options = {.config = {.geometry = *geometry,
-                                           .max_positions = 512,
-                                           .tied = extras % 2,
-                                           .rope = {.type = MGL_ROPE_DEFAULT,
-                                                    .theta = 10000,
-                                                    .factor = 1,
-                                                    .attention_factor = 1},
-                                           .extras = extras},
-                                .device = "cpu"};
+    mgl_paired_bench_options options = {.config = {.geometry = *geometry,
+                                                   .max_positions = 512,
+                                                   .tied = extras % 2,
+                                                   .rope = {.type = MGL_ROPE_DEFAULT,
+                                                            .theta = 10000,
+                                                            .factor = 1,
+                                                            .attention_factor = 1},
+                                                   .extras = extras},
+                                        .device = "cpu"};
     printf("heads of %d, extras %u, context %d\n", (int)geometry->head_dim, extras, context);
     for (int i = 0; i < WORDS; i++)
         made[i] = (5 + 17 * i) % VOCAB;
-    ok(mgl_duel_open(&options, &cpu, &err), err);
-    ok(mgl_duel_refer(cpu, &load, made, &how, &err), err);
-    mgl_duel_make_first(cpu, &load, first);
+    ok(mgl_paired_bench_open(&options, &cpu, &err), err);
+    ok(mgl_paired_bench_refer(cpu, &load, made, &how, &err), err);
+    mgl_paired_bench_make_first(cpu, &load, first);
     mgl_bench_case of = {.graph = cpu->graph,
                          .sequences = BATCH,
                          .context = context,
@@ -120,7 +121,7 @@ static void check(const mgl_bench_device *device, const mgl_geometry *geometry, 
     check_reference(device, &of, made, &wanted);
     check_baseline(device, &of, made, &wanted);
     mgl_bench_release(device, of.rope);
-    mgl_duel_close(cpu);
+    mgl_paired_bench_close(cpu);
 }
 
 START_TEST(device_and_cpu_have_one_reference)

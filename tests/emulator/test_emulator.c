@@ -186,7 +186,7 @@ static void batch_of_long_heads(void)
 }
 
 /* Rows that have two batches for some warps: alone both are worked on at once. */
-static void batch_of_waves(void)
+static void batch_of_kv_rounds(void)
 {
     check_ragged(&long_heads,
                  &(device_options){.dtype = MGL_BF16,
@@ -262,7 +262,7 @@ static void waves(void)
                  1, 60, 6);
 }
 
-static void waves_of_long_heads(void)
+static void kv_rounds_of_long_heads(void)
 {
     check_logits(&long_heads,
                  &(device_options){.dtype = MGL_BF16,
@@ -274,7 +274,7 @@ static void waves_of_long_heads(void)
                  2, 60, 10);
 }
 
-static void waves_of_splits(void)
+static void kv_rounds_of_splits(void)
 {
     check_logits(&long_heads,
                  &(device_options){.dtype = MGL_F16,
@@ -434,9 +434,9 @@ static const emulator_case replies[] = {
     {delays_with_counters, CASE_LONG},
     {delays_merged_in_o, CASE_QUICK},
     {waves, CASE_LONG},
-    {waves_of_long_heads, CASE_LONG},
-    {waves_of_splits, CASE_QUICK},
-    {batch_of_waves, CASE_LONG},
+    {kv_rounds_of_long_heads, CASE_LONG},
+    {kv_rounds_of_splits, CASE_QUICK},
+    {batch_of_kv_rounds, CASE_LONG},
     {two_capacities, CASE_LONG},
     {exchanged_programs, CASE_QUICK},
     {exchanged_plain_programs, CASE_QUICK},
@@ -478,7 +478,7 @@ START_TEST(many_rows_are_as_on_a_gpu)
 {
     emu_seed(first_seed + (uint64_t)_i);
     emu_uneven(all_uneven || _i % 2);
-    second_list_many[_i / 2].run();
+    second_list_rows[_i / 2].run();
 }
 END_TEST
 
@@ -508,7 +508,7 @@ static emulator_duration duration_of_reply(int number)
 /* In this group, cases with uneven progress are long. */
 static emulator_duration duration_of_many(int number)
 {
-    return number % 2 ? CASE_LONG : second_list_many[number / 2].duration;
+    return number % 2 ? CASE_LONG : second_list_rows[number / 2].duration;
 }
 
 static emulator_duration duration_of_config(int number)
@@ -525,7 +525,7 @@ static const struct group {
 } groups[] = {{"shapes", &logits_are_the_cpus, EMULATOR_SHAPES, duration_of_shape},
               {"replies", &replies_are_as_on_a_gpu, REPLIES + PAST_REPLIES + SECOND_LIST_REPLIES,
                duration_of_reply},
-              {"many", &many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_MANY, duration_of_many},
+              {"many", &many_rows_are_as_on_a_gpu, 2 * SECOND_LIST_ROWS, duration_of_many},
               {"configs", &any_config_gives_the_same, FEW_CONFIGS, duration_of_config}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 

@@ -33,7 +33,7 @@ static const mgl_trial_options options = {.device = "cuda",
                                           .kernels = MGL_BINARY_DIR "/tests/emulator/kernels",
                                           .no_sandbox = true, /* the C++ compiler is a program */
                                           .limit_s = 15,
-                                          .depth = MGL_TRIAL_EXAM,
+                                          .depth = MGL_TRIAL_CORRECTNESS,
                                           .only = "one row, splits"};
 
 /* One of each verdict; one that shows only where a warp merges two blocks at once; and one of each
@@ -85,8 +85,8 @@ static void try_text(const char *name, const char *harness, const char *text, in
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
     ok(mgl_kernel_try(unit, text ? text : mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
     printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
-           mgl_outcome_name(trial.outcome), trial.seconds, trial.cases, trial.exam.error,
-           trial.exam.incumbent_error, trial.exam.bias, trial.diagnostic);
+           mgl_outcome_name(trial.outcome), trial.seconds, trial.cases, trial.correctness.error,
+           trial.correctness.incumbent_error, trial.correctness.bias, trial.diagnostic);
     ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert_int_gt(trial.cases, 0);
 }
@@ -116,7 +116,7 @@ START_TEST(what_memcheck_finds_is_the_verdict)
     mgl_kernel_trial trial;
     mgl_trial_options deeper = options;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
-    deeper.depth = MGL_TRIAL_DUEL;
+    deeper.depth = MGL_TRIAL_PAIRED_BENCH;
     deeper.most_cases = 1;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/tool", folder);
@@ -132,7 +132,7 @@ START_TEST(what_memcheck_finds_is_the_verdict)
     ck_assert_msg(trial.outcome == MGL_OUTCOME_SANITIZER_MEMORY, "%s: %s",
                   mgl_outcome_name(trial.outcome), trial.sanitizers.of[0].skipped);
     ck_assert_str_eq(trial.diagnostic, "memcheck: Invalid __global__ read of size 4");
-    ck_assert_int_eq(trial.duel.pairs, 0);
+    ck_assert_int_eq(trial.paired_bench.pairs, 0);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* A program with events that a test made up, and what is read of them. */
-#ifndef MGL_TESTS_LAUNCH_H
-#define MGL_TESTS_LAUNCH_H
+#ifndef MGL_TESTS_EVAL_LAUNCH_H
+#define MGL_TESTS_EVAL_LAUNCH_H
 
 #include "eval/trace.h"
 #include "fixture.h"

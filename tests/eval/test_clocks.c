@@ -17,7 +17,7 @@ static void setup(void)
 START_TEST(this_process_and_its_parent_are_none)
 {
     unsigned pids[] = {self, parent};
-    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 2), 0);
+    ck_assert_int_eq(mgl_clocks_count_other_processes(pids, 2), 0);
 }
 END_TEST
 
@@ -28,7 +28,7 @@ START_TEST(a_child_is_none)
         for (;;)
             pause();
     unsigned pids[] = {(unsigned)child, self};
-    int strangers = mgl_clocks_count_strangers(pids, 2);
+    int strangers = mgl_clocks_count_other_processes(pids, 2);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     ck_assert_int_eq(strangers, 0);
@@ -46,7 +46,7 @@ START_TEST(a_sibling_of_the_same_program_is_none)
     pid_t child = fork();
     if (child == 0) {
         unsigned pids[] = {(unsigned)sibling, (unsigned)getpid()};
-        _exit(mgl_clocks_count_strangers(pids, 2) == 0 ? 0 : 1);
+        _exit(mgl_clocks_count_other_processes(pids, 2) == 0 ? 0 : 1);
     }
     waitpid(child, &status, 0);
     kill(sibling, SIGKILL);
@@ -59,7 +59,7 @@ END_TEST
 START_TEST(others_are_counted)
 {
     unsigned pids[] = {parent == 1 ? 2 : 1, self, 0x7FFFFFFF};
-    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 3), 2);
+    ck_assert_int_eq(mgl_clocks_count_other_processes(pids, 3), 2);
 }
 END_TEST
 
@@ -67,8 +67,8 @@ END_TEST
 START_TEST(a_list_without_this_process_is_unknown)
 {
     unsigned pids[] = {0x7FFFFFFF};
-    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 1), -1);
-    ck_assert_int_eq(mgl_clocks_count_strangers(pids, 0), -1);
+    ck_assert_int_eq(mgl_clocks_count_other_processes(pids, 1), -1);
+    ck_assert_int_eq(mgl_clocks_count_other_processes(pids, 0), -1);
 }
 END_TEST
 

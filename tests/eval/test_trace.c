@@ -22,7 +22,7 @@ enum {
     END = 900,
     SLOW_END = 950, /* of queue 1 */
     STARVED = 50,
-    TRAYS = 30,
+    ACT_TILES = 30,
     AHEAD = 3,
     SLOW = 1 /* that queue */
 };
@@ -69,7 +69,7 @@ static mgl_device_event make_event(const mgl_task *task, bool slow, int slot, in
     event.input = at + INPUT;
     event.products = at + PRODUCTS;
     event.starved = STARVED;
-    event.trays = TRAYS;
+    event.act_tiles = ACT_TILES;
     event.ahead = AHEAD;
     return event;
 }
@@ -228,7 +228,7 @@ START_TEST(summary_of_a_step)
     near(m[MGL_TRACE_OF_OUTPUT].mean, (0.2 + 0.2 + 0.25) / 3);
     near(m[MGL_TRACE_OF_OUTPUT].p90, 0.25);
     near(m[MGL_TRACE_OF_STARVED].mean, 0.05);
-    near(m[MGL_TRACE_OF_TRAYS].mean, 0.03);
+    near(m[MGL_TRACE_OF_ACT_TILES].mean, 0.03);
     near(m[MGL_TRACE_OF_AHEAD].mean, AHEAD);
     near(s.ahead_bytes, AHEAD * (double)l.program->exec.page_bytes);
     near(s.epoch_us, EPOCH * 1e-3);
@@ -252,7 +252,7 @@ START_TEST(summary_of_a_layer)
     near(down->layer_us[MGL_TRACE_EDGE], 0.1);
     near(down->layer_us[MGL_TRACE_INPUT], 0.2);
     near(down->layer_us[MGL_TRACE_STARVED], 0.05);
-    near(down->layer_us[MGL_TRACE_TRAYS], 0.03);
+    near(down->layer_us[MGL_TRACE_ACT_TILES], 0.03);
     near(down->layer_us[MGL_TRACE_COMPUTING], 0.32);
     near(down->layer_us[MGL_TRACE_WRITING], (0.2 + 0.2 + 0.25) / 3);
     near(down->layer_us[MGL_TRACE_BETWEEN], (0.1 + 0.1 + 0.05) / 3);

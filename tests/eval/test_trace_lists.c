@@ -11,7 +11,7 @@
 
 enum { QUEUES = 3, SLOT = 1000, SLOTS = 40, EPOCH = SLOT * SLOTS, END = 900, AHEAD = 2 };
 
-static bool is_many(int64_t epoch)
+static bool is_second(int64_t epoch)
 {
     return epoch % 3 == 1;
 }
@@ -32,9 +32,9 @@ static mgl_device_event make_event(mgl_op op, int slot, int epoch)
 /* The events of an epoch, in place of those of an epoch before it. */
 static void add_epoch(struct launch *l, int epoch)
 {
-    const mgl_program *list = is_many(epoch) ? l->program->many : l->program;
+    const mgl_program *list = is_second(epoch) ? l->program->many : l->program;
     mgl_device_event *to = l->events + epoch % l->epochs * l->tasks;
-    if (is_many(epoch))
+    if (is_second(epoch))
         to += l->program->task_count;
     for (int q = 0; q < list->queue_count; q++)
         for (int i = 0; i < list->queues[q].tasks.count; i++) {
@@ -70,7 +70,7 @@ START_TEST(rows_have_lists)
     ck_assert_int_eq(trace->rows, 4);
     for (int row = 0; row < 4; row++) {
         ck_assert_int_eq(trace->epochs[row], 7 + row);
-        ck_assert_int_eq(trace->list[row], is_many(7 + row));
+        ck_assert_int_eq(trace->list[row], is_second(7 + row));
         ck_assert(trace->whole[row]);
         for (int t = 0; t < l.tasks; t++)
             ck_assert(!mgl_trace_at(trace, row, t)->known ||
@@ -112,7 +112,7 @@ START_TEST(tasks_of_the_second_list_have_names)
     struct launch l = make_launch(_i, 4, 4);
     mgl_trace *trace = launch_trace(&l);
     bool down = false, attend = false;
-    for (int t = trace->few_tasks; t < l.tasks; t++) {
+    for (int t = trace->first_tasks; t < l.tasks; t++) {
         char name[MGL_TRACE_NAME];
         mgl_trace_task_name(trace, t, name);
         down |= !strcmp(name, "linear_add l1.down");
@@ -245,7 +245,7 @@ START_TEST(timeline_tells_lists)
         const cJSON *args = mgl_json_member(item, "args");
         if (!args || !mgl_json_member(args, "epoch"))
             continue;
-        const bool many = is_many((int64_t)mgl_json_member(args, "epoch")->valuedouble);
+        const bool many = is_second((int64_t)mgl_json_member(args, "epoch")->valuedouble);
         const char *name = many ? "many" : "few";
         ck_assert_str_eq(mgl_json_member(args, "list")->valuestring, name);
         ck_assert_str_eq(mgl_json_member(item, "cat")->valuestring, name);

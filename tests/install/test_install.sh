@@ -114,7 +114,7 @@ mkdir "$work/project"
 cp "$source/examples/generate.c" "$work/project/"
 cat >"$work/project/CMakeLists.txt" <<'TXT'
 cmake_minimum_required(VERSION 3.22)
-project(stranger LANGUAGES C)
+project(other LANGUAGES C)
 find_package(Megalith 0.1 REQUIRED COMPONENTS static)
 add_executable(shared generate.c)
 target_link_libraries(shared PRIVATE Megalith::shared)

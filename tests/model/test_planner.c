@@ -180,7 +180,7 @@ START_TEST(a_machine_has_limits)
 }
 END_TEST
 
-START_TEST(a_narrow_plan_has_other_formats)
+START_TEST(a_plan_of_lower_precision_has_other_formats)
 {
     mgl_plan *narrow = lower(
         planner, "{\"schema\": \"megalith.config/1\", \"exchange\": 2, \"narrow\": 3}", NULL, 1);
@@ -297,7 +297,7 @@ int main(void)
     tcase_add_test(tests, a_plan_is_checked_with_meaning);
     tcase_add_test(tests, a_plan_of_other_sequences_does_not_match);
     tcase_add_test(tests, a_machine_has_limits);
-    tcase_add_test(tests, a_narrow_plan_has_other_formats);
+    tcase_add_test(tests, a_plan_of_lower_precision_has_other_formats);
     tcase_add_test(tests, weights_in_other_formats_are_other_formats);
     tcase_add_test(tests, null_is_refused);
     tcase_add_test(tests, memory_that_runs_out_is_told);

@@ -3,7 +3,7 @@
  * queues and their roles, flags or counters, rows, stage and ring.
  */
 #include "lowering.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 static const shape three_billion = {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5F}, true};
 static const shape eight_billion = {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5F}, false};
@@ -223,7 +223,7 @@ static mgl_dtype dtype_of(const mgl_program *p, const char *buffer)
 }
 
 /* Each level of `narrow` exchanges one thing more in 16 bits; q, k and v stay f32. */
-START_TEST(narrow_says_what_is_exchanged_in_16_bits)
+START_TEST(exchange_precision_is_what_is_exchanged_in_16_bits)
 {
     static const char *const from_level[][2] = {{"l0.h", NULL}, {"l0.att", NULL}, {"l0.x", "l0.y"}};
     mgl_graph *graph = graph_of(&even);
@@ -401,15 +401,15 @@ static const struct {
     const char *says;
 } lists[] = {
     {"sm_90a:4", MGL_BF16, 128, 0, 128, NULL},
-    {"sm_90a:4", MGL_BF16, 17, MGL_WEIGHED_YES, 128, NULL},
-    {"sm_90a:4", MGL_BF16, 17, MGL_WEIGHED_NO, 128, "is 17: more than 16 rows on a GPU"},
+    {"sm_90a:4", MGL_BF16, 17, MGL_GAMMA_YES, 128, NULL},
+    {"sm_90a:4", MGL_BF16, 17, MGL_GAMMA_NO, 128, "is 17: more than 16 rows on a GPU"},
     {"sm_80:4", MGL_BF16, 40, 0, 128, "values; weighed values need a GPU of sm_90 or newer"},
     {"sm_90a:4", MGL_F16, 40, 0, 128, "values; on a GPU weighed values are bf16"},
     {"sm_90a:4", MGL_F32, 40, 0, 128, "values; on a GPU weighed values are bf16"},
     {"sm_90a:4", MGL_BF16, 40, 0, 96, "values; on a GPU weighed values need hidden, heads x"},
 };
 
-START_TEST(many_rows_of_a_gpu_are_weighed)
+START_TEST(many_rows_of_a_gpu_are_gamma_scaled)
 {
     shape s = {{64, 1, 4, 2, 16, lists[_i].ffn, 41, 1e-5F}, true};
     mgl_graph *graph = graph_of(&s);
@@ -458,7 +458,7 @@ static void check_lists(const shape *of, const char *target_name, const mgl_lowe
         ck_assert_int_eq(p->limits.many, many);
         for (int i = 0; i < p->task_count && many > 0; i++)
             if (mgl_op_get(p->tasks[i].op)->family == MGL_FAMILY_PRODUCT)
-                ck_assert_int_ne(p->tasks[i].variant, MGL_VARIANT_LADDER);
+                ck_assert_int_ne(p->tasks[i].variant, MGL_VARIANT_BY_ROWS);
     }
     mgl_program_free(p);
     mgl_graph_free(graph);
@@ -513,7 +513,7 @@ static const struct {
     {&eight_billion, "sm_90a:132", 0, 1, 5, 2, 64},
     {&eight_billion, "sm_90a:132", 0, 1, 8, 2, 64},
     {&eight_billion, "sm_90a:132", 0, 1, 9, 2, 64},
-    {&eight_billion, "sm_90a:132", MGL_WEIGHED_NO, 1, 8, 8, 0},
+    {&eight_billion, "sm_90a:132", MGL_GAMMA_NO, 1, 8, 8, 0},
     {&eight_billion, "sm_80:108", 0, 1, 8, 8, 0},
     {&three_billion, "sm_90a:132", 0, 1, 8, 8, 0},
     {&three_billion, "sm_90a:132", 0, 1, 9, 8, 64},
@@ -689,7 +689,7 @@ int main(void)
     tcase_add_loop_test(cases, few_heads_have_queues_of_their_own, 0, 4);
     tcase_add_loop_test(cases, merges_have_queues_of_their_own, 0, 8);
     tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 9);
-    tcase_add_loop_test(cases, narrow_says_what_is_exchanged_in_16_bits, 0, 4);
+    tcase_add_loop_test(cases, exchange_precision_is_what_is_exchanged_in_16_bits, 0, 4);
     tcase_add_test(cases, with_flags_the_ring_takes_what_is_there);
     tcase_add_loop_test(cases, splits_have_more_on_its_way_while_an_edge_is_waited_for, 0,
                         (int)(sizeof waiting / sizeof *waiting));
@@ -700,7 +700,7 @@ int main(void)
                         (int)(sizeof automatic / sizeof *automatic));
     tcase_add_loop_test(cases, flags_that_can_not_be_are_refused, 0,
                         (int)(sizeof no_flags / sizeof *no_flags));
-    tcase_add_loop_test(cases, many_rows_of_a_gpu_are_weighed, 0,
+    tcase_add_loop_test(cases, many_rows_of_a_gpu_are_gamma_scaled, 0,
                         (int)(sizeof lists / sizeof *lists));
     tcase_add_loop_test(cases, a_list_that_has_no_room_is_not_made, 0,
                         (int)(sizeof tight / sizeof *tight));

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "schedule/cost/cost.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "tests/time_limit.h"
 
 /*                               hidden layers heads kv_heads head_dim ffn vocab eps */
@@ -35,15 +35,15 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .general = 1.2,
                                  .group = 0.02,
                                  .group_row = 0.004,
-                                 .tray = 1.1,
+                                 .act_tile = 1.1,
                                  .panel = 0.9,
-                                 .slim = 3.0,
-                                 .slim_page = 0.4,
-                                 .slim_rows = 0.3,
+                                 .small_m = 3.0,
+                                 .small_m_page = 0.4,
+                                 .small_m_rows = 0.3,
                                  .attend = 1.2,
                                  .attend_row = 0.15,
                                  .cache = 45,
-                                 .lone = 30,
+                                 .decode_row = 30,
                                  .merge = 0.6,
                                  .merge_apart = 0.4,
                                  .token = 4,
@@ -583,13 +583,17 @@ START_TEST(every_cost_counts)
     };
     mgl_costs costs = device;
     double *field = field_of(&costs, _i);
-    bool rate = field == &costs.bandwidth || field == &costs.cache || field == &costs.lone;
-    bool slim = field == &costs.slim || field == &costs.slim_page;
-    bool rows = field == &costs.slim_rows;
-    bool many =
-        slim || rows || field == &costs.tray || field == &costs.panel || field == &costs.lone;
+    bool rate = field == &costs.bandwidth || field == &costs.cache || field == &costs.decode_row;
+    bool small_m = field == &costs.small_m || field == &costs.small_m_page;
+    bool rows = field == &costs.small_m_rows;
+    bool many = small_m || rows || field == &costs.act_tile || field == &costs.panel ||
+                field == &costs.decode_row;
     bool apart = field == &costs.merge_apart;
-    int batch = slim ? 4 : rows ? MGL_SLIM_TILE + 1 : many ? MGL_SLIM_ROWS + 1 : apart ? 1 : 2;
+    int batch = small_m ? 4
+                : rows  ? MGL_SMALL_M_TILE + 1
+                : many  ? MGL_SMALL_M_ROWS + 1
+                : apart ? 1
+                        : 2;
     mgl_program *program = many    ? lowered_with_panels()
                            : apart ? lowered_with_merges_apart()
                                    : lowered_to_meet_all();

@@ -243,7 +243,7 @@ static mgl_variant usual_variant(const mgl_task *task)
 {
     if (mgl_op_is_attention(task->op))
         return MGL_VARIANT_TILES;
-    return task->segments.count > 0 && task->op != MGL_OP_HEAD ? MGL_VARIANT_LADDER
+    return task->segments.count > 0 && task->op != MGL_OP_HEAD ? MGL_VARIANT_BY_ROWS
                                                                : MGL_VARIANT_GENERAL;
 }
 

@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "schedule/text/names.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 
 #include <stdio.h>
 

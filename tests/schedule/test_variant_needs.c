@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "eval/synthetic.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 
 /* ---- what a variant refuses ------------------------------------------------------------------ */
 
@@ -117,7 +117,7 @@ START_TEST(the_batch_needs_room_and_equal_runs)
     p->limits.rows = 9;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
                      "runs epochs of 8 rows at most; the program has 9, 1 too many");
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_BY_ROWS));
     mgl_program_free(p);
 }
 END_TEST
@@ -130,47 +130,47 @@ START_TEST(inputs_have_widths_and_formats)
     mgl_buffer *buffer = &p->buffers[x->buffer];
     buffer->dtype = MGL_BF16; /* of a norm, whose products have two parts */
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH), "takes x of f32, and here it is bf16");
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_BY_ROWS));
     buffer->dtype = MGL_F32;
     x->ranges[1].hi -= 31;
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_LADDER));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_BY_ROWS));
     ck_assert_str_eq(
         fault_of(p, task, MGL_VARIANT_BATCH),
         "finds 31 columns that its input lacks of a whole last k block, and takes none");
     x->ranges[1].hi -= 1;
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
                      "finds 1 k blocks between its input and the widths that it is compiled for, "
                      "and takes none");
     x->ranges[1].hi += 32;
     x->flag = false;
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
                      "takes a flag region as x, and here it is none");
     x->flag = true;
     p->tensors[p->segments[task->segments.first].tensor].format = MGL_FORMAT_F32;
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_LADDER),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
                      "takes weights of 16 bits, and here they are f32");
     mgl_program_free(p);
 }
 END_TEST
 
-START_TEST(attention_by_waves_takes_one_row_of_flagged_f32)
+START_TEST(attention_by_kv_rounds_takes_one_row_of_flagged_f32)
 {
     mgl_program *p = decoding(1);
     const mgl_task *task = task_of(p, MGL_OP_ATTEND_TAIL);
     ck_assert_int_eq(task->variant, MGL_VARIANT_RING);
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_WAVES));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_KV_ROUNDS));
     for (int i = 0; i < 3; i++) {
         mgl_region *region = mgl_task_operand(p, task, i);
         region->flag = false;
-        ck_assert_ptr_nonnull(strstr(fault_of(p, task, MGL_VARIANT_WAVES), "takes a flag"));
+        ck_assert_ptr_nonnull(strstr(fault_of(p, task, MGL_VARIANT_KV_ROUNDS), "takes a flag"));
         region->flag = true;
     }
     p->geometry.kv_heads = 6; /* of 32: 5 a group */
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_WAVES),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_KV_ROUNDS),
                      "needs 5 query heads of a kv head; there are 4, 1 too few");
     p->geometry.kv_heads = 8;
     p->limits.rows = 2;
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_WAVES),
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_KV_ROUNDS),
                      "runs epochs of 1 rows at most; the program has 2, 1 too many");
     ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_TILES));
     mgl_program_free(p);
@@ -212,7 +212,7 @@ START_TEST(the_ring_needs_pages_and_bulk_copies)
     strcpy(p->target.arch, "sm_89");
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_RING),
                      "is for sm_90 and newer, and the target is sm_89");
-    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_WAVES));
+    ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_KV_ROUNDS));
     mgl_program_free(p);
 }
 END_TEST
@@ -248,7 +248,7 @@ START_TEST(the_ring_stands_alone)
                      "finds 1 tasks beside it that are neither products by skinny nor attention by "
                      "ring, and takes none");
     task_of(p, MGL_OP_HEAD)->variant = MGL_VARIANT_SKINNY;
-    task_of(p, MGL_OP_ATTEND_TAIL)->variant = MGL_VARIANT_WAVES;
+    task_of(p, MGL_OP_ATTEND_TAIL)->variant = MGL_VARIANT_KV_ROUNDS;
     ck_assert_ptr_nonnull(fault_of(p, task, MGL_VARIANT_RING));
     mgl_program_free(p);
 }
@@ -306,11 +306,11 @@ START_TEST(mending_keeps_what_still_fits)
 {
     mgl_program *p = decoding(1);
     mgl_task *product = task_of(p, MGL_OP_NORM_LINEAR), *tail = task_of(p, MGL_OP_ATTEND_TAIL);
-    product->variant = MGL_VARIANT_LADDER;
+    product->variant = MGL_VARIANT_BY_ROWS;
     ck_assert(!mgl_variants_are_chosen(p));
     mgl_variants_mend(p);
-    ck_assert_int_eq(product->variant, MGL_VARIANT_LADDER);
-    ck_assert_int_eq(tail->variant, MGL_VARIANT_WAVES); /* the ring has a stranger now */
+    ck_assert_int_eq(product->variant, MGL_VARIANT_BY_ROWS);
+    ck_assert_int_eq(tail->variant, MGL_VARIANT_KV_ROUNDS); /* the ring has a stranger now */
     mgl_variants_choose(p);
     ck_assert_int_eq(product->variant, MGL_VARIANT_SKINNY);
     ck_assert_int_eq(tail->variant, MGL_VARIANT_RING);
@@ -350,13 +350,14 @@ END_TEST
 
 /* Kernel and cost model ask how many k blocks a tray has; what the kernel's tray has room for is
  * that of as many rows as the list may have. By teams of warps and by warpgroups. */
-START_TEST(a_tray_has_as_many_k_blocks_as_fit)
+START_TEST(an_act_tile_has_as_many_k_blocks_as_fit)
 {
-    for (int most = 1; most <= MGL_MAX_MANY_ROWS; most++) {
-        const int least = MGL_PANEL_TRAY_BLOCKS(most, _i), room = least * MGL_PANEL_ROOM(most, _i);
-        ck_assert_int_eq(mgl_panel_tray_blocks(most, most, _i), least);
+    for (int most = 1; most <= MGL_MAX_SECOND_ROWS; most++) {
+        const int least = MGL_PANEL_ACT_TILE_BLOCKS(most, _i),
+                  room = least * MGL_PANEL_ROOM(most, _i);
+        ck_assert_int_eq(mgl_panel_act_tile_blocks(most, most, _i), least);
         for (int count = 1; count <= most; count++) {
-            const int blocks = mgl_panel_tray_blocks(most, count, _i);
+            const int blocks = mgl_panel_act_tile_blocks(most, count, _i);
             ck_assert_int_ge(MGL_PANEL_ROOM(count, _i), count);
             ck_assert_int_le(blocks * MGL_PANEL_ROOM(count, _i), room);
             ck_assert_int_eq(MGL_PANEL_MOST_BLOCKS % blocks, 0);
@@ -372,11 +373,11 @@ END_TEST
  * multiply: of pages as small as the variant takes, and of such whose blocks are no power of 2. */
 START_TEST(two_row_groups_are_on_one_page)
 {
-    for (int tray = 2; tray <= 4; tray += 2)
-        for (int blocks = 2 * tray; blocks <= 64; blocks++)
+    for (int act_tile = 2; act_tile <= 4; act_tile += 2)
+        for (int blocks = 2 * act_tile; blocks <= 64; blocks++)
             for (int groups = 2; groups <= 16; groups++)
                 for (int pages = 2; pages <= 32; pages++) {
-                    const int piece = mgl_panel_piece(groups, blocks, tray, pages, 1);
+                    const int piece = mgl_panel_piece(groups, blocks, act_tile, pages, 1);
                     const int per = mgl_panel_per(piece, blocks, 1);
                     ck_assert_msg(per % 2 == 0, "%d groups, %d blocks: %d", groups, blocks, per);
                 }
@@ -392,7 +393,7 @@ int main(void)
     tcase_add_test(cases, an_mma_has_four_rows);
     tcase_add_test(cases, the_batch_needs_room_and_equal_runs);
     tcase_add_test(cases, inputs_have_widths_and_formats);
-    tcase_add_test(cases, attention_by_waves_takes_one_row_of_flagged_f32);
+    tcase_add_test(cases, attention_by_kv_rounds_takes_one_row_of_flagged_f32);
     tcase_add_test(cases, heads_have_whole_tiles);
     tcase_add_test(cases, the_ring_needs_pages_and_bulk_copies);
     tcase_add_test(cases, the_ring_counts_the_pages_of_a_launch);
@@ -402,7 +403,7 @@ int main(void)
     tcase_add_test(cases, general_is_left_out);
     tcase_add_test(cases, mending_keeps_what_still_fits);
     tcase_add_test(cases, mending_leaves_nothing_that_does_not_fit);
-    tcase_add_loop_test(cases, a_tray_has_as_many_k_blocks_as_fit, 0, 2);
+    tcase_add_loop_test(cases, an_act_tile_has_as_many_k_blocks_as_fit, 0, 2);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

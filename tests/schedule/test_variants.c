@@ -9,8 +9,8 @@
 
 #include "eval/synthetic.h"
 #include "schedule/expression.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
@@ -29,7 +29,7 @@ START_TEST(every_expression_of_the_table_is_one)
 {
     for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
         const mgl_variant_info *info = mgl_variant_get((mgl_variant)v);
-        check_expression(info->worth);
+        check_expression(info->when);
         for (int i = 0; i < info->need_count; i++)
             check_expression(info->needs[i].text);
     }
@@ -124,21 +124,21 @@ static mgl_variant expected_product(const mgl_program *p, const mgl_task *task)
     const int fast = skinny + batch;
     return skinny == rows ? MGL_VARIANT_SKINNY
            : fast == rows ? MGL_VARIANT_BATCH
-           : fast > 0     ? MGL_VARIANT_LADDER
+           : fast > 0     ? MGL_VARIANT_BY_ROWS
                           : MGL_VARIANT_GENERAL;
 }
 
 /* For each number of rows that an epoch may have: how it is run, and how it was. */
-static void check_rungs(const mgl_program *p, const mgl_task *task, const char *what)
+static void check_row_ranges(const mgl_program *p, const mgl_task *task, const char *what)
 {
     const struct product x = product_of(p, task);
     mgl_dimensions d;
     mgl_dimensions_of_program(p, &d);
-    const mgl_rungs rungs = mgl_variant_rungs(p, task, &d);
+    const mgl_row_ranges row_ranges = mgl_variant_row_ranges(p, task, &d);
     const bool any = task->variant != MGL_VARIANT_GENERAL;
     for (int count = 1; count <= p->limits.rows; count++) {
-        const bool skinny = count <= rungs.skinny;
-        const bool batch = !skinny && count >= 3 && count <= rungs.batch;
+        const bool skinny = count <= row_ranges.skinny;
+        const bool batch = !skinny && count >= 3 && count <= row_ranges.batch;
         ck_assert_msg(skinny == (any && is_skinny(p, &x, count)), "%s: %d rows", what, count);
         ck_assert_msg(batch == (any && is_batch(p, &x, count)), "%s: %d rows", what, count);
     }
@@ -208,7 +208,7 @@ static mgl_variant expected_attention(const mgl_program *p, const mgl_task *task
         return MGL_VARIANT_RING;
     if (p->limits.rows == 1 && p->geometry.heads / p->geometry.kv_heads <= 4 &&
         is_plain_attention(p, task))
-        return MGL_VARIANT_WAVES;
+        return MGL_VARIANT_KV_ROUNDS;
     if (p->limits.sequences > 1 && p->geometry.head_dim / 2 % 32 == 0 &&
         p->exec.warps * 4 * tiles * 64 <= 4096)
         return MGL_VARIANT_SHORT;
@@ -250,7 +250,7 @@ static void check_names(const mgl_program *p, const char *what)
         named[wanted]++;
         check_next(p, task, &d, &met);
         if (task->segments.count > 0)
-            check_rungs(p, task, what);
+            check_row_ranges(p, task, what);
     }
 }
 
@@ -363,7 +363,7 @@ END_TEST
 
 /* Products of weighed values on a GPU: all by panels, where ring and stage have room for them; and
  * beside them attention that shares rows, where the stage has room for what each warp leaves. */
-START_TEST(weighed_values_are_multiplied_by_panels)
+START_TEST(gamma_scaled_values_are_multiplied_by_panels)
 {
     static const struct {
         int page_bytes, ring_pages, stage_bytes, warps;
@@ -383,7 +383,7 @@ START_TEST(weighed_values_are_multiplied_by_panels)
     mgl_schedule_config_default(&config);
     config.rows = 1;
     config.many = 16;
-    config.weighed = MGL_WEIGHED_YES;
+    config.weighed = MGL_GAMMA_YES;
     config.warpgroups = MGL_WARPGROUPS_NO;
     config.page_bytes = cases[_i].page_bytes;
     config.ring_pages = cases[_i].ring_pages;
@@ -422,18 +422,18 @@ static int panels_by(const mgl_program *many, mgl_variant variant)
 
 /* The same by warpgroups: of sm_90a alone, four warps each, and all of a list. A config that leaves
  * it open has them where they can, and teams where they can not. */
-START_TEST(weighed_values_are_multiplied_by_warpgroups)
+START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
 {
     static const struct {
         const char *target;
         int many, warps, weighed;
         const char *says; /* NULL: it is lowered */
-    } cases[] = {{"sm_90a:12", 16, 8, MGL_WEIGHED_YES, NULL},
+    } cases[] = {{"sm_90a:12", 16, 8, MGL_GAMMA_YES, NULL},
                  {"sm_90a:12", 128, 8, 0, NULL},
                  {"sm_90a:12", 64, 4, 0, NULL},
                  {"sm_90a:12", 64, 6, 0, "finds 2 warps beside whole warpgroups"},
                  {"sm_100a:12", 64, 8, 0, "instructions of sm_90a"},
-                 {"sm_90a:12", 16, 8, MGL_WEIGHED_NO, "see the knobs many and weighed"},
+                 {"sm_90a:12", 16, 8, MGL_GAMMA_NO, "see the knobs many and weighed"},
                  {"sm_90a:12", 0, 8, 0, "see the knobs many and weighed"},
                  {"cpu:2", 64, 8, 0, "on a GPU"}};
     mgl_config model;
@@ -467,7 +467,7 @@ START_TEST(weighed_values_are_multiplied_by_warpgroups)
     config.warpgroups = 0;
     status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
-    if (p->many && strcmp(cases[_i].target, "cpu:2") && cases[_i].weighed != MGL_WEIGHED_NO)
+    if (p->many && strcmp(cases[_i].target, "cpu:2") && cases[_i].weighed != MGL_GAMMA_NO)
         ck_assert_int_gt(
             panels_by(p->many, cases[_i].says ? MGL_VARIANT_PANELS : MGL_VARIANT_WARPGROUPS), 0);
     mgl_program_free(p);
@@ -496,8 +496,8 @@ int main(void)
                         sizeof models / sizeof *models);
     tcase_add_loop_test(cases, odd_shapes_have_the_variants_that_the_kernel_chose, 0,
                         sizeof odd / sizeof *odd);
-    tcase_add_loop_test(cases, weighed_values_are_multiplied_by_panels, 0, 7);
-    tcase_add_loop_test(cases, weighed_values_are_multiplied_by_warpgroups, 0, 8);
+    tcase_add_loop_test(cases, gamma_scaled_values_are_multiplied_by_panels, 0, 7);
+    tcase_add_loop_test(cases, gamma_scaled_values_are_multiplied_by_warpgroups, 0, 8);
     tcase_add_test(cases, every_variant_was_named);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

@@ -24,7 +24,7 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-enum { BY_WARPGROUPS = 1 + MGL_WEIGHED_YES }; /* weighed values, which warpgroups multiply */
+enum { BY_WARPGROUPS = 1 + MGL_GAMMA_YES }; /* weighed values, which warpgroups multiply */
 
 static const struct kernel {
     const char *name, *shape;
@@ -36,7 +36,7 @@ static const struct kernel {
     int merge;       /* the knob */
     bool penalties;
     int many;    /* rows of the second list; 0: there is none, else the first one's are one, */
-    int weighed; /* and what it exchanges: MGL_WEIGHED_..., or BY_WARPGROUPS */
+    int weighed; /* and what it exchanges: MGL_GAMMA_..., or BY_WARPGROUPS */
 } kernels[] = {
     {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
     {"llama-1b-1024-penalties", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, true, 0, 0},
@@ -65,11 +65,11 @@ static const struct kernel {
     {"llama-8b-8192-merging", "llama-8b", 1, 8192, MGL_BF16, "sm_90a", 0, 0, MGL_MERGE_IN_O, false,
      0, 0},
     {"smollm2-lists", "smollm2-135m", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 16,
-     MGL_WEIGHED_NO},
+     MGL_GAMMA_NO},
     {"llama-1b-panels-16", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 16,
-     MGL_WEIGHED_YES},
+     MGL_GAMMA_YES},
     {"llama-1b-panels-16-trace", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", MGL_CUDA_TRACE, 0, 0,
-     false, 16, MGL_WEIGHED_YES},
+     false, 16, MGL_GAMMA_YES},
     {"llama-1b-panels-64", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64, 0},
     {"llama-1b-panels-128", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 128, 0},
     {"llama-1b-warpgroups-64", "llama-1b", 64, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 64,
@@ -179,7 +179,7 @@ static mgl_status lower(const struct kernel *k, mgl_program **out, mgl_error *er
     mgl_schedule_config_default(&knobs);
     knobs.merge = k->merge;
     knobs.many = k->many;
-    knobs.weighed = k->weighed == BY_WARPGROUPS ? MGL_WEIGHED_YES : k->weighed;
+    knobs.weighed = k->weighed == BY_WARPGROUPS ? MGL_GAMMA_YES : k->weighed;
     knobs.warpgroups = k->weighed == BY_WARPGROUPS ? MGL_WARPGROUPS_YES : 0;
     knobs.rows = k->many > 0 ? 1 : 0;
     mgl_status status = mgl_synthetic_find_shape(k->shape, &config, err);

@@ -7,8 +7,8 @@
  * kind that fails, 1 the first, and FAIL_FOREVER=1 lets all behind it fail too. With FAIL_TRACE=1
  * the calls that led to the first that fails are printed on standard error.
  */
-#ifndef MGL_TESTS_FAIL_CALLS_H
-#define MGL_TESTS_FAIL_CALLS_H
+#ifndef MGL_TESTS_TOOLS_FAIL_CALLS_H
+#define MGL_TESTS_TOOLS_FAIL_CALLS_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * One run of fail_calls: a scenario with a call that fails, and what it comes to. The scenarios are
  * in fail_trial.c.
  */
-#ifndef MGL_TESTS_FAIL_TRIAL_H
-#define MGL_TESTS_FAIL_TRIAL_H
+#ifndef MGL_TESTS_TOOLS_FAIL_TRIAL_H
+#define MGL_TESTS_TOOLS_FAIL_TRIAL_H
 
 #include "tests/tools/fail_calls.h"
 

@@ -11,11 +11,11 @@ list() {
     # the validator
     printf '%s\n' validator/*
     # the machines' scheduling: epochs, edges, rings; not the arithmetic of the ops
-    printf '%s\n' schedule/step.h schedule/cost/gates.{c,h} \
+    printf '%s\n' schedule/step.h schedule/cost/constraints.{c,h} \
         vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
-        vm/cuda/{encode,launch,limits,plan,runnable,watchdog}.c vm/cuda/{encode,machine}.h \
+        vm/cuda/{encode,kernel_facts,launch,limits,runnable,watchdog}.c vm/cuda/{encode,machine}.h \
         vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
-        vm/cuda/device/{record,objects}.h schedule/{pages,tape,ways}.h schedule/variants.{c,def,h} \
+        vm/cuda/device/{record,objects}.h schedule/{pages,tape,variant_shapes}.h schedule/variants.{c,def,h} \
         schedule/expression.{c,h} schedule/lists.{c,h} vm/prefix.{c,h} vm/cuda/device/megakernel.cu
     # the ops and the oracles
     printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \
@@ -25,8 +25,8 @@ list() {
     printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
         schedule/formats.{c,def,h}
     # who looks whether a candidate is correct, and takes its times
-    printf '%s\n' eval/duel.{c,h} eval/duel_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/search/gate.{c,h} \
-        autotune/runner/lab_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c \
+    printf '%s\n' eval/paired_bench.{c,h} eval/paired_bench_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/search/gate.{c,h} \
+        autotune/runner/runner_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c \
         autotune/runner/{real,worker_real}.c autotune/runner/real.h api/schedule.c api/plan.h
     # who looks whether a micro-kernel may be compiled, and with what
     printf '%s\n' autotune/kernels/gates/*.{c,def,h} autotune/kernels/trial/*.{c,h} instructions/*/context.json \

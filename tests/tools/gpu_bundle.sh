@@ -14,13 +14,13 @@ only=$*
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$folder/bin" "$folder/lib" "$folder/models" "$folder/tools"
 for program in "$build"/tests/vm/cuda/test_cuda_golden "$build"/tests/vm/cuda/test_cuda_families "$build"/tests/vm/cuda/test_cuda_run \
-    "$build"/tests/vm/cuda/test_cuda_small "$build"/tests/vm/cuda/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_duel_gpu \
-    "$build"/tests/autotune/test_lab_gpu "$build"/tests/autotune/test_kernel_gpu \
+    "$build"/tests/vm/cuda/test_cuda_small "$build"/tests/vm/cuda/test_cuda_trace "$build"/tests/eval/test_bench_run "$build"/tests/eval/test_paired_bench_gpu \
+    "$build"/tests/autotune/test_runner_gpu "$build"/tests/autotune/test_kernel_gpu \
     "$build"/tests/model/test_shapes "$build"/tests/model/test_processors \
     "$build"/tests/cli/test_cli_talk \
     "$build"/tests/tools/compare_vms "$build"/tests/tools/bench_load "$build"/tests/tools/soak "$build"/tests/tools/fidelity \
     "$build"/tests/tools/bench_exchange "$build"/tests/tools/trace_overhead \
-    "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_ways \
+    "$build"/tests/tools/warm_kernels "$build"/tests/tools/bench_paths \
     "$build"/tests/tools/show_statistics "$build"/tests/tools/show_search "$build"/tests/tools/show_shapes \
     "$build"/tests/tools/show_kernels \
     "$build"/tests/tools/write_random_model "$build"/cli/megalith "$build"/megalith; do
@@ -65,7 +65,7 @@ for test in "$here"/bin/test_*; do
     case $test in
     */test_cuda_run) for part in 1 2 3 4 5 6; do start test_cuda_run $part/6 & done ;;
     */test_cuda_families) for part in 1 2 3 4 5 6 7 8; do start test_cuda_families $part/8 & done ;;
-    */test_lab_gpu) for part in 1 2 3 4; do start test_lab_gpu $part/4 & done ;;
+    */test_runner_gpu) for part in 1 2 3 4; do start test_runner_gpu $part/4 & done ;;
     */test_kernel_gpu) ;; # it has pairs of launches timed
     *) start "$(basename "$test")" & ;;
     esac

@@ -1,10 +1,10 @@
 #!/bin/sh
 # How long the validator takes: for the three texts of anti-diagonal clears, whose proof would be long
-# (tests/validator/heavy.h), and for one model's schedule by two builds, in turns, each for what its own
+# (tests/validator/slow_texts.h), and for one model's schedule by two builds, in turns, each for what its own
 # `lower` makes. One JSON object on standard output, for record.sh:
 #
 #     tests/tools/proofs.sh OLD NEW TOOLS MODEL [SAMPLES]        two programs `megalith`, the folder of
-#                                                                heavy_texts, a checkpoint
+#                                                                slow_texts, a checkpoint
 #
 # Milliseconds are of the validator alone; seconds of the whole process, a fresh one each time. The exit code
 # is 1 where a program did not answer.
@@ -26,7 +26,7 @@ spread() { # spread FILE
             v[1 + int(NR / 10)], v[NR - int(NR / 10)], v[1] }' ||
         printf null
 }
-"$tools/heavy_texts" "$scratch" >/dev/null || failed=1
+"$tools/slow_texts" "$scratch" >/dev/null || failed=1
 printf '{"schema":"megalith.proofs/1","samples":%s,"texts":[' "$samples"
 comma=""
 for text in columns planes steps; do

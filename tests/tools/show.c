@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "eval/statistics.h"
-#include "tests/autotune/search/scripted_lab.h"
+#include "tests/autotune/search/scripted_runner.h"
 
 enum { TELL_EVERY = 50, MOST_CONTROLS = 1001 };
 
@@ -47,17 +47,17 @@ static void on_event(void *user, const mgl_campaign_event *event)
 
 mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err)
 {
-    scripted_lab played;
+    scripted_runner played;
     mgl_tune_run_options how = {.commit = show_commit,
                                 .max_seconds = limits->seconds,
                                 .max_trials = limits->trials,
                                 .until_gain = limits->gain,
                                 .on_event = on_event};
     if (limits->simulated) {
-        scripted_lab_init(&played);
+        scripted_runner_init(&played);
         played.by_cost = true;
-        how.lab = &played.lab;
-        how.clock = scripted_lab_clock;
+        how.runner = &played.runner;
+        how.clock = scripted_runner_clock;
         how.user = &played;
     }
     return mgl_tune_run(tune, &how, err);

@@ -61,7 +61,7 @@ static void check(mgl_status status, const mgl_error *err)
     exit(1);
 }
 
-static void tell(const char *what, const mgl_kernel_duel *d, const char *diagnostic)
+static void tell(const char *what, const mgl_kernel_paired_bench *d, const char *diagnostic)
 {
     fprintf(stderr, "%6.1f s  %-12s %s %+.2f %% (%+.2f to %+.2f), %d pairs: %s\n",
             mgl_clock_s() - began, what, mgl_outcome_name(d->outcome), 100 * expm1(d->gain),
@@ -124,7 +124,7 @@ static const mgl_kernel_unit *find_unit(const char *name)
 
 /* One of two texts of merge (NULL: its own), as the duel alone is. */
 static void fight(const char *incumbent, const char *candidate, int64_t decision,
-                  mgl_kernel_duel *out, char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+                  mgl_kernel_paired_bench *out, char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
 {
     static int number;
     mgl_error err = {0};
@@ -151,11 +151,12 @@ static void fight(const char *incumbent, const char *candidate, int64_t decision
     mgl_sha256_hex(digest, new.digest);
     mgl_sha256_of(seed, sizeof seed, nonce);
     const mgl_trial_options how = {.device = options.device, .decision = decision};
-    check(mgl_trial_duel(&how, &set, &old, &new, nonce, out, diagnostic, &err), &err);
+    check(mgl_trial_paired_bench(&how, &set, &old, &new, nonce, out, diagnostic, &err), &err);
     mgl_harness_clear(&set);
 }
 
-static void put_duel(mgl_json_out *out, const mgl_kernel_duel *d, const char *diagnostic)
+static void put_paired_bench(mgl_json_out *out, const mgl_kernel_paired_bench *d,
+                             const char *diagnostic)
 {
     mgl_json_out_string(out, "outcome", mgl_outcome_name(d->outcome));
     mgl_json_out_string(out, "diagnostic", diagnostic);
@@ -180,7 +181,7 @@ static void show_equal(mgl_json_out *out)
     const int times = options.times ? options.times : 20;
     mgl_json_out_array(out, "duels");
     for (int i = 0; i < times; i++) {
-        mgl_kernel_duel d;
+        mgl_kernel_paired_bench d;
         char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
         fight(NULL, NULL, i + 1, &d, diagnostic);
         kept += d.outcome == MGL_OUTCOME_OK;
@@ -188,7 +189,7 @@ static void show_equal(mgl_json_out *out)
         if (d.timed)
             gains[timed++] = 100 * expm1(d.gain);
         mgl_json_out_object(out, NULL);
-        put_duel(out, &d, diagnostic);
+        put_paired_bench(out, &d, diagnostic);
         mgl_json_out_close_object(out);
         tell("equal", &d, diagnostic);
     }
@@ -216,12 +217,12 @@ static int plant(mgl_json_out *out, const char *key, double gain, int links, int
     mgl_json_out_real(out, "planted_percent", 100 * gain);
     mgl_json_out_array(out, "duels");
     for (int i = 0; i < times; i++) {
-        mgl_kernel_duel d;
+        mgl_kernel_paired_bench d;
         char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
         fight(slow, NULL, i + 1, &d, diagnostic);
         kept += d.outcome == MGL_OUTCOME_OK;
         mgl_json_out_object(out, NULL);
-        put_duel(out, &d, diagnostic);
+        put_paired_bench(out, &d, diagnostic);
         mgl_json_out_close_object(out);
         tell(key, &d, diagnostic);
     }
@@ -234,7 +235,7 @@ static int plant(mgl_json_out *out, const char *key, double gain, int links, int
 
 static void show_planted(mgl_json_out *out)
 {
-    mgl_kernel_duel d;
+    mgl_kernel_paired_bench d;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "", *slow = delay_merge(FIRST_CHAIN, ALL_ROWS);
     const int times = options.times ? options.times : 2;
     fight(slow, NULL, 1, &d, diagnostic);
@@ -242,7 +243,7 @@ static void show_planted(mgl_json_out *out)
     mgl_free(slow);
     mgl_json_out_object(out, "first");
     mgl_json_out_int(out, "links", FIRST_CHAIN);
-    put_duel(out, &d, diagnostic);
+    put_paired_bench(out, &d, diagnostic);
     mgl_json_out_close_object(out);
     expect(out, "first_kept", d.outcome == MGL_OUTCOME_OK);
     if (d.outcome != MGL_OUTCOME_OK)
@@ -273,7 +274,7 @@ static void show_model(mgl_json_out *out)
                                    .most_harnesses = 2,
                                    .most_cases = 6};
     check(mgl_kernel_try(merge, trap, &how, &trial, &err), &err);
-    tell("alone", &trial.duel, "");
+    tell("alone", &trial.paired_bench, "");
     tell("in a model", &trial.models, trial.diagnostic);
     mgl_json_out_string(out, "outcome", mgl_outcome_name(trial.outcome));
     mgl_json_out_string(out, "diagnostic", trial.diagnostic);
@@ -281,12 +282,12 @@ static void show_model(mgl_json_out *out)
     mgl_sanitizer_tell(&trial.sanitizers, sanitizers, sizeof sanitizers);
     mgl_json_out_string(out, "sanitizers", sanitizers);
     mgl_json_out_object(out, "alone");
-    put_duel(out, &trial.duel, "");
+    put_paired_bench(out, &trial.paired_bench, "");
     mgl_json_out_close_object(out);
     mgl_json_out_object(out, "in_model");
-    put_duel(out, &trial.models, trial.diagnostic);
+    put_paired_bench(out, &trial.models, trial.diagnostic);
     mgl_json_out_close_object(out);
-    expect(out, "wins_alone", trial.duel.outcome == MGL_OUTCOME_OK);
+    expect(out, "wins_alone", trial.paired_bench.outcome == MGL_OUTCOME_OK);
     expect(out, "refused_by_the_last_gate", trial.outcome == MGL_OUTCOME_MODEL_REGRESSION);
     mgl_free(slow);
     mgl_free(trap);
@@ -348,14 +349,14 @@ static void warm_program(const mgl_harness_set *set, const char *name)
 }
 
 /* The correctness check uses the first programs that run the unit, and the other kinds. */
-static void warm_exam(const mgl_kernel_unit *unit, const mgl_target *target)
+static void warm_correctness(const mgl_kernel_unit *unit, const mgl_target *target)
 {
-    enum { OF_AN_EXAM = 3 };
+    enum { OF_CORRECTNESS = 3 };
     mgl_error err = {0};
     for (int i = 0, taken = 0; i < mgl_harness_count(); i++) {
         mgl_harness_set set;
         const mgl_harness *h = mgl_harness_get(i);
-        if ((!h->kind && taken == OF_AN_EXAM) || mgl_harness_open(h, target, &set, &err))
+        if ((!h->kind && taken == OF_CORRECTNESS) || mgl_harness_open(h, target, &set, &err))
             continue;
         if (h->kind ? mgl_harness_may_run(&set, unit) : mgl_harness_runs(&set, unit)) {
             warm_program(&set, h->name);
@@ -365,7 +366,7 @@ static void warm_exam(const mgl_kernel_unit *unit, const mgl_target *target)
     }
 }
 
-static void warm_duel(const mgl_kernel_unit *unit, const mgl_target *target)
+static void warm_paired_bench(const mgl_kernel_unit *unit, const mgl_target *target)
 {
     mgl_error err = {0};
     mgl_kernel_context context;
@@ -397,8 +398,8 @@ static int show_warm(void)
     check(mgl_trial_text(&candidate, &tuned, &err), &err);
     const mgl_cuda_source source = {unit->file, (const unsigned char *)tuned};
     check(mgl_cuda_override_all_sources(&source, 1, &err), &err);
-    warm_exam(unit, &target);
-    warm_duel(unit, &target);
+    warm_correctness(unit, &target);
+    warm_paired_bench(unit, &target);
     mgl_cuda_override_sources(NULL, 0, NULL);
     mgl_free(tuned);
     mgl_free(text);

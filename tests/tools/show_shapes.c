@@ -45,11 +45,11 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct {
     double seconds;
-    const char *store, *only, *device, *proposers, *lab, *space;
+    const char *store, *only, *device, *proposers, *runner, *space;
     int64_t trials;
     uint64_t seed;
     bool simulated;
-} options = {.store = "shapes.db", .device = "cuda", .lab = "device", .seed = 1};
+} options = {.store = "shapes.db", .device = "cuda", .runner = "device", .seed = 1};
 
 static mgl_store *store;
 
@@ -209,7 +209,7 @@ static void print_result(void)
     mgl_json_out out = {0};
     show_counts all = {0};
     mgl_json_out_begin(&out, "megalith.show-shapes/1");
-    mgl_json_out_string(&out, "lab", options.lab);
+    mgl_json_out_string(&out, "lab", options.runner);
     mgl_json_out_array(&out, "campaigns");
     for (int i = 0; i < KINDS; i++) {
         if (!rows[i].stands)
@@ -235,7 +235,7 @@ static void read_arguments(int argc, char **argv)
         const char **to;
     } texts[] = {{"--store", &options.store},   {"--only", &options.only},
                  {"--device", &options.device}, {"--proposers", &options.proposers},
-                 {"--lab", &options.lab},       {"--commit", &show_commit},
+                 {"--lab", &options.runner},    {"--commit", &show_commit},
                  {"--space", &options.space}};
     bool good = argc > 1 && argc % 2 == 0 && argv[1][0] >= '0' && argv[1][0] <= '9';
     if (good)
@@ -250,8 +250,8 @@ static void read_arguments(int argc, char **argv)
         if (!strcmp(argv[i], "--seed"))
             good = (options.seed = strtoull(argv[i + 1], NULL, 10)) > 0;
     }
-    options.simulated = !strcmp(options.lab, "simulated");
-    if (good && (options.simulated || !strcmp(options.lab, "device")))
+    options.simulated = !strcmp(options.runner, "simulated");
+    if (good && (options.simulated || !strcmp(options.runner, "device")))
         return;
     fprintf(stderr, "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
                     "[--space F.json] [--trials N] [--seed N] [--commit C] [--device cuda] [--lab "

@@ -32,7 +32,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/statistics.h"
-#include "tests/autotune/search/scripted_lab.h"
+#include "tests/autotune/search/scripted_runner.h"
 #include "tests/tools/bench/competitor.h"
 
 enum { MOST_TRIALS = 1000, MOST_PAIRS = 64, BLOCK = 10, MOST_FAILURES = 10 };
@@ -40,12 +40,12 @@ enum { CONFIDENT_PERCENT = 99, FOUND_OF_TEN = 9, DECISIONS_APART = 10 };
 #define KS_LEAST 0.01 /* chance of p values as uneven as those */
 
 static struct {
-    const char *shape, *model, *device, *lab, *kernels, *config;
+    const char *shape, *model, *device, *runner, *kernels, *config;
     int trials, pairs, found, small, clocks, competitor, context, batch, capacity;
     double level;
     uint64_t seed;
 } options = {.device = "cuda",
-             .lab = "device",
+             .runner = "device",
              .kernels = "show-kernels",
              .trials = 200,
              .pairs = 20,
@@ -61,9 +61,9 @@ static struct {
 static struct {
     mgl_tune tune;
     mgl_candidate start;
-    mgl_lab *lab;
-    mgl_lab_device device;
-    scripted_lab simulated;
+    mgl_runner *runner;
+    mgl_runner_device device;
+    scripted_runner simulated;
     bool plays;    /* the lab is the simulated one */
     int followed;  /* whom the competitor meets */
     long dropped;  /* pairs of the campaigns so far */
@@ -113,25 +113,25 @@ static mgl_tune_request make_request(char workloads[64])
                               .seed = options.seed};
 }
 
-static void open_lab(void)
+static void open_runner(void)
 {
     mgl_error err = {0};
     char workloads[64];
     mgl_proposal start = {0};
     mgl_tune_request request = make_request(workloads);
     check(mgl_tune_prepare(NULL, &request, false, &bench.tune, &err), &err);
-    const mgl_lab_options how = {.subject = &bench.tune.subject,
-                                 .device = options.device,
-                                 .program = "/proc/self/exe",
-                                 .kernels = options.kernels};
+    const mgl_runner_options how = {.subject = &bench.tune.subject,
+                                    .device = options.device,
+                                    .program = "/proc/self/exe",
+                                    .kernels = options.kernels};
     start.config = bench.tune.subject.start;
     check(mgl_gate_pass(&bench.tune.subject, &start, NULL, &bench.start, &err), &err);
-    scripted_lab_init(&bench.simulated);
-    bench.lab = &bench.simulated.lab;
+    scripted_runner_init(&bench.simulated);
+    bench.runner = &bench.simulated.runner;
     if (!bench.plays)
-        check(mgl_lab_device_open(&how, &bench.lab, &err), &err);
-    check(bench.lab->start(bench.lab, &bench.start, &err), &err);
-    check(bench.lab->get_device(bench.lab, &bench.device, &err), &err);
+        check(mgl_runner_device_open(&how, &bench.runner, &err), &err);
+    check(bench.runner->start(bench.runner, &bench.start, &err), &err);
+    check(bench.runner->get_device(bench.runner, &bench.device, &err), &err);
 }
 
 /* What a competitor does to a device that is played. */
@@ -153,8 +153,8 @@ static void measure(int count, mgl_pair *out)
     mgl_outcome outcome = MGL_OUTCOME_OK;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
     memset(out, 0, (size_t)count * sizeof *out);
-    check(bench.lab->pair(bench.lab, 0, count, mgl_draw(&options.seed), true, out, &outcome,
-                          diagnostic, &err),
+    check(bench.runner->pair(bench.runner, 0, count, mgl_draw(&options.seed), true, out, &outcome,
+                             diagnostic, &err),
           &err);
     if (outcome != MGL_OUTCOME_OK)
         stop((mgl_fail(&err, MGL_DEVICE, mgl_outcome_name(outcome), "%s", diagnostic), &err));
@@ -396,7 +396,7 @@ static void begin_result(mgl_json_out *out)
     mgl_json_out_begin(out, "megalith.show-statistics/1");
     mgl_json_out_string(out, "shape", bench.tune.record.model);
     mgl_json_out_string(out, "device", bench.device.name);
-    mgl_json_out_string(out, "lab", options.lab);
+    mgl_json_out_string(out, "lab", options.runner);
     mgl_json_out_int(out, "context", options.context);
     mgl_json_out_int(out, "batch", options.batch);
     mgl_json_out_int(out, "seed", (int64_t)options.seed);
@@ -436,7 +436,7 @@ static bool read_option(const char *name, const char *value)
         const char *name;
         const char **to;
     } texts[] = {{"--device", &options.device},
-                 {"--lab", &options.lab},
+                 {"--lab", &options.runner},
                  {"--model", &options.model},
                  {"--config", &options.config},
                  {"--kernels", &options.kernels}};
@@ -461,8 +461,8 @@ static void read_arguments(int argc, char **argv)
         options.shape = argv[i++];
     for (; i < argc && good; i += 2)
         good = i + 1 < argc && read_option(argv[i], argv[i + 1]);
-    bench.plays = !strcmp(options.lab, "simulated");
-    good = good && (bench.plays || !strcmp(options.lab, "device"));
+    bench.plays = !strcmp(options.runner, "simulated");
+    good = good && (bench.plays || !strcmp(options.runner, "device"));
     if (bench.plays && !options.shape && !options.model)
         options.model = MGL_SOURCE_DIR "/tests/models/tales-5m", options.context = 100;
     if (good && (options.shape == NULL) != (options.model == NULL))
@@ -485,7 +485,7 @@ int main(int argc, char **argv)
     bench.began = mgl_clock_s();
     if (!bench.plays && options.competitor > 0)
         check(competitor_start(&err), &err);
-    open_lab();
+    open_runner();
     begin_result(&out);
     show_equal(&out);
     show_gains(&out);
@@ -493,7 +493,7 @@ int main(int argc, char **argv)
         show_competitor(&out);
     end_result(&out);
     competitor_end();
-    bench.lab->close(bench.lab);
+    bench.runner->close(bench.runner);
     mgl_candidate_clear(&bench.start);
     mgl_tune_clear(&bench.tune);
     return bench.failure_count > 0;

@@ -1,7 +1,7 @@
 /* What the store of a campaign has of each trial, for tools that end `tune` at any moment: whether
  * what is stored is whole, and is the same as in the store of a run that nobody ended. */
-#ifndef MGL_TESTS_STORED_H
-#define MGL_TESTS_STORED_H
+#ifndef MGL_TESTS_TOOLS_STORED_H
+#define MGL_TESTS_TOOLS_STORED_H
 
 #include "autotune/store/store.h"
 

@@ -1,8 +1,8 @@
 /*
  * The proof is bounded in time and memory: schedules that are short to write and expensive to prove
- * (heavy.h) are decided quickly, or refused with MG121. And so are counters: MG205.
+ * (slow_texts.h) are decided quickly, or refused with MG121. And so are counters: MG205.
  */
-#include "heavy.h"
+#include "slow_texts.h"
 #include "support.h"
 #include "tests/time_limit.h"
 
@@ -11,22 +11,22 @@
 /* A twentieth of it would do, without sanitizers and neighbours; without bounds it is minutes. */
 enum { MOST_MS = 30000 };
 
-static const heavy_kind *find_kind(const char *name)
+static const slow_kind *find_kind(const char *name)
 {
-    for (int i = 0; i < heavy_kind_count; i++)
-        if (!strcmp(heavy_kinds[i].name, name))
-            return &heavy_kinds[i];
+    for (int i = 0; i < slow_kind_count; i++)
+        if (!strcmp(slow_kinds[i].name, name))
+            return &slow_kinds[i];
     ck_abort_msg("no kind %s", name);
     return NULL;
 }
 
-static mgl_program *heavy_program(const char *name, int percent)
+static mgl_program *slow_program(const char *name, int percent)
 {
-    const heavy_kind *kind = find_kind(name);
+    const slow_kind *kind = find_kind(name);
     mgl_text text = {0};
     mgl_program *program = NULL;
     mgl_error err = {0};
-    heavy_write(kind, (int)((long long)kind->count * percent / 100), &text);
+    slow_write(kind, (int)((long long)kind->count * percent / 100), &text);
     ck_assert(!text.failed);
     mgl_status status = mgl_schedule_parse(text.bytes, text.length, name, &program, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
@@ -38,7 +38,7 @@ static mgl_program *heavy_program(const char *name, int percent)
 static void expect(const char *name, int percent, const char *codes)
 {
     char got[64];
-    mgl_program *program = heavy_program(name, percent);
+    mgl_program *program = slow_program(name, percent);
     mgl_verdict verdict = verdict_of(program, NULL);
     ck_assert_msg(!strcmp(codes_of(&verdict, got, sizeof got), codes), "%s: %s, not %s", name, got,
                   codes);
@@ -89,7 +89,7 @@ END_TEST
 /* 150,000 clocks of 256 queues. */
 START_TEST(memory_for_the_order_is_bounded)
 {
-    mgl_program *program = heavy_program("ladder", 30);
+    mgl_program *program = slow_program("ladder", 30);
     mgl_verdict verdict = verdict_of(program, NULL);
     ck_assert_int_eq(verdict.count, 1);
     ck_assert_int_eq(verdict.diagnostics[0].code, 121);

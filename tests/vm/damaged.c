@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "schedule/lists.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 #include "tests/vm/cuda/mirror.h"
 #include "validator/validator.h"
 #include "vm/cpu/explore.h"
@@ -91,7 +91,7 @@ static void draw_lists(damaged_recipe *r, uint64_t random)
     static const mgl_geometry *const plain[] = {&one_layer, &two_heads, &wide, &grouped};
     static const mgl_geometry *const whole[] = {&few_columns, &even_heads};
     static const int many[] = {6, 8, 16}, more[] = {8, 16, 17, 40}, few[] = {1, 1, 4};
-    static const int teams[] = {MGL_WARPGROUPS_NO, MGL_WARPGROUPS_YES};
+    static const int products[] = {MGL_WARPGROUPS_NO, MGL_WARPGROUPS_YES};
     device_options *o = &r->options;
     const bool weighs = damage_draw(&random, 3) > 0;
     r->model = weighs ? DRAW_OF(whole) : DRAW_OF(plain);
@@ -99,8 +99,8 @@ static void draw_lists(damaged_recipe *r, uint64_t random)
     o->dtype = weighs ? MGL_BF16 : o->dtype;
     o->rows = DRAW_OF(few);
     o->many = weighs ? DRAW_OF(more) : DRAW_OF(many);
-    o->weighed = weighs ? MGL_WEIGHED_YES : MGL_WEIGHED_NO;
-    o->warpgroups = weighs ? DRAW_OF(teams) : 0;
+    o->weighed = weighs ? MGL_GAMMA_YES : MGL_GAMMA_NO;
+    o->warpgroups = weighs ? DRAW_OF(products) : 0;
     if (!weighs && damage_draw(&random, 2))
         r->mirrored = 2 + damage_draw(&random, 3);
     o->arch = NULL;

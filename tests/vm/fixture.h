@@ -44,7 +44,7 @@ typedef struct fixture_options {
     int splits;    /* 0: chosen by lowering */
     int exchange;  /* 0: chosen by lowering; 1 counters, 2 flags */
     int many;      /* rows of an epoch of the second list; 0: there is none */
-    int weighed;   /* 0: chosen by lowering; MGL_WEIGHED_... */
+    int weighed;   /* 0: chosen by lowering; MGL_GAMMA_... */
     int merge;     /* likewise; MGL_MERGE_... */
     int share;     /* likewise; positions */
     bool penalties;

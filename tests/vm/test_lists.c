@@ -258,7 +258,7 @@ static double distance(const float *a, const float *wanted, int count)
 }
 
 /* Weighed values are the exact ones but for rounding: of f32, and of 8 bits with bf16. */
-START_TEST(weighed_values_are_the_exact_ones_rounded)
+START_TEST(gamma_scaled_values_are_the_exact_ones_rounded)
 {
     static const mgl_dtype dtypes[] = {MGL_F32, MGL_F16, MGL_BF16};
     static const double bounds[] = {1e-5, 4e-3, 3e-2};
@@ -267,8 +267,8 @@ START_TEST(weighed_values_are_the_exact_ones_rounded)
     float exact[75], weighed[75];
     mgl_graph *graph =
         random_family(&small_model, family ? ALL_EXTRAS : 0, CAPACITY, true, dtype, 39);
-    logits_of(graph, dtype, MGL_WEIGHED_NO, plain, exact);
-    logits_of(graph, dtype, MGL_WEIGHED_YES, plain, weighed);
+    logits_of(graph, dtype, MGL_GAMMA_NO, plain, exact);
+    logits_of(graph, dtype, MGL_GAMMA_YES, plain, weighed);
     const double apart = distance(weighed, exact, 75);
     ck_assert_double_lt(apart, bounds[_i / 4]);
     ck_assert_double_gt(apart, 0);
@@ -405,10 +405,10 @@ START_TEST(every_lower_threshold_is_found)
 END_TEST
 
 /* An enter of the second list that does not wait for the sample of the epoch before. */
-START_TEST(finds_an_epoch_that_begins_early)
+START_TEST(finds_an_epoch_that_is_preissued)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 37);
-    mgl_program *program = tiny_program(graph, 3, 1, MGL_WEIGHED_NO);
+    mgl_program *program = tiny_program(graph, 3, 1, MGL_GAMMA_NO);
     mgl_program *list = _i ? program->many : program;
     list->tasks[list->queues[1].tasks.first].waits.count = 0;
     mgl_explore_report report = explore(program, graph, 300);
@@ -427,11 +427,11 @@ int main(void)
     tcase_add_test(tests, scores_are_those_of_one_list);
     tcase_add_test(tests, logits_are_of_the_last_epoch);
     tcase_add_test(tests, lists_come_and_go);
-    tcase_add_loop_test(tests, weighed_values_are_the_exact_ones_rounded, 0, 12);
+    tcase_add_loop_test(tests, gamma_scaled_values_are_the_exact_ones_rounded, 0, 12);
     tcase_add_loop_test(tests, the_formats_choose, 0, 4);
     tcase_add_loop_test(tests, finds_nothing_in_lowered_programs, 0, BY_SANITIZER(16, 3));
     tcase_add_loop_test(tests, every_lower_threshold_is_found, 0, 4);
     tcase_add_loop_test(tests, flags_of_the_second_list_are_cleared, 0, 3);
-    tcase_add_loop_test(tests, finds_an_epoch_that_begins_early, 0, 2);
+    tcase_add_loop_test(tests, finds_an_epoch_that_is_preissued, 0, 2);
     return fixture_main("lists", tests);
 }

@@ -359,27 +359,27 @@ START_TEST(a_draw_is_of_seed_and_token)
 }
 END_TEST
 
-enum { COMPANY = 5, MOST_NEW = 40 };
+enum { NEIGHBORS = 5, MOST_NEW = 40 };
 
 /* Ways to sample, prompts and lengths, all different; two share a seed. */
-static void make_company(mgl_vm_sequence *out)
+static void make_neighbors(mgl_vm_sequence *out)
 {
     static const int32_t prompt[] = {3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32};
-    static const mgl_vm_sequence ways[COMPANY] = {
+    static const mgl_vm_sequence ways[NEIGHBORS] = {
         {.temperature = 0.0f, .max_new = 31},
         {.temperature = 0.9f, .top_k = 30, .top_p = 0.95f, .seed = 1, .max_new = MOST_NEW},
         {.temperature = 1.3f, .seed = 1, .max_new = 17},
         {.temperature = 0.7f, .top_k = 5, .seed = 1ull << 40, .max_new = MOST_NEW},
         {.temperature = 2.0f, .top_p = 0.5f, .seed = 4, .max_new = 2}};
-    for (int s = 0; s < COMPANY; s++) {
+    for (int s = 0; s < NEIGHBORS; s++) {
         out[s] = ways[s];
         out[s].prompt = prompt + s;
         out[s].prompt_count = 1 + s;
     }
 }
 
-static void run_company(mgl_vm *vm, const mgl_vm_sequence *sequences, int count,
-                        mgl_vm_report *report)
+static void run_neighbors(mgl_vm *vm, const mgl_vm_sequence *sequences, int count,
+                          mgl_vm_report *report)
 {
     mgl_error err;
     mgl_vm_request request = {.sequences = sequences, .count = count};
@@ -387,24 +387,24 @@ static void run_company(mgl_vm *vm, const mgl_vm_sequence *sequences, int count,
 }
 
 /* Token 3 of sequence 1 becomes its end token: it ends before all but the last. */
-START_TEST(a_reply_is_the_same_in_company)
+START_TEST(a_reply_is_the_same_with_neighbors)
 {
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 42);
-    fixture_options together = {.queues = 3, .sequences = COMPANY};
+    fixture_options together = {.queues = 3, .sequences = NEIGHBORS};
     mgl_program *one = fixture_program(graph, &(fixture_options){0});
     mgl_program *all = fixture_program(graph, &together);
     mgl_vm *a = fixture_vm(one, graph, true), *b = fixture_vm(all, graph, true);
-    mgl_vm_sequence sequences[COMPANY];
+    mgl_vm_sequence sequences[NEIGHBORS];
     mgl_vm_report alone, report;
-    make_company(sequences);
-    run_company(a, &sequences[1], 1, &alone);
+    make_neighbors(sequences);
+    run_neighbors(a, &sequences[1], 1, &alone);
     int32_t end = alone.output[0][3];
     sequences[1].ends = &end;
     sequences[1].end_count = 1;
-    run_company(b, sequences, COMPANY, &report);
+    run_neighbors(b, sequences, NEIGHBORS, &report);
     ck_assert_int_eq(report.state[1], MGL_STATE_EOS);
-    for (int s = 0; s < COMPANY; s++) {
-        run_company(a, &sequences[s], 1, &alone);
+    for (int s = 0; s < NEIGHBORS; s++) {
+        run_neighbors(a, &sequences[s], 1, &alone);
         ck_assert_int_eq(report.state[s], alone.state[0]);
         ck_assert_int_eq(report.produced[s], alone.produced[0]);
         ck_assert_mem_eq(report.output[s], alone.output[0],
@@ -425,12 +425,12 @@ START_TEST(a_reply_is_the_same_at_every_place)
     fixture_options options = {.sequences = MGL_MAX_ROWS};
     mgl_program *program = fixture_program(graph, &options);
     mgl_vm *vm = fixture_vm(program, graph, true);
-    mgl_vm_sequence company[COMPANY], sequences[MGL_MAX_ROWS];
+    mgl_vm_sequence neighbors[NEIGHBORS], sequences[MGL_MAX_ROWS];
     mgl_vm_report report;
-    make_company(company);
+    make_neighbors(neighbors);
     for (int s = 0; s < MGL_MAX_ROWS; s++)
-        sequences[s] = company[1];
-    run_company(vm, sequences, MGL_MAX_ROWS, &report);
+        sequences[s] = neighbors[1];
+    run_neighbors(vm, sequences, MGL_MAX_ROWS, &report);
     for (int s = 0; s < MGL_MAX_ROWS; s++) {
         ck_assert_int_eq(report.produced[s], MOST_NEW);
         ck_assert_mem_eq(report.output[s], report.output[0], MOST_NEW * sizeof(int32_t));
@@ -455,7 +455,7 @@ int main(void)
     tcase_add_test(tests, draws_follow_the_distribution);
     tcase_add_test(tests, a_seed_is_a_reply);
     tcase_add_test(tests, a_draw_is_of_seed_and_token);
-    tcase_add_test(tests, a_reply_is_the_same_in_company);
+    tcase_add_test(tests, a_reply_is_the_same_with_neighbors);
     tcase_add_test(tests, a_reply_is_the_same_at_every_place);
     return fixture_main("sampler", tests);
 }

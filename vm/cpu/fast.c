@@ -253,9 +253,9 @@ static void fast_linear_add_weighed(mgl_machine *m, const mgl_call *call)
     const float *x = load_inputs(call, NULL, &stride);
     add_product(m, call, x, stride, y, NULL);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_weigh(call, r, y, MGL_CALL(call, linear_add_weighed, g),
-                       MGL_CALL(call, linear_add_weighed, n), MGL_CALL(call, linear_add_weighed, s),
-                       call->scratch);
+        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, linear_add_weighed, g),
+                                MGL_CALL(call, linear_add_weighed, n),
+                                MGL_CALL(call, linear_add_weighed, s), call->scratch);
 }
 
 static void fast_merge_add(mgl_machine *m, const mgl_call *call)
@@ -404,9 +404,9 @@ static void embed_weighed_item(void *user, int worker, size_t item)
     else
         gather(a->machine, call, y, NULL);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_weigh(call, r, y, MGL_CALL(call, embed_weighed, g),
-                       MGL_CALL(call, embed_weighed, n), MGL_CALL(call, embed_weighed, s),
-                       call->scratch);
+        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, embed_weighed, g),
+                                MGL_CALL(call, embed_weighed, n), MGL_CALL(call, embed_weighed, s),
+                                call->scratch);
 }
 
 static void fast_embed(mgl_machine *m, const mgl_call *call)

@@ -444,12 +444,12 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     mgl_record *r = append(e, sizeof *r);
     if (!r)
         return 0;
-    const mgl_rungs rungs =
-        mgl_variant_rungs(e->list, &e->list->tasks[index - e->first_task], &e->dimensions);
+    const mgl_row_ranges row_ranges =
+        mgl_variant_row_ranges(e->list, &e->list->tasks[index - e->first_task], &e->dimensions);
     r->op = (int)task->op;
     r->variant = (unsigned char)task->variant;
-    r->skinny_rows = (unsigned char)rungs.skinny;
-    r->batch_rows = (unsigned char)rungs.batch;
+    r->skinny_rows = (unsigned char)row_ranges.skinny;
+    r->batch_rows = (unsigned char)row_ranges.batch;
     r->task = index;
     r->outputs = task->out.count;
     r->waits = task->waits.count;

@@ -7,7 +7,7 @@
 
 /* Rows of a second list whose products are no panels. Panels have as many as their needs have room
  * for (schedule/variants.def). */
-enum { MGL_CUDA_MOST_MANY = MGL_MAX_ROWS };
+enum { MGL_CUDA_MOST_SECOND = MGL_MAX_ROWS };
 
 /* Task lists of a program. */
 static inline int mgl_cuda_lists(const mgl_program *program)
@@ -67,7 +67,8 @@ bool mgl_cuda_has_norms(const mgl_program *program);
  * the architecture ("sm_90a", "compute_80") has bulk copies. */
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
 
-/* Whether the chunks of a position stand in the cache as mgl_kv_chunk (schedule/ways.h) has them.
+/* Whether the chunks of a position stand in the cache as mgl_kv_chunk (schedule/variant_shapes.h)
+ * has them.
  */
 bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch);
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "schedule/step.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
@@ -251,8 +251,8 @@ static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm
         out->written[s] = q[MGL_SEQUENCE_LENGTH]; /* of no table that was not run */
         out->score[s] = vm->score + (size_t)s * capacity;
     }
-    vm->sampled_list = vm->pinned->host[MGL_HOST_SAMPLED] / MGL_HOST_MANY;
-    vm->sampled = vm->pinned->host[MGL_HOST_SAMPLED] % MGL_HOST_MANY - 1;
+    vm->sampled_list = vm->pinned->host[MGL_HOST_SAMPLED] / MGL_HOST_SECOND;
+    vm->sampled = vm->pinned->host[MGL_HOST_SAMPLED] % MGL_HOST_SECOND - 1;
     return MGL_OK;
 }
 

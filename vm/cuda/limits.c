@@ -45,13 +45,13 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
                         MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;
-    if (program->second && limits->rows > MGL_CUDA_MOST_MANY && !has_panels(program))
+    if (program->second && limits->rows > MGL_CUDA_MOST_SECOND && !has_panels(program))
         return mgl_fail(err, MGL_BAD_INPUT, "many",
                         "the second list has %d rows; without panels as its products the CUDA "
                         "machine takes up to %d",
-                        limits->rows, MGL_CUDA_MOST_MANY);
-    const int most = program->second ? MGL_MAX_MANY_ROWS : MGL_MAX_ROWS;
-    if (limits->rows < 1 || limits->rows > most || limits->many > MGL_MAX_MANY_ROWS ||
+                        limits->rows, MGL_CUDA_MOST_SECOND);
+    const int most = program->second ? MGL_MAX_SECOND_ROWS : MGL_MAX_ROWS;
+    if (limits->rows < 1 || limits->rows > most || limits->many > MGL_MAX_SECOND_ROWS ||
         limits->sequences < 1 || limits->sequences > mgl_limits_most(limits) ||
         limits->sequences > MGL_MAX_SEQUENCES || limits->capacity < 1 ||
         limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)

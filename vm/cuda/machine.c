@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "schedule/step.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 

@@ -83,9 +83,9 @@ static void give_processor(void)
 
 uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
 {
-    const uint32_t panels = 1U << MGL_OBJECT_PANELS | 1U << MGL_OBJECT_SLIM |
-                            1U << MGL_OBJECT_TURNED | 1U << MGL_OBJECT_NARROW |
-                            1U << MGL_OBJECT_LOADER | 1U << MGL_OBJECT_LONE;
+    const uint32_t panels = 1U << MGL_OBJECT_PANELS | 1U << MGL_OBJECT_SMALL_M |
+                            1U << MGL_OBJECT_SWAP_AB | 1U << MGL_OBJECT_SMALL_N |
+                            1U << MGL_OBJECT_LOADER | 1U << MGL_OBJECT_DECODE_ROW;
     uint32_t objects = (1U << MGL_OBJECTS) - 1;
     if (!program->many)
         return 0; /* half as many functions: 11 to 22 s as one text, and up to 3.5 % faster */
@@ -93,9 +93,9 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
     if (!ways)
         objects &= ~panels;
     if (!(ways >> MGL_VARIANT_WARPGROUPS & 1))
-        objects &= ~(1U << MGL_OBJECT_NARROW);
+        objects &= ~(1U << MGL_OBJECT_SMALL_N);
     if (!mgl_cuda_variants(program, MGL_FAMILY_ATTEND_ROWS, arch))
-        objects &= ~(1U << MGL_OBJECT_FLASH | 1U << MGL_OBJECT_LONE);
+        objects &= ~(1U << MGL_OBJECT_FLASH | 1U << MGL_OBJECT_DECODE_ROW);
     return objects;
 }
 

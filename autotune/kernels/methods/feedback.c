@@ -319,8 +319,9 @@ static void stand_failure(mgl_outcome outcome, int *failures, mgl_feedback_call 
         call->wait_s = mgl_completion_wait(*failures, call->reply->retry_after_s);
 }
 
-static mgl_status ask_once(mgl_feedback *f, mgl_asker *asker, const mgl_waiter *waiter,
-                           int *failures, mgl_outcome *stopped, mgl_error *err)
+static mgl_status ask_once(mgl_feedback *f, mgl_model_client *model_client,
+                           const mgl_waiter *waiter, int *failures, mgl_outcome *stopped,
+                           mgl_error *err)
 {
     mgl_text body = {0};
     mgl_reply reply = {0};
@@ -328,7 +329,7 @@ static mgl_status ask_once(mgl_feedback *f, mgl_asker *asker, const mgl_waiter *
     mgl_status status = mgl_feedback_body(f, &body, err);
     call.request = body.bytes;
     if (!status)
-        status = asker->ask(asker, body.bytes, body.length, &reply, err);
+        status = model_client->ask(model_client, body.bytes, body.length, &reply, err);
     if (!status) {
         stand_failure(reply.outcome, failures, &call, stopped);
         status = take(f, &call, err);
@@ -340,14 +341,14 @@ static mgl_status ask_once(mgl_feedback *f, mgl_asker *asker, const mgl_waiter *
     return status;
 }
 
-mgl_status mgl_feedback_run(mgl_feedback *f, mgl_asker *asker, const mgl_waiter *waiter,
-                            mgl_outcome *stopped, mgl_error *err)
+mgl_status mgl_feedback_run(mgl_feedback *f, mgl_model_client *model_client,
+                            const mgl_waiter *waiter, mgl_outcome *stopped, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     int failures = 0; /* in a row */
     *stopped = MGL_OUTCOME_OK;
     while (!status && !mgl_feedback_ended(f) && !*stopped)
-        status = ask_once(f, asker, waiter, &failures, stopped, err);
+        status = ask_once(f, model_client, waiter, &failures, stopped, err);
     return status;
 }
 

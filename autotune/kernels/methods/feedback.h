@@ -14,9 +14,9 @@
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 
-#include "autotune/kernels/methods/asker.h"
 #include "autotune/kernels/methods/fixups.h"
 #include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/model_client.h"
 #include "base/json_out.h"
 
 enum {
@@ -69,8 +69,8 @@ mgl_status mgl_feedback_take(mgl_feedback *feedback, const char *request, const 
                              mgl_error *err);
 /* Turns it until it ends. Endpoints that fail are asked again, after a while; *stopped is
  * MGL_OUTCOME_OK, or the PROPOSER_ outcome for which the asking ended early. */
-mgl_status mgl_feedback_run(mgl_feedback *feedback, mgl_asker *asker, const mgl_waiter *waiter,
-                            mgl_outcome *stopped, mgl_error *err);
+mgl_status mgl_feedback_run(mgl_feedback *feedback, mgl_model_client *model_client,
+                            const mgl_waiter *waiter, mgl_outcome *stopped, mgl_error *err);
 
 int mgl_feedback_count(const mgl_feedback *feedback); /* calls so far */
 bool mgl_feedback_ended(const mgl_feedback *feedback);

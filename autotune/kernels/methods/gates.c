@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-static void take_facts(const mgl_kernel_duel *duel, mgl_facts *out)
+static void take_facts(const mgl_kernel_paired_bench *paired_bench, mgl_facts *out)
 {
-    if (!duel->timed)
+    if (!paired_bench->timed)
         return;
-    out->gain = duel->gain;
-    out->gain_lo = duel->gain_lo;
-    out->gain_hi = duel->gain_hi;
-    out->time_us = duel->results[0].candidate_us;
-    if (duel->results[0].stream_us > 0)
-        out->floor_us = duel->results[0].stream_us;
+    out->gain = paired_bench->gain;
+    out->gain_lo = paired_bench->gain_lo;
+    out->gain_hi = paired_bench->gain_hi;
+    out->time_us = paired_bench->results[0].candidate_us;
+    if (paired_bench->results[0].stream_us > 0)
+        out->floor_us = paired_bench->results[0].stream_us;
 }
 
 static mgl_status try_on_device(mgl_gates *g, const mgl_kernel_candidate *c, mgl_loop_verdict *out,
@@ -30,10 +30,10 @@ static mgl_status try_on_device(mgl_gates *g, const mgl_kernel_candidate *c, mgl
     if (status)
         return status;
     g->last.tried = true;
-    g->decisions += trial->duel.timed;
+    g->decisions += trial->paired_bench.timed;
     out->outcome = trial->outcome;
     memcpy(out->diagnostic, trial->diagnostic, sizeof out->diagnostic);
-    take_facts(trial->models.timed ? &trial->models : &trial->duel, &out->facts);
+    take_facts(trial->models.timed ? &trial->models : &trial->paired_bench, &out->facts);
     return MGL_OK;
 }
 

@@ -4,7 +4,7 @@
 
 typedef struct rounds {
     const mgl_rounds_options *options;
-    mgl_asker *asker;
+    mgl_model_client *model_client;
     const mgl_waiter *waiter;
     mgl_rounds_result *out;
     mgl_arbiter arbiter;
@@ -53,11 +53,11 @@ static void put_instruction(const rounds *r, mgl_text *out)
 }
 
 /* Behind a round: what the next one stands on. */
-static mgl_status stand(rounds *r, const mgl_site *site, const mgl_ruling *ruling,
+static mgl_status stand(rounds *r, const mgl_edit_span *site, const mgl_ruling *ruling,
                         const mgl_profile *profile, mgl_error *err)
 {
     size_t length;
-    const char *text = mgl_site_text(site, &length);
+    const char *text = mgl_edit_span_text(site, &length);
     mgl_text_clear(&r->delta);
     if (text)
         mgl_profile_delta_hint(&r->profile, profile, &r->delta);
@@ -77,19 +77,19 @@ static mgl_status stand(rounds *r, const mgl_site *site, const mgl_ruling *rulin
 static mgl_status keep(const rounds *r, const mgl_loop_verdict *verdict, const char *instruction,
                        mgl_error *err)
 {
-    mgl_checkpoint_record record = {.unit = r->options->work->unit,
-                                    .arch = r->options->work->arch,
-                                    .note = instruction,
-                                    .text = r->out->text.bytes,
-                                    .verdict = *verdict};
-    return r->options->checkpoints ? mgl_checkpoints_add(r->options->checkpoints, &record, err)
-                                   : MGL_OK;
+    mgl_version_record record = {.unit = r->options->work->unit,
+                                 .arch = r->options->work->arch,
+                                 .note = instruction,
+                                 .text = r->out->text.bytes,
+                                 .verdict = *verdict};
+    return r->options->versions ? mgl_versions_add(r->options->versions, &record, err) : MGL_OK;
 }
 
-static mgl_status decide(rounds *r, const mgl_site *site, mgl_round_report *report, mgl_error *err)
+static mgl_status decide(rounds *r, const mgl_edit_span *site, mgl_round_report *report,
+                         mgl_error *err)
 {
     size_t length;
-    const char *text = mgl_site_text(site, &length);
+    const char *text = mgl_edit_span_text(site, &length);
     mgl_profile profile = mgl_profile_unknown();
     mgl_status status =
         text ? look(r, text, length, &report->verdict->facts, &profile, err) : MGL_OK;
@@ -108,33 +108,34 @@ static mgl_status decide(rounds *r, const mgl_site *site, mgl_round_report *repo
     return status;
 }
 
-static mgl_status open_site(const rounds *r, const char *instruction, mgl_site **out,
-                            mgl_error *err)
+static mgl_status open_edit_span(const rounds *r, const char *instruction, mgl_edit_span **out,
+                                 mgl_error *err)
 {
     const mgl_rounds_options *o = r->options;
-    const mgl_site_options options = {.work = o->work,
-                                      .text = r->standing.bytes,
-                                      .length = r->standing.length,
-                                      .instruction = instruction,
-                                      .region = o->region,
-                                      .place = {NULL, r->arbiter.round, 0},
-                                      .calls = o->one_shot    ? 1
-                                               : o->calls > 0 ? o->calls
-                                                              : MGL_ROUNDS_CALLS};
-    return mgl_site_open(&options, out, err);
+    const mgl_edit_span_options options = {.work = o->work,
+                                           .text = r->standing.bytes,
+                                           .length = r->standing.length,
+                                           .instruction = instruction,
+                                           .region = o->region,
+                                           .place = {NULL, r->arbiter.round, 0},
+                                           .calls = o->one_shot    ? 1
+                                                    : o->calls > 0 ? o->calls
+                                                                   : MGL_ROUNDS_CALLS};
+    return mgl_edit_span_open(&options, out, err);
 }
 
 static mgl_status run_round(rounds *r, mgl_error *err)
 {
     mgl_text instruction = {0};
-    mgl_site *site = NULL;
+    mgl_edit_span *site = NULL;
     put_instruction(r, &instruction);
-    mgl_status status =
-        instruction.failed ? mgl_fail_memory(err, 1) : open_site(r, instruction.bytes, &site, err);
+    mgl_status status = instruction.failed ? mgl_fail_memory(err, 1)
+                                           : open_edit_span(r, instruction.bytes, &site, err);
     if (!status)
-        status = mgl_feedback_run(mgl_site_loop(site), r->asker, r->waiter, &r->out->stopped, err);
+        status = mgl_feedback_run(mgl_edit_span_loop(site), r->model_client, r->waiter,
+                                  &r->out->stopped, err);
     if (!status) {
-        const mgl_feedback *loop = mgl_site_loop(site);
+        const mgl_feedback *loop = mgl_edit_span_loop(site);
         mgl_round_report report = {.number = r->arbiter.round + 1,
                                    .calls = mgl_feedback_count(loop),
                                    .instruction = instruction.bytes,
@@ -143,16 +144,16 @@ static mgl_status run_round(rounds *r, mgl_error *err)
         if (report.verdict && !r->out->stopped)
             status = decide(r, site, &report, err);
     }
-    mgl_site_close(site);
+    mgl_edit_span_close(site);
     mgl_text_clear(&instruction);
     return status;
 }
 
-mgl_status mgl_rounds_run(const mgl_rounds_options *options, mgl_asker *asker,
+mgl_status mgl_rounds_run(const mgl_rounds_options *options, mgl_model_client *model_client,
                           const mgl_waiter *waiter, mgl_rounds_result *out, mgl_error *err)
 {
     rounds r = {.options = options,
-                .asker = asker,
+                .model_client = model_client,
                 .waiter = waiter,
                 .out = out,
                 .arbiter = {.rounds = options->one_shot ? 1 : options->rounds}};

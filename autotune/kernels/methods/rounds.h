@@ -8,9 +8,9 @@
 #define MGL_AUTOTUNE_KERNELS_METHODS_ROUNDS_H
 
 #include "autotune/kernels/methods/arbiter.h"
+#include "autotune/kernels/methods/edit_span.h"
 #include "autotune/kernels/methods/profile.h"
-#include "autotune/kernels/methods/site.h"
-#include "autotune/kernels/versions/checkpoint.h"
+#include "autotune/kernels/versions/version.h"
 
 enum { MGL_ROUNDS_CALLS = 5 /* of a round: a proposal, and what mends it */ };
 
@@ -34,9 +34,9 @@ typedef struct mgl_rounds_options {
     mgl_kernel_region region;
     mgl_profile_fn *profile; /* NULL: the verdict's facts are all that is known */
     void *profile_user;
-    int rounds, calls;            /* 0: MGL_ARBITER_ROUNDS, MGL_ROUNDS_CALLS */
-    bool no_profile, one_shot;    /* ablations: no hint; one round of one call */
-    mgl_checkpoints *checkpoints; /* for what is accepted; NULL: none are made */
+    int rounds, calls;         /* 0: MGL_ARBITER_ROUNDS, MGL_ROUNDS_CALLS */
+    bool no_profile, one_shot; /* ablations: no hint; one round of one call */
+    mgl_versions *versions;    /* for what is accepted; NULL: none are made */
     void (*on_round)(void *user, const mgl_round_report *round);
     void *user;
 } mgl_rounds_options;
@@ -50,7 +50,7 @@ typedef struct mgl_rounds_result {
 } mgl_rounds_result;
 void mgl_rounds_result_clear(mgl_rounds_result *result);
 
-mgl_status mgl_rounds_run(const mgl_rounds_options *options, mgl_asker *asker,
+mgl_status mgl_rounds_run(const mgl_rounds_options *options, mgl_model_client *model_client,
                           const mgl_waiter *waiter, mgl_rounds_result *out, mgl_error *err);
 
 #endif

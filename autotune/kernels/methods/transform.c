@@ -4,29 +4,30 @@
 
 #include <string.h>
 
-mgl_status mgl_transform_find(const mgl_library *library, const char *name, const char *plan,
+mgl_status mgl_transform_find(const mgl_library *library, const char *name, const char *script,
                               mgl_transform *out, mgl_error *err)
 {
     out->transformation = name ? mgl_library_find(library, name) : NULL;
-    out->plan = plan ? mgl_library_find_plan(library, plan) : NULL;
-    if (!name == !plan)
+    out->script = script ? mgl_library_find_script(library, script) : NULL;
+    if (!name == !script)
         return mgl_fail(err, MGL_USAGE, NULL, "--name or --plan is needed, and not both");
-    if (out->transformation || out->plan)
+    if (out->transformation || out->script)
         return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, name ? name : plan,
+    return mgl_fail(err, MGL_USAGE, name ? name : script,
                     "there is none of that name; `megalith kernel transform list` has them");
 }
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
-static mgl_status check_ops(const mgl_library *library, const mgl_peak_plan *plan, mgl_error *err)
+static mgl_status check_ops(const mgl_library *library, const mgl_transform_script *script,
+                            mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (int i = 0; i < mgl_kernel_unit_count() && !status; i++) {
         const mgl_transformation *steps[MGL_MAX_NAMES];
         int count;
-        status = mgl_peak_plan_steps(library, plan, mgl_op_get(mgl_kernel_unit_get(i)->op)->name,
-                                     steps, &count, err);
+        status = mgl_transform_script_steps(
+            library, script, mgl_op_get(mgl_kernel_unit_get(i)->op)->name, steps, &count, err);
     }
     return status;
 }
@@ -34,17 +35,17 @@ static mgl_status check_ops(const mgl_library *library, const mgl_peak_plan *pla
 mgl_status mgl_transform_check(const mgl_library *library, const char *text, size_t length,
                                const char *file, mgl_transform_checked *out, mgl_error *err)
 {
-    out->is_plan = strstr(text, "megalith.plan/1") != NULL;
-    if (!out->is_plan)
+    out->is_script = strstr(text, "megalith.plan/1") != NULL;
+    if (!out->is_script)
         return mgl_transformation_parse(text, length, file, &out->transformation, err);
-    mgl_status status = mgl_peak_plan_parse(text, length, file, &out->plan, err);
-    return status ? status : check_ops(library, &out->plan, err);
+    mgl_status status = mgl_transform_script_parse(text, length, file, &out->script, err);
+    return status ? status : check_ops(library, &out->script, err);
 }
 
 void mgl_transform_checked_clear(mgl_transform_checked *checked)
 {
     mgl_transformation_clear(&checked->transformation);
-    mgl_peak_plan_clear(&checked->plan);
+    mgl_transform_script_clear(&checked->script);
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -58,56 +59,57 @@ static void split_names(char *text, mgl_names *out)
         out->names[out->count++] = at;
 }
 
-static mgl_status run(mgl_workshop *w, const mgl_transform_options *o,
-                      const mgl_transformation *const *steps, int count, mgl_asker *asker,
-                      mgl_course_result *out, mgl_error *err)
+static mgl_status run(mgl_kernel_store *w, const mgl_transform_options *o,
+                      const mgl_transformation *const *steps, int count,
+                      mgl_model_client *model_client, mgl_script_engine_result *out, mgl_error *err)
 {
     const mgl_waiter waiter = mgl_waiter_real(o->abort);
     mgl_text text = {0}, provides = {0};
     mgl_names names = {0};
-    mgl_status status = mgl_workbench_text(w->bench, &text, &provides, err);
+    mgl_status status = mgl_kernel_session_text(w->bench, &text, &provides, err);
     if (provides.bytes)
         split_names(provides.bytes, &names);
-    const mgl_course_options options = {.work = mgl_workbench_work(w->bench),
-                                        .text = text.bytes,
-                                        .length = text.length,
-                                        .steps = steps,
-                                        .step_count = count,
-                                        .provides = &names,
-                                        .checkpoints = mgl_workbench_checkpoints(w->bench),
-                                        .carry = o->carry,
-                                        .judgements = o->judgements,
-                                        .on_step = o->on_step,
-                                        .user = o->user};
+    const mgl_script_engine_options options = {.work = mgl_kernel_session_work(w->bench),
+                                               .text = text.bytes,
+                                               .length = text.length,
+                                               .steps = steps,
+                                               .step_count = count,
+                                               .provides = &names,
+                                               .versions = mgl_kernel_session_versions(w->bench),
+                                               .carry = o->carry,
+                                               .judgements = o->judgements,
+                                               .on_step = o->on_step,
+                                               .user = o->user};
     if (!status)
-        status = mgl_course_run(&options, asker, &waiter, out, err);
+        status = mgl_script_engine_run(&options, model_client, &waiter, out, err);
     mgl_text_clear(&text);
     mgl_text_clear(&provides);
     return status;
 }
 
-mgl_status mgl_transform_apply(mgl_workshop *w, const mgl_transform_options *o, mgl_asker *asker,
-                               mgl_course_result *out, mgl_error *err)
+mgl_status mgl_transform_apply(mgl_kernel_store *w, const mgl_transform_options *o,
+                               mgl_model_client *model_client, mgl_script_engine_result *out,
+                               mgl_error *err)
 {
     mgl_transform found;
     const mgl_transformation *steps[MGL_MAX_NAMES];
-    const mgl_work *work = mgl_workbench_work(w->bench);
+    const mgl_work *work = mgl_kernel_session_work(w->bench);
     int count = 1;
-    mgl_status status = mgl_transform_find(&w->library, o->name, o->plan, &found, err);
+    mgl_status status = mgl_transform_find(&w->library, o->name, o->script, &found, err);
     const mgl_transformation *t = status ? NULL : found.transformation;
-    const mgl_peak_plan *plan = status ? NULL : found.plan;
-    if (!status && mgl_workbench_state(w->bench).open)
+    const mgl_transform_script *script = status ? NULL : found.script;
+    if (!status && mgl_kernel_session_state(w->bench).open)
         status = mgl_fail(err, MGL_USAGE, w->unit->name,
                           "a work is open: `megalith kernel prompt %s --drop` gives it up",
                           w->unit->name);
-    if (!status && plan && strcmp(plan->architecture, work->arch) != 0)
-        status = mgl_fail(err, MGL_USAGE, "--arch", "the plan is for %s", plan->architecture);
+    if (!status && script && strcmp(script->architecture, work->arch) != 0)
+        status = mgl_fail(err, MGL_USAGE, "--arch", "the plan is for %s", script->architecture);
     if (!status && t && !mgl_transformation_suits(t, work->op, work->arch))
         status = mgl_fail(err, MGL_USAGE, t->name, "it is not for %s on %s", work->op, work->arch);
     steps[0] = t;
-    if (!status && plan)
-        status = mgl_peak_plan_steps(&w->library, plan, work->op, steps, &count, err);
-    return status ? status : run(w, o, steps, count, asker, out, err);
+    if (!status && script)
+        status = mgl_transform_script_steps(&w->library, script, work->op, steps, &count, err);
+    return status ? status : run(w, o, steps, count, model_client, out, err);
 }
 
 const char *mgl_transform_why(const mgl_step_report *step)
@@ -149,11 +151,11 @@ void mgl_transform_put_library(const mgl_library *library, mgl_json_out *out)
         put_transformation(&library->list[i], out);
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "plans");
-    for (size_t i = 0; i < library->plan_count; i++) {
+    for (size_t i = 0; i < library->script_count; i++) {
         mgl_json_out_object(out, NULL);
-        mgl_json_out_string(out, "name", library->plans[i].name);
-        mgl_json_out_string(out, "architecture", library->plans[i].architecture);
-        put_names(out, "steps", &library->plans[i].steps);
+        mgl_json_out_string(out, "name", library->scripts[i].name);
+        mgl_json_out_string(out, "architecture", library->scripts[i].architecture);
+        put_names(out, "steps", &library->scripts[i].steps);
         mgl_json_out_close_object(out);
     }
     mgl_json_out_close_array(out);
@@ -164,15 +166,15 @@ void mgl_transform_put(const mgl_transform *found, mgl_json_out *out)
     if (found->transformation)
         mgl_json_out_value(out, "transformation", found->transformation->json.root);
     else
-        mgl_json_out_value(out, "plan", found->plan->json.root);
+        mgl_json_out_value(out, "plan", found->script->json.root);
 }
 
 void mgl_transform_put_checked(const mgl_transform_checked *c, mgl_json_out *out)
 {
-    mgl_json_out_string(out, "kind", c->is_plan ? "plan" : "transformation");
-    mgl_json_out_string(out, "name", c->is_plan ? c->plan.name : c->transformation.name);
-    if (c->is_plan) {
-        mgl_json_out_int(out, "steps", c->plan.steps.count);
+    mgl_json_out_string(out, "kind", c->is_script ? "plan" : "transformation");
+    mgl_json_out_string(out, "name", c->is_script ? c->script.name : c->transformation.name);
+    if (c->is_script) {
+        mgl_json_out_int(out, "steps", c->script.steps.count);
     } else {
         mgl_json_out_int(out, "passes", c->transformation.pass_count);
         mgl_json_out_int(out, "calls", mgl_transformation_calls(&c->transformation));
@@ -188,11 +190,11 @@ void mgl_transform_put_step(const mgl_step_report *step, mgl_json_out *out)
     mgl_json_out_int(out, "judged", step->judged);
     mgl_json_out_int(out, "carried", step->carried);
     mgl_json_out_string(out, "why", mgl_transform_why(step));
-    mgl_json_out_string(out, "checkpoint", step->checkpoint);
+    mgl_json_out_string(out, "checkpoint", step->version);
     mgl_json_out_close_object(out);
 }
 
-void mgl_transform_put_result(const mgl_course_result *result, mgl_json_out *out)
+void mgl_transform_put_result(const mgl_script_engine_result *result, mgl_json_out *out)
 {
     mgl_json_out_int(out, "calls", result->calls);
     mgl_json_out_string(out, "stopped", result->stopped ? mgl_outcome_name(result->stopped) : NULL);

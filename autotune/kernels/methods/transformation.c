@@ -283,11 +283,11 @@ int mgl_transformation_calls(const mgl_transformation *t)
     return calls;
 }
 
-mgl_status mgl_peak_plan_parse(const char *text, size_t length, const char *file,
-                               mgl_peak_plan *out, mgl_error *err)
+mgl_status mgl_transform_script_parse(const char *text, size_t length, const char *file,
+                                      mgl_transform_script *out, mgl_error *err)
 {
     static const char *const known[] = {"schema", "name", "architecture", "summary", "steps", NULL};
-    *out = (mgl_peak_plan){0};
+    *out = (mgl_transform_script){0};
     reader r = {&out->json, err};
     mgl_status status = read_tree(text, length, file, "megalith.plan/1", &out->json, err);
     if (!status)
@@ -301,12 +301,12 @@ mgl_status mgl_peak_plan_parse(const char *text, size_t length, const char *file
     if (!status)
         status = get_names(&r, out->json.root, "steps", true, &out->steps);
     if (status)
-        mgl_peak_plan_clear(out);
+        mgl_transform_script_clear(out);
     return status;
 }
 
-void mgl_peak_plan_clear(mgl_peak_plan *plan)
+void mgl_transform_script_clear(mgl_transform_script *script)
 {
-    mgl_json_clear(&plan->json);
-    *plan = (mgl_peak_plan){0};
+    mgl_json_clear(&script->json);
+    *script = (mgl_transform_script){0};
 }

@@ -87,14 +87,14 @@ void mgl_transformation_clear(mgl_transformation *transformation);
 /* Calls of a model, where each answer is taken at once. */
 int mgl_transformation_calls(const mgl_transformation *transformation);
 
-typedef struct mgl_peak_plan {
+typedef struct mgl_transform_script {
     const char *name, *summary, *architecture;
     mgl_names steps;
     mgl_json json;
-} mgl_peak_plan;
-mgl_status mgl_peak_plan_parse(const char *text, size_t length, const char *file,
-                               mgl_peak_plan *out, mgl_error *err);
-void mgl_peak_plan_clear(mgl_peak_plan *plan);
+} mgl_transform_script;
+mgl_status mgl_transform_script_parse(const char *text, size_t length, const char *file,
+                                      mgl_transform_script *out, mgl_error *err);
+void mgl_transform_script_clear(mgl_transform_script *script);
 
 /* ---- the library ----------------------------------------------------------------------------- */
 
@@ -106,15 +106,15 @@ extern const int mgl_transformation_source_count;
 typedef struct mgl_library {
     mgl_transformation *list; /* (count) by name */
     size_t count, capacity;
-    mgl_peak_plan *plans; /* (plan_count) */
-    size_t plan_count, plan_capacity;
+    mgl_transform_script *scripts; /* (plan_count) */
+    size_t script_count, script_capacity;
 } mgl_library;
 /* `folder`: of the user, whose *.json are transformations or plans, and take the place of those of
  * the same name; NULL: none. A folder that does not stand has none. */
 mgl_status mgl_library_open(const char *folder, mgl_library *out, mgl_error *err);
 void mgl_library_clear(mgl_library *library);
 const mgl_transformation *mgl_library_find(const mgl_library *library, const char *name);
-const mgl_peak_plan *mgl_library_find_plan(const mgl_library *library, const char *name);
+const mgl_transform_script *mgl_library_find_script(const mgl_library *library, const char *name);
 
 /* Whether it is one for this op and this architecture. */
 bool mgl_transformation_suits(const mgl_transformation *transformation, const char *op,
@@ -128,8 +128,9 @@ mgl_status mgl_library_check_ready(const mgl_library *library,
                                    const char *provides, mgl_error *err);
 /* The steps of a plan that are for this op, in order, with what each requires at its place.
  * MGL_BAD_INPUT: one is missing in the library, or requires what none before it provides. */
-mgl_status mgl_peak_plan_steps(const mgl_library *library, const mgl_peak_plan *plan,
-                               const char *op, const mgl_transformation *steps[MGL_MAX_NAMES],
-                               int *count, mgl_error *err);
+mgl_status mgl_transform_script_steps(const mgl_library *library,
+                                      const mgl_transform_script *script, const char *op,
+                                      const mgl_transformation *steps[MGL_MAX_NAMES], int *count,
+                                      mgl_error *err);
 
 #endif

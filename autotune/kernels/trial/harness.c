@@ -1,7 +1,7 @@
 /* See harness.h. */
 #include "autotune/kernels/trial/harness.h"
 
-#include "autotune/kernels/trial/exam.h"
+#include "autotune/kernels/trial/correctness.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
 
@@ -277,10 +277,10 @@ static bool has_task(const mgl_harness_set *set, const mgl_kernel_unit *unit,
 
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit)
 {
-    return has_task(set, unit, mgl_exam_is_task);
+    return has_task(set, unit, mgl_correctness_is_task);
 }
 
 bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit)
 {
-    return has_task(set, unit, mgl_exam_may_run);
+    return has_task(set, unit, mgl_correctness_may_run);
 }

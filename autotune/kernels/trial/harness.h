@@ -56,7 +56,7 @@ void mgl_harness_make_general(mgl_harness_set *set);
 /* Whether a program of the set has tasks that run the unit's code. */
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit);
 
-/* Or such that run it for some rows, as a ladder does (mgl_exam_may_run). */
+/* Or such that run it for some rows, as a ladder does (mgl_correctness_may_run). */
 bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit);
 
 #endif

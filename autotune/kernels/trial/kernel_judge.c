@@ -123,8 +123,8 @@ static const char *text_of(const mgl_kernel_unit *unit, const mgl_kernel_device 
     return mgl_kernel_unit_text(unit, &length);
 }
 
-static mgl_status bench_own(const mgl_kernel_unit *unit, const mgl_kernel_device *device,
-                            mgl_kernel_verdict *out, mgl_error *err)
+static mgl_status bench_original(const mgl_kernel_unit *unit, const mgl_kernel_device *device,
+                                 mgl_kernel_verdict *out, mgl_error *err)
 {
     mgl_status status =
         mgl_kernel_try(unit, text_of(unit, device), &device->options, &out->trial, err);
@@ -143,7 +143,7 @@ mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_ker
     if (!device->given)
         return mgl_fail(err, MGL_USAGE, "--device", "nothing is timed without a device");
     return candidate->text ? mgl_kernel_judge(candidate, &how, device, out, err)
-                           : bench_own(candidate->unit, device, out, err);
+                           : bench_original(candidate->unit, device, out, err);
 }
 
 void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict)
@@ -167,29 +167,30 @@ static void put_resources(mgl_json_out *out, const mgl_kernel_resources *r)
     mgl_json_out_close_object(out);
 }
 
-static void put_duel(mgl_json_out *out, const char *key, const mgl_kernel_duel *duel)
+static void put_paired_bench(mgl_json_out *out, const char *key,
+                             const mgl_kernel_paired_bench *paired_bench)
 {
-    if (duel->workload_count == 0)
+    if (paired_bench->workload_count == 0)
         return;
     mgl_json_out_object(out, key);
-    mgl_json_out_string(out, "model", duel->shape);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(duel->outcome));
-    if (duel->timed) {
-        mgl_json_out_real(out, "gain", duel->gain);
-        mgl_json_out_real(out, "gain_lo", duel->gain_lo);
-        mgl_json_out_real(out, "gain_hi", duel->gain_hi);
-        mgl_json_out_real(out, "level", duel->level);
-        mgl_json_out_int(out, "pairs", duel->pairs);
+    mgl_json_out_string(out, "model", paired_bench->shape);
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(paired_bench->outcome));
+    if (paired_bench->timed) {
+        mgl_json_out_real(out, "gain", paired_bench->gain);
+        mgl_json_out_real(out, "gain_lo", paired_bench->gain_lo);
+        mgl_json_out_real(out, "gain_hi", paired_bench->gain_hi);
+        mgl_json_out_real(out, "level", paired_bench->level);
+        mgl_json_out_int(out, "pairs", paired_bench->pairs);
     }
     mgl_json_out_array(out, "workloads");
-    for (int w = 0; w < duel->workload_count; w++) {
-        const mgl_workload_result *r = &duel->results[w];
+    for (int w = 0; w < paired_bench->workload_count; w++) {
+        const mgl_workload_result *r = &paired_bench->results[w];
         mgl_json_out_object(out, NULL);
-        mgl_json_out_int(out, "batch", duel->workloads.list[w].batch);
-        mgl_json_out_int(out, "context", duel->workloads.list[w].context);
+        mgl_json_out_int(out, "batch", paired_bench->workloads.list[w].batch);
+        mgl_json_out_int(out, "context", paired_bench->workloads.list[w].context);
         mgl_json_out_real(out, "error", r->error);
         mgl_json_out_real(out, "error_default", r->error_default);
-        if (duel->timed) {
+        if (paired_bench->timed) {
             mgl_json_out_real(out, "incumbent_us", r->incumbent_us);
             mgl_json_out_real(out, "candidate_us", r->candidate_us);
             mgl_json_out_real(out, "stream_us", r->stream_us);
@@ -223,9 +224,9 @@ static void put_spent(mgl_json_out *out, const mgl_trial_spent *s)
     mgl_json_out_object(out, "spent");
     mgl_json_out_real(out, "compiling", s->compiling);
     mgl_json_out_real(out, "waiting", s->waiting);
-    mgl_json_out_real(out, "exam", s->exam);
+    mgl_json_out_real(out, "exam", s->correctness);
     mgl_json_out_real(out, "sanitizers", s->sanitizers);
-    mgl_json_out_real(out, "duel", s->duel);
+    mgl_json_out_real(out, "duel", s->paired_bench);
     mgl_json_out_real(out, "models", s->models);
     mgl_json_out_real(out, "checkpoint", s->checkpoint);
     mgl_json_out_close_object(out);
@@ -242,13 +243,13 @@ static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial
     mgl_json_out_object(out, "exam");
     mgl_json_out_int(out, "programs", t->harnesses);
     mgl_json_out_int(out, "cases", t->cases);
-    mgl_json_out_real(out, "error", t->exam.error);
-    mgl_json_out_real(out, "incumbent_error", t->exam.incumbent_error);
-    mgl_json_out_real(out, "bias", t->exam.bias);
+    mgl_json_out_real(out, "error", t->correctness.error);
+    mgl_json_out_real(out, "incumbent_error", t->correctness.incumbent_error);
+    mgl_json_out_real(out, "bias", t->correctness.bias);
     mgl_json_out_close_object(out);
     put_sanitizers(out, &t->sanitizers);
-    put_duel(out, "duel", &t->duel);
-    put_duel(out, "models", &t->models);
+    put_paired_bench(out, "duel", &t->paired_bench);
+    put_paired_bench(out, "models", &t->models);
     if (t->real.texts > 0 || t->real.note[0])
         mgl_real_put(out, &t->real);
     mgl_json_out_close_object(out);

@@ -194,7 +194,7 @@ static mgl_status read_log(const char *path, run *out, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status run_in(mgl_lab *lab, const char *tool, const char *name, const char *log,
+static mgl_status run_in(mgl_runner *runner, const char *tool, const char *name, const char *log,
                          bool no_sandbox, const mgl_candidate *candidate, uint64_t seed, run *out,
                          mgl_error *err)
 {
@@ -205,9 +205,9 @@ static mgl_status run_in(mgl_lab *lab, const char *tool, const char *name, const
                                  "no",  "--report-api-errors",
                                  "no",  "--target-processes",
                                  "all", NULL};
-    const mgl_lab_tool how = {words, no_sandbox};
-    mgl_lab_under under;
-    mgl_status status = lab->under(lab, &how, candidate, seed, &under, err);
+    const mgl_runner_tool how = {words, no_sandbox};
+    mgl_runner_under under;
+    mgl_status status = runner->under(runner, &how, candidate, seed, &under, err);
     if (!status)
         status = read_log(log, out, err);
     /* a log without a finding says nothing of launches that did not come to their end */
@@ -220,7 +220,7 @@ static mgl_status run_in(mgl_lab *lab, const char *tool, const char *name, const
     return status;
 }
 
-static mgl_status run_once(mgl_lab *lab, const char *tool, const char *name, bool no_sandbox,
+static mgl_status run_once(mgl_runner *runner, const char *tool, const char *name, bool no_sandbox,
                            const mgl_candidate *candidate, uint64_t seed, run *out, mgl_error *err)
 {
     char folder[PATH_MAX], log[PATH_MAX + 8];
@@ -233,7 +233,7 @@ static mgl_status run_once(mgl_lab *lab, const char *tool, const char *name, boo
         return MGL_OK;
     }
     snprintf(log, sizeof log, "%s/log", folder);
-    mgl_status status = run_in(lab, tool, name, log, no_sandbox, candidate, seed, out, err);
+    mgl_status status = run_in(runner, tool, name, log, no_sandbox, candidate, seed, out, err);
     unlink(log);
     rmdir(folder);
     return status;
@@ -257,16 +257,17 @@ static void skip(int sanitizer, const char *why, mgl_sanitizer_end *out)
 }
 
 /* A run in the sandbox, or without where it does not work there. */
-static mgl_status try_run(mgl_lab *lab, const char *tool, int sanitizer, bool no_sandbox,
+static mgl_status try_run(mgl_runner *runner, const char *tool, int sanitizer, bool no_sandbox,
                           const mgl_candidate *candidate, uint64_t seed, run *out, mgl_error *err)
 {
     const bool without = no_sandbox || known[sanitizer].no_sandbox;
-    mgl_status status = run_once(lab, tool, names[sanitizer], without, candidate, seed, out, err);
+    mgl_status status =
+        run_once(runner, tool, names[sanitizer], without, candidate, seed, out, err);
     known[sanitizer].works |= !status && out->outcome != MGL_OUTCOME_UNMEASURED;
     if (status || without || known[sanitizer].works || out->hung)
         return status;
     run again;
-    status = run_once(lab, tool, names[sanitizer], true, candidate, seed, &again, err);
+    status = run_once(runner, tool, names[sanitizer], true, candidate, seed, &again, err);
     if (status || again.outcome == MGL_OUTCOME_UNMEASURED)
         return status;
     known[sanitizer].works = known[sanitizer].no_sandbox = true;
@@ -274,7 +275,7 @@ static mgl_status try_run(mgl_lab *lab, const char *tool, int sanitizer, bool no
     return MGL_OK;
 }
 
-static mgl_status check_with(mgl_lab *lab, const char *tool, int sanitizer,
+static mgl_status check_with(mgl_runner *runner, const char *tool, int sanitizer,
                              const mgl_candidate *incumbent, const mgl_candidate *candidate,
                              uint64_t seed, bool no_sandbox, mgl_sanitizer_end *out,
                              mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
@@ -282,7 +283,7 @@ static mgl_status check_with(mgl_lab *lab, const char *tool, int sanitizer,
 {
     run mine, other;
     char why[160];
-    mgl_status status = try_run(lab, tool, sanitizer, no_sandbox, candidate, seed, &mine, err);
+    mgl_status status = try_run(runner, tool, sanitizer, no_sandbox, candidate, seed, &mine, err);
     out->no_sandbox = no_sandbox || known[sanitizer].no_sandbox;
     out->ran = !status && mine.outcome == MGL_OUTCOME_OK;
     if (status || out->ran)
@@ -291,7 +292,7 @@ static mgl_status check_with(mgl_lab *lab, const char *tool, int sanitizer,
         skip(sanitizer, mine.line, out);
         return MGL_OK;
     }
-    status = try_run(lab, tool, sanitizer, no_sandbox, incumbent, seed, &other, err);
+    status = try_run(runner, tool, sanitizer, no_sandbox, incumbent, seed, &other, err);
     out->no_sandbox = no_sandbox || known[sanitizer].no_sandbox;
     if (status)
         return status;
@@ -323,7 +324,7 @@ static void forget_another(int sanitizer, const char *tool)
     snprintf(known[sanitizer].tool, sizeof known[sanitizer].tool, "%s", tool);
 }
 
-mgl_status mgl_sanitize(mgl_lab *lab, const mgl_candidate *incumbent,
+mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
                         const mgl_candidate *candidate, uint64_t seed, bool no_sandbox,
                         mgl_sanitizer_ends *out, mgl_outcome *outcome,
                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
@@ -336,14 +337,14 @@ mgl_status mgl_sanitize(mgl_lab *lab, const mgl_candidate *incumbent,
     for (int s = 0; s < MGL_SANITIZER_COUNT && !status; s++) {
         mgl_sanitizer_end *end = &out->of[s];
         forget_another(s, tool);
-        if (!found || !lab->under)
+        if (!found || !runner->under)
             mgl_format_into(end->skipped, sizeof end->skipped, "%s",
                             found ? "the lab executes nothing" : why);
         else if (known[s].skipped[0])
             memcpy(end->skipped, known[s].skipped, sizeof end->skipped);
         else
-            status = check_with(lab, tool, s, incumbent, candidate, seed, no_sandbox, end, outcome,
-                                diagnostic, err);
+            status = check_with(runner, tool, s, incumbent, candidate, seed, no_sandbox, end,
+                                outcome, diagnostic, err);
         if (end->found)
             break;
     }

@@ -18,7 +18,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_SANITIZE_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_SANITIZE_H
 
-#include "autotune/runner/lab.h"
+#include "autotune/runner/runner.h"
 
 /* X(ID, name) */
 #define MGL_SANITIZERS(X)                                                                          \
@@ -49,8 +49,8 @@ typedef struct mgl_sanitizer_ends {
 bool mgl_sanitizer_find(char *path, size_t size, char why[160]);
 
 /* The candidate under all of them, in a lab of the programs' subject. *outcome stays, or is
- * SANITIZER_..., with `diagnostic`. `no_sandbox` as in mgl_lab_options. */
-mgl_status mgl_sanitize(mgl_lab *lab, const mgl_candidate *incumbent,
+ * SANITIZER_..., with `diagnostic`. `no_sandbox` as in mgl_runner_options. */
+mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
                         const mgl_candidate *candidate, uint64_t seed, bool no_sandbox,
                         mgl_sanitizer_ends *out, mgl_outcome *outcome,
                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);

@@ -3,9 +3,9 @@
 
 #include "api/pipeline.h"
 #include "autotune/kernels/gates/overlay.h"
-#include "autotune/kernels/trial/checkpoint.h"
+#include "autotune/kernels/trial/device_lock.h"
 #include "autotune/kernels/trial/launch.h"
-#include "autotune/kernels/trial/turns.h"
+#include "autotune/kernels/trial/weights_check.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
@@ -17,7 +17,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-enum { MOST_HARNESSES = 3, DUEL_LAYERS = 2, DUEL_CONTEXT = 512, MOST_AHEAD = 24 };
+enum { MOST_HARNESSES = 3, PAIRED_BENCH_LAYERS = 2, PAIRED_BENCH_CONTEXT = 512, MOST_AHEAD = 24 };
 static const double ahead_s = 120; /* that kernels are waited for before a gate, at most */
 
 /* A text on its way. */
@@ -39,19 +39,19 @@ static bool is_over(const struct passage *p)
     return p->out->outcome != MGL_OUTCOME_OK;
 }
 
-mgl_status mgl_trial_open_lab(const mgl_trial_options *o, const mgl_subject *subject, mgl_lab **out,
-                              mgl_error *err)
+mgl_status mgl_trial_open_runner(const mgl_trial_options *o, const mgl_subject *subject,
+                                 mgl_runner **out, mgl_error *err)
 {
-    if (o->open_lab)
-        return o->open_lab(o->lab_user, subject, out, err);
-    const mgl_lab_options options = {.subject = subject,
-                                     .device = o->device,
-                                     .program = o->program ? o->program : "/proc/self/exe",
-                                     .kernels = o->kernels,
-                                     .abort = o->abort,
-                                     .limit_s = o->limit_s,
-                                     .no_sandbox = o->no_sandbox};
-    return mgl_lab_device_open(&options, out, err);
+    if (o->open_runner)
+        return o->open_runner(o->runner_user, subject, out, err);
+    const mgl_runner_options options = {.subject = subject,
+                                        .device = o->device,
+                                        .program = o->program ? o->program : "/proc/self/exe",
+                                        .kernels = o->kernels,
+                                        .abort = o->abort,
+                                        .limit_s = o->limit_s,
+                                        .no_sandbox = o->no_sandbox};
+    return mgl_runner_device_open(&options, out, err);
 }
 
 mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *err)
@@ -121,7 +121,7 @@ static mgl_status draw_nonce(struct passage *p, mgl_error *err)
 static mgl_status find_target(struct passage *p, mgl_error *err)
 {
     mgl_device device = {0};
-    if (p->o->open_lab) { /* a lab that is played has a target that is one */
+    if (p->o->open_runner) { /* a lab that is played has a target that is one */
         p->target = (mgl_target){.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
         return MGL_OK;
     }
@@ -195,14 +195,15 @@ static mgl_status examine(struct passage *p, const mgl_harness *h, int *taken, m
         return status == MGL_NO_MEMORY ? status : MGL_OK;
     if (runs(p, &set)) {
         const mgl_candidate candidate = candidate_of(p, &set);
-        status = mgl_trial_examine(p->o, p->unit, &set, &candidate, p->nonce, p->out, err);
+        status =
+            mgl_trial_check_correctness(p->o, p->unit, &set, &candidate, p->nonce, p->out, err);
         *taken += !h->kind;
     }
     mgl_harness_clear(&set);
     return status;
 }
 
-static mgl_status pass_exam(struct passage *p, mgl_error *err)
+static mgl_status pass_correctness(struct passage *p, mgl_error *err)
 {
     int taken = 0;
     mgl_status status = MGL_OK;
@@ -214,7 +215,7 @@ static mgl_status pass_exam(struct passage *p, mgl_error *err)
     if (p->out->harnesses == 0)
         return mgl_fail(err, MGL_DEVICE, p->unit->name,
                         "no harness program of this device runs the micro-kernel");
-    if (p->o->depth == MGL_TRIAL_EXAM) {
+    if (p->o->depth == MGL_TRIAL_CORRECTNESS) {
         p->out->outcome = MGL_OUTCOME_UNMEASURED;
         mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
                         "correct in %d cases; nothing was timed", p->out->cases);
@@ -226,16 +227,16 @@ static mgl_status pass_exam(struct passage *p, mgl_error *err)
 
 static mgl_status sanitize(struct passage *p, const mgl_harness_set *set, mgl_error *err)
 {
-    mgl_lab *lab = NULL;
+    mgl_runner *runner = NULL;
     uint64_t seed;
     const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
     memcpy(&seed, p->nonce + 8, sizeof seed);
-    mgl_status status = mgl_trial_open_lab(p->o, &set->subject, &lab, err);
+    mgl_status status = mgl_trial_open_runner(p->o, &set->subject, &runner, err);
     if (!status)
-        status = mgl_sanitize(lab, &incumbent, &candidate, seed, p->o->no_sandbox,
+        status = mgl_sanitize(runner, &incumbent, &candidate, seed, p->o->no_sandbox,
                               &p->out->sanitizers, &p->out->outcome, p->out->diagnostic, err);
-    if (lab)
-        lab->close(lab);
+    if (runner)
+        runner->close(runner);
     return status;
 }
 
@@ -285,12 +286,13 @@ static int capacity_of(const mgl_workloads *workloads)
  * layers are two. */
 static arena arena_alone(const struct passage *p, const mgl_context_harness *h)
 {
-    arena a = {.layers = DUEL_LAYERS, .capacity = h->capacity, .workloads.count = 2};
+    arena a = {.layers = PAIRED_BENCH_LAYERS, .capacity = h->capacity, .workloads.count = 2};
     snprintf(a.shape, sizeof a.shape, "%s", p->o->shape ? p->o->shape : h->shape);
     a.workloads.list[0] = (mgl_workload){.batch = h->sequences, .context = 0};
-    a.workloads.list[1] = (mgl_workload){
-        .batch = h->sequences,
-        .context = h->capacity > 4 * DUEL_CONTEXT ? h->capacity - DUEL_CONTEXT : h->capacity / 2};
+    a.workloads.list[1] = (mgl_workload){.batch = h->sequences,
+                                         .context = h->capacity > 4 * PAIRED_BENCH_CONTEXT
+                                                        ? h->capacity - PAIRED_BENCH_CONTEXT
+                                                        : h->capacity / 2};
     return a;
 }
 
@@ -326,11 +328,12 @@ static mgl_status open_arena(const struct passage *p, const arena *a, mgl_harnes
     return status;
 }
 
-static mgl_status run_duel(struct passage *p, const arena *a, mgl_kernel_duel *out, mgl_error *err)
+static mgl_status run_paired_bench(struct passage *p, const arena *a, mgl_kernel_paired_bench *out,
+                                   mgl_error *err)
 {
     mgl_harness_set set;
     mgl_status status = open_arena(p, a, &set, err);
-    *out = (mgl_kernel_duel){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (mgl_kernel_paired_bench){.outcome = MGL_OUTCOME_UNMEASURED};
     if (status)
         return status;
     if (!takes_text(p, &set)) {
@@ -342,8 +345,8 @@ static mgl_status run_duel(struct passage *p, const arena *a, mgl_kernel_duel *o
         return MGL_OK;
     }
     const mgl_candidate candidate = candidate_of(p, &set), incumbent = incumbent_of(p, &set);
-    status =
-        mgl_trial_duel(p->o, &set, &incumbent, &candidate, p->nonce, out, p->out->diagnostic, err);
+    status = mgl_trial_paired_bench(p->o, &set, &incumbent, &candidate, p->nonce, out,
+                                    p->out->diagnostic, err);
     if (a->layers > 0)
         mgl_format_into(out->shape, sizeof out->shape, "%s, %d layers", a->shape, a->layers);
     else
@@ -352,18 +355,18 @@ static mgl_status run_duel(struct passage *p, const arena *a, mgl_kernel_duel *o
     return status;
 }
 
-static mgl_status pass_duel(struct passage *p, mgl_error *err)
+static mgl_status pass_paired_bench(struct passage *p, mgl_error *err)
 {
     arena a;
     mgl_status status = find_arena(p, true, &a, err);
     if (!status)
-        status = run_duel(p, &a, &p->out->duel, err);
-    p->out->outcome = p->out->duel.outcome;
+        status = run_paired_bench(p, &a, &p->out->paired_bench, err);
+    p->out->outcome = p->out->paired_bench.outcome;
     return status;
 }
 
 /* What wins alone and loses in a model has won nothing. */
-static mgl_outcome outcome_in_model(const mgl_kernel_duel *models)
+static mgl_outcome outcome_in_model(const mgl_kernel_paired_bench *models)
 {
     switch (models->outcome) {
     case MGL_OUTCOME_REGRESSION:
@@ -381,7 +384,7 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
     arena a;
     mgl_status status = find_arena(p, false, &a, err);
     if (!status)
-        status = run_duel(p, &a, &p->out->models, err);
+        status = run_paired_bench(p, &a, &p->out->models, err);
     p->out->outcome = outcome_in_model(&p->out->models);
     return status;
 }
@@ -410,7 +413,7 @@ static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 struct ahead {
     struct {
         mgl_harness_set set;
-        mgl_lab *lab;
+        mgl_runner *runner;
     } of[MOST_AHEAD]; /* (count) */
     int count;
 };
@@ -418,21 +421,21 @@ struct ahead {
 /* Takes over the set, whose kernels are compiled if they are wanted. */
 static void add_ahead(struct passage *p, mgl_harness_set *set, bool wanted, struct ahead *a)
 {
-    mgl_lab *lab = NULL;
+    mgl_runner *runner = NULL;
     if (a->count < MOST_AHEAD && wanted) {
         a->of[a->count].set = *set;
-        if (!mgl_trial_open_lab(p->o, &a->of[a->count].set.subject, &lab, NULL)) {
+        if (!mgl_trial_open_runner(p->o, &a->of[a->count].set.subject, &runner, NULL)) {
             const mgl_candidate candidate = candidate_of(p, set), incumbent = incumbent_of(p, set);
-            lab->prepare(lab, &candidate);
-            lab->prepare(lab, &incumbent);
-            a->of[a->count++].lab = lab;
+            runner->prepare(runner, &candidate);
+            runner->prepare(runner, &incumbent);
+            a->of[a->count++].runner = runner;
             return;
         }
     }
     mgl_harness_clear(set);
 }
 
-static void add_exam_ahead(struct passage *p, struct ahead *a)
+static void add_correctness_ahead(struct passage *p, struct ahead *a)
 {
     int taken = 0;
     for (int i = 0; i < mgl_harness_count(); i++) {
@@ -446,7 +449,7 @@ static void add_exam_ahead(struct passage *p, struct ahead *a)
     }
 }
 
-static void add_duel_ahead(struct passage *p, bool alone, struct ahead *a)
+static void add_paired_bench_ahead(struct passage *p, bool alone, struct ahead *a)
 {
     arena in;
     mgl_harness_set set;
@@ -454,9 +457,9 @@ static void add_duel_ahead(struct passage *p, bool alone, struct ahead *a)
         add_ahead(p, &set, takes_text(p, &set), a);
 }
 
-static bool is_ready(mgl_lab *lab, const mgl_candidate *candidate)
+static bool is_ready(mgl_runner *runner, const mgl_candidate *candidate)
 {
-    return !lab->is_ready || lab->is_ready(lab, candidate);
+    return !runner->is_ready || runner->is_ready(runner, candidate);
 }
 
 /* Those that are ready stay so: each look costs the hashes of a kernel's sources. */
@@ -469,7 +472,7 @@ static mgl_status await_ahead(struct passage *p, const struct ahead *a, mgl_erro
         const mgl_candidate candidate = candidate_of(p, &a->of[i].set),
                             incumbent = incumbent_of(p, &a->of[i].set);
         while (!status && mgl_clock_s() < end &&
-               !(is_ready(a->of[i].lab, &candidate) && is_ready(a->of[i].lab, &incumbent))) {
+               !(is_ready(a->of[i].runner, &candidate) && is_ready(a->of[i].runner, &incumbent))) {
             nanosleep(&pause, NULL);
             status = mgl_check_abort(p->o->abort, err);
         }
@@ -488,18 +491,18 @@ static bool keeps_kernels(const struct passage *p)
 static mgl_status compile_ahead(struct passage *p, bool models, mgl_error *err)
 {
     const double began = mgl_clock_s();
-    if (p->o->open_lab || !keeps_kernels(p))
+    if (p->o->open_runner || !keeps_kernels(p))
         return MGL_OK;
     struct ahead *a = mgl_alloc_zero(1, sizeof *a);
     if (!a)
         return mgl_fail_memory(err, sizeof *a);
     if (!models)
-        add_exam_ahead(p, a);
-    if (models || p->o->depth >= MGL_TRIAL_DUEL)
-        add_duel_ahead(p, !models, a);
+        add_correctness_ahead(p, a);
+    if (models || p->o->depth >= MGL_TRIAL_PAIRED_BENCH)
+        add_paired_bench_ahead(p, !models, a);
     mgl_status status = await_ahead(p, a, err);
     for (int i = 0; i < a->count; i++) {
-        a->of[i].lab->close(a->of[i].lab);
+        a->of[i].runner->close(a->of[i].runner);
         mgl_harness_clear(&a->of[i].set);
     }
     mgl_free(a);
@@ -513,17 +516,17 @@ static mgl_status compile_ahead(struct passage *p, bool models, mgl_error *err)
 typedef mgl_status gate_fn(struct passage *p, mgl_error *err);
 
 /* A gate in its turn on the device; how long it took to *seconds. */
-static mgl_status pass_in_turn(struct passage *p, mgl_turn_kind kind, gate_fn *gate,
-                               double *seconds, mgl_error *err)
+static mgl_status pass_with_device_lock(struct passage *p, mgl_device_lock_kind kind, gate_fn *gate,
+                                        double *seconds, mgl_error *err)
 {
-    mgl_turn turn;
+    mgl_device_lock turn;
     const double asked = mgl_clock_s();
-    mgl_status status = mgl_turn_take(p->o->turns, kind, p->o->abort, &turn, err);
+    mgl_status status = mgl_device_lock_take(p->o->turns, kind, p->o->abort, &turn, err);
     const double began = mgl_clock_s();
     p->out->spent.waiting += began - asked;
     if (!status)
         status = gate(p, err);
-    mgl_turn_end(&turn);
+    mgl_device_lock_end(&turn);
     *seconds += mgl_clock_s() - began;
     return status;
 }
@@ -532,22 +535,25 @@ static mgl_status pass_in_turn(struct passage *p, mgl_turn_kind kind, gate_fn *g
 static mgl_status pass_untimed(struct passage *p, mgl_error *err)
 {
     const double began = mgl_clock_s();
-    mgl_status status = pass_exam(p, err);
-    p->out->spent.exam = mgl_clock_s() - began;
+    mgl_status status = pass_correctness(p, err);
+    p->out->spent.correctness = mgl_clock_s() - began;
     return status || is_over(p) ? status : pass_sanitizers(p, err);
 }
 
 static mgl_status pass_timed(struct passage *p, mgl_error *err)
 {
     mgl_trial_spent *spent = &p->out->spent;
-    mgl_status status = pass_in_turn(p, MGL_TURN_ALONE, pass_duel, &spent->duel, err);
+    mgl_status status = pass_with_device_lock(p, MGL_DEVICE_LOCK_ALONE, pass_paired_bench,
+                                              &spent->paired_bench, err);
     if (!status && !is_over(p) && p->o->depth >= MGL_TRIAL_MODELS) {
         status = compile_ahead(p, true, err);
         if (!status)
-            status = pass_in_turn(p, MGL_TURN_ALONE, pass_models, &spent->models, err);
+            status =
+                pass_with_device_lock(p, MGL_DEVICE_LOCK_ALONE, pass_models, &spent->models, err);
     }
     if (!status && !is_over(p) && p->checkpoint.texts)
-        status = pass_in_turn(p, MGL_TURN_SHARED, pass_checkpoint, &spent->checkpoint, err);
+        status = pass_with_device_lock(p, MGL_DEVICE_LOCK_SHARED, pass_checkpoint,
+                                       &spent->checkpoint, err);
     return status;
 }
 
@@ -573,10 +579,10 @@ mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
         status = open_checkpoint(p, err);
     if (!status)
         status = compile_ahead(p, false, err);
-    if (!status && !options->open_lab) {
+    if (!status && !options->open_runner) {
         double both = 0;
-        status = pass_in_turn(p, MGL_TURN_SHARED, pass_untimed, &both, err);
-        out->spent.sanitizers = both - out->spent.exam;
+        status = pass_with_device_lock(p, MGL_DEVICE_LOCK_SHARED, pass_untimed, &both, err);
+        out->spent.sanitizers = both - out->spent.correctness;
     }
     if (!status && !is_over(p))
         status = pass_timed(p, err);

@@ -11,7 +11,7 @@
 #include "autotune/kernels/trial/compile.h"
 #include "autotune/kernels/trial/context.h"
 #include "autotune/kernels/trial/launch.h"
-#include "autotune/kernels/trial/own.h"
+#include "autotune/kernels/trial/original.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -285,7 +285,7 @@ static mgl_status compile_program(passage *p, const mgl_program *program, const 
     status = take_compiled(p, &made);
     mgl_kernel_compiled_clear(&made);
     if (!status && !is_refused(p))
-        status = mgl_kernel_compile_own(p->c->unit, program, &job, p->options, &p->own, err);
+        status = mgl_kernel_compile_original(p->c->unit, program, &job, p->options, &p->own, err);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* What differs between two texts: the longest common subsequence of their lines, between what they
  * have in common at both ends. */
-#include "autotune/kernels/versions/checkpoint.h"
+#include "autotune/kernels/versions/version.h"
 
 #include "base/memory.h"
 

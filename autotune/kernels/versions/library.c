@@ -26,22 +26,23 @@ static mgl_status add_transformation(mgl_library *l, mgl_transformation *t, mgl_
     return MGL_OK;
 }
 
-static mgl_status add_plan(mgl_library *l, mgl_peak_plan *plan, mgl_error *err)
+static mgl_status add_script(mgl_library *l, mgl_transform_script *script, mgl_error *err)
 {
     size_t at = 0;
-    while (at < l->plan_count && strcmp(l->plans[at].name, plan->name) != 0)
+    while (at < l->script_count && strcmp(l->scripts[at].name, script->name) != 0)
         at++;
-    if (at < l->plan_count)
-        mgl_peak_plan_clear(&l->plans[at]);
-    else if (!mgl_grow((void **)&l->plans, &l->plan_capacity, l->plan_count, sizeof *l->plans))
-        return mgl_fail_memory(err, sizeof *l->plans);
+    if (at < l->script_count)
+        mgl_transform_script_clear(&l->scripts[at]);
+    else if (!mgl_grow((void **)&l->scripts, &l->script_capacity, l->script_count,
+                       sizeof *l->scripts))
+        return mgl_fail_memory(err, sizeof *l->scripts);
     else
-        l->plan_count++;
-    l->plans[at] = *plan;
+        l->script_count++;
+    l->scripts[at] = *script;
     return MGL_OK;
 }
 
-static bool is_plan(const char *text, size_t length)
+static bool is_script(const char *text, size_t length)
 {
     mgl_json json = {0};
     const char *schema = NULL;
@@ -57,12 +58,12 @@ static mgl_status add_text(mgl_library *l, const char *text, size_t length, cons
                            bool own, mgl_error *err)
 {
     mgl_transformation t;
-    mgl_peak_plan plan;
+    mgl_transform_script script;
     mgl_status status;
-    if (is_plan(text, length)) {
-        status = mgl_peak_plan_parse(text, length, file, &plan, err);
-        if (!status && (status = add_plan(l, &plan, err)) != MGL_OK)
-            mgl_peak_plan_clear(&plan);
+    if (is_script(text, length)) {
+        status = mgl_transform_script_parse(text, length, file, &script, err);
+        if (!status && (status = add_script(l, &script, err)) != MGL_OK)
+            mgl_transform_script_clear(&script);
         return status;
     }
     status = mgl_transformation_parse(text, length, file, &t, err);
@@ -120,10 +121,10 @@ void mgl_library_clear(mgl_library *l)
 {
     for (size_t i = 0; i < l->count; i++)
         mgl_transformation_clear(&l->list[i]);
-    for (size_t i = 0; i < l->plan_count; i++)
-        mgl_peak_plan_clear(&l->plans[i]);
+    for (size_t i = 0; i < l->script_count; i++)
+        mgl_transform_script_clear(&l->scripts[i]);
     mgl_free(l->list);
-    mgl_free(l->plans);
+    mgl_free(l->scripts);
     *l = (mgl_library){0};
 }
 
@@ -135,11 +136,11 @@ const mgl_transformation *mgl_library_find(const mgl_library *l, const char *nam
     return NULL;
 }
 
-const mgl_peak_plan *mgl_library_find_plan(const mgl_library *l, const char *name)
+const mgl_transform_script *mgl_library_find_script(const mgl_library *l, const char *name)
 {
-    for (size_t i = 0; i < l->plan_count; i++)
-        if (!strcmp(l->plans[i].name, name))
-            return &l->plans[i];
+    for (size_t i = 0; i < l->script_count; i++)
+        if (!strcmp(l->scripts[i].name, name))
+            return &l->scripts[i];
     return NULL;
 }
 
@@ -217,24 +218,25 @@ static void add_names(mgl_names *to, const mgl_names *names)
             to->names[to->count++] = names->names[i];
 }
 
-mgl_status mgl_peak_plan_steps(const mgl_library *l, const mgl_peak_plan *plan, const char *op,
-                               const mgl_transformation *steps[MGL_MAX_NAMES], int *count,
-                               mgl_error *err)
+mgl_status mgl_transform_script_steps(const mgl_library *l, const mgl_transform_script *script,
+                                      const char *op,
+                                      const mgl_transformation *steps[MGL_MAX_NAMES], int *count,
+                                      mgl_error *err)
 {
     mgl_names has = {0};
     *count = 0;
-    for (int i = 0; i < plan->steps.count; i++) {
-        const mgl_transformation *t = mgl_library_find(l, plan->steps.names[i]);
+    for (int i = 0; i < script->steps.count; i++) {
+        const mgl_transformation *t = mgl_library_find(l, script->steps.names[i]);
         if (!t)
-            return mgl_fail(err, MGL_BAD_INPUT, plan->json.file,
+            return mgl_fail(err, MGL_BAD_INPUT, script->json.file,
                             "there is no transformation '%.80s'; `megalith kernel transform list` "
                             "has them",
-                            plan->steps.names[i]);
-        if (!mgl_transformation_suits(t, op, plan->architecture))
+                            script->steps.names[i]);
+        if (!mgl_transformation_suits(t, op, script->architecture))
             continue;
         const char *wants = missing(t, &has);
         if (wants)
-            return mgl_fail(err, MGL_BAD_INPUT, plan->json.file,
+            return mgl_fail(err, MGL_BAD_INPUT, script->json.file,
                             "%s requires '%s', which no step for %s before it provides", t->name,
                             wants, op);
         add_names(&has, &t->provides);

@@ -400,7 +400,7 @@ END_TEST
  */
 
 /* Puts a campaign of a space of its own into a store of its own. */
-static void add_narrow_campaign(const char *path)
+static void add_formats_campaign(const char *path)
 {
     static const char space[] =
         "{\"schema\": \"megalith.space/1\", \"knobs\": {\"rows\": [0, 16]}, "
@@ -462,7 +462,7 @@ START_TEST(each_knob_says_whether_the_space_has_it)
 {
     char path[300];
     snprintf(path, sizeof path, "%s", store_path("narrow.db"));
-    add_narrow_campaign(path);
+    add_formats_campaign(path);
     mgl_json json = describe_space(path);
     ck_assert_int_eq(count_in_space(&json, "knobs", "rows"), 1);
     ck_assert_int_eq(count_in_space(&json, "moves", "queues"), 1);
@@ -558,7 +558,7 @@ START_TEST(a_model_may_not_link_outside)
 END_TEST
 
 /* A workbench that nobody has made is not made by looking at it. */
-START_TEST(looking_at_a_workbench_leaves_nothing)
+START_TEST(looking_at_a_kernel_session_leaves_nothing)
 {
     char kernels[300];
     snprintf(kernels, sizeof kernels, "%s", store_path("untouched"));
@@ -598,12 +598,12 @@ int main(void)
     tcase_add_test(tests, without_a_campaign_there_is_no_space);
     tcase_add_test(tests, a_snapshot_may_link_to_its_blobs);
     tcase_add_test(tests, a_model_may_not_link_outside);
-    tcase_add_test(tests, looking_at_a_workbench_leaves_nothing);
+    tcase_add_test(tests, looking_at_a_kernel_session_leaves_nothing);
     tcase_add_test(tests, a_folder_has_to_stand);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* Texts of PTX for tests: files of tests/autotune/kernels/ptx, and edits of them. */
-#ifndef MGL_TESTS_PTX_SUPPORT_H
-#define MGL_TESTS_PTX_SUPPORT_H
+#ifndef MGL_TESTS_AUTOTUNE_KERNELS_PTX_SUPPORT_H
+#define MGL_TESTS_AUTOTUNE_KERNELS_PTX_SUPPORT_H
 
 #include "autotune/kernels/ptx/condense.h"
 

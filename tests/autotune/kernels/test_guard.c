@@ -302,10 +302,10 @@ int main(void)
     tcase_add_test(all, clean_ptx_that_is_refused_is_missed);
     tcase_add_test(all, what_is_no_ptx_fails);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     mgl_file_list_clear(&files);
     return failed > 0;
 }

@@ -32,7 +32,7 @@ extern char **environ;
 
 static mgl_error err;
 static mgl_trial_options options = {
-    .device = "cuda", .limit_s = 15, .depth = MGL_TRIAL_EXAM, .most_harnesses = 1};
+    .device = "cuda", .limit_s = 15, .depth = MGL_TRIAL_CORRECTNESS, .most_harnesses = 1};
 
 /* Of tests/autotune/kernels/tricks: what no compiler finds. */
 static const char *const tricks[] = {"run_bench_floor",
@@ -77,10 +77,11 @@ static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *
     }
     printf("%-28s %s in %.1f s, %d programs, %d cases, error %.1e of the incumbent's %.1e", what,
            mgl_outcome_name(out->outcome), out->seconds, out->harnesses, out->cases,
-           out->exam.error, out->exam.incumbent_error);
-    if (out->duel.timed)
-        printf(", gain %+.2f %% (%+.2f to %+.2f) of %d pairs", 100 * out->duel.gain,
-               100 * out->duel.gain_lo, 100 * out->duel.gain_hi, out->duel.pairs);
+           out->correctness.error, out->correctness.incumbent_error);
+    if (out->paired_bench.timed)
+        printf(", gain %+.2f %% (%+.2f to %+.2f) of %d pairs", 100 * out->paired_bench.gain,
+               100 * out->paired_bench.gain_lo, 100 * out->paired_bench.gain_hi,
+               out->paired_bench.pairs);
     printf(": %s\n", out->diagnostic);
     mgl_sanitizer_tell(&out->sanitizers, sanitizers, sizeof sanitizers);
     if (sanitizers[0])
@@ -88,17 +89,17 @@ static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *
     return true;
 }
 
-static bool try_own(const char *name, mgl_kernel_trial *out)
+static bool try_original(const char *name, mgl_kernel_trial *out)
 {
     size_t length;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
     return try_text(name, unit, mgl_kernel_unit_text(unit, &length), out);
 }
 
-static bool examine_unit(const char *name)
+static bool check_unit_correctness(const char *name)
 {
     mgl_kernel_trial trial;
-    return try_own(name, &trial) && trial.outcome == MGL_OUTCOME_UNMEASURED;
+    return try_original(name, &trial) && trial.outcome == MGL_OUTCOME_UNMEASURED;
 }
 
 /* What is only seen in times passes an exam. */
@@ -124,7 +125,7 @@ static bool try_trick(const char *name)
         trial.outcome == MGL_OUTCOME_HANG || trial.outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
     if (good && ends) { /* the next candidate works */
         options.most_harnesses = 1;
-        good = examine_unit(t.unit->name);
+        good = check_unit_correctness(t.unit->name);
     }
     mgl_text_clear(&t.text);
     return good;
@@ -143,19 +144,19 @@ static bool run_trick(const char *name)
 {
     Suite *suite = suite_create("tricks");
     TCase *tests = tcase_create("verdict");
-    SRunner *runner = srunner_create(suite);
+    SRunner *suite_runner = srunner_create(suite);
     trick_name = name;
     suite_add_tcase(suite, tests);
     tcase_add_test(tests, a_trick_gets_its_verdict);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_SILENT);
-    const int wrong = srunner_ntests_failed(runner);
+    srunner_set_fork_status(suite_runner, CK_NOFORK);
+    srunner_run_all(suite_runner, CK_SILENT);
+    const int wrong = srunner_ntests_failed(suite_runner);
     if (wrong > 0) {
-        TestResult **results = srunner_failures(runner);
+        TestResult **results = srunner_failures(suite_runner);
         printf("%s\n", tr_msg(results[0]));
         free(results);
     }
-    srunner_free(runner);
+    srunner_free(suite_runner);
     return wrong == 0;
 }
 
@@ -189,7 +190,7 @@ static char *slow_merge(const mgl_kernel_unit *unit)
                    "    }\n");
 }
 
-static bool duel_slower(void)
+static bool paired_bench_slower(void)
 {
     mgl_kernel_trial trial;
     const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
@@ -202,20 +203,21 @@ static bool duel_slower(void)
 
 /* The same text on both sides: a difference would be the clock's, or chance; or that of two places
  * in memory, which may be beyond doubt and is small: within the limit of a campaign's controls. */
-static bool duel_own(const char *name)
+static bool paired_bench_own(const char *name)
 {
     mgl_kernel_trial trial;
-    return try_own(name, &trial) &&
+    return try_original(name, &trial) &&
            (trial.outcome == MGL_OUTCOME_NO_GAIN || trial.outcome == MGL_OUTCOME_UNMEASURED ||
-            (trial.outcome == MGL_OUTCOME_REGRESSION && fabs(trial.duel.gain) <= MGL_CONTROL_GAIN));
+            (trial.outcome == MGL_OUTCOME_REGRESSION &&
+             fabs(trial.paired_bench.gain) <= MGL_CONTROL_GAIN));
 }
 
-static bool run_duels(void)
+static bool run_paired_benches(void)
 {
-    options.depth = MGL_TRIAL_DUEL;
-    bool good = !next_is_in_part() || duel_own("merge");
-    good &= !next_is_in_part() || duel_own("norm_linear.skinny");
-    good &= !next_is_in_part() || duel_slower();
+    options.depth = MGL_TRIAL_PAIRED_BENCH;
+    bool good = !next_is_in_part() || paired_bench_own("merge");
+    good &= !next_is_in_part() || paired_bench_own("norm_linear.skinny");
+    good &= !next_is_in_part() || paired_bench_slower();
     return good;
 }
 
@@ -311,7 +313,7 @@ static int run_all(int argc, char **argv)
     list_jobs();
     run_jobs(at_once > 0 ? at_once : 1, all);
     printf("%d examinations, %d wrong, %.1f s\n", job_count, failed, mgl_clock_s() - start);
-    if (!run_duels()) {
+    if (!run_paired_benches()) {
         printf("duels: WRONG\n");
         failed++;
     }
@@ -329,7 +331,7 @@ int main(int argc, char **argv)
     if (argc >= 4 && !strcmp(argv[3], "--all"))
         options.most_harnesses = mgl_harness_count();
     if (argc >= 3 && !strcmp(argv[1], "--unit"))
-        return examine_unit(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
+        return check_unit_correctness(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
     if (argc >= 3 && !strcmp(argv[1], "--trick"))
         return run_trick(argv[2]) ? EXIT_SUCCESS : EXIT_FAILURE;
     return run_all(argc, argv);

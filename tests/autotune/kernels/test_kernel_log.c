@@ -168,9 +168,9 @@ int main(void)
     tcase_add_test(log, memory_is_counted);
     tcase_add_test(log, a_log_without_counts_is_told);
     suite_add_tcase(suite, log);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed > 0;
 }

@@ -361,10 +361,10 @@ int main(void)
     tcase_add_loop_test(all, bad_manifests_are_refused, 0, BAD_MANIFESTS);
     tcase_add_test(all, names_that_are_no_source_are_refused);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     mgl_plan_close(plan);
     return failed > 0;
 }

@@ -221,9 +221,9 @@ int main(void)
     tcase_add_loop_test(rules, addresses_are_operands, 0, ADDRESSES);
     tcase_add_loop_test(rules, damaged_texts_end, 0, DAMAGED);
     suite_add_tcase(suite, rules);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed > 0;
 }

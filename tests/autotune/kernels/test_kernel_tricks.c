@@ -147,10 +147,10 @@ int main(int argc, char **argv)
         tcase_add_loop_test(all, texts_get_their_verdict, 0, (int)files.count);
     }
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     mgl_file_list_clear(&files);
     return failed > 0;
 }

@@ -313,9 +313,9 @@ int main(void)
     tcase_add_loop_test(all, programs_run_their_units, 0, units);
     tcase_add_loop_test(all, bad_contexts_are_refused, 0, BAD_CONTEXTS);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed > 0;
 }

@@ -22,7 +22,7 @@
 static mgl_error err;
 static char folder[] = "/tmp/megalith-test-XXXXXX";
 static mgl_harness_set set;
-static mgl_lab *lab;
+static mgl_runner *runner;
 static mgl_sanitizer_ends ends;
 static mgl_outcome outcome;
 static char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
@@ -120,31 +120,32 @@ static int count_runs(const char *name)
     return count;
 }
 
-static void open_lab(double limit_s)
+static void open_runner(double limit_s)
 {
     mgl_target target;
-    if (lab)
-        lab->close(lab);
+    if (runner)
+        runner->close(runner);
     mgl_harness_clear(&set);
     ok(mgl_target_parse("cpu:2", &target, &err));
     ok(mgl_harness_open(mgl_harness_get(0), &target, &set, &err));
-    const mgl_lab_options options = {
+    const mgl_runner_options options = {
         .subject = &set.subject, .device = "cpu", .program = "/proc/self/exe", .limit_s = limit_s};
-    ok(mgl_lab_device_open(&options, &lab, &err));
+    ok(mgl_runner_device_open(&options, &runner, &err));
 }
 
 static void sanitize(void)
 {
     outcome = MGL_OUTCOME_OK;
     diagnostic[0] = 0;
-    ok(mgl_sanitize(lab, &set.program, &set.program, 1, false, &ends, &outcome, diagnostic, &err));
+    ok(mgl_sanitize(runner, &set.program, &set.program, 1, false, &ends, &outcome, diagnostic,
+                    &err));
 }
 
 START_TEST(a_clean_one_passes)
 {
     char line[400];
     play("clean", "", CLEAN);
-    open_lab(0);
+    open_runner(0);
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
     ck_assert_msg(ends.of[0].ran, "%s", ends.of[0].skipped);
@@ -160,7 +161,7 @@ START_TEST(what_it_finds_in_the_candidate_alone_is_a_verdict)
 {
     char line[400];
     play("found", "", "if [ $n -eq 1 ]; then " FOUND " else " CLEAN " fi");
-    open_lab(0);
+    open_runner(0);
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_SANITIZER_MEMORY);
     ck_assert_ptr_nonnull(strstr(diagnostic, "memcheck: Invalid __global__ read of size 4 bytes"));
@@ -175,7 +176,7 @@ END_TEST
 START_TEST(what_it_finds_in_both_is_the_tools)
 {
     play("both", "", "if [ $tool = memcheck ]; then " FOUND " else " CLEAN " fi");
-    open_lab(0);
+    open_runner(0);
     for (int i = 0; i < 2; i++) {
         sanitize();
         ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
@@ -191,7 +192,7 @@ START_TEST(a_tool_that_does_not_work_is_skipped)
 {
     char line[600];
     play("broken", "echo '========= Error: no device' >\"$log\"; exit 1", "");
-    open_lab(time_limit(1));
+    open_runner(time_limit(1));
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
     ck_assert(!ends.of[0].ran && !ends.of[1].ran);
@@ -213,7 +214,7 @@ START_TEST(a_tool_that_hangs_is_ended)
     char path[220];
     long pid = 0;
     play("hangs", "echo $$ >$0.pid; sleep 1000 & wait", "");
-    open_lab(time_limit(0.1));
+    open_runner(time_limit(0.1));
     const double start = mgl_clock_s();
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
@@ -235,7 +236,7 @@ START_TEST(a_tool_may_do_without_the_sandbox)
 {
     char line[400];
     play("free", "", "if [ $n -gt 1 ]; then " CLEAN " fi");
-    open_lab(0);
+    open_runner(0);
     sanitize();
     ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
     mgl_sanitizer_tell(&ends, line, sizeof line);
@@ -261,10 +262,10 @@ int main(int argc, char **argv)
     tcase_add_test(all, a_tool_that_hangs_is_ended);
     tcase_add_test(all, a_tool_may_do_without_the_sandbox);
     suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     char line[80];
     snprintf(line, sizeof line, "rm -rf %s", folder);
     if (system(line))

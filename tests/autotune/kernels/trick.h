@@ -14,8 +14,8 @@
  * The second line and the last part may be missing. VERDICT may be several, with | between, where
  * it depends on the device which of them comes first.
  */
-#ifndef MGL_TESTS_TRICK_H
-#define MGL_TESTS_TRICK_H
+#ifndef MGL_TESTS_AUTOTUNE_KERNELS_TRICK_H
+#define MGL_TESTS_AUTOTUNE_KERNELS_TRICK_H
 
 #include "autotune/kernels/gates/kernel.h"
 

@@ -1,6 +1,6 @@
 /* What a test of the sandbox tries in a process of its own. */
-#ifndef MGL_TESTS_SANDBOX_ATTEMPTS_H
-#define MGL_TESTS_SANDBOX_ATTEMPTS_H
+#ifndef MGL_TESTS_AUTOTUNE_RUNNER_SANDBOX_ATTEMPTS_H
+#define MGL_TESTS_AUTOTUNE_RUNNER_SANDBOX_ATTEMPTS_H
 
 #include <stdbool.h>
 

@@ -96,17 +96,17 @@ static void read_last(void)
 
 static void end(const char *checkpoint, const char *fault)
 {
-    mgl_lab *lab;
-    const mgl_lab_options options = {
+    mgl_runner *runner;
+    const mgl_runner_options options = {
         .subject = &tune.subject, .device = "cpu", .program = "/proc/self/exe", .fault = fault};
-    ok(mgl_lab_device_open(&options, &lab, &err));
+    ok(mgl_runner_device_open(&options, &runner, &err));
     const mgl_campaign_options campaign = {.subject = &tune.subject,
                                            .record = &tune.record,
                                            .store = store,
-                                           .lab = lab,
+                                           .runner = runner,
                                            .checkpoint = checkpoint};
     mgl_status status = mgl_campaign_measure_final(&campaign, &err);
-    lab->close(lab);
+    runner->close(runner);
     ok(status);
     read_last();
 }
@@ -200,7 +200,7 @@ START_TEST(a_campaign_that_goes_on_stands_on_what_is_right)
     ck_assert_int_eq(tune.record.trials, 3);
     ok(mgl_store_get_trial(store, tune.record.id, 2, false, &wrong, &err));
     ck_assert_int_eq(wrong.outcome, MGL_OUTCOME_MODEL_MISMATCH);
-    ck_assert_int_gt(wrong.condemned, 0);
+    ck_assert_int_gt(wrong.quarantined, 0);
     mgl_trial_clear(&wrong);
     is_reported("trial 2, which was kept, is wrong: MODEL");
     ok(mgl_answer_check_final(store, &tune.record, &err));
@@ -364,10 +364,10 @@ int main(int argc, char **argv)
     tcase_add_test(tests, likelihoods_may_differ_by_rounding);
     tcase_add_test(tests, other_formats_have_more_room);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
     store_remove_folder();
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -20,7 +20,7 @@ void on_event(void *user, const mgl_campaign_event *event)
 
 static double clock_of(void *user)
 {
-    return ((fixture *)user)->lab.clock;
+    return ((fixture *)user)->runner.clock;
 }
 
 void must(mgl_status status, const mgl_error *err)
@@ -30,12 +30,12 @@ void must(mgl_status status, const mgl_error *err)
 
 void set_up_again(fixture *f)
 {
-    scripted_lab_init(&f->lab);
+    scripted_runner_init(&f->runner);
     scripted_proposer_init(&f->proposer, &f->tune.subject);
     f->options = (mgl_campaign_options){.subject = &f->tune.subject,
                                         .record = &f->tune.record,
                                         .store = f->store,
-                                        .lab = &f->lab.lab,
+                                        .runner = &f->runner.runner,
                                         .proposers = {{&f->proposer.proposer, 1}},
                                         .proposer_count = 1,
                                         .submissions = true,
@@ -113,12 +113,12 @@ int64_t submit(fixture *f, const char *text)
 int run_suite(const char *name, TCase *tests)
 {
     Suite *suite = suite_create(name);
-    SRunner *runner = srunner_create(suite);
+    SRunner *suite_runner = srunner_create(suite);
     suite_add_tcase(suite, tests);
     store_make_folder();
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     store_remove_folder();
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

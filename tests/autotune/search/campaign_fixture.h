@@ -7,14 +7,14 @@
 
 #include "autotune/search/campaign.h"
 #include "autotune/tune.h"
-#include "tests/autotune/search/scripted_lab.h"
+#include "tests/autotune/search/scripted_runner.h"
 
 enum { MOST_EVENTS = 1000 };
 
 typedef struct fixture {
     mgl_store *store;
     mgl_tune tune;
-    scripted_lab lab;
+    scripted_runner runner;
     scripted_proposer proposer;
     mgl_campaign_options options;
     atomic_int abort;

@@ -10,11 +10,11 @@
 #include <string.h>
 
 /* Runs the first trial of a new campaign, and what became of it. */
-static mgl_trial try_one(fixture *f, const char *name, const lab_script *script)
+static mgl_trial try_one(fixture *f, const char *name, const runner_script *script)
 {
     set_up(f, name);
-    f->lab.script = script;
-    f->lab.script_count = 1;
+    f->runner.script = script;
+    f->runner.script_count = 1;
     f->proposer.list = proposals;
     f->proposer.count = 1;
     must(run(f, 1), &f->err);
@@ -26,11 +26,11 @@ static mgl_trial try_one(fixture *f, const char *name, const lab_script *script)
 START_TEST(a_gain_is_kept)
 {
     fixture f;
-    mgl_trial trial = try_one(&f, "keep", &(lab_script){.gain = 0.05});
+    mgl_trial trial = try_one(&f, "keep", &(runner_script){.gain = 0.05});
     ck_assert_str_eq(mgl_outcome_name(trial.outcome), "OK");
     ck_assert_int_eq(f.tune.record.incumbent, 1);
-    ck_assert_int_eq(f.lab.promotions, 1);
-    ck_assert_str_eq(f.lab.incumbent, trial.digest);
+    ck_assert_int_eq(f.runner.promotions, 1);
+    ck_assert_str_eq(f.runner.incumbent, trial.digest);
     ck_assert_double_eq_tol(trial.gain, 0.05, 0.003);
     ck_assert_int_eq(count_events(&f, 'k'), 1);
     mgl_trial_clear(&trial);
@@ -41,7 +41,7 @@ END_TEST
 START_TEST(what_is_kept_has_all_its_evidence)
 {
     fixture f;
-    mgl_trial trial = try_one(&f, "evidence", &(lab_script){.gain = 0.05});
+    mgl_trial trial = try_one(&f, "evidence", &(runner_script){.gain = 0.05});
     ck_assert_int_eq(trial.pair_count, 8 + 24 + 64);
     ck_assert_uint_eq(strlen(trial.nonce), 64);
     ck_assert_str_eq(trial.manifest, mgl_frozen_digest());
@@ -57,7 +57,7 @@ END_TEST
 /* One row each: a script of the lab, and the outcome that the trial must have. */
 static const struct {
     const char *name;
-    lab_script script;
+    runner_script script;
     mgl_outcome outcome;
 } verdicts[] = {
     {"nothing gained", {.gain = 0}, MGL_OUTCOME_NO_GAIN},
@@ -77,7 +77,7 @@ START_TEST(a_trial_has_its_verdict)
     mgl_trial trial = try_one(&f, verdicts[_i].name, &verdicts[_i].script);
     ck_assert_msg(trial.outcome == verdicts[_i].outcome, "%s is %s: %s", verdicts[_i].name,
                   mgl_outcome_name(trial.outcome), trial.diagnostic);
-    ck_assert_int_eq(f.lab.promotions, 0);
+    ck_assert_int_eq(f.runner.promotions, 0);
     ck_assert_int_eq(f.tune.record.incumbent, 0);
     ck_assert(trial.diagnostic[0]);
     mgl_trial_clear(&trial);
@@ -88,7 +88,7 @@ END_TEST
 /* What a fresh process says of a candidate that was twice as fast, and what becomes of it. */
 static const struct {
     const char *name;
-    lab_script again;
+    runner_script again;
     mgl_outcome outcome;
 } repeats[] = {
     {"again as fast", {.gain = 0.81}, MGL_OUTCOME_OK},
@@ -100,22 +100,22 @@ static const struct {
 
 START_TEST(what_is_twice_as_fast_is_seen_twice)
 {
-    const lab_script scripts[] = {{.gain = 0.8}, repeats[_i].again};
+    const runner_script scripts[] = {{.gain = 0.8}, repeats[_i].again};
     bool kept = repeats[_i].outcome == MGL_OUTCOME_OK;
     mgl_text archive = {0};
     fixture f;
     set_up(&f, repeats[_i].name);
-    f.lab.script = scripts;
-    f.lab.script_count = 2;
+    f.runner.script = scripts;
+    f.runner.script_count = 2;
     f.proposer.list = proposals;
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_msg(trial.outcome == repeats[_i].outcome, "%s: %s", mgl_outcome_name(trial.outcome),
                   trial.diagnostic);
-    ck_assert_int_eq(f.lab.starts, 2);
-    ck_assert_int_eq(f.lab.promotions, kept);
-    ck_assert_int_ne(memcmp(f.lab.nonces[0], f.lab.nonces[1], MGL_SHA256_BYTES), 0);
+    ck_assert_int_eq(f.runner.starts, 2);
+    ck_assert_int_eq(f.runner.promotions, kept);
+    ck_assert_int_ne(memcmp(f.runner.nonces[0], f.runner.nonces[1], MGL_SHA256_BYTES), 0);
     ck_assert_double_eq_tol(trial.gain, kept ? 0.81 : 0, 0.003);
     if (kept) /* its pairs of both times bear it out */
         must(mgl_archive_write(f.store, repeats[_i].name, &archive, &f.err), &f.err);
@@ -128,7 +128,7 @@ END_TEST
 START_TEST(no_time_is_kept_of_what_nobody_may_believe)
 {
     fixture f;
-    mgl_trial trial = try_one(&f, "withheld", &(lab_script){.gain = 0.05, .below_floor = true});
+    mgl_trial trial = try_one(&f, "withheld", &(runner_script){.gain = 0.05, .below_floor = true});
     ck_assert_double_eq(trial.gain, 0);
     ck_assert_double_eq(trial.workloads[0].candidate_us, 0);
     mgl_trial_clear(&trial);
@@ -148,7 +148,7 @@ START_TEST(a_known_program_answers_with_its_verdict)
     ck_assert_int_eq(second.outcome, MGL_OUTCOME_DUPLICATE);
     ck_assert_int_eq(second.duplicate_of, 1);
     ck_assert_ptr_nonnull(strstr(second.diagnostic, "NO_GAIN"));
-    ck_assert_int_eq(f.lab.checks, 1);
+    ck_assert_int_eq(f.runner.checks, 1);
     mgl_trial_clear(&second);
     tear_down(&f);
 }
@@ -163,7 +163,7 @@ START_TEST(the_default_is_known)
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
     ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_DUPLICATE);
-    ck_assert_int_eq(f.lab.checks, 0);
+    ck_assert_int_eq(f.runner.checks, 0);
     tear_down(&f);
 }
 END_TEST
@@ -177,7 +177,7 @@ START_TEST(what_is_not_in_the_space_is_pruned)
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
     ck_assert_int_eq(mgl_outcome_exit(outcome_of(&f, 1)), MGL_EXIT_REFUSED);
-    ck_assert_int_eq(f.lab.checks, 0);
+    ck_assert_int_eq(f.runner.checks, 0);
     tear_down(&f);
 }
 END_TEST
@@ -185,13 +185,13 @@ END_TEST
 START_TEST(formats_have_a_limit_of_error)
 {
     static const scripted_proposal narrow[] = {{"narrow", 3}};
-    static const lab_script script[] = {{.gain = 0.05, .error = 1.3}};
+    static const runner_script script[] = {{.gain = 0.05, .error = 1.3}};
     fixture f;
     set_up_with(&f, "narrow", true);
     f.proposer.list = narrow;
     f.proposer.count = 1;
-    f.lab.script = script;
-    f.lab.script_count = 1;
+    f.runner.script = script;
+    f.runner.script_count = 1;
     must(run(&f, 1), &f.err);
     ck_assert_str_eq(mgl_outcome_name(outcome_of(&f, 1)), "MISMATCH");
     tear_down(&f);
@@ -209,7 +209,7 @@ START_TEST(the_cost_model_screens)
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert_ptr_nonnull(strstr(trial.diagnostic, "screened: predicted"));
-    ck_assert_int_eq(f.lab.checks, 0);
+    ck_assert_int_eq(f.runner.checks, 0);
     mgl_trial_clear(&trial);
     tear_down(&f);
 }
@@ -222,7 +222,7 @@ START_TEST(what_is_handed_in_is_not_screened)
     f.options.proposer_count = 0;
     submit(&f, "{\"schema\":\"megalith.proposal/1\",\"config\":{\"exchange\":1}}");
     must(run(&f, 1), &f.err);
-    ck_assert_int_eq(f.lab.checks, 1);
+    ck_assert_int_eq(f.runner.checks, 1);
     ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_NO_GAIN);
     tear_down(&f);
 }
@@ -290,7 +290,7 @@ START_TEST(hostile_texts_are_refused)
         ck_assert(trial.diagnostic[0]);
         mgl_trial_clear(&trial);
     }
-    ck_assert_int_eq(f.lab.checks, 0);
+    ck_assert_int_eq(f.runner.checks, 0);
     tear_down(&f);
 }
 END_TEST
@@ -323,7 +323,7 @@ START_TEST(what_the_validator_refuses_is_not_launched)
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_int_eq(trial.outcome, MGL_OUTCOME_REJECTED);
     ck_assert_ptr_nonnull(strstr(trial.diagnostic, "MG604"));
-    ck_assert_int_eq(f.lab.checks, 0);
+    ck_assert_int_eq(f.runner.checks, 0);
     mgl_trial_clear(&trial);
     tear_down(&f);
 }
@@ -334,10 +334,10 @@ END_TEST
 START_TEST(without_a_device_nothing_is_measured)
 {
     fixture f;
-    mgl_lab *none;
+    mgl_runner *none;
     set_up(&f, "none");
-    must(mgl_lab_none_open(&f.tune.subject, &none, &f.err), &f.err);
-    f.options.lab = none;
+    must(mgl_runner_none_open(&f.tune.subject, &none, &f.err), &f.err);
+    f.options.runner = none;
     f.proposer.list = proposals;
     f.proposer.count = 8;
     must(run(&f, 8), &f.err);

@@ -24,7 +24,7 @@ static void ck_order(fixture *f, const int *order, int count)
 static void run_compiled(fixture *f, const char *name, const int *slow, int count)
 {
     set_up(f, name);
-    scripted_lab_compile(&f->lab, slow, count);
+    scripted_runner_compile(&f->runner, slow, count);
     f->proposer.list = proposals;
     f->proposer.count = 4;
     f->proposer.goes_on = true;
@@ -37,7 +37,7 @@ START_TEST(what_keeps_the_kernel_goes_first)
     fixture f;
     static const int slow[] = {2, 0, 0, 0}, order[] = {1, 2, 0, 3};
     run_compiled(&f, "ahead", slow, 4);
-    ck_assert_int_ge(f.lab.prepared, 1);
+    ck_assert_int_ge(f.runner.prepared, 1);
     ck_order(&f, order, 4);
     tear_down(&f);
 }
@@ -59,7 +59,7 @@ START_TEST(an_end_with_some_that_wait_is_an_end)
     fixture f;
     static const int slow[] = {99, 99, 0};
     set_up(&f, "waiting");
-    scripted_lab_compile(&f.lab, slow, 3);
+    scripted_runner_compile(&f.runner, slow, 3);
     f.proposer.list = proposals;
     f.proposer.count = 8;
     f.proposer.goes_on = true;
@@ -84,7 +84,7 @@ static struct {
     atomic_int asked, asking, clashes;
     mgl_status (*propose)(mgl_proposer *, uint64_t, mgl_proposal *, mgl_proposer_answer *,
                           mgl_error *);
-    __typeof__(((mgl_lab *)0)->pair) pair;
+    __typeof__(((mgl_runner *)0)->pair) pair;
     int measured, beside; /* candidates; those beside which it was asked */
     int seen;             /* checks, when one was measured last */
     int fails_at;         /* the number of the question that it fails at; 0: at none */
@@ -120,11 +120,11 @@ static void watched_close(mgl_proposer *self)
 }
 
 /* Waits half a second at most for somebody to ask while a candidate is measured first. */
-static mgl_status watched_pair(mgl_lab *lab, int workload, int count, uint64_t seed, bool control,
-                               mgl_pair *pairs, mgl_outcome *outcome, char *diagnostic,
-                               mgl_error *err)
+static mgl_status watched_pair(mgl_runner *runner, int workload, int count, uint64_t seed,
+                               bool control, mgl_pair *pairs, mgl_outcome *outcome,
+                               char *diagnostic, mgl_error *err)
 {
-    const scripted_lab *scripted = (const scripted_lab *)(const void *)lab;
+    const scripted_runner *scripted = (const scripted_runner *)(const void *)runner;
     if (!control && scripted->checks != watched.seen) {
         const int before = scripted->checks;
         watched.seen = scripted->checks;
@@ -133,20 +133,20 @@ static mgl_status watched_pair(mgl_lab *lab, int workload, int count, uint64_t s
             nap();
         watched.beside += watched.asked > before;
     }
-    return watched.pair(lab, workload, count, seed, control, pairs, outcome, diagnostic, err);
+    return watched.pair(runner, workload, count, seed, control, pairs, outcome, diagnostic, err);
 }
 
 static void watch(fixture *f, const char *name, bool apart)
 {
     static const int slow[] = {0};
     set_up(f, name);
-    scripted_lab_compile(&f->lab, slow, 1);
+    scripted_runner_compile(&f->runner, slow, 1);
     memset(&watched, 0, sizeof watched);
     watched.proposer =
         (mgl_proposer){"watched", watched_propose, watched_learn, watched_close, apart};
     watched.real = &f->proposer.proposer;
-    watched.pair = f->lab.lab.pair;
-    f->lab.lab.pair = watched_pair;
+    watched.pair = f->runner.runner.pair;
+    f->runner.runner.pair = watched_pair;
     f->options.proposers[0].proposer = &watched.proposer;
     f->proposer.draws = true;
 }
@@ -203,30 +203,30 @@ END_TEST
 /* Before the lab is started there is a proposal, whose kernel is asked for, beside the
  * incumbent's. */
 static struct {
-    mgl_status (*start)(mgl_lab *, const mgl_candidate *, mgl_error *);
+    mgl_status (*start)(mgl_runner *, const mgl_candidate *, mgl_error *);
     int asked, prepared, count;
 } started;
 
-static mgl_status watched_start(mgl_lab *lab, const mgl_candidate *incumbent, mgl_error *err)
+static mgl_status watched_start(mgl_runner *runner, const mgl_candidate *incumbent, mgl_error *err)
 {
     if (started.count++ == 0) {
         started.asked = watched.asked;
-        started.prepared = ((const scripted_lab *)(const void *)lab)->prepared;
+        started.prepared = ((const scripted_runner *)(const void *)runner)->prepared;
     }
-    return started.start(lab, incumbent, err);
+    return started.start(runner, incumbent, err);
 }
 
-START_TEST(kernels_are_compiled_while_the_lab_starts)
+START_TEST(kernels_are_compiled_while_the_runner_starts)
 {
     fixture f;
     watch(&f, "starts", true);
     memset(&started, 0, sizeof started);
-    started.start = f.lab.lab.start;
-    f.lab.lab.start = watched_start;
+    started.start = f.runner.runner.start;
+    f.runner.runner.start = watched_start;
     must(run(&f, 3), &f.err);
     ck_assert_int_eq(started.count, 1);
-    ck_assert_int_eq(started.asked, f.lab.lab.compilers / 2);
-    ck_assert_int_eq(started.prepared, 1 + f.lab.lab.compilers / 2);
+    ck_assert_int_eq(started.asked, f.runner.runner.compilers / 2);
+    ck_assert_int_eq(started.prepared, 1 + f.runner.runner.compilers / 2);
     ck_assert_int_eq(f.tune.record.trials, 3);
     tear_down(&f);
 }
@@ -252,17 +252,17 @@ START_TEST(what_is_refused_before_the_start_is_a_trial)
 END_TEST
 
 /* The lab looks at a candidate until what is looked for meanwhile was found. */
-static mgl_status (*real_check)(mgl_lab *, const mgl_candidate *,
-                                const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *,
+static mgl_status (*real_check)(mgl_runner *, const mgl_candidate *,
+                                const unsigned char nonce[MGL_SHA256_BYTES], mgl_runner_check *,
                                 mgl_error *);
 
-static mgl_status slow_check(mgl_lab *lab, const mgl_candidate *candidate,
-                             const unsigned char nonce[MGL_SHA256_BYTES], mgl_lab_check *out,
+static mgl_status slow_check(mgl_runner *runner, const mgl_candidate *candidate,
+                             const unsigned char nonce[MGL_SHA256_BYTES], mgl_runner_check *out,
                              mgl_error *err)
 {
     for (int i = 0; i < 250; i++)
         nap();
-    return real_check(lab, candidate, nonce, out, err);
+    return real_check(runner, candidate, nonce, out, err);
 }
 
 /* One trial is ready, and no other: while it is measured, two proposals that are not are found, one
@@ -272,9 +272,9 @@ START_TEST(behind_one_that_waits_another_is_looked_for)
     fixture f;
     static const int slow[] = {0, 99, 99, 99, 99, 99, 99, 99};
     watch(&f, "behind", true);
-    scripted_lab_compile(&f.lab, slow, sizeof slow / sizeof *slow);
-    real_check = f.lab.lab.check;
-    f.lab.lab.check = slow_check;
+    scripted_runner_compile(&f.runner, slow, sizeof slow / sizeof *slow);
+    real_check = f.runner.runner.check;
+    f.runner.runner.check = slow_check;
     must(run(&f, 1), &f.err);
     ck_assert_int_eq(f.tune.record.trials, 1);
     ck_assert_int_ge(watched.asked, 3);
@@ -294,7 +294,7 @@ int main(void)
     tcase_add_test(tests, who_uses_the_store_is_asked_when_it_is_time);
     tcase_add_test(tests, what_fails_beside_a_measurement_fails_behind_it);
     tcase_add_test(tests, an_interruption_forgets_what_is_looked_for);
-    tcase_add_test(tests, kernels_are_compiled_while_the_lab_starts);
+    tcase_add_test(tests, kernels_are_compiled_while_the_runner_starts);
     tcase_add_test(tests, what_is_refused_before_the_start_is_a_trial);
     tcase_add_test(tests, behind_one_that_waits_another_is_looked_for);
     return run_suite("campaign ahead", tests);

@@ -34,7 +34,7 @@ START_TEST(a_machine_that_finds_gains_in_nothing_is_unfit)
 {
     fixture f;
     set_up(&f, "unfit");
-    f.lab.bad_controls = 100;
+    f.runner.bad_controls = 100;
     f.proposer.draws = true;
     ck_assert_int_eq(run(&f, 20), MGL_DEVICE);
     ck_assert_ptr_nonnull(strstr(f.err.message, "the machine is unfit to measure"));
@@ -50,7 +50,7 @@ static void compete(void *user, const mgl_campaign_event *event)
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 2)
-        f->lab.competing = 3;
+        f->runner.competing = 3;
 }
 
 START_TEST(another_process_pauses_it_and_is_no_verdict)
@@ -109,7 +109,7 @@ static void spoil_once(void *user, const mgl_campaign_event *event)
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 9)
-        f->lab.bad_controls = 1;
+        f->runner.bad_controls = 1;
 }
 
 START_TEST(one_bad_control_is_repeated)
@@ -133,14 +133,14 @@ static void spoil(void *user, const mgl_campaign_event *event)
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 9)
-        f->lab.bad_controls = 3;
+        f->runner.bad_controls = 3;
 }
 
 START_TEST(two_bad_controls_stop_keeping)
 {
     fixture f;
     set_up(&f, "bad controls");
-    f.lab.by_digest = true;
+    f.runner.by_digest = true;
     f.options.on_event = spoil;
     f.proposer.draws = true;
     must(run(&f, 15), &f.err);
@@ -177,21 +177,21 @@ static void submit_simpler(fixture *f, int count)
  * bounded, be the campaign killed in between or not. */
 START_TEST(simpler_programs_do_not_add_up_to_a_loss)
 {
-    static const lab_script worth[] = {{.gain = -0.001}, {.gain = -0.002}, {.gain = -0.003}};
+    static const runner_script worth[] = {{.gain = -0.001}, {.gain = -0.002}, {.gain = -0.003}};
     fixture f;
     set_up(&f, "simpler");
-    f.lab.script = worth;
-    f.lab.script_count = 3;
-    f.lab.noise = 0.003;
+    f.runner.script = worth;
+    f.runner.script_count = 3;
+    f.runner.noise = 0.003;
     for (int i = 0; i < 2; i++)
         submit_simpler(&f, i + 1);
     must(run(&f, 2), &f.err);
     ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_OK);
     ck_assert_int_eq(outcome_of(&f, 2), MGL_OUTCOME_OK);
     set_up_again(&f); /* to whose lab the incumbent is worth as much as the default */
-    f.lab.script = worth;
-    f.lab.script_count = 3;
-    f.lab.noise = 0.003;
+    f.runner.script = worth;
+    f.runner.script_count = 3;
+    f.runner.noise = 0.003;
     for (int i = 2; i < 5; i++)
         submit_simpler(&f, i + 1);
     must(run(&f, 5), &f.err);
@@ -208,12 +208,12 @@ END_TEST
 
 START_TEST(hanging_candidates_make_the_incumbent_show_itself)
 {
-    static const lab_script hangs[] = {
+    static const runner_script hangs[] = {
         {.check = MGL_OUTCOME_HANG}, {.check = MGL_OUTCOME_HANG}, {.check = MGL_OUTCOME_HANG}};
     fixture f;
     set_up(&f, "suspects");
-    f.lab.script = hangs;
-    f.lab.script_count = 3;
+    f.runner.script = hangs;
+    f.runner.script_count = 3;
     f.proposer.list = proposals;
     f.proposer.count = 5;
     must(run(&f, 5), &f.err);
@@ -226,17 +226,17 @@ END_TEST
 
 /* ---- the lab's own failures ------------------------------------------------------------------ */
 
-START_TEST(a_lab_that_fails_once_is_started_again)
+START_TEST(a_runner_that_fails_once_is_started_again)
 {
-    static const lab_script once[] = {{.failure = MGL_DEVICE}};
+    static const runner_script once[] = {{.failure = MGL_DEVICE}};
     fixture f;
     set_up(&f, "fails once");
-    f.lab.script = once;
-    f.lab.script_count = 1;
+    f.runner.script = once;
+    f.runner.script_count = 1;
     f.proposer.list = proposals;
     f.proposer.count = 3;
     must(run(&f, 4), &f.err);
-    ck_assert_int_eq(f.lab.starts, 2);
+    ck_assert_int_eq(f.runner.starts, 2);
     ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_UNMEASURED);
     ck_assert_int_eq(outcome_of(&f, 3), MGL_OUTCOME_NO_GAIN);
     ck_assert_int_eq(count_events(&f, 'e'), 2); /* the error, and the end */
@@ -244,19 +244,19 @@ START_TEST(a_lab_that_fails_once_is_started_again)
 }
 END_TEST
 
-static void break_lab(void *user, const mgl_campaign_event *event)
+static void break_runner(void *user, const mgl_campaign_event *event)
 {
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 2)
-        f->lab.broken = true;
+        f->runner.broken = true;
 }
 
-START_TEST(a_lab_that_keeps_failing_pauses_the_campaign)
+START_TEST(a_runner_that_keeps_failing_pauses_the_campaign)
 {
     fixture f;
     set_up(&f, "broken");
-    f.options.on_event = break_lab;
+    f.options.on_event = break_runner;
     f.proposer.list = proposals;
     f.proposer.count = 8;
     ck_assert_int_eq(run(&f, 8), MGL_DEVICE);
@@ -273,10 +273,10 @@ static void hang_incumbent(void *user, const mgl_campaign_event *event)
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 9)
-        f->lab.failing_controls = 100;
+        f->runner.failing_controls = 100;
 }
 
-START_TEST(an_incumbent_that_does_not_end_is_the_labs_failure)
+START_TEST(an_incumbent_that_does_not_end_is_the_runners_failure)
 {
     fixture f;
     set_up(&f, "hanging incumbent");
@@ -291,24 +291,24 @@ END_TEST
 /* A run that ends between the store and the lab begins with what the store has. */
 START_TEST(the_store_is_the_truth)
 {
-    static const lab_script gain[] = {{.gain = 0.05}};
+    static const runner_script gain[] = {{.gain = 0.05}};
     fixture f;
     set_up(&f, "torn");
-    f.lab.script = gain;
-    f.lab.script_count = 1;
-    f.lab.fails_promotion = true;
+    f.runner.script = gain;
+    f.runner.script_count = 1;
+    f.runner.fails_promotion = true;
     f.proposer.list = proposals;
     f.proposer.count = 2;
     ck_assert_int_eq(run(&f, 2), MGL_DEVICE);
     ck_assert_int_eq(f.tune.record.incumbent, 1);
     mgl_trial kept = trial_of(&f, 1);
-    f.lab.broken = false;
-    memset(f.lab.incumbent, 0, sizeof f.lab.incumbent);
+    f.runner.broken = false;
+    memset(f.runner.incumbent, 0, sizeof f.runner.incumbent);
     scripted_proposer_init(&f.proposer, &f.tune.subject);
     f.proposer.list = proposals;
     f.proposer.count = 2;
     must(run(&f, 2), &f.err);
-    ck_assert_str_eq(f.lab.incumbent, kept.digest);
+    ck_assert_str_eq(f.runner.incumbent, kept.digest);
     ck_assert_int_eq(f.tune.record.trials, 2);
     mgl_trial_clear(&kept);
     tear_down(&f);
@@ -349,12 +349,12 @@ END_TEST
 /* Two keeps of 3 %, one upon the other; what was kept before counts for whoever goes on. */
 START_TEST(it_ends_when_it_has_gained_enough)
 {
-    static const lab_script script[] = {
+    static const runner_script script[] = {
         {.gain = 0.03}, {.gain = 0.01}, {.gain = 0.06}, {.gain = 0.09}};
     fixture f;
     set_up(&f, "gain");
-    f.lab.script = script;
-    f.lab.script_count = sizeof script / sizeof *script;
+    f.runner.script = script;
+    f.runner.script_count = sizeof script / sizeof *script;
     f.proposer.list = proposals;
     f.proposer.count = PROPOSALS;
     f.options.until_gain = 0.05;
@@ -416,7 +416,7 @@ START_TEST(another_manifest_is_refused)
     f.tune.record.manifest[0] ^= 1;
     ck_assert_int_eq(run(&f, 1), MGL_GATE);
     ck_assert_ptr_nonnull(strstr(f.err.message, "FROZEN_TAMPERED"));
-    ck_assert_int_eq(f.lab.starts, 0);
+    ck_assert_int_eq(f.runner.starts, 0);
     tear_down(&f);
 }
 END_TEST
@@ -424,12 +424,12 @@ END_TEST
 /* A store that somebody edited: what was kept is another program than the one that was measured. */
 START_TEST(an_incumbent_is_the_program_that_was_measured)
 {
-    static const lab_script gain[] = {{.gain = 0.05}};
+    static const runner_script gain[] = {{.gain = 0.05}};
     fixture f;
     sqlite3 *database;
     set_up(&f, "edited");
-    f.lab.script = gain;
-    f.lab.script_count = 1;
+    f.runner.script = gain;
+    f.runner.script_count = 1;
     f.proposer.list = proposals;
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
@@ -467,7 +467,7 @@ static void run_in_parts(fixture *f, const char *name, const int64_t *until, int
     set_up(f, name);
     for (int i = 0; i < parts; i++) {
         set_up_again(f);
-        f->lab.by_digest = true;
+        f->runner.by_digest = true;
         f->proposer.draws = true;
         must(run(f, until[i]), &f->err);
     }
@@ -497,13 +497,13 @@ END_TEST
 /* An archive's winner is a proposal like any other: gated, checked and measured again. */
 START_TEST(what_is_imported_is_measured_anew)
 {
-    static const lab_script gain[] = {{.gain = 0.05}};
+    static const runner_script gain[] = {{.gain = 0.05}};
     fixture f;
     mgl_text text = {0};
     mgl_archive archive = {0};
     set_up(&f, "exported");
-    f.lab.script = gain;
-    f.lab.script_count = 1;
+    f.runner.script = gain;
+    f.runner.script_count = 1;
     f.proposer.list = proposals;
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
@@ -530,14 +530,14 @@ START_TEST(what_is_imported_is_measured_anew)
 }
 END_TEST
 
-static mgl_status time_graph(mgl_lab *self, int workload, double *us, mgl_error *err)
+static mgl_status time_graph(mgl_runner *self, int workload, double *us, mgl_error *err)
 {
     (void)self, (void)workload, (void)err;
     *us = 123.4;
     return MGL_OK;
 }
 
-static mgl_status lack_cublas(mgl_lab *self, int workload, double *us, mgl_error *err)
+static mgl_status lack_cublas(mgl_runner *self, int workload, double *us, mgl_error *err)
 {
     (void)self, (void)workload;
     *us = 0;
@@ -545,12 +545,13 @@ static mgl_status lack_cublas(mgl_lab *self, int workload, double *us, mgl_error
 }
 
 /* The end of a campaign that was run, told as a line. */
-static void measure_end(fixture *f, mgl_status (*baseline)(mgl_lab *, int, double *, mgl_error *),
+static void measure_end(fixture *f,
+                        mgl_status (*baseline)(mgl_runner *, int, double *, mgl_error *),
                         mgl_answer_final_facts *last, mgl_text *line)
 {
     set_up_again(f);
-    f->lab.by_digest = true;
-    f->lab.lab.baseline = baseline;
+    f->runner.by_digest = true;
+    f->runner.runner.baseline = baseline;
     must(mgl_campaign_measure_final(&f->options, &f->err), &f->err);
     must(mgl_answer_find_final(f->store, f->tune.record.id, last, &f->err), &f->err);
     mgl_text_clear(line);
@@ -564,7 +565,7 @@ START_TEST(the_baseline_stands_beside_both)
     mgl_text line = {0};
     set_up(&f, "graph");
     f.proposer.draws = true;
-    f.lab.by_digest = true;
+    f.runner.by_digest = true;
     must(run(&f, 60), &f.err);
     ck_assert_int_gt(f.tune.record.incumbent, 0);
     measure_end(&f, time_graph, &last, &line);
@@ -588,14 +589,14 @@ START_TEST(the_winner_is_measured_against_the_default)
     mgl_answer_final_facts last;
     set_up(&f, "final");
     f.proposer.draws = true;
-    f.lab.by_digest = true;
+    f.runner.by_digest = true;
     must(run(&f, 60), &f.err);
     ck_assert_int_gt(f.tune.record.incumbent, 0);
     must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
     ck_assert_int_eq(last.number, 0);
     set_up_again(&f);
-    f.lab.by_digest = true;
-    f.lab.competing = 1;
+    f.runner.by_digest = true;
+    f.runner.competing = 1;
     ck_assert_int_eq(mgl_campaign_measure_final(&f.options, &f.err), MGL_DEVICE);
     must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
     ck_assert_int_eq(last.number, 0);
@@ -603,7 +604,7 @@ START_TEST(the_winner_is_measured_against_the_default)
     must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
     ck_assert_int_eq(last.number, f.tune.record.incumbent);
     ck_assert_int_eq(last.outcome, MGL_OUTCOME_OK);
-    double truth = expm1(f.lab.candidate_gain - f.lab.incumbent_gain);
+    double truth = expm1(f.runner.candidate_gain - f.runner.incumbent_gain);
     ck_assert_double_eq_tol(last.all.gain, truth, 0.002);
     ck_assert_double_le(last.all.lo, last.all.gain);
     ck_assert_int_eq(last.workload_count, 1);
@@ -614,11 +615,11 @@ START_TEST(the_winner_is_measured_against_the_default)
 END_TEST
 
 /* Runs it on a lab that plays this, whose proposer says what it always says. */
-static void play(fixture *f, const lab_script *script, int count, int64_t trials)
+static void play(fixture *f, const runner_script *script, int count, int64_t trials)
 {
     set_up_again(f);
-    f->lab.script = script;
-    f->lab.script_count = count;
+    f->runner.script = script;
+    f->runner.script_count = count;
     f->proposer.list = proposals;
     f->proposer.count = PROPOSALS;
     must(run(f, trials), &f->err);
@@ -627,15 +628,15 @@ static void play(fixture *f, const lab_script *script, int count, int64_t trials
 /* The end of the campaign, with a lab that finds this of its winner. */
 static void end_with(fixture *f, mgl_outcome outcome)
 {
-    const lab_script once = {.check = outcome};
+    const runner_script once = {.check = outcome};
     set_up_again(f);
-    f->lab.script = &once;
-    f->lab.script_count = 1;
+    f->runner.script = &once;
+    f->runner.script_count = 1;
     must(mgl_campaign_measure_final(&f->options, &f->err), &f->err);
-    must(mgl_campaign_condemn(&f->options, &f->err), &f->err);
+    must(mgl_campaign_quarantine(&f->options, &f->err), &f->err);
 }
 
-static const lab_script keeps[] = {{.gain = 0.05}, {.gain = 0}, {.gain = 0.1}};
+static const runner_script keeps[] = {{.gain = 0.05}, {.gain = 0}, {.gain = 0.1}};
 
 START_TEST(behind_a_wrong_winner_stands_what_was_kept_before)
 {
@@ -651,7 +652,7 @@ START_TEST(behind_a_wrong_winner_stands_what_was_kept_before)
     end_with(&f, MGL_OUTCOME_OK);
     ck_assert_int_eq(f.tune.record.incumbent, 1);
     play(&f, NULL, 0, 5); /* goes on */
-    ck_assert_str_eq(f.lab.incumbent, first.digest);
+    ck_assert_str_eq(f.runner.incumbent, first.digest);
     ck_assert_int_eq(f.proposer.outcomes[2], MGL_OUTCOME_NONDETERMINISTIC);
     ck_assert_int_eq(f.tune.record.incumbent, 1);
     must(mgl_answer_find_best(f.store, &f.tune.record, &best, &f.err), &f.err);
@@ -663,7 +664,7 @@ START_TEST(behind_a_wrong_winner_stands_what_was_kept_before)
 }
 END_TEST
 
-START_TEST(what_was_condemned_is_told_and_not_exported)
+START_TEST(what_was_quarantined_is_told_and_not_exported)
 {
     fixture f;
     mgl_archive archive;
@@ -679,7 +680,7 @@ START_TEST(what_was_condemned_is_told_and_not_exported)
     must(mgl_report_markdown(f.store, &f.tune.record, &report, &f.err), &f.err);
     ck_assert_ptr_nonnull(strstr(report.bytes, "Trial 1: "));
     ck_assert_ptr_nonnull(strstr(report.bytes, "Found at an end: trial 3, which was kept"));
-    must(mgl_answer_condemned(&out, f.store, f.tune.record.id, &f.err), &f.err);
+    must(mgl_answer_quarantined(&out, f.store, f.tune.record.id, &f.err), &f.err);
     ck_assert_str_eq(out.text.bytes, "\"condemned\":[{\"number\":3,\"outcome\":"
                                      "\"NONDETERMINISTIC\",\"diagnostic\":\"scripted\"}]");
     end_with(&f, MGL_OUTCOME_NONDETERMINISTIC);
@@ -755,9 +756,9 @@ int main(void)
     tcase_add_test(tests, two_bad_controls_stop_keeping);
     tcase_add_test(tests, simpler_programs_do_not_add_up_to_a_loss);
     tcase_add_test(tests, hanging_candidates_make_the_incumbent_show_itself);
-    tcase_add_test(tests, a_lab_that_fails_once_is_started_again);
-    tcase_add_test(tests, a_lab_that_keeps_failing_pauses_the_campaign);
-    tcase_add_test(tests, an_incumbent_that_does_not_end_is_the_labs_failure);
+    tcase_add_test(tests, a_runner_that_fails_once_is_started_again);
+    tcase_add_test(tests, a_runner_that_keeps_failing_pauses_the_campaign);
+    tcase_add_test(tests, an_incumbent_that_does_not_end_is_the_runners_failure);
     tcase_add_test(tests, the_store_is_the_truth);
     tcase_add_test(tests, it_ends_when_nothing_is_left);
     tcase_add_test(tests, it_ends_when_its_hours_are_over);
@@ -773,7 +774,7 @@ int main(void)
     tcase_add_test(tests, what_is_imported_is_measured_anew);
     tcase_add_test(tests, the_winner_is_measured_against_the_default);
     tcase_add_test(tests, behind_a_wrong_winner_stands_what_was_kept_before);
-    tcase_add_test(tests, what_was_condemned_is_told_and_not_exported);
+    tcase_add_test(tests, what_was_quarantined_is_told_and_not_exported);
     tcase_add_test(tests, seeds_depend_on_seed_and_number);
     tcase_add_test(tests, a_run_tells_where_its_time_went);
     return run_suite("campaign runs", tests);

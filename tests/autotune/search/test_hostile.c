@@ -161,9 +161,9 @@ int main(void)
     tcase_add_loop_test(tests, none_of_these_comes_through, 0, (int)(sizeof never / sizeof *never));
     tcase_add_test(tests, a_byte_0_ends_no_text);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

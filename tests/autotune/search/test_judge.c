@@ -470,7 +470,7 @@ START_TEST(pairs_with_an_event_are_dropped)
 }
 END_TEST
 
-START_TEST(what_the_lab_dropped_stays_dropped)
+START_TEST(what_the_runner_dropped_stays_dropped)
 {
     mgl_pair pair = {.dropped = true};
     mgl_judge_drop(&pair, 1);
@@ -713,7 +713,7 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, a_late_decision_is_not_clear);
     tcase_add_test(tests, a_stage_ends_what_loses_on_a_workload);
     tcase_add_loop_test(tests, pairs_with_an_event_are_dropped, 0, sizeof events / sizeof *events);
-    tcase_add_test(tests, what_the_lab_dropped_stays_dropped);
+    tcase_add_test(tests, what_the_runner_dropped_stays_dropped);
     tcase_add_test(tests, a_side_with_other_clocks_keeps_nothing);
     tcase_add_test(tests, a_few_pairs_with_other_clocks_do_not_count);
     tcase_add_test(tests, more_than_a_quarter_with_an_event_ends_the_decision);
@@ -744,10 +744,10 @@ int main(void)
     add_intervals(suite);
     add_decisions(suite);
     add_rates(suite);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_set_fork_status(suite_runner, CK_NOFORK);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? 1 : 0;
 }

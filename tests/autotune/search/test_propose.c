@@ -153,7 +153,7 @@ START_TEST(an_unmeasured_trial_is_worth_its_prediction)
 }
 END_TEST
 
-START_TEST(what_was_refused_or_wrong_is_worth_nothing)
+START_TEST(what_was_refused_or_wrong_scores_nothing)
 {
     static const mgl_outcome outcomes[] = {MGL_OUTCOME_REJECTED, MGL_OUTCOME_MISMATCH,
                                            MGL_OUTCOME_INVALID_CONFIG, MGL_OUTCOME_SUSPICIOUS};
@@ -203,13 +203,13 @@ START_TEST(trials_stand_on_the_chain_of_incumbents)
 END_TEST
 
 /* Trial 2 was the incumbent of trial 3, and trial 1 is again that of trial 4. */
-START_TEST(a_condemned_trial_was_the_incumbent_of_its_time_alone)
+START_TEST(a_quarantined_trial_was_the_incumbent_of_its_time_alone)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     static const struct {
         mgl_outcome outcome;
         double gain;
-        int64_t condemned, parent;
+        int64_t quarantined, parent;
     } told[] = {{MGL_OUTCOME_OK, 0.1, 0, 0},
                 {MGL_OUTCOME_MODEL_MISMATCH, 0.2, 13, 1},
                 {MGL_OUTCOME_NO_GAIN, 0.05, 0, 2},
@@ -219,7 +219,7 @@ START_TEST(a_condemned_trial_was_the_incumbent_of_its_time_alone)
         trial.number = i + 1;
         trial.id = 11 + i;
         trial.outcome = told[i].outcome;
-        trial.condemned = told[i].condemned;
+        trial.quarantined = told[i].quarantined;
         trial.proposal.parent = told[i].parent;
         trial.proposal.config = subject.start;
         trial.proposal.config.splits = i + 1;
@@ -510,7 +510,7 @@ START_TEST(what_helps_nowhere_stops_nothing)
 }
 END_TEST
 
-START_TEST(from_a_poor_start_a_search_goes_far)
+START_TEST(from_a_cold_start_a_search_goes_far)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED};
@@ -737,9 +737,9 @@ static void add_values(TCase *cases)
 {
     tcase_add_test(cases, a_measured_trial_is_worth_its_incumbent_by_its_gain);
     tcase_add_test(cases, an_unmeasured_trial_is_worth_its_prediction);
-    tcase_add_test(cases, what_was_refused_or_wrong_is_worth_nothing);
+    tcase_add_test(cases, what_was_refused_or_wrong_scores_nothing);
     tcase_add_test(cases, trials_stand_on_the_chain_of_incumbents);
-    tcase_add_test(cases, a_condemned_trial_was_the_incumbent_of_its_time_alone);
+    tcase_add_test(cases, a_quarantined_trial_was_the_incumbent_of_its_time_alone);
     tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);
     tcase_add_test(cases, a_duplicate_is_worth_what_its_program_is);
     tcase_add_test(cases, a_control_is_no_trial);
@@ -760,7 +760,7 @@ static void add_every(TCase *cases)
     tcase_add_test(cases, lineages_grow_by_moves);
     tcase_add_loop_test(cases, what_leaves_no_hope_is_not_proposed, 0, 3);
     tcase_add_loop_test(cases, a_search_begins_near_a_good_start, 1, 3);
-    tcase_add_test(cases, from_a_poor_start_a_search_goes_far);
+    tcase_add_test(cases, from_a_cold_start_a_search_goes_far);
     tcase_add_loop_test(cases, small_gains_are_joined, 1, 3);
     tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
 }
@@ -784,9 +784,9 @@ int main(int argc, char **argv)
         tcase_set_timeout(cases[i], 60);
         suite_add_tcase(suite, cases[i]);
     }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -28,7 +28,7 @@ static void begin_before(fixture *f, const mgl_tune_request *request)
 /* Gated, checked and measured again, as the first trial of the successor. */
 START_TEST(a_successor_begins_with_the_incumbent)
 {
-    static const lab_script gain[] = {{.gain = 0.05}};
+    static const runner_script gain[] = {{.gain = 0.05}};
     const mgl_tune_request request = {.model = MGL_SOURCE_DIR "/tests/models/tales-5m",
                                       .device = "none",
                                       .name = "rebased",
@@ -39,8 +39,8 @@ START_TEST(a_successor_begins_with_the_incumbent)
     must(mgl_tune_prepare(f.store, &request, true, &f.tune, &f.err), &f.err);
     ck_assert_str_eq(f.tune.record.name, "rebased-2");
     set_up_again(&f);
-    f.lab.script = gain;
-    f.lab.script_count = 1;
+    f.runner.script = gain;
+    f.runner.script_count = 1;
     must(run(&f, 1), &f.err);
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_str_eq(trial.proposal.proposer, "rebase");
@@ -58,7 +58,7 @@ END_TEST
 /* By the name alone, as `campaign resume` has it; the weights are those that it began with. */
 START_TEST(a_successor_is_made_of_a_name)
 {
-    static const lab_script gain[] = {{.gain = 0.05}};
+    static const runner_script gain[] = {{.gain = 0.05}};
     const mgl_tune_request request = {.model = MGL_SOURCE_DIR "/tests/models/tales-5m",
                                       .device = "none",
                                       .name = "renewed",
@@ -74,8 +74,8 @@ START_TEST(a_successor_is_made_of_a_name)
     ck_assert_uint_eq(f.tune.record.seed, before.seed);
     ck_assert_str_eq(f.tune.record.manifest, mgl_frozen_digest());
     set_up_again(&f);
-    f.lab.script = gain;
-    f.lab.script_count = 1;
+    f.runner.script = gain;
+    f.runner.script_count = 1;
     must(run(&f, 1), &f.err);
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_str_eq(trial.proposal.proposer, "rebase");

@@ -205,7 +205,7 @@ START_TEST(no_room_is_made_for_slow_prompts_or_other_formats)
     config = start;
     config.rows = 1;
     config.many = 32;
-    config.weighed = MGL_WEIGHED_YES;
+    config.weighed = MGL_GAMMA_YES;
     config.warpgroups = MGL_WARPGROUPS_NO;
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before);
@@ -328,9 +328,9 @@ int main(void)
     suite_add_tcase(suite, knobs);
     suite_add_tcase(suite, preset);
     suite_add_tcase(suite, json);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -122,10 +122,10 @@ int main(void)
     tcase_add_loop_test(tests, what_is_wrong_is_refused_and_named, 0,
                         sizeof refused / sizeof *refused);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_set_fork_status(suite_runner, CK_NOFORK);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? 1 : 0;
 }

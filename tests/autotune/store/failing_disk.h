@@ -3,8 +3,8 @@
  * flushed, cut, removed and opened, and fails the n-th of them. It flushes nothing to the real
  * disk, which no test takes the power of: tests that make many stores are fast on it.
  */
-#ifndef MGL_TESTS_FAILING_DISK_H
-#define MGL_TESTS_FAILING_DISK_H
+#ifndef MGL_TESTS_AUTOTUNE_STORE_FAILING_DISK_H
+#define MGL_TESTS_AUTOTUNE_STORE_FAILING_DISK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* A PostgreSQL server of the test's own: Debian's programs, a data folder that goes with the test,
  * a Unix socket and no network. As user postgres where the test runs as root, which the server
  * refuses. */
-#ifndef MGL_TESTS_POSTGRES_SERVER_H
-#define MGL_TESTS_POSTGRES_SERVER_H
+#ifndef MGL_TESTS_AUTOTUNE_STORE_POSTGRES_SERVER_H
+#define MGL_TESTS_AUTOTUNE_STORE_POSTGRES_SERVER_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* What tests of the store share: a folder, filled records, and whether two of them are equal. */
-#ifndef MGL_TESTS_STORE_SUPPORT_H
-#define MGL_TESTS_STORE_SUPPORT_H
+#ifndef MGL_TESTS_AUTOTUNE_STORE_STORE_SUPPORT_H
+#define MGL_TESTS_AUTOTUNE_STORE_STORE_SUPPORT_H
 
 #include "autotune/store/fields.h"
 #include "autotune/store/store.h"

@@ -222,20 +222,20 @@ static void keep_another(void *user, const mgl_campaign_event *event)
 }
 
 /* Each is slower than the one before: what is simpler and as fast would be kept. */
-START_TEST(incumbent_of_another_worker_goes_into_the_lab)
+START_TEST(incumbent_of_another_worker_goes_into_the_runner)
 {
-    static const lab_script slower[] = {{.gain = -0.1}, {.gain = -0.3}, {.gain = -0.5}};
+    static const runner_script slower[] = {{.gain = -0.1}, {.gain = -0.3}, {.gain = -0.5}};
     fixture f;
     set_up(&f, "shared");
-    f.lab.script = slower;
-    f.lab.script_count = 3;
+    f.runner.script = slower;
+    f.runner.script_count = 3;
     f.proposer.draws = true;
     f.options.on_event = keep_another;
     mgl_free(f.tune.record.device);
     f.tune.record.device = mgl_strdup("scripted"); /* the name of the lab's */
     must(run(&f, 4), &f.err);
     ck_assert_int_eq(f.tune.record.incumbent, 2);
-    ck_assert_int_eq(f.lab.starts, 2);
+    ck_assert_int_eq(f.runner.starts, 2);
     ck_assert_int_eq(f.proposer.told, 4);
     for (int64_t number = 1; number <= 4; number++)
         outcome_of(&f, number);
@@ -244,25 +244,25 @@ START_TEST(incumbent_of_another_worker_goes_into_the_lab)
 END_TEST
 
 /* Another worker's end finds trial 1 wrong. */
-static void condemn_it(void *user, const mgl_campaign_event *event)
+static void quarantine_it(void *user, const mgl_campaign_event *event)
 {
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 2)
-        is_ok(mgl_store_condemn(stores[1], f->tune.record.id, 1, MGL_OUTCOME_MODEL_MISMATCH,
-                                "another token", &err));
+        is_ok(mgl_store_quarantine(stores[1], f->tune.record.id, 1, MGL_OUTCOME_MODEL_MISMATCH,
+                                   "another token", &err));
 }
 
-START_TEST(worker_steps_back_from_what_another_one_condemned)
+START_TEST(worker_steps_back_from_what_another_one_quarantined)
 {
-    static const lab_script faster[] = {{.gain = 0.05}, {.gain = 0}};
+    static const runner_script faster[] = {{.gain = 0.05}, {.gain = 0}};
     fixture f;
     set_up(&f, "stepping");
-    f.lab.script = faster;
-    f.lab.script_count = 2;
+    f.runner.script = faster;
+    f.runner.script_count = 2;
     f.proposer.list = proposals;
     f.proposer.count = PROPOSALS;
-    f.options.on_event = condemn_it;
+    f.options.on_event = quarantine_it;
     mgl_free(f.tune.record.device);
     f.tune.record.device = mgl_strdup("scripted");
     must(run(&f, 4), &f.err);
@@ -487,8 +487,8 @@ int main(void)
         worker_of_another_machine_is_not_looked_for,
         submission_goes_to_one_worker,
         gain_over_an_earlier_incumbent_is_not_kept,
-        incumbent_of_another_worker_goes_into_the_lab,
-        worker_steps_back_from_what_another_one_condemned,
+        incumbent_of_another_worker_goes_into_the_runner,
+        worker_steps_back_from_what_another_one_quarantined,
         device_of_another_kind_is_refused,
         no_error_repeats_a_password,
         store_is_named_by_host_and_database,
@@ -509,11 +509,11 @@ int main(void)
     tcase_add_loop_test(cases, after_a_reboot_the_same_command_makes_every_trial, 0,
                         sizeof boots / sizeof *boots);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* the server is this process's child */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_set_fork_status(suite_runner, CK_NOFORK); /* the server is this process's child */
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     server_stop();
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

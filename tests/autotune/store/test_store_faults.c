@@ -187,9 +187,9 @@ int main(void)
     tcase_add_loop_test(cases, every_operation_of_opening_fails, 0, DISK_FAILURES);
     tcase_add_test(cases, power_is_lost_at_every_write);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

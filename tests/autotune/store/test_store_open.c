@@ -230,7 +230,7 @@ START_TEST(store_of_version_1_is_brought_up_to_date)
     ck_assert_int_eq(try_open(path, false), MGL_BAD_INPUT);
     says("older Megalith");
     store = store_open(path);
-    ck_assert_int_eq(mgl_store_count_condemned(store, campaign.id, &count, &err), MGL_OK);
+    ck_assert_int_eq(mgl_store_count_quarantined(store, campaign.id, &count, &err), MGL_OK);
     ck_assert_int_eq(count, 0);
     mgl_store_close(store);
     mgl_campaign_record_clear(&campaign);
@@ -705,9 +705,9 @@ int main(void)
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(cases, tests[i]);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -26,7 +26,7 @@
 #include "vm/cuda/cuda.h"
 
 enum { TOKENS = 16, PROGRAMS = 2, SHARE = 20 };
-enum { EXCHANGE, OPEN, WAYS };
+enum { EXCHANGE, OPEN, PATHS };
 
 /*  of a sample: seconds */
 #define FIELDS(X)                                                                                  \
@@ -55,7 +55,7 @@ struct bench {
     mgl_vm_options options;
     mgl_vm *vm; /* that stays open */
     int32_t made[PROGRAMS][TOKENS];
-    double times[WAYS][FIELD_COUNT][MGL_MAX_SAMPLES];
+    double times[PATHS][FIELD_COUNT][MGL_MAX_SAMPLES];
 };
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -183,14 +183,14 @@ static mgl_status measure_all(struct bench *b, mgl_error *err)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void print_way(const struct bench *b, int way)
+static void print_path(const struct bench *b, int way)
 {
     static const char *const fields[FIELD_COUNT] = {
 #define NAME(name) #name,
         FIELDS(NAME)
 #undef NAME
     };
-    static const char *const names[WAYS] = {"exchange", "open"};
+    static const char *const names[PATHS] = {"exchange", "open"};
     size_t count = (size_t)b->samples;
     printf("%s\n  {\"way\":\"%s\"", way ? "," : "", names[way]);
     for (int f = 0; f < FIELD_COUNT; f++)
@@ -211,8 +211,8 @@ static void print(const struct bench *b)
            facts.device, model ? model + 1 : b->model, b->options.fill ? "made" : "copied",
            facts.tape_bytes + facts.const_bytes, b->capacity, b->programs[0]->queue_count,
            b->programs[1]->queue_count, b->samples);
-    for (int way = 0; way < WAYS; way++)
-        print_way(b, way);
+    for (int way = 0; way < PATHS; way++)
+        print_path(b, way);
     printf("\n]}\n");
 }
 

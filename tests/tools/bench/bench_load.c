@@ -55,7 +55,7 @@ typedef struct way {
     double samples[FIELD_COUNT][MGL_MAX_SAMPLES];
 } way;
 
-enum { COMPILED, WARM, COLD, WAY_COUNT };
+enum { COMPILED, WARM, COLD, PATH_COUNT };
 
 typedef struct bench {
     const char *megalith, *device;
@@ -63,7 +63,7 @@ typedef struct bench {
     char capacity[16];    /* of the compiled file, so that the folder is opened with the same */
     char gpu[128];        /* the device, as it calls itself */
     int64_t bytes;        /* of the weights */
-    way ways[WAY_COUNT];
+    way ways[PATH_COUNT];
     int samples;
 } bench;
 
@@ -209,13 +209,13 @@ static void measure(bench *b, way *w, int sample)
 static void measure_all(bench *b)
 {
     for (int sample = -1; sample < b->samples; sample++)
-        for (int i = 0; i < WAY_COUNT; i++)
+        for (int i = 0; i < PATH_COUNT; i++)
             measure(b, &b->ways[i], sample);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void print_way(const bench *b, const way *w, bool last)
+static void print_path(const bench *b, const way *w, bool last)
 {
     size_t count = (size_t)b->samples;
     double weights_s = mgl_median(w->samples[FIELD_weights_s], count);
@@ -232,8 +232,8 @@ static void print_all(const bench *b)
     printf("{\"schema\":\"megalith.bench_load/1\",\"device\":\"%s\",\"capacity\":%s,"
            "\"weight_bytes\":%lld,\"samples\":%d,\"ways\":[\n",
            b->gpu, b->capacity, (long long)b->bytes, b->samples);
-    for (int i = 0; i < WAY_COUNT; i++)
-        print_way(b, &b->ways[i], i + 1 == WAY_COUNT);
+    for (int i = 0; i < PATH_COUNT; i++)
+        print_path(b, &b->ways[i], i + 1 == PATH_COUNT);
     printf("]}\n");
 }
 

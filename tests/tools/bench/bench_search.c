@@ -32,7 +32,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
-#include "tests/tools/bench/poor_start.h"
+#include "tests/tools/bench/cold_start.h"
 
 enum { MOST_TRIALS = 5000, MOST_SEEDS = 100 };
 
@@ -99,7 +99,7 @@ static mgl_subject open_subject(const char *shape)
     if (options.near && !options.poor)
         mgl_schedule_config_default(&subject.start);
     else
-        poor_start_make(!options.keep_queues, &subject.start);
+        cold_start_make(!options.keep_queues, &subject.start);
     mgl_search_space_default(&subject.target, false, &subject.space);
     if (options.hide)
         hide_default(&subject.space);
@@ -168,8 +168,8 @@ struct course {
     double propose_s, seconds;
 };
 
-static struct course run_course(const mgl_subject *subject, const mgl_trial *prior, int prior_count,
-                                uint64_t seed, double goal)
+static struct course run_convergence(const mgl_subject *subject, const mgl_trial *prior,
+                                     int prior_count, uint64_t seed, double goal)
 {
     mgl_error err;
     struct course c = {mgl_alloc_zero((size_t)options.trials, sizeof(mgl_trial)),
@@ -210,7 +210,7 @@ static struct course run_course(const mgl_subject *subject, const mgl_trial *pri
     return c;
 }
 
-static void clear_course(struct course *c)
+static void clear_convergence(struct course *c)
 {
     for (int i = 0; i < c->count; i++)
         mgl_trial_clear(&c->trials[i]);
@@ -443,7 +443,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_course(mgl_json_out *out, uint64_t seed, const struct course *c)
+static void print_convergence(mgl_json_out *out, uint64_t seed, const struct course *c)
 {
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "seed", (int64_t)seed);
@@ -481,16 +481,17 @@ static double find_median(int *needed)
     return high > MOST_TRIALS ? 0 : 0.5 * (low + high);
 }
 
-static void print_result(const struct course *courses, double start, double preset, double goal)
+static void print_result(const struct course *convergences, double start, double preset,
+                         double goal)
 {
     mgl_json_out out = {0};
     int needed[MOST_SEEDS], reached = 0;
     print_head(&out, start, preset, goal);
     mgl_json_out_array(&out, "courses");
     for (int i = 0; i < options.seeds; i++) {
-        print_course(&out, (uint64_t)(options.first_seed + i), &courses[i]);
-        reached += courses[i].needed > 0;
-        needed[i] = courses[i].needed ? courses[i].needed : MOST_TRIALS + 1;
+        print_convergence(&out, (uint64_t)(options.first_seed + i), &convergences[i]);
+        reached += convergences[i].needed > 0;
+        needed[i] = convergences[i].needed ? convergences[i].needed : MOST_TRIALS + 1;
     }
     mgl_json_out_close_array(&out);
     mgl_json_out_int(&out, "reached", reached);
@@ -568,7 +569,7 @@ static void read_arguments(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static struct course courses[MOST_SEEDS];
+    static struct course convergences[MOST_SEEDS];
     struct course prior = {0};
     mgl_schedule_config preset;
     read_arguments(argc, argv);
@@ -585,15 +586,15 @@ int main(int argc, char **argv)
         uint64_t seed = (uint64_t)(options.first_seed + i);
         if (options.prior) {
             mgl_subject other = open_subject(options.prior);
-            prior = run_course(&other, NULL, 0, seed + 1000, 0);
+            prior = run_convergence(&other, NULL, 0, seed + 1000, 0);
             mgl_subject_close(&other);
         }
-        courses[i] = run_course(&subject, prior.trials, prior.count, seed, goal);
-        clear_course(&prior);
+        convergences[i] = run_convergence(&subject, prior.trials, prior.count, seed, goal);
+        clear_convergence(&prior);
     }
-    print_result(courses, start, shipped, goal);
+    print_result(convergences, start, shipped, goal);
     for (int i = 0; i < options.seeds; i++)
-        clear_course(&courses[i]);
+        clear_convergence(&convergences[i]);
     mgl_subject_close(&subject);
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
  * The competitor and its owner share a page: what it shall do, and how often it has done it. The
- * linker puts __wrap_mgl_lab_launch in the place of the lab's own launch (--wrap), so that it runs
- * while one side is timed, and not while the other one is.
+ * linker puts __wrap_mgl_runner_launch in the place of the lab's own launch (--wrap), so that it
+ * runs while one side is timed, and not while the other one is.
  */
 #include "tests/tools/bench/competitor.h"
 
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "autotune/runner/lab_state.h"
+#include "autotune/runner/runner_state.h"
 #include "base/clock.h"
 #include "base/draw.h"
 #include "base/memory.h"
@@ -44,12 +44,13 @@ static void rest(void)
 /* ---- the other process ----------------------------------------------------------------------- */
 
 /* One reading of the device's memory; of the processor's, where that is the device. */
-static mgl_status read_once(mgl_duel *duel, const unsigned char *bytes, mgl_error *err)
+static mgl_status read_once(mgl_paired_bench *paired_bench, const unsigned char *bytes,
+                            mgl_error *err)
 {
     static volatile unsigned char sum;
     double seconds;
     if (!bytes)
-        return mgl_duel_stream(duel, READ_BYTES, 1, &seconds, err);
+        return mgl_paired_bench_stream(paired_bench, READ_BYTES, 1, &seconds, err);
     for (size_t i = 0; i < CPU_BYTES; i += 64)
         sum = (unsigned char)(sum + bytes[i]);
     return MGL_OK;
@@ -57,17 +58,17 @@ static mgl_status read_once(mgl_duel *duel, const unsigned char *bytes, mgl_erro
 
 static mgl_status compete(mgl_error *err)
 {
-    mgl_duel *duel = NULL;
+    mgl_paired_bench *paired_bench = NULL;
     unsigned char *bytes = NULL;
     bool cpu = !strcmp(shared->device, "cpu");
     mgl_status status = MGL_OK;
     if (cpu && !(bytes = mgl_alloc_zero(1, CPU_BYTES)))
         return mgl_fail_memory(err, CPU_BYTES);
-    const mgl_duel_options options = {.config = shared->config, .device = shared->device};
+    const mgl_paired_bench_options options = {.config = shared->config, .device = shared->device};
     if (!cpu)
-        status = mgl_duel_open(&options, &duel, err);
+        status = mgl_paired_bench_open(&options, &paired_bench, err);
     if (!status)
-        status = read_once(duel, bytes, err);
+        status = read_once(paired_bench, bytes, err);
     if (!status)
         atomic_store(&shared->is, ARMED);
     while (!status && atomic_load(&shared->wanted) != ENDING && !kill(shared->owner, 0)) {
@@ -75,10 +76,10 @@ static mgl_status compete(mgl_error *err)
             rest();
             continue;
         }
-        status = read_once(duel, bytes, err);
+        status = read_once(paired_bench, bytes, err);
         atomic_fetch_add(&shared->reads, 1);
     }
-    mgl_duel_close(duel);
+    mgl_paired_bench_close(paired_bench);
     mgl_free(bytes);
     return status;
 }
@@ -149,10 +150,12 @@ void competitor_end(void)
 
 /* ---- the lab's launches ---------------------------------------------------------------------- */
 
-mgl_status __real_mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t *tokens,
-                                 double *seconds, mgl_lab_verdict *verdict, mgl_error *err);
-mgl_status __wrap_mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t *tokens,
-                                 double *seconds, mgl_lab_verdict *verdict, mgl_error *err);
+mgl_status __real_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
+                                    int32_t *tokens, double *seconds, mgl_runner_verdict *verdict,
+                                    mgl_error *err);
+mgl_status __wrap_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
+                                    int32_t *tokens, double *seconds, mgl_runner_verdict *verdict,
+                                    mgl_error *err);
 
 static bool meets_launch(int side)
 {
@@ -161,8 +164,9 @@ static bool meets_launch(int side)
 }
 
 /* It reads before the launch begins. */
-mgl_status __wrap_mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, int32_t *tokens,
-                                 double *seconds, mgl_lab_verdict *verdict, mgl_error *err)
+mgl_status __wrap_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
+                                    int32_t *tokens, double *seconds, mgl_runner_verdict *verdict,
+                                    mgl_error *err)
 {
     bool meets = meets_launch(load->side);
     long before = competitor_reads();
@@ -171,7 +175,7 @@ mgl_status __wrap_mgl_lab_launch(mgl_lab_state *lab, const mgl_wire_load *load, 
         atomic_store(&shared->wanted, READING);
     while (meets && competitor_reads() == before && mgl_clock_s() < end)
         rest();
-    mgl_status status = __real_mgl_lab_launch(lab, load, tokens, seconds, verdict, err);
+    mgl_status status = __real_mgl_runner_launch(runner, load, tokens, seconds, verdict, err);
     if (meets)
         atomic_store(&shared->wanted, ARMED);
     return status;

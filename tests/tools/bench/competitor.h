@@ -6,7 +6,7 @@
 #ifndef MGL_TESTS_TOOLS_BENCH_COMPETITOR_H
 #define MGL_TESTS_TOOLS_BENCH_COMPETITOR_H
 
-#include "eval/duel.h"
+#include "eval/paired_bench.h"
 
 /* Started before this process has anything to do with a device, since what a driver holds does not
  * survive a fork. It sleeps, without a device. */

@@ -200,7 +200,7 @@ run_part() {
     load) load ;;
     ways)
         # More rows than the table has: each variant's own are among them.
-        record ways "$tools/bench_ways" --seconds 1 llama-1b:1:0 llama-1b:1:1024 \
+        record ways "$tools/bench_paths" --seconds 1 llama-1b:1:0 llama-1b:1:1024 \
             llama-1b:1:8192:9216 llama-1b:2:0 llama-1b:8:0 llama-1b:8:1024 llama-1b:16:0 \
             llama-3b:1:0 smollm2-135m:1:0 smollm2-135m:1:1024 qwen2.5-0.5b:1:1024
         ;;

@@ -21,7 +21,7 @@ set -u
 megalith=$1 tools=$2 model=$3
 shift 3
 [ $# -gt 0 ] || set -- warm one prompts batch drawn traces
-ways=${WAYS:-panels warpgroups} samples=${SAMPLES:-5}
+ways=${PATHS:-panels warpgroups} samples=${SAMPLES:-5}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for way in panels warpgroups; do

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "api/pipeline.h"
-#include "tests/tools/bench/poor_start.h"
+#include "tests/tools/bench/cold_start.h"
 #include "tests/tools/show.h"
 
 const char *show_name = "show_search";
@@ -28,7 +28,7 @@ const char *show_name = "show_search";
 enum { MOST_SEEDS = 20, MOST_TRIES = 5 };
 
 static struct {
-    const char *shape, *proposer, *device, *store, *lab, *target;
+    const char *shape, *proposer, *device, *store, *runner, *target;
     int seeds, first_seed, context, capacity, trials;
     double minutes, share;
     bool queues_chosen;
@@ -38,7 +38,7 @@ static struct {
 } options = {.proposer = "evolve",
              .device = "cuda",
              .store = "search.db",
-             .lab = "device",
+             .runner = "device",
              .seeds = 3,
              .first_seed = 1,
              .context = 1024,
@@ -68,7 +68,7 @@ typedef struct course {
 static void write_poor(mgl_schedule_config *poor)
 {
     mgl_text text = {0};
-    poor_start_make(!options.queues_chosen, poor);
+    cold_start_make(!options.queues_chosen, poor);
     snprintf(options.config, sizeof options.config, "%s.poor.json", options.store);
     mgl_schedule_config_print(poor, &text);
     FILE *file = fopen(options.config, "w");
@@ -239,7 +239,7 @@ static void run_seed(int seed, double wanted, course *out)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static void put_course(mgl_json_out *out, int seed, const course *c)
+static void put_convergence(mgl_json_out *out, int seed, const course *c)
 {
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "seed", seed);
@@ -269,7 +269,7 @@ static void begin_result(mgl_json_out *out, const double us[2], double gain)
 {
     mgl_json_out_begin(out, "megalith.show-search/1");
     mgl_json_out_string(out, "shape", options.shape);
-    mgl_json_out_string(out, "lab", options.lab);
+    mgl_json_out_string(out, "lab", options.runner);
     mgl_json_out_string(out, "workloads", options.workloads);
     mgl_json_out_string(out, "proposer", options.proposer);
     mgl_json_out_bool(out, "queues_chosen", options.queues_chosen);
@@ -298,7 +298,7 @@ static bool read_option(const char *name, const char *value)
         const char **to;
     } texts[] = {{"--proposer", &options.proposer},
                  {"--device", &options.device},
-                 {"--lab", &options.lab},
+                 {"--lab", &options.runner},
                  {"--commit", &show_commit},
                  {"--store", &options.store}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -325,9 +325,9 @@ static void read_arguments(int argc, char **argv)
         else
             good = i + 1 < argc && read_option(argv[i], argv[i + 1]) && ++i;
     }
-    options.simulated = !strcmp(options.lab, "simulated");
+    options.simulated = !strcmp(options.runner, "simulated");
     snprintf(options.workloads, sizeof options.workloads, "ctx=%d;batch=1", options.context);
-    if (good && (options.simulated || !strcmp(options.lab, "device")))
+    if (good && (options.simulated || !strcmp(options.runner, "device")))
         return;
     fprintf(
         stderr,
@@ -358,7 +358,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < options.seeds; i++) {
         one = (course){0};
         run_seed(options.first_seed + i, gain, &one);
-        put_course(&out, options.first_seed + i, &one);
+        put_convergence(&out, options.first_seed + i, &one);
         reached += one.reached;
         mgl_trial_clear(&one.last);
     }

@@ -7,7 +7,7 @@
  *   long       so many tokens, drawn at temperature 1, in launches as long as the cache has
  *              positions, each beginning with the last token of the one before: none is ended by
  *              the watchdog
- *   companies  with --sequences, so many companies of them (soak_company.h), each launched twice
+ *   companies  with --sequences, so many companies of them (soak_neighbors.h), each launched twice
  * and compared with its replies alone delays     the same as `launches`, and of the companies, by a
  * kernel with random delays (vm/cuda/device/delay.cuh), each launch with a seed of its own: the
  * bits of the kernel without
@@ -19,7 +19,7 @@
  * With --sequences the long part draws so many replies beside each other, and counts all of them.
  * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything
  * differs, and the error's own where a launch failed. A reply in company may differ from one alone
- * in 16 bits, but a greedy one only where the two likeliest are nearer than COMPANY_GAP.
+ * in 16 bits, but a greedy one only where the two likeliest are nearer than NEIGHBORS_GAP.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 #include "schedule/schedule.h"
-#include "tests/tools/bench/soak_company.h"
+#include "tests/tools/bench/soak_neighbors.h"
 #include "vm/cuda/cuda.h"
 #include "vm/vm.h"
 
@@ -70,7 +70,7 @@ struct soak {
     mgl_vm *vm;
     struct answer wanted, seen;
     struct comparison launches, delays;
-    company_counts companies, delayed;
+    neighbors_counts companies, delayed;
     int long_tokens, long_launches; /* done */
     double long_seconds;
     mgl_vm_facts facts; /* of the first machine */
@@ -311,19 +311,19 @@ static mgl_status run_long(struct soak *s, mgl_error *err)
     return status;
 }
 
-static company_shape shape_of(const struct soak *s)
+static neighbors_shape shape_of(const struct soak *s)
 {
-    return (company_shape){s->options.sequences, s->options.prompt, s->options.tokens,
-                           s->checkpoint->graph->geometry.vocab};
+    return (neighbors_shape){s->options.sequences, s->options.prompt, s->options.tokens,
+                             s->checkpoint->graph->geometry.vocab};
 }
 
 static mgl_status run_companies(struct soak *s, mgl_error *err)
 {
-    const company_shape shape = shape_of(s);
-    company_counts *c = &s->companies;
+    const neighbors_shape shape = shape_of(s);
+    neighbors_counts *c = &s->companies;
     mgl_status status = MGL_OK;
     for (int i = 0; i < s->options.companies && !status; i++)
-        status = company_compare(s->vm, &shape, i, c, err);
+        status = neighbors_compare(s->vm, &shape, i, c, err);
     fprintf(stderr,
             "soak: companies: %d of %d, %d changes; %d replies, %d ended; apart from those alone "
             "%d (gap %.3g) and %d drawn, %.1f s\n",
@@ -334,12 +334,12 @@ static mgl_status run_companies(struct soak *s, mgl_error *err)
 
 static mgl_status run_delays(struct soak *s, mgl_error *err)
 {
-    const company_shape shape = shape_of(s);
+    const neighbors_shape shape = shape_of(s);
     mgl_status status = s->options.delays > 0 ? open_vm(s, 1, err) : MGL_OK;
     if (!status)
         status = compare_all(s, "with delays", s->options.delays, &s->delays, err);
     for (int i = 0; i < s->companies.companies && s->options.delays > 0 && !status; i++)
-        status = company_repeat(s->vm, &shape, i, &s->delayed, err);
+        status = neighbors_repeat(s->vm, &shape, i, &s->delayed, err);
     return status;
 }
 
@@ -370,7 +370,7 @@ static void print_comparison(const char *name, const struct comparison *c)
 
 static void print_companies(const struct soak *s)
 {
-    const company_counts *c = &s->companies;
+    const neighbors_counts *c = &s->companies;
     printf("\"sequences\":%d,\"companies\":{\"launched\":%d,\"changes\":%d,\"delayed\":%d,"
            "\"delayed_changes\":%d,\"replies\":%d,\"ended\":%d,\"tokens\":%" PRId64
            ",\"apart_from_alone\":%d,\"worst_gap\":%.4f,\"over_gap\":%d,\"drawn_apart\":%d,"
@@ -448,9 +448,9 @@ static bool parse(int argc, char **argv, struct options *o)
             i++;
         else
             return fprintf(stderr, "soak: what is %s?\n", argv[i]), false;
-    if (o->companies > 0 && (o->prompt > COMPANY_MOST || o->tokens > COMPANY_MOST))
+    if (o->companies > 0 && (o->prompt > NEIGHBORS_MOST || o->tokens > NEIGHBORS_MOST))
         return fprintf(stderr, "soak: with --companies --prompt and --tokens are at most %d\n",
-                       COMPANY_MOST),
+                       NEIGHBORS_MOST),
                false;
     if (!o->model || o->tokens < 1 || o->prompt < 1 || o->sequences < 1 ||
         o->sequences > MGL_MAX_SEQUENCES)
@@ -469,7 +469,7 @@ static bool is_same(const struct comparison *c)
 
 static bool are_same(const struct soak *s)
 {
-    const company_counts *c = &s->companies;
+    const neighbors_counts *c = &s->companies;
     const bool exact = s->options.dtype == MGL_F32;
     return !c->changes && !s->delayed.changes && !c->over_gap &&
            !(exact && c->apart + c->drawn_apart);

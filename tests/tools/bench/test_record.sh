@@ -42,6 +42,6 @@ MODELS=$scratch/models SEARCH=evolve "$tools/evidence.sh" abc "$scratch/bundle" 
     2>"$scratch/errors"
 grep -q '"command":"timeout [0-9]* show_search llama-1b --proposer evolve ' \
     "$scratch/results/h200-search-evolve.json"
-MODELS=$scratch/models WAYS=warpgroups "$tools/evidence.sh" abc "$scratch/bin" "$scratch/results" many 2>"$scratch/errors"
+MODELS=$scratch/models PATHS=warpgroups "$tools/evidence.sh" abc "$scratch/bin" "$scratch/results" many 2>"$scratch/errors"
 grep -q '"command":"timeout [0-9]* many.sh megalith ' "$scratch/results/h200-many.json"
 [ "$(grep -c '{"name":"[a-z0-9 ]*","exit":0,"result":{"tool":"megalith"}}' "$scratch/results/h200-many.json")" -eq 12 ]

@@ -1,7 +1,7 @@
 /* Checks of the CUDA machine with several sequences in a launch: see cuda_checks.h. */
 #include "base/memory.h"
 #include "schedule/step.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "tests/vm/cuda/cuda_checks.h"
 #include "tests/vm/cuda/rounding.h"
 #include <stdio.h>
@@ -153,60 +153,60 @@ void check_two_lists(const mgl_geometry *geometry, const device_options *wanted,
  */
 
 enum {
-    COMPANY = 64,
-    COMPANY_PROMPT = 5,
-    COMPANY_NEW = 3,
+    NEIGHBORS = 64,
+    NEIGHBORS_PROMPT = 5,
+    NEIGHBORS_NEW = 3,
     GUARDS = 2,    /* the first ones outlast the others, so that the second list has all of these */
-    GUARD_NEW = 9, /* COMPANY_PROMPT + COMPANY_NEW epochs, and one more */
-    COMPANY_SCORED = 3
+    GUARD_NEW = 9, /* NEIGHBORS_PROMPT + NEIGHBORS_NEW epochs, and one more */
+    NEIGHBORS_SCORED = 3
 };
 
-struct company {
-    int32_t prompts[COMPANY][COMPANY_PROMPT];
-    mgl_vm_sequence sequences[COMPANY];
+struct neighbors {
+    int32_t prompts[NEIGHBORS][NEIGHBORS_PROMPT];
+    mgl_vm_sequence sequences[NEIGHBORS];
 };
 
-static void fill_company(struct company *c, int vocab, int count)
+static void fill_neighbors(struct neighbors *c, int vocab, int count)
 {
     for (int s = 0; s < count; s++) {
-        const int length = 1 + (s * 7 + 3) % COMPANY_PROMPT;
+        const int length = 1 + (s * 7 + 3) % NEIGHBORS_PROMPT;
         fill_prompt(c->prompts[s], length, vocab, s + 1);
         c->sequences[s] =
             (mgl_vm_sequence){.prompt = c->prompts[s],
-                              .prompt_count = s == COMPANY_SCORED ? COMPANY_PROMPT : length,
-                              .max_new = s < GUARDS ? GUARD_NEW : 1 + s % COMPANY_NEW,
-                              .mode = s == COMPANY_SCORED ? MGL_VM_SCORE : 0,
+                              .prompt_count = s == NEIGHBORS_SCORED ? NEIGHBORS_PROMPT : length,
+                              .max_new = s < GUARDS ? GUARD_NEW : 1 + s % NEIGHBORS_NEW,
+                              .mode = s == NEIGHBORS_SCORED ? MGL_VM_SCORE : 0,
                               .temperature = s >= GUARDS && s % 3 == 2 ? 0.9f : 0.0f,
                               .seed = (uint64_t)s};
     }
-    fill_prompt(c->prompts[COMPANY_SCORED], COMPANY_PROMPT, vocab, COMPANY_SCORED + 1);
+    fill_prompt(c->prompts[NEIGHBORS_SCORED], NEIGHBORS_PROMPT, vocab, NEIGHBORS_SCORED + 1);
 }
 
 /* What a sequence got. */
 struct reply_of_one {
     int32_t tokens[GUARD_NEW];
     int produced, state;
-    float scores[COMPANY_PROMPT];
+    float scores[NEIGHBORS_PROMPT];
 };
 
 /* All in one launch, the last one first if `turned`. */
-static void run_company(mgl_vm *vm, const struct company *c, int count, bool turned,
-                        struct reply_of_one *out)
+static void run_neighbors(mgl_vm *vm, const struct neighbors *c, int count, bool reversed,
+                          struct reply_of_one *out)
 {
     mgl_error err;
     mgl_vm_report report;
-    mgl_vm_sequence sequences[COMPANY];
+    mgl_vm_sequence sequences[NEIGHBORS];
     for (int s = 0; s < count; s++)
-        sequences[turned ? count - 1 - s : s] = c->sequences[s];
+        sequences[reversed ? count - 1 - s : s] = c->sequences[s];
     ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = sequences, .count = count}, &report, &err),
        err);
     for (int s = 0; s < count; s++) {
-        const int at = turned ? count - 1 - s : s;
+        const int at = reversed ? count - 1 - s : s;
         out[s].produced = report.produced[at];
         out[s].state = report.state[at];
         ck_assert_int_le(out[s].produced, GUARD_NEW);
         memcpy(out[s].tokens, report.output[at], (size_t)out[s].produced * sizeof(int32_t));
-        if (s == COMPANY_SCORED)
+        if (s == NEIGHBORS_SCORED)
             memcpy(out[s].scores, report.score[at], sizeof out[s].scores);
     }
 }
@@ -230,7 +230,7 @@ static double best_above(mgl_vm *cpu, const int32_t *ids, int count, int token)
 static bool is_as_alone(mgl_vm *cpu, const mgl_vm_sequence *sequence,
                         const struct reply_of_one *reply)
 {
-    int32_t ids[COMPANY_PROMPT + GUARD_NEW], wanted[GUARD_NEW];
+    int32_t ids[NEIGHBORS_PROMPT + GUARD_NEW], wanted[GUARD_NEW];
     const int length = sequence->prompt_count;
     device_greedy(cpu, sequence->prompt, length, wanted, sequence->max_new);
     memcpy(ids, sequence->prompt, (size_t)length * sizeof *ids);
@@ -245,10 +245,10 @@ static bool is_as_alone(mgl_vm *cpu, const mgl_vm_sequence *sequence,
 }
 
 /* Every fifth one ends with the last token that it had, where that comes first. */
-static void set_ends(struct company *c, int count, const struct reply_of_one *replies)
+static void set_ends(struct neighbors *c, int count, const struct reply_of_one *replies)
 {
     for (int s = GUARDS; s < count; s++)
-        if (s % 5 == 1 && s != COMPANY_SCORED) {
+        if (s % 5 == 1 && s != NEIGHBORS_SCORED) {
             c->sequences[s].ends = &replies[s].tokens[replies[s].produced - 1];
             c->sequences[s].end_count = 1;
         }
@@ -263,10 +263,10 @@ static int tokens_to_end(const mgl_vm_sequence *sequence, const struct reply_of_
     return sequence->end_count > 0 ? count + 1 : reply->produced;
 }
 
-void check_company(const mgl_geometry *geometry, const device_options *wanted, int count)
+void check_neighbors(const mgl_geometry *geometry, const device_options *wanted, int count)
 {
-    static struct company c;
-    static struct reply_of_one first[COMPANY], second[COMPANY];
+    static struct neighbors c;
+    static struct reply_of_one first[NEIGHBORS], second[NEIGHBORS];
     device_options options = *wanted;
     options.capacity = CHECK_CAPACITY;
     options.sequences = count;
@@ -274,12 +274,12 @@ void check_company(const mgl_geometry *geometry, const device_options *wanted, i
     struct pair p = open_pair(graph, &options);
     int apart = 0;
     ck_assert_int_eq(p.program->limits.rows, 1);
-    fill_company(&c, geometry->vocab, count);
-    run_company(p.gpu, &c, count, false, first);
+    fill_neighbors(&c, geometry->vocab, count);
+    run_neighbors(p.gpu, &c, count, false, first);
     set_ends(&c, count, first);
-    run_company(p.gpu, &c, count, true, second);
+    run_neighbors(p.gpu, &c, count, true, second);
     for (int s = 0; s < count; s++) {
-        if (s == COMPANY_SCORED)
+        if (s == NEIGHBORS_SCORED)
             continue;
         ck_assert_int_eq(first[s].state, MGL_STATE_LENGTH);
         ck_assert_int_eq(first[s].produced, c.sequences[s].max_new);
@@ -294,11 +294,11 @@ void check_company(const mgl_geometry *geometry, const device_options *wanted, i
                          (size_t)second[s].produced * sizeof(int32_t));
     }
     printf("%d of %d replies have another token than the CPU's that is as good\n", apart, count);
-    check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], first[COMPANY_SCORED].scores);
+    check_scores(p.program, graph, &c.sequences[NEIGHBORS_SCORED], first[NEIGHBORS_SCORED].scores);
     /* sums are in another order in epochs of few rows, so that the company may change last bits */
-    if (options.many <= MGL_SLIM_ROWS)
-        ck_assert_mem_eq(first[COMPANY_SCORED].scores, second[COMPANY_SCORED].scores,
-                         sizeof first[COMPANY_SCORED].scores);
-    check_scores(p.program, graph, &c.sequences[COMPANY_SCORED], second[COMPANY_SCORED].scores);
+    if (options.many <= MGL_SMALL_M_ROWS)
+        ck_assert_mem_eq(first[NEIGHBORS_SCORED].scores, second[NEIGHBORS_SCORED].scores,
+                         sizeof first[NEIGHBORS_SCORED].scores);
+    check_scores(p.program, graph, &c.sequences[NEIGHBORS_SCORED], second[NEIGHBORS_SCORED].scores);
     close_pair(&p);
 }

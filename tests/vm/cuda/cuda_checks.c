@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "tests/vm/cuda/rounding.h"
 #include "tests/vm/likely.h"
 #include "tests/vm/penalties.h"
@@ -523,8 +523,8 @@ static struct reply make_reply(mgl_vm *vm, int most)
     mgl_error err;
     int32_t prompt[CHECK_CAPACITY];
     int vocab = vm->program->geometry.vocab, many = vm->program->limits.many;
-    int count = many > MGL_SLIM_ROWS && many + MGL_SLIM_TILE + most <= CHECK_CAPACITY
-                    ? many + MGL_SLIM_TILE
+    int count = many > MGL_SMALL_M_ROWS && many + MGL_SMALL_M_TILE + most <= CHECK_CAPACITY
+                    ? many + MGL_SMALL_M_TILE
                     : 5;
     struct reply reply = {.logits = mgl_alloc((size_t)vocab * sizeof *reply.logits)};
     fill_prompt(prompt, count, vocab, 6);

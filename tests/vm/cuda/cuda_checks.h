@@ -41,7 +41,7 @@ void check_ragged(const mgl_geometry *geometry, const device_options *options, i
  * that is scored. In another order, and beside others that end elsewhere, each has the same tokens;
  * and greedy ones are those of the CPU machine, up to a token that it has another one for within
  * 0.1. */
-void check_company(const mgl_geometry *geometry, const device_options *options, int count);
+void check_neighbors(const mgl_geometry *geometry, const device_options *options, int count);
 
 /* Two programs for the same model: a reply of `most` tokens and the logits behind it are the same
  * bits. */
@@ -95,7 +95,7 @@ void check_exchange(const mgl_graph *graph, const device_options *a, const devic
 void check_deadlock(const char *counter, double most_s);
 
 /* The same of the second list's, in f32 and, as panels, in bf16. */
-void check_deadlock_of_many(const char *counter, double most_s);
+void check_deadlock_of_second(const char *counter, double most_s);
 void check_deadlock_of_panels(const mgl_geometry *geometry, const device_options *options,
                               const char *counter, double most_s);
 

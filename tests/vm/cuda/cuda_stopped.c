@@ -1,6 +1,6 @@
 /* Checks of the CUDA machine with runs that the watchdog ends: see cuda_checks.h. */
 #include "base/clock.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "tests/vm/cuda/cuda_checks.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
@@ -65,7 +65,7 @@ static void check_signal(const mgl_geometry *geometry, const device_options *wan
     mgl_graph *graph = random_graph(geometry, 128, true, options.dtype, 4);
     mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
     int32_t prompt[CHECK_CAPACITY], tokens[REPLY], again[REPLY];
-    const int count = options.many > MGL_SLIM_ROWS ? options.many : 3; /* or panels are slim */
+    const int count = options.many > MGL_SMALL_M_ROWS ? options.many : 3; /* or panels are slim */
     fill_prompt(prompt, count, graph->geometry.vocab, 1);
     remove_signal(options.many ? bad->many : bad, counter);
     mgl_vm *vm = open_unchecked(bad, graph);
@@ -89,7 +89,7 @@ void check_deadlock(const char *counter, double most_s)
                  counter, most_s);
 }
 
-void check_deadlock_of_many(const char *counter, double most_s)
+void check_deadlock_of_second(const char *counter, double most_s)
 {
     check_signal(
         &small_model,

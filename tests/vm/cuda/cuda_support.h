@@ -18,7 +18,7 @@ typedef struct device_options {
                      it */
     int capacity, sequences, rows, splits;
     int many;       /* rows of an epoch of the second list; 0: there is none */
-    int weighed;    /* what its queues exchange: MGL_WEIGHED_...; 0: chosen */
+    int weighed;    /* what its queues exchange: MGL_GAMMA_...; 0: chosen */
     int warpgroups; /* who multiplies that: MGL_WARPGROUPS_...; 0: chosen */
     int exchange;   /* MGL_EXCHANGE_... */
     int narrow;     /* 0: as by default */

@@ -77,7 +77,7 @@ void mirror_list(mgl_program *program, int sets)
     mgl_error err;
     mgl_program_free(program->many);
     program->many = NULL;
-    ok(mgl_program_add_many(program, &err), err);
+    ok(mgl_program_add_second(program, &err), err);
     struct mirror m = {program, program->many,
                        mgl_alloc_zero((size_t)program->buffer_count + 1, sizeof *m.buffers),
                        mgl_alloc_zero((size_t)program->counter_count + 1, sizeof *m.counters)};

@@ -1,6 +1,6 @@
 /* Sources of the kernel with other comments: the same tokens in another text. */
-#ifndef MGL_TESTS_VM_REWORDED_H
-#define MGL_TESTS_VM_REWORDED_H
+#ifndef MGL_TESTS_VM_CUDA_REWORDED_H
+#define MGL_TESTS_VM_CUDA_REWORDED_H
 
 #include "vm/cuda/sources.h"
 

@@ -299,7 +299,7 @@ START_TEST(panels_have_128_rows_and_launches_64_sequences)
 END_TEST
 
 /* There is no other code for products of weighed values; the reason is that of the variant. */
-START_TEST(weighed_products_are_panels)
+START_TEST(gamma_scaled_products_are_panels)
 {
     mgl_program *program = program_of_panels(128, 1), *many = program->many;
     int task = 0;
@@ -506,7 +506,8 @@ static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
 static bool is_plain(const mgl_program *program)
 {
     return mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, "sm_90a") == 1u << MGL_VARIANT_SKINNY &&
-           mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a") == 1u << MGL_VARIANT_WAVES;
+           mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a") ==
+               1u << MGL_VARIANT_KV_ROUNDS;
 }
 
 START_TEST(one_row_by_flags_is_plain)
@@ -572,7 +573,7 @@ START_TEST(a_variant_that_does_not_take_its_task_is_refused)
     mgl_task *task = program->tasks;
     while (task->op != MGL_OP_NORM_LINEAR)
         task++;
-    task->variant = MGL_VARIANT_LADDER;
+    task->variant = MGL_VARIANT_BY_ROWS;
     ok(mgl_cuda_check_program(program, &err), err);
     task->variant = MGL_VARIANT_TILES;
     refused(program, "is no variant of norm_linear");
@@ -739,7 +740,7 @@ int main(void)
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
     tcase_add_test(tests, a_second_list_without_panels_has_16_rows_at_most);
     tcase_add_test(tests, panels_have_128_rows_and_launches_64_sequences);
-    tcase_add_test(tests, weighed_products_are_panels);
+    tcase_add_test(tests, gamma_scaled_products_are_panels);
     tcase_add_test(tests, panels_are_by_warpgroups_in_all_or_in_none);
     tcase_add_test(tests, beside_attention_of_rows_no_other_op_writes_pages);
     tcase_add_test(tests, panels_that_make_logits_are_told_apart);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "vm/cuda/compile.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/device/objects.h"
@@ -227,7 +227,7 @@ static mgl_program *lower_with(int warps)
                                     .sequences = 16,
                                     .rows = 8,
                                     .many = 32,
-                                    .weighed = MGL_WEIGHED_YES,
+                                    .weighed = MGL_GAMMA_YES,
                                     .warps = warps};
     return program_for(graph, "sm_90a:132", &options);
 }
@@ -314,7 +314,7 @@ START_TEST(what_is_said_of_a_bad_object_is_told)
 {
     mgl_cuda_image image;
     mgl_error err;
-    fake.bad = MGL_OBJECT_SLIM;
+    fake.bad = MGL_OBJECT_SMALL_M;
     ck_assert_int_eq(compile_it(&image, NULL, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "object 8 is bad"), "%s", err.message);
     ck_assert_int_eq(fake.links, 0);

@@ -9,14 +9,14 @@
 
 #include "base/memory.h"
 #include "schedule/schedule.h"
+#include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
-#include "schedule/ways.h"
 #include "vm/cuda/encode.h"
 
 /* Whether products are all skinny, and attention is by waves or the ring. */
 static bool is_plain(const mgl_program *program)
 {
-    const uint32_t waves = 1u << MGL_VARIANT_WAVES, ring = 1u << MGL_VARIANT_RING;
+    const uint32_t waves = 1u << MGL_VARIANT_KV_ROUNDS, ring = 1u << MGL_VARIANT_RING;
     const uint32_t attention = mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, "sm_90a");
     return mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, "sm_90a") == 1u << MGL_VARIANT_SKINNY &&
            (attention == waves || attention == ring);

@@ -43,7 +43,7 @@ static uint64_t check_events(mgl_vm *vm, const mgl_trace *trace, int epochs)
                 ck_assert_uint_ne(event->input, 0);
             if (mgl_variant_is_panels(p->tasks[t].variant) &&
                 mgl_trace_list_of(trace, t) == trace->list[row])
-                waited += event->trays;
+                waited += event->act_tiles;
         }
     mgl_free(events);
     return waited;
@@ -116,10 +116,10 @@ static uint64_t check_trace(const mgl_program *program, const mgl_graph *graph, 
         check_row(trace, row);
     }
     const uint64_t waited = check_events(vm, trace, epochs);
-    const int of_many = trace->rows - (TOKENS - 1) > 0 ? trace->rows - (TOKENS - 1) : 0;
-    check_list(trace, 0, trace->rows - of_many);
-    check_list(trace, 1, of_many);
-    check_text(trace, of_many > 0);
+    const int of_second = trace->rows - (TOKENS - 1) > 0 ? trace->rows - (TOKENS - 1) : 0;
+    check_list(trace, 0, trace->rows - of_second);
+    check_list(trace, 1, of_second);
+    check_text(trace, of_second > 0);
     mgl_trace_free(trace);
     mgl_vm_close(vm);
     return waited;

@@ -91,7 +91,7 @@ static __device__ __forceinline__ bool consume_op(machine &m, int op)
     if (is_of<FAMILY_##id>(op))                                                                    \
         return consume_##name(m);                                                                  \
     else
-#define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name, IS_EARLY(ahead))
+#define MGL_FAMILY(id, name, needs, ahead) CONSUME_##needs(id, name, IS_PREISSUED(ahead))
 #include "instructions/ops.def"
     {
     }
@@ -101,18 +101,18 @@ static __device__ __forceinline__ bool consume_op(machine &m, int op)
     return false;
 }
 
-/* The same of one that begins early, up to its end (early.cuh). False: it did not begin, the block
- * leaves. */
-static __device__ __forceinline__ bool consume_early(machine &m, int op)
+/* The same of one that begins early, up to its end (preissued.cuh). False: it did not begin, the
+ * block leaves. */
+static __device__ __forceinline__ bool consume_preissued(machine &m, int op)
 {
 #define BEGIN_NEVER(id, name)
 #define BEGIN_ALWAYS(id, name)
 #define BEGIN_UNLIKE(id, name)
-#define BEGIN_EARLY(id, name)                                                                      \
+#define BEGIN_PREISSUED(id, name)                                                                  \
     if (is_of<FAMILY_##id>(op))                                                                    \
         return consume_##name(m);                                                                  \
     else
-#define BEGIN_EARLY_UNLIKE                 BEGIN_EARLY
+#define BEGIN_PREISSUED_UNLIKE             BEGIN_PREISSUED
 #define MGL_FAMILY(id, name, needs, ahead) BEGIN_##ahead(id, name)
 #include "instructions/ops.def"
     {
@@ -120,8 +120,8 @@ static __device__ __forceinline__ bool consume_early(machine &m, int op)
 #undef BEGIN_NEVER
 #undef BEGIN_ALWAYS
 #undef BEGIN_UNLIKE
-#undef BEGIN_EARLY
-#undef BEGIN_EARLY_UNLIKE
+#undef BEGIN_PREISSUED
+#undef BEGIN_PREISSUED_UNLIKE
     return false;
 }
 

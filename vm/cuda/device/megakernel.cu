@@ -23,9 +23,9 @@
  *   slot         where the consumers leave partial sums of row groups for the epilogue
  *   panel        row groups that are multiplied together by all activation rows of an epoch, in a
  *                program whose second list has such products (linear/panels.cuh)
- *   tray         where some k blocks of those activations are (roles/tray_loader.cuh); or, while
- *                attention is at work, keys and values of some positions (attention/kv_trays.cuh)
- *   strip        positions that a warp attends to at once: one tile of 16 or two
+ *   tray         where some k blocks of those activations are (roles/act_tile_loader.cuh); or,
+ * while attention is at work, keys and values of some positions (attention/kv_buffers.cuh) strip
+ * positions that a warp attends to at once: one tile of 16 or two
  *
  * Roles of a block's warps, a file each in roles/:
  *
@@ -37,9 +37,9 @@
  *
  * A task: the controller prepares its instruction slot, if it can while the task before is at work,
  * waits for its counters and makes it known; flagged input may be read from then on. The epilogue,
- * done with the task before, opens `go` (or the controller: early.cuh); consumers and epilogue do
- * it together, or the consumers alone; the controller signals, and resets what the `clear` behind
- * it names. Enter, embed and clear are the controller's alone.
+ * done with the task before, opens `go` (or the controller: preissued.cuh); consumers and epilogue
+ * do it together, or the consumers alone; the controller signals, and resets what the `clear`
+ * behind it names. Enter, embed and clear are the controller's alone.
  *
  * Which code runs a task: dispatch.cuh has the functions of its op, linear/linear.cuh chooses the
  * way of a product, attention/attention.cuh that of attention.
@@ -62,13 +62,13 @@ static __device__ void init_barriers()
         barrier_init(&own().full[i], MGL_BULK_COPY ? 1 : 32);
         barrier_init(&own().empty[i], MGL_WARPS);
     }
-    for (int i = 0; i < SLOTS; i++) {
-        barrier_init(&own().slot_full[i], MGL_WARPS);
-        barrier_init(&own().slot_empty[i], 1);
+    for (int i = 0; i < PSUM_COUNT; i++) {
+        barrier_init(&own().psum_full[i], MGL_WARPS);
+        barrier_init(&own().psum_empty[i], 1);
     }
-    barrier_init(&own().known[0], 1);
-    barrier_init(&own().known[1], 1);
-    barrier_init(&own().go, 1);
+    barrier_init(&own().announced[0], 1);
+    barrier_init(&own().announced[1], 1);
+    barrier_init(&own().start, 1);
     barrier_init(&own().body, MGL_WARPS);
     barrier_init(&own().done, MGL_WARPS);
     barrier_init(&own().squares_full, MGL_WARPS);
@@ -77,13 +77,13 @@ static __device__ void init_barriers()
         barrier_init(&own().page_full[i], 1);
         barrier_init(&own().page_empty[i], MGL_WARPS);
     }
-    for (int i = 0; i < TRAYS; i++) {
-        barrier_init(&own().tray_full[i], 1);
-        barrier_init(&own().tray_empty[i], MGL_WARPS);
+    for (int i = 0; i < ACT_TILES; i++) {
+        barrier_init(&own().act_tile_full[i], 1);
+        barrier_init(&own().act_tile_empty[i], MGL_WARPS);
     }
-    for (int i = 0; i < KV_TRAYS; i++) {
-        barrier_init(&own().kv_tray_full[i], 1);
-        barrier_init(&own().kv_tray_empty[i], MGL_WARPS);
+    for (int i = 0; i < KV_BUFFERS; i++) {
+        barrier_init(&own().kv_buffer_full[i], 1);
+        barrier_init(&own().kv_buffer_empty[i], MGL_WARPS);
     }
 #endif
     barrier_init_fence();
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         own().landed = own().lost = 0;
         own().early = own().demanded = 0;
         own().prepared = own().finished = own().reported = 0;
-#if EARLY_TASKS
+#if PREISSUED_TASKS
         own().opened[0] = own().opened[1] = own().reached = own().signalled = 0;
 #endif
         own().instruction[0] = own().instruction[1] = {};
@@ -113,21 +113,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 #if MGL_LISTS
         own().others = 0;
         for (int w = 0; w < MGL_WARPS; w++)
-            own().slots_at[w] = own().known_at[w] = own().freed_at[w] = 0;
+            own().psums_at[w] = own().landed_at[w] = own().freed_at[w] = 0;
 #endif
 #if MGL_PANELS
-        own().listed = own().turned = own().paneled = 0;
-        own().tray_filled = own().kv_tray_next = 0;
+        own().listed = own().switched = own().paneled = 0;
+        own().act_tile_filled = own().kv_buffer_next = 0;
         own().stream_epoch = 0;
         for (int w = 0; w < MGL_WARPS; w++)
-            own().page_at[w] = own().tray_used[w] = own().kv_tray_at[w] = 0;
+            own().page_at[w] = own().act_tile_used[w] = own().kv_buffer_at[w] = 0;
 #endif
         for (int w = 0; w < MGL_WARPS; w++)
             own().begun[w] = 0;
         delay_init();
     }
 #if MGL_PANELS
-    note_panel_shapes(thread_of(m));
+    cache_panel_shapes(thread_of(m));
 #endif
     __syncthreads();
     if (m.warp == LOADER)

@@ -30,14 +30,14 @@
 #define MGL_OBJECT_SKINNY     5  /* products of a few rows */
 #define MGL_OBJECT_EPILOGUE   6  /* that role, with what fills trays */
 #define MGL_OBJECT_SAMPLE     7  /* sampling and draws */
-#define MGL_OBJECT_SLIM       8  /* the second list's products of few weight rows */
-#define MGL_OBJECT_TURNED     9  /* the same of more than 32 activation rows */
-#define MGL_OBJECT_NARROW     10 /* the same by warpgroups */
+#define MGL_OBJECT_SMALL_M    8  /* the second list's products of few weight rows */
+#define MGL_OBJECT_SWAP_AB    9  /* the same of more than 32 activation rows */
+#define MGL_OBJECT_SMALL_N    10 /* the same by warpgroups */
 #define MGL_OBJECT_GENERAL    11 /* products of any rows */
-#define MGL_OBJECT_WAVES      12 /* attention of one row */
+#define MGL_OBJECT_KV_ROUNDS  12 /* attention of one row */
 #define MGL_OBJECT_LOADER     13 /* loader and landing warp of two lists */
 #define MGL_OBJECT_MERGE      14 /* of attention's splits */
-#define MGL_OBJECT_LONE       15 /* the second list's attention, few rows a task */
+#define MGL_OBJECT_DECODE_ROW 15 /* the second list's attention, few rows a task */
 #define MGL_OBJECT_KERNEL     16 /* the entry, and the loop of the consumers */
 #define MGL_OBJECTS           17
 

@@ -39,7 +39,7 @@ enum {
 /* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead, and makes
  * it known early. */
 enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
-enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE, AHEAD_EARLY, AHEAD_EARLY_UNLIKE };
+enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE, AHEAD_PREISSUED, AHEAD_PREISSUED_UNLIKE };
 
 /* Whether the kernel has the op. */
 static __device__ __forceinline__ bool has_op(u32 op)
@@ -105,19 +105,20 @@ static __device__ __forceinline__ bool goes_ahead(int op, int before)
     return false
 #define MGL_FAMILY(id, name, needs, ahead)                                                         \
     || (AHEAD_##ahead != AHEAD_NEVER && is_of<FAMILY_##id>(op) &&                                  \
-        (AHEAD_##ahead == AHEAD_ALWAYS || AHEAD_##ahead == AHEAD_EARLY ||                          \
+        (AHEAD_##ahead == AHEAD_ALWAYS || AHEAD_##ahead == AHEAD_PREISSUED ||                      \
          !is_of<FAMILY_##id>(before)))
 #include "instructions/ops.def"
         ;
 }
 
-#define IS_EARLY(ahead) (AHEAD_##ahead == AHEAD_EARLY || AHEAD_##ahead == AHEAD_EARLY_UNLIKE)
+#define IS_PREISSUED(ahead)                                                                        \
+    (AHEAD_##ahead == AHEAD_PREISSUED || AHEAD_##ahead == AHEAD_PREISSUED_UNLIKE)
 
 /* Whether the consumers may begin a task that is prepared before its counters are there. */
-static __device__ __forceinline__ bool begins_early(int op)
+static __device__ __forceinline__ bool is_preissued(int op)
 {
     return false
-#define MGL_FAMILY(id, name, needs, ahead) || (IS_EARLY(ahead) && is_of<FAMILY_##id>(op))
+#define MGL_FAMILY(id, name, needs, ahead) || (IS_PREISSUED(ahead) && is_of<FAMILY_##id>(op))
 #include "instructions/ops.def"
         ;
 }

@@ -125,11 +125,11 @@ typedef struct mgl_device_panel {
 enum {
     MGL_HOST_ABORT,   /* set by the host: the first of the words MGL_ASKED_... of schedule/step.h */
     MGL_HOST_SAMPLED, /* by sample: the row that it sampled last + 1; 0: none yet; with two lists
-                         MGL_HOST_MANY more in the second */
+                         MGL_HOST_SECOND more in the second */
     MGL_HOST_EXPIRED, /* the queue whose watchdog spoke first + 1; 0: none did */
     MGL_HOST_STOPPED, /* set by the host: the rest of these words */
     MGL_HOST_WORDS = 8,
-    MGL_HOST_MANY = 1 << 16
+    MGL_HOST_SECOND = 1 << 16
 };
 
 /* The word of the host that word MGL_ASKED_... of sample is. */
@@ -159,15 +159,15 @@ enum {
 
 /* What a task of an epoch did when: times of %globaltimer in ns, low halves. 0: never. */
 typedef struct mgl_device_event {
-    unsigned epoch;    /* + 1, of both lists together */
-    unsigned begin;    /* the queue turned to it */
-    unsigned go;       /* its counters were there */
-    unsigned input;    /* consumer warp 0 had its share of the input */
-    unsigned products; /* and had done its last product, or all of a task without tape */
-    unsigned end;      /* outputs written */
-    unsigned starved;  /* ns that consumer warp 0 waited for the tape, */
-    unsigned trays;    /* and for activations of panels */
-    unsigned ahead;    /* pages that had landed and were not yet needed, at `input` */
+    unsigned epoch;     /* + 1, of both lists together */
+    unsigned begin;     /* the queue turned to it */
+    unsigned go;        /* its counters were there */
+    unsigned input;     /* consumer warp 0 had its share of the input */
+    unsigned products;  /* and had done its last product, or all of a task without tape */
+    unsigned end;       /* outputs written */
+    unsigned starved;   /* ns that consumer warp 0 waited for the tape, */
+    unsigned act_tiles; /* and for activations of panels */
+    unsigned ahead;     /* pages that had landed and were not yet needed, at `input` */
 } mgl_device_event;
 
 typedef struct mgl_device_launch {

@@ -6,7 +6,7 @@
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
 
-#include "vm/cuda/device/early.cuh"
+#include "vm/cuda/device/preissued.cuh"
 #include "vm/cuda/device/trace.cuh"
 
 static __device__ __forceinline__ u32 parity_of(u32 page)
@@ -32,22 +32,22 @@ enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
 /* Where a consumer warp stands in ring and slots, from task to task: beside a second list it is in
  * shared memory meanwhile, or the compiler would keep it in local memory at all times. */
-static __device__ __forceinline__ void take_place(machine &m)
+static __device__ __forceinline__ void load_ring_place(machine &m)
 {
 #if MGL_LISTS
     const u32 warp = thread_index() / 32;
-    m.slots = own().slots_at[warp];
-    m.known = own().known_at[warp];
+    m.psums = own().psums_at[warp];
+    m.known = own().landed_at[warp];
     m.freed = own().freed_at[warp];
 #endif
 }
 
-static __device__ __forceinline__ void leave_place(const machine &m)
+static __device__ __forceinline__ void save_ring_place(const machine &m)
 {
 #if MGL_LISTS
     const u32 warp = thread_index() / 32; /* every lane: whoever reads it next has written it */
-    own().slots_at[warp] = m.slots;
-    own().known_at[warp] = m.known;
+    own().psums_at[warp] = m.psums;
+    own().landed_at[warp] = m.known;
     own().freed_at[warp] = m.freed;
 #endif
 }

@@ -25,8 +25,8 @@
  * nothing is signalled.
  *
  * Constants that the host defines: what the shape of the code depends on. MGL_ROWS (of the longest
- * epoch), MGL_LISTS (1: the program has two task lists), MGL_FEW (rows of the first list),
- * MGL_MANY_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED (columns of
+ * epoch), MGL_LISTS (1: the program has two task lists), MGL_FIRST_ROWS (rows of the first list),
+ * MGL_SEVERAL_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED (columns of
  * attention's output), MGL_FFN, MGL_HEADS (of one kv head), MGL_HEAD_DIM, MGL_VOCAB, MGL_EPS_BITS,
  * MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and MGL_CACHE (dtypes),
  * MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED
@@ -50,17 +50,17 @@
 #ifndef MGL_DEVICE_SHARED_CUH
 #define MGL_DEVICE_SHARED_CUH
 
-#define MGL_STEP_FN       static __device__
-#define MGL_SAMPLER_FN    static __device__
-#define MGL_SAMPLER_TABLE static __device__ const
-#define MGL_PHILOX_FN     static __device__
-#define MGL_PENALTIES_FN  static __device__
-#define MGL_WAYS_FN       static __device__ constexpr
-#define MGL_TAPE_FN       static __device__ __forceinline__ constexpr
-#define MGL_PAGE_FN       static __device__ __forceinline__
-#define MGL_FLOAT_BITS    __float_as_uint
-#define MGL_BITS_FLOAT    __uint_as_float
-#define MGL_HIGH_WORD     __umulhi
+#define MGL_STEP_FN           static __device__
+#define MGL_SAMPLER_FN        static __device__
+#define MGL_SAMPLER_TABLE     static __device__ const
+#define MGL_PHILOX_FN         static __device__
+#define MGL_PENALTIES_FN      static __device__
+#define MGL_VARIANT_SHAPES_FN static __device__ constexpr
+#define MGL_TAPE_FN           static __device__ __forceinline__ constexpr
+#define MGL_PAGE_FN           static __device__ __forceinline__
+#define MGL_FLOAT_BITS        __float_as_uint
+#define MGL_BITS_FLOAT        __uint_as_float
+#define MGL_HIGH_WORD         __umulhi
 
 /* Whether the second list's products are panels. */
 #define MGL_PANELS (MGL_VARIANTS_PANEL != 0)
@@ -68,7 +68,7 @@
 #define MGL_ATTEND_ROWS (MGL_VARIANTS_ATTEND_ROWS != 0)
 
 /* Whether consumers may know a task before its counters are there (ops.def). */
-#define EARLY_TASKS (MGL_PANELS || MGL_ATTEND_ROWS)
+#define PREISSUED_TASKS (MGL_PANELS || MGL_ATTEND_ROWS)
 
 /* Whether any op may have pages. */
 #define VIEWS_PAGED (MGL_PANELS && !MGL_ATTEND_ROWS)
@@ -81,7 +81,7 @@
 #include "instructions/sample/sampler.h"
 #include "schedule/pages.h"
 #include "schedule/step.h"
-#include "schedule/ways.h"
+#include "schedule/variant_shapes.h"
 #include "vm/cuda/device/objects.h"
 #include "vm/cuda/device/ptx.cuh"
 #include "vm/cuda/device/record.h"
@@ -102,17 +102,17 @@ enum {
     POLLS = 256, /* of memory between looks at the clock */
     /* rows that there is machine code for */
     LISTS = MGL_LISTS ? 2 : 1,
-    PRODUCT_ROWS = MGL_PANELS ? MGL_FEW : MGL_ROWS, /* of products that the epilogue ends */
+    PRODUCT_ROWS = MGL_PANELS ? MGL_FIRST_ROWS : MGL_ROWS, /* of products that the epilogue ends */
     MOST_ROWS = PRODUCT_ROWS <= 1   ? 1
                 : PRODUCT_ROWS <= 8 ? 8
                                     : 16,
-    SLOTS = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
-    SLOT = PARTIALS / SLOTS, /* partial sums of some row groups: (warp, row group, row, 8) */
+    PSUM_COUNT = MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS * 8 <= PARTIALS ? 4 : 2,
+    PSUM = PARTIALS / PSUM_COUNT, /* partial sums of some row groups: (warp, row group, row, 8) */
     /* the record of the task before (its clears) or the furthest ahead, of the task at hand, of the
      * next two */
     RECORDS = 4
 };
-static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= SLOT,
+static_assert(MGL_WARPS * MGL_ROW_GROUP * MOST_ROWS <= PSUM,
               "a slot must have room for a row group");
 
 #if MGL_PANELS
@@ -128,87 +128,92 @@ enum {
     /* row groups of a column of a team, or of a warpgroup; those of which a warp has sums */
     OWN_GROUPS = MGL_WARPGROUPS ? MGL_WARPGROUP_GROUPS : MGL_PANEL_OWN_GROUPS,
     /* warps of a team that have the same row groups, where these are more than two: each has sums
-     * of two tiles of them by 8 of rows at most (linear/teams.cuh) */
+     * of two tiles of them by 8 of rows at most (linear/warp_teams.cuh) */
     TEAM_HALVES = !MGL_WARPGROUPS && ROW_TILES > 8 ? 2 : 1,
     WARP_GROUPS = MGL_WARPGROUPS ? 2 : MGL_PANEL_OWN_GROUPS,
     TURN_BLOCKS = MGL_WARPGROUPS ? MGL_WARPGROUP_BLOCKS : 1, /* k blocks that take turns */
     PANEL_PAGES = MGL_PANEL_PAGES(MGL_RING, MGL_ROWS),
-    TRAY_BLOCKS = MGL_PANEL_TRAY_BLOCKS(MGL_ROWS, MGL_WARPGROUPS),
-    TRAY_BYTES = TRAY_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
+    ACT_TILE_BLOCKS = MGL_PANEL_ACT_TILE_BLOCKS(MGL_ROWS, MGL_WARPGROUPS),
+    ACT_TILE_BYTES = ACT_TILE_BLOCKS * PANEL_ROWS * MGL_PANEL_ROW_BYTES,
     /* what a task keeps of its activation rows, before the trays: scales, and per column a word or
      * two. Warpgroups want trays at multiples of two atoms of eight rows. */
-    NOTES = PANEL_ROWS * 4 * (1 + 2 * PANEL_PARTS),
+    ROW_STATS = PANEL_ROWS * 4 * (1 + 2 * PANEL_PARTS),
     ATOMS = 2 * 8 * MGL_PANEL_ROW_BYTES,
-    PANEL_NOTES =
-        MGL_WARPGROUPS ? (MGL_SHARED + NOTES + ATOMS - 1) / ATOMS * ATOMS - MGL_SHARED : NOTES,
-    TRAY_ROOM = MGL_ACTIVATION_BYTES - PANEL_NOTES + (MGL_RING - PANEL_PAGES) * MGL_PAGE,
-    TRAYS = TRAY_ROOM / TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? TRAY_ROOM / TRAY_BYTES
-                                                          : MGL_PANEL_MOST_TRAYS
+    PANEL_ROW_STATS = MGL_WARPGROUPS
+                          ? (MGL_SHARED + ROW_STATS + ATOMS - 1) / ATOMS * ATOMS - MGL_SHARED
+                          : ROW_STATS,
+    ACT_TILE_ROOM = MGL_ACTIVATION_BYTES - PANEL_ROW_STATS + (MGL_RING - PANEL_PAGES) * MGL_PAGE,
+    ACT_TILES = ACT_TILE_ROOM / ACT_TILE_BYTES < MGL_PANEL_MOST_ACT_TILES
+                    ? ACT_TILE_ROOM / ACT_TILE_BYTES
+                    : MGL_PANEL_MOST_ACT_TILES
 };
 
 /* Lanes of the epilogue that fill a place for trays: as many as there are for all, in powers of 2;
  * more than a tray has k blocks have nothing to do. */
-static constexpr int tray_lanes()
+static constexpr int act_tile_lanes()
 {
     int lanes = 1;
-    while (2 * lanes * TRAYS <= 32)
+    while (2 * lanes * ACT_TILES <= 32)
         lanes *= 2;
     return lanes;
 }
 
-enum { TRAY_LANES = tray_lanes() };
+enum { ACT_TILE_LANES = act_tile_lanes() };
 static_assert(PANEL_GROUPS <= 32, "a lane for each page of a piece");
-static_assert(!MGL_WARPGROUPS || PAGE_BLOCKS >= 2 * TRAY_BLOCKS,
+static_assert(!MGL_WARPGROUPS || PAGE_BLOCKS >= 2 * ACT_TILE_BLOCKS,
               "two row groups of a warp are on one page");
 static_assert(MGL_WARPS % (MGL_WARPGROUPS ? MGL_WARPGROUP_WARPS : 2) == 0 &&
-                  MGL_ACTIVATION_BYTES >= PANEL_NOTES && TRAYS >= 2 && PAGE_BLOCKS >= TRAY_BLOCKS &&
-                  (PANEL_PAGES - 1) * mgl_panel_per(TRAY_BLOCKS, PAGE_BLOCKS, MGL_WARPGROUPS) >=
+                  MGL_ACTIVATION_BYTES >= PANEL_ROW_STATS && ACT_TILES >= 2 &&
+                  PAGE_BLOCKS >= ACT_TILE_BLOCKS &&
+                  (PANEL_PAGES - 1) * mgl_panel_per(ACT_TILE_BLOCKS, PAGE_BLOCKS, MGL_WARPGROUPS) >=
                       PANEL_GROUPS,
               "panels need more room than there is");
 
-/* Epochs of up to SLIM_ROWS rows have slim panels (linear/slim.cuh), if a page has room for a block
- * of each warp, the ring for pages enough, and the trays for what the warps leave: a tile of 8 by 8
- * sums is 256 bytes. */
+/* Epochs of up to SMALL_M_ROWS rows have slim panels (linear/small_m.cuh), if a page has room for a
+ * block of each warp, the ring for pages enough, and the trays for what the warps leave: a tile of
+ * 8 by 8 sums is 256 bytes. */
 enum {
-    SLIM_TILE = MGL_SLIM_TILE, /* activation rows of an MMA that has them as rows */
+    SMALL_M_TILE = MGL_SMALL_M_TILE, /* activation rows of an MMA that has them as rows */
     /* row groups of a panel of one tile of rows; of two half as many */
-    SLIM_GROUPS = mgl_slim_groups(MGL_WARPS),
-    SLIM_BLOCKS = PAGE_BLOCKS / MGL_WARPS, /* of each warp that a page has room for */
-    /* blocks of each warp on a page: SLIM_TURNS k blocks of some row groups */
-    SLIM_PER = SLIM_BLOCKS < 1             ? 1
-               : SLIM_BLOCKS < SLIM_GROUPS ? SLIM_BLOCKS
-                                           : SLIM_GROUPS,
-    SLIM_TURNS = mgl_slim_turns(SLIM_PER),
-    SLIM_PAGE_GROUPS = SLIM_PER / SLIM_TURNS,
+    SMALL_M_GROUPS = mgl_small_m_groups(MGL_WARPS),
+    SMALL_M_BLOCKS = PAGE_BLOCKS / MGL_WARPS, /* of each warp that a page has room for */
+    /* blocks of each warp on a page: SMALL_M_TURNS k blocks of some row groups */
+    SMALL_M_PER = SMALL_M_BLOCKS < 1                ? 1
+                  : SMALL_M_BLOCKS < SMALL_M_GROUPS ? SMALL_M_BLOCKS
+                                                    : SMALL_M_GROUPS,
+    SMALL_M_TURNS = mgl_small_m_turns(SMALL_M_PER),
+    SMALL_M_PAGE_GROUPS = SMALL_M_PER / SMALL_M_TURNS,
     /* bytes of each warp where trays would be; what it needs for its sums, or for the activations
      * of a group, whichever is more */
-    SLIM_AREA = TRAYS * TRAY_BYTES / MGL_WARPS / 512 * 512,
-    SLIM_NEED = 512 * (SLIM_GROUPS > 8 ? SLIM_GROUPS : 8),
+    SMALL_M_AREA = ACT_TILES * ACT_TILE_BYTES / MGL_WARPS / 512 * 512,
+    SMALL_M_NEED = 512 * (SMALL_M_GROUPS > 8 ? SMALL_M_GROUPS : 8),
     /* of two tiles a page's k blocks are multiplied in turn, for all row groups */
-    SLIM_AT_ONCE = SLIM_TURNS == 1 || PANEL_PAGES * SLIM_PAGE_GROUPS >= SLIM_GROUPS / 2,
-    SLIM_FITS = SLIM_AT_ONCE && SLIM_BLOCKS > 0 && SLIM_AREA >= SLIM_NEED,
-    SLIM_ROWS = SLIM_FITS ? MGL_SLIM_ROWS : 0
+    SMALL_M_AT_ONCE = SMALL_M_TURNS == 1 || PANEL_PAGES * SMALL_M_PAGE_GROUPS >= SMALL_M_GROUPS / 2,
+    SMALL_M_FITS = SMALL_M_AT_ONCE && SMALL_M_BLOCKS > 0 && SMALL_M_AREA >= SMALL_M_NEED,
+    SMALL_M_ROWS = SMALL_M_FITS ? MGL_SMALL_M_ROWS : 0
 };
 
-/* Narrow panels (linear/narrow.cuh): tiles of 8 rows that a warp has, and row groups, or 0:
+/* Narrow panels (linear/small_n.cuh): tiles of 8 rows that a warp has, and row groups, or 0:
  * there are none. What warps leave takes as much as what those of slim panels do. */
 enum {
-    NARROW_ROWS = MGL_NARROW_ROWS,
-    NARROW_TILES = NARROW_ROWS / PANEL_TILE,
-    NARROW_GROUPS = SLIM_FITS && SLIM_GROUPS >= NARROW_TILES ? SLIM_GROUPS * 2 / NARROW_TILES : 0
+    SMALL_N_ROWS = MGL_SMALL_N_ROWS,
+    SMALL_N_TILES = SMALL_N_ROWS / PANEL_TILE,
+    SMALL_N_GROUPS =
+        SMALL_M_FITS && SMALL_M_GROUPS >= SMALL_N_TILES ? SMALL_M_GROUPS * 2 / SMALL_N_TILES : 0
 };
 
 /* The same memory in a task of attention/flash.cuh: what the warps leave, then trays with the keys
- * and the values of some positions (attention/kv_trays.cuh). */
+ * and the values of some positions (attention/kv_buffers.cuh). */
 enum {
-    KV_LEFT = MGL_WARPS * 1024 * (MGL_HEAD_DIM <= 64 ? 2 : 1),
-    KV_ROOM =
-        MGL_ATTEND_ROWS ? MGL_ACTIVATION_BYTES - KV_LEFT + (MGL_RING - PANEL_PAGES) * MGL_PAGE : 0
+    KV_PARTIAL_BYTES = MGL_WARPS * 1024 * (MGL_HEAD_DIM <= 64 ? 2 : 1),
+    KV_ROOM = MGL_ATTEND_ROWS
+                  ? MGL_ACTIVATION_BYTES - KV_PARTIAL_BYTES + (MGL_RING - PANEL_PAGES) * MGL_PAGE
+                  : 0
 };
 
 /* Positions of a tray: 64 of short heads, or fewer where two trays have no room for so many; whole
  * tiles of 16. */
-static constexpr int kv_tray_positions()
+static constexpr int kv_buffer_positions()
 {
     int tiles = 16384 / (4 * MGL_HEAD_DIM) / 16;
     while (tiles > 1 && 2 * tiles * 16 * 4 * MGL_HEAD_DIM > KV_ROOM)
@@ -217,19 +222,19 @@ static constexpr int kv_tray_positions()
 }
 
 enum {
-    KV_TRAY_POSITIONS = kv_tray_positions(),
-    KV_TRAY_BYTES = KV_TRAY_POSITIONS * 4 * MGL_HEAD_DIM,
+    KV_BUFFER_POSITIONS = kv_buffer_positions(),
+    KV_BUFFER_BYTES = KV_BUFFER_POSITIONS * 4 * MGL_HEAD_DIM,
     /* one at least, which flash's needs say; 0 without that attention */
-    KV_TRAYS = KV_ROOM / KV_TRAY_BYTES < MGL_PANEL_MOST_TRAYS ? KV_ROOM / KV_TRAY_BYTES
-                                                              : MGL_PANEL_MOST_TRAYS,
-    KV_TRAY_PLACES = KV_TRAYS > 0 ? KV_TRAYS : 1
+    KV_BUFFERS = KV_ROOM / KV_BUFFER_BYTES < MGL_PANEL_MOST_ACT_TILES ? KV_ROOM / KV_BUFFER_BYTES
+                                                                      : MGL_PANEL_MOST_ACT_TILES,
+    KV_BUFFER_SLOTS = KV_BUFFERS > 0 ? KV_BUFFERS : 1
 };
-static_assert(!MGL_ATTEND_ROWS || (KV_TRAYS >= 1 && KV_TRAYS * KV_TRAY_BYTES <= KV_ROOM),
+static_assert(!MGL_ATTEND_ROWS || (KV_BUFFERS >= 1 && KV_BUFFERS * KV_BUFFER_BYTES <= KV_ROOM),
               "trays of keys and values stand behind what the warps leave");
 
 #else
 
-enum { KV_TRAYS = 0 };
+enum { KV_BUFFERS = 0 };
 
 #endif
 
@@ -308,7 +313,7 @@ struct alignas(16) instruction_slot {
 
 #if MGL_PANELS
 /* A panel_shape (linear/panel_shape.cuh). */
-struct alignas(8) noted_shape {
+struct alignas(8) cached_shape {
     u8 groups, piece, per, pages, columns, halves, shares;
 };
 #endif
@@ -325,22 +330,22 @@ struct shared {
     mgl_device_launch launch;
 
     /* mbarriers */
-    u64 full[MGL_RING];    /* the page of the frame has landed */
-    u64 empty[MGL_RING];   /* no consumer warp needs it any more */
-    u64 slot_full[SLOTS];  /* every consumer warp has left its partial sums */
-    u64 slot_empty[SLOTS]; /* the epilogue has taken them */
-    u64 known[2];          /* the task of the instruction slot is made known */
-    u64 go;                /* the task before it has ended */
-    u64 body;              /* every consumer warp is done with a task that has no slots */
-    u64 done;              /* the same for the controller, of those that are known early */
-    u64 squares_full;      /* every consumer warp has left its `sums` of an early input */
+    u64 full[MGL_RING];         /* the page of the frame has landed */
+    u64 empty[MGL_RING];        /* no consumer warp needs it any more */
+    u64 psum_full[PSUM_COUNT];  /* every consumer warp has left its partial sums */
+    u64 psum_empty[PSUM_COUNT]; /* the epilogue has taken them */
+    u64 announced[2];           /* the task of the instruction slot is made known */
+    u64 start;                  /* the task before it has ended */
+    u64 body;                   /* every consumer warp is done with a task that has no slots */
+    u64 done;                   /* the same for the controller, of those that are known early */
+    u64 squares_full;           /* every consumer warp has left its `sums` of an early input */
 #if MGL_PANELS
     u64 page_full[PANEL_PAGES]; /* of the second list's weights, as `full` and `empty` */
     u64 page_empty[PANEL_PAGES];
-    u64 tray_full[TRAYS]; /* the tray's activations have landed */
-    u64 tray_empty[TRAYS];
-    u64 kv_tray_full[KV_TRAY_PLACES]; /* the same of keys and values */
-    u64 kv_tray_empty[KV_TRAY_PLACES];
+    u64 act_tile_full[ACT_TILES]; /* the tray's activations have landed */
+    u64 act_tile_empty[ACT_TILES];
+    u64 kv_buffer_full[KV_BUFFER_SLOTS]; /* the same of keys and values */
+    u64 kv_buffer_empty[KV_BUFFER_SLOTS];
 #endif
 
     /* words between the roles */
@@ -358,7 +363,7 @@ struct shared {
     volatile u32 end[16];   /* (warp) page at which the task at hand is done with the tape */
 
     instruction_slot instruction[2]; /* the task at hand and the next */
-#if EARLY_TASKS
+#if PREISSUED_TASKS
     volatile u32 opened[2]; /* and whether the controller opens it, */
     volatile u32 signalled; /* which has signalled the ends of so many tasks */
     volatile u32 reached;   /* by the epilogue: the last early task that it has come to, + 1 */
@@ -386,34 +391,34 @@ struct shared {
     volatile u32 kv_used;   /* stretches that the warps have asked for themselves */
 
 #if MGL_LISTS
-    volatile u32 slots_at[16];               /* (warp) of machine, behind its last product, */
-    volatile u32 known_at[16], freed_at[16]; /* and behind attention by the ring */
-    u32 first[LISTS], first_bytes[LISTS];    /* (list) its first record: where, and how long */
+    volatile u32 psums_at[16];                /* (warp) of machine, behind its last product, */
+    volatile u32 landed_at[16], freed_at[16]; /* and behind attention by the ring */
+    u32 first[LISTS], first_bytes[LISTS];     /* (list) its first record: where, and how long */
     volatile u32 others; /* epochs so far of the list that is not at hand, for reports */
 #endif
 #if MGL_ATTEND_ROWS
     volatile int unit_at[16][4]; /* (warp) the unit that it attends to (attention/flash.cuh) */
 #endif
 #if MGL_PANELS
-    volatile u32 listed;         /* epochs whose list is known, */
-    volatile u32 list[4];        /* (epoch % 4) which is this, */
-    volatile u32 heads[4];       /* and, of an epoch that has begun, whether rows want logits, */
-    volatile u32 slim[4];        /* and row groups of its slim panels, or 0: of wide tasks, and, 16
-                                    bits up, of narrow ones */
-    volatile u32 turned;         /* by the loader: what the first list had is let go of */
-    volatile u32 stream_epoch;   /* by the loader: the epoch of the second list at hand, + 1, */
-    volatile u32 stream_from[4]; /* and (epoch % 4) the number of its first page */
-    volatile u32 paneled;        /* by the epilogue: tasks with trays that have ended */
-    volatile u32 tray_filled;    /* phases of the trays that it has asked for: see tray_walk */
-    volatile int group_at[16];   /* (warp) the row group from which on its slim panel is */
+    volatile u32 listed;          /* epochs whose list is known, */
+    volatile u32 list[4];         /* (epoch % 4) which is this, */
+    volatile u32 heads[4];        /* and, of an epoch that has begun, whether rows want logits, */
+    volatile u32 small_m[4];      /* and row groups of its slim panels, or 0: of wide tasks, and, 16
+                                  bits up, of narrow ones */
+    volatile u32 switched;        /* by the loader: what the first list had is let go of */
+    volatile u32 stream_epoch;    /* by the loader: the epoch of the second list at hand, + 1, */
+    volatile u32 stream_from[4];  /* and (epoch % 4) the number of its first page */
+    volatile u32 paneled;         /* by the epilogue: tasks with trays that have ended */
+    volatile u32 act_tile_filled; /* phases of the trays that it has asked for: see act_tile_walk */
+    volatile int group_at[16];    /* (warp) the row group from which on its slim panel is */
     volatile u32 page_at[16]; /* (warp) pages of the second list's weights that it is done with, */
-    volatile u32 tray_used[16];  /* (warp) and phases of the trays */
-    volatile u32 kv_tray_next;   /* trays of keys and values that the epilogue has asked for, */
-    volatile u32 kv_tray_at[16]; /* and (warp) those that it is done with */
+    volatile u32 act_tile_used[16]; /* (warp) and phases of the trays */
+    volatile u32 kv_buffer_next;    /* trays of keys and values that the epilogue has asked for, */
+    volatile u32 kv_buffer_at[16];  /* and (warp) those that it is done with */
 #endif
 
 #if MGL_PANELS
-    noted_shape shapes[PANEL_GROUPS]; /* (row groups - 1) of panels */
+    cached_shape shapes[PANEL_GROUPS]; /* (row groups - 1) of panels */
 #endif
 
     news told[MGL_ROWS];  /* (row) by sample; the controller passes it on to the host */
@@ -424,7 +429,7 @@ struct shared {
     int tile_count;
 #endif
 #if MGL_TRACE
-    volatile u32 input, products, starved, trays,
+    volatile u32 input, products, starved, act_tiles,
         ahead;                /* of consumer warp 0 in the task at hand */
     volatile u32 ended;       /* when the task before did */
     mgl_device_event seen[3]; /* of the instruction slots, and of a task without consumers */
@@ -474,14 +479,14 @@ static __device__ __forceinline__ u8 *ring_memory() /* (MGL_RING, MGL_PAGE) */
 }
 
 #if MGL_PANELS
-static __device__ __forceinline__ u8 *tray_memory() /* (TRAYS, TRAY_BYTES) */
+static __device__ __forceinline__ u8 *act_tile_memory() /* (TRAYS, ACT_TILE_BYTES) */
 {
-    return activation_buffer() + PANEL_NOTES;
+    return activation_buffer() + PANEL_ROW_STATS;
 }
 
-static __device__ __forceinline__ u8 *kv_tray_memory() /* (KV_TRAYS, KV_TRAY_BYTES) */
+static __device__ __forceinline__ u8 *kv_buffer_memory() /* (KV_BUFFERS, KV_BUFFER_BYTES) */
 {
-    return activation_buffer() + KV_LEFT;
+    return activation_buffer() + KV_PARTIAL_BYTES;
 }
 
 static __device__ __forceinline__ u8 *page_memory() /* (PANEL_PAGES, MGL_PAGE) */
@@ -505,7 +510,7 @@ struct machine {
 #if MGL_TRACE
     u32 starved; /* ns, of the task at hand */
 #endif
-    u32 slots; /* slots used so far, over all tasks: which one, and which phase of it */
+    u32 psums; /* slots used so far, over all tasks: which one, and which phase of it */
     int warp, lane;
 };
 
@@ -549,10 +554,10 @@ static __device__ __forceinline__ u32 instruction_now(const machine &m)
 }
 
 /* Waits until the task before has ended: activation buffer, squares and slots are this task's. */
-static __device__ __forceinline__ void wait_go(const machine &m)
+static __device__ __forceinline__ void wait_start(const machine &m)
 {
     const u32 parity = instruction_now(m);
-    while (!barrier_passed(&own().go, parity))
+    while (!barrier_passed(&own().start, parity))
         ; /* the controller has a clock in each of its waits, and so have the consumers */
     __syncwarp();
 }

@@ -20,9 +20,9 @@ static __device__ __forceinline__ void trace_start()
 }
 
 /* The epilogue opens task `number`; one lane. */
-static __device__ __forceinline__ void trace_go(u32 number)
+static __device__ __forceinline__ void trace_began(u32 number)
 {
-    own().input = own().products = own().starved = own().trays = 0;
+    own().input = own().products = own().starved = own().act_tiles = 0;
     own().seen[number & 1].begin = own().ended;
     own().seen[number & 1].go = time_ns();
 }
@@ -39,7 +39,7 @@ static __device__ __forceinline__ void trace_input(const machine &m)
     if (thread_of(m) != 0)
         return;
     own().input = time_ns();
-    own().trays = 0; /* those that are waited for behind it count */
+    own().act_tiles = 0; /* those that are waited for behind it count */
 }
 
 /* The same of a task with pages of the ring; one thread. */
@@ -61,10 +61,10 @@ static __device__ __forceinline__ void trace_starved(machine &m, u32 since)
 }
 
 /* The same of activations of panels. */
-static __device__ __forceinline__ void trace_tray(u32 since)
+static __device__ __forceinline__ void trace_act_tile(u32 since)
 {
     if (thread_index() == 0)
-        own().trays += time_ns() - since;
+        own().act_tiles += time_ns() - since;
 }
 
 /* How long it has waited in the task; and the same set, where a function out of line has waited. */
@@ -97,7 +97,7 @@ static __device__ __forceinline__ void trace_end(u32 number)
     seen.products = own().products;
     seen.end = own().ended = time_ns();
     seen.starved = own().starved;
-    seen.trays = own().trays;
+    seen.act_tiles = own().act_tiles;
     seen.ahead = own().ahead;
 }
 
@@ -115,7 +115,7 @@ static __device__ __forceinline__ void trace_end_alone(u32 go)
 
 /* The event of a task that has ended, for the host; by one lane. With two lists the machine counts
  * the epochs of each. What fills up a short queue has the number of another task. */
-static __device__ void leave_event(const machine &m, const mgl_device_event &seen)
+static __device__ void write_event(const machine &m, const mgl_device_event &seen)
 {
     if (own().launch.trace == 0)
         return;
@@ -137,14 +137,14 @@ static __device__ void leave_event(const machine &m, const mgl_device_event &see
 static __device__ __forceinline__ void trace_settle(const machine &m, bool alone, u32 count)
 {
     if (is_first_lane())
-        leave_event(m, own().seen[alone ? 2 : (count - 1) & 1]);
+        write_event(m, own().seen[alone ? 2 : (count - 1) & 1]);
 }
 
 #else
 
 static __device__ __forceinline__ void trace_start() {}
 
-static __device__ __forceinline__ void trace_go(u32) {}
+static __device__ __forceinline__ void trace_began(u32) {}
 
 static __device__ __forceinline__ void trace_begin(machine &) {}
 
@@ -159,7 +159,7 @@ static __device__ __forceinline__ u32 trace_clock()
 
 static __device__ __forceinline__ void trace_starved(machine &, u32) {}
 
-static __device__ __forceinline__ void trace_tray(u32) {}
+static __device__ __forceinline__ void trace_act_tile(u32) {}
 
 static __device__ __forceinline__ u32 trace_starved_of(const machine &)
 {

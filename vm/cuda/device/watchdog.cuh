@@ -33,7 +33,7 @@ static __device__ __forceinline__ void stop_all()
 }
 
 /* The block's report, which the host reads when the kernel has ended. */
-static __device__ __forceinline__ void leave_report(int kind, int task, u32 epoch, u32 which,
+static __device__ __forceinline__ void write_report(int kind, int task, u32 epoch, u32 which,
                                                     u32 wanted, u32 seen)
 {
     int *report = (int *)own().launch.reports + blockIdx.x * MGL_REPORT_WORDS;
@@ -64,7 +64,7 @@ static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int tas
             return since;
         stop_all();
     }
-    leave_report(kind, task, epoch, which, wanted, seen);
+    write_report(kind, task, epoch, which, wanted, seen);
     return 0;
 }
 

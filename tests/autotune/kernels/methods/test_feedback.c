@@ -14,7 +14,7 @@
 enum { MOST_WAITS = 16 };
 
 static mgl_feedback *feedback;
-static mgl_asker *asker;
+static mgl_model_client *model_client;
 static stub_server *server;
 static int calls, judged;
 static double waits[MOST_WAITS], temperatures[MGL_FEEDBACK_MOST_CALLS];
@@ -94,7 +94,8 @@ static void open_script(const char *json)
     static const char path[] = MGL_BINARY_DIR "/test_feedback_script.json";
     mgl_error err = {0};
     ck_assert_int_eq(mgl_output_write_file(path, json, strlen(json), NULL), MGL_OK);
-    ck_assert_msg(mgl_asker_open_script(path, &asker, &err) == MGL_OK, "%s", err.message);
+    ck_assert_msg(mgl_model_client_open_replay(path, &model_client, &err) == MGL_OK, "%s",
+                  err.message);
     open_loop();
 }
 
@@ -102,8 +103,9 @@ static void open_stub(const stub_answer *script, int count, double timeout_s)
 {
     mgl_error err = {0};
     server = stub_start(script, count);
-    const mgl_asker_chat_options options = {stub_url(server), "sesame", timeout_s, NULL};
-    ck_assert_msg(mgl_asker_open_chat(&options, &asker, &err) == MGL_OK, "%s", err.message);
+    const mgl_model_client_chat_options options = {stub_url(server), "sesame", timeout_s, NULL};
+    ck_assert_msg(mgl_model_client_open_chat(&options, &model_client, &err) == MGL_OK, "%s",
+                  err.message);
     open_loop();
 }
 
@@ -111,7 +113,7 @@ static mgl_outcome run(void)
 {
     mgl_outcome stopped;
     mgl_error err = {0};
-    ck_assert_msg(mgl_feedback_run(feedback, asker, &waiter, &stopped, &err) == MGL_OK, "%s",
+    ck_assert_msg(mgl_feedback_run(feedback, model_client, &waiter, &stopped, &err) == MGL_OK, "%s",
                   err.message);
     return stopped;
 }
@@ -124,14 +126,14 @@ static void setup(void)
 static void teardown(void)
 {
     mgl_feedback_close(feedback);
-    mgl_asker_close(asker);
+    mgl_model_client_close(model_client);
     if (server)
         stub_stop(server);
     for (int i = 0; i < MGL_FEEDBACK_MOST_CALLS; i++)
         mgl_text_clear(&requests[i]);
     mgl_text_clear(&told);
     feedback = NULL;
-    asker = NULL;
+    model_client = NULL;
     server = NULL;
 }
 
@@ -148,7 +150,7 @@ START_TEST(ends_at_the_first_good_text)
     open_script(four);
     ck_assert_int_eq(run(), MGL_OUTCOME_OK);
     ck_assert_int_eq(mgl_feedback_count(feedback), 4);
-    ck_assert_int_eq(mgl_asker_script_used(asker), 4);
+    ck_assert_int_eq(mgl_model_client_replay_used(model_client), 4);
     ck_assert_str_eq(mgl_feedback_code(feedback, &length), "good\n");
     ck_assert_int_eq(mgl_feedback_verdict(feedback)->outcome, MGL_OUTCOME_UNMEASURED);
 }
@@ -211,7 +213,7 @@ START_TEST(ends_after_exactly_fifteen_calls)
     open_repeated("bad", 40);
     ck_assert_int_eq(run(), MGL_OUTCOME_OK);
     ck_assert_int_eq(mgl_feedback_count(feedback), 15);
-    ck_assert_int_eq(mgl_asker_script_used(asker), 15);
+    ck_assert_int_eq(mgl_model_client_replay_used(model_client), 15);
     ck_assert_ptr_null(mgl_feedback_code(feedback, &length));
     ck_assert(mgl_feedback_ended(feedback));
 }
@@ -326,8 +328,8 @@ START_TEST(a_bad_script_is_refused_at_once)
     mgl_error err = {0};
     ck_assert_int_eq(mgl_output_write_file(path, bad_scripts[_i], strlen(bad_scripts[_i]), NULL),
                      MGL_OK);
-    ck_assert_int_eq(mgl_asker_open_script(path, &asker, &err), MGL_BAD_INPUT);
-    ck_assert_ptr_null(asker);
+    ck_assert_int_eq(mgl_model_client_open_replay(path, &model_client, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_null(model_client);
 }
 END_TEST
 
@@ -496,9 +498,9 @@ int main(void)
     ADD(seven_failures_in_a_row_end_it);
     ADD(the_key_is_in_the_header_alone);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

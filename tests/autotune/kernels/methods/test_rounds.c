@@ -10,7 +10,7 @@
 
 static const char unit_text[] = "/* region: launch */\n/* region: macros */\n"
                                 "/* region: device */\nstart\n/* region: end */\n";
-static mgl_asker *asker;
+static mgl_model_client *model_client;
 static mgl_text instructions[16], requests[64]; /* of rounds, of calls */
 static int rounds, calls;
 static mgl_ruling rulings[16];
@@ -18,8 +18,8 @@ static bool profiled;
 
 static void teardown(void)
 {
-    mgl_asker_close(asker);
-    asker = NULL;
+    mgl_model_client_close(model_client);
+    model_client = NULL;
     for (int i = 0; i < 16; i++)
         mgl_text_clear(&instructions[i]);
     for (int i = 0; i < 64; i++)
@@ -95,8 +95,8 @@ static mgl_rounds_result run(const char *const *answers, int count, bool no_prof
     mgl_text_put(&script, "]");
     ck_assert_int_eq(mgl_output_write_file(path, script.bytes, script.length, NULL), MGL_OK);
     mgl_text_clear(&script);
-    ck_assert_int_eq(mgl_asker_open_script(path, &asker, NULL), MGL_OK);
-    ck_assert_msg(mgl_rounds_run(&options, asker, &waiter, &out, &err) == MGL_OK, "%s",
+    ck_assert_int_eq(mgl_model_client_open_replay(path, &model_client, NULL), MGL_OK);
+    ck_assert_msg(mgl_rounds_run(&options, model_client, &waiter, &out, &err) == MGL_OK, "%s",
                   err.message);
     return out;
 }
@@ -199,9 +199,9 @@ int main(void)
     tcase_add_test(tests, one_shot_is_one_call);
     tcase_add_test(tests, a_model_that_ends_stops_it);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* Transformations: the format, the starter library, plans, and the runner on the kernel's own
  * texts. */
 #include "autotune/kernels/gates/scan.h"
-#include "autotune/kernels/methods/peak.h"
+#include "autotune/kernels/methods/pass_engine.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
@@ -145,13 +145,14 @@ START_TEST(every_plan_holds_for_every_op)
     static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a"};
     static const char *const ops[] = {"norm_linear", "linear_add", "norm_swiglu",
                                       "head",        "merge",      "attend"};
-    const mgl_peak_plan *plan = mgl_library_find_plan(&library, archs[_i]);
+    const mgl_transform_script *plan = mgl_library_find_script(&library, archs[_i]);
     ck_assert_ptr_nonnull(plan);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         const mgl_transformation *steps[MGL_MAX_NAMES];
         mgl_error err = {0};
         int count;
-        ck_assert_msg(mgl_peak_plan_steps(&library, plan, ops[i], steps, &count, &err) == MGL_OK,
+        ck_assert_msg(mgl_transform_script_steps(&library, plan, ops[i], steps, &count, &err) ==
+                          MGL_OK,
                       "%s: %s", ops[i], err.message);
         ck_assert_int_ge(count, 4);
     }
@@ -163,14 +164,14 @@ START_TEST(a_plan_in_the_wrong_order_is_refused)
     static const char text[] = "{\"schema\":\"megalith.plan/1\",\"name\":\"x\",\"architecture\":"
                                "\"sm_80\",\"summary\":\"s\",\"steps\":[\"offset\",\"refactor\"]}";
     const mgl_transformation *steps[MGL_MAX_NAMES];
-    mgl_peak_plan plan;
+    mgl_transform_script plan;
     mgl_error err = {0};
     int count;
-    ck_assert_int_eq(mgl_peak_plan_parse(text, strlen(text), "p", &plan, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_peak_plan_steps(&library, &plan, "attend", steps, &count, &err),
+    ck_assert_int_eq(mgl_transform_script_parse(text, strlen(text), "p", &plan, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_transform_script_steps(&library, &plan, "attend", steps, &count, &err),
                      MGL_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err.message, "transposed"));
-    mgl_peak_plan_clear(&plan);
+    mgl_transform_script_clear(&plan);
 }
 END_TEST
 
@@ -261,14 +262,15 @@ static mgl_work work_with(const char *word)
                       .on_call = on_call};
 }
 
-static mgl_asker *script_of(const char *answers)
+static mgl_model_client *script_of(const char *answers)
 {
     static const char path[] = MGL_BINARY_DIR "/test_transformation_script.json";
-    mgl_asker *asker = NULL;
+    mgl_model_client *model_client = NULL;
     mgl_error err = {0};
     ck_assert_int_eq(mgl_output_write_file(path, answers, strlen(answers), NULL), MGL_OK);
-    ck_assert_msg(mgl_asker_open_script(path, &asker, &err) == MGL_OK, "%s", err.message);
-    return asker;
+    ck_assert_msg(mgl_model_client_open_replay(path, &model_client, &err) == MGL_OK, "%s",
+                  err.message);
+    return model_client;
 }
 
 /* "```cuda\nw<i>\n```", so many times. */
@@ -279,18 +281,20 @@ static void put_words(mgl_text *to, int count)
     mgl_text_put(to, "]");
 }
 
-static mgl_peak *run(const char *name, const char *word, const char *answers, mgl_outcome *stopped)
+static mgl_pass_engine *run(const char *name, const char *word, const char *answers,
+                            mgl_outcome *stopped)
 {
     const mgl_transformation *t = mgl_library_find(&library, name);
     mgl_work work = work_with(word);
-    mgl_asker *asker = script_of(answers);
+    mgl_model_client *model_client = script_of(answers);
     mgl_waiter waiter = mgl_waiter_real(NULL);
-    mgl_peak *peak = NULL;
+    mgl_pass_engine *peak = NULL;
     mgl_error err = {0};
-    ck_assert_msg(mgl_peak_open(&work, t, unit_text, strlen(unit_text), &peak, &err) == MGL_OK,
+    ck_assert_msg(mgl_pass_engine_open(&work, t, unit_text, strlen(unit_text), &peak, &err) ==
+                      MGL_OK,
                   "%s", err.message);
-    ck_assert_int_eq(mgl_peak_run(peak, asker, &waiter, stopped, NULL), MGL_OK);
-    mgl_asker_close(asker);
+    ck_assert_int_eq(mgl_pass_engine_run(peak, model_client, &waiter, stopped, NULL), MGL_OK);
+    mgl_model_client_close(model_client);
     return peak;
 }
 
@@ -300,15 +304,15 @@ START_TEST(six_passes_make_exactly_nine_calls)
     mgl_outcome stopped;
     size_t length;
     put_words(&words, 20);
-    mgl_peak *peak = run("block_tiling", "w", words.bytes, &stopped);
-    ck_assert_int_eq(mgl_peak_state_of(peak), MGL_PEAK_DONE);
-    ck_assert_int_eq(mgl_peak_calls(peak), 9);
+    mgl_pass_engine *peak = run("block_tiling", "w", words.bytes, &stopped);
+    ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_DONE);
+    ck_assert_int_eq(mgl_pass_engine_calls(peak), 9);
     ck_assert_int_eq(told, 9);
     ck_assert_int_eq(judged, 1);
-    const char *text = mgl_peak_text(peak, &length);
+    const char *text = mgl_pass_engine_text(peak, &length);
     ck_assert_ptr_nonnull(strstr(text, "/* region: launch */\nw0\n/* region: macros */\n"));
     ck_assert_ptr_nonnull(strstr(text, "/* region: device */\nw7\n/* region: end */\n"));
-    mgl_peak_close(peak);
+    mgl_pass_engine_close(peak);
     mgl_text_clear(&words);
 }
 END_TEST
@@ -319,10 +323,10 @@ START_TEST(every_transformation_makes_exactly_its_calls)
         mgl_text words = {0};
         mgl_outcome stopped;
         put_words(&words, 20);
-        mgl_peak *peak = run(library.list[i].name, "w", words.bytes, &stopped);
-        ck_assert_int_eq(mgl_peak_state_of(peak), MGL_PEAK_DONE);
-        ck_assert_int_eq(mgl_peak_calls(peak), mgl_transformation_calls(&library.list[i]));
-        mgl_peak_close(peak);
+        mgl_pass_engine *peak = run(library.list[i].name, "w", words.bytes, &stopped);
+        ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_DONE);
+        ck_assert_int_eq(mgl_pass_engine_calls(peak), mgl_transformation_calls(&library.list[i]));
+        mgl_pass_engine_close(peak);
         mgl_text_clear(&words);
     }
 }
@@ -346,15 +350,15 @@ START_TEST(what_the_judge_finds_is_mended)
 {
     mgl_outcome stopped;
     size_t length;
-    mgl_peak *peak = run("warp_tiling", "right",
-                         "[\"```cuda\\na\\n```\",\"no\",\"```cuda\\nb\\n```\","
-                         "\"```cuda\\nright\\n```\"]",
-                         &stopped);
-    ck_assert_int_eq(mgl_peak_state_of(peak), MGL_PEAK_DONE);
-    ck_assert_int_eq(mgl_peak_calls(peak), 4);
+    mgl_pass_engine *peak = run("warp_tiling", "right",
+                                "[\"```cuda\\na\\n```\",\"no\",\"```cuda\\nb\\n```\","
+                                "\"```cuda\\nright\\n```\"]",
+                                &stopped);
+    ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_DONE);
+    ck_assert_int_eq(mgl_pass_engine_calls(peak), 4);
     ck_assert_int_eq(judged, 3);
-    ck_assert_ptr_nonnull(strstr(mgl_peak_text(peak, &length), "right\n"));
-    mgl_peak_close(peak);
+    ck_assert_ptr_nonnull(strstr(mgl_pass_engine_text(peak, &length), "right\n"));
+    mgl_pass_engine_close(peak);
 }
 END_TEST
 
@@ -365,12 +369,12 @@ START_TEST(it_fails_when_the_retries_are_used_up)
     mgl_error err = {0};
     mgl_reply reply = {0};
     put_words(&words, 20);
-    mgl_peak *peak = run("warp_tiling", "right", words.bytes, &stopped);
-    ck_assert_int_eq(mgl_peak_state_of(peak), MGL_PEAK_FAILED);
-    ck_assert_int_eq(mgl_peak_calls(peak), 4);
-    ck_assert_int_eq(mgl_peak_verdict(peak)->outcome, MGL_OUTCOME_COMPILE_OTHER);
-    ck_assert_int_eq(mgl_peak_take(peak, NULL, &reply, &err), MGL_USAGE);
-    mgl_peak_close(peak);
+    mgl_pass_engine *peak = run("warp_tiling", "right", words.bytes, &stopped);
+    ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_FAILED);
+    ck_assert_int_eq(mgl_pass_engine_calls(peak), 4);
+    ck_assert_int_eq(mgl_pass_engine_verdict(peak)->outcome, MGL_OUTCOME_COMPILE_OTHER);
+    ck_assert_int_eq(mgl_pass_engine_take(peak, NULL, &reply, &err), MGL_USAGE);
+    mgl_pass_engine_close(peak);
     mgl_text_clear(&words);
 }
 END_TEST
@@ -389,23 +393,23 @@ START_TEST(any_byte_outside_of_the_region_is_caught)
         bool inside = at >= regions.of[MGL_KERNEL_REGION_DEVICE].first &&
                       at < regions.of[MGL_KERNEL_REGION_DEVICE].end;
         mgl_work work = work_with("frame");
-        mgl_peak *peak = NULL;
+        mgl_pass_engine *peak = NULL;
         mgl_reply reply = {.retry_after_s = -1};
         char was = before.bytes[at];
-        ck_assert_int_eq(mgl_peak_open(&work, t, unit_text, strlen(unit_text), &peak, NULL),
+        ck_assert_int_eq(mgl_pass_engine_open(&work, t, unit_text, strlen(unit_text), &peak, NULL),
                          MGL_OK);
         before.bytes[at] = was == '\n' ? ' ' : (char)(was ^ 1);
         mgl_text_format(&reply.content, "```cuda\n%s```\n", before.bytes);
         before.bytes[at] = was;
-        ck_assert_int_eq(mgl_peak_take(peak, NULL, &reply, NULL), MGL_OK);
-        const mgl_loop_verdict *v = mgl_peak_verdict(peak);
+        ck_assert_int_eq(mgl_pass_engine_take(peak, NULL, &reply, NULL), MGL_OK);
+        const mgl_loop_verdict *v = mgl_pass_engine_verdict(peak);
         if (inside && was != '\n')
             ck_assert_int_eq(v->outcome, MGL_OUTCOME_UNMEASURED);
         else if (!inside)
             ck_assert_msg(v->outcome == MGL_OUTCOME_REGION_VIOLATION, "byte %zu: %s", at,
                           mgl_outcome_name(v->outcome));
         mgl_reply_clear(&reply);
-        mgl_peak_close(peak);
+        mgl_pass_engine_close(peak);
     }
     mgl_text_clear(&before);
 }
@@ -416,12 +420,12 @@ START_TEST(a_script_that_ends_leaves_it_where_it_is)
     mgl_outcome stopped;
     mgl_text words = {0};
     put_words(&words, 4);
-    mgl_peak *peak = run("block_tiling", "w", words.bytes, &stopped);
+    mgl_pass_engine *peak = run("block_tiling", "w", words.bytes, &stopped);
     ck_assert_int_eq(stopped, MGL_OUTCOME_PROPOSER_BUDGET);
-    ck_assert_int_eq(mgl_peak_state_of(peak), MGL_PEAK_RUNNING);
-    ck_assert_int_eq(mgl_peak_place(peak).pass, 3);
-    ck_assert_int_eq(mgl_peak_place(peak).region, 1);
-    mgl_peak_close(peak);
+    ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_RUNNING);
+    ck_assert_int_eq(mgl_pass_engine_place(peak).pass, 3);
+    ck_assert_int_eq(mgl_pass_engine_place(peak).region, 1);
+    mgl_pass_engine_close(peak);
     mgl_text_clear(&words);
 }
 END_TEST
@@ -436,26 +440,28 @@ START_TEST(it_goes_on_from_a_file)
     mgl_work work;
     mgl_error err = {0};
     put_words(&words, 4);
-    mgl_peak *peak = run("block_tiling", "w", words.bytes, &stopped), *again = NULL;
+    mgl_pass_engine *peak = run("block_tiling", "w", words.bytes, &stopped), *again = NULL;
     mgl_json_out_begin(&out, "test/1");
-    mgl_peak_write(peak, &out, "peak");
+    mgl_pass_engine_write(peak, &out, "peak");
     mgl_json_out_close(&out);
-    ck_assert_int_eq(mgl_peak_body(peak, &before, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_pass_engine_body(peak, &before, NULL), MGL_OK);
     work = work_with("w");
-    ck_assert_int_eq(mgl_peak_open(&work, t, unit_text, strlen(unit_text), &again, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_pass_engine_open(&work, t, unit_text, strlen(unit_text), &again, NULL),
+                     MGL_OK);
     ck_assert_int_eq(mgl_json_parse(out.text.bytes, out.text.length, 1 << 20, "peak", &json, NULL),
                      MGL_OK);
-    ck_assert_msg(mgl_peak_read(again, &json, mgl_json_member(json.root, "peak"), &err) == MGL_OK,
+    ck_assert_msg(mgl_pass_engine_read(again, &json, mgl_json_member(json.root, "peak"), &err) ==
+                      MGL_OK,
                   "%s", err.message);
-    ck_assert_int_eq(mgl_peak_body(again, &after, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_pass_engine_body(again, &after, NULL), MGL_OK);
     ck_assert_str_eq(before.bytes, after.bytes);
     mgl_json_clear(&json);
     mgl_text_clear(&out.text);
     mgl_text_clear(&before);
     mgl_text_clear(&after);
     mgl_text_clear(&words);
-    mgl_peak_close(peak);
-    mgl_peak_close(again);
+    mgl_pass_engine_close(peak);
+    mgl_pass_engine_close(again);
 }
 END_TEST
 
@@ -463,14 +469,14 @@ START_TEST(the_request_of_a_pass_is_a_golden)
 {
     static const char path[] = MGL_SOURCE_DIR "/tests/autotune/golden/pass_request.json";
     mgl_work work = work_with("w");
-    mgl_peak *peak = NULL;
+    mgl_pass_engine *peak = NULL;
     mgl_text body = {0};
     char *golden = NULL;
     size_t length;
-    ck_assert_int_eq(mgl_peak_open(&work, mgl_library_find(&library, "split_k"), unit_text,
-                                   strlen(unit_text), &peak, NULL),
+    ck_assert_int_eq(mgl_pass_engine_open(&work, mgl_library_find(&library, "split_k"), unit_text,
+                                          strlen(unit_text), &peak, NULL),
                      MGL_OK);
-    ck_assert_int_eq(mgl_peak_body(peak, &body, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_pass_engine_body(peak, &body, NULL), MGL_OK);
     mgl_text_put(&body, "\n");
     if (getenv("MEGALITH_WRITE_GOLDENS"))
         ck_assert_int_eq(mgl_output_write_file(path, body.bytes, body.length, NULL), MGL_OK);
@@ -478,7 +484,7 @@ START_TEST(the_request_of_a_pass_is_a_golden)
     ck_assert_msg(!strcmp(body.bytes, golden), "%s is another one", path);
     mgl_free(golden);
     mgl_text_clear(&body);
-    mgl_peak_close(peak);
+    mgl_pass_engine_close(peak);
 }
 END_TEST
 
@@ -505,19 +511,19 @@ START_TEST(memory_may_run_out_in_a_run)
     mgl_status status = MGL_NO_MEMORY;
     put_words(&words, 20);
     for (uint64_t n = 1; status; n += n < 300 ? 3 : 97) {
-        mgl_asker *asker = script_of(words.bytes);
+        mgl_model_client *model_client = script_of(words.bytes);
         mgl_waiter waiter = mgl_waiter_real(NULL);
         mgl_work work = work_with("w");
-        mgl_peak *peak = NULL;
+        mgl_pass_engine *peak = NULL;
         mgl_outcome stopped;
         mgl_alloc_fail_at(n, true);
-        status = mgl_peak_open(&work, t, unit_text, strlen(unit_text), &peak, NULL);
+        status = mgl_pass_engine_open(&work, t, unit_text, strlen(unit_text), &peak, NULL);
         if (!status)
-            status = mgl_peak_run(peak, asker, &waiter, &stopped, NULL);
+            status = mgl_pass_engine_run(peak, model_client, &waiter, &stopped, NULL);
         mgl_alloc_fail_at(0, false);
         ck_assert(!status || status == MGL_NO_MEMORY);
-        mgl_peak_close(peak);
-        mgl_asker_close(asker);
+        mgl_pass_engine_close(peak);
+        mgl_model_client_close(model_client);
     }
     mgl_text_clear(&words);
 }
@@ -553,9 +559,9 @@ int main(void)
     ADD(memory_may_run_out);
     ADD(memory_may_run_out_in_a_run);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
+    SRunner *suite_runner = srunner_create(suite);
+    srunner_run_all(suite_runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(suite_runner);
+    srunner_free(suite_runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -23,7 +23,7 @@ static __device__ __forceinline__ void raise_best(const machine &m, best now, bo
     }\
     __syncwarp();\
     if (m.lane == 0)\
-        leave_best(m, 0, now);\
+        write_best(m, 0, now);\
     __syncwarp();\
 }\
 \

@@ -8,8 +8,8 @@
  *   variant   function          runs
  *   ring      attend_registers  one row of few positions: a warp's only strip is in registers early
  *   ring      attend_ring       one row of more: keys and values come through the ring
- *   waves     attend_wave       one row, positions of one wave: two strips a warp
- *   waves     attend_waves      one row, more positions
+ *   waves     attend_kv_round       one row, positions of one wave: two strips a warp
+ *   waves     attend_kv_rounds      one row, more positions
  *   short     attend_short      several rows of few positions: a warp does a row by itself
  *   tiles     attend_tiles      any rows, caches in 16 bits: row after row
  *   general   attend_lanes      any rows, any cache, any heads
@@ -32,12 +32,12 @@
 
 /* The ways that some task may go: those of the variants that the program names. */
 enum {
-    TILES_WAY = HAS_TILES || HAS_SHORT,
-    WAVES_WAY = HAS_WAVES || (TILES_WAY && PASSES == 1),
-    ONLY_WAVES = HAS_WAVES && !TILES_WAY && !HAS_GENERAL_ATTENTION
+    TILES_PATH = HAS_TILES || HAS_SHORT,
+    KV_ROUNDS_PATH = HAS_KV_ROUNDS || (TILES_PATH && PASSES == 1),
+    ONLY_KV_ROUNDS = HAS_KV_ROUNDS && !TILES_PATH && !HAS_GENERAL_ATTENTION
 };
-static_assert(TILED || !(TILES_WAY || HAS_WAVES || HAS_RING), "tiles do not suit the heads");
-static_assert(!HAS_WAVES || PASSES == 1, "waves have one pass");
+static_assert(TILED || !(TILES_PATH || HAS_KV_ROUNDS || HAS_RING), "tiles do not suit the heads");
+static_assert(!HAS_KV_ROUNDS || PASSES == 1, "waves have one pass");
 
 /* The ways, in two objects of a kernel. Out of line, since their registers are not those of
  * the products' loop. */
@@ -57,8 +57,8 @@ FAR_OR_INLINE u32 do_short(machine m);
 FAR_OR_INLINE void do_registers(machine m);
 FAR_OR_INLINE ring_news do_ring(machine m);
 FAR_OR_INLINE void do_nothing(machine m);
-FAR_OR_INLINE void do_wave(machine m);
-FAR_OR_INLINE void do_waves(machine m);
+FAR_OR_INLINE void do_kv_round(machine m);
+FAR_OR_INLINE void do_kv_rounds(machine m);
 
 #if IN_OBJECT(ATTENTION)
 
@@ -89,38 +89,38 @@ FAR_OR_INLINE ring_news do_ring(machine m)
 
 #endif
 
-#if IN_OBJECT(WAVES)
+#if IN_OBJECT(KV_ROUNDS)
 
 FAR_OR_INLINE void do_nothing(machine m)
 {
-    leave_nothing(m);
+    write_empty(m);
 }
 
-FAR_OR_INLINE void do_wave(machine m)
+FAR_OR_INLINE void do_kv_round(machine m)
 {
-    attend_wave(m);
+    attend_kv_round(m);
 }
 
-FAR_OR_INLINE void do_waves(machine m)
+FAR_OR_INLINE void do_kv_rounds(machine m)
 {
-    attend_waves(m);
+    attend_kv_rounds(m);
 }
 
 #endif
 
 /* Whether the task is one row that goes by waves: where no task goes another way, it is if it has a
  * row. */
-static __device__ __forceinline__ bool goes_by_waves(const machine &m, int variant)
+static __device__ __forceinline__ bool has_kv_rounds(const machine &m, int variant)
 {
-    return WAVES_WAY && rows_of(m) == 1 &&
-           (ONLY_WAVES || (variant != VARIANT_GENERAL && is_plain(m)));
+    return KV_ROUNDS_PATH && rows_of(m) == 1 &&
+           (ONLY_KV_ROUNDS || (variant != VARIANT_GENERAL && is_plain(m)));
 }
 
 /* The consumers' part of attention. The ways of one row wait for `go` themselves. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
     if (HAS_RING)
-        take_place(m);
+        load_ring_place(m);
     if (HAS_RING && MERGES && attends_to_nothing(m)) {
         do_nothing(m);
         return input_is_there(m, m.freed);
@@ -130,23 +130,23 @@ static __device__ __forceinline__ void consume_attention(machine &m)
             return do_registers(m);
         const ring_news news = do_ring(m);
         m.known = m.freed = news.end;
-        leave_place(m);
+        save_ring_place(m);
         trace_set_starved(m, news.starved);
         return;
     }
     const int variant = task_of(m)->variant;
-    if (goes_by_waves(m, variant)) {
+    if (has_kv_rounds(m, variant)) {
         if (MERGES && attends_to_nothing(m))
             return do_nothing(m);
-        if (own_count() <= wave<true>::LENGTH)
-            return do_wave(m);
-        return do_waves(m);
+        if (own_count() <= kv_round<true>::LENGTH)
+            return do_kv_round(m);
+        return do_kv_rounds(m);
     }
-    wait_go(m);
+    wait_start(m);
     if (HAS_GENERAL_ATTENTION && variant == VARIANT_GENERAL)
         return do_lanes(m);
     u32 rows = HAS_SHORT && variant == VARIANT_SHORT && rows_of(m) > 1 ? do_short(m) : ~0u;
-    if (TILES_WAY && rows)
+    if (TILES_PATH && rows)
         do_rows(m, rows);
 }
 

@@ -15,7 +15,7 @@
  * multiples of 16, so a row has the same bits whatever epoch it is in, and with what other rows.
  *
  * Positions of earlier epochs are in the cache, and come through trays in the memory of panels
- * (attention/kv_trays.cuh), or, in a program without panels, straight into registers. Of this
+ * (attention/kv_buffers.cuh), or, in a program without panels, straight into registers. Of this
  * epoch's rows each warp makes keys and values from the exchange for itself, as the cache keeps
  * them: no task waits for the one that appends. A row looks at the rows of its sequence up to
  * itself.
@@ -30,21 +30,21 @@
 #define MGL_DEVICE_ATTENTION_FLASH_CUH
 
 #include "vm/cuda/device/attention/flash_vectors.cuh"
-#include "vm/cuda/device/attention/kv_trays.cuh"
+#include "vm/cuda/device/attention/kv_buffers.cuh"
 
 #if MGL_ATTEND_ROWS
 
 enum {
-    FLASH_SUMS = 8 * VALUE_CHUNKS, /* MMAs of values of a tile of queries */
-    LEFT_BYTES = MGL_WARPS * 256,  /* of one sum of half a tile, of all warps */
+    FLASH_SUMS = 8 * VALUE_CHUNKS,   /* MMAs of values of a tile of queries */
+    PARTIAL_BYTES = MGL_WARPS * 256, /* of one sum of half a tile, of all warps */
 #if MGL_PANELS
-    LEFT_ROOM = KV_TRAYS > 0 ? KV_LEFT : MGL_ACTIVATION_BYTES
+    PARTIAL_ROOM = KV_BUFFERS > 0 ? KV_PARTIAL_BYTES : MGL_ACTIVATION_BYTES
 #else
-    LEFT_ROOM = MGL_ACTIVATION_BYTES
+    PARTIAL_ROOM = MGL_ACTIVATION_BYTES
 #endif
 };
-static_assert(TILED && HEAD_DIM % 64 == 0 && 2 * FLASH_TILES * 2 * LEFT_BYTES <= LEFT_ROOM &&
-                  LEFT_ROOM <= MGL_ACTIVATION_BYTES &&
+static_assert(TILED && HEAD_DIM % 64 == 0 && 2 * FLASH_TILES * 2 * PARTIAL_BYTES <= PARTIAL_ROOM &&
+                  PARTIAL_ROOM <= MGL_ACTIVATION_BYTES &&
                   FLASH_WORDS + MGL_WARPS * FLASH_QUERIES * 2 <= PARTIALS,
               "variants.def says so");
 
@@ -237,7 +237,7 @@ static __device__ __forceinline__ u32 word_of(const uint4 &words, int i)
 /* Adds a tile's values by weight. */
 template <int HALVES>
 static __device__ __forceinline__ void
-add_weighed(const flash_tile &t, const flash_weights *weights, flash_state<HALVES> &s)
+accumulate_values(const flash_tile &t, const flash_weights *weights, flash_state<HALVES> &s)
 {
 #pragma unroll
     for (int i = 0; i < FLASH_SUMS; i++) {
@@ -292,7 +292,7 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
         weigh_keys<false>(m, u, rows, q, from, t, s, weights);
         if (past)
             find_keys(m, sequence, next, rows.past, t);
-        add_weighed(t, weights, s);
+        accumulate_values(t, weights, s);
         if (past)
             find_values(m, sequence, next, rows.past, t);
         if (now) { /* when no weights and values take registers */
@@ -305,20 +305,21 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 #else
 
 /* Where chunk `chunk` of position `position`, 16 bytes, is in its tray. */
-static __device__ __forceinline__ const uint4 *tray_chunk(u32 tray, int which, int position,
-                                                          int chunk)
+static __device__ __forceinline__ const uint4 *act_tile_chunk(u32 act_tile, int which, int position,
+                                                              int chunk)
 {
     if (SWIZZLED)
         chunk = mgl_kv_chunk(which, position, chunk);
-    return (const uint4 *)(kv_tray(tray, which) + position % KV_TRAY_POSITIONS * POSITION_BYTES) +
+    return (const uint4 *)(kv_buffer(act_tile, which) +
+                           position % KV_BUFFER_POSITIONS * POSITION_BYTES) +
            chunk;
 }
 
 /* The tile's keys, from position `from` on, that are before `end`, which all are of a WHOLE tile;
  * the others are 0. */
 template <bool WHOLE>
-static __device__ __forceinline__ void take_keys(const machine &m, u32 tray, int from, int end,
-                                                 flash_tile &t)
+static __device__ __forceinline__ void fetch_keys(const machine &m, u32 act_tile, int from, int end,
+                                                  flash_tile &t)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -328,14 +329,14 @@ static __device__ __forceinline__ void take_keys(const machine &m, u32 tray, int
             if (!WHOLE)
                 t.keys[i][c] = make_uint4(0, 0, 0, 0);
             if (WHOLE || p < end)
-                t.keys[i][c] = *tray_chunk(tray, 0, p, m.lane % 4 + 4 * c);
+                t.keys[i][c] = *act_tile_chunk(act_tile, 0, p, m.lane % 4 + 4 * c);
         }
     }
 }
 
 template <bool WHOLE>
-static __device__ __forceinline__ void take_values(const machine &m, u32 tray, int from, int end,
-                                                   flash_tile &t)
+static __device__ __forceinline__ void fetch_values(const machine &m, u32 act_tile, int from,
+                                                    int end, flash_tile &t)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -345,7 +346,7 @@ static __device__ __forceinline__ void take_values(const machine &m, u32 tray, i
             if (!WHOLE)
                 t.values[i][c] = make_uint4(0, 0, 0, 0);
             if (WHOLE || p < end)
-                t.values[i][c] = *tray_chunk(tray, 1, p, m.lane / 4 + 8 * c);
+                t.values[i][c] = *act_tile_chunk(act_tile, 1, p, m.lane / 4 + 8 * c);
         }
     }
 }
@@ -364,27 +365,27 @@ attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash
             int from, flash_place &place, flash_state<HALVES> &s)
 {
     const bool past = WHOLE || from < rows.past;
-    const u32 tray = (u32)from / KV_TRAY_POSITIONS;
+    const u32 act_tile = (u32)from / KV_BUFFER_POSITIONS;
     flash_tile t;
     flash_weights weights[flash_shape<HALVES>::TILES];
     if (past) {
-        pass_kv_trays(m, place.at, place.first + tray);
-        wait_kv_tray(m, place.at);
+        pass_kv_buffers(m, place.at, place.first + act_tile);
+        wait_kv_buffer(m, place.at);
     }
-    take_keys<WHOLE>(m, place.at, from, rows.past, t); /* none, where it has come to no tray */
+    fetch_keys<WHOLE>(m, place.at, from, rows.past, t); /* none, where it has come to no tray */
     if (!WHOLE)
         make_keys<1>(m, rows, from, t);
     weigh_keys<WHOLE>(m, u, rows, q, from, t, s, weights);
-    take_values<WHOLE>(m, place.at, from, rows.past, t);
+    fetch_values<WHOLE>(m, place.at, from, rows.past, t);
     if (!WHOLE)
         make_values(m, rows, from, t);
     /* registers have room for all values of short heads, but not of long ones */
-    const bool done = past && (u32)(from + FLASH_STEP) / KV_TRAY_POSITIONS != tray;
+    const bool done = past && (u32)(from + FLASH_STEP) / KV_BUFFER_POSITIONS != act_tile;
     if (VALUE_CHUNKS == 1 && done)
-        free_kv_tray(place.at++);
-    add_weighed(t, weights, s);
+        free_kv_buffer(place.at++);
+    accumulate_values(t, weights, s);
     if (VALUE_CHUNKS > 1 && done)
-        free_kv_tray(place.at++);
+        free_kv_buffer(place.at++);
 }
 
 /* The warp's tiles of positions, by trays. */
@@ -394,7 +395,7 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 {
     const flash_reach reach = reach_of(u);
     const flash_rows &rows = reach.rows;
-    const u32 first = own().kv_tray_at[m.warp];
+    const u32 first = own().kv_buffer_at[m.warp];
     flash_place place = {first, first};
     flash_queries<HALVES> q;
     int from = m.warp * TILE;
@@ -405,9 +406,9 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 #pragma unroll 1
     for (; from < reach.end; from += FLASH_STEP)
         attend_tile<HALVES, false>(m, u, rows, q, from, place, s);
-    pass_kv_trays(m, place.at, first + kv_trays_of(rows.past));
+    pass_kv_buffers(m, place.at, first + kv_buffers_of(rows.past));
     __syncwarp();
-    own().kv_tray_at[m.warp] = place.at; /* every lane: whoever reads it next has written it */
+    own().kv_buffer_at[m.warp] = place.at; /* every lane: whoever reads it next has written it */
 }
 
 #endif
@@ -416,14 +417,14 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
  */
 
 /* Maximum and sum of query `query` of a warp. */
-static __device__ __forceinline__ float2 *left_top(int warp, int query)
+static __device__ __forceinline__ float2 *warp_top(int warp, int query)
 {
     return (float2 *)(own().partial + FLASH_WORDS) + warp * FLASH_QUERIES + query;
 }
 
 /* Where warp `warp` leaves sum i of a pass, which has `count` of them, of half a tile: a lane's
  * two, 32 floats from one to the next. */
-static __device__ __forceinline__ float *left_pass(int warp, int half, int i, int count)
+static __device__ __forceinline__ float *warp_pass_sums(int warp, int half, int i, int count)
 {
     return (float *)activation_buffer() + ((half * count + i) * MGL_WARPS + warp) * 64;
 }
@@ -432,13 +433,13 @@ static __device__ __forceinline__ float *left_pass(int warp, int half, int i, in
 static __device__ __forceinline__ int left_at_once(int halves)
 {
     int sums = 8;
-    while (sums > 2 && halves * sums * LEFT_BYTES > LEFT_ROOM)
+    while (sums > 2 && halves * sums * PARTIAL_BYTES > PARTIAL_ROOM)
         sums /= 2;
     return sums;
 }
 
 template <int HALVES>
-static __device__ __forceinline__ void leave_tops(const machine &m, const flash_state<HALVES> &s)
+static __device__ __forceinline__ void write_tops(const machine &m, const flash_state<HALVES> &s)
 {
 #pragma unroll
     for (int tile = 0; tile < flash_shape<HALVES>::TILES; tile++) {
@@ -446,7 +447,7 @@ static __device__ __forceinline__ void leave_tops(const machine &m, const flash_
         for (int h = 0; h < flash_shape<HALVES>::SIDES; h++) {
             const float sum = query_sum(s.sum[tile][h]);
             if (m.lane % 4 == 0)
-                *left_top(m.warp, tile * TILE + m.lane / 4 + 8 * h) =
+                *warp_top(m.warp, tile * TILE + m.lane / 4 + 8 * h) =
                     make_float2(s.max[tile][h], sum);
         }
     }
@@ -469,10 +470,10 @@ static __device__ __forceinline__ void find_scales(const machine &m, const flash
             float top = -INFINITY, total = 0.0f;
 #pragma unroll 4
             for (int w = 0; w < MGL_WARPS; w++)
-                top = fmaxf(top, left_top(w, query)->x);
+                top = fmaxf(top, warp_top(w, query)->x);
 #pragma unroll 4
             for (int w = 0; w < MGL_WARPS; w++) {
-                const float2 left = *left_top(w, query);
+                const float2 left = *warp_top(w, query);
                 total = fmaf(left.y, power_of_2(left.x - top), total);
             }
             scales.of[tile][h] = power_of_2(s.max[tile][h] - top) * reciprocal(total);
@@ -488,7 +489,7 @@ struct flash_pass {
 /* Leaves the warp's sums of a pass. */
 template <int HALVES>
 static __device__ __forceinline__ void
-leave_pass(const machine &m, int halves, const flash_pass &pass, const flash_state<HALVES> &s,
+write_pass(const machine &m, int halves, const flash_pass &pass, const flash_state<HALVES> &s,
            const flash_scales<HALVES> &scales)
 {
 #pragma unroll
@@ -500,7 +501,7 @@ leave_pass(const machine &m, int halves, const flash_pass &pass, const flash_sta
         for (int half = 0; half < HALVES; half++) {
             if (half >= halves)
                 break;
-            float *to = left_pass(m.warp, half, n, pass.count) + m.lane;
+            float *to = warp_pass_sums(m.warp, half, n, pass.count) + m.lane;
             to[0] = s.sums[half / 2][i][half % 2 * 2] * scales.of[half / 2][half % 2];
             to[32] = s.sums[half / 2][i][half % 2 * 2 + 1] * scales.of[half / 2][half % 2];
         }
@@ -518,7 +519,8 @@ static __device__ __forceinline__ void store_sums(const machine &m, const flash_
     for (int w = 0; w < MGL_WARPS; w++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            sums[j / 2][j % 2] += left_pass(w, half, i + j / 2, pass.count)[j % 2 * 32 + m.lane];
+            sums[j / 2][j % 2] +=
+                warp_pass_sums(w, half, i + j / 2, pass.count)[j % 2 * 32 + m.lane];
     const int number = pass.first + i, d = number / 8 * 64 + m.lane % 4 * 16 + number % 8;
     const int query = u.first + half * 8 + m.lane / 4;
     if (query >= queries_of(u))
@@ -573,11 +575,11 @@ static __device__ __forceinline__ flash_pass attend_halves(machine &m, const fla
     flash_scales<HALVES> scales;
     empty_state_of(s);
     attend_positions(m, u, s);
-    leave_tops(m, s);
+    write_tops(m, s);
     consumer_barrier(); /* nobody needs the queries any more */
     find_scales(m, s, scales);
     for (flash_pass pass = {0, left_at_once(halves)};; pass.first += pass.count) {
-        leave_pass(m, halves, pass, s, scales);
+        write_pass(m, halves, pass, s, scales);
         if (pass.first + pass.count == FLASH_SUMS)
             return pass;
         consumer_barrier();
@@ -627,17 +629,17 @@ FAR void attend_flash(machine m)
         consumer_barrier();
         store_pass(m, u, last, keep_policy());
     }
-    end_early(m);
+    end_preissued(m);
 }
 
 #endif
 
-#if !MGL_PANELS /* which have attention/lone.cuh */
+#if !MGL_PANELS /* which have attention/decode_row.cuh */
 
 /* The consumers' part, which is all. False: it did not begin. */
 static __device__ __forceinline__ bool consume_attend_rows(machine &m)
 {
-    if (!wait_early_go(m))
+    if (!wait_preissued_start(m))
         return false;
     attend_flash(m);
     return true;

@@ -352,7 +352,7 @@ static __device__ __forceinline__ uint4 *query_operands(int tile, int part, int 
 
 /* Stores the words of one query, of half `half` of a tile: each stands in the lane's operand where
  * an MMA wants it. */
-static __device__ __forceinline__ void leave_words(const machine &m, int tile, int part, int c,
+static __device__ __forceinline__ void write_words(const machine &m, int tile, int part, int c,
                                                    int half, const uint4 &words)
 {
     u32 *first = (u32 *)(query_operands(tile, part, c, 0) + m.lane) + half;
@@ -382,8 +382,8 @@ static __device__ __forceinline__ void make_half(const machine &m, const flash_u
 #pragma unroll
         for (int part = 0; part < 2; part++) {
             const uint4 none = make_uint4(0, 0, 0, 0);
-            leave_words(m, tile, part, c, half, there ? query_words(x, part) : none);
-            leave_words(m, tile, part, c + PAIRS, half, there ? query_words(y, part) : none);
+            write_words(m, tile, part, c, half, there ? query_words(x, part) : none);
+            write_words(m, tile, part, c + PAIRS, half, there ? query_words(y, part) : none);
         }
     }
 }

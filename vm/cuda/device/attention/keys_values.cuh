@@ -100,7 +100,7 @@ static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, i
 {
     const u8 *at = l.keys + (long long)from * POSITION_BYTES;
     const int left = end - from - l.key;
-    if (KEY_CHUNKS * 32 == HEAD_DIM && from + STRIP <= end) {
+    if (KEY_CHUNKS * 32 == HEAD_DIM && from + KV_TILE <= end) {
 #pragma unroll
         for (int i = 0; i < KEYS; i++)
             load_vector(&b.at[i], at + key_place(l, key_vector(i)));
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void load_values(const tile_lane &l, int from,
 {
     const u8 *at = l.values + (long long)from * POSITION_BYTES;
     const int left = end - from - l.value;
-    if (VALUE_CHUNKS * 64 == HEAD_DIM && from + STRIP <= end) {
+    if (VALUE_CHUNKS * 64 == HEAD_DIM && from + KV_TILE <= end) {
 #pragma unroll
         for (int i = 0; i < VALUES; i++)
             load_vector(&b.at[i], at + value_place(l, value_vector(i)));
@@ -163,7 +163,7 @@ static __device__ __forceinline__ void add_own_value(const tile_lane &l, int r, 
 
 /* What a warp has at hand of two strips: their keys, and then their values in the same places; of
  * one strip, where that is all, keys and values. */
-struct tile_wave {
+struct kv_round_vectors {
     tile_vectors first, last;
 };
 
@@ -172,11 +172,11 @@ struct tile_one {
     tile_vectors first, last, values;
 };
 
-enum { STRIDE = MGL_WARPS * STRIP }; /* from a warp's strip to its next one */
+enum { STRIDE = MGL_WARPS * KV_TILE }; /* from a warp's strip to its next one */
 
 /* From a wave to the next one: two strips, or one. Where the loader asks L2 for keys and values,
  * warps need not. */
-template <bool PLAIN> struct wave {
+template <bool PLAIN> struct kv_round {
     enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE, WARPS_ASK = !(PLAIN && MGL_BULK_COPY) };
 };
 
@@ -202,7 +202,7 @@ static __device__ __forceinline__ void announce_kv(const machine &m)
     own().kv_keys = (u64)(a.k.at + cache_index(a.k, sequence, at.lo) * 2);
     own().kv_values = (u64)(a.v.at + cache_index(a.v, sequence, at.lo) * 2);
     own().kv_bytes = (u32)min(at.hi - at.lo, MOST_ANNOUNCED) * POSITION_BYTES;
-    own().kv_stretch = wave<true>::LENGTH * POSITION_BYTES;
+    own().kv_stretch = kv_round<true>::LENGTH * POSITION_BYTES;
     own().kv_used = 0;
     store_shared_release(&own().kv_number, number + 2);
 }
@@ -225,7 +225,7 @@ struct tile_share {
 static __device__ __forceinline__ tile_share share_of(const machine &m, const tile_pass &p,
                                                       const positions &at)
 {
-    const int from = at.lo + m.warp * STRIP;
+    const int from = at.lo + m.warp * KV_TILE;
     tile_share w = {lane_of(m, own().table[p.row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE]),
                     at.end - from, at.hi - from};
     w.l.keys += (long long)from * POSITION_BYTES;
@@ -236,7 +236,7 @@ static __device__ __forceinline__ tile_share share_of(const machine &m, const ti
 
 template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share &w)
 {
-    constexpr int LENGTH = wave<PLAIN>::LENGTH;
+    constexpr int LENGTH = kv_round<PLAIN>::LENGTH;
     w.left -= LENGTH;
     w.stored -= LENGTH;
     w.l.keys += LENGTH * POSITION_BYTES;
@@ -256,10 +256,11 @@ static __device__ __forceinline__ void prefetch_positions(const machine &m, cons
 /* The warp's part of wave number n from this one on, into L2: not those strips that it will work
  * on, but as many that lie one behind the other. */
 template <bool PLAIN>
-static __device__ __forceinline__ void prefetch_wave(const machine &m, const tile_share &w, int n)
+static __device__ __forceinline__ void prefetch_kv_round(const machine &m, const tile_share &w,
+                                                         int n)
 {
-    constexpr int LENGTH = wave<PLAIN>::LENGTH, EACH = LENGTH / MGL_WARPS;
-    const int from = LENGTH * n + m.warp * (EACH - STRIP);
+    constexpr int LENGTH = kv_round<PLAIN>::LENGTH, EACH = LENGTH / MGL_WARPS;
+    const int from = LENGTH * n + m.warp * (EACH - KV_TILE);
     prefetch_positions(m, w, w.l.keys, from, EACH);
     prefetch_positions(m, w, w.l.values, from, EACH);
 }
@@ -274,7 +275,7 @@ static __device__ __forceinline__ bool has_second(const tile_share &w, int from 
 /* Asks for the second part of what the wave begins with; `from`: 0, or this wave's length for the
  * next one. */
 template <bool PLAIN>
-static __device__ __forceinline__ void load_last(const tile_share &w, int from, tile_wave &v)
+static __device__ __forceinline__ void load_last(const tile_share &w, int from, kv_round_vectors &v)
 {
     if (has_second<PLAIN>(w, from))
         load_keys(w.l, from + STRIDE, w.stored, v.last);
@@ -289,27 +290,27 @@ static __device__ __forceinline__ void begin_one(const machine &m, const tile_sh
     load_values(w.l, 0, w.stored, v.values);
     load_keys(w.l, STRIDE, w.stored, v.last);
     tell_used(m, 1);
-    if (wave<true>::WARPS_ASK && has_second<true>(w))
-        prefetch_positions(m, w, w.l.values, STRIDE, STRIP);
+    if (kv_round<true>::WARPS_ASK && has_second<true>(w))
+        prefetch_positions(m, w, w.l.values, STRIDE, KV_TILE);
 }
 
 /* The warp's first wave; L2 is asked for what registers have no room for. */
 template <bool PLAIN>
 static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_share &w,
-                                                   tile_wave &v)
+                                                   kv_round_vectors &v)
 {
     load_keys(w.l, 0, w.stored, v.first);
     if (PLAIN)
         load_last<PLAIN>(w, 0, v);
     if (PLAIN)
         tell_used(m, 1);
-    if (!wave<PLAIN>::WARPS_ASK)
+    if (!kv_round<PLAIN>::WARPS_ASK)
         return;
-    prefetch_positions(m, w, w.l.values, 0, STRIP);
+    prefetch_positions(m, w, w.l.values, 0, KV_TILE);
     if (has_second<PLAIN>(w))
-        prefetch_positions(m, w, w.l.values, STRIDE, STRIP);
-    if (w.left > wave<PLAIN>::LENGTH)
-        prefetch_wave<PLAIN>(m, w, 1);
+        prefetch_positions(m, w, w.l.values, STRIDE, KV_TILE);
+    if (w.left > kv_round<PLAIN>::LENGTH)
+        prefetch_kv_round<PLAIN>(m, w, 1);
 }
 
 #endif

@@ -59,7 +59,7 @@ static constexpr int pass_heads()
 enum {
     PASS_HEADS = pass_heads(),
     HEAD_WARPS = MGL_WARPS / PASS_HEADS, /* that work on one head */
-    TEAMS = HEAD_WARPS * 32 / LANES
+    HEAD_WARP_TEAMS = HEAD_WARPS * 32 / LANES
 };
 static_assert(pass_floats(PASS_HEADS) <= PARTIALS, "attention's room is too small");
 
@@ -207,7 +207,7 @@ static __device__ __forceinline__ void add_positions(team &t, const row_part *ke
 }
 
 /* Merges the softmax of another team, which lane ^ offset has. */
-static __device__ __forceinline__ void merge_teams(team &t, int offset)
+static __device__ __forceinline__ void merge_warp_teams(team &t, int offset)
 {
     float other = __shfl_xor_sync(0xFFFFFFFFu, t.max, offset), top = fmaxf(t.max, other);
     float mine = rescale(t.max, top), theirs = rescale(other, top);
@@ -222,11 +222,11 @@ static __device__ __forceinline__ void merge_teams(team &t, int offset)
 }
 
 /* The first team of each warp leaves the warp's results. */
-static __device__ __forceinline__ void leave_results(int lane, team &t, float *to)
+static __device__ __forceinline__ void write_results(int lane, team &t, float *to)
 {
 #pragma unroll
     for (int offset = LANES; offset < 32; offset <<= 1)
-        merge_teams(t, offset);
+        merge_warp_teams(t, offset);
     if (lane >= LANES)
         return;
 #pragma unroll
@@ -244,16 +244,16 @@ static __device__ __forceinline__ void leave_results(int lane, team &t, float *t
 
 /* Keys and values of AHEAD_POSITIONS positions of this lane's team, `from` being the first: those
  * of earlier epochs asked for at once, before the queries are there. */
-struct strip {
+struct kv_tile {
     row_part keys[AHEAD_POSITIONS], values[AHEAD_POSITIONS];
 };
 
-static __device__ __forceinline__ void load_strip(int lane, int s, int from, int hi, strip &b)
+static __device__ __forceinline__ void load_kv_tile(int lane, int s, int from, int hi, kv_tile &b)
 {
     const attention &a = own().att;
 #pragma unroll
     for (int u = 0; u < AHEAD_POSITIONS; u++) {
-        int p = from + u * TEAMS;
+        int p = from + u * HEAD_WARP_TEAMS;
         b.keys[u] = b.values[u] = row_part();
         if (p < hi) {
             b.keys[u] = load_part(a.k.at, cache_index(a.k, s, p), lane);
@@ -343,13 +343,13 @@ static __device__ __forceinline__ row_part own_part(const float *x, int lane)
 
 /* Adds this epoch's positions to a strip: those before the row's own are in the cache, its own in
  * shared memory. So which positions make a strip does not depend on where an epoch starts. */
-static __device__ __forceinline__ void complete_strip(int lane, const pass &p, int s, int from,
-                                                      const positions &at, strip &b)
+static __device__ __forceinline__ void complete_kv_tile(int lane, const pass &p, int s, int from,
+                                                        const positions &at, kv_tile &b)
 {
     const attention &a = own().att;
 #pragma unroll
     for (int u = 0; u < AHEAD_POSITIONS; u++) {
-        int position = from + u * TEAMS;
+        int position = from + u * HEAD_WARP_TEAMS;
         if (position == at.last) {
             b.keys[u] = own_part(p.k, lane);
             b.values[u] = own_part(p.v, lane);
@@ -392,22 +392,23 @@ static __device__ __forceinline__ void attend_pass(const machine &m, const pass 
     const int h = m.warp / HEAD_WARPS, number = m.warp % HEAD_WARPS * WARP_TEAMS + m.lane / LANES;
     const int s = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];
     const bool works = h < PASS_HEADS;
-    strip b;
+    kv_tile b;
     team t;
     if (works)
-        load_strip(m.lane, s, at.lo + number, at.hi, b);
+        load_kv_tile(m.lane, s, at.lo + number, at.hi, b);
     begin_pass(m, p, r, head, heads, now && head == 0, policy);
     if (works) {
         begin_team(t, p.q + h * HEAD_DIM, m.lane);
-        for (int from = at.lo; from < at.end; from += AHEAD_POSITIONS * TEAMS) {
+        for (int from = at.lo; from < at.end; from += AHEAD_POSITIONS * HEAD_WARP_TEAMS) {
             if (from > at.lo)
-                load_strip(m.lane, s, from + number, at.hi, b);
+                load_kv_tile(m.lane, s, from + number, at.hi, b);
             if (now)
-                complete_strip(m.lane, p, s, from + number, at, b);
+                complete_kv_tile(m.lane, p, s, from + number, at, b);
             int left = at.end - from - number;
-            add_positions(t, b.keys, b.values, left > 0 ? (left + TEAMS - 1) / TEAMS : 0);
+            add_positions(t, b.keys, b.values,
+                          left > 0 ? (left + HEAD_WARP_TEAMS - 1) / HEAD_WARP_TEAMS : 0);
         }
-        leave_results(m.lane, t, p.results + (m.warp % HEAD_WARPS * PASS_HEADS + h) * RESULT);
+        write_results(m.lane, t, p.results + (m.warp % HEAD_WARPS * PASS_HEADS + h) * RESULT);
     }
     consumer_barrier();
 }

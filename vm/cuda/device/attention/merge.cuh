@@ -102,26 +102,26 @@ static __device__ __forceinline__ void store_alone(const machine &m, const tile_
         store_value(to, m.lane, i, result.value[i], result.max, result.sum, policy);
 }
 
-static __device__ __forceinline__ void leave_result(int slot, int lane, const tile_result &result)
+static __device__ __forceinline__ void write_result(int slot, int lane, const tile_result &result)
 {
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
-        left_sums(slot)[i * 32 + lane] = result.value[i];
+        warp_values(slot)[i * 32 + lane] = result.value[i];
     if (lane < 4)
-        *left_weight(slot, lane) = make_float2(result.max, result.sum);
+        *warp_weight(slot, lane) = make_float2(result.max, result.sum);
 }
 
 /* Merges what another warp has left in the slot. */
-static __device__ __forceinline__ void take_result(int slot, int lane, tile_result &result)
+static __device__ __forceinline__ void fetch_result(int slot, int lane, tile_result &result)
 {
-    float2 other = *left_weight(slot, lane % 4);
+    float2 other = *warp_weight(slot, lane % 4);
     float top = fmaxf(result.max, other.x);
     float mine = power_of_2(result.max - top), theirs = power_of_2(other.x - top);
     result.max = top;
     result.sum = result.sum * mine + other.y * theirs;
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
-        float2 value = left_sums(slot)[i * 32 + lane];
+        float2 value = warp_values(slot)[i * 32 + lane];
         result.value[i].x = result.value[i].x * mine + value.x * theirs;
         result.value[i].y = result.value[i].y * mine + value.y * theirs;
     }
@@ -133,19 +133,19 @@ static __device__ __forceinline__ void fold_results(const machine &m, int active
                                                     tile_result &result)
 {
 #pragma unroll
-    for (int first = (MGL_WARPS - 1) / LEAVES * LEAVES; first > 0; first -= LEAVES) {
+    for (int first = (MGL_WARPS - 1) / WRITES * WRITES; first > 0; first -= WRITES) {
         if (first >= active)
             continue;
-        if (m.warp >= first && m.warp < min(active, first + LEAVES))
-            leave_result(m.warp - first, m.lane, result);
+        if (m.warp >= first && m.warp < min(active, first + WRITES))
+            write_result(m.warp - first, m.lane, result);
         consumer_barrier();
-        if (m.warp < LEAVES && m.warp + first < active)
-            take_result(m.warp, m.lane, result);
-        if (first > LEAVES)
+        if (m.warp < WRITES && m.warp + first < active)
+            fetch_result(m.warp, m.lane, result);
+        if (first > WRITES)
             consumer_barrier();
     }
-    if (m.warp < min(active, (int)LEAVES))
-        leave_result(m.warp, m.lane, result);
+    if (m.warp < min(active, (int)WRITES))
+        write_result(m.warp, m.lane, result);
     consumer_barrier();
 }
 
@@ -159,21 +159,21 @@ struct folded {
 static __device__ __forceinline__ folded fold_pair(int slots, int lane, int i)
 {
     folded all = {{0.0f, 0.0f}, -INFINITY, 0.0f};
-    float2 weights[LEAVES], values[LEAVES];
+    float2 weights[WRITES], values[WRITES];
 #pragma unroll
-    for (int u = 0; u < LEAVES; u++) {
+    for (int u = 0; u < WRITES; u++) {
         weights[u] = make_float2(-INFINITY, 0.0f);
         values[u] = make_float2(0.0f, 0.0f);
         if (u < slots) {
-            weights[u] = *left_weight(u, lane % 4);
-            values[u] = left_sums(u)[i * 32 + lane];
+            weights[u] = *warp_weight(u, lane % 4);
+            values[u] = warp_values(u)[i * 32 + lane];
         }
     }
 #pragma unroll
-    for (int u = 0; u < LEAVES; u++)
+    for (int u = 0; u < WRITES; u++)
         all.max = fmaxf(all.max, weights[u].x);
 #pragma unroll
-    for (int u = 0; u < LEAVES; u++) {
+    for (int u = 0; u < WRITES; u++) {
         const float weight = power_of_2(weights[u].x - all.max);
         all.sum = fmaf(weights[u].y, weight, all.sum);
         all.value.x = fmaf(values[u].x, weight, all.value.x);
@@ -224,9 +224,9 @@ static __device__ __forceinline__ void finish_pass(const machine &m, const tile_
     if (active > 1) {
         fold_results(m, active, result);
         if (PLAIN)
-            store_folded_plain(m, to, min(active, (int)LEAVES), policy);
+            store_folded_plain(m, to, min(active, (int)WRITES), policy);
         else
-            store_folded(m, p, min(active, (int)LEAVES), policy);
+            store_folded(m, p, min(active, (int)WRITES), policy);
     } else if (m.warp == 0) {
         if (PLAIN)
             store_plain(to, m.lane, result, policy);
@@ -251,7 +251,7 @@ static __device__ __forceinline__ bool is_plain(const machine &m)
 /* Warps that have some of so many positions. */
 static __device__ __forceinline__ int active_warps(int count)
 {
-    return min((count + STRIP - 1) / STRIP, MGL_WARPS);
+    return min((count + KV_TILE - 1) / KV_TILE, MGL_WARPS);
 }
 
 #endif

@@ -10,11 +10,11 @@
 
 enum {
     TILED = cache_format::SIZE == 2 && HEAD_DIM % 16 == 0 && HEAD_DIM <= 128,
-    HALF_DIM = HEAD_DIM / 2,           /* elements i and i + HALF_DIM are rotated together */
-    HEAD_COLUMNS = 8,                  /* of the B operands: two a head */
-    TILE = 16,                         /* positions */
-    STRIP = MGL_KV_SPAN(HEAD_DIM) / 2, /* positions; a span is two strips */
-    TILES = STRIP / TILE,
+    HALF_DIM = HEAD_DIM / 2,             /* elements i and i + HALF_DIM are rotated together */
+    HEAD_COLUMNS = 8,                    /* of the B operands: two a head */
+    TILE = 16,                           /* positions */
+    KV_TILE = MGL_KV_SPAN(HEAD_DIM) / 2, /* positions; a span is two strips */
+    TILES = KV_TILE / TILE,
     KEY_CHUNKS = (HEAD_DIM + 31) / 32,   /* 8 dimensions a lane, 4 lanes */
     VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions a lane, 8 lanes */
     KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a strip */
@@ -39,7 +39,7 @@ enum {
     FOLD = 4,                     /* warps, or strips, whose results are merged at once, at least */
     /* the activation buffer, which nothing else uses here, has room for what all warps leave */
     RESULTS_BUFFERED = MGL_ACTIVATION_BYTES >= MGL_WARPS * SUMS * 256,
-    LEAVES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that leave results at once */
+    WRITES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that leave results at once */
     SWIZZLED = KV_RING && MGL_KV_SWIZZLED(HEAD_DIM) /* the chunks of a position in the cache */
 };
 
@@ -50,7 +50,7 @@ enum {
     RESULT_AT = 2 * QUERY_WORDS + 4 * HALF_DIM, /* behind two rows' q, and k and v */
     WEIGHT_AT = RESULT_AT + FOLD * SUMS * 64
 };
-static_assert(!TILED || WEIGHT_AT + LEAVES * 8 <= PARTIALS, "attention's room is too small");
+static_assert(!TILED || WEIGHT_AT + WRITES * 8 <= PARTIALS, "attention's room is too small");
 
 /* Column `column` of the q operand of pass number `item` (of all rows' passes): words, two
  * dimensions each. Two of them in turn, so that one may be written while a warp still reads the
@@ -67,14 +67,14 @@ static __device__ __forceinline__ u32 *own_vector(int r, int which)
 }
 
 /* What warp `slot` leaves: weighted sums (SUMS, lanes) of two dimensions each, */
-static __device__ __forceinline__ float2 *left_sums(int slot)
+static __device__ __forceinline__ float2 *warp_values(int slot)
 {
     return (float2 *)(RESULTS_BUFFERED ? (float *)activation_buffer() : own().partial + RESULT_AT) +
            slot * SUMS * 32;
 }
 
 /* and max and sum of head `head`. */
-static __device__ __forceinline__ float2 *left_weight(int slot, int head)
+static __device__ __forceinline__ float2 *warp_weight(int slot, int head)
 {
     return (float2 *)(own().partial + WEIGHT_AT) + slot * 4 + head;
 }
@@ -105,7 +105,7 @@ static __device__ __forceinline__ void mma_tile(float *c, u32 a0, u32 a1, u32 a2
  * bytes that they are in. */
 struct quad {
     const u8 *at;
-    bool narrow; /* 16-bit elements, eight in 16 bytes */
+    bool small_n; /* 16-bit elements, eight in 16 bytes */
     uint4 first, second;
     float4 cosine, sine;
     float4 norm[MGL_QK_NORM ? 2 : 1]; /* the norm's weights of both; else unused */
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void load_quad(quad &q, u64 policy)
 {
     const u8 *at = (const u8 *)((size_t)q.at & ~(size_t)15);
     q.first = load_words(at, policy);
-    q.second = load_words(at + HALF_DIM * (q.narrow ? 2 : 4), policy);
+    q.second = load_words(at + HALF_DIM * (q.small_n ? 2 : 4), policy);
 }
 
 /* The same element by element, as floats. */
@@ -141,7 +141,7 @@ static __device__ __forceinline__ void load_quad_slowly(quad &q, int dtype)
 static __device__ __forceinline__ void unpack_quad(const view &v, const quad &q, uint4 raw,
                                                    float *to)
 {
-    if (!q.narrow)
+    if (!q.small_n)
         return format<DTYPE_F32>::unpack(raw, to);
     bool second = ((size_t)q.at & 8) != 0;
     u32 words[2] = {second ? raw.z : raw.x, second ? raw.w : raw.y};
@@ -236,7 +236,7 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
             continue;
         const view &v = view_of_vector(vector_of(i));
         to[n].at = element_of(v, p.row, column_of(i, p.head));
-        to[n].narrow = !PLAIN && v.dtype != DTYPE_F32 && is_aligned(v);
+        to[n].small_n = !PLAIN && v.dtype != DTYPE_F32 && is_aligned(v);
         if (PLAIN || is_aligned(v))
             load_quad(to[n], policy);
         else
@@ -338,14 +338,14 @@ static __device__ __forceinline__ query_quad query_of(const float *x)
     return q;
 }
 
-static __device__ __forceinline__ void leave_query(int item, int head, int word, const float *x)
+static __device__ __forceinline__ void write_query(int item, int head, int word, const float *x)
 {
     const query_quad q = query_of(x);
     *(uint2 *)(query_column(item, 2 * head) + word) = q.words;
     *(uint2 *)(query_column(item, 2 * head + 1) + word) = q.rest;
 }
 
-/* Four elements of the row's key or value from dimension d on, from where leave_quads put them, to
+/* Four elements of the row's key or value from dimension d on, from where write_quads put them, to
  * the cache. */
 static __device__ __forceinline__ void append_quad(int r, int which, int d)
 {
@@ -403,7 +403,7 @@ static __device__ __forceinline__ float scale_of_head(const tile_pass &p, const 
 
 /* Takes a thread's items to where the warps find them. */
 template <bool PLAIN>
-static __device__ __forceinline__ void leave_quads(const machine &m, const tile_pass &p,
+static __device__ __forceinline__ void write_quads(const machine &m, const tile_pass &p,
                                                    const quad *from)
 {
 #pragma unroll
@@ -422,8 +422,8 @@ static __device__ __forceinline__ void leave_quads(const machine &m, const tile_
         if (vector != VECTOR_V)
             rotate_four(from[n].cosine, from[n].sine, x, y);
         if (vector < VECTOR_K) {
-            leave_query(p.item, vector, d / 2, x);
-            leave_query(p.item, vector, (d + HALF_DIM) / 2, y);
+            write_query(p.item, vector, d / 2, x);
+            write_query(p.item, vector, (d + HALF_DIM) / 2, y);
         } else {
             u32 *to = own_vector(p.row, vector - VECTOR_K);
             *(uint2 *)(to + d / 2) = pack_quad(x);

@@ -12,7 +12,7 @@
 #ifndef MGL_DEVICE_ATTENTION_RING_CUH
 #define MGL_DEVICE_ATTENTION_RING_CUH
 
-#include "vm/cuda/device/attention/waves.cuh"
+#include "vm/cuda/device/attention/kv_rounds.cuh"
 #include "vm/cuda/device/ring.cuh"
 
 /* region: launch */
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 
                                                    tile_vectors &b)
 {
     const u8 *at = row + l.value * POSITION_BYTES + l.d_value * 2;
-    const bool all = left >= STRIP;
+    const bool all = left >= KV_TILE;
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
         const tile_vector v = value_vector(i);
@@ -73,25 +73,25 @@ static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 
 }
 
 /* Scores of strip `n` of the span; of one that has none, nothing is attended to. */
-static __device__ __forceinline__ void score_strip(const machine &m, const tile_pass &p,
-                                                   const ring_share &w, int n, float (*scores)[2])
+static __device__ __forceinline__ void score_kv_tile(const machine &m, const tile_pass &p,
+                                                     const ring_share &w, int n, float (*scores)[2])
 {
-    const int from = w.at + n * STRIP, number = own_behind(w, from);
+    const int from = w.at + n * KV_TILE, number = own_behind(w, from);
     tile_vectors keys = {};
     if (from < w.stored)
         read_keys(w.l, on_page(w.page + w.at / PAGE_POSITIONS * 2, from), keys);
-    if (number >= 0 && number < STRIP)
+    if (number >= 0 && number < KV_TILE)
         add_own_key(w.l, p.row, number, keys);
     score_tiles(m, p, keys, w.count - from - w.l.key, scores);
 }
 
-static __device__ __forceinline__ void take_values(const tile_pass &p, const ring_share &w, int n,
-                                                   tile_vectors &values)
+static __device__ __forceinline__ void fetch_values(const tile_pass &p, const ring_share &w, int n,
+                                                    tile_vectors &values)
 {
-    const int from = w.at + n * STRIP, number = own_behind(w, from);
+    const int from = w.at + n * KV_TILE, number = own_behind(w, from);
     read_values(w.l, on_page(w.page + w.at / PAGE_POSITIONS * 2 + 1, from), w.stored - from,
                 values);
-    if (number >= 0 && number < STRIP)
+    if (number >= 0 && number < KV_TILE)
         add_own_value(w.l, p.row, number, values);
 }
 
@@ -120,7 +120,7 @@ static __device__ __forceinline__ void await_all(u32 end)
 
 /* Lets go of a page, for all warps: each of the `users` that read it for some of them. `user`:
  * which of them this warp is. */
-static __device__ __forceinline__ void leave_page(const machine &m, u32 page, int user, int users)
+static __device__ __forceinline__ void free_page(const machine &m, u32 page, int user, int users)
 {
     __syncwarp();
     if (m.lane < (user == 0 ? MGL_WARPS - users + 1 : 1))
@@ -137,27 +137,27 @@ static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &
         min((w.count - pair * PAGE_POSITIONS + KV_SPAN - 1) / KV_SPAN, PAGE_POSITIONS / KV_SPAN);
     const u32 page = w.page + pair * 2;
     const bool on_pages = w.stored > pair * PAGE_POSITIONS;
-    const bool second = w.count - w.at > STRIP;
+    const bool second = w.count - w.at > KV_TILE;
     float first[TILES][2], last[TILES][2];
     tile_vectors values[2];
     if (on_pages)
         await_page(m, page);
-    score_strip(m, p, w, 0, first);
+    score_kv_tile(m, p, w, 0, first);
     float top = lane_max(s.max, first);
     if (second) {
-        score_strip(m, p, w, 1, last);
+        score_kv_tile(m, p, w, 1, last);
         top = lane_max(top, last);
     }
     if (on_pages) {
-        leave_page(m, page, user, users);
+        free_page(m, page, user, users);
         await_page(m, page + 1);
     }
     raise_state(s, head_max(top));
-    take_values(p, w, 0, values[0]);
+    fetch_values(p, w, 0, values[0]);
     if (second)
-        take_values(p, w, 1, values[1]);
+        fetch_values(p, w, 1, values[1]);
     if (on_pages)
-        leave_page(m, page + 1, user, users);
+        free_page(m, page + 1, user, users);
     add_values(s, first, values[0]);
     if (second)
         add_values(s, last, values[1]);
@@ -183,8 +183,8 @@ NEAR_OR_INLINE ring_news attend_ring(machine m)
     quad quads[ROUNDS];
     load_quads<true>(m, p, quads, policy);
     const bool written = await_quads<true>(m, p, quads, policy);
-    wait_go(m);
-    leave_quads<true>(m, p, quads);
+    wait_start(m);
+    write_quads<true>(m, p, quads);
     consumer_barrier();
     input_is_there(m, end);
     place_lane(m, w.l);
@@ -215,11 +215,11 @@ NEAR_OR_INLINE void attend_registers(machine m)
     load_keys(w.l, 0, w.stored, v.first);
     load_values(w.l, 0, w.stored, v.values);
     const bool written = await_quads<true>(m, p, quads, policy);
-    wait_go(m);
-    leave_quads<true>(m, p, quads);
+    wait_start(m);
+    write_quads<true>(m, p, quads);
     consumer_barrier();
     input_is_there(m, m.freed);
-    tile_result result = result_of(w.left > 0 ? attend_strip(m, p, w, v) : empty_state());
+    tile_result result = result_of(w.left > 0 ? attend_kv_tile(m, p, w, v) : empty_state());
     finish_pass<true>(m, p, plain_output_of(m, p), active_warps(at.end - at.lo), result, policy);
     append_quads(m, p);
     if (!written)

@@ -15,7 +15,7 @@
 #ifndef MGL_DEVICE_ATTENTION_SHORT_CUH
 #define MGL_DEVICE_ATTENTION_SHORT_CUH
 
-#include "vm/cuda/device/attention/waves.cuh"
+#include "vm/cuda/device/attention/kv_rounds.cuh"
 #include "vm/cuda/device/ops.cuh"
 
 /* region: launch */
@@ -24,11 +24,12 @@
 /* region: macros */
 enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
-    SHORT_STRIPS = FOLD,          /* of a row, at the most: so many the block merges at once */
-    EARLY_KEYS = HEAD_DIM <= 64   /* the first ones fit the registers beside what is waited for */
+    SHORT_KV_TILES = FOLD,        /* of a row, at the most: so many the block merges at once */
+    PREFETCHED_KEYS =
+        HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
 };
 static_assert(!HAS_SHORT || (TILED && HALF_DIM % 32 == 0 &&
-                             MGL_WARPS * SHORT_STRIPS * TILES * 64 <= PARTIALS),
+                             MGL_WARPS * SHORT_KV_TILES * TILES * 64 <= PARTIALS),
               "variants.def says so");
 
 /* region: device */
@@ -291,7 +292,7 @@ static __device__ __forceinline__ void report_missed(const machine &m, int misse
  */
 
 /* Keys and values of a strip. */
-struct tile_strip {
+struct kv_tile_part {
     tile_vectors keys, values;
 };
 
@@ -316,8 +317,8 @@ static __device__ __forceinline__ short_pass short_pass_at(const machine &m, int
 }
 
 /* The row's own key, if it is number `number` of the strip; */
-static __device__ __forceinline__ void take_key(const tile_lane &l, const own_words &own_row,
-                                                int number, tile_strip &b)
+static __device__ __forceinline__ void fetch_key(const tile_lane &l, const own_words &own_row,
+                                                 int number, kv_tile_part &b)
 {
 #pragma unroll
     for (int i = 0; i < KEYS; i++) {
@@ -328,8 +329,8 @@ static __device__ __forceinline__ void take_key(const tile_lane &l, const own_wo
 }
 
 /* and its value. */
-static __device__ __forceinline__ void take_value(const tile_lane &l, const own_words &own_row,
-                                                  int number, tile_strip &b)
+static __device__ __forceinline__ void fetch_value(const tile_lane &l, const own_words &own_row,
+                                                   int number, kv_tile_part &b)
 {
 #pragma unroll
     for (int i = 0; i < VALUES; i++) {
@@ -341,33 +342,33 @@ static __device__ __forceinline__ void take_value(const tile_lane &l, const own_
 
 /* Where a lane leaves its scores of strip u, for itself: an index into registers would cost more.
  */
-static __device__ __forceinline__ float (*left_scores(const machine &m, int u))[2]
+static __device__ __forceinline__ float (*warp_scores(const machine &m, int u))[2]
 {
-    return (float(*)[2])(own().partial + ((m.warp * SHORT_STRIPS + u) * 32 + m.lane) * 2 * TILES);
+    return (float(*)[2])(own().partial + ((m.warp * SHORT_KV_TILES + u) * 32 + m.lane) * 2 * TILES);
 }
 
 /* Scores of all strips; the head's largest. The keys of the first are asked for. */
-static __device__ __forceinline__ float score_strips(const machine &m, const short_pass &s,
-                                                     const uint4 *q, const own_words &own_row,
-                                                     tile_strip &b)
+static __device__ __forceinline__ float score_kv_tiles(const machine &m, const short_pass &s,
+                                                       const uint4 *q, const own_words &own_row,
+                                                       kv_tile_part &b)
 {
     float top = -INFINITY;
 #pragma unroll 1
-    for (int from = 0; from < s.count; from += STRIP) {
+    for (int from = 0; from < s.count; from += KV_TILE) {
         float scores[TILES][2];
         if (own().att.now)
-            take_key(s.l, own_row, s.stored - from, b);
+            fetch_key(s.l, own_row, s.stored - from, b);
         tile_products sums = {};
 #pragma unroll
         for (int c = 0; c < KEY_CHUNKS; c++)
             add_products(b.keys, c, q[c], sums);
-        if (from + STRIP < s.count)
-            load_keys(s.l, from + STRIP, s.stored, b.keys);
+        if (from + KV_TILE < s.count)
+            load_keys(s.l, from + KV_TILE, s.stored, b.keys);
         scores_of(sums, s.count - from - s.l.key, scores);
         top = head_max(lane_max(top, scores));
 #pragma unroll
         for (int t = 0; t < TILES; t++)
-            *(float2 *)left_scores(m, from / STRIP)[t] = make_float2(scores[t][0], scores[t][1]);
+            *(float2 *)warp_scores(m, from / KV_TILE)[t] = make_float2(scores[t][0], scores[t][1]);
     }
     return top;
 }
@@ -385,17 +386,17 @@ static __device__ __forceinline__ void add_result(const tile_result &part, float
 }
 
 /* The result of the strip from position `from` on, whose values are asked for. */
-static __device__ __forceinline__ tile_result weigh_strip(const machine &m, const short_pass &s,
-                                                          int from, const own_words &own_row,
-                                                          tile_strip &b)
+static __device__ __forceinline__ tile_result weigh_kv_tile(const machine &m, const short_pass &s,
+                                                            int from, const own_words &own_row,
+                                                            kv_tile_part &b)
 {
     float scores[TILES][2];
     tile_state state = empty_state();
     if (own().att.now)
-        take_value(s.l, own_row, s.stored - from, b);
+        fetch_value(s.l, own_row, s.stored - from, b);
 #pragma unroll
     for (int t = 0; t < TILES; t++) {
-        float2 two = *(const float2 *)left_scores(m, from / STRIP)[t];
+        float2 two = *(const float2 *)warp_scores(m, from / KV_TILE)[t];
         scores[t][0] = two.x;
         scores[t][1] = two.y;
     }
@@ -406,18 +407,18 @@ static __device__ __forceinline__ tile_result weigh_strip(const machine &m, cons
 
 /* The result of all strips, `top` being the largest score; of none the neutral element. The values
  * of the first are asked for; those of the next are while a strip is worked on. */
-static __device__ __forceinline__ tile_result add_strips(const machine &m, const short_pass &s,
-                                                         float top, const own_words &own_row,
-                                                         tile_strip &b)
+static __device__ __forceinline__ tile_result add_kv_tiles(const machine &m, const short_pass &s,
+                                                           float top, const own_words &own_row,
+                                                           kv_tile_part &b)
 {
-    if (s.count > 0 && s.count <= STRIP)
-        return weigh_strip(m, s, 0, own_row, b);
+    if (s.count > 0 && s.count <= KV_TILE)
+        return weigh_kv_tile(m, s, 0, own_row, b);
     tile_result total = result_of(empty_state());
     tile_vectors next;
 #pragma unroll 1
-    for (int from = 0; from < s.count; from += STRIP) {
-        load_values(s.l, from + STRIP, s.stored, next);
-        const tile_result part = weigh_strip(m, s, from, own_row, b);
+    for (int from = 0; from < s.count; from += KV_TILE) {
+        load_values(s.l, from + KV_TILE, s.stored, next);
+        const tile_result part = weigh_kv_tile(m, s, from, own_row, b);
         add_result(part, power_of_2(part.max - top), total);
 #pragma unroll
         for (int i = 0; i < VALUES; i++)
@@ -428,14 +429,14 @@ static __device__ __forceinline__ tile_result add_strips(const machine &m, const
 }
 
 /* Brings the first strip near, as far as it does not come into registers yet. */
-static __device__ __forceinline__ void touch_strip(const machine &m, const short_pass &s)
+static __device__ __forceinline__ void touch_kv_tile(const machine &m, const short_pass &s)
 {
-    static_assert(!HAS_SHORT || STRIP * POSITION_BYTES == 32 * 128, "a line a lane");
+    static_assert(!HAS_SHORT || KV_TILE * POSITION_BYTES == 32 * 128, "a line a lane");
     const long long offset = m.lane * 128;
     uint4 unused;
     if (offset >= s.stored * POSITION_BYTES)
         return;
-    if (!EARLY_KEYS)
+    if (!PREFETCHED_KEYS)
         load_vector(&unused, s.l.keys - (s.l.key * POSITION_BYTES + s.l.d_key * 2) + offset);
     load_vector(&unused, s.l.values - (s.l.value * POSITION_BYTES + s.l.d_value * 2) + offset);
 }
@@ -443,17 +444,17 @@ static __device__ __forceinline__ void touch_strip(const machine &m, const short
 /* Further strips than the first into L2, while the row's own vectors are waited for. */
 static __device__ __forceinline__ void prefetch_rest(const machine &m, const short_pass &s)
 {
-    const int bytes = (s.stored - STRIP) * POSITION_BYTES;
+    const int bytes = (s.stored - KV_TILE) * POSITION_BYTES;
     if (m.lane == 0 && bytes > 0) {
-        prefetch_vectors(s.l.keys + STRIP * POSITION_BYTES, bytes);
-        prefetch_vectors(s.l.values + STRIP * POSITION_BYTES, bytes);
+        prefetch_vectors(s.l.keys + KV_TILE * POSITION_BYTES, bytes);
+        prefetch_vectors(s.l.values + KV_TILE * POSITION_BYTES, bytes);
     }
 }
 
 /* Asks for what the pass begins with, and waits; then q as operand, and the row's own key and
  * value. */
 static __device__ __forceinline__ void begin_short(const machine &m, const short_pass &s, uint4 *q,
-                                                   own_words &own_row, tile_strip &b, int &missed)
+                                                   own_words &own_row, kv_tile_part &b, int &missed)
 {
     const attention &a = own().att;
     const u64 policy = keep_policy();
@@ -463,12 +464,12 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
     load_octets(query, element_of(a.q, s.row, head * HEAD_DIM + s.l.d_key), policy);
     if (a.now)
         load_own(s.l, s.row, raw, policy);
-    if (EARLY_KEYS)
+    if (PREFETCHED_KEYS)
         load_keys(s.l, 0, s.stored, b.keys);
     const float *rotation = rope_row(s.row);
     touch_rope(m, rotation);
     touch_norm(m, query_norm(m));
-    touch_strip(m, s);
+    touch_kv_tile(m, s);
     prefetch_rest(m, s);
     await_octets<true>(m, query, raw, policy, missed);
     trace_input(m);
@@ -481,7 +482,7 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
         make_key(raw, key_by, rope, c, own_row);
     }
     make_value(raw, own_row);
-    if (!EARLY_KEYS)
+    if (!PREFETCHED_KEYS)
         load_keys(s.l, 0, s.stored, b.keys);
 }
 
@@ -499,13 +500,13 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
     const short_pass s = short_pass_at(m, item);
     uint4 q[2 * PAIRS];
     own_words own_row;
-    tile_strip b;
+    kv_tile_part b;
     begin_short(m, s, q, own_row, b, missed);
-    const float top = score_strips(m, s, q, own_row, b);
+    const float top = score_kv_tiles(m, s, q, own_row, b);
     load_values(s.l, 0, s.stored, b.values);
     if (own().att.now && s.head == 0 && !(known & IS_APPENDED))
         append_own(s.l, s.stored, own_row);
-    const tile_result result = add_strips(m, s, top, own_row, b);
+    const tile_result result = add_kv_tiles(m, s, top, own_row, b);
     if (known & IS_PLAIN)
         store_plain(plain_output_of(m, pass_at(item)), m.lane, result, keep_policy());
     else
@@ -562,7 +563,7 @@ NEAR_OR_INLINE u32 attend_short(machine m)
         return all;
     const int r = min(m.lane, rows_of(m) - 1);
     const positions at = positions_of(m, r);
-    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_STRIPS * STRIP);
+    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_KV_TILES * KV_TILE);
     const bool prompts = a.now && rows_that(m, at.hi < at.last);
     const int known = (is_plain(m) ? IS_PLAIN : 0) | (prompts ? IS_APPENDED : 0);
     int missed = 0;

@@ -8,7 +8,7 @@
 
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/linear/merged.cuh"
-#include "vm/cuda/device/linear/slots.cuh"
+#include "vm/cuda/device/linear/partial_sums.cuh"
 #include "vm/cuda/device/ops.cuh"
 
 enum {
@@ -26,11 +26,11 @@ static __device__ __forceinline__ int mapped(const input &in, int j)
 
 /* The ways of products that some task may go: those of the variants that the program names. */
 enum {
-    SKINNY_WAY = HAS_SKINNY || HAS_BATCH || HAS_LADDER,
-    BATCH_WAY = HAS_BATCH || HAS_LADDER,
-    GENERAL_WAY = HAS_GENERAL_PRODUCT || HAS_LADDER
+    SKINNY_PATH = HAS_SKINNY || HAS_BATCH || HAS_BY_ROWS,
+    BATCH_PATH = HAS_BATCH || HAS_BY_ROWS,
+    GENERAL_PATH = HAS_GENERAL_PRODUCT || HAS_BY_ROWS
 };
-static_assert(!SKINNY_WAY || MGL_WEIGHT != DTYPE_F32, "the skinny way is for 16 bits");
+static_assert(!SKINNY_PATH || MGL_WEIGHT != DTYPE_F32, "the skinny way is for 16 bits");
 
 /* Rows whose activations are an MMA's B operand. */
 static __device__ __forceinline__ int mma_rows(bool low)
@@ -66,7 +66,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_ACTIVATION_BYTES)
         row_bytes += 64;
     bool buffered = parts * row_bytes <= MGL_ACTIVATION_BYTES;
-    bool skinny = SKINNY_WAY && count <= task_of(m)->skinny_rows;
+    bool skinny = SKINNY_PATH && count <= task_of(m)->skinny_rows;
     in.x = view_of(m, x);
     in.g = has_norm ? (const float *)operand(m, MGL_PRODUCT_NORM).at : nullptr;
     in.map = map;
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.low = low;
     in.buffered = buffered;
     in.skinny = skinny;
-    in.batch = BATCH_WAY && !skinny && count >= MGL_BATCH_LEAST && count <= task_of(m)->batch_rows;
+    in.batch = BATCH_PATH && !skinny && count >= MGL_BATCH_LEAST && count <= task_of(m)->batch_rows;
     in.flows = skinny && count == 1;
     in.early = in.flows && has_norm;
     if (MERGES)
@@ -298,7 +298,7 @@ static __device__ __forceinline__ chunk chunk_of(bool norm, bool low, bool wide,
 }
 
 /* Leaves this warp's sum of the squares of row j. */
-static __device__ __forceinline__ void leave_squares(const machine &m, int j, float squares)
+static __device__ __forceinline__ void write_squares(const machine &m, int j, float squares)
 {
     squares = warp_sum(squares);
     if (m.lane == 0)
@@ -344,7 +344,7 @@ static __device__ __forceinline__ void gather_flagged(const machine &m, const in
 #pragma unroll
     for (int i = 0; i < AHEAD; i++)
         if (in.g && j + i < in.count)
-            leave_squares(m, j + i, squares[i]);
+            write_squares(m, j + i, squares[i]);
 }
 
 /* Makes this warp's run of the input ready: waits for flagged words, fills its part of the
@@ -359,7 +359,7 @@ static __device__ __forceinline__ void gather_run(const machine &m, const input 
         for (int j = 0; j < in.count; j++) {
             float squares = gather_row(m, in, j, first * 4, blocks * 4);
             if (in.g)
-                leave_squares(m, j, squares);
+                write_squares(m, j, squares);
         }
     }
 }

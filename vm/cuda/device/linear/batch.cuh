@@ -38,7 +38,7 @@ enum {
 };
 
 /* How a warp goes through row groups of KB blocks. */
-template <int KB, bool LOW> struct batch_way {
+template <int KB, bool LOW> struct batch_path {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     static constexpr int PARTS = LOW ? 2 : 1; /* 16 bytes each, of a lane and block */
@@ -67,7 +67,7 @@ template <int KB, bool LOW> struct batch_way {
 
     /* every warp that has blocks has as many */
     static constexpr bool FITS =
-        BATCH_WAY && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
+        BATCH_PATH && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
 };
 
 /* region: device */
@@ -150,7 +150,7 @@ template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void await_turn(const machine &m, const lane_rows &x,
                                                   piece<LOW> *now, piece<LOW> *next)
 {
-    typedef batch_way<KB, LOW> C;
+    typedef batch_path<KB, LOW> C;
     constexpr int FROM = C::from(T), MIDDLE = C::from(T + 1), END = C::from(T + 2);
     const u64 policy = keep_policy();
     await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
@@ -316,7 +316,7 @@ static __device__ __forceinline__ void convert_blocks(const machine &m, lane_row
 template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *to)
 {
-    constexpr int FROM = batch_way<KB, LOW>::from(T), END = batch_way<KB, LOW>::from(T + 1);
+    constexpr int FROM = batch_path<KB, LOW>::from(T), END = batch_path<KB, LOW>::from(T + 1);
     const u64 policy = keep_policy();
 #pragma unroll
     for (int i = 0; i < END - FROM; i++)
@@ -328,7 +328,7 @@ template <int KB, bool LOW, bool NORM, int T = 0>
 static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows &x, piece<LOW> *now,
                                                     piece<LOW> *next, uint4 *held)
 {
-    typedef batch_way<KB, LOW> C;
+    typedef batch_path<KB, LOW> C;
     constexpr int FROM = C::from(T), N = C::from(T + 1) - FROM;
     await_turn<KB, LOW, T>(m, x, now, next);
     convert_blocks<C, NORM, FROM, N>(m, x, now, held);
@@ -340,9 +340,9 @@ static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows 
 /* All turns. The norm's weights go to the activation buffer while the first are on their way. */
 template <int KB, bool LOW, bool NORM>
 static __device__ __forceinline__ void
-gather_blocks(const machine &m, lane_rows &x, const factors<batch_way<KB, LOW>> &f, uint4 *held)
+gather_blocks(const machine &m, lane_rows &x, const factors<batch_path<KB, LOW>> &f, uint4 *held)
 {
-    piece<LOW> first[batch_way<KB, LOW>::TURN], second[batch_way<KB, LOW>::TURN];
+    piece<LOW> first[batch_path<KB, LOW>::TURN], second[batch_path<KB, LOW>::TURN];
     ask_turn<KB, LOW, 0>(x, first);
     ask_turn<KB, LOW, 1>(x, second);
     if (NORM)
@@ -352,7 +352,7 @@ gather_blocks(const machine &m, lane_rows &x, const factors<batch_way<KB, LOW>> 
 
 /* Leaves this warp's sums of squares: added up over its 16 bytes as warp_sum adds those of few
  * rows. */
-static __device__ __forceinline__ void leave_all_squares(const machine &m, const lane_rows &x,
+static __device__ __forceinline__ void write_all_squares(const machine &m, const lane_rows &x,
                                                          int count)
 {
 #pragma unroll
@@ -372,7 +372,7 @@ template <int KB, bool LOW>
 static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const input &in)
 {
     const int n = m.lane >> 2, odd = n & 1, quarter = (m.lane & 3) * 8;
-    const int column = m.warp * batch_way<KB, LOW>::RUN * BLOCK_COLUMNS + quarter;
+    const int column = m.warp * batch_path<KB, LOW>::RUN * BLOCK_COLUMNS + quarter;
     lane_rows x = {};
     x.odd = odd != 0;
 #pragma unroll
@@ -388,7 +388,7 @@ static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const
 template <int KB, bool LOW>
 static __device__ __forceinline__ void gather_batch(const machine &m, const input &in, uint4 *held)
 {
-    factors<batch_way<KB, LOW>> f;
+    factors<batch_path<KB, LOW>> f;
     ask_factors(m, in, f);
     lane_rows x = lane_rows_of<KB, LOW>(m, in);
     const bool norm =
@@ -396,7 +396,7 @@ static __device__ __forceinline__ void gather_batch(const machine &m, const inpu
     wait_row<KB, LOW>(m, in, in.count - 1);
     if (LOW && norm) {
         gather_blocks<KB, LOW, LOW>(m, x, f, held);
-        leave_all_squares(m, x, in.count);
+        write_all_squares(m, x, in.count);
     } else {
         gather_blocks<KB, LOW, false>(m, x, f, held);
     }
@@ -433,7 +433,7 @@ template <int KB, bool LOW, int FROM = 0>
 static __device__ __forceinline__ void add_batch(machine &m, position &p, const uint4 *held,
                                                  sums *s)
 {
-    typedef batch_way<KB, LOW> C;
+    typedef batch_path<KB, LOW> C;
     constexpr int N = C::RUN - FROM < C::EACH ? C::RUN - FROM : C::EACH;
     constexpr int BLOCKS = N * C::P.warps, END = FROM * C::P.warps + BLOCKS;
     await_pages(m, p, m.base + (p.block + END + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
@@ -485,17 +485,17 @@ template <bool LOW> static __device__ __forceinline__ float total_of(const sums 
 /* Leaves the sums of a row group in the slot at hand, and passes that on when it is full, or they
  * are the segment's last. */
 template <bool LOW>
-static __device__ __forceinline__ void leave_batch(machine &m, position &p, const sums *s,
+static __device__ __forceinline__ void write_batch(machine &m, position &p, const sums *s,
                                                    bool last)
 {
-    const u32 slot = m.slots % SLOTS, use = m.slots / SLOTS;
-    float *to = own().partial + slot * SLOT + p.left * p.stride + p.place;
+    const u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
+    float *to = own().partial + psum * PSUM + p.left * p.stride + p.place;
     float total[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
         total[h] = total_of<LOW>(s, h);
     if (p.left == 0)
-        while (use > 0 && !barrier_passed(&own().slot_empty[slot], (use - 1) & 1))
+        while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
             ; /* the epilogue has a clock in each of its waits */
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -505,8 +505,8 @@ static __device__ __forceinline__ void leave_batch(machine &m, position &p, cons
         return;
     __syncwarp();
     if (m.lane == 0)
-        barrier_arrive(&own().slot_full[slot]);
-    m.slots++;
+        barrier_arrive(&own().psum_full[psum]);
+    m.psums++;
     p.left = 0;
 }
 
@@ -514,8 +514,8 @@ template <bool LOW>
 static __device__ __forceinline__ position begin_batch(const machine &m, int count)
 {
     position p = {};
-    p.each = slot_groups(count);
-    p.stride = MGL_ROW_GROUP * slot_rows(count);
+    p.each = psum_groups(count);
+    p.stride = MGL_ROW_GROUP * psum_rows(count);
     p.place = m.warp * p.each * p.stride + row_of_sums<LOW>(m, 0) * MGL_ROW_GROUP + (m.lane >> 2);
     p.leaves[0] = row_of_sums<LOW>(m, 0) < count;
     p.leaves[1] = row_of_sums<LOW>(m, 1) < count;
@@ -526,7 +526,7 @@ static __device__ __forceinline__ position begin_batch(const machine &m, int cou
 /* All row groups of a task. Behind the last sums the task's record may be gone. */
 template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
 {
-    typedef batch_way<KB, LOW> C;
+    typedef batch_path<KB, LOW> C;
     const input &in = own().in[m.instruction];
     uint4 held[C::HELD * C::PARTS];
     gather_batch<KB, LOW>(m, in, held);
@@ -541,7 +541,7 @@ template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
             sums s[2 * C::PARTS] = {};
             add_batch<KB, LOW>(m, p, held, s);
             p.block += KB;
-            leave_batch<LOW>(m, p, s, g + 1 == groups);
+            write_batch<LOW>(m, p, s, g + 1 == groups);
         }
     }
     return m;
@@ -562,7 +562,7 @@ NEAR_OR_INLINE machine skip_batch(machine m)
 /* Whether a task's blocks are KB, and its rows of that kind. */
 template <int KB, bool LOW> static __device__ __forceinline__ bool fits(const input &in)
 {
-    return batch_way<KB, LOW>::FITS && in.kblocks == KB && in.low == LOW &&
+    return batch_path<KB, LOW>::FITS && in.kblocks == KB && in.low == LOW &&
            LOW == (in.x.dtype == DTYPE_F32);
 }
 
@@ -576,9 +576,9 @@ enum {
 template <int KB, bool LOW>
 static __device__ __forceinline__ void try_batch(machine &m, const input &in)
 {
-    if constexpr (batch_way<KB, LOW>::FITS)
+    if constexpr (batch_path<KB, LOW>::FITS)
         if (fits<KB, LOW>(in))
-            m = m.warp < batch_way<KB, LOW>::P.warps ? sum_batch<KB, LOW>(m) : skip_batch(m);
+            m = m.warp < batch_path<KB, LOW>::P.warps ? sum_batch<KB, LOW>(m) : skip_batch(m);
 }
 
 /* The task, if it goes the batch way. */

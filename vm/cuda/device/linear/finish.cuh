@@ -11,9 +11,9 @@
 /* The sum over warps of number i of their sums, `stride` floats apart: ((0 + 4 + ..) + (1 + 5 +
  * ..)) +
  * ((2 + 6 + ..) + (3 + 7 + ..)). */
-static __device__ __forceinline__ float total_of(const float *slot, int i, int stride)
+static __device__ __forceinline__ float total_of(const float *psum, int i, int stride)
 {
-    const float *from = slot + i;
+    const float *from = psum + i;
     float part[4] = {};
 #pragma unroll
     for (int w = 0; w < MGL_WARPS; w++)
@@ -40,7 +40,7 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
     if (columns == 0)
         return 1.0f;
     if (!own().in[m.instruction].early) {
-        wait_slot(m);
+        wait_psum(m);
     } else {
         const u32 use = own().early;
         while (!barrier_tested(&own().squares_full, use & 1))
@@ -152,7 +152,7 @@ template <class ASK, class READY, class STORE>
 static __device__ __forceinline__ void finish_row(machine &m, int columns, const ASK &ask,
                                                   const READY &ready, const STORE &store)
 {
-    const int each = slot_groups(1), segments = task_of(m)->segments;
+    const int each = psum_groups(1), segments = task_of(m)->segments;
     const bool even = (m.lane & 1) == 0;
     int column = m.lane;
     float asked = ask(column);
@@ -161,13 +161,13 @@ static __device__ __forceinline__ void finish_row(machine &m, int columns, const
         const int groups = segment(m, i).groups, rows = segment(m, i).rows;
         for (int g = 0; g < groups; g += each) {
             const int n = min(each, groups - g) * MGL_ROW_GROUP, left = rows - g * MGL_ROW_GROUP;
-            const int here = column + g * MGL_ROW_GROUP, in_slot = min(m.lane, n - 1);
+            const int here = column + g * MGL_ROW_GROUP, in_psum = min(m.lane, n - 1);
             const bool mine = even && m.lane < min(left, n), both = m.lane + 1 < left;
-            const float total = total_of(wait_slot(m), in_slot, each * MGL_ROW_GROUP);
+            const float total = total_of(wait_psum(m), in_psum, each * MGL_ROW_GROUP);
             const float first = ready(scale, total, asked);
             const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
             store(here, first, second, mine, both);
-            free_slot(m);
+            free_psum(m);
             asked = ask(g + each < groups ? here + each * MGL_ROW_GROUP : column + rows);
         }
         column += rows;
@@ -179,7 +179,7 @@ template <class ASK, class READY, class STORE>
 static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, const ASK &ask,
                                                        const READY &ready, const STORE &store)
 {
-    const int each = slot_groups(1), groups = segment(m, 0).groups, rows = segment(m, 0).rows;
+    const int each = psum_groups(1), groups = segment(m, 0).groups, rows = segment(m, 0).rows;
     const int column = m.lane / (2 * MGL_ROW_GROUP) * MGL_ROW_GROUP + m.lane % MGL_ROW_GROUP;
     const bool even = (m.lane & 1) == 0 && m.lane / MGL_ROW_GROUP % 2 == 0;
     const float scale = only_scale(m, columns);
@@ -187,12 +187,12 @@ static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, 
         const int n = min(each, groups - g) * MGL_ROW_GROUP, here = column + g / 2 * MGL_ROW_GROUP;
         const bool mine = even && m.lane < n && here < rows;
         const float2 asked = ask(here);
-        const float value = total_of(wait_slot(m), min(m.lane, n - 1), each * MGL_ROW_GROUP);
+        const float value = total_of(wait_psum(m), min(m.lane, n - 1), each * MGL_ROW_GROUP);
         const float other = __shfl_xor_sync(0xFFFFFFFFu, value, MGL_ROW_GROUP);
         const float first = ready(scale, value, other, asked);
         const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
         store(here, first, second, mine, here + 1 < rows);
-        free_slot(m);
+        free_psum(m);
     }
 }
 

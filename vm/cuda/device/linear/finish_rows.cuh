@@ -17,7 +17,7 @@ enum {
     LANES_OF_ROW = MGL_ROW_GROUP / 2,
     LOOK_ROWS = 32 / LANES_OF_ROW,
     LOOKS = (MOST_ROWS + LOOK_ROWS - 1) / LOOK_ROWS,
-    SLOT_HAS_TWO = SLOT / (MGL_WARPS * MGL_ROW_GROUP) / MOST_ROWS >= 2 /* row groups, of any rows */
+    PSUM_HAS_TWO = PSUM / (MGL_WARPS * MGL_ROW_GROUP) / MOST_ROWS >= 2 /* row groups, of any rows */
 };
 
 /* Whether a task of `count` rows is one of several. */
@@ -28,7 +28,7 @@ static __device__ __forceinline__ bool has_rows(int count)
 
 /* Where the epilogue stands in the slots of a task, and this lane's part of a row group. */
 struct reader {
-    const float *slot; /* the one at hand */
+    const float *psum; /* the one at hand */
     int each;          /* row groups of a slot */
     int stride;        /* floats from one row group to the next, */
     int warp_stride;   /* and from one warp's to the next warp's */
@@ -40,7 +40,7 @@ struct reader {
 
 static __device__ __forceinline__ reader begin_reading(const machine &m, int count)
 {
-    reader r = {nullptr, slot_groups(count), MGL_ROW_GROUP * slot_rows(count)};
+    reader r = {nullptr, psum_groups(count), MGL_ROW_GROUP * psum_rows(count)};
     r.warp_stride = r.each * r.stride;
 #pragma unroll
     for (int k = 0; k < LOOKS; k++) {
@@ -83,7 +83,7 @@ static __device__ __forceinline__ void read_sums(const reader &r, int number, fl
 {
 #pragma unroll
     for (int k = 0; k < LOOKS; k++)
-        sums[k] = totals_of(r.slot + number * r.stride + r.at[k], r.warp_stride);
+        sums[k] = totals_of(r.psum + number * r.stride + r.at[k], r.warp_stride);
 }
 
 /* This lane's sums of row groups g and g + 1 of a segment of `groups`; of the last alone twice.
@@ -93,22 +93,22 @@ static __device__ __forceinline__ void read_groups(machine &m, reader &r, int co
 {
     const int number = g & (r.each - 1);
     if (number == 0)
-        r.slot = wait_slot(m);
+        r.psum = wait_psum(m);
     read_scales(r, count, columns);
     read_sums(r, number, sums);
-    if (!SLOT_HAS_TWO && r.each == 1 && g + 1 < groups) {
-        free_slot(m);
-        r.slot = wait_slot(m);
+    if (!PSUM_HAS_TWO && r.each == 1 && g + 1 < groups) {
+        free_psum(m);
+        r.psum = wait_psum(m);
         return read_sums(r, 0, sums + LOOKS);
     }
     read_sums(r, g + 1 < groups ? number + 1 : number, sums + LOOKS);
 }
 
 /* Lets go of the slot behind the last row groups of it. */
-static __device__ __forceinline__ void leave_groups(machine &m, const reader &r, int g, int groups)
+static __device__ __forceinline__ void write_groups(machine &m, const reader &r, int g, int groups)
 {
     if (((g + 2) & (r.each - 1)) == 0 || g + 2 >= groups)
-        free_slot(m);
+        free_psum(m);
 }
 
 /* Two neighbouring outputs of a task. */
@@ -202,7 +202,7 @@ static __device__ __forceinline__ void finish_rows(machine &m, int count, int co
             for (int u = 0; u < 2 * LOOKS; u++)
                 if (p[u].real)
                     store(u % LOOKS, p[u], r.scale[u % LOOKS], sums[u], asked[u]);
-            leave_groups(m, r, g, groups);
+            write_groups(m, r, g, groups);
         }
         first += rows;
     }
@@ -225,7 +225,7 @@ static __device__ __forceinline__ void finish_pair_rows(machine &m, int count, i
             if (p.real)
                 store(k, p, r.scale[k], sums[k], sums[LOOKS + k]);
         }
-        leave_groups(m, r, g, groups);
+        write_groups(m, r, g, groups);
     }
 }
 

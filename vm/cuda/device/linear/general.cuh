@@ -27,7 +27,7 @@ template <int N> NEAR_OR_INLINE machine sum_general(machine m, const mgl_device_
     const input in = own().in[m.instruction];
     constexpr int EACH = blocks_at_once();
     const int groups = seg.groups, kblocks = seg.kblocks;
-    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const int rows = psum_rows(in.count), each = psum_groups(in.count);
     const column mine = column_of(m.lane, in.low);
     const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
@@ -65,8 +65,8 @@ template <int N> NEAR_OR_INLINE machine sum_general(machine m, const mgl_device_
                             add_to(s[n], EACH > 1 ? k : i, w[k], x[n][(i + k) * 8]);
         }
         ring_done(m, m.base + (group + kblocks) / PAGE_BLOCKS);
-        store_all<N>(m, in, s, take_slot(m, g, each, rows));
-        leave_slot(m, g, each, g + 1 == groups);
+        store_all<N>(m, in, s, claim_psum(m, g, each, rows));
+        write_psum(m, g, each, g + 1 == groups);
     }
     return m;
 }
@@ -77,7 +77,7 @@ template <int N> NEAR_OR_INLINE machine sum_unbuffered(machine m, const mgl_devi
 {
     const input &in = own().in[m.instruction];
     const int groups = seg.groups, kblocks = seg.kblocks;
-    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const int rows = psum_rows(in.count), each = psum_groups(in.count);
     const column mine = column_of(m.lane, in.low);
     const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
@@ -100,8 +100,8 @@ template <int N> NEAR_OR_INLINE machine sum_unbuffered(machine m, const mgl_devi
                 add_to(s[n], i, w, x);
             }
         }
-        store_all<N>(m, in, s, take_slot(m, g, each, rows));
-        leave_slot(m, g, each, g + 1 == groups);
+        store_all<N>(m, in, s, claim_psum(m, g, each, rows));
+        write_psum(m, g, each, g + 1 == groups);
     }
     return m;
 }
@@ -121,7 +121,7 @@ template <int R> NEAR_OR_INLINE machine sum_floats(machine m, const mgl_device_s
 {
     const input &in = own().in[m.instruction];
     const int groups = seg.groups, kblocks = seg.kblocks, quarter = m.lane & 3;
-    const int rows = slot_rows(in.count), each = slot_groups(in.count);
+    const int rows = psum_rows(in.count), each = psum_groups(in.count);
     const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
     for (int g = 0; g < groups; g++) {
@@ -141,7 +141,7 @@ template <int R> NEAR_OR_INLINE machine sum_floats(machine m, const mgl_device_s
                     s[r] = fmaf(w[k], x[k], s[r]);
             }
         }
-        float *to = take_slot(m, g, each, rows) + (m.lane >> 2);
+        float *to = claim_psum(m, g, each, rows) + (m.lane >> 2);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             s[r] += __shfl_xor_sync(0xFFFFFFFFu, s[r], 1);
@@ -149,7 +149,7 @@ template <int R> NEAR_OR_INLINE machine sum_floats(machine m, const mgl_device_s
             if (quarter == r % 4 && r < in.count)
                 to[r * MGL_ROW_GROUP] = s[r];
         }
-        leave_slot(m, g, each, g + 1 == groups);
+        write_psum(m, g, each, g + 1 == groups);
     }
     return m;
 }

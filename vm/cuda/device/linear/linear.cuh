@@ -34,12 +34,12 @@
 
 enum { SKINNY_PRODUCT, BATCH_PRODUCT, GENERAL_PRODUCT };
 
-static __device__ __forceinline__ int way_of(const machine &m)
+static __device__ __forceinline__ int product_path_of(const machine &m)
 {
     const input &in = own().in[m.instruction];
-    if (BATCH_WAY && in.batch)
+    if (BATCH_PATH && in.batch)
         return BATCH_PRODUCT;
-    return GENERAL_WAY && (!SKINNY_WAY || !in.skinny) ? GENERAL_PRODUCT : SKINNY_PRODUCT;
+    return GENERAL_PATH && (!SKINNY_PATH || !in.skinny) ? GENERAL_PRODUCT : SKINNY_PRODUCT;
 }
 
 /* A product of some rows, by its way. */
@@ -47,9 +47,9 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
 {
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
                   FFN = blocks_of(MGL_FFN);
-    if (BATCH_WAY && way == BATCH_PRODUCT) {
+    if (BATCH_PATH && way == BATCH_PRODUCT) {
         m = consume_batch(m);
-    } else if (GENERAL_WAY && way == GENERAL_PRODUCT) {
+    } else if (GENERAL_PATH && way == GENERAL_PRODUCT) {
         gather_run(m, in);
         input_is_there(m, m.base + in.end);
         __syncwarp();
@@ -68,22 +68,22 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
  * and leaves nothing in the slots. */
 static __device__ __forceinline__ bool make_product(machine &m, int way)
 {
-    take_place(m);
+    load_ring_place(m);
     if (!own().in[m.instruction].flows)
-        wait_go(m);
+        wait_start(m);
     if (own().in[m.instruction].count == 0) {
         /* no rows: the tape goes by */
         if (thread_of(m) == 0)
             own().pending = 0;
         ring_done(m, m.base + own().in[m.instruction].end);
-        leave_place(m);
+        save_ring_place(m);
         return false;
     }
     const input in = own().in[m.instruction];
     own().end[m.warp] = m.base + in.end;
     multiply(m, in, way);
     ring_done(m, own().end[m.warp]);
-    leave_place(m);
+    save_ring_place(m);
     return true;
 }
 
@@ -98,7 +98,7 @@ struct product_end {
 static __device__ __forceinline__ product_end end_of(machine &m, int way)
 {
     const bool left = make_product(m, way);
-    return {m.known, m.freed, m.slots, trace_starved_of(m), left};
+    return {m.known, m.freed, m.psums, trace_starved_of(m), left};
 }
 
 FAR product_end do_skinny(machine m);
@@ -129,7 +129,7 @@ FAR product_end do_general(machine m)
 static __device__ __forceinline__ bool consume_product(machine &m)
 {
     product_end end = {};
-    switch (way_of(m)) {
+    switch (product_path_of(m)) {
     case BATCH_PRODUCT:
         end = do_batch(m);
         break;
@@ -141,7 +141,7 @@ static __device__ __forceinline__ bool consume_product(machine &m)
     }
     m.known = end.known;
     m.freed = end.freed;
-    m.slots = end.slots;
+    m.psums = end.slots;
     trace_set_starved(m, end.starved);
     return end.left;
 }
@@ -150,7 +150,7 @@ static __device__ __forceinline__ bool consume_product(machine &m)
 
 static __device__ __forceinline__ bool consume_product(machine &m)
 {
-    return make_product(m, way_of(m));
+    return make_product(m, product_path_of(m));
 }
 
 #endif

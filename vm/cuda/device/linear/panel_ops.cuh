@@ -9,16 +9,16 @@
 #include "instructions/scaled_head/scaled_head.cuh"
 #include "instructions/scaled_linear/scaled_linear.cuh"
 #include "instructions/scaled_swiglu/scaled_swiglu.cuh"
-#include "vm/cuda/device/linear/narrow.cuh"
-#include "vm/cuda/device/linear/slim.cuh"
-#include "vm/cuda/device/linear/teams.cuh"
-#include "vm/cuda/device/linear/turned.cuh"
+#include "vm/cuda/device/linear/small_m.cuh"
+#include "vm/cuda/device/linear/small_n.cuh"
+#include "vm/cuda/device/linear/swap_ab.cuh"
+#include "vm/cuda/device/linear/warp_teams.cuh"
 #include "vm/cuda/device/linear/warpgroups.cuh"
 
 #if MGL_PANELS
 
 /* Outputs of a lane's sums. */
-static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &p)
+static __device__ __forceinline__ void write_lane(const machine &m, panel_lane &p)
 {
     switch (task_of(m)->op) {
     case OP_LINEAR_ADD_WEIGHED:
@@ -33,33 +33,33 @@ static __device__ __forceinline__ void leave_lane(const machine &m, panel_lane &
 }
 
 /* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
-NEAR_OR_INLINE void leave_outputs(int group, bool last, int pass)
+NEAR_OR_INLINE void write_outputs(int group, bool last, int pass)
 {
     const machine m = machine_now();
-    leave_tiles(m, group, last, pass, [&](panel_lane &p) { leave_lane(m, p); });
+    write_tiles(m, group, last, pass, [&](panel_lane &p) { write_lane(m, p); });
 }
 
 /* Outputs of a panel: of a pass, or of a warp's own sums. */
 struct panel_outputs {
     __device__ __forceinline__ void operator()(int group, bool last, int pass) const
     {
-        leave_outputs(group, last, pass);
+        write_outputs(group, last, pass);
     }
 
     template <int ROWS>
     __device__ __forceinline__ void own(const machine &m, int group,
                                         const float (&sums)[ROWS / 2]) const
     {
-        leave_own_swiglu<ROWS>(m, group, sums);
+        write_own_swiglu<ROWS>(m, group, sums);
     }
 };
 
 /* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
-template <class LEAVE>
-static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave)
+template <class WRITE>
+static __device__ __forceinline__ void run_panels(machine &m, const WRITE &leave)
 {
     if (m.warp == 0) /* the first tray is its own: it may not be another's */
-        wait_tray(tray_walk_of(1, 0, own().tray_used[0]));
+        wait_act_tile(act_tile_walk_of(1, 0, own().act_tile_used[0]));
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
@@ -74,85 +74,85 @@ static __device__ __forceinline__ void run_panels(machine &m, const LEAVE &leave
 }
 
 /* What a task notes of its rows is empty at first. */
-static __device__ __forceinline__ void begin_notes(const machine &m, int op)
+static __device__ __forceinline__ void begin_row_stats(const machine &m, int op)
 {
     if (op == OP_LINEAR_ADD_WEIGHED || op == OP_SCALED_HEAD)
-        clear_notes(m);
+        clear_row_stats(m);
 }
 
 /* What it leaves of them, when all outputs are there. */
-static __device__ __forceinline__ void leave_notes()
+static __device__ __forceinline__ void write_row_stats()
 {
     consumer_barrier();
     const machine m = machine_now();
     if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
-        leave_squares(m, rows_of(m));
+        write_squares(m, rows_of(m));
     if (task_of(m)->op == OP_SCALED_HEAD)
-        leave_bests(m, rows_of(m));
+        write_bests(m, rows_of(m));
 }
 
 /* The outputs of a slim panel of up to ROWS rows at a time: shorter, so that less of it has to be
  * fetched. Behind the last one the task ends, here, where what follows is not waited for. */
-template <int ROWS> NEAR_OR_INLINE void leave_slim_outputs(int group, bool last, u32 starved)
+template <int ROWS> NEAR_OR_INLINE void write_small_m_outputs(int group, bool last, u32 starved)
 {
     machine m = machine_now();
     trace_set_starved(m, starved);
     switch (task_of(m)->op) {
     case OP_LINEAR_ADD_WEIGHED:
-        leave_slim_add<slim_at_once<ROWS>>(m, group, last);
+        write_small_m_add<small_m_at_once<ROWS>>(m, group, last);
         break;
     case OP_SCALED_LINEAR:
-        leave_slim_linear<slim_at_once<ROWS>>(m, group);
+        write_small_m_linear<small_m_at_once<ROWS>>(m, group);
         break;
     case OP_SCALED_SWIGLU: {
         const paged_view y = swiglu_output(m);
         wait_sums();
-        leave_slim(m, group, [&](const panel_lane &p) { leave_scaled_swiglu(m, p, y); });
+        write_small_m(m, group, [&](const panel_lane &p) { leave_scaled_swiglu(m, p, y); });
         break;
     }
     default:
-        if (ROWS > 2 * SLIM_TILE)
+        if (ROWS > 2 * SMALL_M_TILE)
             break; /* the head is never narrow */
         wait_sums();
-        leave_slim(m, group, [&](panel_lane &p) { leave_scaled_head(m, p); });
+        write_small_m(m, group, [&](panel_lane &p) { leave_scaled_head(m, p); });
         if (last)
-            leave_notes();
+            write_row_stats();
     }
     if (last)
-        end_early(m);
+        end_preissued(m);
 }
 
 /* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
  * be done before `go` is; but no warp waits for another there: one may leave. False: it did not
  * begin. */
-FAR bool do_slim();
+FAR bool do_small_m();
 
-#if IN_OBJECT(SLIM)
+#if IN_OBJECT(SMALL_M)
 
-FAR bool do_slim()
+FAR bool do_small_m()
 {
     machine m = machine_now();
     if (task_of(m)->op == OP_SCALED_HEAD) {
-        if (!wait_early_go(m))
+        if (!wait_preissued_start(m))
             return false;
-        begin_notes(m, OP_SCALED_HEAD); /* those of the task before have been read */
+        begin_row_stats(m, OP_SCALED_HEAD); /* those of the task before have been read */
     }
-    return run_slim(m, leave_slim_outputs<2 * SLIM_TILE>);
+    return run_small_m(m, write_small_m_outputs<2 * SMALL_M_TILE>);
 }
 
 #endif
 
 /* The same of a task of more rows, with one panel of few row groups. */
-FAR bool do_slim_narrow();
+FAR bool do_swap_ab();
 
-#if IN_OBJECT(TURNED)
+#if IN_OBJECT(SWAP_AB)
 
-FAR bool do_slim_narrow()
+FAR bool do_swap_ab()
 {
     machine m = machine_now();
-    if (!add_turned(m))
+    if (!add_swap_ab(m))
         return false;
-    leave_slim_outputs<NARROW_ROWS>(0, true, trace_starved_of(m));
+    write_small_m_outputs<SMALL_N_ROWS>(0, true, trace_starved_of(m));
     return true;
 }
 
@@ -161,18 +161,18 @@ FAR bool do_slim_narrow()
 #if MGL_WARPGROUPS
 
 /* A task of one narrow panel. */
-FAR void do_narrow();
+FAR void do_small_n();
 
-#if IN_OBJECT(NARROW)
+#if IN_OBJECT(SMALL_N)
 
-FAR void do_narrow()
+FAR void do_small_n()
 {
     machine m = machine_now();
-    if (NARROW_GROUPS <= 2 || segment(m, 0).groups <= 2)
-        add_narrow<1>(m);
+    if (SMALL_N_GROUPS <= 2 || segment(m, 0).groups <= 2)
+        add_small_n<1>(m);
     else
-        add_narrow<2>(m);
-    leave_slim_outputs<NARROW_ROWS>(0, true, trace_starved_of(m));
+        add_small_n<2>(m);
+    write_small_m_outputs<SMALL_N_ROWS>(0, true, trace_starved_of(m));
 }
 
 #endif
@@ -196,14 +196,14 @@ FAR_PANELS void do_panels(machine m)
     const int op = same_in_all(task_of(m)->op);
     if (thread_of(m) == 0)
         own().pending = 1; /* up to the first tray */
-    begin_notes(m, op);
+    begin_row_stats(m, op);
     if (op != OP_LINEAR_ADD_WEIGHED)
-        note_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
+        compute_row_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
     run_panels(m, panel_outputs{});
     fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
-    leave_notes();
-    end_early(m);
+    write_row_stats();
+    end_preissued(m);
 }
 
 #endif
@@ -213,19 +213,19 @@ FAR_PANELS void do_panels(machine m)
 static __device__ __forceinline__ bool consume_panel(machine &m)
 {
     const bool heads = same_in_all(task_of(m)->op) == OP_SCALED_HEAD;
-    const bool slim = same_in_all(slim_groups_of(m)) > 0;
+    const bool small_m = same_in_all(small_m_groups_of(m)) > 0;
     const bool nothing = heads && same_in_all(own().tile_count) == 0;
-    if (slim && MGL_ROWS > SLIM_ROWS && same_in_all(rows_of(m)) > SLIM_ROWS)
-        return do_slim_narrow();
-    if (slim && !nothing)
-        return do_slim();
-    if (!same_in_all(wait_early_go(m)))
+    if (small_m && MGL_ROWS > SMALL_M_ROWS && same_in_all(rows_of(m)) > SMALL_M_ROWS)
+        return do_swap_ab();
+    if (small_m && !nothing)
+        return do_small_m();
+    if (!same_in_all(wait_preissued_start(m)))
         return false;
     if (nothing)
-        end_early(m);
+        end_preissued(m);
 #if MGL_WARPGROUPS
-    else if (MGL_ROWS > NARROW_ROWS && same_in_all(is_narrow(m)))
-        do_narrow();
+    else if (MGL_ROWS > SMALL_N_ROWS && same_in_all(is_small_n(m)))
+        do_small_n();
 #endif
     else
         do_panels(m);

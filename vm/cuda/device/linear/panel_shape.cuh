@@ -36,21 +36,21 @@ static __device__ __forceinline__ panel_shape make_panel_shape(int groups)
 {
     panel_shape s;
     s.groups = groups;
-    s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, TRAY_BLOCKS, PANEL_PAGES, MGL_WARPGROUPS);
+    s.piece = mgl_panel_piece(s.groups, PAGE_BLOCKS, ACT_TILE_BLOCKS, PANEL_PAGES, MGL_WARPGROUPS);
     s.per = mgl_panel_per(s.piece, PAGE_BLOCKS, MGL_WARPGROUPS);
     s.pages = mgl_panel_pages(s.groups, s.piece, PAGE_BLOCKS, MGL_WARPGROUPS);
     s.columns = (s.groups + OWN_GROUPS - 1) / OWN_GROUPS;
     s.halves = s.groups > 2 ? (int)TEAM_HALVES : 1;
     s.shares = min(MGL_WARPGROUPS ? PANEL_GROUPS / OWN_GROUPS / s.columns
                                   : MGL_WARPS / (s.columns * s.halves),
-                   (int)TRAYS);
+                   (int)ACT_TILES);
     return s;
 }
 
 static_assert(PAGE_BLOCKS < 256, "a noted shape has bytes");
 
 /* Shapes of all sizes stand in shared memory: to make one takes a microsecond. */
-static __device__ __forceinline__ void note_panel_shapes(int thread)
+static __device__ __forceinline__ void cache_panel_shapes(int thread)
 {
     if (thread >= PANEL_GROUPS)
         return;
@@ -62,67 +62,68 @@ static __device__ __forceinline__ void note_panel_shapes(int thread)
 /* The panel of a task with so many row groups left. */
 static __device__ __forceinline__ panel_shape panel_shape_of(int left)
 {
-    const noted_shape s = own().shapes[min(left, (int)PANEL_GROUPS) - 1];
+    const cached_shape s = own().shapes[min(left, (int)PANEL_GROUPS) - 1];
     return {s.groups, s.piece, s.per, s.pages, s.columns, s.halves, s.shares};
 }
 
-/* Row groups of a slim panel (slim.cuh) where so many rows are multiplied; 0: they are too many.
+/* Row groups of a slim panel (small_m.cuh) where so many rows are multiplied; 0: they are too many.
  * `narrow`: of tasks that have few row groups, and are not of the head. */
-static __device__ __forceinline__ int slim_groups(int rows, bool narrow)
+static __device__ __forceinline__ int small_m_groups(int rows, bool small_n)
 {
-    if (MGL_ROWS > SLIM_ROWS && rows > SLIM_ROWS)
-        return narrow && rows <= NARROW_ROWS ? (int)NARROW_GROUPS : 0;
-    return rows <= SLIM_TILE ? SLIM_GROUPS : SLIM_GROUPS / 2;
+    if (MGL_ROWS > SMALL_M_ROWS && rows > SMALL_M_ROWS)
+        return small_n && rows <= SMALL_N_ROWS ? (int)SMALL_N_GROUPS : 0;
+    return rows <= SMALL_M_TILE ? SMALL_M_GROUPS : SMALL_M_GROUPS / 2;
 }
 
 /* Whether a task of so many row groups, of the head or not, is one of few. */
-static __device__ __forceinline__ bool has_narrow(int groups, bool heads)
+static __device__ __forceinline__ bool has_small_n(int groups, bool heads)
 {
-    return groups <= NARROW_GROUPS && !heads;
+    return groups <= SMALL_N_GROUPS && !heads;
 }
 
 /* Row groups of the slim panels of the task at hand, or 0. */
-static __device__ __forceinline__ int slim_groups_of(const machine &m)
+static __device__ __forceinline__ int small_m_groups_of(const machine &m)
 {
     const int rows = rows_of(m);
-    return slim_groups(rows, rows > SLIM_ROWS && has_narrow(segment(m, 0).groups,
-                                                            task_of(m)->op == OP_SCALED_HEAD));
+    return small_m_groups(rows,
+                          rows > SMALL_M_ROWS &&
+                              has_small_n(segment(m, 0).groups, task_of(m)->op == OP_SCALED_HEAD));
 }
 
-/* Of how many warps of a warpgroup each has the rows of a k block of a narrow panel (narrow.cuh):
+/* Of how many warps of a warpgroup each has the rows of a k block of a narrow panel (small_n.cuh):
  * 1, all; 2, half of them. */
-static __device__ __forceinline__ int narrow_halves(int rows)
+static __device__ __forceinline__ int small_n_halves(int rows)
 {
-    return MGL_ROWS > NARROW_ROWS && rows > NARROW_ROWS ? 2 : 1;
+    return MGL_ROWS > SMALL_N_ROWS && rows > SMALL_N_ROWS ? 2 : 1;
 }
 
 /* The slim panel of a task with so many row groups left, of `most` at most. On a page are k blocks
- * of all warps: SLIM_TURNS each of SLIM_PAGE_GROUPS row groups. */
-static __device__ __forceinline__ panel_shape slim_shape_of(int left, int most)
+ * of all warps: SMALL_M_TURNS each of SMALL_M_PAGE_GROUPS row groups. */
+static __device__ __forceinline__ panel_shape small_m_shape_of(int left, int most)
 {
     panel_shape s = {};
     s.groups = min(left, most);
-    s.per = SLIM_PAGE_GROUPS;
-    s.piece = MGL_WARPS * SLIM_TURNS;
-    s.pages = (s.groups + SLIM_PAGE_GROUPS - 1) / SLIM_PAGE_GROUPS;
+    s.per = SMALL_M_PAGE_GROUPS;
+    s.piece = MGL_WARPS * SMALL_M_TURNS;
+    s.pages = (s.groups + SMALL_M_PAGE_GROUPS - 1) / SMALL_M_PAGE_GROUPS;
     return s;
 }
 
 /* k blocks of a tray, and bytes from one to the next, where so many rows are multiplied. */
-struct tray_shape {
+struct act_tile_shape {
     int blocks;
     u32 stride;
 };
 
-static __device__ __forceinline__ tray_shape tray_shape_of(int rows)
+static __device__ __forceinline__ act_tile_shape act_tile_shape_of(int rows)
 {
-    return {mgl_panel_tray_blocks(MGL_ROWS, rows, MGL_WARPGROUPS),
+    return {mgl_panel_act_tile_blocks(MGL_ROWS, rows, MGL_WARPGROUPS),
             (u32)(MGL_PANEL_ROOM(rows, MGL_WARPGROUPS) * MGL_PANEL_ROW_BYTES)};
 }
 
 /* A panel's trays are for the teams, or warpgroups, in turn. Each has `blocks` k blocks that follow
  * one another in the tape's order, the last one perhaps fewer. */
-static __device__ __forceinline__ int trays_of(int kblocks, int blocks)
+static __device__ __forceinline__ int act_tiles_of(int kblocks, int blocks)
 {
     return parts_of(kblocks, blocks);
 }
@@ -130,24 +131,24 @@ static __device__ __forceinline__ int trays_of(int kblocks, int blocks)
 /* The places of a team's trays, and the phases of their barriers. Teams run apart, so a place is
  * one team's in a panel: team t has every turns-th from place t on, one after another. Who fills
  * trays and who uses them both keep a word with the phase, even or odd, that each place's next tray
- * is: bit TRAY_LANES * place. */
-struct tray_walk {
+ * is: bit ACT_TILE_LANES * place. */
+struct act_tile_walk {
     int turns, place, end; /* `end`: places that are used, behind the last */
     u32 phases, flipped;   /* 1: of places that have had an odd number of trays in this panel */
 };
 
-static __device__ __forceinline__ tray_walk tray_walk_of(int turns, int place, u32 phases)
+static __device__ __forceinline__ act_tile_walk act_tile_walk_of(int turns, int place, u32 phases)
 {
-    return {turns, place, small_quotient(TRAYS, turns) * turns, phases, 0};
+    return {turns, place, small_quotient(ACT_TILES, turns) * turns, phases, 0};
 }
 
-static __device__ __forceinline__ u32 parity_of(const tray_walk &t)
+static __device__ __forceinline__ u32 parity_of(const act_tile_walk &t)
 {
-    return (t.phases >> (t.place * TRAY_LANES) & 1) ^ t.flipped;
+    return (t.phases >> (t.place * ACT_TILE_LANES) & 1) ^ t.flipped;
 }
 
 /* To the team's next place. */
-static __device__ __forceinline__ void advance(tray_walk &t)
+static __device__ __forceinline__ void advance(act_tile_walk &t)
 {
     t.place += t.turns;
     if (t.place >= t.end) {
@@ -157,14 +158,14 @@ static __device__ __forceinline__ void advance(tray_walk &t)
 }
 
 /* The phases behind a panel of so many trays; all lanes. */
-static __device__ __forceinline__ u32 phases_behind(u32 phases, int lane, int trays, int turns)
+static __device__ __forceinline__ u32 phases_behind(u32 phases, int lane, int act_tiles, int turns)
 {
-    const int place = lane / TRAY_LANES, rounds = small_quotient(TRAYS, turns);
+    const int place = lane / ACT_TILE_LANES, rounds = small_quotient(ACT_TILES, turns);
     const int first = small_quotient(place, turns), team = place - first * turns;
-    const int mine = small_quotient(trays - team + turns - 1, turns); /* the team's */
+    const int mine = small_quotient(act_tiles - team + turns - 1, turns); /* the team's */
     const int used = mine > first ? small_quotient(mine - first + rounds - 1, rounds) : 0;
-    return phases ^ __ballot_sync(0xFFFFFFFFu, lane % TRAY_LANES == 0 && first < rounds &&
-                                                   place < TRAYS && used % 2 == 1);
+    return phases ^ __ballot_sync(0xFFFFFFFFu, lane % ACT_TILE_LANES == 0 && first < rounds &&
+                                                   place < ACT_TILES && used % 2 == 1);
 }
 
 #endif

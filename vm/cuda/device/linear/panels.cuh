@@ -3,10 +3,10 @@
  * cores.
  *
  * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
- * k blocks. Who multiplies is either teams of warps (teams.cuh) or warpgroups (warpgroups.cuh); in
- * epochs of few rows, in both cases, and in tasks of few row groups, warps by themselves (slim.cuh,
- * turned.cuh, narrow.cuh). Where a panel has fewer row groups than they have room for, some share
- * its k blocks, and trays are for these in turn (panel_shape.cuh).
+ * k blocks. Who multiplies is either teams of warps (warp_teams.cuh) or warpgroups
+ * (warpgroups.cuh); in epochs of few rows, in both cases, and in tasks of few row groups, warps by
+ * themselves (small_m.cuh, swap_ab.cuh, small_n.cuh). Where a panel has fewer row groups than they
+ * have room for, some share its k blocks, and trays are for these in turn (panel_shape.cuh).
  *
  * Sums stay in registers until the panel's end. Where they are whole and the op knows no others, a
  * warp makes outputs of its own. Else they stand in shared memory, all at once or pass by pass,
@@ -14,7 +14,7 @@
  * a lane has four, of two columns and two rows. So all sums are made in one order,
  * which depends on how many rows the epoch has, and on nothing that is in them.
  *
- * What a task keeps of its rows (panel_notes): what scales them, and of each column of four row
+ * What a task keeps of its rows (panel_row_stats): what scales them, and of each column of four row
  * groups the squares of what it weighed, or the best of its logits.
  */
 #ifndef MGL_DEVICE_LINEAR_PANELS_CUH
@@ -29,7 +29,7 @@
  */
 
 /* Of one row and one column of row groups. */
-struct panel_note {
+struct panel_row_stat {
     float value; /* the sum of squares, or the best logit, */
     int id;      /* and its token */
 };
@@ -39,15 +39,15 @@ static __device__ __forceinline__ float *panel_scales() /* (PANEL_ROWS) */
     return (float *)activation_buffer();
 }
 
-static __device__ __forceinline__ panel_note *panel_notes() /* (PANEL_PARTS, PANEL_ROWS) */
+static __device__ __forceinline__ panel_row_stat *panel_row_stats() /* (PANEL_PARTS, PANEL_ROWS) */
 {
-    return (panel_note *)(activation_buffer() + PANEL_ROWS * sizeof(float));
+    return (panel_row_stat *)(activation_buffer() + PANEL_ROWS * sizeof(float));
 }
 
-static __device__ __forceinline__ void clear_notes(const machine &m)
+static __device__ __forceinline__ void clear_row_stats(const machine &m)
 {
     for (int i = thread_of(m); i < PANEL_PARTS * PANEL_ROWS; i += (int)THREADS)
-        panel_notes()[i] = {0.0f, 0};
+        panel_row_stats()[i] = {0.0f, 0};
 }
 
 /* Parts of a row's squares that lanes load together, 16 bytes each; and how many beyond whole such
@@ -127,8 +127,8 @@ static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s,
 /* What scales each row: 1 / sqrt(sum(s) / hidden + eps), by `warps` warps, of which this is number
  * `warp`: a warp's rows, some at a time. */
 template <int AT_ONCE>
-static __device__ __forceinline__ void note_scales(const mgl_device_operand &s, int rows, int warp,
-                                                   int warps)
+static __device__ __forceinline__ void compute_row_scales(const mgl_device_operand &s, int rows,
+                                                          int warp, int warps)
 {
     enum { LANES = 32 / AT_ONCE }; /* of a row */
     const int lane = (int)(thread_index() % 32);
@@ -220,7 +220,7 @@ static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u
 }
 
 /* Leaves the pages at hand, if there are some. */
-static __device__ __forceinline__ void leave_pages(page_walk &walk)
+static __device__ __forceinline__ void free_pages(page_walk &walk)
 {
     if (walk.end == 0)
         return;
@@ -238,7 +238,7 @@ static __device__ __forceinline__ void leave_pages(page_walk &walk)
 static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, int block)
 {
     do {
-        leave_pages(walk);
+        free_pages(walk);
         walk.end += walk.step;
         const u32 full = walk.full + (u32)walk.at * 8;
         const bool ready = __all_sync(0xFFFFFFFFu, walk.ready);
@@ -268,30 +268,31 @@ static __device__ __forceinline__ void end_pages(machine &m, page_walk &walk, in
 {
     if (walk.end < blocks)
         turn_pages(m, walk, blocks - 1);
-    leave_pages(walk);
+    free_pages(walk);
     __syncwarp();
     own().page_at[warp_now()] =
         page + (u32)(parts_of(blocks, walk.step) * walk.pages); /* every lane */
 }
 
-/* Waits until a tray is there: its bytes from tray_memory() on. */
-static __device__ __forceinline__ u32 wait_tray(const tray_walk &t)
+/* Waits until a tray is there: its bytes from act_tile_memory() on. */
+static __device__ __forceinline__ u32 wait_act_tile(const act_tile_walk &t)
 {
-    const u32 full = shared_address(&own().tray_full[t.place]), at = (u32)(t.place * TRAY_BYTES);
+    const u32 full = shared_address(&own().act_tile_full[t.place]),
+              at = (u32)(t.place * ACT_TILE_BYTES);
     if (MGL_TRACE && has_passed(full, parity_of(t)))
         return at;
     const u32 since = trace_clock();
     wait_phase(full, parity_of(t));
-    trace_tray(since);
+    trace_act_tile(since);
     return at;
 }
 
 /* Lets go of it, as so many warps, and goes on to the team's next one. */
-static __device__ __forceinline__ void free_tray(tray_walk &t, int warps)
+static __device__ __forceinline__ void free_act_tile(act_tile_walk &t, int warps)
 {
     __syncwarp();
     if (lane_now() == 0 && !own().lost) /* or its mates might be trays behind */
-        barrier_arrive_times(shared_address(&own().tray_empty[t.place]), warps);
+        barrier_arrive_times(shared_address(&own().act_tile_empty[t.place]), warps);
     advance(t);
 }
 
@@ -377,9 +378,9 @@ static __device__ __forceinline__ void store_element(const view &v, int r, int c
 
 /* Values of two neighbouring rows, of one row group's columns, to a region of 16 bits: turned, so
  * that a lane has two neighbouring columns of row l / 4 of the tile. The whole warp. */
-static __device__ __forceinline__ void store_turned(const machine &m, const paged_view &v,
-                                                    const panel_lane &p, int first, float value,
-                                                    float below)
+static __device__ __forceinline__ void store_swapped(const machine &m, const paged_view &v,
+                                                     const panel_lane &p, int first, float value,
+                                                     float below)
 {
     __syncwarp();
     const u32 word = transposed(pack_pair(v.dtype, value, below));
@@ -397,11 +398,11 @@ enum {
     TILE_SUMS = 4 * 32, /* floats of a tile */
     ALL_TILES = MGL_WARPGROUPS || TEAM_HALVES == 2 ? ROW_TILES : 2 * ROW_TILES,
     PARTIAL_FIT = PARTIALS / (MGL_WARPS * TILE_SUMS),
-    TRAYS_FIT = TRAYS * TRAY_BYTES / (MGL_WARPS * TILE_SUMS * 4),
+    ACT_TILES_FIT = ACT_TILES * ACT_TILE_BYTES / (MGL_WARPS * TILE_SUMS * 4),
     PARTIAL_TILES = PARTIAL_FIT < ALL_TILES ? PARTIAL_FIT : ALL_TILES,
-    LAST_TILES = TRAYS_FIT < ALL_TILES ? TRAYS_FIT : ALL_TILES
+    LAST_TILES = ACT_TILES_FIT < ALL_TILES ? ACT_TILES_FIT : ALL_TILES
 };
-static_assert(PARTIAL_FIT >= 1 && TRAYS_FIT >= 1, "a pass has a tile at least");
+static_assert(PARTIAL_FIT >= 1 && ACT_TILES_FIT >= 1, "a pass has a tile at least");
 
 /* Some of the tiles: of each warp `count` from number `first` on, at byte `at` of the block's
  * memory: (warp, tile, TILE_SUMS) floats. */
@@ -413,7 +414,7 @@ struct panel_pass {
 static __device__ __forceinline__ panel_pass pass_number(bool last, int pass)
 {
     if (last)
-        return {(u32)(tray_memory() - block_memory), pass * LAST_TILES, LAST_TILES};
+        return {(u32)(act_tile_memory() - block_memory), pass * LAST_TILES, LAST_TILES};
     return {(u32)((u8 *)own().partial - block_memory), pass * PARTIAL_TILES, PARTIAL_TILES};
 }
 

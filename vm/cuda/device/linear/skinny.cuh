@@ -16,7 +16,7 @@
 
 /* region: macros */
 /* How a warp goes through the row groups of KB blocks. */
-template <int KB> struct skinny_way {
+template <int KB> struct skinny_path {
     enum {
         MOST_HELD = 32,   /* blocks of a run whose activations stay in registers */
         MOST_LOADED = 16, /* blocks of a warp that are loaded at once, */
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, 
 
 /* Leaves four columns at their place in the activation buffer, in two parts, if the row is so long,
  * as gather_wide does in its loop: with a call there, its loads stand in another order. */
-static __device__ __forceinline__ void leave_wide(const input &in, u32 *to, bool within,
+static __device__ __forceinline__ void write_wide(const input &in, u32 *to, bool within,
                                                   const float *v)
 {
     const u32 high[2] = {pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3])};
@@ -104,9 +104,9 @@ template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
                                                     const MEANWHILE &meanwhile)
 {
-    constexpr int RUN = skinny_way<KB>::RUN, N = (RUN * 8 + 31) / 32;
+    constexpr int RUN = skinny_path<KB>::RUN, N = (RUN * 8 + 31) / 32;
     constexpr bool NORM = KB == blocks_of(MGL_HIDDEN); /* may have one */
-    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_way<KB>::FULL && RUN * 8 % 32 == 0;
+    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_path<KB>::FULL && RUN * 8 % 32 == 0;
     const int first = m.warp * RUN * 8 + m.lane, end = min((m.warp + 1) * RUN * 8, in.columns / 4);
     const int blocks_end = min((m.warp + 1) * RUN, KB) * 8;
     const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
@@ -127,7 +127,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
     }
     meanwhile();
     poll_row<N>(m, words, from, policy);
-    wait_go(m);
+    wait_start(m);
     const bool odd = m.lane & 1;
     float squares[2] = {};
 #pragma unroll
@@ -172,12 +172,12 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
 
 /* The same of a row in 16 bits: a lane has every 32nd chunk of eight columns. */
 template <int KB, class MEANWHILE>
-static __device__ __forceinline__ float gather_narrow(machine &m, const input &in,
-                                                      const MEANWHILE &meanwhile)
+static __device__ __forceinline__ float gather_half(machine &m, const input &in,
+                                                    const MEANWHILE &meanwhile)
 {
-    constexpr int RUN = skinny_way<KB>::RUN, N = (RUN * 4 + 31) / 32;
+    constexpr int RUN = skinny_path<KB>::RUN, N = (RUN * 4 + 31) / 32;
     constexpr bool NORM = KB == blocks_of(MGL_HIDDEN);
-    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_way<KB>::FULL && RUN * 4 % 32 == 0;
+    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_path<KB>::FULL && RUN * 4 % 32 == 0;
     const int first = m.warp * RUN * 4 + m.lane, end = min((m.warp + 1) * RUN * 4, in.columns / 8);
     const int blocks_end = min((m.warp + 1) * RUN, KB) * 4;
     const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
@@ -196,7 +196,7 @@ static __device__ __forceinline__ float gather_narrow(machine &m, const input &i
     }
     meanwhile();
     poll_row<N>(m, words, from, policy);
-    wait_go(m);
+    wait_start(m);
     float squares = 0.0f;
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -275,8 +275,8 @@ template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_parts(machine &m, const input &in,
                                                      const MEANWHILE &meanwhile)
 {
-    constexpr int RUN = skinny_way<KB>::RUN, N = (RUN * 8 + 31) / 32;
-    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_way<KB>::FULL && RUN * 8 % 32 == 0;
+    constexpr int RUN = skinny_path<KB>::RUN, N = (RUN * 8 + 31) / 32;
+    constexpr bool WHOLE = WHOLE_BLOCKS && skinny_path<KB>::FULL && RUN * 8 % 32 == 0;
     const int first = m.warp * RUN * 8 + m.lane, end = min((m.warp + 1) * RUN * 8, in.columns / 4);
     const int blocks_end = min((m.warp + 1) * RUN, KB) * 8;
     const part_row from = parts_of(m, 0);
@@ -299,7 +299,7 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
             add_next(all[n], words[n]);
     }
     meanwhile();
-    wait_go(m);
+    wait_start(m);
 #pragma unroll
     for (int n = 0; n < N; n++) {
         const float inverse = place[n] < 0 ? 0.0f : reciprocal(all[n].sum);
@@ -308,7 +308,7 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
         for (int j = 0; j < 4; j++)
             v[j] = all[n].value[0][j] * inverse;
         u32 *to = (u32 *)activation_buffer() + (first + 32 * n) / 2 * 4 + (m.lane & 1);
-        leave_wide(in, to, WHOLE || first + 32 * n < blocks_end, v);
+        write_wide(in, to, WHOLE || first + 32 * n < blocks_end, v);
     }
     return 0.0f;
 }
@@ -321,13 +321,13 @@ static __device__ __forceinline__ float gather_skinny(machine &m, const input &i
     if (MERGES && KB == blocks_of(MGL_ATTENDED) && in.merges)
         return gather_parts<KB>(m, in, meanwhile);
     return in.x.dtype == DTYPE_F32 ? gather_wide<KB>(m, in, meanwhile)
-                                   : gather_narrow<KB>(m, in, meanwhile);
+                                   : gather_half<KB>(m, in, meanwhile);
 }
 
 /* Leaves this warp's squares of an early input, and says so. */
 static __device__ __forceinline__ void tell_squares(const machine &m, float squares)
 {
-    leave_squares(m, 0, squares);
+    write_squares(m, 0, squares);
     if (m.lane == 0)
         barrier_arrive(&own().squares_full);
 }
@@ -375,7 +375,7 @@ static __device__ __forceinline__ void wait_landed(machine &m, skinny_state &st,
 
 /* This warp needs no page below `page` any more; there are no more of them than the ring has, and
  * they have landed. */
-static __device__ __forceinline__ void let_go(machine &m, skinny_state &st, u32 page)
+static __device__ __forceinline__ void free_skinny_page(machine &m, skinny_state &st, u32 page)
 {
     const u32 pages = page - m.freed;
     __syncwarp();
@@ -394,13 +394,13 @@ template <int KB, int G, int FROM, int N>
 static __device__ __forceinline__ void load_blocks(const skinny_state &st, int blocks,
                                                    uint4 (*w)[N])
 {
-    constexpr mgl_tape_order P = skinny_way<KB>::P;
+    constexpr mgl_tape_order P = skinny_path<KB>::P;
     constexpr int START = mgl_tape_place(P, 0, FROM);
 #pragma unroll
     for (int u = 0; u < G; u++)
 #pragma unroll
         for (int i = 0; i < N; i++)
-            if (skinny_way<KB>::FULL || FROM + i < blocks)
+            if (skinny_path<KB>::FULL || FROM + i < blocks)
                 w[u][i] =
                     *(const uint4 *)(ring_memory() +
                                      within_ring(st.at +
@@ -417,16 +417,16 @@ static __device__ __forceinline__ void add_blocks(const skinny_state &st, const 
     for (int i = 0; i < N; i++)
 #pragma unroll
         for (int u = 0; u < G; u++)
-            if (skinny_way<KB>::FULL || FROM + i < blocks)
+            if (skinny_path<KB>::FULL || FROM + i < blocks)
                 mma(s[u].c[(FROM + i) & 1], w[u][i],
-                    skinny_way<KB>::HOLD ? held[skinny_way<KB>::HOLD ? FROM + i : 0]
-                                         : st.x[(FROM + i) * 8]);
+                    skinny_path<KB>::HOLD ? held[skinny_path<KB>::HOLD ? FROM + i : 0]
+                                          : st.x[(FROM + i) * 8]);
 }
 
 /* Whether the slot at hand is empty: asked before there is something to leave. */
 static __device__ __forceinline__ bool has_room(const machine &m)
 {
-    return barrier_tested(&own().slot_empty[m.slots % SLOTS], (m.slots / SLOTS + 1) & 1);
+    return barrier_tested(&own().psum_empty[m.psums % PSUM_COUNT], (m.psums / PSUM_COUNT + 1) & 1);
 }
 
 /* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon
@@ -435,7 +435,7 @@ template <int KB, int PART = 0>
 static __device__ __forceinline__ void add_parts(machine &m, skinny_state &st, const uint2 *held,
                                                  int blocks, sums *s)
 {
-    typedef skinny_way<KB> W;
+    typedef skinny_path<KB> W;
     constexpr int FROM = PART * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
     constexpr int END = FROM + N == W::RUN ? KB : mgl_tape_place(W::P, 0, FROM + N);
     wait_landed(m, st, page_above(m, st.block + END));
@@ -443,7 +443,7 @@ static __device__ __forceinline__ void add_parts(machine &m, skinny_state &st, c
     load_blocks<KB, 1, FROM, N>(st, blocks, w);
     st.seen = load_shared_acquire(&own().landed);
     st.at = within_ring(st.at + (END - mgl_tape_place(W::P, 0, FROM)) * MGL_BLOCK_BYTES);
-    let_go(m, st, m.base + (st.block + END) / PAGE_BLOCKS);
+    free_skinny_page(m, st, m.base + (st.block + END) / PAGE_BLOCKS);
     add_blocks<KB, 1, FROM, N>(st, held, blocks, w, s);
     if constexpr (FROM + N < W::RUN)
         add_parts<KB, PART + 1>(m, st, held, blocks, s);
@@ -452,7 +452,7 @@ static __device__ __forceinline__ void add_parts(machine &m, skinny_state &st, c
 /* Leaves the sums of G row groups in the slot at hand, which is empty if `room`, and passes that on
  * when `each` are in it, or these are the `last`. */
 template <int G>
-static __device__ __forceinline__ void leave_sums(machine &m, skinny_state &st, const sums *s,
+static __device__ __forceinline__ void write_sums(machine &m, skinny_state &st, const sums *s,
                                                   int each, bool room, bool last)
 {
     float total[G];
@@ -462,10 +462,10 @@ static __device__ __forceinline__ void leave_sums(machine &m, skinny_state &st, 
         const float other = __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
         total[u] = st.low ? total[u] + other : total[u];
     }
-    const u32 slot = m.slots % SLOTS, parity = (m.slots / SLOTS + 1) & 1;
-    float *to = own().partial + slot * SLOT + st.place + st.left * st.stride;
+    const u32 psum = m.psums % PSUM_COUNT, parity = (m.psums / PSUM_COUNT + 1) & 1;
+    float *to = own().partial + psum * PSUM + st.place + st.left * st.stride;
     if (!room)
-        while (!barrier_passed(&own().slot_empty[slot], parity))
+        while (!barrier_passed(&own().psum_empty[psum], parity))
             ; /* the epilogue has a clock in each of its waits */
     if (st.leaves) {
 #pragma unroll
@@ -476,8 +476,8 @@ static __device__ __forceinline__ void leave_sums(machine &m, skinny_state &st, 
     const bool full = st.left == each || last;
     __syncwarp();
     if (full && m.lane == 0)
-        barrier_arrive(&own().slot_full[slot]);
-    m.slots += full;
+        barrier_arrive(&own().psum_full[psum]);
+    m.psums += full;
     st.left = full ? 0 : st.left;
 }
 
@@ -493,17 +493,17 @@ static __device__ __forceinline__ void begin_segment(const machine &m, skinny_st
 template <int KB>
 static __device__ __forceinline__ skinny_state begin_task(const machine &m, const input &in)
 {
-    const int count = in.count, each = slot_groups(count);
+    const int count = in.count, each = psum_groups(count);
     const column mine = column_of(m.lane, in.low);
     const int row = min(mine.row, count - 1) + (mine.low ? count : 0);
     const int result = in.low ? (m.lane & 3) >> 1 : m.lane & 3; /* row of this lane's sums */
     skinny_state st;
     begin_segment(m, st, segment(m, 0));
     st.x = (const uint2 *)(activation_buffer() + row * in.row_bytes) +
-           (m.warp * skinny_way<KB>::RUN * 4 + (m.lane & 3)) * 2 + mine.odd;
+           (m.warp * skinny_path<KB>::RUN * 4 + (m.lane & 3)) * 2 + mine.odd;
     st.low = in.low;
     st.leaves = result < count && !(in.low && (m.lane & 1));
-    st.stride = MGL_ROW_GROUP * slot_rows(count);
+    st.stride = MGL_ROW_GROUP * psum_rows(count);
     st.place = m.warp * each * st.stride + result * MGL_ROW_GROUP + (m.lane >> 2);
     st.left = 0;
     st.frame = m.freed % MGL_RING;
@@ -515,12 +515,12 @@ static __device__ __forceinline__ skinny_state begin_task(const machine &m, cons
 static __device__ __forceinline__ void skip_skinny(machine &m, const input &in)
 {
     if (in.flows)
-        wait_go(m);
+        wait_start(m);
     if (in.early) {
         tell_squares(m, 0.0f);
     } else {
         for (int j = 0; j < in.count && in.g; j++)
-            leave_squares(m, j, 0.0f);
+            write_squares(m, j, 0.0f);
     }
     for (int i = 0; i < in.segments; i++)
         skip_groups(m, in, segment(m, i));
@@ -530,12 +530,12 @@ static __device__ __forceinline__ void skip_skinny(machine &m, const input &in)
  * groups of all segments, as many at once as have landed. */
 template <int KB> static __device__ __forceinline__ void consume_skinny(machine &m, const input &in)
 {
-    typedef skinny_way<KB> W;
+    typedef skinny_path<KB> W;
     constexpr int G = W::GROUPS;
     if (m.warp >= W::P.warps)
         return skip_skinny(m, in);
     const int blocks = W::FULL || m.warp + 1 < W::P.warps ? W::RUN : W::P.of_last;
-    const int each = slot_groups(in.count);
+    const int each = psum_groups(in.count);
     skinny_state st;
     int groups = 0;
     const auto meanwhile = [&] {
@@ -568,12 +568,12 @@ template <int KB> static __device__ __forceinline__ void consume_skinny(machine 
                 st.seen = load_shared_acquire(&own().landed);
                 st.block += G * KB;
                 st.at = within_ring(st.at + G * KB * MGL_BLOCK_BYTES);
-                let_go(m, st, m.base + st.block / PAGE_BLOCKS);
+                free_skinny_page(m, st, m.base + st.block / PAGE_BLOCKS);
                 const bool room = has_room(m);
                 sums s[G] = {};
                 add_blocks<KB, G, 0, W::RUN>(st, held, W::RUN, w, s);
                 groups -= G;
-                leave_sums<G>(m, st, s, each, room, groups == 0);
+                write_sums<G>(m, st, s, each, room, groups == 0);
                 continue;
             }
             sums s[1] = {};
@@ -581,7 +581,7 @@ template <int KB> static __device__ __forceinline__ void consume_skinny(machine 
             const bool room = has_room(m);
             st.block += KB;
             groups--;
-            leave_sums<1>(m, st, s, each, room, groups == 0);
+            write_sums<1>(m, st, s, each, room, groups == 0);
         }
         if (++i == in.segments)
             return;

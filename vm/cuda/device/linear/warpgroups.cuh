@@ -111,7 +111,8 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
 }
 
 enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks */
-static_assert(TRAY_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT, "trays and turns have whole units");
+static_assert(ACT_TILE_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT,
+              "trays and turns have whole units");
 
 /* Loads the weights of unit `unit`. `from`: where the warp's row groups begin on the pages at hand,
  * on page `on_page` of the piece; found anew when pages are turned. `rows`: where they would begin
@@ -130,43 +131,44 @@ static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
 }
 
 /* What a warp keeps of its way through trays, so that it makes none of it anew at each. */
-struct tray_way {
+struct act_tile_wait {
     u32 memory, full, empty; /* the first place's bytes and barriers */
-    bool lets_go; /* the lane does, of trays: one lane; none once a tray has not come, since the
+    bool frees; /* the lane does, of trays: one lane; none once a tray has not come, since the
                      loader has given up: its mates might be trays behind */
-    bool ready;   /* the next tray has been seen to have landed */
+    bool ready; /* the next tray has been seen to have landed */
 };
 
-static __device__ __forceinline__ tray_way tray_way_of(const tray_walk &t, bool lets_go)
+static __device__ __forceinline__ act_tile_wait act_tile_wait_of(const act_tile_walk &t, bool frees)
 {
-    const u32 full = kept(shared_address(own().tray_full));
-    const u32 empty = (u32)((u8 *)own().tray_empty - (u8 *)own().tray_full);
-    return {kept(shared_address(tray_memory())), full, full + empty, lets_go && !own().lost,
+    const u32 full = kept(shared_address(own().act_tile_full));
+    const u32 empty = (u32)((u8 *)own().act_tile_empty - (u8 *)own().act_tile_full);
+    return {kept(shared_address(act_tile_memory())), full, full + empty, frees && !own().lost,
             barrier_tested_at(full + (u32)t.place * 8, parity_of(t))};
 }
 
-static __device__ __forceinline__ void wait_ready_tray(tray_way &way, const tray_walk &t)
+static __device__ __forceinline__ void wait_ready_act_tile(act_tile_wait &way,
+                                                           const act_tile_walk &t)
 {
     const u32 full = way.full + (u32)t.place * 8;
     if (__all_sync(0xFFFFFFFFu, way.ready) || (MGL_TRACE && has_passed(full, parity_of(t))))
         return; /* a look at the clock takes longer than this */
     const u32 since = trace_clock();
-    way.lets_go &= wait_phase(full, parity_of(t));
-    trace_tray(since);
+    way.frees &= wait_phase(full, parity_of(t));
+    trace_act_tile(since);
 }
 
 /* Looks for the tray behind the one at hand, while something else is on its way. */
-static __device__ __forceinline__ void look_for_tray(tray_way &way, tray_walk t)
+static __device__ __forceinline__ void look_for_act_tile(act_tile_wait &way, act_tile_walk t)
 {
     advance(t);
     way.ready = barrier_tested_at(way.full + (u32)t.place * 8, parity_of(t));
 }
 
-static __device__ __forceinline__ void leave_ready_tray(const tray_way &way, tray_walk &t,
-                                                        int arrivals)
+static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &way,
+                                                           act_tile_walk &t, int arrivals)
 {
     __syncwarp();
-    if (way.lets_go)
+    if (way.frees)
         barrier_arrive_times(way.empty + (u32)t.place * 8, arrivals);
     advance(t);
 }
@@ -186,13 +188,13 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 {
     const panel_part part = panel_part_of(m, s);
     const int warp = warp_now(), lane = lane_now(), turns = same_in_all(s.shares);
-    const tray_shape tray = tray_shape_of(panel_rows(m));
+    const act_tile_shape act_tile = act_tile_shape_of(panel_rows(m));
     const int kblocks = same_in_all(segment(m, 0).kblocks), units = kblocks / UNIT;
-    const int most = same_in_all(tray.blocks) / UNIT;
+    const int most = same_in_all(act_tile.blocks) / UNIT;
     const int users = s.columns * MGL_WARPGROUP_WARPS;
     const int arrivals = arrivals_of(MGL_WARPS, users, warp - small_quotient(warp, users) * users);
-    const u32 stride = (u32)same_in_all((int)tray.stride) / MGL_GRANULE_BYTES;
-    const u32 phases = own().tray_used[warp], page = own().page_at[warp];
+    const u32 stride = (u32)same_in_all((int)act_tile.stride) / MGL_GRANULE_BYTES;
+    const u32 phases = own().act_tile_used[warp], page = own().page_at[warp];
     /* its row groups, or the panel's last one: on which page of a piece, and where on that */
     const int first = min(part.pair * WARP_GROUPS, s.groups - 1), piece = s.piece * MGL_BLOCK_BYTES;
     const int before = small_quotient(first, s.per);
@@ -201,8 +203,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const u32 next_group = first + 1 < s.groups ? (u32)piece : 0;
     const int on_page = same_in_all(before); /* of a piece */
     page_walk walk = page_walk_of(s, page);
-    tray_walk trays = tray_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
-    tray_way way = tray_way_of(trays, lane == 0);
+    act_tile_walk act_tiles =
+        act_tile_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
+    act_tile_wait way = act_tile_wait_of(act_tiles, lane == 0);
     loaded_block next[UNIT] = {};
     u32 from = 0;
     int unit = same_in_all(part.works ? part.share * most : units);
@@ -210,8 +213,8 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
         load_next(m, walk, next, rows, next_group, unit, on_page, from);
 #pragma unroll 1
     while (unit < units) {
-        wait_ready_tray(way, trays);
-        const u32 x = operand_word(way.memory + (u32)(trays.place * TRAY_BYTES));
+        wait_ready_act_tile(way, act_tiles);
+        const u32 x = operand_word(way.memory + (u32)(act_tiles.place * ACT_TILE_BYTES));
         warpgroup_wait(); /* for none: it joins the lanes */
         const int end = min(unit + most, units);
 #pragma unroll 1
@@ -234,17 +237,18 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             if (coming < units)
                 load_next(m, walk, next, rows, next_group, coming, on_page, from);
             if (unit == end)
-                look_for_tray(way, trays);
+                look_for_act_tile(way, act_tiles);
             warpgroup_wait();
         }
         unit += (turns - 1) * most;
-        leave_ready_tray(way, trays, arrivals);
+        free_ready_act_tile(way, act_tiles, arrivals);
     }
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
     end_pages(m, walk, units, page);
-    own().tray_used[warp] = phases_behind(phases, lane, trays_of(kblocks, tray.blocks), turns);
+    own().act_tile_used[warp] =
+        phases_behind(phases, lane, act_tiles_of(kblocks, act_tile.blocks), turns);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -252,7 +256,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 
 /* Stores the warp's tiles of a pass where others find them. */
 template <int ROWS>
-static __device__ __forceinline__ void leave_pass(const machine &m, const panel_pass &pass,
+static __device__ __forceinline__ void write_pass(const machine &m, const panel_pass &pass,
                                                   int rows, const float (&sums)[ROWS / 2])
 {
 #pragma unroll
@@ -268,9 +272,9 @@ static __device__ __forceinline__ void leave_pass(const machine &m, const panel_
 }
 
 /* Adds up what the warpgroups that share k blocks have of tile n of a pass. */
-static __device__ __forceinline__ void take_tile(const machine &m, const panel_pass &pass,
-                                                 const panel_shape &s, int pair, int n,
-                                                 panel_lane &p)
+static __device__ __forceinline__ void fetch_tile(const machine &m, const panel_pass &pass,
+                                                  const panel_shape &s, int pair, int n,
+                                                  panel_lane &p)
 {
     p.sums[0][0] = p.sums[0][1] = p.sums[1][0] = p.sums[1][1] = 0.0f;
     for (int share = 0; share < s.shares; share++)
@@ -280,9 +284,9 @@ static __device__ __forceinline__ void take_tile(const machine &m, const panel_p
 /* Outputs of the tiles of a pass, of the panel from row group `group` on: leave(lane) makes those
  * of one. A warp has the tiles of one column and eight activation rows, and then those of others.
  */
-template <class LEAVE>
-static __device__ __forceinline__ void leave_tiles(const machine &m, int group, bool last,
-                                                   int number, const LEAVE &leave)
+template <class WRITE>
+static __device__ __forceinline__ void write_tiles(const machine &m, int group, bool last,
+                                                   int number, const WRITE &leave)
 {
     const panel_shape s = shape_at(m, group);
     const panel_pass pass = pass_number(last, number);
@@ -296,7 +300,7 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
         const int pair = column * 2 + i % 2;
         if (pair * WARP_GROUPS >= s.groups)
             continue;
-        take_tile(m, pass, s, pair, n, p);
+        fetch_tile(m, pass, s, pair, n, p);
         p.group = group + pair * WARP_GROUPS;
         p.tile = (pass.first + n) * PANEL_TILE;
         p.row = p.tile + (m.lane & 3) * 2;
@@ -308,7 +312,7 @@ static __device__ __forceinline__ void leave_tiles(const machine &m, int group, 
 }
 
 /* Whether each warp makes outputs of its own sums: they are whole, and the op knows no others. */
-static __device__ __forceinline__ bool leaves_own(const machine &m, int group)
+static __device__ __forceinline__ bool writes_own(const machine &m, int group)
 {
     return task_of(m)->op == OP_SCALED_SWIGLU && shape_at(m, group).shares == 1;
 }
@@ -316,11 +320,11 @@ static __device__ __forceinline__ bool leaves_own(const machine &m, int group)
 /* The sums of the panel from row group `group` on. A warp's own: leave.own<ROWS>(group, sums) makes
  * outputs of them, and none waits for another. Else pass by pass: leave(group, last, pass) makes
  * outputs of what stands in shared memory. */
-template <int ROWS, class LEAVE>
+template <int ROWS, class WRITE>
 static __device__ __forceinline__ void
-leave_panel(int group, bool last, const float (&sums)[ROWS / 2], const LEAVE &leave)
+write_panel(int group, bool last, const float (&sums)[ROWS / 2], const WRITE &leave)
 {
-    if (same_in_all(leaves_own(machine_now(), group))) {
+    if (same_in_all(writes_own(machine_now(), group))) {
         const machine m = machine_now();
         const panel_shape s = shape_at(m, group);
         const panel_part part = panel_part_of(m, s);
@@ -338,7 +342,7 @@ leave_panel(int group, bool last, const float (&sums)[ROWS / 2], const LEAVE &le
         const panel_pass pass = pass_number(last, number);
         if (pass.first * PANEL_TILE >= rows)
             return;
-        leave_pass<ROWS>(m, pass, rows, sums);
+        write_pass<ROWS>(m, pass, rows, sums);
         consumer_barrier();
         leave(group, last, number);
         consumer_barrier();
@@ -348,19 +352,19 @@ leave_panel(int group, bool last, const float (&sums)[ROWS / 2], const LEAVE &le
 /* ---- a panel ----------------------------------------------------------------------------------
  */
 
-template <int ROWS, class LEAVE>
+template <int ROWS, class WRITE>
 static __device__ __forceinline__ void run_panel_of(machine &m, int group, bool last,
-                                                    const LEAVE &leave)
+                                                    const WRITE &leave)
 {
     float sums[ROWS / 2] = {};
     multiply_panel<ROWS>(m, shape_at(machine_now(), group), sums);
-    leave_panel<ROWS>(group, last, sums, leave);
+    write_panel<ROWS>(group, last, sums, leave);
 }
 
 /* The panel from row group `group` on: its products and outputs. */
-template <class LEAVE>
+template <class WRITE>
 static __device__ __forceinline__ void run_panel(machine &m, int group, bool last,
-                                                 const LEAVE &leave)
+                                                 const WRITE &leave)
 {
     const int rows = same_in_all(panel_rows(machine_now()));
     if (rows <= 16)

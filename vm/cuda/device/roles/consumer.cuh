@@ -13,8 +13,8 @@
 static __device__ __forceinline__ bool waits_unseen(const machine &m, int op)
 {
 #if MGL_PANELS
-    return begins_early(op) &&
-           (is_of<FAMILY_PANEL>(op) ? slim_groups_of(m) : slim_groups(rows_of(m), false)) == 0;
+    return is_preissued(op) && (is_of<FAMILY_PANEL>(op) ? small_m_groups_of(m)
+                                                        : small_m_groups(rows_of(m), false)) == 0;
 #else
     return false;
 #endif
@@ -27,7 +27,7 @@ static __device__ __forceinline__ void run_consumer(machine &m)
     for (;;) {
         know_thread(m);
         const u32 number = own().begun[m.warp];
-        while (!barrier_passed(&own().known[number & 1], number >> 1 & 1))
+        while (!barrier_passed(&own().announced[number & 1], number >> 1 & 1))
             ; /* the controller has a clock in each of its waits */
         __syncwarp();
         own().begun[m.warp] = number + 1; /* every lane: whoever reads it next has written it */
@@ -41,18 +41,18 @@ static __device__ __forceinline__ void run_consumer(machine &m)
         if (thread_of(m) == 0 && !waits_unseen(m, task.op))
             own().pending = 1; /* until its input is there */
         trace_begin(m);
-        if (begins_early(task.op)) {
-            if (!consume_early(m, task.op))
+        if (is_preissued(task.op)) {
+            if (!consume_preissued(m, task.op))
                 return; /* `leave` may stand for the task behind by now: it is not asked here */
             continue;
         }
-        const bool leaves_slots = consume_op(m, task.op);
-        if (!leaves_slots) {
+        const bool writes_psums = consume_op(m, task.op);
+        if (!writes_psums) {
             __syncwarp();
-            wait_go(m);
+            wait_start(m);
         }
         trace_products(m); /* without slots, before the epilogue can have ended the task */
-        if (!leaves_slots && is_first_lane())
+        if (!writes_psums && is_first_lane())
             barrier_arrive(&own().body);
     }
 }

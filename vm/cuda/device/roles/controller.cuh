@@ -10,7 +10,7 @@
  * flagged words. So one look at a word stands between two tasks, and all that is known beforehand
  * is done while the task before is at work. Of some families (ops.def: EARLY) the consumers know
  * the task before its counters are there, and get ready for it; it begins with `go` all the same,
- * which the controller opens then (early.cuh).
+ * which the controller opens then (preissued.cuh).
  *
  * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this
  * epoch writes there, and the controller itself enters the next epoch: so the next task need not
@@ -80,8 +80,8 @@ static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
         own().list[epoch % 4] = list;
         own().heads[(epoch - 1) % 4] = own().wanted_count > 0;
         const int rows = own().control[MGL_CONTROL_ROWS];
-        own().slim[(epoch - 1) % 4] = (u32)slim_groups(rows, false) | (u32)slim_groups(rows, true)
-                                                                          << 16;
+        own().small_m[(epoch - 1) % 4] =
+            (u32)small_m_groups(rows, false) | (u32)small_m_groups(rows, true) << 16;
         store_shared_release(&own().listed, epoch + 1);
     }
 #endif
@@ -178,7 +178,7 @@ static __device__ __forceinline__ void tell(const machine &m)
     last = __reduce_max_sync(0xFFFFFFFFu, last);
     if (last > 0 && is_first_lane())
         store_system((int *)own().launch.host + MGL_HOST_SAMPLED,
-                     (int)last + (int)m.list * MGL_HOST_MANY);
+                     (int)last + (int)m.list * MGL_HOST_SECOND);
 #else
     if (!is_first_lane())
         return;
@@ -203,7 +203,7 @@ struct progress {
     bool known;    /* to the consumers as well, */
     bool begun;    /* or it is one of `permitted` */
 #if MGL_LISTS
-    u64 history_of_many; /* `history` of the second list; that is then of the first */
+    u64 history_of_second; /* `history` of the second list; that is then of the first */
 #endif
 };
 
@@ -212,7 +212,7 @@ static __device__ __forceinline__ u64 history_of(const progress &p, const machin
 {
 #if MGL_LISTS
     if (m.list != 0)
-        return p.history_of_many;
+        return p.history_of_second;
 #endif
     return p.history;
 }
@@ -222,7 +222,7 @@ static __device__ __forceinline__ void add_rows(progress &p, const machine &m)
 {
 #if MGL_LISTS
     if (m.list != 0) {
-        p.history_of_many = p.history_of_many << 8 | (u64)rows_of(m);
+        p.history_of_second = p.history_of_second << 8 | (u64)rows_of(m);
         return;
     }
 #endif
@@ -254,7 +254,7 @@ static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
     m.instruction = p.permitted & 1;
     if (is_first_lane()) {
         prepare_op(m);
-#if EARLY_TASKS
+#if PREISSUED_TASKS
         own().opened[m.instruction] = 0;
 #endif
         own().instruction[m.instruction] = {m.record, task_of(m)->op, m.epoch, m.base};
@@ -267,7 +267,7 @@ static __device__ __forceinline__ void announce_task(progress &p)
 {
     __syncwarp();
     if (is_first_lane())
-        barrier_arrive(&own().known[p.permitted & 1]);
+        barrier_arrive(&own().announced[p.permitted & 1]);
     p.known = true;
 }
 
@@ -278,7 +278,7 @@ static __device__ __forceinline__ void permit_task(progress &p)
     if (is_first_lane()) {
         store_shared_release(&own().prepared, p.permitted + 1);
         if (!p.known)
-            barrier_arrive(&own().known[p.permitted & 1]);
+            barrier_arrive(&own().announced[p.permitted & 1]);
     }
     p.permitted++;
     p.begun = true;
@@ -290,12 +290,12 @@ static __device__ __forceinline__ void open_task(progress &p)
 {
     __syncwarp();
     if (is_first_lane()) {
-#if EARLY_TASKS
+#if PREISSUED_TASKS
         own().opened[p.permitted & 1] = 1;
 #endif
-        trace_go(p.permitted);
+        trace_began(p.permitted);
         store_shared_release(&own().prepared, p.permitted + 1);
-        barrier_arrive(&own().go);
+        barrier_arrive(&own().start);
     }
     p.permitted++;
     p.begun = true;
@@ -337,7 +337,7 @@ static __device__ __forceinline__ bool knows_task(const machine &m)
         return true;
     if (is_first_lane()) {
         stop_all();
-        leave_report(known ? MGL_REPORT_VARIANT : MGL_REPORT_OP, task_of(m)->task, m.epoch,
+        write_report(known ? MGL_REPORT_VARIANT : MGL_REPORT_OP, task_of(m)->task, m.epoch,
                      known ? variant : op, 0, 0);
     }
     __syncwarp();
@@ -423,14 +423,14 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
             prepare_task(m, p);
             if (task_of(m)->waits == 0)
                 permit_task(p);
-            else if (begins_early(task_of(m)->op))
+            else if (is_preissued(task_of(m)->op))
                 announce_task(p);
         }
 
         /* the end of the task before; clears come behind the signals, which others wait for */
         const int op = task_of(before)->op;
         /* behind a task that may have begun already `done` might be two phases ahead */
-        const bool early = begins_early(op), seen = early && !p.begun;
+        const bool early = is_preissued(op), seen = early && !p.begun;
         if (seen)
             wait_done(p);
         else
@@ -445,7 +445,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
             if (op == OP_CLEAR)
                 clear(before, history_of(p, before));
             signal(before);
-#if EARLY_TASKS
+#if PREISSUED_TASKS
             own().signalled = count; /* every lane */
 #endif
             tell(before);
@@ -472,7 +472,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         own().stop = 1;
         store_shared_release(&own().prepared, p.permitted + 1);
         if (!p.known) /* else they wait for `go`, which the epilogue opens */
-            barrier_arrive(&own().known[p.permitted & 1]);
+            barrier_arrive(&own().announced[p.permitted & 1]);
     }
 }
 

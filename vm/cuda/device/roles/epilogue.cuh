@@ -6,7 +6,7 @@
 #define MGL_DEVICE_ROLES_EPILOGUE_CUH
 
 #include "vm/cuda/device/dispatch.cuh"
-#include "vm/cuda/device/roles/tray_loader.cuh"
+#include "vm/cuda/device/roles/act_tile_loader.cuh"
 #include "vm/cuda/device/trace.cuh"
 
 /* Whether the controller has made task `number` known. */
@@ -22,12 +22,12 @@ static __device__ __forceinline__ void open(u32 number)
     __syncwarp();
     if (!is_first_lane())
         return;
-#if EARLY_TASKS
+#if PREISSUED_TASKS
     if (own().opened[number & 1])
         return;
 #endif
-    trace_go(number);
-    barrier_arrive(&own().go);
+    trace_began(number);
+    barrier_arrive(&own().start);
 }
 
 /* The next task is opened before the epilogue says that this one has ended: its word waits for the
@@ -41,15 +41,15 @@ FAR_OR_INLINE void run_epilogue(machine m)
     u32 bodies = 0;
     bool opened = false;
     for (u32 number = 0;;) {
-        tray_plan plan = {};
+        act_tile_plan plan = {};
         if (!opened) {
             while (!is_prepared(number)) /* the controller and the consumers have a clock in each of
                                             their waits */
-                plan_trays(m, number, plan);
+                plan_act_tiles(m, number, plan);
             if (own().leave) {
                 if (is_first_lane())
-                    barrier_arrive(&own().go);
-                return await_trays();
+                    barrier_arrive(&own().start);
+                return await_act_tiles();
             }
             open(number);
         }
@@ -58,14 +58,14 @@ FAR_OR_INLINE void run_epilogue(machine m)
         m.instruction = number & 1;
         m.epoch = task.epoch;
         if (!finish_op(m)) {
-            bring_trays(m, task.op, number, plan);
+            fetch_act_tiles(m, task.op, number, plan);
             /* before all consumers are done with the task, `go` may not open again, or a warp that
              * is late would take the next phase for this one */
             while (!barrier_passed(&own().body, bodies & 1))
                 ; /* the consumers have a clock in each of their waits */
             __syncwarp();
             bodies++;
-            note_trays(task.op);
+            note_act_tiles(task.op);
         }
         trace_end(number);
         opened = is_prepared(++number);

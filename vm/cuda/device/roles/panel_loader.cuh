@@ -9,13 +9,13 @@
  *
  *   page   pieces of the tape: of some row groups of a panel, one behind the other, the same k
  *          blocks. A panel that one page has no room for takes some pages of the same k blocks
- *   tray   some k blocks of the activations of all rows, TRAY_BLOCKS where the epoch has all of
+ *   tray   some k blocks of the activations of all rows, ACT_TILE_BLOCKS where the epoch has all of
  *          them: those of one team or warpgroup (linear/panel_shape.cuh). Slim panels have none
  *
- * Pages are the loader's, trays the epilogue's (roles/tray_loader.cuh), which has nothing else to
- * do in such a task: one thread would be too slow for both. In epochs of more rows than slim panels
- * of wide tasks have it is too slow for the pages alone: the landing warp asks for those of every
- * second place, of slim panels too.
+ * Pages are the loader's, trays the epilogue's (roles/act_tile_loader.cuh), which has nothing else
+ * to do in such a task: one thread would be too slow for both. In epochs of more rows than slim
+ * panels of wide tasks have it is too slow for the pages alone: the landing warp asks for those of
+ * every second place, of slim panels too.
  *
  * Weights wait for nothing but room, so they run ahead over edges, once the epoch has begun: then
  * is known which of its panels are slim, which have their row groups on pages in another way. Where
@@ -127,14 +127,14 @@ struct page_pieces {
 /* each(pieces) of all pages of a task, in their order, while it says so; slim: row groups of a
  * panel if they are slim, else 0. */
 template <class EACH>
-static __device__ __forceinline__ bool go_through_pages(const mgl_device_panel &task, int slim,
+static __device__ __forceinline__ bool go_through_pages(const mgl_device_panel &task, int small_m,
                                                         const EACH &each)
 {
-    const int kblocks = (int)task.kblocks, most = slim > 0 ? slim : (int)PANEL_GROUPS;
+    const int kblocks = (int)task.kblocks, most = small_m > 0 ? small_m : (int)PANEL_GROUPS;
     const size_t stride = (size_t)task.kblocks * MGL_BLOCK_BYTES;
     for (int group = 0; group < (int)task.groups; group += most) {
         const int left = (int)task.groups - group;
-        const panel_shape s = slim > 0 ? slim_shape_of(left, slim) : panel_shape_of(left);
+        const panel_shape s = small_m > 0 ? small_m_shape_of(left, small_m) : panel_shape_of(left);
         const u32 room = (u32)(s.piece * MGL_BLOCK_BYTES);
         const u8 *from = (const u8 *)task.tape + (u32)group * stride;
         for (int block = 0; block < kblocks; block += s.piece, from += room) {
@@ -162,10 +162,10 @@ static __device__ __forceinline__ void copy_weights(const panel_page &page,
 /* All panels of a task. `alone`: the loader asks for all pages of the epoch. False: the block is
  * leaving. */
 static __device__ __forceinline__ bool load_task(const machine &m, stream &t, panel_stream &p,
-                                                 const mgl_device_panel &task, int slim, bool alone,
-                                                 u64 policy)
+                                                 const mgl_device_panel &task, int small_m,
+                                                 bool alone, u64 policy)
 {
-    return go_through_pages(task, slim, [&](const page_pieces &pieces) {
+    return go_through_pages(task, small_m, [&](const page_pieces &pieces) {
         const u32 place = 1u << p.next.at;
         if (alone || p.next.at % 2 == p.which) {
             if (!wait_page(m, t, p))
@@ -192,8 +192,8 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
         behind = p.panels[0];
     if (!wait_until(m, t, [&] { return is_listed(epoch + 1); }))
         return false;
-    const u32 slim = own().slim[epoch % 4];
-    const bool alone = (slim & 0xFFFF) > 0;
+    const u32 small_m = own().small_m[epoch % 4];
+    const bool alone = (small_m & 0xFFFF) > 0;
     p.asked = 0; /* all that was asked for before has been used */
     if (p.which == 0) {
         own().stream_from[epoch % 4] = p.next.number;
@@ -208,8 +208,9 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
         p.tasks++;
         if (task.heads && own().heads[epoch % 4] == 0)
             continue;
-        const bool narrow = has_narrow((int)task.groups, task.heads);
-        if (!load_task(m, t, p, task, (int)(narrow ? slim >> 16 : slim & 0xFFFF), alone, policy))
+        const bool small_n = has_small_n((int)task.groups, task.heads);
+        if (!load_task(m, t, p, task, (int)(small_n ? small_m >> 16 : small_m & 0xFFFF), alone,
+                       policy))
             return false;
     }
     return true;
@@ -222,7 +223,7 @@ static __device__ __forceinline__ bool load_panels(const machine &m, stream &t, 
 {
     if (!wait_all<MGL_RING>(m, t, own().empty, t.next.page))
         return false;
-    store_shared_release(&own().turned, 1);
+    store_shared_release(&own().switched, 1);
     do {
         if (!load_epoch(m, t, p, epoch, policy))
             return false;
@@ -232,7 +233,7 @@ static __device__ __forceinline__ bool load_panels(const machine &m, stream &t, 
     } while (is_of_panels(epoch));
     if (!wait_until(m, t, [&] { return load_shared_acquire(&own().paneled) == p.tasks; }))
         return false;
-    store_shared_release(&own().turned, 0);
+    store_shared_release(&own().switched, 0);
     fence_bulk_writes(); /* pages come where tasks have left sums */
     return wait_all<PANEL_PAGES>(m, t, own().page_empty, p.next.number);
 }
@@ -315,7 +316,7 @@ FAR void run_panel_landing(machine m, const mgl_device_queue *queues)
     if (m.lane != 0)
         return;
     while (!own().stop) {
-        if (barrier_passed(&own().full[ring.frame], ring.parity, own().turned ? 50 : 1000)) {
+        if (barrier_passed(&own().full[ring.frame], ring.parity, own().switched ? 50 : 1000)) {
             advance(ring);
             store_shared_release(&own().landed, ring.page);
             continue;

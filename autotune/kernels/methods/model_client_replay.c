@@ -1,0 +1,149 @@
+/* The asker that plays a file. */
+#include "autotune/kernels/methods/model_client.h"
+
+#include "autotune/agents/completion.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { MAX_SCRIPT = 64 << 20 };
+
+typedef struct script {
+    mgl_model_client model_client; /* first: this is one */
+    mgl_json json;
+    const cJSON *next; /* NULL: the script ended */
+    int used;
+} script;
+
+static mgl_status read_outcome(const script *s, const cJSON *answer, mgl_outcome *out,
+                               mgl_error *err)
+{
+    const char *name = NULL;
+    mgl_status status = mgl_json_get_string(&s->json, answer, "outcome", false, &name, err);
+    *out = MGL_OUTCOME_OK;
+    if (status || !name)
+        return status;
+    if (!mgl_outcome_parse(name, out) || strncmp(name, "PROPOSER_", 9) != 0)
+        return mgl_fail(err, MGL_BAD_INPUT, s->json.file,
+                        "an answer's outcome is one of PROPOSER_..., and not '%.80s'", name);
+    return MGL_OK;
+}
+
+static mgl_status read_object(const script *s, const cJSON *answer, mgl_reply *out, mgl_error *err)
+{
+    const int64_t most = INT64_C(1) << 40;
+    const char *content = NULL;
+    mgl_status status = read_outcome(s, answer, &out->outcome, err);
+    if (!status)
+        status = mgl_json_get_string(&s->json, answer, "content", !out->outcome, &content, err);
+    if (!status)
+        status =
+            mgl_json_get_double(&s->json, answer, "retry_after_s", false, &out->retry_after_s, err);
+    if (!status)
+        status =
+            mgl_json_get_int(&s->json, answer, "tokens_in", false, 0, most, &out->tokens_in, err);
+    if (!status)
+        status =
+            mgl_json_get_int(&s->json, answer, "tokens_out", false, 0, most, &out->tokens_out, err);
+    mgl_text_put(&out->content, content ? content : "");
+    if (out->outcome)
+        mgl_format_into(out->diagnostic, sizeof out->diagnostic, "the script says so");
+    return status;
+}
+
+static mgl_status read_answer(const script *s, const cJSON *answer, mgl_reply *out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (cJSON_IsString(answer))
+        mgl_text_put(&out->content, answer->valuestring);
+    else if (cJSON_IsObject(answer))
+        status = read_object(s, answer, out, err);
+    else
+        status = mgl_fail(err, MGL_BAD_INPUT, s->json.file, "an answer is a string or an object");
+    mgl_text_append(&out->raw, out->content.bytes ? out->content.bytes : "", out->content.length);
+    if (!status && (out->content.failed || out->raw.failed))
+        status = mgl_fail_memory(err, out->content.length);
+    return status;
+}
+
+static mgl_status ask_script(mgl_model_client *self, const char *body, size_t length,
+                             mgl_reply *out, mgl_error *err)
+{
+    script *s = (script *)self;
+    (void)body;
+    *out = (mgl_reply){.retry_after_s = -1,
+                       .tokens_in = (int64_t)(length / MGL_COMPLETION_BYTES_OF_A_TOKEN),
+                       .estimated = true};
+    if (!s->next) {
+        out->outcome = MGL_OUTCOME_PROPOSER_BUDGET;
+        mgl_format_into(out->diagnostic, sizeof out->diagnostic,
+                        "the script has no answer behind its %d.", s->used);
+        return MGL_OK;
+    }
+    const cJSON *answer = s->next;
+    s->next = answer->next;
+    s->used++;
+    return read_answer(s, answer, out, err);
+}
+
+static void close_script(mgl_model_client *self)
+{
+    script *s = (script *)self;
+    mgl_json_clear(&s->json);
+    mgl_free(s);
+}
+
+/* A bad answer is told before the first one is played. */
+static mgl_status check_answers(const script *s, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (const cJSON *at = s->next; at && !status; at = at->next) {
+        mgl_reply reply = {0};
+        status = read_answer(s, at, &reply, err);
+        mgl_reply_clear(&reply);
+    }
+    return status;
+}
+
+/* Takes the tree, which may be none where `status` says so. */
+static mgl_status open_tree(mgl_status status, mgl_json *json, mgl_model_client **out,
+                            mgl_error *err)
+{
+    script *s = status ? NULL : mgl_alloc_zero(1, sizeof *s);
+    *out = NULL;
+    if (!status && !s)
+        status = mgl_fail_memory(err, sizeof *s);
+    if (!status && !cJSON_IsArray(json->root))
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "a script is a JSON list of answers");
+    if (!status) {
+        *s = (script){{"scripted", ask_script, close_script}, *json, json->root->child, 0};
+        status = check_answers(s, err);
+    }
+    if (status) {
+        mgl_json_clear(json);
+        mgl_free(s);
+        return status;
+    }
+    *out = &s->model_client;
+    return MGL_OK;
+}
+
+mgl_status mgl_model_client_open_replay(const char *path, mgl_model_client **out, mgl_error *err)
+{
+    mgl_json json = {0};
+    return open_tree(mgl_json_read_file(path, MAX_SCRIPT, &json, err), &json, out, err);
+}
+
+mgl_status mgl_model_client_open_replay_text(const char *text, size_t length, const char *file,
+                                             mgl_model_client **out, mgl_error *err)
+{
+    mgl_json json = {0};
+    return open_tree(mgl_json_parse(text, length, MAX_SCRIPT, file, &json, err), &json, out, err);
+}
+
+int mgl_model_client_replay_used(const mgl_model_client *model_client)
+{
+    return ((const script *)model_client)->used;
+}

@@ -1,0 +1,297 @@
+#include "autotune/kernels/methods/pass_engine.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct mgl_pass_engine {
+    mgl_work work;
+    const mgl_transformation *transformation;
+    mgl_text text;
+    int pass, region;    /* where it is */
+    int calls;           /* of the sites that ended */
+    mgl_edit_span *span; /* NULL: done */
+    mgl_loop_verdict verdict;
+    bool any, failed;
+};
+
+/* ---- without a model ------------------------------------------------------------------------- */
+
+/* A region's new body: tunables, pieces, and what stood there. */
+static void put_body(const mgl_transformation *t, mgl_kernel_region region, const char *old,
+                     size_t length, mgl_text *out)
+{
+    for (int i = 0; i < t->tunable_count && region == MGL_KERNEL_REGION_LAUNCH; i++) {
+        mgl_text_format(out, "/* tunable %s:", t->tunables[i].name);
+        for (int v = 0; v < t->tunables[i].count; v++)
+            mgl_text_format(out, " %" PRId64, t->tunables[i].values[v]);
+        mgl_text_put(out, " */\n");
+    }
+    for (int i = 0; i < t->insert_count; i++)
+        if (t->inserts[i].region == region) {
+            mgl_text_put(out, t->inserts[i].text);
+            mgl_text_put(out, "\n");
+        }
+    mgl_text_append(out, old, length);
+}
+
+static mgl_status insert_in(const mgl_transformation *t, mgl_kernel_region region, mgl_text *text,
+                            mgl_error *err)
+{
+    mgl_kernel_regions regions;
+    mgl_text body = {0}, made = {0};
+    mgl_status status = mgl_kernel_regions_find(text->bytes, text->length, &regions, err);
+    if (status)
+        return status;
+    size_t first = regions.of[region].first, end = regions.of[region].end;
+    put_body(t, region, text->bytes + first, end - first, &body);
+    if (body.length > end - first) /* else nothing is inserted */
+        status = mgl_kernel_region_replace(text->bytes, text->length, region, body.bytes,
+                                           body.length, &made, err);
+    bool changed = !status && made.length > 0;
+    if (!status && (body.failed || made.failed))
+        status = mgl_fail_memory(err, text->length);
+    mgl_text_clear(&body);
+    if (changed && !status) {
+        mgl_text_clear(text);
+        *text = made;
+    } else {
+        mgl_text_clear(&made);
+    }
+    return status;
+}
+
+mgl_status mgl_transformation_insert(const mgl_transformation *t, const char *text, size_t length,
+                                     mgl_text *out, mgl_error *err)
+{
+    mgl_text made = {0};
+    mgl_text_append(&made, text, length);
+    mgl_status status = made.failed ? mgl_fail_memory(err, length) : MGL_OK;
+    for (int i = 0; i < MGL_KERNEL_REGION_COUNT && !status; i++)
+        status = insert_in(t, (mgl_kernel_region)i, &made, err);
+    if (status)
+        mgl_text_clear(&made);
+    else
+        *out = made;
+    return status;
+}
+
+/* ---- from region to region ------------------------------------------------------------------- */
+
+static mgl_status open_edit_span(mgl_pass_engine *p, mgl_error *err)
+{
+    const mgl_pass *pass = &p->transformation->passes[p->pass];
+    bool last = p->region == pass->region_count - 1;
+    const mgl_edit_span_options options = {.work = &p->work,
+                                           .text = p->text.bytes,
+                                           .length = p->text.length,
+                                           .instruction = pass->instruction,
+                                           .region = pass->regions[p->region],
+                                           .place = {p->transformation, p->pass, p->region},
+                                           .calls = 1 + pass->retries,
+                                           .broken = pass->may_break || !last};
+    return mgl_edit_span_open(&options, &p->span, err);
+}
+
+static void end_edit_span(mgl_pass_engine *p)
+{
+    p->calls += mgl_feedback_count(mgl_edit_span_loop(p->span));
+    mgl_edit_span_close(p->span);
+    p->span = NULL;
+}
+
+/* Behind a region that ended. */
+static mgl_status go_on(mgl_pass_engine *p, mgl_error *err)
+{
+    size_t length;
+    const char *text = mgl_edit_span_text(p->span, &length);
+    mgl_text next = {0};
+    p->failed = !text;
+    if (!text)
+        return MGL_OK;
+    mgl_text_append(&next, text, length);
+    if (next.failed)
+        return mgl_fail_memory(err, length);
+    mgl_text_clear(&p->text);
+    p->text = next;
+    end_edit_span(p);
+    if (++p->region == p->transformation->passes[p->pass].region_count) {
+        p->region = 0;
+        p->pass++;
+    }
+    return p->pass < p->transformation->pass_count ? open_edit_span(p, err) : MGL_OK;
+}
+
+static mgl_status look(mgl_pass_engine *p, mgl_error *err)
+{
+    mgl_feedback *loop = mgl_edit_span_loop(p->span);
+    const mgl_loop_verdict *verdict = mgl_feedback_verdict(loop);
+    if (verdict) {
+        p->verdict = *verdict;
+        p->any = true;
+    }
+    return mgl_feedback_ended(loop) ? go_on(p, err) : MGL_OK;
+}
+
+mgl_status mgl_pass_engine_open(const mgl_work *work, const mgl_transformation *transformation,
+                                const char *text, size_t length, mgl_pass_engine **out,
+                                mgl_error *err)
+{
+    mgl_pass_engine *p = mgl_alloc_zero(1, sizeof *p);
+    *out = NULL;
+    if (!p)
+        return mgl_fail_memory(err, sizeof *p);
+    p->work = *work;
+    p->transformation = transformation;
+    mgl_status status = mgl_transformation_insert(transformation, text, length, &p->text, err);
+    if (!status)
+        status = open_edit_span(p, err);
+    if (status)
+        mgl_pass_engine_close(p);
+    else
+        *out = p;
+    return status;
+}
+
+void mgl_pass_engine_close(mgl_pass_engine *p)
+{
+    if (!p)
+        return;
+    mgl_edit_span_close(p->span);
+    mgl_text_clear(&p->text);
+    mgl_free(p);
+}
+
+mgl_pass_engine_state mgl_pass_engine_state_of(const mgl_pass_engine *p)
+{
+    if (p->failed)
+        return MGL_PASS_ENGINE_FAILED;
+    return p->span ? MGL_PASS_ENGINE_RUNNING : MGL_PASS_ENGINE_DONE;
+}
+
+static mgl_status check_running(const mgl_pass_engine *p, mgl_error *err)
+{
+    return mgl_pass_engine_state_of(p) == MGL_PASS_ENGINE_RUNNING
+               ? MGL_OK
+               : mgl_fail(err, MGL_USAGE, p->transformation->name, "the transformation has ended");
+}
+
+mgl_status mgl_pass_engine_body(const mgl_pass_engine *p, mgl_text *out, mgl_error *err)
+{
+    mgl_status status = check_running(p, err);
+    return status ? status : mgl_feedback_body(mgl_edit_span_loop(p->span), out, err);
+}
+
+mgl_status mgl_pass_engine_prompt(const mgl_pass_engine *p, mgl_text *out, mgl_error *err)
+{
+    mgl_status status = check_running(p, err);
+    return status ? status : mgl_feedback_prompt(mgl_edit_span_loop(p->span), out, err);
+}
+
+mgl_status mgl_pass_engine_take(mgl_pass_engine *p, const char *request, const mgl_reply *reply,
+                                mgl_error *err)
+{
+    mgl_status status = check_running(p, err);
+    if (!status)
+        status = mgl_feedback_take(mgl_edit_span_loop(p->span), request, reply, err);
+    return status ? status : look(p, err);
+}
+
+mgl_status mgl_pass_engine_run(mgl_pass_engine *p, mgl_model_client *model_client,
+                               const mgl_waiter *waiter, mgl_outcome *stopped, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    *stopped = MGL_OUTCOME_OK;
+    while (!status && !*stopped && mgl_pass_engine_state_of(p) == MGL_PASS_ENGINE_RUNNING) {
+        status = mgl_feedback_run(mgl_edit_span_loop(p->span), model_client, waiter, stopped, err);
+        if (!status)
+            status = look(p, err);
+    }
+    return status;
+}
+
+int mgl_pass_engine_calls(const mgl_pass_engine *p)
+{
+    return p->calls + (p->span ? mgl_feedback_count(mgl_edit_span_loop(p->span)) : 0);
+}
+
+mgl_place mgl_pass_engine_place(const mgl_pass_engine *p)
+{
+    return (mgl_place){p->transformation, p->pass, p->region};
+}
+
+const char *mgl_pass_engine_text(const mgl_pass_engine *p, size_t *length)
+{
+    *length = p->text.length;
+    return p->text.bytes;
+}
+
+const mgl_loop_verdict *mgl_pass_engine_verdict(const mgl_pass_engine *p)
+{
+    return p->any ? &p->verdict : NULL;
+}
+
+/* ---- on disk --------------------------------------------------------------------------------- */
+
+void mgl_pass_engine_write(const mgl_pass_engine *p, mgl_json_out *out, const char *key)
+{
+    mgl_json_out_object(out, key);
+    mgl_json_out_string(out, "transformation", p->transformation->name);
+    mgl_json_out_int(out, "pass", p->pass);
+    mgl_json_out_int(out, "region", p->region);
+    mgl_json_out_int(out, "calls", p->calls);
+    mgl_json_out_bool(out, "failed", p->failed);
+    mgl_json_out_text(out, "text", p->text.bytes, p->text.length);
+    if (p->span)
+        mgl_feedback_write(mgl_edit_span_loop(p->span), out, "loop");
+    mgl_json_out_close_object(out);
+}
+
+static mgl_status read_place(mgl_pass_engine *p, const mgl_json *json, const cJSON *object,
+                             mgl_error *err)
+{
+    int64_t pass = 0, region = 0, calls = 0;
+    const int most = p->transformation->pass_count;
+    mgl_status status = mgl_json_get_int(json, object, "pass", true, 0, most, &pass, err);
+    int regions = pass < most ? p->transformation->passes[pass].region_count : 1;
+    if (!status)
+        status = mgl_json_get_int(json, object, "region", true, 0, regions - 1, &region, err);
+    if (!status)
+        status = mgl_json_get_int(json, object, "calls", true, 0, 1 << 20, &calls, err);
+    if (!status)
+        status = mgl_json_get_bool(json, object, "failed", true, &p->failed, err);
+    p->pass = (int)pass;
+    p->region = (int)region;
+    p->calls = (int)calls;
+    return status;
+}
+
+mgl_status mgl_pass_engine_read(mgl_pass_engine *p, const mgl_json *json, const cJSON *object,
+                                mgl_error *err)
+{
+    const char *name = NULL, *text = NULL;
+    const cJSON *loop = NULL;
+    mgl_status status = mgl_json_get_string(json, object, "transformation", true, &name, err);
+    if (!status && strcmp(name, p->transformation->name) != 0)
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, json->file, "it is of the transformation %.80s", name);
+    if (!status)
+        status = read_place(p, json, object, err);
+    if (!status)
+        status = mgl_json_get_string(json, object, "text", true, &text, err);
+    if (status)
+        return status;
+    mgl_edit_span_close(p->span);
+    p->span = NULL;
+    mgl_text_clear(&p->text);
+    mgl_text_put(&p->text, text);
+    if (p->text.failed)
+        return mgl_fail_memory(err, strlen(text));
+    if (p->pass == p->transformation->pass_count)
+        return MGL_OK;
+    status = open_edit_span(p, err);
+    if (!status)
+        status = mgl_json_get_object(json, object, "loop", true, &loop, err);
+    return status ? status : mgl_feedback_read(mgl_edit_span_loop(p->span), json, loop, err);
+}

@@ -1,0 +1,83 @@
+/*
+ * See device_lock.h. Two bytes of the file are locked: the device by all that have a turn, and the
+ * wish to be alone by those that wait for it or have it. The locks are of the open file
+ * (F_OFD_SETLK), so that two turns of one process stand in each other's way too.
+ */
+#include "autotune/kernels/trial/device_lock.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEVICE, WISH }; /* bytes of the file */
+
+static struct flock lock_of(short type, off_t byte)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+}
+
+/* Whether it is locked now. A failure that is no wait is told by *failed. */
+static bool try_lock(int file, short type, off_t byte, bool *failed)
+{
+    struct flock lock = lock_of(type, byte);
+    const bool taken = !mgl_file_denied() && !fcntl(file, F_OFD_SETLK, &lock);
+    *failed = !taken && errno != EAGAIN && errno != EACCES && errno != EINTR;
+    return taken;
+}
+
+/* Whether somebody wishes to be alone. */
+static bool is_wished(int file, bool *failed)
+{
+    struct flock lock = lock_of(F_WRLCK, WISH);
+    *failed = fcntl(file, F_OFD_GETLK, &lock) != 0;
+    return !*failed && lock.l_type != F_UNLCK;
+}
+
+static bool try_device_lock(int file, mgl_device_lock_kind kind, bool *failed)
+{
+    if (kind == MGL_DEVICE_LOCK_ALONE)
+        return try_lock(file, F_WRLCK, DEVICE, failed);
+    return !is_wished(file, failed) && !*failed && try_lock(file, F_RDLCK, DEVICE, failed);
+}
+
+static mgl_status wait_for(int file, const char *path, mgl_device_lock_kind kind,
+                           const atomic_int *abort, mgl_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+    bool failed = false;
+    if (kind == MGL_DEVICE_LOCK_ALONE)
+        try_lock(file, F_RDLCK, WISH, &failed);
+    while (!failed && !try_device_lock(file, kind, &failed) && !failed) {
+        mgl_status status = mgl_check_abort(abort, err);
+        if (status)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+    return failed ? mgl_fail_errno(err, path, "turns can not be taken by it") : MGL_OK;
+}
+
+mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,
+                                const atomic_int *abort, mgl_device_lock *out, mgl_error *err)
+{
+    *out = (mgl_device_lock){.file = -1};
+    if (!path)
+        return MGL_OK;
+    out->file =
+        mgl_file_denied() ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (out->file < 0)
+        return mgl_fail_path(err, path, "the file that turns are taken by can not be made");
+    mgl_status status = wait_for(out->file, path, kind, abort, err);
+    if (status)
+        mgl_device_lock_end(out);
+    return status;
+}
+
+void mgl_device_lock_end(mgl_device_lock *turn)
+{
+    if (turn->file >= 0)
+        close(turn->file);
+    turn->file = -1;
+}

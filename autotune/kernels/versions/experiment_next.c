@@ -1,0 +1,44 @@
+/* What a ledger and the shares of a trace say to do next: see experiment_log.h. */
+#include "autotune/kernels/versions/experiment_log.h"
+
+void mgl_experiment_log_make_plan(const mgl_experiment_log *experiment_log,
+                                  mgl_experiment_log_plan *plan)
+{
+    plan->any = mgl_shares_order(&plan->shares, experiment_log);
+    plan->idea_count =
+        mgl_experiment_log_playbook(experiment_log, NULL, plan->ideas, MGL_EXPERIMENT_LOG_IDEAS);
+}
+
+static void put_op(const mgl_op_share *s, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "op", s->op);
+    mgl_json_out_real(out, "share", s->share);
+    mgl_json_out_real(out, "gain", s->gain);
+    mgl_json_out_int(out, "reverts", s->reverts);
+    mgl_json_out_string(out, "state", mgl_op_state_what(s->state));
+    mgl_json_out_close_object(out);
+}
+
+static void put_idea(const mgl_play *idea, mgl_json_out *out)
+{
+    mgl_json_out_object(out, NULL);
+    mgl_json_out_string(out, "idea", idea->name);
+    mgl_json_out_int(out, "tried", idea->tried);
+    mgl_json_out_int(out, "kept", idea->kept);
+    mgl_json_out_real(out, "mean_gain", idea->mean_gain);
+    mgl_json_out_close_object(out);
+}
+
+void mgl_experiment_log_put_plan(const mgl_experiment_log_plan *plan, mgl_json_out *out)
+{
+    mgl_json_out_string(out, "next", plan->any ? plan->shares.ops[0].op : NULL);
+    mgl_json_out_array(out, "ops");
+    for (int i = 0; i < plan->shares.count; i++)
+        put_op(&plan->shares.ops[i], out);
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "ideas");
+    for (int i = 0; i < plan->idea_count; i++)
+        put_idea(&plan->ideas[i], out);
+    mgl_json_out_close_array(out);
+}

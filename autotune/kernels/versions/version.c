@@ -1,0 +1,593 @@
+#include "autotune/kernels/versions/version.h"
+
+#include "base/memory.h"
+#include "base/output.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_OBJECT = 4 << 20,
+    MAX_BRANCH = 64,
+    SHORT_ID = 8, /* digits of an id that may stand for it, at least */
+    MOST_LOGGED = 1 << 16
+};
+
+struct mgl_versions {
+    char *folder;
+    char branch[MAX_BRANCH + 1];
+    const char *unit, *own; /* lent: the unit's own text; NULL: there is none */
+};
+
+static const char schema[] = "megalith.checkpoint/1";
+const char mgl_version_original[] = "own";
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static mgl_status make_path(const mgl_versions *c, const char *below, const char *name,
+                            const char *end, mgl_text *out, mgl_error *err)
+{
+    mgl_text_format(out, "%s/%s%s%s", c->folder, below, name, end);
+    return out->failed ? mgl_fail_memory(err, strlen(c->folder)) : MGL_OK;
+}
+
+static mgl_status write_line(const mgl_versions *c, const char *below, const char *name,
+                             const char *line, mgl_error *err)
+{
+    mgl_text path = {0}, text = {0};
+    mgl_text_format(&text, "%s\n", line);
+    mgl_status status = make_path(c, below, name, "", &path, err);
+    if (!status && text.failed)
+        status = mgl_fail_memory(err, strlen(line));
+    if (!status)
+        status = mgl_output_write_file(path.bytes, text.bytes, text.length, err);
+    mgl_text_clear(&path);
+    mgl_text_clear(&text);
+    return status;
+}
+
+/* The line of a file; *stands false: there is no such file. */
+static mgl_status read_line(const mgl_versions *c, const char *below, const char *name, char *line,
+                            size_t size, bool *stands, mgl_error *err)
+{
+    mgl_text path = {0};
+    char *text = NULL;
+    size_t length = 0;
+    mgl_status status = make_path(c, below, name, "", &path, err);
+    if (!status)
+        status = mgl_file_stands(path.bytes, stands, err);
+    if (!status && *stands)
+        status = mgl_file_read_regular(path.bytes, size, &text, &length, err);
+    if (!status && *stands && (length < 2 || text[length - 1] != '\n' || strlen(text) != length))
+        status = mgl_fail(err, MGL_BAD_INPUT, path.bytes, "it does not hold one line");
+    if (!status && *stands) {
+        memcpy(line, text, length - 1);
+        line[length - 1] = 0;
+    }
+    mgl_free(text);
+    mgl_text_clear(&path);
+    return status;
+}
+
+static mgl_status check_branch_name(const char *name, mgl_error *err)
+{
+    size_t length = strlen(name);
+    bool good = length && length <= MAX_BRANCH && name[0] != '.' && name[0] != '-';
+    for (const char *at = name; *at && good; at++)
+        good = isalnum((unsigned char)*at) || strchr("_-.", *at);
+    return good
+               ? MGL_OK
+               : mgl_fail(err, MGL_USAGE, name,
+                          "the name of a branch has 1 to %d letters, digits, '_', '-' and '.', and "
+                          "begins with a letter or digit",
+                          MAX_BRANCH);
+}
+
+static mgl_status make_folders(const mgl_versions *c, mgl_error *err)
+{
+    static const char *const names[] = {"objects", "branches"};
+    mgl_status status = MGL_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !status; i++) {
+        mgl_text path = {0};
+        status = make_path(c, names[i], "", "", &path, err);
+        if (!status)
+            status = mgl_folder_make(path.bytes, 0777, err);
+        mgl_text_clear(&path);
+    }
+    return status;
+}
+
+mgl_status mgl_versions_open(const char *folder, bool reads, mgl_versions **out, mgl_error *err)
+{
+    bool stands = false;
+    mgl_versions *c = *out = mgl_alloc_zero(1, sizeof *c);
+    if (c)
+        c->folder = mgl_strdup(folder);
+    mgl_status status = c && c->folder ? MGL_OK : mgl_fail_memory(err, strlen(folder));
+    if (!status && !reads)
+        status = make_folders(c, err);
+    if (!status)
+        status = read_line(c, "", "head", c->branch, sizeof c->branch, &stands, err);
+    if (!status && !stands)
+        strcpy(c->branch, "main");
+    if (!status)
+        status = check_branch_name(c->branch, err);
+    if (status) {
+        mgl_versions_close(c);
+        *out = NULL;
+    }
+    return status;
+}
+
+void mgl_versions_close(mgl_versions *c)
+{
+    if (!c)
+        return;
+    mgl_free(c->folder);
+    mgl_free(c);
+}
+
+void mgl_versions_lend_original(mgl_versions *c, const char *unit, const char *text)
+{
+    c->unit = unit;
+    c->own = text;
+}
+
+const char *mgl_versions_branch(const mgl_versions *c)
+{
+    return c->branch;
+}
+
+/* ---- an object ------------------------------------------------------------------------------- */
+
+/* The members of mgl_facts, by name. */
+#define FACTS(X)                                                                                   \
+    X(time_us)                                                                                     \
+    X(predicted_us)                                                                                \
+    X(gain)                                                                                        \
+    X(gain_lo)                                                                                     \
+    X(gain_hi)                                                                                     \
+    X(floor_us)                                                                                    \
+    X(registers)                                                                                   \
+    X(spill_bytes)                                                                                 \
+    X(shared_bytes)
+
+static void write_facts(const mgl_facts *facts, mgl_json_out *out)
+{
+    mgl_json_out_object(out, "facts");
+#define MGL_X(name)                                                                                \
+    if (isfinite(facts->name))                                                                     \
+        mgl_json_out_double(out, #name, facts->name);
+    FACTS(MGL_X)
+#undef MGL_X
+    mgl_json_out_close_object(out);
+}
+
+static mgl_status read_facts(const mgl_json *json, mgl_facts *out, mgl_error *err)
+{
+    const cJSON *object = NULL;
+    mgl_status status = mgl_json_get_object(json, json->root, "facts", true, &object, err);
+    *out = mgl_facts_unknown();
+#define MGL_X(name)                                                                                \
+    if (!status)                                                                                   \
+        status = mgl_json_get_double(json, object, #name, false, &out->name, err);
+    FACTS(MGL_X)
+#undef MGL_X
+    return status;
+}
+
+static void write_object(const mgl_version_record *r, mgl_json_out *out)
+{
+    mgl_json_out_begin(out, schema);
+    mgl_json_out_array(out, "parents");
+    for (int i = 0; i < r->parent_count; i++)
+        mgl_json_out_string(out, NULL, r->parents[i]);
+    mgl_json_out_close_array(out);
+    mgl_json_out_string(out, "unit", r->unit);
+    mgl_json_out_string(out, "arch", r->arch);
+    mgl_json_out_string(out, "transformation", r->transformation ? r->transformation : "");
+    mgl_json_out_string(out, "note", r->note ? r->note : "");
+    mgl_json_out_string(out, "provides", r->provides ? r->provides : "");
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(r->verdict.outcome));
+    mgl_json_out_string(out, "diagnostic", r->verdict.diagnostic);
+    write_facts(&r->verdict.facts, out);
+    mgl_json_out_object(out, "values");
+    for (int i = 0; i < r->value_count; i++)
+        mgl_json_out_int(out, r->values[i].name, r->values[i].value);
+    mgl_json_out_close_object(out);
+    mgl_json_out_string(out, "text", r->text);
+    mgl_json_out_close(out);
+    mgl_text_put(&out->text, "\n");
+}
+
+static void name_object(const char *bytes, size_t length, char id[MGL_SHA256_HEX])
+{
+    unsigned char hash[MGL_SHA256_BYTES];
+    mgl_sha256_of(bytes, length, hash);
+    mgl_sha256_hex(hash, id);
+}
+
+static bool is_id(const char *id)
+{
+    return strlen(id) == MGL_SHA256_HEX - 1 && strspn(id, "0123456789abcdef") == MGL_SHA256_HEX - 1;
+}
+
+static mgl_status read_parents(mgl_version_record *r, mgl_error *err)
+{
+    const cJSON *list = NULL;
+    mgl_status status = mgl_json_get_array(&r->json, r->json.root, "parents", true, &list, err);
+    for (const cJSON *at = status ? NULL : list->child; at; at = at->next) {
+        if (!cJSON_IsString(at) || !is_id(at->valuestring) ||
+            r->parent_count == MGL_VERSION_PARENTS)
+            return mgl_fail(err, MGL_BAD_INPUT, r->json.file, "its parents are no ids");
+        memcpy(r->parents[r->parent_count++], at->valuestring, MGL_SHA256_HEX);
+    }
+    return status;
+}
+
+static mgl_status read_values(mgl_version_record *r, mgl_error *err)
+{
+    const int64_t most = INT64_C(1) << 40;
+    const cJSON *object = NULL;
+    mgl_status status = mgl_json_get_object(&r->json, r->json.root, "values", true, &object, err);
+    for (const cJSON *at = status ? NULL : object->child; at && !status; at = at->next) {
+        if (r->value_count == MGL_VERSION_VALUES)
+            return mgl_fail(err, MGL_BAD_INPUT, r->json.file, "it has too many values");
+        mgl_tunable_value *to = &r->values[r->value_count++];
+        to->name = at->string;
+        status = mgl_json_item_int(&r->json, at, at->string, -most, most, &to->value, err);
+    }
+    return status;
+}
+
+static mgl_status read_strings(mgl_version_record *r, mgl_error *err)
+{
+    struct {
+        const char *name, **to;
+    } strings[] = {
+        {"unit", &r->unit}, {"arch", &r->arch},         {"transformation", &r->transformation},
+        {"note", &r->note}, {"provides", &r->provides}, {"text", &r->text}};
+    const char *found = NULL, *outcome = NULL, *diagnostic = NULL;
+    const cJSON *root = r->json.root;
+    mgl_status status = mgl_json_get_string(&r->json, root, "schema", true, &found, err);
+    if (!status && strcmp(found, schema) != 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, r->json.file, "its schema is not %s", schema);
+    for (size_t i = 0; i < sizeof strings / sizeof *strings && !status; i++)
+        status = mgl_json_get_string(&r->json, root, strings[i].name, true, strings[i].to, err);
+    if (!status)
+        status = mgl_json_get_string(&r->json, root, "outcome", true, &outcome, err);
+    if (!status)
+        status = mgl_json_get_string(&r->json, root, "diagnostic", true, &diagnostic, err);
+    if (!status && !mgl_outcome_parse(outcome, &r->verdict.outcome))
+        status = mgl_fail(err, MGL_BAD_INPUT, r->json.file, "there is no outcome '%.80s'", outcome);
+    if (!status)
+        snprintf(r->verdict.diagnostic, sizeof r->verdict.diagnostic, "%s", diagnostic);
+    return status;
+}
+
+static mgl_status read_object(const char *text, size_t length, const char *file,
+                              mgl_version_record *r, mgl_error *err)
+{
+    mgl_status status = mgl_json_parse(text, length, MAX_OBJECT, file, &r->json, err);
+    if (!status && !cJSON_IsObject(r->json.root))
+        status = mgl_fail(err, MGL_BAD_INPUT, file, "it is no object");
+    if (!status)
+        status = read_strings(r, err);
+    if (!status)
+        status = read_facts(&r->json, &r->verdict.facts, err);
+    if (!status)
+        status = read_parents(r, err);
+    return status ? status : read_values(r, err);
+}
+
+void mgl_version_clear(mgl_version_record *r)
+{
+    mgl_json_clear(&r->json);
+    *r = (mgl_version_record){0};
+}
+
+static mgl_status get_object(const mgl_versions *c, const char *id, mgl_version_record *out,
+                             mgl_error *err)
+{
+    mgl_text path = {0};
+    char *text = NULL, found[MGL_SHA256_HEX];
+    size_t length = 0;
+    *out = (mgl_version_record){0};
+    mgl_status status = make_path(c, "objects/", id, ".json", &path, err);
+    if (!status)
+        status = mgl_file_read_regular(path.bytes, MAX_OBJECT, &text, &length, err);
+    if (!status) {
+        name_object(text, length, found);
+        if (strcmp(found, id) != 0)
+            status = mgl_fail(err, MGL_BAD_INPUT, path.bytes,
+                              "the checkpoint is damaged: its bytes have another hash");
+    }
+    if (!status)
+        status = read_object(text, length, path.bytes, out, err);
+    if (status)
+        mgl_version_clear(out);
+    else
+        memcpy(out->id, id, sizeof out->id);
+    mgl_free(text);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_own(const char *name)
+{
+    return !strcmp(name, mgl_version_original);
+}
+
+bool mgl_version_is_original(const mgl_version_record *r)
+{
+    return is_own(r->id);
+}
+
+/* Where a branch stands; "": there is no such branch. */
+static mgl_status look_branch(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
+                              mgl_error *err)
+{
+    bool stands = false;
+    mgl_status status = read_line(c, "branches/", name, id, MGL_SHA256_HEX, &stands, err);
+    if (!status && !stands)
+        id[0] = 0;
+    if (!status && stands && !is_id(id) && !is_own(id))
+        status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no checkpoint");
+    return status;
+}
+
+/* The one object whose id begins so. */
+static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
+                          mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_file_list files = {0};
+    int count = 0;
+    size_t length = strlen(name);
+    bool digits =
+        length >= SHORT_ID && length < MGL_SHA256_HEX && strspn(name, "0123456789abcdef") == length;
+    mgl_status status = make_path(c, "objects", "", "", &path, err);
+    if (!status && digits)
+        status = mgl_folder_list(path.bytes, ".json", &files, err);
+    for (size_t i = 0; i < files.count && !status; i++)
+        if (!strncmp(files.names[i], name, length) &&
+            strlen(files.names[i]) == MGL_SHA256_HEX - 1 + strlen(".json")) {
+            memcpy(id, files.names[i], MGL_SHA256_HEX - 1);
+            id[MGL_SHA256_HEX - 1] = 0;
+            count++;
+        }
+    if (!status && count != 1)
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, name,
+                     count ? "several checkpoints begin so: give more digits"
+                           : "there is no branch and no checkpoint of that name: `megalith "
+                             "kernel log` has them (eight digits of an id at least), and `own` "
+                             "is the unit's own text");
+    mgl_file_list_clear(&files);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* A branch without a checkpoint stands at the unit's own text, where that is lent. */
+static mgl_status resolve(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
+                          mgl_error *err)
+{
+    const bool head = !name || !strcmp(name, c->branch);
+    id[0] = 0;
+    mgl_status status = MGL_OK;
+    if (name && is_own(name) && c->own)
+        strcpy(id, mgl_version_original);
+    else if (!name || !check_branch_name(name, NULL))
+        status = look_branch(c, name ? name : c->branch, id, err);
+    if (!status && !id[0] && head && c->own)
+        strcpy(id, mgl_version_original);
+    if (status || id[0])
+        return status;
+    if (!name)
+        return mgl_fail(err, MGL_BAD_INPUT, c->branch, "the branch has no checkpoint yet");
+    return find_id(c, name, id, err);
+}
+
+static mgl_status get_original(const mgl_versions *c, mgl_version_record *out, mgl_error *err)
+{
+    if (!c->own)
+        return mgl_fail(err, MGL_BAD_INPUT, mgl_version_original,
+                        "the unit's own text is not known");
+    *out = (mgl_version_record){.unit = c->unit,
+                                .transformation = "",
+                                .note = "the unit's own text",
+                                .arch = "",
+                                .text = c->own,
+                                .verdict = {.facts = mgl_facts_unknown()},
+                                .provides = ""};
+    strcpy(out->id, mgl_version_original);
+    return MGL_OK;
+}
+
+mgl_status mgl_versions_get(const mgl_versions *c, const char *name, mgl_version_record *out,
+                            mgl_error *err)
+{
+    char id[MGL_SHA256_HEX];
+    *out = (mgl_version_record){0};
+    mgl_status status = resolve(c, name, id, err);
+    if (status)
+        return status;
+    return is_own(id) ? get_original(c, out, err) : get_object(c, id, out, err);
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
+
+mgl_status mgl_versions_add(mgl_versions *c, mgl_version_record *r, mgl_error *err)
+{
+    mgl_json_out out = {0};
+    mgl_text path = {0};
+    char at[MGL_SHA256_HEX] = "";
+    if (!mgl_outcome_is_good(r->verdict.outcome))
+        return mgl_fail(err, MGL_USAGE, mgl_outcome_name(r->verdict.outcome),
+                        "checkpoints are made on success only");
+    mgl_status status = r->parent_count ? MGL_OK : look_branch(c, c->branch, at, err);
+    if (!status && is_id(at))
+        memcpy(r->parents[r->parent_count++], at, sizeof at);
+    if (!status)
+        write_object(r, &out);
+    if (!status && out.text.failed)
+        status = mgl_fail_memory(err, strlen(r->text));
+    if (!status) {
+        name_object(out.text.bytes, out.text.length, r->id);
+        status = make_path(c, "objects/", r->id, ".json", &path, err);
+    }
+    if (!status)
+        status = mgl_output_write_file(path.bytes, out.text.bytes, out.text.length, err);
+    if (!status)
+        status = write_line(c, "branches/", c->branch, r->id, err);
+    mgl_text_clear(&path);
+    mgl_text_clear(&out.text);
+    return status;
+}
+
+mgl_status mgl_versions_log(const mgl_versions *c, const char *name, mgl_version_fn *tell,
+                            void *user, mgl_error *err)
+{
+    mgl_version_record now, next;
+    mgl_status status = mgl_versions_get(c, name, &now, err);
+    if (!status && mgl_version_is_original(&now))
+        status = mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
+                          name && is_own(name) ? "it is the unit's own text, and no checkpoint"
+                                               : "the branch has no checkpoint yet");
+    for (int i = 0; i < MOST_LOGGED && !status; i++) {
+        status = tell(user, &now, err);
+        if (status || !now.parent_count)
+            break;
+        status = get_object(c, now.parents[0], &next, err);
+        mgl_version_clear(&now);
+        now = next;
+    }
+    mgl_version_clear(&now);
+    return status;
+}
+
+static mgl_status tell_object(const mgl_versions *c, const char *file, mgl_version_fn *tell,
+                              void *user, mgl_error *err)
+{
+    mgl_version_record r;
+    char id[MGL_SHA256_HEX];
+    snprintf(id, sizeof id, "%.*s", MGL_SHA256_HEX - 1, file);
+    mgl_status status = is_id(id) ? get_object(c, id, &r, err) : MGL_BAD_INPUT;
+    if (status)
+        return status == MGL_BAD_INPUT ? MGL_OK : status;
+    status = tell(user, &r, err);
+    mgl_version_clear(&r);
+    return status;
+}
+
+mgl_status mgl_versions_each(const mgl_versions *c, mgl_version_fn *tell, void *user,
+                             mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_file_list files = {0};
+    mgl_status status = make_path(c, "objects", "", "", &path, err);
+    if (!status)
+        status = mgl_folder_list(path.bytes, ".json", &files, err);
+    for (size_t i = 0; i < files.count && !status; i++)
+        status = tell_object(c, files.names[i], tell, user, err);
+    mgl_file_list_clear(&files);
+    mgl_text_clear(&path);
+    return status;
+}
+
+/* The branch that is worked on is one of those that can be gone back to, if it has no checkpoint
+ * too. */
+static mgl_status keep_head(const mgl_versions *c, mgl_error *err)
+{
+    char stands[MGL_SHA256_HEX] = "";
+    mgl_status status = c->own ? look_branch(c, c->branch, stands, err) : MGL_OK;
+    return status || stands[0] || !c->own
+               ? status
+               : write_line(c, "branches/", c->branch, mgl_version_original, err);
+}
+
+static mgl_status move_head(mgl_versions *c, const char *branch, mgl_error *err)
+{
+    mgl_status status = keep_head(c, err);
+    if (!status)
+        status = write_line(c, "", "head", branch, err);
+    if (!status && branch != c->branch)
+        snprintf(c->branch, sizeof c->branch, "%s", branch);
+    return status;
+}
+
+mgl_status mgl_versions_make_branch(mgl_versions *c, const char *branch, const char *at,
+                                    mgl_error *err)
+{
+    char stands[MGL_SHA256_HEX] = "", id[MGL_SHA256_HEX] = "";
+    mgl_status status = check_branch_name(branch, err);
+    if (!status && is_own(branch))
+        status = mgl_fail(err, MGL_USAGE, branch,
+                          "it names the unit's own text: take another name for a branch");
+    if (!status)
+        status = look_branch(c, branch, stands, err);
+    if (!status && (at || !stands[0]))
+        status = resolve(c, at, id, err);
+    if (!status && at && stands[0] && strcmp(stands, id) != 0)
+        status = mgl_fail(err, MGL_USAGE, branch,
+                          "the branch stands elsewhere: take another name, or check it out first");
+    if (!status && !stands[0])
+        status = write_line(c, "branches/", branch, id, err);
+    return status ? status : move_head(c, branch, err);
+}
+
+static mgl_status refuse_branch(const mgl_versions *c, const char *branch, mgl_error *err)
+{
+    mgl_file_list names = {0};
+    mgl_text list = {0};
+    mgl_status status = mgl_versions_branches(c, &names, err);
+    for (size_t i = 0; i < names.count; i++)
+        mgl_text_format(&list, "%s%s", i ? ", " : "", names.names[i]);
+    if (!names.count)
+        mgl_text_put(&list, c->branch);
+    if (!status && list.failed)
+        status = mgl_fail_memory(err, 1);
+    if (!status)
+        status = mgl_fail(err, MGL_BAD_INPUT, branch,
+                          "there is no such branch; there are: %s. `megalith kernel branch` makes "
+                          "one",
+                          list.bytes);
+    mgl_file_list_clear(&names);
+    mgl_text_clear(&list);
+    return status;
+}
+
+mgl_status mgl_versions_go_to(mgl_versions *c, const char *branch, mgl_error *err)
+{
+    char stands[MGL_SHA256_HEX] = "";
+    mgl_status status =
+        check_branch_name(branch, NULL) ? MGL_OK : look_branch(c, branch, stands, err);
+    if (!status && !stands[0] && strcmp(branch, c->branch) != 0)
+        return refuse_branch(c, branch, err);
+    return status ? status : move_head(c, branch, err);
+}
+
+mgl_status mgl_versions_restore(mgl_versions *c, const char *name, mgl_error *err)
+{
+    mgl_version_record r;
+    mgl_status status = mgl_versions_get(c, name, &r, err);
+    if (!status)
+        status = write_line(c, "branches/", c->branch, r.id, err);
+    mgl_version_clear(&r);
+    return status;
+}
+
+mgl_status mgl_versions_branches(const mgl_versions *c, mgl_file_list *out, mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_status status = make_path(c, "branches", "", "", &path, err);
+    if (!status)
+        status = mgl_folder_list(path.bytes, "", out, err);
+    mgl_text_clear(&path);
+    return status;
+}

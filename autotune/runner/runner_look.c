@@ -1,0 +1,87 @@
+/* Single launches for those who look at more than tokens and logits: what each task of a program
+ * left in memory. See runner_state.h. */
+#include "autotune/runner/runner_state.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+mgl_status mgl_runner_take(mgl_runner *self, const mgl_candidate *candidate, mgl_error *err)
+{
+    mgl_runner_state *runner = (mgl_runner_state *)self;
+    if (runner->incumbent.serial == 0)
+        return mgl_fail(err, MGL_USAGE, NULL, "the lab was not started: it has no incumbent");
+    runner->checked = false;
+    mgl_runner_set_clear(&runner->candidate);
+    return mgl_runner_set_make(runner->options.subject, candidate, ++runner->serials,
+                               &runner->candidate, err);
+}
+
+static mgl_status take_memory(mgl_runner_state *runner, mgl_side side, mgl_runner_memory *out,
+                              mgl_runner_verdict *verdict, mgl_error *err)
+{
+    mgl_answer answer;
+    int32_t number = (int32_t)side;
+    const mgl_question question = {.kind = MGL_REQUEST_MEMORY,
+                                   .fixed = &number,
+                                   .fixed_length = sizeof number,
+                                   .limit_s = runner->limit_s};
+    mgl_status status = mgl_runner_ask(runner, &question, MGL_PROCESS_ANY, &answer, err);
+    if (status)
+        return status;
+    if (answer.error.code && side == MGL_CANDIDATE) {
+        status = mgl_runner_blame(runner, &answer, verdict, err);
+    } else if (answer.error.code) {
+        status = mgl_runner_fail(&answer, err);
+    } else if (answer.length <= MGL_SHA256_BYTES) {
+        status = mgl_fail(err, MGL_DEVICE, "memory", "the worker's reply is malformed");
+    } else {
+        memcpy(out->constants, answer.bytes, MGL_SHA256_BYTES);
+        out->length = answer.length - MGL_SHA256_BYTES;
+        out->memory = answer.bytes;
+        memmove(out->memory, out->memory + MGL_SHA256_BYTES, out->length);
+        answer.bytes = NULL;
+    }
+    mgl_answer_clear(&answer);
+    return status;
+}
+
+static mgl_status launch(mgl_runner_state *runner, mgl_side side, const mgl_runner_look *at,
+                         mgl_runner_memory *out, mgl_runner_verdict *verdict, mgl_error *err)
+{
+    double seconds;
+    mgl_wire_load load;
+    const mgl_workload *workload = &runner->options.subject->workloads.list[at->workload];
+    memset(&load, 0, sizeof load);
+    load.side = (int32_t)side;
+    load.batch = workload->batch;
+    load.context = workload->context;
+    load.tokens = 1;
+    load.poison = true;
+    load.kind = (int32_t)at->kind;
+    load.seed = at->seed;
+    mgl_status status = mgl_runner_launch(runner, &load, out->tokens, &seconds, verdict, err);
+    if (status || verdict->outcome != MGL_OUTCOME_OK)
+        return status;
+    return take_memory(runner, side, out, verdict, err);
+}
+
+mgl_status mgl_runner_look_at(mgl_runner *self, mgl_side side, const mgl_runner_look *at,
+                              mgl_runner_memory *out, mgl_outcome *outcome,
+                              char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+{
+    mgl_runner_state *runner = (mgl_runner_state *)self;
+    mgl_runner_verdict verdict = {.outcome = MGL_OUTCOME_OK};
+    const mgl_runner_set *set = side == MGL_CANDIDATE ? &runner->candidate : &runner->incumbent;
+    *out = (mgl_runner_memory){0};
+    if (set->serial == 0 || at->workload < 0 ||
+        at->workload >= runner->options.subject->workloads.count)
+        return mgl_fail(err, MGL_USAGE, NULL, "there is no such program, or no such workload");
+    mgl_status status =
+        mgl_runner_place(runner, side, set, set->program_of[at->workload], NULL, &verdict, err);
+    if (!status && verdict.outcome == MGL_OUTCOME_OK)
+        status = launch(runner, side, at, out, &verdict, err);
+    *outcome = verdict.outcome;
+    memcpy(diagnostic, verdict.diagnostic, sizeof verdict.diagnostic);
+    return status;
+}

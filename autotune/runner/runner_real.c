@@ -1,0 +1,249 @@
+/*
+ * What nobody needs but the end of a campaign: both programs on the weights of a real checkpoint,
+ * and the baseline's time. Each has an executor of its own, so that what is resident for the pairs
+ * takes no memory from it, and a winner that comes to grief takes nothing along.
+ *
+ * The default goes first: what it can not do with the checkpoint is no fault of the winner's. Where
+ * their replies part, the default says how likely both are.
+ */
+#include "autotune/runner/runner_state.h"
+
+#include "base/format.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BASELINE_LAUNCHES = 21 }; /* as many as `bench` takes samples */
+
+struct real {
+    mgl_runner_state *runner;
+    const mgl_real_texts *texts;
+    mgl_runner_verdict verdict;
+    mgl_side side; /* whose program is there */
+    int sequences; /* of it */
+};
+
+static bool is_over(const struct real *r)
+{
+    return r->verdict.outcome != MGL_OUTCOME_OK;
+}
+
+/* Asks the executor: what goes wrong with the candidate's program is its verdict. */
+static mgl_status ask(struct real *r, const mgl_question *question, size_t wanted, void *to,
+                      mgl_error *err)
+{
+    mgl_answer answer;
+    mgl_status status = mgl_runner_ask(r->runner, question, wanted, &answer, err);
+    if (status)
+        return status;
+    if (!answer.error.code && wanted)
+        memcpy(to, answer.bytes, wanted);
+    else if (answer.error.code && r->side == MGL_CANDIDATE)
+        status = mgl_runner_blame(r->runner, &answer, &r->verdict, err);
+    else if (answer.error.code)
+        status = mgl_runner_fail(&answer, err);
+    mgl_answer_clear(&answer);
+    return status;
+}
+
+/* The program of a side takes the other one's place. */
+static mgl_status open_program(struct real *r, mgl_side side, const mgl_runner_set *set,
+                               int program, mgl_error *err)
+{
+    mgl_wire_checkpoint wire;
+    memset(&wire, 0, sizeof wire);
+    wire.side = (int32_t)side;
+    r->side = side;
+    if (strlen(r->texts->path) >= sizeof wire.path)
+        return mgl_fail(err, MGL_USAGE, "checkpoint", "its path is longer than %zu bytes",
+                        sizeof wire.path - 1);
+    memcpy(wire.path, r->texts->path, strlen(r->texts->path));
+    mgl_question question = {.kind = MGL_REQUEST_CHECKPOINT,
+                             .fixed = &wire,
+                             .bytes = set->texts[program],
+                             .fixed_length = sizeof wire,
+                             .length = set->lengths[program],
+                             .limit_s =
+                                 MGL_RUNNER_LONG * r->runner->limit_s + MGL_RUNNER_COMPILE_S};
+    return ask(r, &question, 0, NULL, err);
+}
+
+/* Launches of all texts, as many at a time as the program has sequences. Of each text `length` ids
+ * of `ids` (texts, stride) are the prompt; what comes out is `words` long and goes to `out` (texts,
+ * stride). */
+static mgl_status launch_all(struct real *r, const mgl_wire_decode *wire, const int32_t *ids,
+                             int words, void *out, mgl_error *err)
+{
+    int32_t prompts[MGL_REAL_TEXTS * MGL_REAL_LENGTH], made[MGL_REAL_TEXTS * MGL_REAL_LENGTH];
+    int stride = r->texts->length;
+    mgl_status status = MGL_OK;
+    for (int first = 0; first < MGL_REAL_TEXTS && !status && !is_over(r); first += r->sequences) {
+        mgl_wire_decode one = *wire;
+        int left = MGL_REAL_TEXTS - first;
+        one.count = left < r->sequences ? left : r->sequences;
+        for (int s = 0; s < one.count; s++)
+            memcpy(&prompts[s * one.length], &ids[(first + s) * stride],
+                   (size_t)one.length * sizeof *prompts);
+        mgl_question question = {.kind = MGL_REQUEST_DECODE,
+                                 .fixed = &one,
+                                 .bytes = prompts,
+                                 .fixed_length = sizeof one,
+                                 .length = (size_t)(one.count * one.length) * sizeof *prompts,
+                                 .limit_s = MGL_RUNNER_LONG * r->runner->limit_s};
+        status = ask(r, &question, (size_t)(one.count * words) * sizeof *made, made, err);
+        for (int s = 0; s < one.count && !status && !is_over(r); s++)
+            memcpy((char *)out + (size_t)((first + s) * stride) * sizeof *made, &made[s * words],
+                   (size_t)words * sizeof *made);
+    }
+    return status;
+}
+
+/* Greedy replies: the prompts and what is made behind them. */
+static mgl_status reply(struct real *r, int32_t *made, mgl_error *err)
+{
+    int length = r->texts->length, tokens = length - MGL_REAL_PROMPT;
+    const mgl_wire_decode wire = {.length = MGL_REAL_PROMPT, .tokens = tokens};
+    int32_t replies[MGL_REAL_TEXTS * MGL_REAL_LENGTH];
+    mgl_status status = launch_all(r, &wire, r->texts->ids, tokens, replies, err);
+    for (int i = 0; i < MGL_REAL_TEXTS && !status && !is_over(r); i++) {
+        memcpy(&made[i * length], &r->texts->ids[i * length], MGL_REAL_PROMPT * sizeof *made);
+        memcpy(&made[i * length + MGL_REAL_PROMPT], &replies[i * length],
+               (size_t)tokens * sizeof *made);
+    }
+    return status;
+}
+
+static mgl_status score(struct real *r, const int32_t *ids, float *scores, mgl_error *err)
+{
+    const mgl_wire_decode wire = {.score = true, .length = r->texts->length, .tokens = 1};
+    return is_over(r) ? MGL_OK : launch_all(r, &wire, ids, r->texts->length, scores, err);
+}
+
+/* Only what is in the vocabulary can be scored. */
+static void check_known(struct real *r, const int32_t *made)
+{
+    int vocab = r->runner->options.subject->config.geometry.vocab;
+    for (int i = 0; i < MGL_REAL_TEXTS * r->texts->length && !is_over(r); i++) {
+        if (made[i] >= 0 && made[i] < vocab)
+            continue;
+        r->verdict.outcome = MGL_OUTCOME_MODEL_MISMATCH;
+        mgl_format_into(
+            r->verdict.diagnostic, sizeof r->verdict.diagnostic,
+            "on the real checkpoint, %d sequence%s, prompt %d, step %d: the winner makes "
+            "token %d of a vocabulary of %d",
+            r->sequences, mgl_plural((size_t)r->sequences), i / r->texts->length,
+            i % r->texts->length - MGL_REAL_PROMPT, (int)made[i], vocab);
+    }
+}
+
+/* What a side's program makes, in a worker of its own. */
+static mgl_status run_side(struct real *r, mgl_side side, int program, mgl_real_numbers *out,
+                           mgl_error *err)
+{
+    mgl_runner_state *runner = r->runner;
+    const mgl_runner_set *set = side == MGL_CANDIDATE ? &runner->candidate : &runner->standard;
+    mgl_fault fault =
+        side == MGL_CANDIDATE ? mgl_runner_take_fault(runner, MGL_RUNNER_REAL) : MGL_FAULT_NONE;
+    mgl_runner_end_executor(runner);
+    mgl_status status = fault ? mgl_runner_arm(runner, fault, err) : MGL_OK;
+    if (!status)
+        status = open_program(r, side, set, program, err);
+    if (!status && !is_over(r))
+        status = reply(r, out->made[side], err);
+    if (!status && !is_over(r))
+        check_known(r, out->made[side]);
+    if (!status)
+        status = score(r, r->texts->ids, out->scores[side], err);
+    return status;
+}
+
+/* The default's word on replies that part, from a worker that the winner has not damaged. */
+static mgl_status score_replies(struct real *r, int program, mgl_real_numbers *out, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    size_t words = (size_t)(MGL_REAL_TEXTS * r->texts->length);
+    if (is_over(r) ||
+        !memcmp(out->made[MGL_INCUMBENT], out->made[MGL_CANDIDATE], words * sizeof **out->made))
+        return MGL_OK;
+    mgl_runner_end_executor(r->runner);
+    status = open_program(r, MGL_INCUMBENT, &r->runner->standard, program, err);
+    for (int side = 0; side < MGL_SIDES && !status; side++)
+        status = score(r, out->made[side], out->of_made[side], err);
+    return status;
+}
+
+static mgl_status check_call(const mgl_runner_state *runner, int program, int sequences,
+                             mgl_error *err)
+{
+    if (!runner->checked)
+        return mgl_fail(err, MGL_USAGE, NULL, "only what was checked, and is correct, is run");
+    if (program < 0 || program >= runner->candidate.program_count ||
+        program >= runner->standard.program_count || sequences < 1 || sequences > MGL_MAX_SEQUENCES)
+        return mgl_fail(err, MGL_USAGE, "program", "there is no program %d of %d sequences",
+                        program, sequences);
+    return MGL_OK;
+}
+
+mgl_status mgl_runner_decode(mgl_runner *self, const mgl_real_texts *texts, int program,
+                             int sequences, mgl_real_numbers *out, mgl_outcome *outcome,
+                             char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+{
+    mgl_runner_state *runner = (mgl_runner_state *)self;
+    struct real r = {.runner = runner,
+                     .texts = texts,
+                     .verdict = {.outcome = MGL_OUTCOME_OK},
+                     .sequences = sequences};
+    mgl_status status = check_call(runner, program, sequences, err);
+    if (status)
+        return status;
+    runner->readable = texts->path;
+    status = run_side(&r, MGL_INCUMBENT, program, out, err);
+    if (!status && is_over(&r)) /* on the default's side that is no verdict of the candidate */
+        status = mgl_fail(err, MGL_GATE, "default", "%s", r.verdict.diagnostic);
+    if (!status)
+        status = run_side(&r, MGL_CANDIDATE, program, out, err);
+    if (!status)
+        status = score_replies(&r, program, out, err);
+    runner->readable = NULL;
+    mgl_runner_end_executor(runner);
+    *outcome = r.verdict.outcome;
+    memcpy(diagnostic, r.verdict.diagnostic, sizeof r.verdict.diagnostic);
+    return status;
+}
+
+/* ---- the baseline ---------------------------------------------------------------------------- */
+
+mgl_status mgl_runner_time_baseline(mgl_runner *self, int workload, double *us, mgl_error *err)
+{
+    mgl_runner_state *runner = (mgl_runner_state *)self;
+    const mgl_workload *load = &runner->options.subject->workloads.list[workload];
+    mgl_answer answer;
+    mgl_wire_baseline wire;
+    double seconds = 0;
+    *us = 0;
+    memset(&wire, 0, sizeof wire);
+    wire.load.batch = load->batch;
+    wire.load.context = load->context;
+    wire.load.tokens = MGL_WORKLOAD_TOKENS;
+    wire.load.seed = runner->seed;
+    wire.count = BASELINE_LAUNCHES;
+    mgl_question question = {.kind = MGL_REQUEST_BASELINE,
+                             .fixed = &wire,
+                             .fixed_length = sizeof wire,
+                             .limit_s = MGL_RUNNER_LONG * runner->limit_s};
+    mgl_runner_end_executor(runner);
+    mgl_status status = mgl_runner_ask(runner, &question, sizeof seconds, &answer, err);
+    if (!status && answer.error.code)
+        status = mgl_runner_fail(&answer, err);
+    if (!status)
+        memcpy(&seconds, answer.bytes, sizeof seconds);
+    mgl_answer_clear(&answer);
+    mgl_runner_end_executor(runner);
+    if (status)
+        return status;
+    *us = seconds * 1e6 / MGL_WORKLOAD_TOKENS;
+    return isfinite(*us) && *us > 0
+               ? MGL_OK
+               : mgl_fail(err, MGL_DEVICE, "clock", "a launch of the baseline took %g s", seconds);
+}

@@ -1,0 +1,37 @@
+/*
+ * A winner that was found wrong when the campaign ended is no incumbent any more, and what was kept
+ * before it is again: the store says so of the trial itself, so that whoever goes on with the
+ * campaign, tells of it or exports it stands on what is left. That the verdict is stored first, as
+ * the event of the end, makes a run that is killed in between say the same when it goes on.
+ */
+#include "autotune/report/answer.h"
+#include "autotune/search/campaign_parts.h"
+
+#include "base/format.h"
+
+static mgl_status step_back(campaign *c, const mgl_answer_final_facts *last, mgl_error *err)
+{
+    char stands[40] = "the default";
+    mgl_status status = mgl_store_quarantine(c->o->store, c->record->id, last->number,
+                                             last->outcome, last->diagnostic, err);
+    if (!status)
+        status = mgl_store_find_incumbent(c->o->store, c->record->id, &c->record->incumbent, err);
+    if (status)
+        return status;
+    if (c->record->incumbent)
+        mgl_format_into(stands, sizeof stands, "trial %lld", (long long)c->record->incumbent);
+    return campaign_tell(c, true, MGL_QUARANTINED_EVENT, NULL, err,
+                         "trial %lld is wrong, and %s is the incumbent again: %s: %s",
+                         (long long)last->number, stands, mgl_outcome_name(last->outcome),
+                         last->diagnostic);
+}
+
+mgl_status mgl_campaign_quarantine(const mgl_campaign_options *options, mgl_error *err)
+{
+    campaign c = {.o = options, .record = options->record};
+    mgl_answer_final_facts last;
+    mgl_status status = mgl_answer_find_final(options->store, options->record->id, &last, err);
+    if (status || !mgl_answer_is_wrong(&last) || last.number != options->record->incumbent)
+        return status;
+    return step_back(&c, &last, err);
+}

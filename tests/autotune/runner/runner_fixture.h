@@ -1,0 +1,38 @@
+/* What the tests of the device lab share: a small model on the CPU, two candidates, and a lab. */
+#ifndef MGL_TESTS_AUTOTUNE_RUNNER_RUNNER_FIXTURE_H
+#define MGL_TESTS_AUTOTUNE_RUNNER_RUNNER_FIXTURE_H
+
+#include <check.h>
+
+#include "autotune/runner/runner_state.h"
+
+#define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
+
+enum { ONE_STEP, ANOTHER_STEP, TWO_SEQUENCES }; /* the workloads */
+extern const mgl_workloads three;
+
+/* Made anew for each test. */
+extern mgl_subject subject;
+extern mgl_candidate standard, other; /* the default; with other queues */
+extern mgl_runner_options options;
+extern mgl_runner *runner;
+extern mgl_runner_check found; /* by check */
+extern mgl_error err;
+extern atomic_int abort_flag;
+extern unsigned char nonce[MGL_SHA256_BYTES];
+
+/* Opens and starts the lab, whose workers have a fault; NULL: none. */
+void begin(const char *fault);
+
+/* The verdict on a candidate, with another nonce each time. */
+mgl_outcome check(const mgl_candidate *candidate);
+
+mgl_runner_state *state(void);
+
+/* Frees the programs of a candidate. */
+void release(mgl_candidate *candidate);
+
+/* main of such a test, which is its own worker too. */
+int runner_main(int argc, char **argv, const char *name, TCase *tests);
+
+#endif

@@ -1,0 +1,11 @@
+/* What searches for the shipped default begin with: values that lie off every ladder of the default
+ * space. */
+#ifndef MGL_TESTS_TOOLS_BENCH_COLD_START_H
+#define MGL_TESTS_TOOLS_BENCH_COLD_START_H
+
+#include "schedule/schedule.h"
+
+/* `queues`: those of the steps are badly chosen too. */
+void cold_start_make(bool queues, mgl_schedule_config *config);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * Schedules that are legal, short to write, and expensive to prove: each makes one loop of the
+ * validator visit many times more than the text has words. They are made from the text case
+ * accept_flags.mls, to which they add buffers, tasks and queues.
+ */
+#ifndef MGL_TESTS_VALIDATOR_SLOW_TEXTS_H
+#define MGL_TESTS_VALIDATOR_SLOW_TEXTS_H
+
+#include "base/text.h"
+
+/* A kind of schedule and how many of its pieces to write. */
+typedef struct slow_kind {
+    const char *name;
+    void (*write)(mgl_text *to, int count);
+    int count; /* the most that was tried: some 3 MB of text, more for tasks on many queues */
+} slow_kind;
+
+extern const slow_kind slow_kinds[];
+extern const int slow_kind_count;
+
+/* The text of a kind. Fails the test when the base text is not there. */
+void slow_write(const slow_kind *kind, int count, mgl_text *to);
+
+#endif

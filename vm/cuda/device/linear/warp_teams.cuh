@@ -1,0 +1,305 @@
+/*
+ * Panels by teams of warps (panels.cuh): 16 weight rows, which are two row groups, by 8 activation
+ * rows an MMA.
+ *
+ * A warp of a team has up to four row groups of the panel, two tiles of 16 rows, and all activation
+ * rows; or, where it would have more sums than registers have room for, every second tile of 8. So
+ * a team has a warp or two for each four row groups of the panel, and there are as many teams as
+ * there are warps for. They share the k blocks: each has trays of its own, which nobody else waits
+ * for (panel_shape.cuh), so that teams run apart, and what one waits for costs the others nothing.
+ * Pages of weights are all warps'.
+ *
+ * In lane l an MMA's operands are words of the 16 bytes that stand at row l / 4 and quarter l % 4
+ * of a block, of the weights and of the activations alike: words 0 and 1 make one MMA, words 2 and
+ * 3 another. Which k that is does not matter, since both sides have the same.
+ */
+#ifndef MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
+#define MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
+
+#include "vm/cuda/device/linear/panels.cuh"
+
+#if MGL_PANELS && !MGL_WARPGROUPS
+
+/* ---- products ---------------------------------------------------------------------------------
+ */
+
+/* This warp's part of a panel. */
+struct panel_part {
+    bool works; /* it has one: its team is number `share` */
+    int share;
+    int column;  /* of row groups */
+    int half;    /* of the activation rows */
+    int first;   /* row group, of the panel */
+    bool second; /* it has a second tile of them */
+};
+
+static __device__ __forceinline__ panel_part panel_part_of(const machine &m, const panel_shape &s)
+{
+    panel_part p;
+    const int team = s.columns * s.halves, member = m.warp % team;
+    p.share = m.warp / team;
+    p.works = p.share < s.shares;
+    p.column = member / s.halves;
+    p.half = member % s.halves;
+    p.first = p.column * MGL_PANEL_OWN_GROUPS;
+    p.second = s.groups - p.first > 2;
+    return p;
+}
+
+/* Sums of a lane, four a tile; see ALL_TILES. */
+typedef float panel_sums[ALL_TILES][4];
+
+/* An operand's words in registers of their own. An MMA wants its four in a row, and the compiler
+ * would copy them there anew before each, waiting for the one before: it does not know that `zero`
+ * is 0. */
+static __device__ __forceinline__ uint4 gathered(u32 x, u32 y, u32 z, u32 w, u32 zero)
+{
+    return make_uint4(x ^ zero, y ^ zero, z ^ zero, w ^ zero);
+}
+
+/* Weights of a block as operands: of the first 16 columns, and of the others. */
+template <int TILES> struct team_weights {
+    uint4 a[TILES][2];
+};
+
+/* w is where this lane's 16 bytes of a row group would stand at page_memory(). */
+template <int GROUPS>
+static __device__ __forceinline__ void load_weights(team_weights<GROUPS / 2> &to, const u8 *w,
+                                                    const u32 (&at)[GROUPS], u32 zero)
+{
+#pragma unroll
+    for (int t = 0; t < GROUPS / 2; t++) {
+        const uint4 lower = *(const uint4 *)(w + at[2 * t]);
+        const uint4 upper = *(const uint4 *)(w + at[2 * t + 1]);
+        to.a[t][0] = gathered(lower.x, upper.x, lower.y, upper.y, zero);
+        to.a[t][1] = gathered(lower.z, upper.z, lower.w, upper.w, zero);
+    }
+}
+
+/* Adds COUNT tiles of activation rows of a block, from number `from` of the warp's on: x is where
+ * this lane's 16 bytes of its first tile are, the next ones stand STEP bytes behind one another. */
+template <int TILES, int COUNT, int STEP>
+static __device__ __forceinline__ void multiply_tiles(const team_weights<TILES> &w, const u8 *x,
+                                                      u32 zero, float (*sums)[4])
+{
+    uint4 b[COUNT];
+    u32 all = 0;
+#pragma unroll
+    for (int n = 0; n < COUNT; n++) {
+        b[n] = *(const uint4 *)(x + n * STEP);
+        all ^= b[n].x;
+    }
+    all &= zero; /* all are asked for before the first is waited for */
+#pragma unroll
+    for (int n = 0; n < COUNT; n++)
+        b[n].x ^= all;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+#pragma unroll
+        for (int t = 0; t < TILES; t++)
+#pragma unroll
+            for (int n = 0; n < COUNT; n++)
+                multiply_add<MGL_WEIGHT>(sums[n * TILES + t], w.a[t][h].x, w.a[t][h].y, w.a[t][h].z,
+                                         w.a[t][h].w, h ? b[n].z : b[n].x, h ? b[n].w : b[n].y);
+}
+
+/* Adds one k block, of `tiles` tiles of activation rows; up to two more are multiplied with these.
+ */
+template <int TILES, int MOST, int STEP>
+static __device__ __forceinline__ void multiply_block(const team_weights<TILES> &w, const u8 *x,
+                                                      int tiles, u32 zero, panel_sums &sums)
+{
+#pragma unroll
+    for (int from = 0; from < MOST; from += 4) {
+        const int left = MOST - from;
+        if (from > 0 && from >= tiles)
+            break;
+        if (left >= 4 && tiles - from > 2)
+            multiply_tiles<TILES, 4, STEP>(w, x + from * STEP, zero, sums + from * TILES);
+        else if (left == 3 && tiles - from > 2)
+            multiply_tiles<TILES, 3, STEP>(w, x + from * STEP, zero, sums + from * TILES);
+        else if (left >= 2)
+            multiply_tiles<TILES, 2, STEP>(w, x + from * STEP, zero, sums + from * TILES);
+        else
+            multiply_tiles<TILES, 1, STEP>(w, x + from * STEP, zero, sums + from * TILES);
+    }
+}
+
+/* All k blocks of a panel. Pieces of pages and trays have numbers of k blocks that are powers of 2.
+ * TILES: of weight rows that the warp has; HALVES: of the panel. */
+template <int TILES, int HALVES>
+static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
+                                                      panel_sums &sums)
+{
+    enum {
+        STEP = HALVES * PANEL_TILE * MGL_PANEL_ROW_BYTES,
+        MOST = (ROW_TILES + HALVES - 1) / HALVES
+    };
+    const panel_part part = panel_part_of(m, s);
+    const int warp = warp_now(), lane = lane_now(), rows = panel_rows(m);
+    const act_tile_shape shape = act_tile_shape_of(rows);
+    const int kblocks = segment(m, 0).kblocks, first = part.first;
+    const int tiles = ((rows + PANEL_TILE - 1) / PANEL_TILE - part.half + HALVES - 1) / HALVES;
+    const int team = s.columns * s.halves;
+    const int arrivals = arrivals_of(MGL_WARPS, team, warp % team);
+    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u8 *const w = page_memory() + lane * 16;
+    const u32 phases = own().act_tile_used[warp], page = own().page_at[warp];
+    act_tile_walk act_tiles = act_tile_walk_of(s.shares, part.works ? part.share : 0, phases);
+    page_walk walk = page_walk_of(s, page);
+    /* the warp's row groups, of those that the panel does not have another's: on which page of a
+     * piece, and where on that; and where on the pages at hand */
+    int on_page[2 * TILES];
+    u32 byte[2 * TILES], at[2 * TILES] = {};
+#pragma unroll
+    for (int g = 0; g < 2 * TILES; g++) {
+        const int group = min(first + g, s.groups - 1);
+        on_page[g] = group / s.per;
+        byte[g] = (u32)(group % s.per * s.piece * MGL_BLOCK_BYTES);
+    }
+#pragma unroll 1
+    for (int block = part.works ? part.share * shape.blocks : kblocks; block < kblocks;
+         block += (s.shares - 1) * shape.blocks) {
+        /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
+        const u8 *x = act_tile_memory() + wait_act_tile(act_tiles) +
+                      (lane / 4 + part.half * PANEL_TILE) * MGL_PANEL_ROW_BYTES +
+                      ((lane & 3) ^ (lane >> 3)) * 16;
+        const int end = min(block + shape.blocks, kblocks);
+#pragma unroll 1
+        for (; block < end; block++, x += shape.stride) {
+            team_weights<TILES> weights;
+            if (block >= walk.end) {
+                turn_pages(m, walk, block);
+#pragma unroll
+                for (int g = 0; g < 2 * TILES; g++)
+                    at[g] =
+                        byte[g] + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, on_page[g]) * MGL_PAGE);
+            }
+            load_weights<2 * TILES>(weights, w + (block & (walk.step - 1)) * MGL_BLOCK_BYTES, at,
+                                    zero);
+            multiply_block<TILES, MOST, STEP>(weights, x, tiles, zero, sums);
+        }
+        free_act_tile(act_tiles, arrivals);
+    }
+    end_pages(m, walk, kblocks, page);
+    own().act_tile_used[warp] =
+        phases_behind(phases, lane, act_tiles_of(kblocks, shape.blocks), s.shares);
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------
+ */
+
+/* Tiles of weight rows that a warp has. */
+static __device__ __forceinline__ int weight_tiles(const panel_part &part)
+{
+    return part.second ? 2 : 1;
+}
+
+/* The first activation row of the sums that a warp has in place k. */
+static __device__ __forceinline__ int row_of_tile(const panel_shape &s, const panel_part &part,
+                                                  int k)
+{
+    return (k / weight_tiles(part) * s.halves + part.half) * PANEL_TILE;
+}
+
+/* Stores the warp's tiles of a pass where the teams find them. */
+static __device__ __forceinline__ void write_pass(const machine &m, const panel_pass &pass,
+                                                  const panel_shape &s, const panel_part &part,
+                                                  int rows, const panel_sums &sums)
+{
+#pragma unroll
+    for (int k = 0; k < ALL_TILES; k++) {
+        const int n = k - pass.first;
+        if (n < 0 || n >= pass.count || row_of_tile(s, part, k) >= rows)
+            continue;
+        float *to = tile_memory(pass, m.warp, n) + m.lane;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            to[i * 32] = sums[k][i];
+    }
+}
+
+/* Adds up what the teams have of tile n of a pass. */
+static __device__ __forceinline__ panel_lane fetch_tile(const machine &m, const panel_pass &pass,
+                                                        const panel_shape &s, int n)
+{
+    panel_lane p = {};
+    const int team = s.columns * s.halves;
+    for (int k = 0; k < s.shares; k++)
+        add_tile(m, pass, k * team + m.warp % team, n, p);
+    return p;
+}
+
+/* Outputs of this warp's share of the tiles of a pass, of the panel from row group `group` on:
+ * leave(lane) makes those of one. Those of the same rows are one warp's: they add to the same
+ * notes. */
+template <class WRITE>
+static __device__ __forceinline__ void write_tiles(const machine &m, int group, bool last,
+                                                   int number, const WRITE &leave)
+{
+    const panel_shape s = shape_at(m, group);
+    const panel_part part = panel_part_of(m, s);
+    const panel_pass pass = pass_number(last, number);
+    const int rows = panel_rows(m);
+    if (!part.works)
+        return;
+    for (int n = 0; n < pass.count; n++) {
+        const int k = pass.first + n, tile = row_of_tile(s, part, k);
+        if (k / weight_tiles(part) % s.shares != part.share || tile >= rows)
+            continue;
+        panel_lane p = fetch_tile(m, pass, s, n);
+        p.group = group + part.first + k % weight_tiles(part) * 2;
+        p.tile = tile;
+        p.row = tile + (m.lane & 3) * 2;
+        p.column = part.column;
+        p.last = true;
+        p.rows = rows;
+        leave(p);
+    }
+}
+
+/* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass) makes
+ * outputs of what stands in shared memory. */
+template <class WRITE>
+static __device__ __forceinline__ void write_panel(int group, bool last, const panel_sums &sums,
+                                                   const WRITE &leave)
+{
+    if (last)
+        consumer_barrier(); /* all warps have let go of the trays */
+#pragma unroll 1
+    for (int number = 0;; number++) {
+        const machine m = machine_now();
+        const panel_shape s = shape_at(m, group);
+        const int wide = s.groups > 2 ? 2 : 1;
+        const int tiles = (panel_rows(m) + PANEL_TILE * s.halves - 1) / (PANEL_TILE * s.halves);
+        if (pass_number(last, number).first >= tiles * wide)
+            return;
+        const panel_part part = panel_part_of(m, s);
+        if (part.works)
+            write_pass(m, pass_number(last, number), s, part, panel_rows(m), sums);
+        consumer_barrier();
+        leave(group, last, number);
+        consumer_barrier();
+    }
+}
+
+/* The panel from row group `group` on: its products and outputs. */
+template <class WRITE>
+static __device__ __forceinline__ void run_panel(machine &m, int group, bool last,
+                                                 const WRITE &leave)
+{
+    panel_sums sums = {};
+    const machine now = machine_now();
+    const panel_shape s = shape_at(now, group);
+    if (panel_part_of(now, s).second)
+        multiply_panel<2, TEAM_HALVES>(m, s, sums);
+    else if (TEAM_HALVES == 2 && s.halves == 2)
+        multiply_panel<1, 2>(m, s, sums);
+    else
+        multiply_panel<1, 1>(m, s, sums);
+    write_panel(group, last, sums, leave);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,251 @@
+/*
+ * The epilogue in a task with panels (linear/panels.cuh), which leaves no sums for it: it copies
+ * the task's activations into trays, panel after panel; each tray has some k blocks that follow
+ * one another in the tape's order, in which they lie (schedule/pages.h).
+ *
+ * Activations are what other queues wrote: the controller has acquired the task's counters when it
+ * makes the task known, the epilogue acquires its word, and a fence in every lane that copies makes
+ * what was stored visible to bulk copies, which are another proxy. A tray is one copy where its
+ * k blocks are as far apart; else of each no more rows are copied than the epoch has.
+ *
+ * The head has logits of the rows that want them. Of its activations the tiles of PANEL_TILE rows
+ * are copied that have such a row, one tile behind the other; and where no row wants logits, none
+ * are.
+ *
+ * Slim panels (linear/small_m.cuh) have no trays.
+ *
+ * A place for a tray has lanes of its own, which copy one tray there after another, each of them
+ * one in so many of its k blocks: they wait for nobody but the warps that have the tray before.
+ */
+#ifndef MGL_DEVICE_ROLES_ACT_TILE_LOADER_CUH
+#define MGL_DEVICE_ROLES_ACT_TILE_LOADER_CUH
+
+#include "vm/cuda/device/linear/panel_ops.cuh"
+#include "vm/cuda/device/roles/kv_buffer_loader.cuh"
+
+/* The epilogue has come to early task `number`. */
+static __device__ __forceinline__ void reach(u32 number)
+{
+#if PREISSUED_TASKS
+    __syncwarp();
+    if (is_first_lane())
+        store_shared_release(&own().reached, number + 1);
+#endif
+}
+
+#if MGL_PANELS
+
+enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
+
+/* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
+static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
+{
+    const u32 last = (u32)own().tiles[own().tile_count - 1];
+    return (u32)(own().tile_count - 1) * TILE_BYTES +
+           min((u32)TILE_BYTES, bytes - last * TILE_BYTES);
+}
+
+/* The head's tiles of a k block that has so many bytes of all rows. Tiles that follow one another
+ * are one copy. */
+static __device__ __forceinline__ void copy_tiles(u8 *to, const u8 *from, u32 bytes, u64 *full,
+                                                  u64 policy)
+{
+    for (int i = 0, n = 1; i < own().tile_count; i += n, n = 1) {
+        const u32 tile = (u32)own().tiles[i];
+        while (i + n < own().tile_count && own().tiles[i + n] == (int)tile + n)
+            n++;
+        copy_piece(to + i * TILE_BYTES, from + tile * TILE_BYTES,
+                   min((u32)n * TILE_BYTES, bytes - tile * TILE_BYTES), full, policy);
+    }
+}
+
+/* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has,
+ * with room for some more. */
+struct act_tile_source {
+    const u8 *input;
+    act_tile_shape act_tile;
+    int kblocks;
+    bool whole; /* a tray is one copy */
+    bool heads; /* tiles of the rows */
+    u32 room, bytes, wanted;
+};
+
+/* The same of the task that the epilogue comes to next. */
+struct act_tile_plan {
+    bool seen; /* the task is known, */
+    bool made; /* and has trays */
+    act_tile_source source;
+};
+
+/* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
+static __device__ __forceinline__ void fill_act_tile(const act_tile_walk &t,
+                                                     const act_tile_source &s, int index, int lane,
+                                                     bool counts, u64 policy)
+{
+    const int first = index * s.act_tile.blocks, count = min(s.act_tile.blocks, s.kblocks - first);
+    const u8 *from = s.input + (size_t)(u32)first * s.room;
+    u64 *full = &own().act_tile_full[t.place];
+    u8 *to = act_tile_memory() + t.place * ACT_TILE_BYTES;
+    if (counts) {
+        expect_bytes(full, (u32)count * s.wanted);
+        return;
+    }
+    if (s.whole) {
+        if (lane == 0)
+            copy_piece(to, from, (u32)count * s.room, full, policy);
+        return;
+    }
+    from += (u32)lane * s.room;
+    for (int i = lane; i < count; i += ACT_TILE_LANES, from += ACT_TILE_LANES * s.room) {
+        if (s.heads)
+            copy_tiles(to + i * (int)s.act_tile.stride, from, s.bytes, full, policy);
+        else
+            copy_piece(to + i * (int)s.act_tile.stride, from, s.bytes, full, policy);
+    }
+}
+
+/* Fills the trays of a panel: ACT_TILE_LANES lanes those of one place, one after another. Returns
+ * the phases behind them. `gone`: the loader, which has a clock in its waits, has given up, and
+ * these are those behind what has landed. */
+static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act_tile_source &s,
+                                                     int turns, u32 phases, bool &gone, u64 policy)
+{
+    const int place = m.lane / ACT_TILE_LANES, lane = m.lane % ACT_TILE_LANES;
+    const int rounds = small_quotient(ACT_TILES, turns);
+    const int act_tiles = act_tiles_of(s.kblocks, s.act_tile.blocks);
+    const act_tile_walk t = act_tile_walk_of(turns, place, phases);
+    u32 parity = parity_of(t);
+    int index = place < rounds * turns ? place : act_tiles;
+    gone = false;
+    while (!gone && __any_sync(0xFFFFFFFFu, index < act_tiles)) {
+        const bool more = index < act_tiles;
+        const bool empty = more && barrier_tested(&own().act_tile_empty[place], parity ^ 1);
+        const u32 places = __ballot_sync(0xFFFFFFFFu, empty);
+        gone = __any_sync(0xFFFFFFFFu, own().lost); /* places are let go of too early then */
+        const bool mine = more && !gone && (places >> (place * ACT_TILE_LANES) & 1);
+        if (mine && lane == 0)
+            fill_act_tile(t, s, index, lane, true, policy);
+        __syncwarp();
+        if (mine) {
+            fill_act_tile(t, s, index, lane, false, policy);
+            index += rounds * turns;
+            parity ^= 1;
+        }
+    }
+    while (gone && place < ACT_TILES && !barrier_passed(&own().act_tile_full[place], parity ^ 1))
+        ;
+    return __ballot_sync(0xFFFFFFFFu, lane == 0 && place < ACT_TILES && parity);
+}
+
+/* What the trays of a task are filled with, which is known before what they are filled with is
+ * there. */
+static __device__ __forceinline__ act_tile_source act_tile_source_of(const machine &m)
+{
+    const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE;
+    const bool head = task_of(m)->op == OP_SCALED_HEAD;
+    const act_tile_shape act_tile = act_tile_shape_of(panel_rows(m));
+    const u32 room = (u32)page_rows(m) * MGL_PANEL_ROW_BYTES;
+    const bool heads = head && own().tile_count < tiles, whole = !heads && act_tile.stride == room;
+    const u32 bytes = whole ? room : (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
+    return {address_of(m, operand(m, MGL_PRODUCT_INPUT)),
+            act_tile,
+            segment(m, 0).kblocks,
+            whole,
+            heads,
+            room,
+            bytes,
+            heads ? bytes_of_tiles(bytes) : bytes};
+}
+
+/* All trays of a task. Out of line: its registers are not those of the epilogue. */
+NEAR_OR_INLINE void load_act_tiles(const machine m, const act_tile_source s)
+{
+    const int groups = segment(m, 0).groups;
+    u32 phases = own().act_tile_filled;
+    const u64 policy = keep_policy();
+    bool gone = false;
+    fence_bulk_reads();
+    fence_bulk_writes();
+    for (int group = 0; group < groups && !gone; group += PANEL_GROUPS)
+        phases = fill_act_tiles(m, s, panel_shape_of(groups - group).shares, phases, gone, policy);
+    __syncwarp();
+    own().act_tile_filled = phases; /* every lane: whoever reads it next has written it */
+}
+
+/* Whether a task has trays. */
+static __device__ __forceinline__ bool has_act_tiles(const machine &m, int op)
+{
+    return is_of<FAMILY_PANEL>(op) && small_m_groups_of(m) == 0 &&
+           (op != OP_SCALED_HEAD || own().tile_count > 0);
+}
+
+/* Waits until the copies in flight have landed, before the block leaves. */
+static __device__ __forceinline__ void await_act_tiles()
+{
+    const u32 phases = own().act_tile_filled;
+    for (int place = 0; place < ACT_TILES; place++)
+        while (!barrier_passed(&own().act_tile_full[place],
+                               (phases >> (place * ACT_TILE_LANES) & 1) ^ 1))
+            ;
+    await_kv_buffers();
+}
+
+/* The trays of task `number`, which has panels, or of one with keys and values; none of another.
+ * `plan`: what they are filled with, if the task has been known early. */
+static __device__ __forceinline__ void fetch_act_tiles(const machine &m, int op, u32 number,
+                                                       const act_tile_plan &plan)
+{
+    if (is_preissued(op))
+        reach(number);
+    if (is_of<FAMILY_PANEL>(op)) {
+        if (has_act_tiles(m, op) && wait_switched())
+            load_act_tiles(m, plan.made ? plan.source : act_tile_source_of(m));
+    } else if (KV_BUFFERS > 0 && is_of<FAMILY_ATTEND_ROWS>(op)) {
+        load_kv_buffers(m);
+    }
+}
+
+/* Makes a plan of task `number`, if it is known by now. */
+static __device__ __forceinline__ void plan_act_tiles(machine m, u32 number, act_tile_plan &plan)
+{
+    if (plan.seen ||
+        !__all_sync(0xFFFFFFFFu, barrier_tested(&own().announced[number & 1], number >> 1 & 1)))
+        return;
+    plan.seen = true;
+    if (own().leave)
+        return;
+    const instruction_slot task = own().instruction[number & 1];
+    m.record = task.record;
+    m.instruction = number & 1;
+    m.epoch = task.epoch;
+    plan.made = has_act_tiles(m, task.op);
+    if (plan.made)
+        plan.source = act_tile_source_of(m);
+}
+
+/* The task's trays and pages have been let go of: the loader may turn to the other list. */
+static __device__ __forceinline__ void note_act_tiles(int op)
+{
+    __syncwarp();
+    if ((is_of<FAMILY_PANEL>(op) || is_of<FAMILY_ATTEND_ROWS>(op)) && is_first_lane())
+        store_shared_release(&own().paneled, own().paneled + 1);
+}
+
+#else
+
+/* Of a kernel without panels: no task is of that family. */
+struct act_tile_plan {
+};
+static __device__ __forceinline__ void fetch_act_tiles(const machine &, int op, u32 number,
+                                                       const act_tile_plan &)
+{
+    if (is_preissued(op))
+        reach(number);
+}
+static __device__ __forceinline__ void plan_act_tiles(machine, u32, act_tile_plan &) {}
+static __device__ __forceinline__ void await_act_tiles() {}
+static __device__ __forceinline__ void note_act_tiles(int) {}
+
+#endif
+
+#endif

@@ -1,0 +1,106 @@
+/*
+ * What the host derives from a program: which code the kernel is compiled with, by the variants
+ * that its tasks name (schedule/variants.def) and their extra operands, whether the machine at hand
+ * has it, and how many pages bytes are.
+ */
+#include <string.h>
+
+#include "schedule/variant_shapes.h"
+#include "schedule/variants.h"
+#include "vm/cuda/encode.h"
+
+uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const char *arch)
+{
+    const int number = mgl_arch_number(arch);
+    uint32_t named = program->many ? mgl_cuda_variants(program->many, family, arch) : 0;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (mgl_op_get(task->op)->family == family &&
+            number >= mgl_variant_get(task->variant)->arch)
+            named |= UINT32_C(1) << task->variant;
+    }
+    return named;
+}
+
+mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl_error *err)
+{
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        const mgl_variant_info *variant = mgl_variant_get(task->variant);
+        if (mgl_arch_number(arch) < variant->arch)
+            return mgl_fail(
+                err, MGL_BAD_INPUT, "target",
+                "the schedule names %s.%s, which is for sm_%d and newer, and this device "
+                "is %s: lower the model for it",
+                mgl_op_get(task->op)->name, variant->name, variant->arch, arch);
+        if (task->variant == MGL_VARIANT_WARPGROUPS && strcmp(arch, MGL_WARPGROUP_ARCH) != 0)
+            return mgl_fail(err, MGL_BAD_INPUT, "target",
+                            "the schedule names %s.%s, which is for %s alone, and this device is "
+                            "%s: lower the model for it",
+                            mgl_op_get(task->op)->name, variant->name, MGL_WARPGROUP_ARCH, arch);
+    }
+    return program->many ? mgl_cuda_check_arch(program->many, arch, err) : MGL_OK;
+}
+
+bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch)
+{
+    return mgl_cuda_variants(program, MGL_FAMILY_ATTENTION, arch) >> MGL_VARIANT_RING & 1;
+}
+
+bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch)
+{
+    return MGL_KV_SWIZZLED(program->geometry.head_dim) && mgl_cuda_streams_kv(program, arch);
+}
+
+static bool any_extra(const mgl_program *program, bool attention)
+{
+    if (program->many && any_extra(program->many, attention))
+        return true;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        const int extra =
+            attention ? task->in.count - mgl_op_get(task->op)->in_count : mgl_task_biases(task);
+        if (mgl_op_attends(task->op) == attention && extra > 0)
+            return true;
+    }
+    return false;
+}
+
+bool mgl_cuda_has_biases(const mgl_program *program)
+{
+    return any_extra(program, false);
+}
+
+bool mgl_cuda_has_merges(const mgl_program *program)
+{
+    bool has = program->many && mgl_cuda_has_merges(program->many);
+    for (int i = 0; i < program->task_count; i++)
+        has |= program->tasks[i].op == MGL_OP_MERGE_ADD;
+    return has;
+}
+
+bool mgl_cuda_has_draws(const mgl_program *program)
+{
+    bool has = program->many && mgl_cuda_has_draws(program->many);
+    for (int i = 0; i < program->task_count; i++)
+        has |= program->tasks[i].op == MGL_OP_DRAW;
+    return has;
+}
+
+bool mgl_cuda_has_norms(const mgl_program *program)
+{
+    return any_extra(program, true);
+}
+
+uint32_t mgl_cuda_pages(const mgl_program *program, int bytes)
+{
+    const int pages = bytes / program->exec.page_bytes;
+    return (uint32_t)(bytes > 0 && pages == 0 ? 1 : pages);
+}
+
+uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes)
+{
+    const uint32_t most = (uint32_t)program->exec.ring_pages - 1;
+    const uint32_t pages = mgl_cuda_pages(program, bytes);
+    return pages < most ? pages : most;
+}
