@@ -80,7 +80,7 @@ typedef struct mgl_field {
     X(CHARS, driver, driver)                                                                       \
     X(CHARS, device_uuid, device_uuid)                                                             \
     X(CHARS, manifest, manifest)                                                                   \
-    X(INT64, quarantined, quarantined)
+    X(INT64, condemned, quarantined)
 
 /* Of one workload of a trial. */
 #define MGL_RESULT_FIELDS(X)                                                                       \

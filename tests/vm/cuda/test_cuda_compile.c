@@ -160,7 +160,7 @@ static int compile_lists(int target, int warps, bool anew, mgl_cuda_image *out)
 /* Whether functions are those of objects, which are called by their own names. */
 static bool is_linked(const mgl_cuda_image *image)
 {
-    static const char far[] = "_Z7do_slimv";
+    static const char far[] = "_Z10do_small_mv";
     return memmem(image->bytes, image->length, far, sizeof far - 1) != NULL;
 }
 
@@ -170,9 +170,9 @@ static void check_frames(const mgl_cuda_image *image)
 {
     static const char *const functions[] = {"_Z9do_skinny7machine",
                                             "_Z9do_panels7machine",
-                                            "_Z7do_slimv",
-                                            "_Z7do_wave7machine",
-                                            "_Z8do_waves7machine",
+                                            "_Z10do_small_mv",
+                                            "_Z11do_kv_round7machine",
+                                            "_Z12do_kv_rounds7machine",
                                             "_Z8do_merge7machine",
                                             "_Z16run_panel_loader7machinePK16mgl_device_queue",
                                             "_Z17run_panel_landing7machinePK16mgl_device_queue"};
