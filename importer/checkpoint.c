@@ -18,6 +18,7 @@
 #include "importer/safetensors.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,23 @@ static void close_source(void *reader)
     mgl_free(s);
 }
 
+/* Elements of a tensor of rank 1 that is stored as F64. */
+static mgl_status read_wide(const mgl_safetensors *files, int stored, int64_t first, int64_t count,
+                            float *to, mgl_error *err)
+{
+    enum { CHUNK = 256 };
+    double values[CHUNK];
+    mgl_status status = MGL_OK;
+    for (int64_t at = 0; at < count && !status; at += CHUNK) {
+        const int64_t some = count - at < CHUNK ? count - at : CHUNK;
+        status = mgl_safetensors_read(files, stored, (size_t)(first + at) * sizeof *values,
+                                      (size_t)some * sizeof *values, values, err);
+        for (int64_t i = 0; i < some && !status; i++)
+            to[at + i] = (float)values[i];
+    }
+    return status;
+}
+
 static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
                             void *to, mgl_error *err)
 {
@@ -54,10 +72,14 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
     const int64_t run = view->interleave ? 1 : rows;
     const size_t bytes = (size_t)width * mgl_dtype_size(t->dtype);
     mgl_status status = MGL_OK;
-    for (int64_t i = 0; i < rows && !status; i += run)
-        status = mgl_safetensors_read(s->files, view->stored,
-                                      (size_t)mgl_view_row(view, row + i) * bytes,
-                                      (size_t)run * bytes, (char *)to + (size_t)i * bytes, err);
+    for (int64_t i = 0; i < rows && !status; i += run) {
+        const int64_t first = mgl_view_row(view, row + i);
+        if (view->wide)
+            status = read_wide(s->files, view->stored, first, run, (float *)to + i, err);
+        else
+            status = mgl_safetensors_read(s->files, view->stored, (size_t)first * bytes,
+                                          (size_t)run * bytes, (char *)to + (size_t)i * bytes, err);
+    }
     return status;
 }
 
@@ -178,6 +200,18 @@ static void refuse_shape(mgl_reasons *reasons, const mgl_stored_tensor *stored,
                     print_shape(tensor->rank, shape, must, sizeof must));
 }
 
+static void refuse_dtype(mgl_reasons *reasons, const mgl_stored_tensor *stored)
+{
+    mgl_reasons_add(
+        reasons, stored->name, "its dtype %s is not supported; F32, F16 and BF16 are%s",
+        stored->stored_dtype,
+        strcmp(stored->stored_dtype, "F64") != 0
+            ? ""
+            : ", and F64 for vectors whose numbers F32 holds; load the model with "
+              "from_pretrained(..., dtype=\"float32\") of Transformers and save it with "
+              "save_pretrained");
+}
+
 /* The stored tensor of a tensor of the graph. If a tied model stores only the head, the head is
  * also the embedding. */
 static mgl_view find_view(const comparison *c, const mgl_tensor *tensor)
@@ -191,6 +225,32 @@ static mgl_view find_view(const comparison *c, const mgl_tensor *tensor)
     return view;
 }
 
+/* Whether F32 holds each number of a tensor of rank 1 that is stored as F64. */
+static bool fits_f32(const comparison *c, const mgl_stored_tensor *stored)
+{
+    const int index = (int)(stored - c->files->tensors.items);
+    for (int64_t i = 0; i < stored->shape[0] && c->files->file_count; i++) {
+        double value;
+        if (mgl_safetensors_read(c->files, index, (size_t)i * sizeof value, sizeof value, &value,
+                                 NULL) ||
+            (!isnan(value) && (double)(float)value - value != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Takes over the dtype of a stored tensor; false: it is rejected. F64 vectors, which norms and
+ * biases are, are read as F32 if no number changes. */
+static bool take_dtype(const comparison *c, const mgl_stored_tensor *stored, mgl_tensor *tensor,
+                       mgl_view *view)
+{
+    const bool is_wide = !strcmp(stored->stored_dtype, "F64") && stored->rank == 1;
+    if (stored->usable)
+        tensor->dtype = stored->dtype;
+    view->wide = is_wide && fits_f32(c, stored);
+    return stored->usable || view->wide;
+}
+
 /* Binds each tensor of the graph to the stored one of its name, whose dtype it takes over. */
 static void bind_tensors(comparison *c)
 {
@@ -198,8 +258,9 @@ static void bind_tensors(comparison *c)
     char first_missing[160];
     for (int i = 0; i < c->graph->tensor_count; i++) {
         mgl_tensor *tensor = &c->graph->tensors[i];
-        const mgl_view view = c->views[i] = find_view(c, tensor);
-        const int index = view.stored;
+        mgl_view *view = &c->views[i];
+        *view = find_view(c, tensor);
+        const int index = view->stored;
         if (index < 0) {
             if (!missing++)
                 mgl_naming_name(c->naming, tensor->name, first_missing);
@@ -207,16 +268,16 @@ static void bind_tensors(comparison *c)
         }
         const mgl_stored_tensor *stored = &c->files->tensors.items[index];
         c->used[index] = true;
-        if (!has_shape(stored, tensor, view.total) && !shapes++)
-            refuse_shape(c->reasons, stored, tensor, view.total);
-        if (!stored->usable && !dtypes++)
-            mgl_reasons_add(c->reasons, stored->name,
-                            "its dtype %s is not supported; F32, F16 and BF16 are",
-                            stored->stored_dtype);
-        if (stored->usable)
-            tensor->dtype = stored->dtype;
+        if (!has_shape(stored, tensor, view->total) && !shapes++)
+            refuse_shape(c->reasons, stored, tensor, view->total);
+        if (!take_dtype(c, stored, tensor, view) && !dtypes++)
+            refuse_dtype(c->reasons, stored);
     }
-    if (missing == 1)
+    if (missing == 1 && strstr(first_missing, MGL_TENSOR_HEAD))
+        mgl_reasons_add(c->reasons, first_missing,
+                        "the tensor is missing: the checkpoint has no head, as models that make "
+                        "embeddings; take the checkpoint of the whole model");
+    else if (missing == 1)
         mgl_reasons_add(c->reasons, first_missing, "the tensor is missing");
     else if (missing)
         mgl_reasons_add(c->reasons, first_missing,

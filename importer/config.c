@@ -60,6 +60,7 @@ static const struct forbidden {
     {"num_experts", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
     {"n_routed_experts", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
     {"num_experts_per_tok", MGL_NEUTRAL_OFF, "mixtures of experts cannot be represented"},
+    {"is_causal", MGL_NEUTRAL_TRUE, "attention to later tokens cannot be represented"},
     {"is_encoder_decoder", MGL_NEUTRAL_OFF, "encoders cannot be represented"},
     {"add_cross_attention", MGL_NEUTRAL_OFF, "cross attention cannot be represented"},
 };

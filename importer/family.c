@@ -136,10 +136,18 @@ static const struct {
     {"internlm3", "mlp_bias", "bias"},
 };
 
+/* Whether the name is that of the class without the head: LlamaModel for LlamaForCausalLM. */
+static bool is_body_of(const char *name, const char *architecture)
+{
+    const size_t length = strlen(architecture) - strlen("ForCausalLM");
+    return !strncmp(name, architecture, length) && !strcmp(name + length, "Model");
+}
+
 static const mgl_model_family *find_architecture(const char *architecture)
 {
     for (int i = 0; i < FAMILY_COUNT; i++)
-        if (!strcmp(families[i].architecture, architecture))
+        if (!strcmp(families[i].architecture, architecture) ||
+            is_body_of(architecture, families[i].architecture))
             return &families[i];
     return NULL;
 }

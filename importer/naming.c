@@ -52,11 +52,12 @@ static const struct prefix {
     {"model.text_model.", "lm_head.", true},
     {"language_model.", "lm_head.", true},
     {"model.", "lm_head.", false},
+    {"model.model.", "lm_head.", false},
     {"", "lm_head.", false},
 };
 enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
 
-/* Where wrappers have the head, beside the prefixes above. */
+/* Where the head may be stored, beside the prefixes above; all but the first are of wrappers. */
 static const char *const heads[] = {"model.lm_head.", "language_model.lm_head.", "lm_head."};
 
 static const struct prefix canonical = {"model.", "lm_head.", false};
@@ -93,14 +94,15 @@ static bool fits(const mgl_naming *naming)
     return mgl_safetensors_find(naming->files, name) >= 0;
 }
 
-/* A wrapper may store the head under another prefix than that of the body. */
+/* The head may be stored under another prefix than that of the body. */
 static void find_head(mgl_naming *naming)
 {
     char name[160];
+    const size_t count = naming->config->wrapped ? sizeof heads / sizeof *heads : 1;
     mgl_naming_name(naming, MGL_TENSOR_HEAD, name);
-    if (!naming->config->wrapped || mgl_safetensors_find(naming->files, name) >= 0)
+    if (mgl_safetensors_find(naming->files, name) >= 0)
         return;
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "%sweight", heads[i]);
         if (mgl_safetensors_find(naming->files, name) >= 0)
             naming->head = heads[i];

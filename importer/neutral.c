@@ -6,6 +6,8 @@
 
 bool mgl_is_neutral(const cJSON *item, mgl_neutral neutral)
 {
+    if (item && neutral == MGL_NEUTRAL_TRUE)
+        return cJSON_IsTrue(item);
     if (!item || cJSON_IsNull(item))
         return true;
     if (neutral == MGL_NEUTRAL_ONE)

@@ -6,7 +6,8 @@
 
 typedef enum mgl_neutral {
     MGL_NEUTRAL_OFF, /* null, false, 0 or [] */
-    MGL_NEUTRAL_ONE  /* null or 1 */
+    MGL_NEUTRAL_ONE, /* null or 1 */
+    MGL_NEUTRAL_TRUE /* true */
 } mgl_neutral;
 
 /* Whether the value of a key is neutral; NULL: the key is missing, which is neutral too. */
