@@ -189,15 +189,23 @@ static const char *name_kind(const cJSON *item)
     return cJSON_IsNumber(item) ? "a number with a fraction" : "null";
 }
 
+/* Appends the names of the tool's arguments to a message. */
+static void list_arguments(const mcp_tool *tool, const char *subject, mgl_error *err)
+{
+    mgl_text message = {0};
+    mgl_text_format(&message, "%s; %s are: %s", err->message, subject, tool->count ? "" : "none");
+    for (int i = 0; i < tool->count; i++)
+        mgl_text_format(&message, "%s%s", i ? ", " : "", tool->params[i].name);
+    if (!message.failed)
+        snprintf(err->message, sizeof err->message, "%s", message.bytes);
+    mgl_text_clear(&message);
+}
+
 static mgl_status fail_unknown(const mcp_tool *tool, const char *name, mgl_error *err)
 {
-    mgl_text known = {0};
-    for (int i = 0; i < tool->count; i++)
-        mgl_text_format(&known, "%s%s", i ? ", " : "", tool->params[i].name);
     mgl_status status =
-        mgl_fail(err, MGL_USAGE, NULL, "%s has no argument \"%.60s\"; its arguments are: %s",
-                 tool->name, name, known.bytes ? known.bytes : "none");
-    mgl_text_clear(&known);
+        mgl_fail(err, MGL_USAGE, NULL, "%s has no argument \"%.60s\"", tool->name, name);
+    list_arguments(tool, "its arguments", err);
     return status;
 }
 
@@ -212,8 +220,6 @@ static mgl_status fail_range(const mcp_param *p, double value, mgl_error *err)
 static mgl_status check_argument(const mcp_tool *tool, const cJSON *item, mgl_error *err)
 {
     const mcp_param *p = find_param(tool, item->string);
-    if (!p)
-        return fail_unknown(tool, item->string, err);
     if (p->kind == MCP_INTEGER && cJSON_IsNumber(item) &&
         !(item->valuedouble >= (double)p->lo && item->valuedouble <= (double)p->hi))
         return fail_range(p, item->valuedouble, err);
@@ -227,7 +233,7 @@ static mgl_status check_argument(const mcp_tool *tool, const cJSON *item, mgl_er
     return MGL_OK;
 }
 
-static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, mgl_error *err)
+static mgl_status check_values(const mcp_tool *tool, const cJSON *arguments, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     if (arguments && !cJSON_IsObject(arguments))
@@ -241,6 +247,21 @@ static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, 
             status = mgl_fail(err, MGL_USAGE, NULL, "%s needs the argument \"%s\", %s: %s",
                               tool->name, p->name, kinds[p->kind], p->what);
     }
+    return status;
+}
+
+/* Every error lists the arguments that there are. */
+static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, mgl_error *err)
+{
+    char subject[100];
+    const cJSON *item = cJSON_IsObject(arguments) ? arguments->child : NULL;
+    for (; item; item = item->next)
+        if (!find_param(tool, item->string))
+            return fail_unknown(tool, item->string, err);
+    mgl_status status = check_values(tool, arguments, err);
+    snprintf(subject, sizeof subject, "the arguments of %s", tool->name);
+    if (status)
+        list_arguments(tool, subject, err);
     return status;
 }
 
