@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_EDITS = 4, MOST_FLAG = 100 };
 
@@ -199,6 +200,8 @@ static const struct {
     {"-f", "--file"},
     {"--prompt-file", "--file"},
     {"--file", "--texts"},
+    {"--prompts", "--texts"},
+    {"--texts", "--prompts"},
     {"--prompts-file", "--prompts"},
     {"--batch", "--prompts"},
     {"--ids", "--prompt-ids"},
@@ -288,6 +291,31 @@ static const struct {
     {"--load-in-4bit", "weights are used as f32, bf16 or f16 (--dtype)"},
 };
 
+#define EVAL_TEXT                                                                                  \
+    "it reads files: --file FILE, or --texts F.json; 'megalith score MODEL --text TEXT' scores a " \
+    "text"
+
+/*  verb, flag that it does not have, what to do */
+static const struct {
+    const char *verb, *word, *advice;
+} verb_flag_rows[] = {
+    {"eval", "--text", EVAL_TEXT},
+    {"eval", "--prompt", EVAL_TEXT},
+    {"eval", "-p", EVAL_TEXT},
+};
+
+/* What to do in place of a flag that has no replacement; NULL: unknown. */
+static const char *find_advice(const mgl_cli_verb *verb, const char *flag)
+{
+    for (size_t i = 0; i < sizeof verb_flag_rows / sizeof *verb_flag_rows; i++)
+        if (!strcmp(verb_flag_rows[i].verb, verb->name) && !strcmp(verb_flag_rows[i].word, flag))
+            return verb_flag_rows[i].advice;
+    for (size_t i = 0; i < sizeof other_rows / sizeof *other_rows; i++)
+        if (!strcmp(other_rows[i].word, flag))
+            return other_rows[i].advice;
+    return NULL;
+}
+
 /* The flags by which other programs take their model. */
 static bool asks_for_model(const mgl_cli_verb *verb, const char *flag)
 {
@@ -343,10 +371,9 @@ mgl_status mgl_cli_fail_flag(const mgl_cli_verb *verb, const char *flag, mgl_err
             "is not a flag of '%s'; the model is given without a flag: megalith %s MODEL ...",
             verb->name, verb->name);
     const char *nearest = find_replacement(verb, name);
-    for (size_t i = 0; !nearest && i < sizeof other_rows / sizeof *other_rows; i++)
-        if (!strcmp(other_rows[i].word, name))
-            return mgl_fail(err, MGL_USAGE, flag, "unknown flag of '%s'; %s", verb->name,
-                            other_rows[i].advice);
+    const char *advice = nearest ? NULL : find_advice(verb, name);
+    if (advice)
+        return mgl_fail(err, MGL_USAGE, flag, "unknown flag of '%s'; %s", verb->name, advice);
     if (!nearest)
         nearest = find_nearest_flag(verb, name);
     return mgl_fail(err, MGL_USAGE, flag,
@@ -376,10 +403,10 @@ mgl_status mgl_cli_fail_operand(const mgl_cli_verb *verb, const char *operand, c
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-static const mgl_cli_option *find_device(const mgl_cli_verb *verb)
+static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *flag)
 {
     for (size_t i = 0; i < verb->option_count; i++)
-        if (!strcmp(verb->options[i].flag, "--device"))
+        if (!strcmp(verb->options[i].flag, flag))
             return &verb->options[i];
     return NULL;
 }
@@ -408,7 +435,7 @@ static bool is_known_device(const char *value)
 
 mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, mgl_error *err)
 {
-    const mgl_cli_option *option = find_device(verb);
+    const mgl_cli_option *option = find_option(verb, "--device");
     if (!option || option->kind != MGL_CLI_text)
         return MGL_OK;
     const mgl_cli_text *device = (const void *)((const char *)options + option->offset);
@@ -427,7 +454,7 @@ mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, m
 void mgl_cli_advise_device(const mgl_cli_verb *verb, mgl_error *err)
 {
     char *tail = strstr(err->message, MGL_HINT_CPU);
-    const mgl_cli_option *option = find_device(verb);
+    const mgl_cli_option *option = find_option(verb, "--device");
     if (!tail)
         return;
     *tail = 0;
@@ -437,4 +464,37 @@ void mgl_cli_advise_device(const mgl_cli_verb *verb, mgl_error *err)
     snprintf(tail, sizeof err->message - length, "%s%s%s%s",
              cpu || none ? ", or use --device " : "", cpu ? "cpu" : "", cpu && none ? " or " : "",
              none ? "none" : "");
+}
+
+/* ---- number formats -------------------------------------------------------------------------- */
+
+/*  name in other programs, name here; of both, upper and lower case are the same */
+static const struct {
+    const char *word, *dtype;
+} dtype_rows[] = {
+    {"float32", "f32"},       {"fp32", "f32"},
+    {"float", "f32"},         {"single", "f32"},
+    {"f32", "f32"},           {"bfloat16", "bf16"},
+    {"bfloat", "bf16"},       {"bf16", "bf16"},
+    {"float16", "f16"},       {"fp16", "f16"},
+    {"half", "f16"},          {"f16", "f16"},
+    {"torch.float32", "f32"}, {"torch.bfloat16", "bf16"},
+    {"torch.float16", "f16"},
+};
+
+mgl_status mgl_cli_check_dtype(const mgl_cli_verb *verb, const void *options, mgl_error *err)
+{
+    const mgl_cli_option *option = find_option(verb, "--dtype");
+    if (!option || option->kind != MGL_CLI_text)
+        return MGL_OK;
+    const mgl_cli_text *dtype = (const void *)((const char *)options + option->offset);
+    if (!dtype->given || has_alternative(option->argument, dtype->value))
+        return MGL_OK;
+    for (size_t i = 0; i < sizeof dtype_rows / sizeof *dtype_rows; i++)
+        if (!strcasecmp(dtype_rows[i].word, dtype->value) &&
+            has_alternative(option->argument, dtype_rows[i].dtype))
+            return mgl_fail(err, MGL_USAGE, dtype->value,
+                            "unknown dtype; did you mean '--dtype %s'? supported: %s",
+                            dtype_rows[i].dtype, option->argument);
+    return MGL_OK; /* the library says what there is */
 }

@@ -13,6 +13,8 @@ mgl_status mgl_cli_fail_operand(const mgl_cli_verb *verb, const char *operand, c
                                 mgl_error *err);
 /* MGL_USAGE for a --device that no verb has; the message names those of this verb. */
 mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, mgl_error *err);
+/* MGL_USAGE for a --dtype of another program that has a name here. */
+mgl_status mgl_cli_check_dtype(const mgl_cli_verb *verb, const void *options, mgl_error *err);
 /* Replaces MGL_HINT_CPU, the end of messages about a GPU, by the devices that the verb can use
  * without a GPU. */
 void mgl_cli_advise_device(const mgl_cli_verb *verb, mgl_error *err);

@@ -171,6 +171,8 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     if (!status)
         status = mgl_cli_check_device(verb, options, &err);
     if (!status)
+        status = mgl_cli_check_dtype(verb, options, &err);
+    if (!status)
         status = do_verb(verb, operand, options, json, &err);
     if (status)
         mgl_cli_advise_device(verb, &err);

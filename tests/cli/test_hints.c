@@ -60,6 +60,11 @@ static const hint hints[] = {
     {"tokenize m -p x", 1, "did you mean '--text'?", NULL},
     {"detokenize m --prompt-ids 1", 1, "did you mean '--ids'?", NULL},
     {"lower m --temp 1", 1, "unknown flag of 'lower'", "--temperature"},
+    {"eval m --text Once", 1, "it reads files: --file FILE, or --texts F.json; 'megalith score",
+     NULL},
+    {"eval m -p Once", 1, "it reads files: --file FILE, or --texts F.json; 'megalith score", NULL},
+    {"eval m --prompts f", 1, "did you mean '--texts'?", NULL},
+    {"run m --texts f", 1, "did you mean '--prompts'?", NULL},
     {"run m --promt=x", 1, "did you mean '--prompt'?", NULL},
     /* Words behind MODEL. */
     {"run m Once", 1, "stands behind --prompt: megalith run m --prompt", NULL},
@@ -78,6 +83,18 @@ static const hint hints[] = {
     {"kernel bench merge --device tpu", 1, "supported: cuda and cuda:N", "cpu"},
     {"kernel verify merge --text f --device tpu", 1, "supported: cuda, cuda:N and none", "cpu"},
     {"tune m --device tpu", 1, "supported: cuda, cuda:N, cpu and none", "auto"},
+    /* Number formats. */
+    {"run m -p x --dtype float16", 1, "unknown dtype; did you mean '--dtype f16'?", NULL},
+    {"run m -p x --dtype bfloat16", 1, "unknown dtype; did you mean '--dtype bf16'?", NULL},
+    {"eval m --file f --dtype float32", 1, "did you mean '--dtype f32'? supported: auto|f32|",
+     NULL},
+    {"score m --text x --dtype FP16", 1, "did you mean '--dtype f16'?", NULL},
+    {"chat m --dtype torch.bfloat16", 1, "did you mean '--dtype bf16'?", NULL},
+    {"compile m -o f --dtype half", 1, "did you mean '--dtype f16'?", NULL},
+    {"lower m --target cpu:1 --dtype BF16", 1, "did you mean '--dtype bf16'?", NULL},
+    {"trace m -o f -p x --dtype float", 1, "did you mean '--dtype f32'?", NULL},
+    {"tune m --dtype float32", 1, "did you mean '--dtype f32'? supported: bf16|f16|f32", NULL},
+    {"bench m --dtype bfloat16", 1, "did you mean '--dtype bf16'? supported: bf16", NULL},
 };
 enum { HINTS = sizeof hints / sizeof *hints };
 
