@@ -1,32 +1,33 @@
 /*
- * What the cache of a machine holds of earlier launches, so that a prompt which begins with the
- * same tokens reads only the rest.
+ * Prefix caching: records which tokens the KV cache of a machine holds from earlier launches, so
+ * that a prompt with the same first tokens reads only the rest. vm/vm.c calls it around each
+ * launch.
  *
- * mgl_prefix has, for each sequence of the program, the ids whose keys and values a launch has
- * written, from position 0 on. The last token that a reply made is not among them: nothing was
- * computed from it. A launch that fails leaves nothing behind, nor does whatever else touches the
- * cache.
+ * For each sequence of the program, mgl_prefix stores the ids whose keys and values a launch has
+ * written, from position 0 on. The last token of a reply is not included, because its keys and
+ * values were not computed. A failed launch, and anything else that changes the cache, clears the
+ * record.
  */
 #ifndef MGL_VM_PREFIX_H
 #define MGL_VM_PREFIX_H
 
 #include "vm/vm.h"
 
-/* For a program, or another one with as many sequences and the same capacity. Release with
- * mgl_prefix_close. */
+/* Opens a record for the program, or for any program with the same sequences and capacity. Release
+ * with mgl_prefix_close. */
 mgl_status mgl_prefix_open(mgl_prefix *prefix, const mgl_program *program, mgl_error *err);
-void mgl_prefix_close(mgl_prefix *prefix); /* all zero is fine */
+void mgl_prefix_close(mgl_prefix *prefix); /* a zeroed record is allowed */
 
 void mgl_prefix_forget(mgl_prefix *prefix);
 
-/* Sequence `s` of a request for `program`: its prompt begins behind what the cache holds of it, one
- * token at least being left to read. How many tokens need not be read. A sequence that does not ask
- * for it, starts behind other positions, or is scored, stays as it is: 0. */
+/* Skips the prompt tokens of sequence `s` of a request that the cache already holds, and leaves at
+ * least one token to read: adjusts *sequence and returns the number of tokens skipped. Returns 0,
+ * with no change, if the sequence does not set `reuse`, does not start at 0, or is scored. */
 int32_t mgl_prefix_skip(const mgl_prefix *prefix, const mgl_program *program, int s,
                         mgl_vm_sequence *sequence);
 
-/* After a launch of the sequences (count) of a request, which ended without an error: what the
- * cache holds of each now, of which report->written says how many. */
+/* Records what the cache holds of each sequence (count) after a launch without errors.
+ * report->written gives the number of positions. */
 void mgl_prefix_note(mgl_prefix *prefix, const mgl_program *program,
                      const mgl_vm_sequence *sequences, int count, const mgl_vm_report *report);
 

@@ -1,9 +1,10 @@
 /*
- * A virtual machine: loads a checked program with the bytes of a checkpoint and runs it, as often
- * as wanted. The CPU VM (vm/cpu) and the CUDA VM (vm/cuda) stand behind this one interface.
+ * Virtual machine (VM) interface. A VM loads a validated program and the weights of a checkpoint,
+ * and runs requests on them any number of times.
  *
- * mgl_vm_open validates the program first and refuses what the validator rejects: there is no other
- * way to a machine.
+ * Two implementations share this interface: the CPU VM (vm/cpu) and the CUDA VM (vm/cuda). Callers
+ * are api/, autotune/, cli/ and eval/. mgl_vm_open runs the validator first and rejects every
+ * program that the validator rejects; no other function opens a machine.
  */
 #ifndef MGL_VM_VM_H
 #define MGL_VM_VM_H
@@ -17,61 +18,62 @@ typedef enum mgl_vm_kind { MGL_VM_CPU, MGL_VM_CUDA } mgl_vm_kind;
 
 typedef struct mgl_vm mgl_vm;
 
-/* Where the memory of a machine lies on its device. */
+/* Device addresses of a machine's memory. */
 typedef struct mgl_vm_places {
     const uint64_t *tapes;   /* (queue_count) addresses */
     const uint64_t *buffers; /* (buffer_count) */
-    bool swizzled;           /* KV buffers have their chunks as mgl_kv_chunk has them */
+    bool swizzled;           /* KV buffers store their chunks in the order of mgl_kv_chunk */
 } mgl_vm_places;
 
-/* Writes every tape and every const buffer where they lie, and what it likes of the KV buffers; all
- * memory is zero before. Called once, with the device's context current; everything must have
- * landed when it returns. */
+/* Writes every tape and every const buffer at its address, and any part of the KV buffers. All
+ * memory is zero before the call. The machine calls it once, with the device's context current. All
+ * writes must be complete when it returns. */
 typedef mgl_status mgl_vm_fill_fn(void *user, const mgl_program *program,
                                   const mgl_vm_places *places, mgl_error *err);
 
 struct mgl_weights; /* vm/weights.h */
 
-/* A kernel that was compiled before. */
+/* A compiled kernel. */
 typedef struct mgl_vm_kernel {
     const char *arch;  /* "sm_90a" */
-    const char *key;   /* mgl_cuda_kernel_key of what it was compiled from */
-    const void *bytes; /* (length), a 0 behind them */
+    const char *key;   /* mgl_cuda_kernel_key of its sources and program */
+    const void *bytes; /* (length), followed by a 0 byte */
     size_t length;
 } mgl_vm_kernel;
 
 typedef struct mgl_vm_options {
     mgl_vm_kind kind;
     int device;          /* ordinal of the GPU */
-    int deadline_ms;     /* watchdog; 0: 2,000 */
-    bool plain;          /* CPU: plain C kernels over the packed bytes rather than the fast path */
-    int threads;         /* CPU: that compute; 0: one a processor that the process may use */
-    bool verify;         /* CPU: look at the checksums of mapped weights, which it uses in place */
+    int deadline_ms;     /* watchdog, in ms; 0: 2,000 */
+    bool plain;          /* CPU: run plain C kernels on the packed bytes instead of the vector
+                            kernels */
+    int threads;         /* CPU: compute threads; 0: one per processor that the process may use */
+    bool verify;         /* CPU: verify the checksums of mapped weights, which are used in place */
     const char *arch;    /* CUDA: compile for this architecture instead of the live device's
                             ("compute_80": PTX, which runs the cp.async path); NULL: live */
-    int trace_epochs;    /* CUDA: keep the events of so many epochs, the last ones; 0: no trace */
-    bool strict_formats; /* refuse formats that can not hold the checkpoint's numbers */
+    int trace_epochs;    /* CUDA: record the events of the last n epochs; 0: no trace */
+    bool strict_formats; /* reject formats that cannot hold the checkpoint's values exactly */
 #ifdef MGL_TEST_BUILD
-    bool unchecked; /* skip the validator; exists in the builds of tests alone */
+    bool unchecked; /* skip the validator; exists only in test builds */
 #endif
-    uint32_t delay_seed; /* tests only, CUDA: random delays in the kernel, of seed delay_seed + n in
-                            launch n of the machine; 0: none */
+    uint32_t delay_seed; /* tests only, CUDA: random delays in the kernel; launch n of the
+                            machine uses seed delay_seed + n; 0: none */
 
-    /* CUDA: makes the weights on the device, in place of packing the graph's on the host; or NULL
-     */
+    /* CUDA: writes the weights on the device, instead of packing the graph's on the host; or
+     * NULL */
     mgl_vm_fill_fn *fill;
     void *fill_user;
 
-    const struct mgl_weights
-        *weights;                 /* packed before, in place of packing the graph's; or NULL.
-                                     The CUDA machine needs them while it is opened; the CPU's
-                                     uses those that are mapped in place: they must outlive it */
-    const mgl_vm_kernel *kernels; /* (kernel_count) CUDA: in place of compiling, where one of
-                                     them fits */
+    const struct mgl_weights *weights; /* already packed weights, used instead of packing the
+                                          graph's; or NULL. The CUDA machine needs them only while
+                                          it opens. The CPU machine uses mapped weights in place, so
+                                          they must outlive it */
+    const mgl_vm_kernel *kernels;      /* (kernel_count) CUDA: a matching kernel is used instead of
+                                          compiling */
     int kernel_count;
 
-    const atomic_int *abort; /* set by anybody: opening ends with MGL_INTERRUPTED; may be NULL */
-    mgl_stage_fn *on_stage;  /* of opening; may be NULL */
+    const atomic_int *abort; /* set by any thread: opening ends with MGL_INTERRUPTED; may be NULL */
+    mgl_stage_fn *on_stage;  /* progress of opening; may be NULL */
     void *stage_user;
 } mgl_vm_options;
 
@@ -80,10 +82,11 @@ typedef enum mgl_vm_mode { MGL_VM_GENERATE, MGL_VM_SCORE } mgl_vm_mode;
 /* One sequence of a launch. */
 typedef struct mgl_vm_sequence {
     mgl_vm_mode mode;
-    const int32_t *prompt; /* (prompt_count) ids below vocab; 1 to capacity of them, 2 to score */
+    const int32_t *prompt; /* (prompt_count) ids below vocab; 1 to capacity of them, at least 2
+                              to score */
     int32_t prompt_count;
-    int32_t start;   /* positions already in the KV cache, from earlier launches of this machine (or
-                        its `fill`): the prompt goes on from there; 0 to score */
+    int32_t start;   /* positions already in the KV cache, from earlier launches of this machine
+                        (or its `fill`); the prompt continues there; must be 0 to score */
     int32_t max_new; /* at least 1; start + prompt_count + max_new <= capacity */
     float temperature;
     int32_t top_k;
@@ -91,41 +94,41 @@ typedef struct mgl_vm_sequence {
     float min_p;                                               /* 0: off */
     float repeat_penalty, presence_penalty, frequency_penalty; /* instructions/sample/penalties.h;
                                                                   all 0: off */
-    const int32_t *before; /* (before_count) tokens in front of the prompt, at the positions before
-                              `start`: a repeat penalty needs all of them */
+    const int32_t *before; /* (before_count) tokens before the prompt, at the positions before
+                              `start`; a repeat penalty needs all of them */
     int32_t before_count;
-    int32_t before_output; /* the last so many of `before` are output, which presence and frequency
+    int32_t before_output; /* the last n of `before` are output, which presence and frequency
                               penalties count; the others are prompt */
     uint64_t seed;
     const int32_t *ends; /* (end_count) end tokens, at most MGL_MAX_ENDS */
     int32_t end_count;
-    bool reuse; /* what the cache holds of the prompt, from earlier launches of this machine, is not
-                   read again; with start 0, and not to score */
+    bool reuse; /* prefix caching: skip prompt tokens that the cache already holds from earlier
+                   launches of this machine; needs start 0, not for scoring */
 } mgl_vm_sequence;
 
-/* Called in order with each new token; false asks the launch to end. */
+/* Called in order with each new token. Returns false to end the launch. */
 typedef bool mgl_vm_token_fn(void *user, int sequence, int32_t token);
 
-/* Called with each new token before it is given out: whether a reply ends with it by a stop text.
- * What the machine makes of that sequence behind it is given to nobody. */
+/* Called with each new token before delivery. Returns true if a stop text ends the reply with this
+ * token. Tokens that the machine produces for the sequence after that are discarded. */
 typedef bool mgl_vm_stop_fn(void *user, int sequence, int32_t token);
 
-/* How likely a new token was, and the likeliest in its place; of raw logits. */
+/* Log-probability of a new token, and the most likely tokens at its position, from raw logits. */
 typedef struct mgl_vm_likelihood {
     int32_t token;
     float logprob; /* natural logarithm */
-    int count;     /* of the next */
+    int count;     /* entries of `ids` and `logprobs` */
     int32_t ids[MGL_MOST_LIKELY];
     float logprobs[MGL_MOST_LIKELY];
 } mgl_vm_likelihood;
 
-/* Called in order with each new token that is given out, also when on_token wants no more. */
+/* Called in order with each delivered token, even after on_token returned false. */
 typedef void mgl_vm_likelihood_fn(void *user, int sequence, const mgl_vm_likelihood *likelihood);
 
-/* What is known of the cache: see vm/prefix.h. */
+/* Contents of the cache: see vm/prefix.h. */
 typedef struct mgl_prefix {
     int32_t *ids;                     /* (sequences, capacity) of the program */
-    int32_t known[MGL_MAX_SEQUENCES]; /* so many of each sequence's ids */
+    int32_t known[MGL_MAX_SEQUENCES]; /* valid ids of each sequence */
 } mgl_prefix;
 
 typedef struct mgl_vm_request {
@@ -133,81 +136,86 @@ typedef struct mgl_vm_request {
     int count;
     mgl_vm_token_fn *on_token;           /* may be NULL */
     mgl_vm_stop_fn *is_stop;             /* may be NULL */
-    mgl_vm_likelihood_fn *on_likelihood; /* may be NULL; with `likely`, */
-    int likely; /* at most MGL_MOST_LIKELY: the likeliest tokens that it is told; 0: not called */
-    void *user; /* for the three */
-    const atomic_int *abort; /* set by anybody: end at the next sample, on the CPU at once; may be
+    mgl_vm_likelihood_fn *on_likelihood; /* may be NULL; called if likely > 0 */
+    int likely; /* most likely tokens to report, at most MGL_MOST_LIKELY; 0: no report */
+    void *user; /* passed to the three callbacks */
+    const atomic_int *abort; /* set by any thread: the launch ends at the next sample task, on
+                                the CPU at once; may be NULL */
+    mgl_stage_fn *on_stage;  /* progress of MGL_STAGE_PROMPT, through mgl_vm_tell_prompt; may be
                                 NULL */
-    mgl_stage_fn *on_stage;  /* of MGL_STAGE_PROMPT, through mgl_vm_tell_prompt; may be NULL */
     void *stage_user;
 } mgl_vm_request;
 
-/* What came out. Arrays belong to the VM, until its next run. */
+/* Results of a run. The VM owns the arrays, which are valid until its next run. */
 typedef struct mgl_vm_report {
     int launches;
     int epochs;
     const int32_t *output[MGL_MAX_SEQUENCES]; /* (produced[s]) new tokens */
     int32_t produced[MGL_MAX_SEQUENCES];
-    int32_t state[MGL_MAX_SEQUENCES]; /* MGL_STATE_... of schedule/step.h */
-    const float
-        *score[MGL_MAX_SEQUENCES];     /* (prompt_count) log-probabilities, [0] = 0; when scoring */
-    int32_t reused[MGL_MAX_SEQUENCES]; /* tokens of the prompt that were not read */
-    int32_t written[MGL_MAX_SEQUENCES]; /* positions of the cache that this launch, or those before
-                                           it, have written */
-    double prefill_s, decode_s;         /* to the first token; from there to the end */
-    double device_s; /* of the launch, between events of the device; 0 on the CPU */
+    int32_t state[MGL_MAX_SEQUENCES];      /* MGL_STATE_... of schedule/step.h */
+    const float *score[MGL_MAX_SEQUENCES]; /* (prompt_count) log-probabilities, [0] = 0; only when
+                                              scoring */
+    int32_t reused[MGL_MAX_SEQUENCES];     /* prompt tokens skipped by prefix caching */
+    int32_t written[MGL_MAX_SEQUENCES];    /* cache positions written by this launch and earlier
+                                              ones */
+    double prefill_s, decode_s;            /* until the first token; from there to the end */
+    double device_s;                       /* launch time between device events; 0 on the CPU */
 } mgl_vm_report;
 
-/* Facts for logs, `info` and results. Behind an exchange check_s and pack_s are of it, and nothing
- * was waited for a kernel. */
+/* Facts for logs, `info` and results. After an exchange, check_s and pack_s describe the exchange,
+ * and compile_s is 0. */
 typedef struct mgl_vm_facts {
     char device[128];
-    double driver_s;  /* starting the driver (of this process, where it was not) and its context */
+    double driver_s;  /* starting the driver (if this process had not) and creating its context */
     double check_s;   /* the validator */
-    double pack_s;    /* the weights: packed, or read and checked, and uploaded */
-    double kernel_s;  /* making the kernel, which goes on beside the weights */
-    double nvrtc_s;   /* of that, the compiler: 0 for a kernel that was there */
-    double compile_s; /* of kernel_s, what was waited for when the weights were there */
+    double pack_s;    /* the weights: packing, or reading and checking, and uploading */
+    double kernel_s;  /* building the kernel, in parallel with the weights */
+    double nvrtc_s;   /* part of kernel_s spent in NVRTC; 0 for an existing kernel */
+    double compile_s; /* part of kernel_s spent waiting after the weights were ready */
     size_t tape_bytes, const_bytes, kv_bytes; /* all queues */
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
     const char *instructions;                 /* CPU: "avx512", "avx2", "neon", "plain"; static */
-    int threads;                              /* CPU: that compute */
-    size_t memory_bytes, scratch_bytes; /* CPU: of the process for weights, and for all but them and
-                                           the cache */
+    int threads;                              /* CPU: compute threads */
+    size_t memory_bytes, scratch_bytes;       /* CPU: process memory for weights; process memory for
+                                                 everything but weights and cache */
 } mgl_vm_facts;
 
-/* What mgl_vm_open does first: MGL_REJECTED with the first diagnostic of the validator. */
+/* Runs the validator, as mgl_vm_open does first. MGL_REJECTED: *err holds its first diagnostic. */
 mgl_status mgl_vm_check(const mgl_program *program, const mgl_graph *graph, mgl_error *err);
-/* The same, and no format that can not hold each number of the graph's. */
+/* Like mgl_vm_check, and also rejects formats that cannot hold every value of the graph's
+ * tensors. */
 mgl_status mgl_vm_check_strict(const mgl_program *program, const mgl_graph *graph, mgl_error *err);
 
-/* Opens a machine for the program with the weights of `graph` or of the options. Both must outlive
- * it. Rejected: MGL_REJECTED with the first diagnostic. Release with mgl_vm_close. */
+/* Opens a machine for the program, with the weights of `graph` or of the options. The program and
+ * the graph must outlive the machine. MGL_REJECTED: *err holds the validator's first diagnostic.
+ * Release with mgl_vm_close. */
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
-void mgl_vm_close(mgl_vm *vm); /* NULL is fine */
+void mgl_vm_close(mgl_vm *vm); /* NULL is allowed */
 
-/* Puts another program of the same model on an open machine, whose kernel stays: both programs have
- * the same geometry, formats, limits and architecture, and the same kernel (on a GPU,
- * mgl_cuda_kernel_key); queues, edges and the buffers of activations may differ. It is validated
- * first, like one that is opened. Segments, and row groups of them, that both have are copied from
- * where they lie; the others come from `graph`. All are made anew by the `fill` of the options that
- * the machine was opened with, where there is one: its fill_user must still be there. Behind it the
- * machine is as one that was opened with the program: bytes of tapes, tables and buffers are the
- * same, and the cache is empty (or filled). The program replaces the old one, which the caller may
- * release then. For the CPU machine that uses mapped weights in place, they are copied: it needs
- * the memory then, and the map no more.
+/* Replaces the program of an open machine with another program of the same model; the kernel stays
+ * loaded. Both programs have the same geometry, formats, limits and architecture, and the same
+ * kernel (on a GPU, mgl_cuda_kernel_key). Queues, edges and activation buffers may differ. The new
+ * program is validated first, as in mgl_vm_open.
  *
- * MGL_REJECTED, MGL_BAD_INPUT where they do not go together, or there is no memory on the device
- * for the new tapes beside the old, and any other error but one: the machine keeps its old program
- * and runs it. MGL_DEVICE: it has none any more, and says so until it is closed. */
+ * Segments and row groups that both programs contain are copied from the old tapes; the others come
+ * from `graph`. If the machine was opened with a `fill`, that function writes all weights anew: its
+ * fill_user must still be valid. Afterwards the machine equals one opened with the new program:
+ * bytes of tapes, tables and buffers are the same, and the cache is empty (or filled). The caller
+ * may then release the old program. If the CPU machine uses mapped weights in place, they are
+ * copied: it needs that memory then, and no longer needs the map.
+ *
+ * The machine keeps its old program, and still runs it, after MGL_REJECTED, after MGL_BAD_INPUT
+ * (the programs do not match, or the device has no memory for the new tapes beside the old), and
+ * after any other error except MGL_DEVICE. After MGL_DEVICE the machine has no program: all calls
+ * fail until it is closed. */
 mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
 
-/* Runs the request in one launch. MGL_WATCHDOG: *err says queue, task, counter, wanted, seen; the
- * VM stays usable. MGL_BAD_INPUT where the model computes what is no number: a sequence then ended
- * with MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score, and *out has all that
- * came out. */
+/* Runs the request in one launch. MGL_WATCHDOG: *err names the queue, task, counter, wanted value
+ * and seen value; the VM stays usable. MGL_BAD_INPUT: the model computed NaN or infinity. A
+ * sequence then ended with MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score;
+ * *out holds all results up to there. */
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                       mgl_error *err);
 
@@ -215,36 +223,34 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
 void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out);
 
-/* ---- for those who judge a program (vm/poison.c)
- * --------------------------------------------------- */
+/* ---- correctness checks of programs (vm/poison.c) ------------------------------------------- */
 
-/* Logits (vocab) of row `row` of the last epoch of the last run, from 0 to the last row that was
- * sampled. Of a run that ended by itself: row r is the r-th sequence that took part in that epoch.
- */
+/* Logits (vocab) of row `row` of the last epoch of the last run, from 0 to the last sampled row. If
+ * the run ended normally, row r is the r-th sequence of that epoch. */
 mgl_status mgl_vm_get_row_logits(mgl_vm *vm, int row, float *logits, mgl_error *err);
 
-/* Fills with `word` whatever a right program writes before it reads it: activations, outputs, and
- * the cache from position `context` on. What a launch sets by itself it sets after this. Writes the
- * guards too: MGL_GUARD_BYTES behind every buffer and tape that have a known value. */
+/* Fills with `word` all memory that a correct program writes before it reads: activations, outputs,
+ * and the cache from position `context` on. The launch still initializes its own buffers
+ * afterwards. Also writes the guards: MGL_GUARD_BYTES of a known value after every buffer and
+ * tape. */
 mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err);
-/* MGL_GATE with the place where something was written over a guard since mgl_vm_poison. */
+/* MGL_GATE: a guard was overwritten since mgl_vm_poison; *err names the place. */
 mgl_status mgl_vm_check_guards(mgl_vm *vm, mgl_error *err);
 
-/* CUDA: clears the cache and has the `fill` of the options make weights and cache anew. */
+/* CUDA: clears the cache and calls the `fill` of the options to write weights and cache anew. */
 mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err);
 
-/* Bytes of a buffer of a program, its sets included. */
+/* Bytes of a program's buffer, including its sets. */
 size_t mgl_vm_buffer_bytes(const mgl_buffer *buffer);
-/* Copies a buffer of the whole program (schedule/program.h), its sets included, as the last run
- * left it. The order of a cache's elements is the machine's own. */
+/* Copies a buffer of the whole program (schedule/program.h), including its sets, as the last run
+ * left it. The element order of a cache is specific to the machine. */
 mgl_status mgl_vm_get_buffer(mgl_vm *vm, int buffer, void *to, mgl_error *err);
-/* Names all that tasks only read, tapes and const buffers, by what it holds now. */
+/* SHA-256 of the current contents of all tapes and const buffers, which tasks only read. */
 mgl_status mgl_vm_hash_constants(mgl_vm *vm, unsigned char hash[MGL_SHA256_BYTES], mgl_error *err);
 
-/* ---- for the machines
- * ----------------------------------------------------------------------------- */
+/* ---- for machine implementations ------------------------------------------------------------ */
 
-/* What a machine implements; an open one starts with this. */
+/* Base of a machine: the functions that it implements. It is the first member of each machine. */
 struct mgl_vm {
     const mgl_program *program;
     void (*close)(mgl_vm *vm);
@@ -257,17 +263,17 @@ struct mgl_vm {
     mgl_status (*check_guards)(mgl_vm *vm, mgl_error *err);
     mgl_status (*refill)(mgl_vm *vm, mgl_error *err); /* may be NULL */
     mgl_status (*get_buffer)(mgl_vm *vm, int buffer, void *to, mgl_error *err);
-    /* May be NULL. `bytes` of queue's tape, or of a buffer where `queue` is -1, from `first` on. */
+    /* May be NULL. Copies `bytes` bytes from offset `first` of the tape of `queue`, or of `buffer`
+     * if `queue` is -1. */
     mgl_status (*get_constant)(mgl_vm *vm, int queue, int buffer, size_t first, size_t bytes,
                                void *to, mgl_error *err);
-    /* Of a program that was accepted and goes with the old one; sets `program` where it succeeds.
-     */
+    /* Called with an accepted program that matches the old one. Sets `program` on success. */
     mgl_status (*exchange)(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
-    mgl_prefix prefix; /* what the cache holds of the runs so far */
-    bool lost;         /* an exchange failed half way: `program` is NULL */
+    mgl_prefix prefix; /* what the cache holds from earlier runs */
+    bool lost;         /* an exchange failed midway: `program` is NULL */
     /* set by mgl_vm_open: */
-    double check_s; /* of the validator */
+    double check_s; /* time of the validator */
 #ifdef MGL_TEST_BUILD
     bool unchecked; /* of the options */
 #endif
@@ -278,31 +284,31 @@ mgl_status mgl_vm_cpu_open(const mgl_program *program, const mgl_graph *graph,
 mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
                             const mgl_vm_options *options, mgl_vm **out, mgl_error *err);
 
-/* MGL_DEVICE where the machine has no program any more. */
+/* MGL_DEVICE: the machine has no program after a failed exchange. */
 mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err);
 
-/* Where a buffer of an open CPU machine lies; NULL for a table that is gathered from the tapes. */
+/* Address of a buffer of an open CPU machine. NULL for a table that is gathered from the tapes. */
 void *mgl_vm_cpu_buffer(mgl_vm *vm, int buffer);
 
 enum {
-    MGL_GUARD_BYTES = 256, /* behind every buffer and tape of a machine's own memory */
-    MGL_GUARD_BYTE = 0xC3  /* what stands in them */
+    MGL_GUARD_BYTES = 256, /* after every buffer and tape in the machine's own memory */
+    MGL_GUARD_BYTE = 0xC3  /* their value */
 };
 
-/* The parts of a buffer that mgl_vm_poison fills: `count` stretches of `width` bytes, one every
- * `pitch` bytes, the first from `first` on. */
+/* The parts of a buffer that mgl_vm_poison fills: `count` stretches of `width` bytes, `pitch` bytes
+ * apart, starting at offset `first`. */
 typedef struct mgl_vm_stretches {
     size_t first, width, pitch, count;
 } mgl_vm_stretches;
 mgl_vm_stretches mgl_vm_poisoned(const mgl_buffer *buffer, int context);
-/* The first byte of `guard` (bytes) that has another value than `byte`, or -1. */
+/* Index of the first byte of `guard` (bytes) that differs from `byte`, or -1. */
 long mgl_vm_find_damage(const unsigned char *guard, size_t bytes, unsigned char byte);
-/* MGL_GATE: byte `at` behind a buffer, or behind a tape for buffer -1, was written. */
+/* MGL_GATE: byte `at` after the end of a buffer, or of the tape of `queue` if `buffer` is -1, was
+ * written. */
 mgl_status mgl_vm_fail_guard(const mgl_program *program, int buffer, int queue, long at,
                              mgl_error *err);
 
-/* Which buffers play which part: found from the operands of enter and sample. Indices of buffers.
- */
+/* Buffer indices of the io operands, found from the operands of the sample task. */
 typedef struct mgl_vm_io {
     int control, table, logits, best_value, best_id, sequence, prompt, output, score;
     int counts; /* -1: the program has no penalties */
@@ -310,73 +316,72 @@ typedef struct mgl_vm_io {
 mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error *err);
 
 /* Checks a request against the program and writes the initial control, table, sequence and prompt
- * buffers (shapes in schedule/step.h) of a launch. */
+ * buffers of a launch (shapes in schedule/step.h). */
 mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *request,
                           int32_t *control, int32_t *table, int32_t *sequences, int32_t *prompt,
                           mgl_error *err);
 
-/* Whether a sequence has penalties. */
+/* Whether any penalty of a sequence is active. */
 static inline bool mgl_vm_is_penalized(const mgl_vm_sequence *sequence)
 {
     return (sequence->repeat_penalty != 0.0f && sequence->repeat_penalty != 1.0f) ||
            sequence->presence_penalty != 0.0f || sequence->frequency_penalty != 0.0f;
 }
 
-/* Counts (vocab, all 0 before) at the start of a launch: the tokens in front of and in the prompt
- * of a sequence. */
+/* Initializes the counts of a launch (vocab, all 0 before) from the tokens before the prompt and
+ * the prompt of a sequence. */
 void mgl_vm_count_prompt(const mgl_vm_sequence *sequence, int32_t *counts);
 
-/* For a machine that can see the sequence buffer between epochs: tells the request's on_stage how
- * many tokens of the prompts have been read, where that is more than *told, which starts at 0. */
+/* Reports progress of prompt reading to the request's on_stage, if it exceeds *told, which starts
+ * at 0. For a machine that can read the sequence buffer between epochs. */
 void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told);
 
-/* Tokens on their way from a machine to whoever asked for them. All zero at first. */
+/* Delivery of tokens from a machine to the caller's callbacks. Starts zeroed. */
 typedef struct mgl_vm_delivery {
-    int32_t given[MGL_MAX_SEQUENCES]; /* tokens of each sequence that were given out */
-    int32_t asked[MGL_ASKED_WORDS];   /* what sample is to be asked, as schedule/step.h has it */
-    int likely;                       /* tokens that sample tells as the likeliest */
-    double first_s;                   /* clock at the first token; 0: there was none yet */
+    int32_t given[MGL_MAX_SEQUENCES]; /* tokens of each sequence delivered */
+    int32_t asked[MGL_ASKED_WORDS];   /* requests to sample, in the form of schedule/step.h */
+    int likely;                       /* most likely tokens that sample reports */
+    double first_s;                   /* clock at the first token, in s; 0: none yet */
 } mgl_vm_delivery;
 
-/* Of a launch. */
+/* Starts the delivery of a launch. */
 mgl_vm_delivery mgl_vm_begin_delivery(const mgl_program *program, const mgl_vm_request *request);
-/* Gives out the next token of a sequence that no stop text has ended; `likely`: what sample told of
- * it, where it was asked. */
+/* Delivers the next token of a sequence that no stop text has ended. `likely`: what sample reported
+ * about the token, if requested. */
 void mgl_vm_give(mgl_vm_delivery *delivery, const mgl_vm_request *request, int sequence,
                  int32_t token, const volatile int32_t *likely);
-/* Words (per token of a sequence) that sample tells where it is asked; 0: it is not. */
+/* Words that sample reports for each token; 0: no report was requested. */
 size_t mgl_vm_likely_words(const mgl_vm_request *request);
 /* Whether a stop text has ended the sequence. */
 bool mgl_vm_is_stopped(const mgl_vm_delivery *delivery, int sequence);
-/* Of sequences that a stop text has ended, takes from the report what came behind it: how soon the
- * machine was told makes no difference. */
+/* Removes from the report what a sequence produced after its stop text. The result does not depend
+ * on how soon the machine learned of the stop. */
 void mgl_vm_cut_stopped(const mgl_vm_delivery *delivery, const mgl_vm_request *request,
                         mgl_vm_report *report);
 
-/* ---- packing, shared by the machines (vm/pack.c)
- * --------------------------------------------------- */
+/* ---- packing, shared by the machines (vm/pack.c) -------------------------------------------- */
 
-/* Writes the tape of queue `queue` (tape_bytes) with the graph's weights converted to the program's
- * dtype: the inverse of the segment descriptors. Reads each row once. */
+/* Writes the tape of a queue (tape_bytes) with the graph's weights converted to the program's
+ * formats, as the segment descriptors specify. Reads each row once. */
 mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
                          mgl_error *err);
-/* Writes rows [lo, hi) of a segment, both at row groups or at its ends, to where they stand on the
- * tape, which is `to`. */
+/* Writes rows [lo, hi) of a segment in tape layout to `to`. Both bounds are row group boundaries or
+ * the segment's ends. */
 mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
                          const mgl_segment *segment, int64_t lo, int64_t hi, void *to,
                          mgl_error *err);
-/* Writes a const buffer (its extents' product elements of its dtype). */
+/* Writes a const buffer: the product of its extents, in elements of its dtype. */
 mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, int buffer, void *to,
                           mgl_error *err);
-/* The rows that a const buffer is packed by, and the bytes of rows [lo, hi) of it. */
+/* Rows that a const buffer is packed by; and the bytes of rows [lo, hi) of it. */
 int64_t mgl_pack_const_rows(const mgl_program *program, int buffer);
 mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *graph, int buffer,
                                int64_t lo, int64_t hi, void *to, mgl_error *err);
-/* Unpacks a segment's tensor `which` (0, or 1 of g8x2) from the queue's tape to row-major f32
+/* Unpacks tensor `which` of a segment (0, or 1 of g8x2) from the queue's tape to row-major f32
  * (rows, cols). */
 void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
                         int which, float *to);
-/* One row of it (0: row_lo) to f32 (cols). */
+/* Unpacks one row of a segment's tensor (row 0 is row_lo) to f32 (cols). */
 void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
                     int which, int64_t row, float *to);
 /* Elements and bytes of a buffer. */
