@@ -1,4 +1,6 @@
-/* Writing and reading compiled models: see image.h. */
+/* Writes and reads compiled model files (image.h). Writing packs the weights piece by piece in
+ * parallel, with a checksum for each piece. Reading maps the file and checks all sections but the
+ * weights. */
 #include "vm/image.h"
 
 #include <stdio.h>
@@ -18,7 +20,7 @@
 enum {
     KEY_DIGITS = MGL_SHA256_HEX - 1,
     NUMBER = 8,
-    PIECES_HEAD = NUMBER + MGL_SHA256_BYTES, /* in front of the pieces: layout and digest */
+    PIECES_HEAD = NUMBER + MGL_SHA256_BYTES, /* before the pieces: layout version and digest */
     PIECE = 2 * NUMBER
 };
 
@@ -36,8 +38,8 @@ static uint64_t get_number(const unsigned char *from)
     return value;
 }
 
-/* Where each part stands in the section of weights: (parts + 1), the last is the section's end.
- * NULL when memory ran out. */
+/* Offset of each part in the section `weights`: (parts + 1), the last is the section's end. NULL
+ * when memory ran out. */
 static uint64_t *place_parts(const mgl_program *program, const size_t *sizes)
 {
     int parts = mgl_weights_parts(program);
@@ -51,19 +53,19 @@ static uint64_t *place_parts(const mgl_program *program, const size_t *sizes)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* The weights on their way into a file. */
+/* State of writing the weights into a file. */
 typedef struct writing {
     const mgl_image_content *content;
     mgl_mega_writer *writer;
     mgl_weights *weights;
     uint64_t *places;
-    unsigned char *pieces;        /* the section of that name */
-    char *rooms[MGL_MAX_THREADS]; /* of the largest piece each */
-    atomic_ullong done;           /* bytes */
+    unsigned char *pieces;        /* bytes of the section `pieces` */
+    char *rooms[MGL_MAX_THREADS]; /* one buffer per thread, of the size of the largest piece */
+    atomic_ullong done;           /* bytes written */
     uint64_t total;
 } writing;
 
-/* Tells how far it is; from the calling thread. */
+/* Reports progress, on the calling thread. */
 static void tell(const writing *w, uint64_t done)
 {
     const mgl_image_content *c = w->content;
@@ -109,7 +111,7 @@ static mgl_status write_pieces(writing *w, mgl_error *err)
         w->total += w->weights->pieces[i].bytes;
     if (!status)
         status = mgl_parallel(threads, w->weights->count, write_piece, w, err);
-    if (!status) /* the end is told once, whichever thread came to it */
+    if (!status) /* the end is reported once, whichever thread reached it */
         tell(w, w->total);
     if (!status)
         status = mgl_check_abort(w->content->abort, err);
@@ -146,9 +148,9 @@ static mgl_status write_kernel(mgl_mega_writer *writer, const mgl_vm_kernel *ker
     return status;
 }
 
-/* A safetensors header of the graph's tensors, as if they lay one behind the other; in front of it
- * the bytes that they would have. Their names are those of mgl_graph_build_llama: nothing in them
- * has to be escaped. */
+/* Writes a safetensors header of the graph's tensors, as if they were contiguous. The 8 bytes
+ * before the header hold the number of bytes that they would have. Names come from
+ * mgl_graph_build_llama and need no escaping. */
 static mgl_status write_tensors(mgl_mega_writer *writer, const mgl_graph *graph, mgl_error *err)
 {
     static const char *const names[] = {
@@ -192,7 +194,7 @@ static mgl_status write_schedule(mgl_mega_writer *writer, const mgl_program *pro
     return status;
 }
 
-/* All sections, the small ones first. */
+/* Writes all sections, the small ones first. */
 static mgl_status write_all(writing *w, mgl_error *err)
 {
     const mgl_image_content *c = w->content;
@@ -230,10 +232,10 @@ mgl_status mgl_image_write(const char *path, const mgl_image_content *content, u
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Behind the weights of a file. */
+/* Source of the weights of a file. */
 typedef struct reading {
     const mgl_mega *file;
-    const mgl_mega_section *section; /* weights */
+    const mgl_mega_section *section; /* section `weights` */
     uint64_t *places;                /* owned, see place_parts */
     uint64_t *sums;                  /* owned (pieces) checksums */
 } reading;
@@ -268,8 +270,8 @@ static mgl_status check_file(const mgl_weights *weights, mgl_error *err)
     return mgl_mega_check(((const reading *)weights->source)->file, err);
 }
 
-/* The next of the pieces, which cover part after part without a gap. False: they do not, or memory
- * ran out, which *failed tells. */
+/* Appends the next piece. Pieces must cover the parts in order, without gaps. Returns false if they
+ * do not, or if memory ran out (*failed is then set). */
 static bool take_piece(mgl_weights *weights, int *part, size_t *offset, uint64_t bytes,
                        bool *failed)
 {
@@ -286,7 +288,7 @@ static bool take_piece(mgl_weights *weights, int *part, size_t *offset, uint64_t
     return !*failed;
 }
 
-/* Whether parts from `part` on have no bytes but the first `offset` of it. */
+/* Whether all parts from `part` on are empty, except for the first `offset` bytes of `part`. */
 static bool is_end(const mgl_weights *weights, int part, size_t offset)
 {
     for (; part < mgl_weights_parts(weights->program); part++, offset = 0)
@@ -295,8 +297,7 @@ static bool is_end(const mgl_weights *weights, int part, size_t offset)
     return true;
 }
 
-/* Whether the head of the list is this Megalith's, and of weights that were packed for the
- * schedule. */
+/* Checks the layout version, and that the weights were packed for this schedule. */
 static mgl_status check_head(const mgl_weights *weights, const unsigned char *bytes, size_t length,
                              mgl_error *err)
 {
@@ -321,7 +322,7 @@ static mgl_status check_head(const mgl_weights *weights, const unsigned char *by
     return MGL_OK;
 }
 
-/* The pieces behind a head that was checked. */
+/* Reads the pieces that follow a checked header. */
 static mgl_status read_pieces(mgl_weights *weights, const unsigned char *bytes, size_t length,
                               mgl_error *err)
 {
@@ -346,7 +347,7 @@ static mgl_status read_pieces(mgl_weights *weights, const unsigned char *bytes, 
     return MGL_OK;
 }
 
-/* The places of the weights and how they are checked. */
+/* Reads the places of the weights and their checksums. */
 static mgl_status read_weights(mgl_image *image, mgl_error *err)
 {
     char *bytes;
@@ -402,7 +403,7 @@ static mgl_status read_kernel(mgl_image *image, const mgl_mega_section *section,
         return length > KEY_DIGITS ? mgl_fail_memory(err, KEY_DIGITS)
                                    : mgl_mega_fail(image->file, section->name, "is too short", err);
     }
-    memmove(bytes, bytes + KEY_DIGITS, length - KEY_DIGITS + 1); /* the 0 behind it too */
+    memmove(bytes, bytes + KEY_DIGITS, length - KEY_DIGITS + 1); /* includes the final 0 */
     *kernel = (mgl_vm_kernel){.arch = section->name + strlen(MGL_MEGA_KERNEL),
                               .key = key,
                               .bytes = bytes,
@@ -475,7 +476,7 @@ void mgl_image_close(mgl_image *image)
 bool mgl_image_has_kernel(const mgl_image *image, const char *arch)
 {
     char key[MGL_SHA256_HEX];
-    if (mgl_cuda_check_program(image->program, NULL)) /* nobody has validated it yet */
+    if (mgl_cuda_check_program(image->program, NULL)) /* the program is not validated yet */
         return false;
     mgl_cuda_kernel_key(image->program, arch, 0, key);
     for (int i = 0; i < image->kernel_count; i++)

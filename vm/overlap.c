@@ -1,4 +1,5 @@
-/* See overlap.h. The segments that there are stand sorted by what they hold, then by their rows. */
+/* Implements overlap.h: binary search over the resident segments, sorted by content, then by first
+ * row. */
 #include "vm/overlap.h"
 
 #include <stdlib.h>
@@ -8,16 +9,16 @@
 #include "base/memory.h"
 #include "vm/weights.h"
 
-/* A segment that there is. */
+/* A resident segment. */
 typedef struct entry {
-    mgl_segment segment; /* its tensors are numbered as those of the wanted program */
+    mgl_segment segment; /* tensor indices are those of the wanted program */
     int queue;
 } entry;
 
 struct mgl_overlap {
     const mgl_program *resident, *wanted;
     size_t *sizes;  /* owned (parts of the resident program) */
-    int *tensors;   /* owned (its tensors) indices in the wanted program; -1: it has none such */
+    int *tensors;   /* owned (resident tensors) index in the wanted program, or -1 */
     entry *entries; /* owned (count), sorted */
     int count;
 };
@@ -39,7 +40,7 @@ static int compare_numbers(int64_t a, int64_t b)
     return a < b ? -1 : a > b;
 }
 
-/* By all that row groups of two segments must have in common. */
+/* Orders segments by everything that determines the bytes of a row group, except the rows. */
 static int compare_content(const mgl_segment *a, const mgl_segment *b)
 {
     const int64_t pairs[][2] = {{a->tensor, b->tensor},
@@ -60,7 +61,7 @@ static int compare_entries(const void *a, const void *b)
     return order ? order : compare_numbers(first->row_lo, second->row_lo);
 }
 
-/* The same weights in the same format. */
+/* Whether both are the same weights in the same format. */
 static bool is_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
     return a->format == b->format && a->rank == b->rank && a->rows == b->rows &&
@@ -123,7 +124,7 @@ mgl_status mgl_overlap_open(const mgl_program *resident, const mgl_program *want
     return MGL_OK;
 }
 
-/* How many entries stand before a segment that would begin at `row`, or are the one that does. */
+/* Number of entries that sort before, or equal to, a segment with first row `row`. */
 static int count_before(const mgl_overlap *o, const mgl_segment *segment, int64_t row)
 {
     const entry wanted = {{.tensor = segment->tensor,
@@ -144,8 +145,9 @@ static int count_before(const mgl_overlap *o, const mgl_segment *segment, int64_
     return low;
 }
 
-/* The end of the whole row groups from `row` on that are the same in both segments: one that ends
- * within a row group has zeros behind its end, and no other rows. */
+/* End of the whole row groups from `row` on that are equal in both segments. A segment that ends
+ * within a row group has zeros after its end, so this group is shared only if both end at that
+ * row. */
 static int64_t shared_end(const mgl_segment *a, const mgl_segment *b, int64_t row)
 {
     int64_t end = a->row_hi < b->row_hi ? a->row_hi : b->row_hi;

@@ -1,15 +1,15 @@
 /*
- * Packing: from the checkpoint's rows to the bytes that a queue streams, and back.
+ * Weight packing: converts checkpoint rows to the tape layout that a queue streams, and back.
  *
- * A segment lies on the tape as row groups of MGL_ROW_GROUP (8) rows; a row group as k blocks of 64
- * bytes of each row, in the order of schedule/tape.h; a block as its 8 rows one after the other,
- * 512 bytes:
+ * A segment is stored as row groups of MGL_ROW_GROUP (8) rows. A row group is stored as blocks
+ * along k, in the order of schedule/tape.h. A block holds 64 bytes of each of the 8 rows, one row
+ * after the other: 512 bytes.
  *
  *     g8      group 0: [a block: row 0..7 x 64 B][a block] ...   group 1: ...
  *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...
  *
- * What a block holds beyond the segment's last row or column is zero, and so is the queue's
- * padding. mgl_unpack_row is the inverse, written on its own and tested against this.
+ * Bytes of a block past the segment's last row or column are zero, and so is the queue's padding.
+ * mgl_unpack_row is the inverse. It is written independently, and tests compare the two.
  */
 #include "vm/vm.h"
 
@@ -20,7 +20,7 @@
 #include "base/memory.h"
 
 enum {
-    STAGE_BYTES = 256 << 10 /* that are read at once, as f32 */
+    STAGE_BYTES = 256 << 10 /* read at once, as f32 */
 };
 
 int64_t mgl_buffer_elements(const mgl_buffer *buffer)
@@ -36,7 +36,7 @@ size_t mgl_buffer_bytes(const mgl_buffer *buffer)
     return (size_t)mgl_buffer_elements(buffer) * mgl_dtype_size(buffer->dtype);
 }
 
-/* Finds the checkpoint's tensor behind a program's tensor and compares the shapes. */
+/* Finds the checkpoint tensor of a program's tensor and compares the shapes. */
 static mgl_status find_tensor(const mgl_program *program, const mgl_graph *graph, int tensor,
                               int *out, mgl_error *err)
 {
@@ -57,11 +57,11 @@ static mgl_status find_tensor(const mgl_program *program, const mgl_graph *graph
     return MGL_OK;
 }
 
-/* Room for some row groups: as the file has them, and converted. Reading several at once spares the
- * file's checks; what was read is still in the processor's cache when it is packed. */
+/* Staging buffer for some row groups, as stored in the file and converted. Reading several groups
+ * at once amortizes the file's checks. The data is still in the CPU cache when it is packed. */
 struct stage {
     char *raw, *converted;
-    int64_t rows; /* whole row groups */
+    int64_t rows; /* a multiple of the row group */
 };
 
 static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
@@ -83,7 +83,7 @@ static void stage_close(struct stage *stage)
     mgl_free(stage->converted);
 }
 
-/* Writes one row group: `rows` rows (tensor's cols weights each, in its format) into blocks. */
+/* Packs one row group into blocks: `count` rows of the tensor's cols weights, in its format. */
 static void pack_group(const mgl_program *program, const mgl_segment *segment, const char *rows,
                        int count, char *to)
 {
@@ -102,14 +102,15 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
                            (size_t)b * MGL_BLOCK_ROW_BYTES;
         char *at = to + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
                             MGL_BLOCK_BYTES;
-        for (int r = 0; r < count && b < whole; r++) /* a length that the compiler knows */
+        for (int r = 0; r < count && b < whole; r++) /* constant length, so that the compiler
+                                                        inlines the copy */
             memcpy(at + r * MGL_BLOCK_ROW_BYTES, from + (size_t)r * row_bytes, MGL_BLOCK_ROW_BYTES);
         for (int r = 0; r < count && b == whole; r++)
             memcpy(at + r * MGL_BLOCK_ROW_BYTES, from + (size_t)r * row_bytes, tail);
     }
 }
 
-/* The first of n numbers that is infinite or none at all; n: all are finite. */
+/* Index of the first of n values that is NaN or infinite; n if all are finite. */
 static size_t find_not_finite(const void *from, mgl_dtype dtype, size_t n)
 {
     const uint16_t exponent = dtype == MGL_F16 ? 0x7C00 : 0x7F80;
@@ -127,7 +128,7 @@ static size_t find_not_finite(const void *from, mgl_dtype dtype, size_t n)
     return n;
 }
 
-/* Weights of which a reply could only be nonsense are refused here, where all pass through. */
+/* Rejects weights that are NaN or infinite. All weights pass through this function. */
 static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, const void *raw,
                                const void *packed, int64_t row, int64_t count, mgl_error *err)
 {
@@ -150,7 +151,8 @@ static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, co
                     place[0], place[1], (double)value, format->name, mgl_dtype_name(stored));
 }
 
-/* Rows of a tensor, `count` at most those of the stage, in its format: in the stage. */
+/* Reads `count` rows of a tensor, at most stage->rows, in the tensor's format. *out points into the
+ * stage. */
 static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, int tensor,
                             int source, int64_t row, int64_t count, const struct stage *stage,
                             const char **out, mgl_error *err)
@@ -168,7 +170,7 @@ static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, 
     return check_finite(t, stored, stage->raw, *out, row, count, err);
 }
 
-/* Packs `count` rows, in the segment's format, into row groups that stand `stride` bytes apart. */
+/* Packs `count` rows, in the segment's format, into row groups that are `stride` bytes apart. */
 static void pack_groups(const mgl_program *program, const mgl_segment *segment, const char *rows,
                         int64_t count, char *to, int64_t stride)
 {
@@ -179,7 +181,8 @@ static void pack_groups(const mgl_program *program, const mgl_segment *segment, 
         pack_group(program, segment, rows, count < MGL_ROW_GROUP ? (int)count : MGL_ROW_GROUP, to);
 }
 
-/* Writes rows [lo, hi) of tensor `which` of a segment, lo at a row group, whose place is `to`. */
+/* Packs rows [lo, hi) of tensor `which` of a segment. `lo` is the first row of a row group, whose
+ * place is `to`. */
 static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph,
                               const mgl_segment *segment, int which, int64_t lo, int64_t hi,
                               const struct stage *stage, char *to, mgl_error *err)
@@ -238,7 +241,7 @@ mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int
     return MGL_OK;
 }
 
-/* Rows [lo, hi) of a const buffer that is a tensor. */
+/* Packs rows [lo, hi) of a const buffer that is a tensor. */
 static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
                              const mgl_buffer *buffer, int64_t lo, int64_t hi, char *to,
                              mgl_error *err)
@@ -256,7 +259,8 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
     status = stage_open(&stage, t->cols, err);
     for (int64_t row = lo; !status && row < hi; row += stage.rows) {
         int64_t count = hi - row < stage.rows ? hi - row : stage.rows;
-        const char *rows; /* in the tensor's format: a weight is rounded once, wherever it stands */
+        const char *rows; /* in the tensor's format, so that each copy of a weight is rounded the
+                             same way, once */
         status = read_rows(program, graph, buffer->tensor, source, row, count, &stage, &rows, err);
         if (!status)
             mgl_convert(to + (size_t)(row - lo) * row_bytes, buffer->dtype, rows,
@@ -266,9 +270,9 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
     return status;
 }
 
-/* Rows [lo, hi) of the rope table: row p holds the cosines, then the sines, of inv_freq[i] *
- * (float)p (one f32 product, as in Hugging Face's LlamaRotaryEmbedding), each correctly rounded to
- * f32 but for double rounding, and then multiplied by rope's scale. */
+/* Writes rows [lo, hi) of the rope table. Row p holds the cosines, then the sines, of inv_freq[i] *
+ * (float)p (one f32 product, as in Hugging Face's LlamaRotaryEmbedding). Each is computed in f64,
+ * rounded to f32, and then multiplied by rope's scale. */
 static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, int64_t lo,
                             int64_t hi, float *to, mgl_error *err)
 {

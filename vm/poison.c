@@ -1,8 +1,8 @@
 /*
- * What a judge of programs asks a machine for beside the tokens: logits of every row, memory that
- * shows whether it was read before it was written, and guards that show writes behind a buffer. A
- * program that is right gives the same bits whatever its activations, outputs and unused cache held
- * before.
+ * Correctness checks beyond tokens: logits of every row, poisoned memory that reveals reads before
+ * writes, guards that reveal writes past a buffer, and hashes of constants. A correct program
+ * computes the same bits whatever its activations, outputs and unused cache held before. autotune/
+ * and the tests use them through vm.h.
  */
 #include "vm/prefix.h"
 
@@ -94,8 +94,8 @@ mgl_status mgl_vm_hash_constants(mgl_vm *vm, unsigned char hash[MGL_SHA256_BYTES
     return status;
 }
 
-/* A cache is (sequences, kv_heads, capacity, head_dim): of each head the positions from `context`.
- */
+/* A cache is (sequences, kv_heads, capacity, head_dim). Of each head, the positions from `context`
+ * on are poisoned. */
 mgl_vm_stretches mgl_vm_poisoned(const mgl_buffer *b, int context)
 {
     size_t bytes = mgl_buffer_bytes(b);

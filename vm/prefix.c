@@ -1,5 +1,6 @@
 /*
- * See prefix.h.
+ * Implements prefix caching (prefix.h): compares a prompt with the recorded token ids of each
+ * sequence, and updates the ids after a launch.
  */
 #include "vm/prefix.h"
 
@@ -50,13 +51,15 @@ int32_t mgl_prefix_skip(const mgl_prefix *prefix, const mgl_program *program, in
     return n;
 }
 
-/* Behind `start`, which the cache held before, the prompt and then the reply, up to `written`. */
+/* Records one sequence: positions before `start` were known already; from `start` on, the prompt
+ * and then the reply, up to `written`. */
 static void note_one(mgl_prefix *prefix, const mgl_program *program, int s,
                      const mgl_vm_sequence *sequence, const int32_t *output, int32_t written)
 {
     int32_t *ids = ids_of(prefix, program, s), start = sequence->start;
-    int32_t behind = start + sequence->prompt_count; /* the prompt */
-    if (prefix->known[s] < start) {                  /* somebody else knows what stands there */
+    int32_t behind = start + sequence->prompt_count; /* end of the prompt */
+    if (prefix->known[s] < start) {                  /* the caller knows the tokens before
+                                                        `start`, this record does not */
         prefix->known[s] = 0;
         return;
     }

@@ -1,6 +1,7 @@
 /*
- * What the machines share of a launch: which buffers play which part, and how a request becomes the
- * first row table. Nothing here knows a machine.
+ * Launch code shared by both machines: finds the io buffers, checks a request, writes the first row
+ * table, and delivers tokens to the caller's callbacks. Independent of the machine. vm/cpu and
+ * vm/cuda call it; the interface is in vm.h.
  */
 #include "vm/vm.h"
 
@@ -22,7 +23,7 @@ mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err)
                     "it; open the machine anew");
 }
 
-/* The first task of that op, or NULL. */
+/* The first task with this op, or NULL. */
 static const mgl_task *find_task(const mgl_program *program, mgl_op op)
 {
     for (int i = 0; i < program->task_count; i++)
@@ -53,8 +54,7 @@ mgl_status mgl_vm_find_io(const mgl_program *program, mgl_vm_io *out, mgl_error 
     return MGL_OK;
 }
 
-/* ---- the start of a launch
- * ------------------------------------------------------------------------- */
+/* ---- start of a launch ---------------------------------------------------------------------- */
 
 static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence *sequence,
                                const char *where, mgl_error *err)
@@ -154,12 +154,12 @@ static int32_t float_bits(float value)
     return bits;
 }
 
-/* Below this a division by the temperature could make several logits infinite, and then equal; the
- * draw is as good as greedy long before. */
+/* Minimum temperature. Dividing logits by less could make several of them infinite, and so equal.
+ * The draw equals greedy decoding long before. */
 static const float least_temperature = 1e-30f;
 
-/* Writes the words of one sequence. Its prompt stands at the positions that it has in the cache, so
- * that those before `start` count as prompt that is done. */
+/* Writes the words of one sequence. The prompt is stored at its cache positions, so that positions
+ * before `start` count as prompt that has been read. */
 static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
 {
     bool scores = sequence->mode == MGL_VM_SCORE;
@@ -219,7 +219,7 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
     control[MGL_CONTROL_NEXT] =
         mgl_step_list(mgl_step_demand(sequences, limits->sequences), limits->rows, limits->many);
     const int32_t asked[MGL_ASKED_WORDS] = {0};
-    /* no sequence has produced a token: the output is not read */
+    /* No sequence has produced a token: the output is not read. */
     mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
                   limits->many, limits->capacity, 0, asked);
     MGL_ASSERT(control[MGL_CONTROL_ROWS] >= request->count &&
@@ -227,7 +227,7 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
     return MGL_OK;
 }
 
-/* ---- while it runs -------------------------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------------------------- */
 
 void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences, uint64_t *told)
 {
@@ -246,8 +246,7 @@ void mgl_vm_tell_prompt(const mgl_vm_request *request, const int32_t *sequences,
     *told = done > *told ? done : *told;
 }
 
-/* ---- tokens ----------------------------------------------------------------------------------
- */
+/* ---- delivery of tokens --------------------------------------------------------------------- */
 
 bool mgl_vm_is_stopped(const mgl_vm_delivery *delivery, int sequence)
 {
@@ -315,7 +314,9 @@ void mgl_vm_cut_stopped(const mgl_vm_delivery *delivery, const mgl_vm_request *r
             continue;
         const mgl_vm_sequence *sequence = &request->sequences[s];
         int32_t given = delivery->given[s];
-        int32_t behind = sequence->start + sequence->prompt_count + given - 1; /* as of any reply */
+        int32_t behind =
+            sequence->start + sequence->prompt_count + given - 1; /* positions written after any
+                                                                     reply of this length */
         report->state[s] = MGL_STATE_STOPPED;
         report->produced[s] = given;
         report->written[s] = report->written[s] < behind ? report->written[s] : behind;

@@ -1,6 +1,7 @@
 /*
- * The interface of both machines: validation before anything is opened, the machine that is asked
- * for, and what is checked of its results. What the machines share of a launch is in request.c.
+ * Implements the VM interface (vm.h) for both machines: runs the validator, opens the requested
+ * machine, exchanges its program, applies prefix caching, and checks results for NaN and infinity.
+ * Launch code shared by the machines is in request.c.
  */
 #include "vm/vm.h"
 
@@ -29,7 +30,7 @@ static mgl_status refuse(const mgl_verdict *verdict, mgl_error *err)
                     first->witness[0]);
 }
 
-/* The validator's status and verdict as one; releases the verdict. */
+/* Combines the validator's status and verdict, and releases the verdict. */
 static mgl_status take_verdict(mgl_status status, mgl_verdict *verdict, mgl_error *err)
 {
     if (!status && !verdict->accepted)
@@ -52,7 +53,7 @@ mgl_status mgl_vm_check_strict(const mgl_program *program, const mgl_graph *grap
     return take_verdict(status, &verdict, err);
 }
 
-/* Only a build of tests has a way to a machine that goes around the validator. */
+/* Only test builds can open a machine without the validator. */
 #ifdef MGL_TEST_BUILD
 #define IS_UNCHECKED(of) ((of)->unchecked)
 #else
@@ -113,7 +114,7 @@ static bool same_limits(const mgl_limits *a, const mgl_limits *b)
     return a->rows == b->rows && a->sequences == b->sequences && a->capacity == b->capacity;
 }
 
-/* Every tensor that both have is packed alike. */
+/* Whether every tensor that both programs use has the same format. */
 static bool same_formats(const mgl_program *a, const mgl_program *b)
 {
     bool same = a->weight_format == b->weight_format && a->embedding_dtype == b->embedding_dtype &&
@@ -159,8 +160,7 @@ mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_gra
     return status;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- checks for NaN and infinity ------------------------------------------------------------ */
 
 static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, int sequence,
                               int position, mgl_error *err)
@@ -175,7 +175,7 @@ static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, i
         position, mgl_weight_format_name(vm->program->weight_format));
 }
 
-/* The first scored position of a sequence whose likelihood is no number; 0: there is none. */
+/* First scored position of a sequence whose log-probability is NaN or infinite; 0: none. */
 static int find_bad_score(const mgl_vm_sequence *sequence, const float *score)
 {
     for (int i = 1; sequence->mode == MGL_VM_SCORE && i < sequence->prompt_count; i++)
@@ -184,7 +184,7 @@ static int find_bad_score(const mgl_vm_sequence *sequence, const float *score)
     return 0;
 }
 
-/* Whether what was sampled and scored are numbers. */
+/* Fails if a sampled or scored value is NaN or infinite. */
 static mgl_status check_numbers(const mgl_vm *vm, const mgl_vm_request *request,
                                 const mgl_vm_report *report, mgl_error *err)
 {
@@ -199,7 +199,8 @@ static mgl_status check_numbers(const mgl_vm *vm, const mgl_vm_request *request,
     return MGL_OK;
 }
 
-/* The launch. What it leaves in the cache is known where it ends well, and else nothing is. */
+/* Runs a launch and records what it leaves in the cache. After an error, nothing is known of the
+ * cache. */
 static mgl_status run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
 {
     mgl_status status = vm->run(vm, request, out, err);
@@ -218,7 +219,8 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
     int32_t reused[MGL_MAX_SEQUENCES] = {0};
     mgl_vm_request rest = *request;
     mgl_status status = mgl_vm_check_usable(vm, err);
-    bool fits = request->count <= MGL_MAX_SEQUENCES; /* else the machine says what is wrong */
+    bool fits = request->count <= MGL_MAX_SEQUENCES; /* otherwise the machine reports the
+                                                        error */
     for (int s = 0; !status && fits && s < request->count; s++) {
         rests[s] = request->sequences[s];
         reused[s] = mgl_prefix_skip(&vm->prefix, vm->program, s, &rests[s]);

@@ -1,4 +1,6 @@
-/* Weights in pieces: see weights.h. Packing cuts a segment at row groups and a table at rows. */
+/* Implements weights.h: cuts the weights of a program into pieces (segments at row groups, tables
+ * at rows), packs them from a graph or copies them from resident weights, and writes or verifies
+ * them in parallel. */
 #include "vm/weights.h"
 
 #include <string.h>
@@ -23,9 +25,9 @@ bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment
            mgl_weight_format_is(program->tensors[table->tensor].format, table->dtype);
 }
 
-/* Whether the tapes have as many rows of a table as it has: else not all of them, once each. Asked
- * first, so that the work behind it is bounded, whatever a text says that nobody has checked yet.
- */
+/* Whether the tapes hold as many rows of a table's tensor as the table has: a necessary condition
+ * for holding each row once. This check comes first because it bounds the work of is_on_tapes, even
+ * for a program that has not been validated. */
 static bool has_as_many_rows(const mgl_program *program, const mgl_buffer *table)
 {
     int64_t rows = program->tensors[table->tensor].rows, there = 0;
@@ -35,7 +37,7 @@ static bool has_as_many_rows(const mgl_program *program, const mgl_buffer *table
     return there == rows;
 }
 
-/* Whether every row of a table stands on a tape. `groups` has room for all its row groups. */
+/* Whether every row of a table is on a tape. `groups` has room for all row groups of the table. */
 static bool is_on_tapes(const mgl_program *program, const mgl_buffer *table, bool *groups)
 {
     int64_t rows = program->tensors[table->tensor].rows;
@@ -53,7 +55,8 @@ static bool is_on_tapes(const mgl_program *program, const mgl_buffer *table, boo
     return true;
 }
 
-/* On a CPU, the tables that the tapes have. False when memory ran out. */
+/* Sets the size of tables that are also on the tapes to 0 (CPU targets only). False when memory ran
+ * out. */
 static bool leave_out_tables(const mgl_program *program, size_t *sizes)
 {
     bool good = true;
@@ -114,7 +117,7 @@ bool mgl_weights_add(mgl_weights *weights, int part, size_t offset, size_t bytes
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* What a piece is packed from. */
+/* Source of a packed piece. */
 typedef struct cut {
     int segment;    /* -1: a const buffer; -2: zeros */
     int64_t lo, hi; /* rows of the segment's tensor, or of the buffer */
@@ -124,9 +127,9 @@ enum { CUT_CONST = -1, CUT_ZEROS = -2 };
 
 typedef struct packing {
     const mgl_graph *graph;
-    const mgl_resident *from;   /* or NULL */
-    const mgl_overlap *overlap; /* with these, while the pieces are cut */
-    cut *cuts;                  /* owned (the weights' count) */
+    const mgl_resident *from;   /* resident weights, or NULL */
+    const mgl_overlap *overlap; /* overlap with `from`; used only while the pieces are cut */
+    cut *cuts;                  /* owned (the weights' count), one per piece */
     size_t capacity;
 } packing;
 
@@ -147,7 +150,7 @@ static void copy_bytes(void *user)
     memcpy(c->to, c->from, c->bytes);
 }
 
-/* The bytes at an origin, which may be in the map of a file that has become shorter. */
+/* Copies the bytes at an origin. They may be in the map of a file that was truncated since. */
 static mgl_status copy_resident(const mgl_resident *from, const mgl_piece *piece, void *to,
                                 mgl_error *err)
 {
@@ -194,7 +197,7 @@ static bool add_cut(mgl_weights *weights, int part, size_t offset, size_t bytes,
     return true;
 }
 
-/* Zeros up to offset `end`: padding. */
+/* Adds pieces of zeros (padding) up to offset `end`. */
 static bool cut_zeros(mgl_weights *weights, int part, size_t offset, size_t end)
 {
     bool good = true;
@@ -206,7 +209,7 @@ static bool cut_zeros(mgl_weights *weights, int part, size_t offset, size_t end)
     return good;
 }
 
-/* Steps of as many units, each of `unit` bytes, as make a piece; one at least. */
+/* Number of units of `unit` bytes that fit in a piece, at least 1. */
 static int64_t units_of_piece(size_t unit)
 {
     return unit < MGL_PIECE_BYTES ? (int64_t)(MGL_PIECE_BYTES / (unit ? unit : 1)) : 1;
@@ -234,7 +237,7 @@ static bool cut_segment(mgl_weights *weights, int part, int index)
     return good;
 }
 
-/* The segments of a queue lie one behind the other; what is between or behind them is zero. */
+/* The segments of a queue are in order on its tape; bytes between and after them are zero. */
 static bool cut_tape(mgl_weights *weights, int queue)
 {
     const mgl_program *program = weights->program;
@@ -325,14 +328,14 @@ mgl_status mgl_weights_carry(const mgl_program *program, const mgl_graph *graph,
     return status;
 }
 
-/* ---- a part in memory ----------------------------------------------------------------------- */
+/* ---- writing parts to memory ---------------------------------------------------------------- */
 
 typedef struct target {
     const mgl_weights *weights;
     mgl_weights_watch *watch;
-    size_t first; /* piece of the part */
+    size_t first; /* first piece of the part */
     char *to;
-    char *rooms[MGL_MAX_THREADS]; /* in place of `to`: owned */
+    char *rooms[MGL_MAX_THREADS]; /* owned buffers, one per thread, used if `to` is NULL */
 } target;
 
 mgl_status mgl_weights_step(mgl_weights_watch *watch, int worker, size_t bytes, mgl_error *err)
@@ -355,7 +358,7 @@ static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *er
     return status || !t->watch ? status : mgl_weights_step(t->watch, worker, at->bytes, err);
 }
 
-/* The first piece of a part or of a later one. */
+/* First piece of `part`, or of a later part. */
 static size_t find_part(const mgl_weights *weights, int part)
 {
     size_t low = 0, high = weights->count;

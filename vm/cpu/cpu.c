@@ -1,9 +1,9 @@
 /*
- * The CPU VM: runs any program, one task at a time, round and round over the queues, each until a
- * wait of its next task is not met or a word that it reads is not written. What is large in a task
- * is shared by all threads. It obeys waits and flags and assumes no order beyond them, so it runs
- * whatever the validator accepts, and comes to a halt, with an error that says where, on what can
- * not go on.
+ * CPU virtual machine: implements the VM interface (vm.h) for any program. It visits the queues
+ * round-robin and runs the tasks of each queue, one at a time, until a wait is not met or a flag
+ * word is not written. The pool's threads share the work within a task. Execution relies only on
+ * waits and flags, so it runs every program that the validator accepts. A program that deadlocks
+ * ends with an error that names the place.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,25 +13,27 @@
 #include "vm/cpu/machine.h"
 
 struct cpu_vm {
-    mgl_vm vm; /* first: what the interface sees */
+    mgl_vm vm; /* first member: the VM interface */
     mgl_machine machine;
     double pack_s;
     float *logits;                  /* (vocab) of the last sampled row of the last run */
-    bool sampled;                   /* there are such */
-    int row;                        /* that they are of; -1: none of an epoch that was the last */
-    int logits_buffer;              /* of the list of that epoch */
-    int written[MGL_MAX_SEQUENCES]; /* positions, by the epochs that ended and the runs before */
+    bool sampled;                   /* `logits` is valid */
+    int row;                        /* row of `logits` in the last epoch; -1: the last epoch was
+                                       aborted or sampled nothing */
+    int logits_buffer;              /* logits buffer of that epoch's list */
+    int written[MGL_MAX_SEQUENCES]; /* cache positions written by completed epochs and earlier
+                                       runs */
 };
 
-/* One run. */
+/* State of one run. */
 struct run {
     struct cpu_vm *cpu;
     const mgl_vm_request *request;
     mgl_vm_delivery delivery;
-    double begun; /* clock at the start */
-    bool over;    /* stop texts have ended what still ran */
+    double begun; /* clock at the start, in s */
+    bool over;    /* stop texts have ended all sequences */
     int epochs;
-    uint64_t told; /* tokens of prompts */
+    uint64_t told; /* prompt tokens reported to on_stage */
 };
 
 static void close_cpu(mgl_vm *vm)
@@ -42,7 +44,7 @@ static void close_cpu(mgl_vm *vm)
     mgl_free(cpu);
 }
 
-/* After a sample: keeps the logits of its last sampled row, which are in that buffer. */
+/* After a sample task: copies the logits of its last sampled row from the given buffer. */
 static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch, int buffer)
 {
     const mgl_machine *m = &cpu->machine;
@@ -59,7 +61,7 @@ static void keep_logits(struct cpu_vm *cpu, const mgl_epoch_rows *epoch, int buf
     }
 }
 
-/* After a sample: the positions of its rows are written. */
+/* After a sample task: records the positions that its rows have written. */
 static void note_rows(struct cpu_vm *cpu, const mgl_epoch_rows *epoch)
 {
     for (int r = 0; r < epoch->rows; r++) {
@@ -76,7 +78,7 @@ static void give_next(struct run *run, int s, int32_t token)
     mgl_vm_give(&run->delivery, run->request, s, token, likely);
 }
 
-/* After a sample: gives out the new tokens. */
+/* After a sample task: delivers the new tokens. */
 static void deliver(struct run *run)
 {
     const mgl_machine *m = &run->cpu->machine;
@@ -101,13 +103,14 @@ static bool is_aborted(const struct run *run)
            (abort && atomic_load(abort));
 }
 
-/* Whether no more tasks are to be run. */
+/* Whether no more tasks should run. */
 static bool is_ended(const struct run *run)
 {
     return run->over || is_aborted(run);
 }
 
-/* After a sample: what was computed from weights that are there is handed out. */
+/* After a sample task: checks that the mapped weights are intact, then records and delivers the
+ * results. */
 static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, int logits,
                             mgl_error *err)
 {
@@ -124,7 +127,7 @@ static mgl_status end_epoch(struct run *run, const mgl_epoch_rows *epoch, int lo
     return MGL_OK;
 }
 
-/* Runs queue q until it has to wait, leaves or is aborted. */
+/* Runs queue q until it must wait, leaves, or is aborted. */
 static mgl_status run_queue(struct run *run, int q, int most_epochs, bool *progress, mgl_error *err)
 {
     mgl_machine *m = &run->cpu->machine;
@@ -170,7 +173,7 @@ static mgl_status run_queues(struct run *run, int most_epochs, mgl_error *err)
     return status;
 }
 
-/* The sequences that an abort ended: `sample`, which would have said so, did not run any more. */
+/* Marks sequences that an abort ended, since their `sample` task did not run. */
 static void end_sequences(const struct run *run)
 {
     const mgl_machine *m = &run->cpu->machine;
@@ -220,7 +223,7 @@ static mgl_status run_cpu(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_repo
     mgl_status status = mgl_machine_start(&cpu->machine, request, &most_epochs, err);
     if (!status)
         status = run_queues(&run, most_epochs, err);
-    if (is_aborted(&run)) /* an epoch that was cut off has written into the buffer of logits */
+    if (is_aborted(&run)) /* the aborted epoch may have overwritten the logits buffer */
         cpu->row = -1;
     if (!status) {
         end_sequences(&run);

@@ -1,9 +1,9 @@
 /*
- * One interleaving is a run of the machine in which, before each step, one of the queues that can
- * run is chosen at random; every access goes through the shadow (shadow.h) first. Activations are
- * poisoned with NaN at each epoch edge, so that a stale value which the shadow would let pass still
- * shows in the tokens. Flag words (words.h) are left as they are, and come into sight in steps of
- * their own.
+ * Implements explore (explore.h). Each interleaving is a run of the machine. Before each step, a
+ * random runnable queue is chosen, and the shadow (shadow.h) checks every access of its task.
+ * Activations are filled with NaN at each epoch edge, so that a stale value that the shadow misses
+ * still changes the tokens. Flag words (words.h) are not filled; separate random steps make them
+ * visible.
  */
 #include "vm/cpu/explore.h"
 
@@ -20,14 +20,14 @@ struct explorer {
     mgl_words *words;
     const mgl_explore_options *options;
     mgl_explore_report *report;
-    uint64_t random;   /* state of the generator */
+    uint64_t random;   /* state of the random generator */
     int *priorities;   /* (queues) */
     int *runnable;     /* (queues) */
-    int *entered;      /* (queues) the epoch that a queue last entered; -1: none */
-    int32_t *expected; /* the first interleaving's output, then its scores' bits */
-    size_t words_each; /* of output and of scores each */
+    int *entered;      /* (queues) last epoch that each queue entered; -1: none */
+    int32_t *expected; /* output of the first interleaving, then the bits of its scores */
+    size_t words_each; /* words of output, and of scores */
     int most_epochs;
-    int eager; /* of 16 steps, those that bring flag words into sight */
+    int eager; /* in 1/16: probability that a step makes flag words visible */
 };
 
 /* splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
@@ -50,7 +50,7 @@ static bool found(struct explorer *x, mgl_finding finding)
     return true;
 }
 
-/* ---- what is looked for --------------------------------------------------------------------- */
+/* ---- findings ------------------------------------------------------------------------------- */
 
 static void describe(const mgl_machine *m, int task, char *to, size_t size)
 {
@@ -112,7 +112,7 @@ static bool report_stale(struct explorer *x, const mgl_stale *s)
     return found(x, s->kind == MGL_WRITTEN_TWICE ? MGL_FOUND_RACE : MGL_FOUND_STALE);
 }
 
-/* Queue q has executed enter: does it leave where others run, or run where others left? */
+/* Queue q has executed `enter`. Detects queues that leave an epoch that other queues run. */
 static bool check_exit(struct explorer *x, int q, int epoch)
 {
     const mgl_machine *m = &x->machine;
@@ -132,7 +132,8 @@ static bool check_exit(struct explorer *x, int q, int epoch)
     return false;
 }
 
-/* After a sample: no value of this epoch may count in the next. All ones is a NaN. */
+/* After a sample task: fills activations with NaN (all ones), because no value of this epoch may be
+ * used in the next. */
 static void poison(struct explorer *x)
 {
     const mgl_machine *m = &x->machine;
@@ -143,7 +144,7 @@ static void poison(struct explorer *x)
 
 /* ---- one interleaving ------------------------------------------------------------------------ */
 
-/* The checks before a task; true when they show something. */
+/* Checks before a task. Returns true on a finding. */
 static bool begin(struct explorer *x, int q, mgl_status *status, mgl_error *err)
 {
     mgl_stale stale;
@@ -155,7 +156,7 @@ static bool begin(struct explorer *x, int q, mgl_status *status, mgl_error *err)
     return !*status && stale.kind != MGL_NO_STALE && report_stale(x, &stale);
 }
 
-/* Executes the next task of queue q; true when it shows something. */
+/* Executes the next task of queue q. Returns true on a finding. */
 static bool step(struct explorer *x, int q, mgl_status *status, mgl_error *err)
 {
     mgl_machine *m = &x->machine;
@@ -180,7 +181,7 @@ static bool step(struct explorer *x, int q, mgl_status *status, mgl_error *err)
     return op == MGL_OP_ENTER && check_exit(x, q, epoch);
 }
 
-/* Queues whose next task can run; -1 when all have left. */
+/* Collects the queues whose next task can run. Returns -1 when all queues have left. */
 static int find_runnable(struct explorer *x)
 {
     int count = 0, left = 0, queues = x->machine.program->queue_count;
@@ -193,9 +194,10 @@ static int find_runnable(struct explorer *x)
     return left == queues ? -1 : count;
 }
 
-/* Which queue runs next. Even seeds: any. Odd seeds: the one of highest priority, and priorities
- * change now and then, so that some queue runs far ahead or stays far behind (Burckhardt et al., "A
- * Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010). */
+/* Chooses the next queue. Even seeds: uniformly at random. Odd seeds: probabilistic concurrency
+ * testing; the queue of highest priority runs, and priorities change occasionally, so that some
+ * queue runs far ahead or far behind (Burckhardt et al., "A Randomized Scheduler with Probabilistic
+ * Guarantees of Finding Bugs", ASPLOS 2010). */
 static int choose(struct explorer *x, uint64_t seed, int count)
 {
     if (seed % 2 == 0)
@@ -209,7 +211,7 @@ static int choose(struct explorer *x, uint64_t seed, int count)
     return best;
 }
 
-/* Brings any of the hidden flag words into sight; true when that shows something. */
+/* Makes a random piece of hidden flag words visible. Returns true on a finding. */
 static bool show(struct explorer *x)
 {
     mgl_stale stale = mgl_words_show(x->words, below(x, mgl_words_hidden(x->words)));
@@ -268,7 +270,7 @@ static bool is_wanted(const mgl_machine *m, const mgl_vm_report *wanted, int seq
                                    wanted->score[sequence], scored * sizeof(float)));
 }
 
-/* Compares tokens and scores with those of a run. */
+/* Compares tokens and scores with the expected ones of the options. */
 static bool check_wanted(struct explorer *x)
 {
     for (int s = 0; s < x->options->request->count; s++) {
@@ -281,8 +283,7 @@ static bool check_wanted(struct explorer *x)
     return false;
 }
 
-/* Compares output and scores with those of the first interleaving, which become the expected
- * ones. */
+/* Compares output and scores with those of the first interleaving. */
 static bool check_result(struct explorer *x, bool first)
 {
     const mgl_machine *m = &x->machine;

@@ -1,10 +1,10 @@
 /*
- * The fast path: the ops that stream weights, attention and the gathered embedding, by all threads
- * of the pool, with the vector instructions of this processor. All else is the reference.
+ * Multi-threaded vector implementation of the ops that stream weights, attention, and embedding
+ * lookup. machine.c calls mgl_fast_execute; all other ops use the reference.
  *
- * A product's work is cut at row groups, attention's at heads of rows. Each output is computed by
- * one thread in one order, so that neither the number of threads nor the cuts show in a bit.
- * Against the reference the order of the sums is the same; products are fused with their additions.
+ * Linear ops are split at row groups, attention at heads of rows. One thread computes each output
+ * in one order, so results do not depend on the number of threads or on the split. The order of
+ * sums equals the reference's; multiply and add are fused.
  */
 #include "base/assert.h"
 #include "instructions/embed/embed.h"
@@ -16,13 +16,13 @@
 #include <string.h>
 
 enum {
-    SINGLE_BYTES = 128 << 10, /* of the tape: a task that is not worth a second thread */
-    LEAST_ITEM = 32 << 10,    /* bytes of the tape that a thread takes at once */
+    SINGLE_BYTES = 128 << 10, /* bytes of tape times rows; smaller tasks use one thread */
+    LEAST_ITEM = 32 << 10,    /* bytes of tape per item, at least */
     MOST_ITEM = 256 << 10,
-    ITEMS = 4 /* of a thread, at least, so that nobody waits long for one that is held up */
+    ITEMS = 4 /* minimum number of items per thread, for load balance when a thread is delayed */
 };
 
-/* Shares items among the threads; how that ended stays in the machine, unless it is DONE. */
+/* Runs items on the pool's threads. An end other than DONE is stored in the machine. */
 static void share(mgl_machine *m, size_t count, mgl_pool_fn *work, void *user)
 {
     mgl_pool_end end = mgl_pool_run(m->pool, count, m->abort, work, user);
@@ -32,20 +32,22 @@ static void share(mgl_machine *m, size_t count, mgl_pool_fn *work, void *user)
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* A product of a task, shared by the threads. */
+/* A product of a task, split over the threads. */
 struct product {
     const mgl_machine *machine;
-    const mgl_run *run; /* of segments */
-    const float *x;     /* (rows, x_stride) zeros behind the inputs */
+    const mgl_run *run; /* segments */
+    const float *x;     /* (rows, x_stride), zeros after the inputs */
     int64_t x_stride, to_stride;
     int rows;
-    float *to;    /* (rows, to_stride): the segments' rows one after the other */
-    float *to2;   /* of a second tensor; NULL: gate is not multiplied by anything */
-    int64_t step; /* row groups of an item */
-    const float
-        *bias[MGL_CPU_SEGMENTS + 1];       /* of each tensor, from its segment's row on; or NULL */
-    int64_t items[MGL_CPU_SEGMENTS + 1];   /* first item of each segment; their number */
-    int64_t columns[MGL_CPU_SEGMENTS + 1]; /* first output column of each segment; their number */
+    float *to;    /* (rows, to_stride): the outputs of the segments, one segment after the
+                     other */
+    float *to2;   /* outputs of the second tensor (up); NULL: no SwiGLU */
+    int64_t step; /* row groups per item */
+    const float *bias[MGL_CPU_SEGMENTS + 1]; /* of each tensor, from its segment's first row on; or
+                                                NULL */
+    int64_t items[MGL_CPU_SEGMENTS + 1];     /* first item of each segment; last: their number */
+    int64_t columns[MGL_CPU_SEGMENTS + 1];   /* first output column of each segment; last: their
+                                                number */
 };
 
 static int64_t round_up(int64_t n, int64_t unit)
@@ -58,7 +60,7 @@ static const mgl_segment *segment_at(const mgl_call *call, int i)
     return &call->program->segments[call->task->segments.first + i];
 }
 
-/* Adds a bias, if there is one, to outputs [lo, end) of all rows. */
+/* Adds a bias, if not NULL, to outputs [lo, end) of all rows. */
 static void add_bias(const struct product *p, const float *bias, float *to, int64_t lo, int64_t end)
 {
     for (int r = 0; bias && r < p->rows; r++)
@@ -66,7 +68,7 @@ static void add_bias(const struct product *p, const float *bias, float *to, int6
             to[r * p->to_stride + i] += bias[i];
 }
 
-/* One part of the outputs, and what becomes of it at once. */
+/* Computes one item of the outputs, with bias and SwiGLU. */
 static void multiply_item(void *user, int worker, size_t number)
 {
     const struct product *p = user;
@@ -96,7 +98,7 @@ static void multiply_item(void *user, int worker, size_t number)
                 mgl_swiglu(to[r * p->to_stride + i], to2[r * p->to_stride + i]);
 }
 
-/* Row groups of an item, of a task that streams `bytes`, `group` of them for a row group. */
+/* Row groups per item of a task that streams `bytes` bytes, `group` of them per row group. */
 static int64_t step_of(const mgl_machine *m, int64_t bytes, int rows, int64_t group)
 {
     int64_t item = bytes / (ITEMS * mgl_pool_threads(m->pool));
@@ -113,7 +115,7 @@ static const float *bias_of(const mgl_call *call, int tensor, const mgl_segment 
     return bias ? bias + segment->row_lo : NULL;
 }
 
-/* x times all segments of the task, to `to`, and for g8x2 silu(x W^T) * (x W2^T). */
+/* Multiplies x by all segments of the task, into `to`. For g8x2: silu(x W^T) * (x W2^T). */
 static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64_t x_stride,
                      int rows, float *to, int64_t to_stride, float *to2)
 {
@@ -142,7 +144,7 @@ static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64
     share(m, (size_t)p.items[p.run->count], multiply_item, &p);
 }
 
-/* Rows of a task's segments, which are its output columns. */
+/* Output columns of a task: the rows of its segments. */
 static int64_t outputs_of(const mgl_call *call)
 {
     int64_t rows = 0;
@@ -151,8 +153,8 @@ static int64_t outputs_of(const mgl_call *call)
     return rows;
 }
 
-/* A row of `width` inputs as the products take it: the columns of the task's segments, zeros behind
- * them. */
+/* Prepares an input row of `width` values for the products: keeps the columns of the task's
+ * segments and zeros the rest. */
 static void pad_row(const mgl_call *call, float *row, int64_t width, int64_t stride)
 {
     const mgl_segment *segment = segment_at(call, 0);
@@ -163,8 +165,8 @@ static void pad_row(const mgl_call *call, float *row, int64_t width, int64_t str
     memset(row + count, 0, (size_t)(stride - count) * sizeof *row);
 }
 
-/* The task's input likewise, in scratch; normed, or scaled, by its second operand, unless that is
- * NULL. */
+/* Loads the task's input into scratch as padded rows. If `g` is not NULL, normalizes the rows, or
+ * scales them, by `g`. */
 static const float *load_inputs(const mgl_call *call, const mgl_region *g, int64_t *stride)
 {
     const mgl_region *x = mgl_call_operand(call, MGL_PRODUCT_INPUT);
@@ -180,7 +182,7 @@ static const float *load_inputs(const mgl_call *call, const mgl_region *g, int64
     return call->scratch;
 }
 
-/* The same of the merged heads of all splits. */
+/* Loads the merged attention heads of all splits into scratch as padded rows. */
 static const float *merge_inputs(const mgl_call *call, const mgl_region *part, int64_t *stride)
 {
     int64_t width = mgl_task_inputs(call->program, call->task);
@@ -193,13 +195,13 @@ static const float *merge_inputs(const mgl_call *call, const mgl_region *part, i
     return call->scratch;
 }
 
-/* Rows that the scratch has room for. */
+/* Rows for which the scratch memory has room. */
 static int64_t rows_of(const mgl_call *call)
 {
     return mgl_limits_most(&call->program->limits);
 }
 
-/* Where a task's products go: into scratch, behind its inputs. */
+/* Place of a task's products in scratch: after its inputs. */
 static float *results(const mgl_call *call, int64_t stride)
 {
     return call->scratch + rows_of(call) * stride;
@@ -220,7 +222,7 @@ static void fast_norm_linear(mgl_machine *m, const mgl_call *call)
     store_rows(call, MGL_CALL(call, norm_linear, y), y, outputs);
 }
 
-/* y = b and the product of x, and the same to `copy`, if that is not NULL: b has the same number in
+/* Computes b + x W^T into `to`, and into `copy` if not NULL. Operand b has the same number in
  * linear_add, merge_add and linear_add_weighed. */
 static void add_product(mgl_machine *m, const mgl_call *call, const float *x, int64_t stride,
                         const mgl_region *to, const mgl_region *copy)
@@ -274,7 +276,7 @@ static void fast_norm_swiglu(mgl_machine *m, const mgl_call *call)
     store_rows(call, MGL_CALL(call, norm_swiglu, y), y, outputs);
 }
 
-/* One product for each run of rows that want logits. */
+/* One product for each run of rows that need logits. */
 static void fast_head(mgl_machine *m, const mgl_call *call)
 {
     const mgl_region *y = MGL_CALL(call, head, logits);
@@ -292,7 +294,7 @@ static void fast_head(mgl_machine *m, const mgl_call *call)
     }
 }
 
-/* ---- products of weighed values: the same operands by number, scaled instead of normed ------- */
+/* ---- gamma-scaled inputs: same operand numbers, scaled by row statistics instead of normalized */
 
 static void fast_scaled_linear(mgl_machine *m, const mgl_call *call)
 {
@@ -351,7 +353,7 @@ static void fast_attend_rows(mgl_machine *m, const mgl_call *call)
 
 /* ---- the embedding -------------------------------------------------------------------------- */
 
-/* A row of a table from the tapes; zeros where they do not have it. */
+/* Gathers a row of a table from the tapes; zeros if no tape has the row. */
 static void gather_row(const mgl_machine *m, const mgl_buffer *table, int64_t row, float *to)
 {
     const mgl_program *p = m->program;
@@ -379,7 +381,7 @@ static void gather(const mgl_machine *m, const mgl_call *call, const mgl_region 
     }
 }
 
-/* In the pool for its guard: the table may be mapped. */
+/* Runs in the pool because of its map guard: the table may be mapped. */
 static void embed_item(void *user, int worker, size_t item)
 {
     const struct task *a = user;
@@ -421,7 +423,7 @@ static void fast_embed_weighed(mgl_machine *m, const mgl_call *call)
     share(m, 1, embed_weighed_item, &a);
 }
 
-/* ---- which op ------------------------------------------------------------------------------- */
+/* ---- dispatch ------------------------------------------------------------------------------- */
 
 typedef void fast_fn(mgl_machine *m, const mgl_call *call);
 
@@ -461,5 +463,5 @@ size_t mgl_fast_lane(const mgl_program *program)
         const mgl_weight_format format = mgl_segment_format(program, s);
         most = larger(most, mgl_products_scratch((int)mgl_segment_blocks(program, s), format));
     }
-    return (most + 15) / 16 * 16; /* whole cache lines */
+    return (most + 15) / 16 * 16; /* a multiple of the cache line */
 }

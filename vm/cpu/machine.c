@@ -1,9 +1,9 @@
 /*
- * Loading a program into host memory, and executing one task of it.
+ * Loads a program into host memory and executes single tasks (machine.h).
  *
- * A part of the weights, a tape or a table, is written once into memory of its own, or stays where
- * a compiled file is mapped. What is small and const is always written: the reference reads it
- * without a guard.
+ * A part of the weights (a tape or a table) is either copied once into memory, or used in place
+ * from the map of a compiled file. Small const buffers are always copied, because the reference
+ * reads them without a map guard.
  */
 #include "vm/cpu/machine.h"
 
@@ -16,14 +16,14 @@
 #include "schedule/schedule.h"
 
 enum {
-    ALIGNMENT = 64,        /* of a cache line, and of what vector instructions load at once */
-    LARGE_PAGE = 2 << 20,  /* of the processor's memory management */
-    MAPPED_BYTES = 1 << 20 /* of a const buffer that is worth leaving in its file */
+    ALIGNMENT = 64,        /* cache line, and the widest vector load */
+    LARGE_PAGE = 2 << 20,  /* large page size of x86-64 and arm64 */
+    MAPPED_BYTES = 1 << 20 /* minimum size of a const buffer that stays mapped */
 };
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* What the machine can not do, whoever let the program through. */
+/* Rejects ops that the machine does not implement, also in programs that skipped the validator. */
 static mgl_status refuse_op(const mgl_program *program, int task, mgl_error *err)
 {
     char where[64];
@@ -51,7 +51,7 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-/* Memory for weights: where the system has large pages, few of them cover it. */
+/* Allocates memory for weights, with large pages if available. */
 static void *alloc_weights(size_t bytes)
 {
     bool large = bytes >= 2 * (size_t)LARGE_PAGE;
@@ -61,15 +61,15 @@ static void *alloc_weights(size_t bytes)
     return memory;
 }
 
-/* A table is gathered under the pool's guard; what else is const the reference reads without one.
- */
+/* Whether a const buffer is a table. Tables are gathered under the pool's map guard; the reference
+ * reads other const buffers without a guard. */
 static bool is_table(const mgl_program *p, int buffer)
 {
     const mgl_buffer *b = &p->buffers[buffer];
     return b->source == MGL_SOURCE_TENSOR && p->tensors[b->tensor].rank == 2;
 }
 
-/* Does a part stay where the file has it? */
+/* Whether a part is used in place from the map. */
 static bool stays_mapped(const mgl_machine *m, const mgl_weights *weights, int part)
 {
     int queues = m->program->queue_count;
@@ -79,7 +79,7 @@ static bool stays_mapped(const mgl_machine *m, const mgl_weights *weights, int p
            (is_table(m->program, part - queues) && weights->sizes[part] >= MAPPED_BYTES);
 }
 
-/* The bytes of a part of the weights: in place, or written into memory of its own. */
+/* Opens a part of the weights: in place, or copied into memory. */
 static mgl_status open_part(mgl_machine *m, const mgl_weights *weights, int part, bool in_place,
                             mgl_weights_watch *watch, const void **out, mgl_error *err)
 {
@@ -96,7 +96,7 @@ static mgl_status open_part(mgl_machine *m, const mgl_weights *weights, int part
     return mgl_weights_write(weights, part, m->memory[part], watch, err);
 }
 
-/* A table that stands on the tapes alone, for the reference. */
+/* Unpacks a table that is only on the tapes, for the reference ops. */
 static mgl_status unpack_table(mgl_machine *m, int buffer, mgl_error *err)
 {
     const mgl_program *p = m->program;
@@ -136,7 +136,7 @@ static mgl_status open_const(mgl_machine *m, const mgl_weights *weights, int buf
     return status;
 }
 
-/* Activations, io and the cache, which is touched as it fills. */
+/* Allocates an activation, io or KV buffer. KV pages are only touched as the cache fills. */
 static mgl_status open_buffer(mgl_machine *m, int buffer, mgl_error *err)
 {
     const mgl_buffer *b = &m->program->buffers[buffer];
@@ -157,7 +157,7 @@ static mgl_status open_buffer(mgl_machine *m, int buffer, mgl_error *err)
     return MGL_OK;
 }
 
-/* The tape that each segment is on. */
+/* Finds the tape of each segment. */
 static void find_tapes(mgl_machine *m)
 {
     const mgl_program *p = m->program;
@@ -192,7 +192,7 @@ static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_w
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Bytes that loading will take: what is not mapped, with the whole cache. */
+/* Bytes that loading needs: everything not mapped, including the whole cache. */
 static size_t needed_bytes(const mgl_machine *m, const mgl_weights *weights)
 {
     const mgl_program *p = m->program;
@@ -206,7 +206,7 @@ static size_t needed_bytes(const mgl_machine *m, const mgl_weights *weights)
     return bytes;
 }
 
-/* Before the system has to end somebody for lack of it. */
+/* Fails early if memory is short, before the system's out-of-memory killer acts. */
 static mgl_status check_memory(const mgl_machine *m, const mgl_weights *weights, mgl_error *err)
 {
     size_t needed = needed_bytes(m, weights), available = mgl_memory_available();
@@ -222,7 +222,7 @@ static mgl_status check_memory(const mgl_machine *m, const mgl_weights *weights,
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* Where the k blocks of a row group stand, when they are not in order; NULL: memory ran out. */
+/* Places of the k blocks of a row group, if they are not in order. NULL when memory ran out. */
 static int32_t *place_blocks(int blocks, int warps)
 {
     int32_t *places = mgl_alloc((size_t)blocks * sizeof *places);
@@ -266,7 +266,7 @@ static mgl_status open_segments(mgl_machine *m, mgl_error *err)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Threads, and what each of them works in. */
+/* Opens the thread pool and the scratch memory of each thread. */
 static mgl_status open_threads(mgl_machine *m, int threads, mgl_error *err)
 {
     const mgl_program *p = m->program;
@@ -290,7 +290,7 @@ static mgl_status open_threads(mgl_machine *m, int threads, mgl_error *err)
     return m->lanes ? MGL_OK : mgl_fail_memory(err, lanes);
 }
 
-/* The tasks that queue q runs in a list. */
+/* Indexes the tasks of queue q in a list: their queue, and the signals of each counter. */
 static void index_tasks(mgl_machine *m, int q, int list, mgl_run tasks)
 {
     const mgl_program *p = m->program;
@@ -324,7 +324,7 @@ static mgl_status open_state(mgl_machine *m, mgl_error *err)
     return MGL_OK;
 }
 
-/* Everything that needs the weights. */
+/* Loads everything that needs the weights. */
 static mgl_status open_weights(mgl_machine *m, const mgl_weights *weights,
                                const mgl_machine_options *options, mgl_error *err)
 {
@@ -344,7 +344,7 @@ static mgl_status open_weights(mgl_machine *m, const mgl_weights *weights,
     return status;
 }
 
-/* The program, or both of its lists in one. */
+/* Selects the program to run: the given one, or its two lists joined. */
 static mgl_status open_lists(mgl_machine *m, const mgl_program *program, mgl_error *err)
 {
     m->first = m->program = program;
@@ -405,7 +405,7 @@ void mgl_machine_close(mgl_machine *m)
     memset(m, 0, sizeof *m);
 }
 
-/* Where the weights are: (parts), released by mgl_free; NULL when memory ran out. */
+/* Addresses of the weights: (parts), released by mgl_free; NULL when memory ran out. */
 static const void **list_parts(const mgl_machine *m)
 {
     const mgl_program *p = m->first;
@@ -443,7 +443,7 @@ mgl_status mgl_machine_exchange(mgl_machine *m, const mgl_program *program, cons
 
 /* ---- running -------------------------------------------------------------------------------- */
 
-/* Room for what sample tells of the launch's tokens. */
+/* Allocates space for what sample reports about the launch's tokens. */
 static mgl_status make_likely(mgl_machine *m, const mgl_vm_request *request, mgl_error *err)
 {
     const mgl_limits *limits = &m->program->limits;
@@ -478,7 +478,7 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
     if (m->io->counts >= 0)
         count_prompts(m, request);
     for (int i = 0; i < p->buffer_count; i++)
-        if (p->buffers[i].sets > 1) /* no word is written */
+        if (p->buffers[i].sets > 1) /* all ones: no flag word is written */
             memset(m->buffers[i], 0xFF,
                    mgl_buffer_bytes(&p->buffers[i]) * (size_t)p->buffers[i].sets);
     m->abort = request->abort;
@@ -487,7 +487,7 @@ mgl_status mgl_machine_start(mgl_machine *m, const mgl_vm_request *request, int 
     memset(m->queues, 0, (size_t)p->queue_count * sizeof *m->queues);
     for (int q = 0; q < p->queue_count; q++)
         m->queues[q].list = mgl_machine_words(m, m->io->control)[MGL_CONTROL_LIST];
-    /* an epoch moves every running sequence on by a position at least */
+    /* each epoch advances every running sequence by at least one position */
     *most_epochs = 0;
     for (int s = 0; s < request->count; s++) {
         int positions = request->sequences[s].prompt_count + request->sequences[s].max_new;
@@ -516,7 +516,7 @@ const mgl_wait *mgl_machine_blocked(const mgl_machine *m, int q)
     return NULL;
 }
 
-/* The next task of queue q. */
+/* Builds the call of the next task of queue q. */
 static mgl_call call_of(const mgl_machine *m, int q)
 {
     return (mgl_call){
@@ -538,8 +538,8 @@ const mgl_region *mgl_machine_unwritten(const mgl_machine *m, int q)
     return NULL;
 }
 
-/* Behind `enter`: whether there is an epoch. In a program that was not checked the row table may be
- * one of the other list, whose rows this list's buffers have no room for. */
+/* Called after `enter`: whether there is another epoch. In an unvalidated program, the row table
+ * may belong to the other list and exceed this list's buffers, so rows are clamped. */
 static bool begin_epoch(const mgl_machine *m, mgl_cpu_queue *queue)
 {
     const mgl_limits *limits = &m->program->limits;
@@ -549,7 +549,7 @@ static bool begin_epoch(const mgl_machine *m, mgl_cpu_queue *queue)
     return !queue->left;
 }
 
-/* The queue goes on with the list that `enter` read. */
+/* Ends the queue's epoch and switches to the list that `enter` read. */
 static void end_epoch(mgl_cpu_queue *queue)
 {
     queue->epoch++;
@@ -587,7 +587,8 @@ mgl_status mgl_machine_check(const mgl_machine *m, mgl_error *err)
     return status;
 }
 
-/* What queue q waits for: a counter, or the words of a flag region. False when it does not. */
+/* Describes what queue q waits for: a counter, or the words of a flag region. False if it does not
+ * wait. */
 static bool describe_wait(const mgl_machine *m, int q, char *to, size_t size)
 {
     const mgl_wait *wait = mgl_machine_blocked(m, q);

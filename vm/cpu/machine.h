@@ -1,11 +1,11 @@
 /*
- * The machine state that the CPU VM and explore share: buffers, tapes, counters, and how one task
- * is executed. How tasks are ordered is the business of whoever steps it.
+ * CPU machine state shared by the CPU VM (cpu.c) and explore (explore.c): buffers, tapes, counters,
+ * and the execution of one task. The caller chooses the order of tasks.
  *
- * A tape is used as it is packed, in memory of its own or where a compiled model is mapped. A table
- * that all stands on the tapes, as a tied embedding does, is gathered from there.
+ * Tapes are used in their packed layout, from memory or from the map of a compiled model. A table
+ * whose rows are all on the tapes, such as a tied embedding, is gathered from there.
  *
- * A program with two lists runs as one in which both are joined (schedule/lists.h).
+ * A program with two lists runs as one program that joins both lists (schedule/lists.h).
  */
 #ifndef MGL_VM_CPU_MACHINE_H
 #define MGL_VM_CPU_MACHINE_H
@@ -17,123 +17,127 @@
 #include "vm/vm.h"
 #include "vm/weights.h"
 
-enum { MGL_CPU_SEGMENTS = 3 }; /* of a task, at most */
+enum { MGL_CPU_SEGMENTS = 3 }; /* maximum of a task */
 
 enum { MGL_CPU_LISTS = 2 };
 
-/* Where a queue is. */
+/* Execution state of a queue. */
 typedef struct mgl_cpu_queue {
-    int list;                 /* that it runs */
-    int next;                 /* task, counted from the list's first */
-    int epoch;                /* passes begun over the queue, from 0 */
-    int ended[MGL_CPU_LISTS]; /* epochs of each list before this one */
-    bool left;                /* enter read the stop */
+    int list;                 /* current list */
+    int next;                 /* next task, counted from the list's first */
+    int epoch;                /* passes over the queue begun so far, from 0 */
+    int ended[MGL_CPU_LISTS]; /* completed epochs of each list */
+    bool left;                /* `enter` read the stop */
     mgl_epoch_rows rows;
 } mgl_cpu_queue;
 
-/* A segment of a tape as the products take it. */
+/* Matrices of a tape segment, as input of the products. */
 typedef struct mgl_cpu_segment {
-    mgl_matrix matrix[2]; /* the second of g8x2 */
+    mgl_matrix matrix[2]; /* [1]: the second tensor of g8x2 */
 } mgl_cpu_segment;
 
 typedef struct mgl_machine {
-    const mgl_program *first;   /* the program that it was opened with */
-    int32_t *likely;            /* what sample tells of the tokens of the launch at hand; or NULL */
-    mgl_joined joined;          /* of a program with two lists; else empty */
-    const mgl_program *program; /* that it runs: `first`, or both lists in one */
-    mgl_vm_io io[MGL_CPU_LISTS]; /* of each list; they differ in logits and best alone */
-    bool plain;                  /* reference ops over the packed bytes, on one thread */
+    const mgl_program *first;    /* the program given at opening */
+    int32_t *likely;             /* what sample reports about the tokens of the current launch; or
+                                    NULL */
+    mgl_joined joined;           /* both lists joined, for a program with two lists; else empty */
+    const mgl_program *program;  /* the program that runs: `first` or the joined program */
+    mgl_vm_io io[MGL_CPU_LISTS]; /* of each list; they differ only in logits and best */
+    bool plain;                  /* use reference ops on the packed bytes, on one thread */
     mgl_pool *pool;
     mgl_products products;
-    mgl_arithmetic arithmetic; /* of the products' set */
-    const mgl_weights *mapped; /* weights that are used where they are; NULL: all are in `memory` */
-    void **memory;             /* (parts of the weights) owned; NULL for what is mapped */
-    void **buffers;            /* (buffer_count); NULL: a table that is gathered from the tapes */
-    const void **tapes;        /* (queue_count) packed */
-    const void **segment_tapes; /* (segment_count) the tape that a segment is on */
+    mgl_arithmetic arithmetic;  /* of the selected product set */
+    const mgl_weights *mapped;  /* weights used in place from a map; NULL: all are in `memory` */
+    void **memory;              /* (parts of the weights) owned; NULL for mapped parts */
+    void **buffers;             /* (buffer_count); NULL: a table gathered from the tapes */
+    const void **tapes;         /* (queue_count) packed */
+    const void **segment_tapes; /* (segment_count) tape of each segment */
     mgl_cpu_segment *segments;  /* (segment_count); NULL when plain */
-    int32_t **places;           /* (segment_count) owned; NULL where blocks stand in order */
-    int *queue_of;              /* (task_count) */
+    int32_t **places;           /* (segment_count) owned; NULL if blocks are in order */
+    int *queue_of;              /* (task_count) queue of each task */
     uint32_t *counters;         /* (counter_count) */
-    uint32_t *producers;        /* (lists, counter_count) signals of an epoch: P */
+    uint32_t *producers;        /* (lists, counter_count) signals per epoch: P */
     mgl_cpu_queue *queues;      /* (queue_count) */
-    float *scratch;             /* of a task */
-    float *lanes;               /* (threads, lane) scratch of each thread */
-    size_t lane;                /* floats */
-    const atomic_int *abort;    /* of the run at hand; may be NULL */
-    mgl_pool_end end; /* of the run at hand: what it computes counts as long as it is DONE */
+    float *scratch;             /* scratch memory of a task */
+    float *lanes;               /* (threads, lane) scratch memory of each thread */
+    size_t lane;                /* floats of `lanes` per thread */
+    const atomic_int *abort;    /* of the current run; may be NULL */
+    mgl_pool_end end; /* state of the current run; its results are valid only while it is DONE */
     size_t tape_bytes, const_bytes, kv_bytes;
-    size_t memory_bytes; /* of the weights: what is not mapped */
+    size_t memory_bytes; /* of weights that are not mapped */
     size_t scratch_bytes;
 } mgl_machine;
 
 typedef struct mgl_machine_options {
-    const mgl_weights *weights; /* packed before; NULL: the graph's are packed. Those that are
-                                   mapped are used in place: they must outlive the machine */
+    const mgl_weights *weights; /* already packed weights; NULL: pack the graph's. Mapped weights
+                                   are used in place and must outlive the machine */
     bool plain;
-    bool verify; /* look at the checksums of mapped weights first */
-    int threads; /* 0: one a processor */
+    bool verify; /* verify the checksums of mapped weights first */
+    int threads; /* 0: one per processor */
     const atomic_int *abort;
     mgl_stage_fn *on_stage;
     void *stage_user;
 } mgl_machine_options;
 
-/* Loads the program. Zero-initialise; release with mgl_machine_close, after a failure too. */
+/* Loads the program. *machine is zero-initialized by the caller. Release with mgl_machine_close,
+ * also after an error. */
 mgl_status mgl_machine_open(mgl_machine *machine, const mgl_program *program,
                             const mgl_graph *graph, const mgl_machine_options *options,
                             mgl_error *err);
 void mgl_machine_close(mgl_machine *machine);
 
-/* Another program of the same model, see mgl_vm_exchange; on failure the machine is as it was. */
+/* Replaces the program by another of the same model (see mgl_vm_exchange). On failure the machine
+ * is unchanged. */
 mgl_status mgl_machine_exchange(mgl_machine *machine, const mgl_program *program,
                                 const mgl_graph *graph, mgl_error *err);
 
-/* The start of a launch: counters, queues and the io buffers of the request. The most epochs that a
- * right program can run for it go to *most_epochs. */
+/* Starts a launch: resets counters, queues and the io buffers of the request. *most_epochs receives
+ * the maximum number of epochs that a correct program runs. */
 mgl_status mgl_machine_start(mgl_machine *machine, const mgl_vm_request *request, int *most_epochs,
                              mgl_error *err);
 
-/* The tasks of the list that queue q runs. */
+/* Tasks of the current list of queue q. */
 static inline mgl_run mgl_machine_tasks(const mgl_machine *machine, int q)
 {
     return machine->queues[q].list ? machine->joined.many[q] : machine->program->queues[q].tasks;
 }
 
-/* The task that queue q has before it. */
+/* Next task of queue q. */
 static inline int mgl_machine_task(const mgl_machine *machine, int q)
 {
     return mgl_machine_tasks(machine, q).first + machine->queues[q].next;
 }
 
-/* The io buffers of the list that queue q runs. */
+/* io buffers of the current list of queue q. */
 static inline const mgl_vm_io *mgl_machine_io(const mgl_machine *machine, int q)
 {
     return &machine->io[machine->queues[q].list];
 }
 
-/* The wait that keeps a queue's next task from running, or NULL. */
+/* The first unmet wait of a queue's next task, or NULL. */
 const mgl_wait *mgl_machine_blocked(const mgl_machine *machine, int q);
 
-/* The flag region of which a queue's next task has to wait for words, or NULL. */
+/* The first flag region with unwritten words that a queue's next task reads, or NULL. */
 const mgl_region *mgl_machine_unwritten(const mgl_machine *machine, int q);
 
-/* What a wait needs in the epoch of queue q. */
+/* Counter value that satisfies a wait in the current epoch of queue q. */
 uint32_t mgl_machine_wanted(const mgl_machine *machine, int q, const mgl_wait *wait);
 
-/* Executes the next task of a queue, signals, and steps the queue on. */
+/* Executes the next task of a queue, signals its counters, and advances the queue. */
 void mgl_machine_execute(mgl_machine *machine, int q, const int32_t *asked);
 
-/* MGL_BAD_INPUT when the file behind mapped weights has lost bytes. To be asked before anything
- * that was computed from them is handed out. */
+/* Fails with MGL_BAD_INPUT if the file of mapped weights was truncated. Call it before results that
+ * were computed from the weights are delivered. */
 mgl_status mgl_machine_check(const mgl_machine *machine, mgl_error *err);
 
-/* MGL_WATCHDOG: queue, task, counter, wanted and seen of the first queue that waits. */
+/* Fails with MGL_WATCHDOG: names queue, task, counter, wanted and seen value of the first queue
+ * that waits. */
 mgl_status mgl_machine_stuck(const mgl_machine *machine, mgl_error *err);
 
-/* The fast path (fast.c): the ops over the tapes, by all threads; false for ops that it leaves to
- * the reference. */
+/* Runs an op on all threads with vector kernels (fast.c). Returns false for ops that only the
+ * reference implements. */
 bool mgl_fast_execute(mgl_machine *machine, const mgl_call *call);
-/* Floats of scratch that a task needs, and each thread. */
+/* Scratch floats that a task needs, and that each thread needs. */
 size_t mgl_fast_scratch(const mgl_program *program);
 size_t mgl_fast_lane(const mgl_program *program);
 

@@ -1,8 +1,9 @@
 /*
- * A run is open from when it is announced until its items are gone. A thread that finds it open
- * counts itself in, takes items until there are none, and counts itself out; the caller works too,
- * closes the run and waits for those who are inside. A thread that comes late finds the run closed:
- * nobody waits for a thread that the system does not let run.
+ * Implements the thread pool (pool.h) with one atomic state word. A run is open from its
+ * announcement until its items are taken. A thread that finds a run open enters it (increments the
+ * thread count), takes items with an atomic counter until none is left, and leaves it. The caller
+ * works too, closes the run, and waits for the threads inside. A late thread finds the run closed.
+ * The caller thus never waits for a thread that the operating system has not scheduled.
  */
 #include "vm/cpu/pool.h"
 
@@ -15,42 +16,43 @@
 #include <signal.h>
 
 enum {
-    LOOKS = 1000,     /* at the state before a thread goes to sleep, or gives way: some 20 us */
-    STACK = 256 << 10 /* bytes of a thread's: what it works in is not there */
+    LOOKS = 1000,     /* polls of the state before a thread sleeps or yields: about 20 us */
+    STACK = 256 << 10 /* stack bytes of a thread: scratch memory is elsewhere */
 };
 
-/* Of the state: bit 0, bits 1 to 31, bits 32 to 63. */
+/* Parts of the state: bit 0, bits 1 to 31, bits 32 to 63. */
 #define OPEN       1ull
 #define INSIDE     2ull
 #define RUN(state) ((unsigned)((state) >> 32))
 
 struct helper {
     mgl_pool *pool;
-    int number; /* worker */
+    int number; /* worker number */
     pthread_t thread;
 };
 
 struct mgl_pool {
     struct helper *helpers; /* owned (count) */
-    int count;              /* threads beside the caller */
+    int count;              /* threads besides the caller */
 
-    /* The run at hand; written before `run` announces it. */
+    /* The current run, written before `announce` publishes it. */
     mgl_pool_fn *work;
     void *user;
     size_t items;
     const atomic_int *abort;
 
-    _Alignas(64) atomic_ullong state; /* OPEN, threads inside (INSIDE each), number of the run */
-    atomic_int sleepers;              /* threads that have to be woken */
+    _Alignas(64) atomic_ullong state; /* OPEN, number of threads inside (INSIDE each), run
+                                         number */
+    atomic_int sleepers;              /* threads that must be woken */
     atomic_bool leave;
-    _Alignas(64) atomic_size_t next; /* item that nobody has taken */
+    _Alignas(64) atomic_size_t next; /* next item to take */
     atomic_int end;                  /* mgl_pool_end */
 
-    pthread_mutex_t lock; /* for `awake` */
-    pthread_cond_t awake; /* there is a new run, or nothing more to come */
+    pthread_mutex_t lock; /* protects `awake` */
+    pthread_cond_t awake; /* signaled for a new run or the end */
 };
 
-/* What a thread does of a run: under the guard, in one piece. */
+/* A thread's part of a run, executed under one map guard. */
 struct share {
     mgl_pool *pool;
     int worker;
@@ -65,7 +67,7 @@ static void take_items(void *user)
         if (item >= p->items)
             return;
         if (p->abort && atomic_load_explicit(p->abort, memory_order_relaxed)) {
-            int done = MGL_POOL_DONE; /* what is lost stays lost */
+            int done = MGL_POOL_DONE; /* keeps MGL_POOL_LOST */
             atomic_compare_exchange_strong(&p->end, &done, MGL_POOL_ABORTED);
             return;
         }
@@ -79,7 +81,7 @@ static void do_share(mgl_pool *p, int worker)
     if (mgl_map_guard(take_items, &share))
         return;
     atomic_store(&p->end, MGL_POOL_LOST);
-    atomic_store(&p->next, p->items); /* the others leave off too */
+    atomic_store(&p->next, p->items); /* the other threads stop too */
 }
 
 static void pause_thread(void)
@@ -91,7 +93,7 @@ static void pause_thread(void)
 #endif
 }
 
-/* Waits for another run than number `seen`; the state then. */
+/* Waits for a run other than number `seen`; returns the new state. */
 static unsigned long long await_run(mgl_pool *p, unsigned seen)
 {
     unsigned long long state = atomic_load_explicit(&p->state, memory_order_acquire);
@@ -110,7 +112,7 @@ static unsigned long long await_run(mgl_pool *p, unsigned seen)
     return state;
 }
 
-/* Counts the thread in, where the run is open. */
+/* Enters the run if it is open. */
 static bool enter_run(mgl_pool *p, unsigned long long state)
 {
     while (state & OPEN)
@@ -135,7 +137,8 @@ static void *help(void *argument)
     }
 }
 
-/* Goes on to the next run: one of what stands in the pool (OPEN), or one that nobody enters. */
+/* Publishes the next run: OPEN with the pool's current work, or 0 for a run that no thread
+ * enters. */
 static void announce(mgl_pool *p, unsigned long long open)
 {
     unsigned run = RUN(atomic_load(&p->state)) + 1;
@@ -147,7 +150,7 @@ static void announce(mgl_pool *p, unsigned long long open)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Closes the run and waits for those who are inside. */
+/* Closes the run and waits for the threads inside. */
 static void await_end(mgl_pool *p)
 {
     unsigned long long state = atomic_fetch_and(&p->state, ~OPEN) & ~OPEN;
@@ -183,7 +186,7 @@ int mgl_pool_threads(const mgl_pool *p)
     return p->count + 1;
 }
 
-/* Signals are for the program's own threads. */
+/* Starts the threads with signals blocked: signals are for the application's threads. */
 static void start_helpers(mgl_pool *p, int wanted)
 {
     sigset_t all, before;

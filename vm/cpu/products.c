@@ -1,6 +1,6 @@
 /*
- * The choice of a set, and the plain one: what the others are tested against. It unpacks a row
- * group to f32 and takes mgl_dot.
+ * Selects the product set (products.h) for this CPU, and implements the plain C set, which is the
+ * reference in tests of the others. The plain set unpacks a row group to f32 and calls mgl_dot.
  */
 #include "vm/cpu/products.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- plain C -------------------------------------------------------------------------------- */
 
-/* The 8 rows of a group, one after the other. */
+/* Unpacks the 8 rows of a group, one after the other. */
 static void unpack_group(const mgl_matrix *w, int64_t group, float *to)
 {
     const char *from = w->tape + (size_t)group * w->group_stride;
@@ -51,10 +51,11 @@ static void add_scaled_plain(float *to, float scale, const float *v, int64_t n)
 
 static const mgl_products plain = {"plain", multiply_plain, mgl_dot, add_scaled_plain};
 
-/* ---- the choice ----------------------------------------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------------------ */
 
 #if defined(__x86_64__)
-/* The compiler's test includes that the system saves the registers. Not all compilers know F16C. */
+/* __builtin_cpu_supports also checks that the operating system saves the registers. Some compilers
+ * do not accept F16C there. */
 static bool can_avx2(void)
 {
     unsigned a, b, c, d;
@@ -70,7 +71,7 @@ static bool can_avx512(void)
 #elif defined(__aarch64__)
 static bool can_neon(void)
 {
-    return true; /* a part of the architecture */
+    return true; /* NEON is mandatory on aarch64 */
 }
 #endif
 
@@ -101,11 +102,11 @@ bool mgl_products_find(const char *name, mgl_products *out)
     return false;
 }
 
-/* The plain set unpacks a group; the others a run of its columns, beside the partial sums. */
+/* The plain set needs one unpacked row group. The vector sets need a panel and the partial sums. */
 size_t mgl_products_scratch(int blocks, mgl_weight_format format)
 {
     size_t group = (size_t)blocks * (size_t)mgl_weight_format_get(format)->columns * MGL_ROW_GROUP;
     size_t run = MGL_ROW_GROUP * (MGL_PRODUCTS_RUN + MGL_PRODUCTS_ROWS * MGL_PRODUCTS_SUMS) +
-                 MGL_BLOCK_ROW_BYTES / sizeof(float); /* which is aligned */
+                 MGL_BLOCK_ROW_BYTES / sizeof(float); /* slack for alignment */
     return group > run ? group : run;
 }

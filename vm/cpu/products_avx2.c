@@ -1,29 +1,31 @@
-/* The products for AVX2 with FMA and F16C: two vectors are the 16 partial sums. */
+/* Product set for AVX2 with FMA and F16C. Two vectors hold the 16 partial sums. The algorithm is in
+ * products_vector.h. */
 #include "vm/cpu/products_sets.h"
 #include "vm/cpu/products_x86.h"
 
 typedef __m256 vector;
 
-/* 12 sums, 3 rows and a weight of 16 registers; for one row 8 sums, since fewer would wait for each
- * other. */
+/* 12 sums, 3 rows of x and a weight fit in 16 registers. One row uses 8 sums to hide the FMA
+ * latency. */
 static inline struct tile panel_tile(int rows)
 {
     return (struct tile){.weights = rows == 1 ? 8 : 4, .parts = 1, .rows = rows};
 }
 
-/* For one row both vectors of a weight row: what a tape has may not stay in the L1 cache. */
+/* For one row, both vectors of a weight row: tape data may leave the L1 cache before a second
+ * pass. */
 static inline struct tile tape_tile(int rows)
 {
     return (struct tile){.weights = 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
 }
 
-/* Where a panel would be no gain yet. */
+/* Up to this many rows, a panel does not pay off. */
 static inline int tape_rows(mgl_weight_format format)
 {
     return format == MGL_FORMAT_F32 ? 1 : 3;
 }
 
-/* Two passes for one row, close behind each other, read memory almost in order. */
+/* For one row, two passes follow each other closely and read memory almost in order. */
 static inline int tape_run(mgl_weight_format format, int rows)
 {
     int least = format == MGL_FORMAT_F32 ? 1 : 2;

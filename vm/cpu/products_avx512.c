@@ -1,11 +1,12 @@
-/* The products for AVX-512 (F, BW, DQ, VL): a vector is all 16 partial sums. The dot product of
- * bf16 that some CPUs have is not used, since it would round the activations. */
+/* Product set for AVX-512 (F, BW, DQ, VL). One vector holds all 16 partial sums. The bf16 dot
+ * product of some CPUs is not used, because it would round the activations. The algorithm is in
+ * products_vector.h. */
 #include "vm/cpu/products_sets.h"
 #include "vm/cpu/products_x86.h"
 
 typedef __m512 vector;
 
-/* 24 sums, 3 rows and a weight of 32 registers. */
+/* 24 sums, 3 rows of x and a weight fit in 32 registers. */
 static inline struct tile panel_tile(int rows)
 {
     return (struct tile){.weights = 8, .parts = 1, .rows = rows};
@@ -17,15 +18,15 @@ static inline struct tile tape_tile(int rows)
     return (struct tile){.weights = rows == 1 ? 4 : 8, .parts = 1, .rows = rows};
 }
 
-/* Converting 16 bits costs next to nothing beside few products; a panel would cost more. */
+/* With few rows, on-the-fly conversion of 16-bit weights costs almost nothing; a panel would cost
+ * more. */
 static inline int tape_rows(mgl_weight_format format)
 {
     return format == MGL_FORMAT_F32 ? 3 : 6;
 }
 
-/* A pass for one row that computes as fast as it can gets in the way of its own prefetches. With
- * short passes, which store and load the sums of a block, memory is read 5 to 8 % faster (measured
- * on Zen 5). */
+/* For one row, a pass at full speed interferes with its own prefetches. Short passes, which store
+ * and load the sums for each block, read memory 5 to 8 % faster (measured on Zen 5). */
 static inline int tape_run(mgl_weight_format format, int rows)
 {
     (void)format;

@@ -1,17 +1,18 @@
-/* The products for the vectors of every aarch64: four are the 16 partial sums. */
+/* Product set for NEON, which every aarch64 CPU has. Four vectors hold the 16 partial sums. The
+ * algorithm is in products_vector.h. */
 #include <arm_neon.h>
 
 #include "vm/cpu/products_sets.h"
 
 typedef float32x4_t vector;
 
-/* 24 sums, 3 rows and a weight of 32 registers. */
+/* 24 sums, 3 rows of x and a weight fit in 32 registers. */
 static inline struct tile panel_tile(int rows)
 {
     return (struct tile){.weights = 8, .parts = 1, .rows = rows};
 }
 
-/* All vectors of a weight row, since what is read from a tape does not stay in the L1 cache. */
+/* All vectors of a weight row, because tape data does not stay in the L1 cache. */
 static inline struct tile tape_tile(int rows)
 {
     return (struct tile){.weights = rows == 1 ? 4 : 2, .parts = 4, .rows = rows};
@@ -23,7 +24,7 @@ static inline int tape_rows(mgl_weight_format format)
     return 2;
 }
 
-/* Two passes for one row, close behind each other, read memory almost in order. */
+/* For one row, two passes follow each other closely and read memory almost in order. */
 static inline int tape_run(mgl_weight_format format, int rows)
 {
     int least = format == MGL_FORMAT_F32 ? 1 : 2;
@@ -67,7 +68,7 @@ static inline vector load_f16(const void *from)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 }
 
-/* The partial sums of an output, those 8 and then 4 apart added. */
+/* Adds the partial sums of an output that are 8 apart, then 4 apart. */
 static inline vector add_4_apart(const vector *s)
 {
     return vaddq_f32(vaddq_f32(s[0], s[2]), vaddq_f32(s[1], s[3]));
@@ -81,14 +82,14 @@ static inline vector add_output(const float *sums)
     return add_4_apart(s);
 }
 
-/* Those 2 apart, of two outputs: (a 0 1, b 0 1). */
+/* Adds the sums of two outputs that are 2 apart: (a 0 1, b 0 1). */
 static inline vector add_2_apart(vector a, vector b)
 {
     return vcombine_f32(vadd_f32(vget_low_f32(a), vget_high_f32(a)),
                         vadd_f32(vget_low_f32(b), vget_high_f32(b)));
 }
 
-/* (8, 16) partial sums to 8 outputs. */
+/* Reduces (8, 16) partial sums to 8 outputs. */
 static inline void add_group(const float *sums, float *to)
 {
     for (int i = 0; i < 8; i += 4, sums += 64)

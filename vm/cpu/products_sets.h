@@ -1,5 +1,5 @@
-/* The vector sets that are compiled for this architecture, the best first, each in the file of its
- * name. */
+/* Lists the vector product sets compiled for this architecture, best first. Each is implemented in
+ * the file of its name; products.c selects one. */
 #ifndef MGL_VM_CPU_PRODUCTS_SETS_H
 #define MGL_VM_CPU_PRODUCTS_SETS_H
 
@@ -18,13 +18,14 @@ MGL_PRODUCTS_SETS(MGL_X)
 #undef MGL_X
 
 enum {
-    MGL_PRODUCTS_SUMS = 16, /* partial sums of an output */
-    MGL_PRODUCTS_RUN = 640, /* columns that a vector set works on at once: 20 KiB of f32 weights */
-    MGL_PRODUCTS_ROWS = 66  /* rows of x that it works on at once */
+    MGL_PRODUCTS_SUMS = 16, /* partial sums per output */
+    MGL_PRODUCTS_RUN = 640, /* columns that a vector set processes at once: 20 KiB of f32
+                               weights */
+    MGL_PRODUCTS_ROWS = 66  /* rows of x that a vector set processes at once */
 };
 
-/* What a pass of a vector set keeps in registers: the partial sums of some rows of weights with
- * rows of x, all 16 or some vectors of them. */
+/* Register tile of a pass: the partial sums of `weights` weight rows with `rows` rows of x, in
+ * `parts` vectors of the 16 partial sums each. */
 struct tile {
     int weights, parts, rows;
 };

@@ -1,28 +1,29 @@
 /*
- * The algorithm of the vector sets, for the width of vectors and the operations that the including
- * file defines:
+ * Register-tiled matrix product for the vector sets, generic over the vector width.
+ * products_avx2.c, products_avx512.c and products_neon.c define the operations below and include
+ * this file:
  *
  *     vector                           LANES floats
  *     zero() spread(value)             a vector of zeros, of one value
- *     load(from) store(to, v)          at any float
+ *     load(from) store(to, v)          unaligned, floats
  *     load_bf16(from) load_f16(from)   LANES weights as floats
- *     add_product(a, b, c)             a * b + c, rounded once
+ *     add_product(a, b, c)             fused multiply-add: a * b + c, rounded once
  *     add_group(sums, to)              (8, 16) partial sums to 8 outputs
  *     add_one(sums)                    (16 / LANES) vectors of partial sums to one output
- *     IN_REGISTER(v)                   keeps the compiler from loading v anew for each use
- *     tape_tile(rows) panel_tile(rows) what a pass keeps in registers for so many rows of x
- *     tape_rows(format)                rows of x up to which weights are read from the tape
- *     tape_run(format, rows)           blocks of a run that is read from the tape
+ *     IN_REGISTER(v)                   keeps the compiler from reloading v for each use
+ *     tape_tile(rows) panel_tile(rows) register tile of a pass for this many rows of x
+ *     tape_rows(format)                maximum rows of x for which weights are read from the tape
+ *     tape_run(format, rows)           k blocks of a run that is read from the tape
  *
- * A row group is multiplied run by run, a run being some k blocks. The partial sums of a run with
- * up to TILE_ROWS rows of x are too many for registers in some sets, and so a tile takes one or
- * more passes over the run. Between passes and between runs the sums are in memory. For a few rows
- * a pass reads the tape and converts what it reads. For more rows the run is converted once, to a
- * panel of f32 that stays in the L1 cache.
+ * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
+ * a run with up to TILE_ROWS rows of x exceed the registers, so a tile takes one or more passes
+ * over the run. Between passes and between runs the sums are in memory. For few rows, a pass reads
+ * the tape and converts the weights on the fly. For more rows, the run is converted once, to an f32
+ * panel that stays in the L1 cache.
  *
- * Runs follow each other in the order of k. On a tape for several warps that is not the order of
- * bytes, which no hardware foresees. So a pass over the tape asks for blocks some way ahead, and
- * passes over a panel ask for the run that is converted next.
+ * Runs follow the order of k. On a tape for several warps this is not the order of bytes, and
+ * hardware prefetchers cannot predict it. A pass over the tape therefore prefetches blocks some
+ * distance ahead, and passes over a panel prefetch the run that is converted next.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_VECTOR_H
 #define MGL_VM_CPU_PRODUCTS_VECTOR_H
@@ -38,42 +39,42 @@ enum {
     LANES = sizeof(vector) / sizeof(float),
     PARTS = SUMS / LANES,
     GROUP = MGL_ROW_GROUP,
-    LINE = MGL_BLOCK_ROW_BYTES, /* bytes of a weight row in a block, and of a cache line */
+    LINE = MGL_BLOCK_ROW_BYTES, /* bytes of a weight row in a block; also a cache line */
     STEP = GROUP * SUMS,        /* floats of a panel for SUMS columns */
     RUN_STEPS = MGL_PRODUCTS_RUN / SUMS,
     TILE_ROWS = 3,
-    AHEAD = 20, /* blocks that are asked for ahead of a pass over a tape */
-    RATE = 256  /* a line for each step of a tile */
+    AHEAD = 20, /* prefetch distance of a pass over a tape, in blocks */
+    RATE = 256  /* fixed-point unit of feed.rate: one line per step of a tile */
 };
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* A run of k blocks of one row group, to be multiplied by rows of x. */
+/* A run of k blocks of one row group, multiplied by rows of x. */
 struct run {
-    const char *blocks;   /* the row group, or a panel */
-    const int32_t *place; /* of its blocks, or NULL */
+    const char *blocks;   /* the row group or a panel */
+    const int32_t *place; /* places of the blocks, or NULL */
     int lo, hi;           /* blocks */
     const float *x;       /* (rows, x_stride) from the columns of block 0 on */
     int64_t x_stride;
     float *sums; /* (rows, GROUP, SUMS) */
 };
 
-/* The blocks of a row group and, behind them, of the one that is read next. */
+/* The blocks of a row group, followed by those of the next row group to read. */
 struct tape {
     const char *group, *next;
     const int32_t *place;
     int blocks;
-    int step;  /* blocks of a run, but for the last one's */
-    int ahead; /* blocks that are asked for ahead of a pass over the tape */
+    int step;  /* blocks per run; the last run may be shorter */
+    int ahead; /* prefetch distance of a pass over the tape, in blocks */
 };
 
-/* The lines of the tape's next run, which the tiles over a panel ask for a few at each step: memory
- * is neither flooded nor idle. */
+/* Prefetch state: the cache lines of the tape's next run, prefetched at a constant rate while tiles
+ * process a panel, so that memory is neither flooded nor idle. */
 struct feed {
     const char *const *blocks;
-    unsigned line; /* the next one */
-    unsigned due;  /* lines up to here, in 1 / RATE */
-    unsigned rate; /* by which that grows at each step */
+    unsigned line; /* next line */
+    unsigned due;  /* prefetch lines up to here, in 1 / RATE */
+    unsigned rate; /* increment of `due` per step */
 };
 
 ALWAYS_INLINE int least(int a, int b)
@@ -86,14 +87,14 @@ ALWAYS_INLINE const char *block_at(const char *group, const int32_t *place, int 
     return group + (int64_t)(place ? place[b] : b) * MGL_BLOCK_BYTES;
 }
 
-/* Any of the first 2 `blocks`. */
+/* Address of block b of the current and the next row group, b < 2 * blocks. */
 ALWAYS_INLINE const char *tape_block(const struct tape *tape, int b)
 {
     return b < tape->blocks ? block_at(tape->group, tape->place, b)
                             : block_at(tape->next, tape->place, b - tape->blocks);
 }
 
-/* LANES weights of a row of a block, from `column` on. */
+/* Loads LANES weights of a row of a block, from `column` on. */
 ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_format format, int column)
 {
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
@@ -103,7 +104,7 @@ ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_format format, int
     case MGL_F16:
         return load_f16(half);
     case MGL_F32:
-    case MGL_I32: /* no format's numbers: schedule/formats.c */
+    case MGL_I32: /* not used by any format: schedule/formats.c */
     case MGL_DTYPE_COUNT:
         break;
     }
@@ -115,7 +116,7 @@ ALWAYS_INLINE int columns_of(mgl_weight_format format)
     return mgl_weight_format_get(format)->columns;
 }
 
-/* Asks for lines [lo, hi) of the block that follows block b at a distance. */
+/* Prefetches lines [lo, hi) of the block at the prefetch distance after block b. */
 ALWAYS_INLINE void ask_ahead(const struct tape *tape, int b, int lo, int hi)
 {
     const char *block = tape_block(tape, b + tape->ahead);
@@ -124,7 +125,7 @@ ALWAYS_INLINE void ask_ahead(const struct tape *tape, int b, int lo, int hi)
         __builtin_prefetch(block + i * LINE, 0, 3);
 }
 
-/* Asks for the lines of a step. */
+/* Prefetches the lines due at this step. */
 ALWAYS_INLINE void ask_feed(struct feed *feed)
 {
     feed->due += feed->rate;
@@ -132,14 +133,15 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
         __builtin_prefetch(feed->blocks[feed->line / GROUP] + feed->line % GROUP * LINE, 0, 3);
 }
 
-/* Multiplies a run for the weight rows from `first` and the vectors of their sums from `part` on.
- * It reads `tape`, or a panel if that is NULL, and then asks for what `feed` says. */
+/* One pass over a run: multiplies `tile.weights` weight rows from `first` on, for the sum vectors
+ * from `part` on. Reads the tape and prefetches ahead if `tape` is not NULL; else reads a panel and
+ * advances `feed`. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
                         mgl_weight_format format, struct tile tile, int first, int part)
 {
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
-    const int32_t *place = tape ? run->place : NULL; /* a panel has its blocks in order */
+    const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
 #pragma GCC unroll 8
     for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 8
@@ -197,7 +199,7 @@ ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, str
             pass(run, tape, feed, format, tile, first, part);
 }
 
-/* A tile is 1 to TILE_ROWS rows. */
+/* Multiplies a tile of 1 to TILE_ROWS rows. */
 ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape,
                                mgl_weight_format format, int rows)
 {
@@ -225,7 +227,7 @@ static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight
 
 static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
-    struct feed local = *feed; /* which no store to memory can change */
+    struct feed local = *feed; /* a local copy, which stores to memory cannot alias */
     if (rows == 1)
         tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(1));
     else if (rows == 2)
@@ -246,7 +248,7 @@ ALWAYS_INLINE void convert_format(const struct run *run, mgl_weight_format forma
     }
 }
 
-/* The run's blocks as f32, one after the other, and the run over them instead. */
+/* Converts the run's blocks to f32 in order. Returns the equivalent run over the panel. */
 static struct run convert(const struct run *run, mgl_weight_format format, float *panel)
 {
     switch (format) {
@@ -265,8 +267,8 @@ static struct run convert(const struct run *run, mgl_weight_format format, float
                         .sums = run->sums};
 }
 
-/* What asks for as many blocks as `run` has, a step ahead of it, while tiles over a panel of
- * `steps` steps multiply `rows` rows. The blocks are written to `blocks`. */
+/* Prefetch state for the run that follows `run`, spread over the tiles that multiply `rows` rows by
+ * a panel of `steps` steps. Block addresses are written to `blocks`. */
 static struct feed feed_of(const struct tape *tape, const struct run *run, int steps, int rows,
                            const char **blocks)
 {
@@ -316,7 +318,8 @@ static void store_group(const float *sums, int64_t count, int rows, float *to, i
     }
 }
 
-/* One row group by at most MGL_PRODUCTS_ROWS rows; `room`: a panel and the partial sums. */
+/* Multiplies one row group by at most MGL_PRODUCTS_ROWS rows. `room`: a panel, then the partial
+ * sums. */
 static void multiply_group(const struct tape *tape, mgl_weight_format format, const float *x,
                            int64_t x_stride, int rows, float *room)
 {
@@ -337,7 +340,7 @@ static void multiply_group(const struct tape *tape, mgl_weight_format format, co
     }
 }
 
-/* The runs of a panel are as equal as may be. */
+/* Blocks per run of a panel, balanced over the runs. */
 static int panel_run(const mgl_matrix *w)
 {
     int most = MGL_PRODUCTS_RUN / columns_of(w->format), runs = (w->blocks + most - 1) / most;
@@ -358,7 +361,7 @@ static float *align(float *at)
     return (float *)(((uintptr_t)at + LINE - 1) / LINE * LINE);
 }
 
-/* At most MGL_PRODUCTS_ROWS rows. */
+/* Multiplies at most MGL_PRODUCTS_ROWS rows. */
 static void multiply_rows(const mgl_matrix *w, int64_t group_lo, int64_t group_hi, int64_t outputs,
                           const float *x, int64_t x_stride, int rows, float *to, int64_t to_stride,
                           float *room)
@@ -384,7 +387,8 @@ static void multiply(const mgl_matrix *w, int64_t group_lo, int64_t group_hi, in
     }
 }
 
-/* What is left of a vector's end, and zeros: in every set the same SUMS products. */
+/* Copies the last n values and pads with zeros, so that every set computes the same SUMS
+ * products. */
 static void load_tail(const float *from, int64_t n, float *to)
 {
     memset(to, 0, SUMS * sizeof *to);

@@ -1,8 +1,8 @@
 /*
- * See shadow.h for what the shadow is. The checks of one access are those of a happens-before race
- * detector (Flanagan and Freund, "FastTrack", PLDI 2009, without its compressed read clocks): the
- * last write must be ordered before it, and before a write all reads since then. A write may then
- * forget the reads, for what is ordered after it is ordered after them.
+ * Implements the shadow memory (shadow.h): a happens-before race detector with vector clocks
+ * (Flanagan and Freund, "FastTrack", PLDI 2009, without its compressed read clocks). An access must
+ * be ordered after the last write of its cell. A write must also be ordered after all reads since
+ * that write. A write then discards the reads, because later ordered accesses come after them too.
  */
 #include "vm/cpu/shadow.h"
 
@@ -12,24 +12,24 @@
 #include "base/memory.h"
 
 enum {
-    NEVER = -1, /* epoch of a cell that nobody wrote */
+    NEVER = -1, /* epoch of a cell that was never written */
     HOST = -2   /* written by the host before the launch */
 };
 
-/* A write, or a clear; queue -1: none that must be ordered. */
+/* A write or a clear; queue -1: no order required. */
 struct stamp {
     int queue, task;
     uint32_t clock;
 };
 
-/* What happened to a cell last; its last reads stand in `reads`. */
+/* Last write and clear of a cell; its last reads are in `reads`. */
 struct cell {
     struct stamp write;
-    struct stamp clear; /* and, in a plain buffer, the write once more */
-    int epoch;          /* of the write */
+    struct stamp clear; /* last clear; in a plain buffer, also the last write */
+    int epoch;          /* epoch of the write */
 };
 
-/* How a task touches a region. */
+/* Kind of access to a region. */
 enum access { READ, WRITE, FLAG_READ, FLAG_WRITE, CLEAR };
 
 struct read {
@@ -38,24 +38,24 @@ struct read {
 };
 
 struct plane {
-    int64_t *cuts[MGL_MAX_RANK]; /* (cells[i] + 1) where the cells of dimension i begin */
+    int64_t *cuts[MGL_MAX_RANK]; /* (cells[i] + 1) first index of each cell in dimension i */
     int64_t cells[MGL_MAX_RANK]; /* 1 beyond the rank */
-    int64_t first;               /* of all cells */
-    int64_t size;                /* cells of a set */
+    int64_t first;               /* first cell of the buffer */
+    int64_t size;                /* cells per set */
     int origin;                  /* NEVER or HOST */
-    bool persists;               /* a value of an earlier epoch counts */
-    bool shared;                 /* tasks have shares of its rows: each row is a cell */
+    bool persists;               /* values of earlier epochs are valid */
+    bool shared;                 /* tasks access row shares: each row is a cell */
 };
 
-/* The cells of a region, a dimension each; positions come from the row table. */
+/* Cells of a region in each dimension. Positions come from the row table instead. */
 struct span {
     int64_t lo[MGL_MAX_RANK], hi[MGL_MAX_RANK];
 };
 
-/* A counter's history: the clock and the signaller at each value. */
+/* History of a counter: clock and signaling queue at each value. */
 struct history {
     uint32_t *clocks; /* (count, queues) */
-    int *queues;      /* (count) who made it this value */
+    int *queues;      /* (count) queue whose signal produced the value */
     size_t clock_capacity, queue_capacity, count;
 };
 
@@ -79,7 +79,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether some task has a share of the buffer's rows. */
+/* Whether a task accesses a share of the buffer's rows. */
 static bool has_shares(const mgl_program *p, int buffer)
 {
     for (int i = 0; i < p->region_count; i++)
@@ -88,8 +88,8 @@ static bool has_shares(const mgl_program *p, int buffer)
     return false;
 }
 
-/* Whether a dimension is cut at every index: sequences and positions of a cache, and rows that
- * tasks share. */
+/* Whether a dimension is cut at every index: sequences and positions of a cache, and shared
+ * rows. */
 static bool is_fine(const mgl_program *p, int buffer, int dim)
 {
     if (p->buffers[buffer].space == MGL_SPACE_KV)
@@ -97,7 +97,7 @@ static bool is_fine(const mgl_program *p, int buffer, int dim)
     return dim == 0 && has_shares(p, buffer);
 }
 
-/* Cuts dimension `dim` of a buffer where regions begin and end. */
+/* Cuts dimension `dim` of a buffer at the bounds of all regions. */
 static bool cut(const mgl_program *p, int buffer, int dim, struct plane *plane)
 {
     const mgl_buffer *b = &p->buffers[buffer];
@@ -132,7 +132,7 @@ static bool cut(const mgl_program *p, int buffer, int dim, struct plane *plane)
     return true;
 }
 
-/* The cell that begins at `at`, which is a cut. */
+/* The cell that begins at `at`, which must be a cut. */
 static int64_t cell_of(const struct plane *plane, int dim, int64_t at)
 {
     int64_t i = 0;
@@ -273,7 +273,7 @@ static uint32_t *clock_of(const mgl_shadow *shadow, int q)
     return shadow->clocks + (size_t)q * (size_t)shadow->queues;
 }
 
-/* The counter's clock at a value (1 or more). */
+/* The counter's clock at a value (at least 1). */
 static uint32_t *clock_at(const mgl_shadow *shadow, const struct history *history, size_t value)
 {
     return history->clocks + (value - 1) * (size_t)shadow->queues;
@@ -290,7 +290,7 @@ static void acquire(mgl_shadow *shadow, int q, const mgl_wait *wait)
     const struct history *history = &shadow->histories[wait->counter];
     uint32_t *clock = clock_of(shadow, q);
     size_t wanted = mgl_machine_wanted(shadow->machine, q, wait), value = history->count;
-    /* not older than what happened before: coherence */
+    /* read-read coherence: not older than a value that is already ordered before */
     for (; value > wanted; value--) {
         int signaller = history->queues[value - 1];
         if (clock_at(shadow, history, value)[signaller] <= clock[signaller])
@@ -328,7 +328,7 @@ bool mgl_shadow_is_after(const mgl_shadow *shadow, int q, int other, uint32_t cl
 
 /* ---- accesses ------------------------------------------------------------------------------- */
 
-/* Whether a write or a clear is ordered before the access of queue q; the conflict if not. */
+/* Whether a write or clear is ordered before the access of queue q; sets *conflict if not. */
 static bool is_after(const mgl_shadow *shadow, int q, const struct stamp *stamp,
                      mgl_conflict *conflict)
 {
@@ -340,8 +340,8 @@ static bool is_after(const mgl_shadow *shadow, int q, const struct stamp *stamp,
     return false;
 }
 
-/* Whether all reads of a cell are; they are then forgotten: they are ordered before this write, so
- * before all that come after it. */
+/* Whether all reads of a cell are ordered before a write. The reads are then discarded: they are
+ * ordered before this write, and so before everything after it. */
 static bool is_after_reads(const mgl_shadow *shadow, const uint32_t *clock, struct read *reads,
                            mgl_conflict *conflict)
 {
@@ -357,7 +357,7 @@ static bool is_after_reads(const mgl_shadow *shadow, const uint32_t *clock, stru
     return true;
 }
 
-/* Writes the stamps of an ordered access. */
+/* Records a write or clear in the cell. */
 static void stamp_cell(struct cell *cell, enum access access, struct stamp now, int epoch)
 {
     if (access != CLEAR)
@@ -367,7 +367,7 @@ static void stamp_cell(struct cell *cell, enum access access, struct stamp now, 
     cell->epoch = access == CLEAR ? NEVER : epoch;
 }
 
-/* One access of queue q to one cell. */
+/* Checks and records one access of queue q to one cell. */
 static bool touch(mgl_shadow *shadow, int q, int64_t index, bool persists, enum access access,
                   mgl_conflict *conflict)
 {
@@ -394,7 +394,7 @@ static bool touch(mgl_shadow *shadow, int q, int64_t index, bool persists, enum 
     return true;
 }
 
-/* All cells of a span. */
+/* Accesses all cells of a span. */
 static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, int64_t first,
                        const struct span *s, enum access access, mgl_conflict *conflict)
 {
@@ -410,7 +410,7 @@ static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, int
     return true;
 }
 
-/* The positions of a cache region, row by row of the table. */
+/* Accesses the positions of a cache region, row by row of the row table. */
 static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
                         const mgl_region *region, struct span span, enum access access,
                         mgl_conflict *conflict)
@@ -438,7 +438,7 @@ static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
     return true;
 }
 
-/* The rows of an epoch that a range has, where each row is a cell. */
+/* The rows of an epoch that a range covers, where each row is a cell. */
 static void find_rows(int rows, const mgl_range *range, struct span *cells)
 {
     cells->lo[0] = 0;
@@ -472,7 +472,7 @@ static bool touch_region(mgl_shadow *shadow, int q, int index, enum access acces
     return touch_span(shadow, q, plane, plane->first + set * plane->size, &cells, access, conflict);
 }
 
-/* How a task writes a region. */
+/* Kind of access when a task writes a region. */
 static enum access write_of(const mgl_task *task, const mgl_region *region)
 {
     return task->op == MGL_OP_CLEAR ? CLEAR : region->flag ? FLAG_WRITE : WRITE;

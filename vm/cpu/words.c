@@ -1,6 +1,7 @@
 /*
- * See words.h for the idea. While a task runs, memory is as it would be if all its stores were seen
- * at once; `hidden` keeps what was there before. Afterwards the two change places, piece by piece.
+ * Implements the relaxed-memory model of flag words (words.h). While a task runs, memory holds its
+ * stores as if they were visible at once, and `hidden` holds the previous contents. After the task,
+ * mgl_words_end swaps the two; mgl_words_show then makes each piece visible.
  */
 #include "vm/cpu/words.h"
 
@@ -8,32 +9,33 @@
 
 #include "base/memory.h"
 
-/* Who wrote a granule last; task -1: nobody since the clear. */
+/* Last writer of a granule; task -1: none since the last clear. */
 struct label {
     int task, epoch;
 };
 
-/* A flagged buffer; all NULL for others. */
+/* State of a flagged buffer; all NULL for other buffers. */
 struct sheet {
-    struct label *labels; /* of each granule of all sets */
-    char *hidden;         /* (bytes of all sets) stores out of sight; before: what memory held */
+    struct label *labels; /* one per granule of all sets */
+    char *hidden;         /* (bytes of all sets) hidden stores; while the task runs: previous
+                             contents */
 };
 
-/* Contiguous stores that come into sight together. */
+/* Contiguous stores that become visible together. */
 struct piece {
     int buffer;
-    size_t lo, hi; /* bytes of the buffer, all sets */
+    size_t lo, hi; /* bytes of the buffer, including all sets */
     int queue, task, epoch;
-    uint32_t clock; /* of the queue when it stored */
+    uint32_t clock; /* clock of the queue at the store */
 };
 
 struct mgl_words {
     const mgl_machine *machine;
     const mgl_shadow *shadow;
     struct sheet *sheets; /* (buffers) */
-    struct piece *pieces; /* out of sight; those of the running task last */
+    struct piece *pieces; /* hidden pieces; those of the running task come last */
     size_t piece_capacity;
-    int piece_count, shown_until; /* pieces before this one belong to tasks that have run */
+    int piece_count, shown_until; /* pieces below this index belong to completed tasks */
     uint64_t random;
 };
 
@@ -126,8 +128,8 @@ static const mgl_task *task_of(const mgl_words *words, int q)
     return &words->machine->program->tasks[mgl_machine_task(words->machine, q)];
 }
 
-/* Where the set of a buffer begins that the next task of queue q means: its epoch's, or the one
- * that a clear resets, the next epoch's. */
+/* Offset of the buffer set that the next task of queue q uses: the set of its epoch, or, for a
+ * clear, that of the next epoch. */
 static size_t set_of(const mgl_words *words, int q, int buffer)
 {
     const mgl_buffer *b = &words->machine->program->buffers[buffer];
@@ -135,16 +137,16 @@ static size_t set_of(const mgl_words *words, int q, int buffer)
     return (size_t)((words->machine->queues[q].rows.turn + clear) % b->sets) * mgl_buffer_bytes(b);
 }
 
-/* A region of a task as runs of bytes, contiguous in the last dimension. */
+/* A region of a task as runs of bytes that are contiguous in the last dimension. */
 struct runs {
-    size_t base;  /* byte of the buffer where its last dimension begins, in the first row */
-    size_t bytes; /* of a run */
+    size_t base;  /* byte offset of the first run in the buffer */
+    size_t bytes; /* bytes per run */
     int64_t count;
-    int64_t counts[MGL_MAX_RANK]; /* 1 in the last dimension and beyond the rank */
-    size_t strides[MGL_MAX_RANK]; /* bytes */
+    int64_t counts[MGL_MAX_RANK]; /* 1 for the last dimension and beyond the rank */
+    size_t strides[MGL_MAX_RANK]; /* in bytes */
 };
 
-/* The region in the next task of queue q: this epoch's rows, or for a clear all. */
+/* Runs of a region in the next task of queue q: this epoch's rows, or all rows for a clear. */
 static struct runs runs_of(const mgl_words *words, int q, const mgl_region *region)
 {
     const mgl_buffer *b = &words->machine->program->buffers[region->buffer];
@@ -169,7 +171,7 @@ static struct runs runs_of(const mgl_words *words, int q, const mgl_region *regi
     return runs;
 }
 
-/* Bytes [*lo, *hi) of the buffer that run i covers. */
+/* Byte range [*lo, *hi) of run i in the buffer. */
 static void bytes_of_run(const struct runs *runs, int64_t i, size_t *lo, size_t *hi)
 {
     *lo = runs->base;
@@ -180,7 +182,7 @@ static void bytes_of_run(const struct runs *runs, int64_t i, size_t *lo, size_t 
     *hi = *lo + runs->bytes;
 }
 
-/* The first label of bytes [lo, hi) that is not of the epoch (-1: that nobody wrote), or NULL. */
+/* The first label in bytes [lo, hi) whose epoch differs from `epoch` (-1: unwritten), or NULL. */
 static const struct label *other_label(const mgl_words *words, int buffer, size_t lo, size_t hi,
                                        int epoch)
 {
@@ -226,7 +228,7 @@ mgl_stale mgl_words_show(mgl_words *words, int i)
     return stale;
 }
 
-/* Whether a task of queue q touches the set of a piece. */
+/* Whether a task of queue q accesses the buffer set of a piece. */
 static bool touches(const mgl_words *words, int q, const mgl_run *run, const struct piece *piece)
 {
     const mgl_program *p = words->machine->program;
@@ -239,7 +241,7 @@ static bool touches(const mgl_words *words, int q, const mgl_run *run, const str
     return false;
 }
 
-/* Brings into sight what the next task of queue q touches and comes after. */
+/* Makes visible all pieces that the next task of queue q accesses and is ordered after. */
 static mgl_stale show_ordered(mgl_words *words, int q)
 {
     const mgl_task *task = task_of(words, q);
@@ -255,7 +257,7 @@ static mgl_stale show_ordered(mgl_words *words, int q)
     return (mgl_stale){.kind = MGL_NO_STALE};
 }
 
-/* splitmix64, as in explore.c, of a state of its own. */
+/* splitmix64, as in explore.c, with separate state. */
 static uint64_t next_random(mgl_words *words)
 {
     uint64_t z = words->random += 0x9E3779B97F4A7C15;
@@ -283,7 +285,7 @@ static bool add_piece(mgl_words *words, int q, int buffer, size_t lo, size_t hi)
     return true;
 }
 
-/* Two pieces of each run, cut anywhere. */
+/* Splits each run into two pieces at a random granule. */
 static bool add_pieces(mgl_words *words, int q, const mgl_region *region)
 {
     struct runs runs = runs_of(words, q, region);
@@ -315,7 +317,7 @@ void mgl_words_end(mgl_words *words)
 
 /* ---- accesses ------------------------------------------------------------------------------- */
 
-/* What a task reads by flags must be of its epoch. */
+/* Checks that flag words read by a task belong to its epoch. */
 static mgl_stale check_reads(const mgl_words *words, int q)
 {
     const mgl_machine *m = words->machine;
@@ -340,7 +342,7 @@ static mgl_stale check_reads(const mgl_words *words, int q)
     return stale;
 }
 
-/* Labels what a task clears, or stores to a flagged buffer as if it were a plain one. */
+/* Labels words that a task clears, or that it stores to a flagged buffer without flags. */
 static void write_plainly(mgl_words *words, int q, const mgl_region *region)
 {
     const mgl_machine *m = words->machine;

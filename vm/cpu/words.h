@@ -1,13 +1,13 @@
 /*
- * The flag words of explore: who wrote what memory holds, and what is written but not in sight yet.
+ * Relaxed-memory model of flag words for explore. It tracks which task wrote each flag word, and
+ * which stores are not visible yet.
  *
- * What a task stores to a flag region is taken back when the task has run and comes into sight
- * later, piece by piece, in any order: a relaxed store promises no more. Two things bring a piece
- * into sight at once: a task that touches its buffer and comes after the store by queue order and
- * counters, and the end of the launch. A reader waits while a word of its regions is all ones, as
- * on the machines, and takes what it then finds: also words of an earlier epoch that nobody
- * cleared. A label on each 16 bytes, the task and epoch that wrote them, tells such words from
- * right ones.
+ * After a task has run, its stores to flag regions are hidden again and become visible later, in
+ * pieces, in any order: relaxed stores promise no more. Two events make a piece visible at once: a
+ * task that accesses the piece's buffer and is ordered after the store by queue order and counters,
+ * and the end of the launch. A reader waits while a word of its regions is all ones, as on the
+ * machines. It then reads what it finds, even words of an earlier epoch that were not cleared. Each
+ * 16 bytes have a label, the task and epoch that wrote them, which detects such stale words.
  */
 #ifndef MGL_VM_CPU_WORDS_H
 #define MGL_VM_CPU_WORDS_H
@@ -16,34 +16,33 @@
 
 typedef struct mgl_words mgl_words;
 
-/* An access to words that are not as it needs them. */
+/* An access to flag words that are stale or already written. */
 typedef struct mgl_stale {
     enum { MGL_NO_STALE, MGL_STALE_READ, MGL_WRITTEN_TWICE, MGL_NOT_CLEARED } kind;
     int buffer;
-    int task, epoch;        /* whose access it is */
-    int other, other_epoch; /* who wrote the words before; task -1: nobody */
+    int task, epoch;        /* of the access */
+    int other, other_epoch; /* of the earlier writer of the words; task -1: none */
 } mgl_stale;
 
 mgl_status mgl_words_open(const mgl_machine *machine, const mgl_shadow *shadow, mgl_words **out,
                           mgl_error *err);
-void mgl_words_close(mgl_words *words); /* NULL is fine */
+void mgl_words_close(mgl_words *words); /* NULL is allowed */
 
-/* The start of a launch: no word is written. The seed decides how stores fall into pieces. */
+/* Starts a launch: no word is written. The seed decides how stores are split into pieces. */
 void mgl_words_reset(mgl_words *words, uint64_t seed);
 
 /* Whether a buffer has flag words. */
 bool mgl_words_has(const mgl_words *words, int buffer);
 
-/* Queue q is about to execute its next task, after mgl_shadow_begin: brings into sight what the
- * task must see, checks what it reads and makes pieces of what it will store. False when memory ran
- * out. */
+/* Called before queue q executes its next task, after mgl_shadow_begin. Makes visible what the task
+ * must see, checks what it reads, and creates pieces for its stores. False when memory ran out. */
 bool mgl_words_begin(mgl_words *words, int q, mgl_stale *stale);
-/* It has executed the task: the stores go out of sight. */
+/* Called after the task has executed: hides its stores. */
 void mgl_words_end(mgl_words *words);
 
-/* Pieces out of sight. */
+/* Number of hidden pieces. */
 int mgl_words_hidden(const mgl_words *words);
-/* Brings piece i into sight; the last piece takes its place. */
+/* Makes piece i visible; the last piece takes its index. */
 mgl_stale mgl_words_show(mgl_words *words, int i);
 
 #endif
