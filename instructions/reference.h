@@ -168,8 +168,7 @@ static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
     return call->epoch->table + r * MGL_TABLE_WORDS;
 }
 
-/* ---- attention (instructions/attend/attention.c) -----------------------------------------------
- */
+/* ---- attention (instructions/attend/attention.c) --------------------------------------------- */
 
 /* The attention ops are three steps: what the task appends to the cache; of attend_rows, what the
  * call has as `now`; then a head of a row after the other, each of which needs nothing of the

@@ -1,8 +1,8 @@
 /*
- * ScheduleConfig: what a search may choose, as JSON. The knobs and their ranges stand in config.def
- * alone; every field but the schema may be left out and then has its default, and a key that is not
- * known is refused together with the list of those that are, so that a misspelt knob never passes
- * for a measured one.
+ * ScheduleConfig as JSON: parser and printer of the choices of a search. config.def is the only
+ * list of the knobs and their ranges. Every field except the schema is optional and has a default.
+ * An unknown key is rejected with a list of the known keys, so that a misspelled knob is not
+ * measured by mistake.
  */
 #include "schedule/knobs.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define SCHEMA "megalith.config/1"
-enum { MAX_CONFIG = 1 << 20 }; /* bytes of a config */
+enum { MAX_CONFIG = 1 << 20 }; /* maximum bytes of a config */
 
 static const char *const steps[MGL_STEP_COUNT] = {
 #define MGL_KNOB(field, open, lowest, highest, multiple, preset, what)
@@ -50,7 +50,7 @@ static place place_of(const mgl_json *json, const char *path, const char *key)
     return out;
 }
 
-/* Is every key of the object one of `known` (`count`)? The first that is not is refused. */
+/* Checks that every key of the object is one of `known` (`count`). Rejects the first other key. */
 static mgl_status check_keys(const mgl_json *json, const cJSON *object, const char *path,
                              const char *const *known, int count, mgl_error *err)
 {
@@ -108,7 +108,7 @@ static mgl_status read_step(const mgl_json *json, const cJSON *queues, const cha
     return MGL_OK;
 }
 
-/* A config within another text may leave it out. */
+/* A config inside another file may omit the schema. */
 static mgl_status read_schema(const mgl_json *json, const cJSON *object, const char *path,
                               bool required, mgl_error *err)
 {

@@ -1,15 +1,15 @@
 /*
- * The digest of a program: what names it in a history of programs.
+ * Digests of programs (SHA-256), declared in moves/moves.h.
  *
- * Hashed is what the text form says (schedule/text/text.c), field by field in its order, as numbers
- * of variable length. Tensors, buffers and counters stand by their indices, so that their names do
- * not count; a tensor's name in the checkpoint says which weights it has, and counts. Every list
- * has its length in front, so that no two programs give the same bytes. Lines of the text do not
- * count, nor does the tuned entry that a program is from.
+ * mgl_program_digest identifies a program in a history of programs. It hashes all fields of the
+ * text form (schedule/text/text.c) in order, as varints. Tensors, buffers and counters are
+ * represented by their indices, so their names do not matter. A tensor's name in the checkpoint
+ * selects its weights and is hashed. Each list is preceded by its length, so that different
+ * programs have different bytes. Lines of the text and the tuned entry are not hashed.
  *
- * And the digest of a program's layout, of the part that says which bytes of the model stand where
- * on its tapes and in its const buffers, and in which format: weights that were packed for one
- * program are another's when both have the same.
+ * mgl_program_layout identifies which bytes of the model are where on the tapes and in the const
+ * buffers, and in which format. Weights packed for one program fit another program with the same
+ * layout digest.
  */
 #include "schedule/moves/moves.h"
 
@@ -19,7 +19,7 @@
 #define VERSION        "megalith.program/2"
 #define LAYOUT_VERSION "megalith.layout/1"
 
-/* Bytes on their way into the hash: a program has many short fields. */
+/* Buffer in front of the hash, because a program has many short fields. */
 struct sink {
     mgl_sha256 hash;
     size_t length;
@@ -41,7 +41,8 @@ static void put_bytes(struct sink *s, const void *bytes, size_t length)
     s->length += length;
 }
 
-/* Seven bits a byte, the lowest first; small numbers of either sign are short. */
+/* Writes a zigzag varint: seven bits a byte, lowest first; small numbers of either sign are
+ * short. */
 static void put(struct sink *s, int64_t number)
 {
     unsigned char bytes[10];
@@ -60,8 +61,9 @@ static void put_string(struct sink *s, const char *string)
     put_bytes(s, string, length);
 }
 
-/* The format of the weights; behind it, where they differ from its numbers, the embedding's dtype
- * and the exchange's. So a program in which they agree has the digest that it always had. */
+/* The weight format, and in higher bytes the dtypes of the embedding and of exchanged values if
+ * they differ from the weight format's numbers. Programs without such a difference keep their
+ * established digests. */
 static int64_t dtypes_of(const mgl_program *p)
 {
     enum { DTYPES = 1 << 8 };
@@ -87,7 +89,7 @@ static void put_settings(struct sink *s, const mgl_program *p)
         put(s, mgl_fact_bits(&p->geometry, &mgl_geometry_facts[i]));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put(s, numbers[i]);
-    if (p->limits.share != 0) /* so a program without has the digest that it always had */
+    if (p->limits.share != 0) /* programs without a share keep their established digests */
         put(s, p->limits.share);
 }
 
@@ -110,7 +112,7 @@ static void put_declarations(struct sink *s, const mgl_program *p)
     put_tensors(s, p);
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
-        /* a program without pages has the digest that it always had */
+        /* programs without pages keep their established digests */
         const int64_t dtype = b->dtype + (b->paged ? PAGED : 0);
         const int64_t numbers[] = {b->space, dtype, b->source, b->tensor, b->sets, b->rank};
         for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
@@ -204,10 +206,9 @@ mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_
     return MGL_OK;
 }
 
-/* ---- the layout of the weights ------------------------------------------------------------------
- */
+/* ---- the layout of the weights --------------------------------------------------------------- */
 
-/* Where the host fills a const buffer from; what is no constant has no place among the weights. */
+/* The source of a const buffer. Other buffers hold no weights. */
 static void put_constant(struct sink *s, const mgl_buffer *b)
 {
     bool constant = b->space == MGL_SPACE_CONST;
@@ -241,7 +242,7 @@ void mgl_program_layout(const mgl_program *program, unsigned char out[MGL_SHA256
         for (int i = tasks->first; i < tasks->first + tasks->count; i++)
             if (program->tasks[i].segments.count > 0)
                 put_segments(&s, program, program->tasks[i].segments);
-        put(&s, 0); /* no task has so many */
+        put(&s, 0); /* end mark: no task has 0 segments here */
     }
     end(&s, out);
 }

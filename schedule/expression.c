@@ -1,6 +1,6 @@
 /*
- * Expressions: see expression.h. Parsing goes down by recursion, one function a level of the
- * grammar, and writes the steps in the order in which a stack of values does them.
+ * Implements expression.h: a recursive-descent parser, one function for each level of the grammar,
+ * which emits postfix steps, and their evaluation on a stack of values.
  */
 #include "schedule/expression.h"
 
@@ -9,7 +9,7 @@
 enum { MOST_DIGITS = 18 };
 
 struct parsing {
-    const char *text, *at;    /* the whole, and what is not read yet */
+    const char *text, *at;    /* the whole text, and the unread rest */
     const char *const *names; /* (name_count) */
     int name_count;
     int depth; /* of open parentheses */
@@ -50,7 +50,7 @@ static bool take(struct parsing *p, char mark)
     return true;
 }
 
-/* One of two marks: which, or 0. */
+/* Consumes one of two characters. Returns it, or 0. */
 static char take_one(struct parsing *p, const char *marks)
 {
     return take(p, marks[0]) ? marks[0] : take(p, marks[1]) ? marks[1] : 0;
@@ -71,7 +71,7 @@ static bool close(struct parsing *p)
     return take(p, ')') || refuse(p, "`)` is missing");
 }
 
-/* The arguments of min or max, two at least. */
+/* The arguments of min or max, at least two. */
 static bool read_arguments(struct parsing *p, mgl_expression_kind kind)
 {
     if (!open(p) || !read_sum(p))

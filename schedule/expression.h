@@ -1,17 +1,17 @@
 /*
- * Expressions over named integers, "4 * warps" or "min(run, 32) * 2": what a variant needs, as a
- * row of schedule/variants.def says it. A text is parsed once, and then has a value for whatever
- * numbers the names stand for, so that a need can come from a table or from a file alike.
+ * Integer expressions over named values, such as "4 * warps" or "min(run, 32) * 2": the resource
+ * needs of variants (schedule/variants.def). A text is parsed once into postfix steps and can then
+ * be evaluated for any values of the names. Texts may come from a table or from a file.
  *
  *     expression  term   { ("+" | "-") term }
  *     term        factor { ("*" | "/") factor }
  *     factor      number | name | "(" expression ")"
  *                 | ("min" | "max") "(" expression "," expression { "," expression } ")"
  *
- * Numbers are not negative as written, and have 18 digits at most. Division rounds towards zero.
- * Everything is bounded: a text has MGL_EXPRESSION_STEPS steps and MGL_EXPRESSION_DEPTH open
- * parentheses at most, a value takes as many steps as the text has, and what overflows 64 bits or
- * divides by zero has no value.
+ * Literals are not negative and have at most 18 digits. Division rounds toward zero. All costs are
+ * bounded: a text has at most MGL_EXPRESSION_STEPS steps and MGL_EXPRESSION_DEPTH open parentheses,
+ * and evaluation takes as many steps as the text has. An expression has no value if a result
+ * overflows 64 bits or a divisor is zero.
  */
 #ifndef MGL_SCHEDULE_EXPRESSION_H
 #define MGL_SCHEDULE_EXPRESSION_H
@@ -26,7 +26,7 @@ enum { MGL_EXPRESSION_STEPS = 128, MGL_EXPRESSION_DEPTH = 12 };
 typedef enum mgl_expression_kind {
     MGL_EXPRESSION_NUMBER, /* pushes `number` */
     MGL_EXPRESSION_NAME,   /* pushes the value of name `number` */
-    MGL_EXPRESSION_ADD,    /* these take two values, and leave one */
+    MGL_EXPRESSION_ADD,    /* pops two values and pushes one */
     MGL_EXPRESSION_SUBTRACT,
     MGL_EXPRESSION_MULTIPLY,
     MGL_EXPRESSION_DIVIDE,
@@ -43,12 +43,12 @@ typedef struct mgl_expression {
     } steps[MGL_EXPRESSION_STEPS];
 } mgl_expression;
 
-/* Names are those of the list, by their places. MGL_BAD_INPUT, where the text is none, with the
- * column in the message. */
+/* Names are indices into the list. MGL_BAD_INPUT with the column in the message if the text is
+ * no expression. */
 mgl_status mgl_expression_parse(const char *text, const char *const *names, int name_count,
                                 mgl_expression *out, mgl_error *err);
 
-/* The value for `values`, one a name. False where there is none. */
+/* Evaluates with `values`, one for each name. False: the expression has no value. */
 bool mgl_expression_value(const mgl_expression *expression, const int64_t *values, int64_t *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* See formats.h. Formats with scales have no rows yet: encoding and decoding know those whose
- * weights are numbers as they stand. */
+/* Implements formats.h: lookup, sizes, and conversion of weight formats. No format has scales
+ * yet: encoding and decoding support only formats whose weights are unscaled numbers. */
 #include "schedule/formats.h"
 
 enum {

@@ -1,4 +1,5 @@
-/* The table of knobs, made from config.def: see knobs.h. */
+/* Implements knobs.h: the table of knobs, generated from config.def, and access by index and
+ * name. */
 #include "schedule/knobs.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * Finding where the second list's segments lie, and joining both lists.
+ * Implements lists.h: finds the segments of the second list on the tapes of the first by binary
+ * search, and joins both lists into one program.
  */
 #include "schedule/lists.h"
 
@@ -9,7 +10,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 
-/* ---- homes ---------------------------------------------------------------------------------- */
+/* ---- locations of segments ------------------------------------------------------------------- */
 
 /* A segment of the first list. */
 struct place {
@@ -17,7 +18,7 @@ struct place {
     int queue;
 };
 
-/* By tensor, then by row. */
+/* Orders by tensor, then by first row. */
 static int compare_places(const void *a, const void *b)
 {
     const mgl_segment *x = ((const struct place *)a)->segment;
@@ -27,7 +28,7 @@ static int compare_places(const void *a, const void *b)
     return (x->row_lo > y->row_lo) - (x->row_lo < y->row_lo);
 }
 
-/* All segments of a list, in that order; NULL when memory ran out. */
+/* All segments of a list in that order. NULL if memory ran out. */
 static struct place *sort_segments(const mgl_program *p)
 {
     struct place *places = mgl_alloc_zero((size_t)p->segment_count + 1, sizeof *places);
@@ -43,7 +44,8 @@ static struct place *sort_segments(const mgl_program *p)
     return places;
 }
 
-/* The last place whose segment is of that tensor and does not begin behind that row; NULL: none. */
+/* The last place with the same tensor that begins at or before the segment's first row. NULL:
+ * none. */
 static const struct place *find_place(const struct place *places, int count,
                                       const mgl_segment *segment)
 {
@@ -111,7 +113,7 @@ static void copy_task(mgl_program *to, const mgl_program *from, const mgl_task *
         mgl_program_add_signal(to, from->signals[task->signals.first + i]);
 }
 
-/* The declarations of the list that has all, and the queues of the first. */
+/* Copies the declarations of the complete list, and the queues of the first list. */
 static void copy_first(mgl_program *to, const mgl_program *program)
 {
     const mgl_program *whole = mgl_program_whole(program);
@@ -136,7 +138,7 @@ static void copy_first(mgl_program *to, const mgl_program *program)
     }
 }
 
-/* The second list's tasks behind them; no queue of `to` has them. */
+/* Appends the tasks of the second list, outside of all queues. */
 static void copy_second(mgl_program *to, const mgl_program *many, mgl_run *runs)
 {
     for (int q = 0; q < many->queue_count && !mgl_program_failed(to); q++) {
@@ -145,11 +147,12 @@ static void copy_second(mgl_program *to, const mgl_program *many, mgl_run *runs)
         for (int t = 0; t < tasks->count && !mgl_program_failed(to); t++)
             copy_task(to, many, &many->tasks[tasks->first + t]);
     }
-    if (!mgl_program_failed(to)) /* the newest queue got all of them */
+    if (!mgl_program_failed(to)) /* removes them from the newest queue, which received all of
+                                    them */
         to->queues[to->queue_count - 1].tasks.count -= many->task_count;
 }
 
-/* Gives the second list's segments their offsets, and all segments their tapes. */
+/* Sets the offsets of second-list segments, and the tapes of all segments. */
 static mgl_status place_segments(const mgl_program *program, mgl_joined *out, mgl_error *err)
 {
     const mgl_program *many = program->many;

@@ -1,34 +1,37 @@
 /*
- * The second task list of a program, as machines take it.
+ * Joins the two task lists of a program for the CPU VM and the CUDA VM: locates the weights of the
+ * second list on the tapes of the first list, and builds one program that contains the tasks of
+ * both.
  */
 #ifndef MGL_SCHEDULE_LISTS_H
 #define MGL_SCHEDULE_LISTS_H
 
 #include "schedule/program.h"
 
-/* Where a segment of the second list lies: on a tape of the first. */
+/* The location of a second-list segment on a tape of the first list. */
 typedef struct mgl_home {
-    int queue;      /* -1: nowhere */
+    int queue;      /* -1: none */
     int64_t offset; /* bytes from the start of that queue's tape */
 } mgl_home;
 
-/* Finds the homes (many->segment_count) of the second list's segments: each is a part, of whole row
- * groups and all columns, of one segment of the first list. Both lists are well formed (the
- * validator's MG1xx). MGL_NO_MEMORY. */
+/* Finds the location of each segment of the second list, in homes (many->segment_count). A
+ * segment is a part of one segment of the first list: whole row groups and all columns. Both
+ * lists must be well formed (MG1xx of the validator). Fails only with MGL_NO_MEMORY. */
 mgl_status mgl_program_find_homes(const mgl_program *program, const mgl_program *many,
                                   mgl_home *homes, mgl_error *err);
 
-/* Both lists in one program, which machines run: the declarations of the second list, queues and
- * tapes of the first, and the tasks of the first list with those of the second behind them. Queue q
- * runs *many[q] of these in epochs of the second list. Segments have their offsets on the first
- * list's tapes; *tapes[i] is the queue whose tape segment i is on. */
+/* Both lists in one program, as the machines run them: declarations of the second list, queues
+ * and tapes of the first list, and the tasks of the first list followed by those of the second.
+ * In epochs of the second list, queue q runs the tasks many[q]. Segments have their offsets on
+ * the tapes of the first list; segment i is on the tape of queue tapes[i]. */
 typedef struct mgl_joined {
     mgl_program *program;
-    mgl_run *many; /* (queues) of tasks */
+    mgl_run *many; /* (queues) ranges of tasks */
     int *tapes;    /* (segments) */
 } mgl_joined;
 
-/* MGL_BAD_INPUT where a segment of the second list has no home. Release with mgl_joined_clear. */
+/* MGL_BAD_INPUT if a segment of the second list is not part of the first. Release with
+ * mgl_joined_clear. */
 mgl_status mgl_program_join(const mgl_program *program, mgl_joined *out, mgl_error *err);
 void mgl_joined_clear(mgl_joined *joined);
 

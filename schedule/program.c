@@ -1,5 +1,6 @@
 /*
- * The program's storage: arrays that grow while it is built, and the geometry of the tape.
+ * Implements program.h: storage of a program in growing arrays, its builders, comparison of
+ * programs, and the sizes of tape segments.
  */
 #include "schedule/program.h"
 
@@ -58,7 +59,7 @@ bool mgl_program_failed(const mgl_program *program)
     return program->store->failed;
 }
 
-/* A copy of the name that the program owns; NULL when memory ran out. */
+/* Copies a name into the program's store. NULL if memory ran out. */
 static const char *keep(mgl_program *program, const char *name)
 {
     struct mgl_program_store *store = program->store;
@@ -72,7 +73,7 @@ static const char *keep(mgl_program *program, const char *name)
     return store->names[store->name_count++] = copy;
 }
 
-/* Appends `item` of `size` bytes to an array; its index, or -1. */
+/* Appends `item` of `size` bytes to an array. Returns its index, or -1. */
 static int append(mgl_program *program, void *array, size_t *capacity, int *count, const void *item,
                   size_t size)
 {
@@ -195,7 +196,7 @@ int mgl_program_add_in(mgl_program *program, const mgl_region *region)
     mgl_task *task = newest(program);
     int index = APPEND(program, regions, region_count, region);
     if (task && index >= 0) {
-        MGL_ASSERT(task->out.count == 0); /* inputs stand in front of the outputs */
+        MGL_ASSERT(task->out.count == 0); /* all inputs come before the outputs */
         task->in.count++;
         task->out.first = index + 1;
     }

@@ -1,17 +1,19 @@
 /*
- * The program: the task DAG that lowering makes, the text form carries, the validator proves and
- * both machines run. Plain data: arrays and indices, so that every reader sees all of it.
+ * The program: a DAG of tasks with queues, regions, counters and tapes. Lowering and the text
+ * parser build a program. The validator proves it, the cost model prices it, and the CPU VM and the
+ * CUDA VM run it. A program is plain data: arrays and indices, so that every reader sees all of it.
  *
- * Tasks stand in one array, queue after queue, in the order in which each queue runs them; regions,
- * segments and edges stand in arrays of their own, and a task names its run in each. Names point
- * into the program and belong to it.
+ * All tasks are in one array, queue after queue, in the order in which each queue runs them.
+ * Regions, segments, waits and signals have arrays of their own; a task holds its index range in
+ * each. The program owns all names.
  *
- * A program has one task list, or two: the first for epochs of few rows, the second (`many`) for
- * epochs of many. The row table of an epoch says which list all queues run. The second list is a
- * program of its own. Its declarations begin with all of the first one's, by the same indices:
- * tensors, const and kv buffers, and those of io that hand an epoch to the next, are the same
- * memory for both lists, and so are counters. Buffers with rows belong to the list that declares
- * them. It has no tapes: its segments are parts of the first list's.
+ * A program has one task list or two. The first list serves epochs of few rows, the second list
+ * (`many`) serves epochs of many rows. The row table of an epoch selects the list for all queues.
+ * The second list is an mgl_program of its own. Its declarations start with all declarations of the
+ * first list, at the same indices. Both lists share the memory of tensors, const buffers, kv
+ * buffers, counters, and the io buffers that carry state from epoch to epoch. Buffers with rows
+ * belong to the list that declares them. The second list has no tapes: each of its segments is a
+ * part of a segment of the first list.
  */
 #ifndef MGL_SCHEDULE_PROGRAM_H
 #define MGL_SCHEDULE_PROGRAM_H
@@ -26,18 +28,18 @@
 
 enum {
     MGL_MAX_RANK = 4,
-    MGL_MAX_ROWS = 16,         /* rows of an epoch of the first list, and, where there is no other,
-                                  sequences of a launch */
+    MGL_MAX_ROWS = 16,         /* rows of an epoch of the first list; in a program with one list
+                                  also the sequences of a launch */
     MGL_MAX_SECOND_ROWS = 128, /* rows of an epoch of the second list */
-    MGL_MAX_SEQUENCES = 64,    /* of a launch of a program with two lists */
+    MGL_MAX_SEQUENCES = 64,    /* sequences of a launch of a program with two lists */
     MGL_MAX_QUEUES = 256,
     MGL_MAX_SPLITS = 64,
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
     MGL_SHARED_RESERVED = 24576, /* bytes of shared memory that the CUDA VM keeps for itself */
-    MGL_SHARED_SECOND = 4096, /* and so many more for a row table of more than MGL_MAX_ROWS rows */
+    MGL_SHARED_SECOND = 4096, /* further bytes for a row table of more than MGL_MAX_ROWS rows */
 };
 
-/*  enum   name   what it holds */
+/* MGL_X(enum, name, what the space holds) */
 #define MGL_SPACES(X)                                                                              \
     X(CONST, "const", "constants that are gathered; never written")                                \
     X(ACT, "act", "activations of an epoch")                                                       \
@@ -58,14 +60,14 @@ typedef enum mgl_op {
     MGL_OP_COUNT
 } mgl_op;
 
-/* Ops that are done alike. */
+/* Groups of ops that share their implementation. */
 typedef enum mgl_family {
 #define MGL_FAMILY(id, ...) MGL_FAMILY_##id,
 #include "instructions/ops.def"
     MGL_FAMILY_COUNT
 } mgl_family;
 
-/* Which code of an op runs a task (schedule/variants.h). */
+/* Selects the code that runs a task: one of the variants of its op (schedule/variants.h). */
 typedef enum mgl_variant {
     MGL_VARIANT_GENERAL,
 #define MGL_VARIANT(id, ...) MGL_VARIANT_##id,
@@ -73,8 +75,8 @@ typedef enum mgl_variant {
     MGL_VARIANT_COUNT
 } mgl_variant;
 
-/* Steps of a token whose rows, or tasks, are spread over a run of queues: those of a layer, then
- * the head. */
+/* The steps of a token whose rows or tasks are distributed over a range of queues: the steps of
+ * a layer, then the head. */
 typedef enum mgl_step {
     MGL_STEP_QKV,
     MGL_STEP_ATTEND,
@@ -83,20 +85,20 @@ typedef enum mgl_step {
     MGL_STEP_DOWN,
     MGL_STEP_HEAD,
     MGL_STEP_COUNT,
-    MGL_STEP_NONE = MGL_STEP_COUNT /* of an op that is no such step, or a part of several */
+    MGL_STEP_NONE = MGL_STEP_COUNT /* an op that is none of these steps, or covers several */
 } mgl_step;
 
-/* An extent: a number, or a symbol that the limits of the program give a value. */
+/* An extent is a number, or a symbol whose value comes from the limits of the program. */
 typedef enum mgl_symbol {
     MGL_FIXED,
-    MGL_ROWS,      /* limits.rows: regions say [:rows], this epoch's share of it */
+    MGL_ROWS,      /* limits.rows; a region writes [:rows], the rows of this epoch */
     MGL_SEQUENCES, /* limits.sequences */
     MGL_CAPACITY   /* limits.capacity */
 } mgl_symbol;
 
 typedef struct mgl_extent {
     mgl_symbol symbol;
-    int64_t count; /* always the resolved number */
+    int64_t count; /* the resolved number, for symbols too */
 } mgl_extent;
 
 /* Where the host gets the bytes of a const buffer. */
@@ -113,17 +115,17 @@ typedef struct mgl_buffer {
     int rank;
     mgl_extent extents[MGL_MAX_RANK];
     mgl_source source;
-    int tensor; /* of MGL_SOURCE_TENSOR, else -1 */
+    int tensor; /* with MGL_SOURCE_TENSOR, else -1 */
     int sets;   /* copies of a flagged buffer: epoch e uses set e mod sets; 1 without flags */
-    bool paged; /* it lies in pages (schedule/pages.h) */
-    int line;   /* of the text, 0 when lowered */
+    bool paged; /* stored in activation pages (schedule/pages.h) */
+    int line;   /* line in the text form; 0 if lowered */
 } mgl_buffer;
 
 typedef struct mgl_program_tensor {
-    const char *name;         /* in the text */
-    const char *checkpoint;   /* in the checkpoint */
-    mgl_weight_format format; /* as packed */
-    int64_t rows, cols;       /* rank 1: rows = 1 */
+    const char *name;         /* name in the text form */
+    const char *checkpoint;   /* name in the checkpoint */
+    mgl_weight_format format; /* format on the tape */
+    int64_t rows, cols;       /* rank 1 has rows = 1 */
     int rank;
     int line;
 } mgl_program_tensor;
@@ -138,15 +140,15 @@ typedef enum mgl_range_kind {
     MGL_RANGE_ROWS,  /* [:rows] */
     MGL_RANGE_PAST,  /* [:pos]  positions written in earlier epochs */
     MGL_RANGE_NOW,   /* [pos]   positions of this epoch's rows */
-    MGL_RANGE_SHARE  /* [:rows i/n]  share i of n of this epoch's rows (mgl_row_share) */
+    MGL_RANGE_SHARE  /* [:rows i/n] share i of n of the rows of this epoch (mgl_row_share) */
 } mgl_range_kind;
 
 typedef struct mgl_range {
     mgl_range_kind kind;
-    int64_t lo, hi; /* of MGL_RANGE_FIXED; of MGL_RANGE_SHARE i and n; else 0 */
+    int64_t lo, hi; /* MGL_RANGE_FIXED: bounds; MGL_RANGE_SHARE: i and n; else 0 */
 } mgl_range;
 
-/* Whether a range has numbers. */
+/* Whether the range uses lo and hi. */
 static inline bool mgl_range_has_numbers(const mgl_range *range)
 {
     return range->kind == MGL_RANGE_FIXED || range->kind == MGL_RANGE_SHARE;
@@ -154,28 +156,30 @@ static inline bool mgl_range_has_numbers(const mgl_range *range)
 
 typedef struct mgl_region {
     int buffer;
-    bool flag; /* a flag edge: its words tell by themselves whether they were written */
+    bool flag; /* a flag edge: each word encodes whether it was written */
     mgl_range ranges[MGL_MAX_RANK];
 } mgl_region;
 
 typedef enum mgl_layout {
     MGL_LAYOUT_NONE,
     MGL_LAYOUT_G8,  /* [row group][k block][8 rows][64 bytes], zeros beyond the tensor's edge */
-    MGL_LAYOUT_G8X2 /* two tensors of one shape, row groups in turn */
+    MGL_LAYOUT_G8X2 /* two tensors of one shape, alternating row groups */
 } mgl_layout;
 const char *mgl_layout_name(mgl_layout layout); /* "none", "g8", "g8x2" */
 
-/* A run of the queue's tape: rows [row_lo, row_hi), columns [col_lo, col_hi) of one tensor, or of
- * two. row_lo is a multiple of MGL_ROW_GROUP, row_hi too or the tensor's end. */
+/* A part of the queue's tape: rows [row_lo, row_hi), columns [col_lo, col_hi) of one tensor, or
+ * of two. row_lo is a multiple of MGL_ROW_GROUP. row_hi is a multiple too, or the end of the
+ * tensor. */
 typedef struct mgl_segment {
-    int tensor, tensor2; /* tensor2: -1 but for MGL_LAYOUT_G8X2 */
+    int tensor, tensor2; /* tensor2: -1 except with MGL_LAYOUT_G8X2 */
     mgl_layout layout;
     int64_t row_lo, row_hi, col_lo, col_hi;
-    int64_t offset; /* bytes from the start of the queue's tape; of the second list 0 */
+    int64_t offset; /* bytes from the start of the queue's tape; 0 in the second list */
 } mgl_segment;
 
-/* The counter's value is at least all signals of the epochs before, and `threshold` of this one: in
- * epoch e of a program with one list e * P + threshold, P being its signals an epoch. */
+/* Waits until all signals of earlier epochs and `threshold` signals of this epoch have arrived.
+ * In a program with one list, epoch e waits for the value e P + threshold, with P signals an
+ * epoch. */
 typedef struct mgl_wait {
     int counter;
     int64_t threshold;
@@ -188,35 +192,35 @@ typedef struct mgl_run {
 typedef struct mgl_task {
     mgl_op op;
     mgl_variant variant;
-    mgl_run in, out;  /* of regions */
-    mgl_run segments; /* of segments */
-    mgl_run waits;    /* of waits */
-    mgl_run signals;  /* of signals */
-    int line;         /* of the text; 0 when lowered */
+    mgl_run in, out;  /* range of regions */
+    mgl_run segments; /* range of segments */
+    mgl_run waits;    /* range of waits */
+    mgl_run signals;  /* range of signals */
+    int line;         /* line in the text form; 0 if lowered */
 } mgl_task;
 
 typedef struct mgl_queue {
     mgl_run tasks;
     int64_t
-        tape_bytes;   /* segments and padding; a multiple of the page size; of the second list 0 */
-    int64_t tape_pad; /* of these, declared padding at the end */
+        tape_bytes;   /* segments and padding; a multiple of the page size; 0 in the second list */
+    int64_t tape_pad; /* the part of tape_bytes that is declared padding at the end */
     int line;
 } mgl_queue;
 
 typedef struct mgl_target {
     char arch[16];        /* "sm_90a", "cpu" */
-    int queues;           /* SMs used, one block each, all co-resident */
-    int64_t shared_bytes; /* shared memory a block may have; 0: not limited */
+    int queues;           /* SMs in use; each runs one block, all blocks are co-resident */
+    int64_t shared_bytes; /* shared memory limit of a block; 0: no limit */
 } mgl_target;
 
 typedef struct mgl_limits {
-    int rows;      /* of an epoch of this list, at most MGL_MAX_ROWS, of the second 128 */
-    int sequences; /* of a launch, at most the rows of the longest epoch */
+    int rows;      /* rows of an epoch of this list: at most MGL_MAX_ROWS, in the second list 128 */
+    int sequences; /* sequences of a launch, at most the rows of the longest epoch */
     int capacity;  /* positions of a sequence */
-    int many;      /* rows of an epoch of the second list; 0: there is none */
-    int few;       /* of the second list: rows of the first; else 0 */
-    int share;     /* of attention in splits: earlier positions for which one more is used (see
-                      mgl_split_positions of schedule/variant_shapes.h); 0: all are */
+    int many;      /* rows of an epoch of the second list; 0: no second list */
+    int few;       /* in the second list: rows of an epoch of the first list; else 0 */
+    int share;     /* split attention uses one more split for each `share` earlier positions (see
+                      mgl_split_positions in schedule/variant_shapes.h); 0: it uses all splits */
 } mgl_limits;
 
 /* Rows of the longest epoch. */
@@ -225,58 +229,57 @@ static inline int mgl_limits_most(const mgl_limits *limits)
     return limits->many > limits->rows ? limits->many : limits->rows;
 }
 
-/* Bytes of shared memory that the CUDA VM keeps for itself, where the longest epoch has so many
- * rows. */
+/* Bytes of shared memory that the CUDA VM keeps for itself if the longest epoch has `rows` rows. */
 static inline int mgl_shared_reserved(int rows)
 {
     return MGL_SHARED_RESERVED + (rows > MGL_MAX_ROWS ? MGL_SHARED_SECOND : 0);
 }
 
-/* Rows of an epoch of the first list, at most. */
+/* Maximum rows of an epoch of the first list. */
 static inline int mgl_limits_first_rows(const mgl_limits *limits)
 {
     return limits->few > 0 ? limits->few : limits->rows;
 }
 
 enum {
-    MGL_PENDING_BYTES = 32768, /* of a program's text that leaves it out */
-    /* what the numbers of mgl_exec are at most, or at least */
+    MGL_PENDING_BYTES = 32768, /* exec.pending_bytes of a text form without that field */
+    /* limits of the fields of mgl_exec */
     MGL_MAX_PAGE_BYTES = 65536,
-    MGL_MIN_PAGES = 2, /* of the ring */
+    MGL_MIN_PAGES = 2, /* pages of the ring */
     MGL_MAX_PAGES = 64,
     MGL_MAX_WARPS = 16,
-    MGL_STAGE_UNIT = 1024, /* of which the stage is a multiple */
+    MGL_STAGE_UNIT = 1024, /* the stage is a multiple of this */
     MGL_MAX_STAGE_BYTES = 131072,
-    MGL_MAX_STREAM_BYTES = 1 << 20 /* in flight, pending, and prefetched: each */
+    MGL_MAX_STREAM_BYTES = 1 << 20 /* limit for each of flight, pending and prefetch */
 };
 
-/* How the CUDA VM streams; no meaning on the CPU. */
+/* How the CUDA VM streams tapes; the CPU VM ignores it. */
 typedef struct mgl_exec {
-    int page_bytes; /* of the ring; a multiple of MGL_BLOCK_BYTES */
+    int page_bytes; /* bytes of a ring page; a multiple of MGL_BLOCK_BYTES */
     int ring_pages;
-    int warps;          /* that compute */
+    int warps;          /* consumer warps */
     int stage_bytes;    /* shared memory for activations */
-    int flight_bytes;   /* of the tape, on their way to the ring at most */
+    int flight_bytes;   /* maximum bytes of the tape in flight to the ring */
     int pending_bytes;  /* the same while the queue waits for an edge */
-    int prefetch_bytes; /* asked into the L2 cache ahead of the ring; 0: none */
+    int prefetch_bytes; /* bytes prefetched into the L2 cache ahead of the ring; 0: none */
 } mgl_exec;
 
-enum { MGL_MAX_SETS = 8 }; /* of a flagged buffer */
+enum { MGL_MAX_SETS = 8 }; /* sets of a flagged buffer */
 
-enum { MGL_TUNED_NAME = 64 }; /* bytes of the name of a tuned entry, at most */
+enum { MGL_TUNED_NAME = 64 }; /* maximum bytes in the name of a tuned entry */
 
 typedef struct mgl_program {
     mgl_target target;
     mgl_geometry geometry;
     mgl_limits limits;
     mgl_exec exec;
-    mgl_weight_format weight_format; /* of the matrices on tapes; f32 on a CPU: each has its own */
-    mgl_dtype embedding_dtype;       /* of the embedding table; f32 on a CPU: any */
-    mgl_dtype exchange_dtype;        /* of what queues exchange, beside f32 */
+    mgl_weight_format weight_format; /* matrices on tapes; f32 on a CPU: each matrix has its own */
+    mgl_dtype embedding_dtype;       /* the embedding table; f32 on a CPU: any */
+    mgl_dtype exchange_dtype;        /* values that queues exchange, besides f32 */
     mgl_dtype kv_dtype;              /* of the KV buffers */
-    char tuned[MGL_TUNED_NAME + 1];  /* the entry that it was lowered with (schedule/tuned.h), or
-                                        ""; says where the program is from, and nothing else */
-    char tuned_digest[MGL_SHA256_HEX]; /* that entry's mgl_tuned_digest, or "" */
+    char tuned[MGL_TUNED_NAME + 1];  /* the tuned entry used for lowering (schedule/tuned.h), or
+                                        ""; only records the origin */
+    char tuned_digest[MGL_SHA256_HEX]; /* mgl_tuned_digest of that entry, or "" */
     mgl_program_tensor *tensors;
     mgl_buffer *buffers;
     mgl_counter *counters;
@@ -288,17 +291,18 @@ typedef struct mgl_program {
     int *signals; /* indices of counters */
     int tensor_count, buffer_count, counter_count, queue_count, task_count, region_count,
         segment_count, wait_count, signal_count;
-    struct mgl_program *many;        /* the second list; NULL: there is none */
-    bool second;                     /* it is the second list of another program */
-    struct mgl_program_store *store; /* capacities and names */
+    struct mgl_program *many;        /* the second list; NULL: the program has one list */
+    bool second;                     /* this is the second list of another program */
+    struct mgl_program_store *store; /* capacities of the arrays, and the names */
 } mgl_program;
 
 mgl_status mgl_program_new(mgl_program **out, mgl_error *err);
 void mgl_program_free(mgl_program *program); /* NULL is fine */
 
-/* Building: each appends and hands out the index through the return value, -1 when memory ran out
- * (sticky: mgl_program_failed tells once at the end). Names are copied. Tasks are appended to the
- * newest queue, regions, segments and edges to the newest task; all `in` before all `out`. */
+/* Builders. Each appends one item and returns its index, or -1 if memory ran out. The failure is
+ * sticky: call mgl_program_failed once at the end. Names are copied. A task is appended to the
+ * newest queue. Regions, segments and edges are appended to the newest task; all `in` regions
+ * come before all `out` regions. */
 int mgl_program_add_tensor(mgl_program *program, const char *name, const char *checkpoint,
                            mgl_weight_format format, int rank, int64_t rows, int64_t cols);
 int mgl_program_add_buffer(mgl_program *program, const mgl_buffer *buffer); /* name is copied */
@@ -312,46 +316,45 @@ int mgl_program_add_segment(mgl_program *program, const mgl_segment *segment);
 int mgl_program_add_wait(mgl_program *program, int counter, int64_t threshold);
 int mgl_program_add_signal(mgl_program *program, int counter);
 bool mgl_program_failed(const mgl_program *program);
-/* Declares the tensors, buffers and counters of another program, in their order. */
+/* Declares the tensors, buffers and counters of `from`, in their order. */
 void mgl_program_declare_all(mgl_program *program, const mgl_program *from);
-/* Adds the second list: the first one's settings, with `limits.many` rows, and all that it has
- * declared so far, which must be everything. */
+/* Adds the second list. It copies the settings of the first list, with `limits.many` rows, and
+ * all declarations made so far. The first list must have made all its declarations. */
 mgl_status mgl_program_add_second(mgl_program *program, mgl_error *err);
-/* The list that declares everything: the second, where there is one. */
+/* The list with all declarations: the second list if the program has one. */
 static inline const mgl_program *mgl_program_whole(const mgl_program *program)
 {
     return program->many ? program->many : program;
 }
 
-/* Whether tokens can have penalties: sample counts them, of either list. */
+/* Whether the sample task of either list counts tokens for repetition penalties. */
 bool mgl_program_has_penalties(const mgl_program *program);
 
-/* Whether a matrix of this format can stand on a tape of the program. In f32 a CPU takes any: its
- * products widen exactly what they read. */
+/* Whether the program accepts a matrix of this format on a tape. An f32 program on a CPU accepts
+ * any format, because its products convert the weights that they read. */
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format);
-/* Whether rows can be gathered from a table of this dtype: the same for the embedding. */
+/* The same for gathering rows from a table of this dtype, such as the embedding. */
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype);
-/* Lets weights, the embedding, what queues exchange and the cache have one dtype. */
+/* Sets the dtype of weights, embedding, exchanged values and cache to one dtype. */
 void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype);
-/* Whether they have. */
+/* Whether all of these have that dtype. */
 bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype);
 
-/* Whether region b goes on, in one dimension, where region a ends: then a becomes both. */
+/* If region b continues region a in exactly one dimension, extends a by b and returns true. */
 bool mgl_region_join(mgl_region *a, const mgl_region *b);
-/* Whether two regions of a buffer have an element in common. What is not fixed is everything, but
- * that two shares of one number of shares are not. */
+/* Whether two regions of a buffer overlap. Ranges that are not fixed count as the whole
+ * dimension, except that different shares of the same number of shares are disjoint. */
 bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank);
 
-/* The same in every field, names by their letters, floats bit for bit; the lines of the text, which
- * are no part of what a program is, do not count. */
+/* Whether all fields are equal. Names compare by their characters, floats bitwise. Line numbers
+ * of the text form are ignored. */
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b);
 
-/* The same declaration, but for its line. */
+/* Whether two declarations are equal, apart from their line. */
 bool mgl_program_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b);
 bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b);
 
-/* ---- the list of ops ----------------------------------------------------------------------------
- */
+/* ---- the list of ops ------------------------------------------------------------------------- */
 
 enum { MGL_MAX_OPERANDS = 12 };
 
@@ -361,34 +364,34 @@ typedef enum mgl_operand_dtype {
     MGL_OPERAND_I32,
     MGL_OPERAND_EMBEDDING, /* mgl_program_takes_table */
     MGL_OPERAND_CACHE,     /* program.kv_dtype */
-    MGL_OPERAND_EXCHANGE   /* f32 or program.exchange_dtype, as the buffer was declared */
+    MGL_OPERAND_EXCHANGE   /* f32 or program.exchange_dtype, as the buffer declares */
 } mgl_operand_dtype;
 
 typedef struct mgl_operand {
     const char *name;
     mgl_space space;
     mgl_operand_dtype dtype;
-    const char *ranges; /* one letter a dimension: see ops.def */
+    const char *ranges; /* one letter for each dimension: see ops.def */
     bool out;
-    bool optional;    /* a task may leave it out, with those of its kind behind it: an optional
-                         output, or an extra input */
-    const char *over; /* the input that an output may be the same rectangle as; NULL: none */
+    bool optional;    /* a task may omit it together with the later operands of its kind: an
+                         optional output, or an extra input */
+    const char *over; /* the input whose rectangle this output may reuse (in place); NULL: none */
 } mgl_operand;
 
 typedef struct mgl_op_info {
     const char *name;
     mgl_family family;
-    mgl_step step;     /* O is DOWN where its input is what norm_swiglu made */
+    mgl_step step;     /* MGL_STEP_O means DOWN if the input comes from norm_swiglu */
     mgl_layout layout; /* of its segments; MGL_LAYOUT_NONE: none */
     int segment_most;
-    int in_count, out_count;     /* inputs that every task has; outputs, optional ones too */
-    int out_least;               /* outputs that every task has; the others are optional */
+    int in_count, out_count;     /* inputs of every task; outputs, including optional outputs */
+    int out_least;               /* outputs of every task; the others are optional */
     int extra_count;             /* extra inputs */
     const mgl_operand *operands; /* (in_count + out_count + extra_count): in, out, extra */
     const char *meaning;
 } mgl_op_info;
 
-/* The row of an op; of a number that is none, a row named "unknown" without operands. */
+/* The row of an op. An invalid number gives a row named "unknown" without operands. */
 const mgl_op_info *mgl_op_get(mgl_op op);
 bool mgl_op_is_known(mgl_op op);
 bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
@@ -398,33 +401,33 @@ static inline bool mgl_op_is_attention(mgl_op op)
     return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
 }
 
-/* Whether the op is attention of either list. */
+/* Whether the op is attention of the first list or of the second list. */
 static inline bool mgl_op_attends(mgl_op op)
 {
     return mgl_op_is_attention(op) || op == MGL_OP_ATTEND_ROWS;
 }
 
-/* Whether the op makes logits: head, or scaled_head. */
+/* Whether the op computes logits: head or scaled_head. */
 static inline bool mgl_op_heads(mgl_op op)
 {
     return mgl_op_get(op)->step == MGL_STEP_HEAD;
 }
 
-/* Biases of a product: its extra inputs, but that a head's are none. */
+/* Number of biases of a product: its extra inputs. The extra inputs of a head are no biases. */
 static inline int mgl_task_biases(const mgl_task *task)
 {
     const bool none = task->segments.count == 0 || mgl_op_heads(task->op);
     return none ? 0 : task->in.count - mgl_op_get(task->op)->in_count;
 }
 
-/* Whether the op adds a product to the residual: linear_add, or merge_add. */
+/* Whether the op adds a product to the residual: linear_add or merge_add. */
 static inline bool mgl_op_adds(mgl_op op)
 {
     return mgl_op_get(op)->step == MGL_STEP_O;
 }
 
-/* The place of an operand (MGL_OPERAND) among the task's regions, which are its inputs, then its
- * outputs; -1: the task leaves it out. */
+/* The index of an operand (MGL_OPERAND) among the task's regions, inputs first, then outputs. -1
+ * if the task omits the operand. */
 static inline int mgl_task_place(const mgl_task *task, int operand)
 {
     const mgl_op_info *op = mgl_op_get(task->op);
@@ -436,7 +439,7 @@ static inline int mgl_task_place(const mgl_task *task, int operand)
     return op->in_count + extra < task->in.count ? op->in_count + extra : -1;
 }
 
-/* The operand that stands at a place: the way back. */
+/* The operand at an index: the inverse of mgl_task_place. */
 static inline int mgl_task_operand_at(const mgl_task *task, int place)
 {
     const mgl_op_info *op = mgl_op_get(task->op);
@@ -445,7 +448,7 @@ static inline int mgl_task_operand_at(const mgl_task *task, int place)
     return place < task->in.count ? place + op->out_count : place - task->in.count + op->in_count;
 }
 
-/* The region of an operand; NULL: the task leaves it out. */
+/* The region of an operand; NULL if the task omits it. */
 static inline mgl_region *mgl_task_operand(const mgl_program *program, const mgl_task *task,
                                            int operand)
 {
@@ -453,13 +456,13 @@ static inline mgl_region *mgl_task_operand(const mgl_program *program, const mgl
     return place < 0 ? NULL : &program->regions[task->in.first + place];
 }
 
-/* The region of its first output: what it is there for. */
+/* The region of the first output. */
 static inline mgl_region *mgl_task_result(const mgl_program *program, const mgl_task *task)
 {
     return &program->regions[task->out.first];
 }
 
-/* Columns of what a product multiplies: its input's, or those of all heads that it merges. */
+/* Columns that a product multiplies: the columns of its input, or of all heads that it merges. */
 static inline int64_t mgl_task_inputs(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
@@ -468,29 +471,29 @@ static inline int64_t mgl_task_inputs(const mgl_program *program, const mgl_task
     return (range->hi - range->lo) * each;
 }
 
-/* The operands of an op of attention; MGL_NO_OPERAND for what it does not have. */
+/* The operands of an attention op; MGL_NO_OPERAND for operands that it lacks. */
 typedef struct mgl_attention_operands {
     int q, k, v, rope, k_past, v_past;
-    int part; /* the partial of a split */
+    int part; /* the partial result of a split */
     int k_now, v_now;
-    int q_g, k_g; /* extra: the norms of q and k */
+    int q_g, k_g; /* extra inputs: the norm weights of q and k */
 } mgl_attention_operands;
 const mgl_attention_operands *mgl_op_attention(mgl_op op);
 
 /* ---- geometry of the tape
  * ------------------------------------------------------------------------- */
 
-/* The format of a segment's weights: that of its tensor, or of both. */
+/* The format of a segment's weights. Both tensors of a segment have the same format. */
 static inline mgl_weight_format mgl_segment_format(const mgl_program *program,
                                                    const mgl_segment *segment)
 {
     return program->tensors[segment->tensor].format;
 }
-/* k blocks of a row of a segment. */
+/* k blocks in one row of a segment. */
 int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment);
-/* Bytes of a row group of one of its tensors. */
+/* Bytes of a row group of one tensor of the segment. */
 int64_t mgl_segment_group_bytes(const mgl_program *program, const mgl_segment *segment);
-/* Bytes of a segment: row groups x bytes of one x tensors. */
+/* Bytes of a segment: row groups x bytes of a row group x tensors. */
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment);
 /* Rows of a segment that become output columns: row_hi - row_lo. */
 int64_t mgl_segment_rows(const mgl_segment *segment);

@@ -1,5 +1,6 @@
 /*
- * Making and writing programs: ScheduleConfig, deterministic lowering, and the text form.
+ * Construction and serialization of programs: the ScheduleConfig (JSON), deterministic lowering
+ * from graph to program, and the text form (*.mls). Called by api, cli, autotune and the tests.
  */
 #ifndef MGL_SCHEDULE_SCHEDULE_H
 #define MGL_SCHEDULE_SCHEDULE_H
@@ -10,85 +11,88 @@
 
 const char *mgl_step_name(mgl_step step); /* "qkv", "attend", ... */
 
-/* How tasks learn of each other's results inside an epoch. */
+/* Synchronization of tasks inside an epoch. */
 enum { MGL_EXCHANGE_COUNTERS = 1, MGL_EXCHANGE_FLAGS = 2 };
 
-/* Who merges the splits of attention. */
+/* Where the splits of attention are merged: in separate merge tasks, or in the o tasks. */
 enum { MGL_MERGE_TASKS = 1, MGL_MERGE_IN_O = 2 };
 
-/* What queues of the second list exchange. */
+/* Whether queues of the second list exchange gamma_scaled values. */
 enum { MGL_GAMMA_NO = 1, MGL_GAMMA_YES = 2 };
 
-/* Who multiplies them. */
+/* Whether warpgroups (else warp teams) multiply gamma_scaled values. */
 enum { MGL_WARPGROUPS_NO = 1, MGL_WARPGROUPS_YES = 2 };
 
-/* What a search may choose. One list of fields, ranges and defaults: schedule/config.def. */
+/* The choices of a schedule. schedule/config.def lists the fields, ranges and defaults. */
 typedef struct mgl_schedule_config {
-    int rows;           /* rows of an epoch, 1 to 16; 0: chosen */
-    int many;           /* rows of an epoch of the second list, up to 128; 0: there is none */
-    int weighed;        /* its queues exchange weighed values: MGL_GAMMA_...; 0: chosen */
-    int warpgroups;     /* who multiplies them: MGL_WARPGROUPS_...; 0: chosen */
+    int rows;           /* rows of an epoch, 1 to 16; 0: lowering chooses */
+    int many;           /* rows of an epoch of the second list, up to 128; 0: no second list */
+    int weighed;        /* its queues exchange gamma_scaled values: MGL_GAMMA_...; 0: lowering
+                           chooses */
+    int warpgroups;     /* MGL_WARPGROUPS_...; 0: lowering chooses */
     int splits;         /* KV splits of attention; 0: chosen from capacity and queues */
     int exchange;       /* MGL_EXCHANGE_...; 0: chosen from target and model */
-    int narrow;         /* what is exchanged in 16 bits with flags, 0 to 3 */
+    int narrow;         /* exchange precision: which values flags exchange in 16 bits, 0 to 3 */
     int merge;          /* MGL_MERGE_...; 0: chosen */
-    int share;          /* positions for which one more split is used; 0: chosen */
-    int page_bytes;     /* of the tape ring */
+    int share;          /* positions for each further split in use; 0: lowering chooses */
+    int page_bytes;     /* bytes of a tape ring page */
     int ring_pages;     /* 0: fitted to the target's shared memory */
     int warps;          /* consumer warps */
-    int stage_bytes;    /* shared memory for activations; 0: fitted likewise */
-    int flight_bytes;   /* of the tape on their way at most */
-    int pending_bytes;  /* the same while an edge is waited for */
-    int prefetch_bytes; /* ahead of a full ring; 0: none */
+    int stage_bytes;    /* shared memory for activations; 0: fitted to the target's shared memory */
+    int flight_bytes;   /* maximum bytes of the tape in flight */
+    int pending_bytes;  /* the same while the queue waits for an edge */
+    int prefetch_bytes; /* L2 prefetch ahead of a full ring; 0: none */
     struct {
         int first, count; /* queues [first, first + count); count 0: chosen, see config.def */
     } queues[MGL_STEP_COUNT];
 } mgl_schedule_config;
 
 void mgl_schedule_config_default(mgl_schedule_config *out);
-/* {"schema":"megalith.config/1", ...}: every field optional, unknown keys refused. */
+/* Parses {"schema":"megalith.config/1", ...}. Every field is optional. Unknown keys are rejected
+ * with MGL_BAD_INPUT. */
 mgl_status mgl_schedule_config_parse(const char *text, size_t length, const char *file,
                                      mgl_schedule_config *out, mgl_error *err);
-/* The same of an object that stands within another file, at `path` ("config."; a message names keys
- * by it): the schema may be left out, and a knob that is left out stays as it is in *out. */
+/* The same for an object inside another file. `path` ("config.") prefixes keys in messages. The
+ * schema may be omitted. An omitted knob keeps its value in *out. */
 mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, const char *path,
                                      mgl_schedule_config *out, mgl_error *err);
 mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, mgl_error *err);
 void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out);
 
-/* "sm_90a:132", "cpu:1". Shared memory comes from a table of architectures. */
+/* Parses "sm_90a:132" or "cpu:1". A table of architectures gives the shared memory. */
 mgl_status mgl_target_parse(const char *text, mgl_target *out, mgl_error *err);
 
 typedef struct mgl_lower_options {
     mgl_dtype dtype; /* of weights and KV cache */
     int capacity;    /* positions of a sequence */
-    int sequences;   /* of a launch */
-    bool penalties;  /* tokens can have penalties: it counts them */
-    int prompt;      /* tokens that are read at once before a reply; 0: few, or not known */
-    int reply;       /* tokens of a reply behind them; 0: not known */
+    int sequences;   /* sequences of a launch */
+    bool penalties;  /* requests may use repetition penalties, so sample counts tokens */
+    int prompt;      /* length of the prompt that is read before a reply; 0: short or unknown */
+    int reply;       /* length of the reply; 0: unknown */
 } mgl_lower_options;
 
-/* The sequences of the options, at most as many as a launch of this config allows. */
+/* options->sequences, limited to the sequences of a launch under this config. */
 int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *config);
 
-/* The same graph, target, options and config give the same program, bit for bit. */
+/* Lowers a graph to a program. The same graph, target, options and config give the same program,
+ * bit for bit. */
 mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_options *options, const mgl_schedule_config *config,
                               mgl_program **out, mgl_error *err);
 
-/* The text form (schedule/text/text.c has its grammar): parse(print(p)) == p, print(parse(t)) is
- * stable. Errors carry file:line:column, the source line and a caret. */
+/* Parses the text form (grammar in schedule/text/text.c). parse(print(p)) == p, and
+ * print(parse(t)) is stable. Errors contain file:line:column, the source line and a caret. */
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
                               mgl_error *err);
-/* Whether the first line that is not a comment begins like a schedule: `megalith` and a version.
- * Messages may quote such a text; other files stay unquoted, because they may hold secrets. */
+/* Whether the first line that is no comment begins like a schedule: `megalith` and a version.
+ * Messages may quote such a text. Other files are not quoted, because they may contain secrets. */
 bool mgl_schedule_begins(const char *text, size_t length);
-enum { MGL_SCHEDULE_MAX_TEXT = 64 << 20 }; /* bytes of a text that is read */
+enum { MGL_SCHEDULE_MAX_TEXT = 64 << 20 }; /* limit for a text in bytes */
 mgl_status mgl_schedule_read(const char *path, mgl_program **out, mgl_error *err);
 void mgl_schedule_print(const mgl_program *program, mgl_text *out);
 
-/* One task as one line of the text form, without its line end. */
+/* Prints one task as one line of the text form, without a newline. */
 void mgl_schedule_print_task(const mgl_program *program, int task, mgl_text *out);
 
 #endif

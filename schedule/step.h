@@ -1,15 +1,16 @@
 /*
- * The step between epochs, shared word for word by the CPU VM, explore and the CUDA kernel: what
- * the io buffers hold, how the chosen tokens move the sequences on, and the next row table.
+ * The epoch edge: the layout of the io buffers, how sampled tokens advance the sequences, and how
+ * the next row table is built (continuous batching). The CPU VM, explore and the CUDA kernel share
+ * this code.
  *
- * Plain C that NVRTC compiles too: no includes, 32-bit integers only. There are
- * at most MGL_MAX_SECOND_ROWS (128) rows. MGL_STEP_FN is `static inline` on the host, `__device__`
- * there.
+ * Plain C that NVRTC compiles too: no includes, 32-bit integers only, at most MGL_MAX_SECOND_ROWS
+ * (128) rows. MGL_STEP_FN is `static inline` on the host and `__device__` in the kernel.
  *
- * A program has one task list, for up to `few` rows, or a second one for up to `many`. The list of
- * an epoch is chosen one epoch ahead, so that a queue knows it before the epoch begins: by the rows
- * that the epoch has if no sequence ends before it. An epoch of the first list can then have no
- * more than `few` rows; one of the second may have fewer.
+ * A program has one task list for up to `few` rows, and may have a second list for up to `many`
+ * rows. The list of an epoch is chosen one epoch ahead, so that each queue has it before the epoch
+ * begins. The choice uses the rows that the epoch will have if no sequence ends before it.
+ * Therefore an epoch of the first list has at most `few` rows; an epoch of the second list may have
+ * fewer rows.
  */
 #ifndef MGL_SCHEDULE_STEP_H
 #define MGL_SCHEDULE_STEP_H
@@ -20,42 +21,42 @@
 
 /* control (MGL_CONTROL_WORDS) i32 */
 enum {
-    MGL_CONTROL_ROWS,     /* rows of the epoch that enters next */
-    MGL_CONTROL_GO,       /* 1: there is such an epoch; 0: every queue leaves */
+    MGL_CONTROL_ROWS,     /* rows of the next epoch */
+    MGL_CONTROL_GO,       /* 1: there is a next epoch; 0: every queue leaves */
     MGL_CONTROL_EPOCH,    /* its number, from 0 */
     MGL_CONTROL_LIST,     /* its list: 0 the first, 1 the second */
-    MGL_CONTROL_NEXT,     /* the list of the epoch behind it */
-    MGL_CONTROL_WORDS = 8 /* the rest is 0 */
+    MGL_CONTROL_NEXT,     /* the list of the epoch after that */
+    MGL_CONTROL_WORDS = 8 /* the other words are 0 */
 };
 
-/* table (rows, MGL_TABLE_WORDS) i32: one row of the epoch each; rows of one sequence stand together
- * with consecutive positions */
+/* table (rows, MGL_TABLE_WORDS) i32: one entry for each row of the epoch. Rows of one sequence
+ * are adjacent and have consecutive positions. */
 enum {
     MGL_TABLE_SEQUENCE,
-    MGL_TABLE_POSITION, /* where its k and v go */
-    MGL_TABLE_TOKEN,    /* its input */
+    MGL_TABLE_POSITION, /* where its k and v are written */
+    MGL_TABLE_TOKEN,    /* input token */
     MGL_TABLE_WANT,     /* MGL_WANT_... */
     MGL_TABLE_WORDS
 };
 enum { MGL_WANT_NOTHING, MGL_WANT_SAMPLE, MGL_WANT_SCORE };
 
-/* sequence (sequences, MGL_SEQUENCE_WORDS) i32: written by the host before the launch, then by
- * sample. Floats and the halves of the seed are stored as bits. */
+/* sequence (sequences, MGL_SEQUENCE_WORDS) i32: the host writes it before the launch, then
+ * sample updates it. Floats and the halves of the seed are stored as bits. */
 enum {
     MGL_SEQUENCE_STATE,    /* MGL_STATE_... */
     MGL_SEQUENCE_MODE,     /* MGL_WANT_SAMPLE: generate; MGL_WANT_SCORE: score the prompt */
     MGL_SEQUENCE_PROMPT,   /* tokens of the prompt */
-    MGL_SEQUENCE_LENGTH,   /* positions written, those of the current table included */
-    MGL_SEQUENCE_PRODUCED, /* new tokens so far */
-    MGL_SEQUENCE_MAX_NEW,  /* and at most */
+    MGL_SEQUENCE_LENGTH,   /* positions written, including those of the current table */
+    MGL_SEQUENCE_PRODUCED, /* tokens generated so far */
+    MGL_SEQUENCE_MAX_NEW,  /* maximum of tokens to generate */
     MGL_SEQUENCE_SEED_LO,
     MGL_SEQUENCE_SEED_HI,
     MGL_SEQUENCE_TEMPERATURE, /* f32 bits; 0: greedy */
     MGL_SEQUENCE_TOP_K,       /* 0: off */
     MGL_SEQUENCE_TOP_P,       /* f32 bits; 0 or 1: off */
-    MGL_SEQUENCE_ENDS,        /* end tokens in use */
+    MGL_SEQUENCE_ENDS,        /* number of end tokens */
     MGL_SEQUENCE_MIN_P,       /* f32 bits; 0: off */
-    MGL_SEQUENCE_REPEAT,      /* f32 bits of penalties (instructions/sample/penalties.h) */
+    MGL_SEQUENCE_REPEAT,      /* f32 bits of the penalties (instructions/sample/penalties.h) */
     MGL_SEQUENCE_PRESENCE,
     MGL_SEQUENCE_FREQUENCY,
     MGL_SEQUENCE_END = 16, /* the first of up to MGL_MAX_ENDS end tokens */
@@ -65,33 +66,35 @@ enum {
 enum {
     MGL_STATE_UNUSED,
     MGL_STATE_RUNNING,
-    MGL_STATE_EOS,          /* produced an end token */
-    MGL_STATE_LENGTH,       /* produced max_new tokens, or its prompt is scored */
-    MGL_STATE_ABORTED,      /* the host asked */
-    MGL_STATE_NOT_A_NUMBER, /* the logits of its last row are no numbers to choose by */
-    MGL_STATE_STOPPED       /* the host found a stop text in its reply */
+    MGL_STATE_EOS,          /* generated an end token */
+    MGL_STATE_LENGTH,       /* generated max_new tokens, or the prompt is scored */
+    MGL_STATE_ABORTED,      /* aborted by the host */
+    MGL_STATE_NOT_A_NUMBER, /* a logit of its last row is NaN or infinite */
+    MGL_STATE_STOPPED       /* the host found a stop string in the reply */
 };
-enum { MGL_NO_TOKEN = -1 }; /* what such logits give */
+enum { MGL_NO_TOKEN = -1 }; /* the sampled token if the logits are not finite */
 
-/* asked (MGL_ASKED_WORDS) i32: what the host asks of sample while the launch runs */
+/* asked (MGL_ASKED_WORDS) i32: requests of the host to sample while the launch runs */
 enum {
     MGL_ASKED_ABORT,      /* not 0: every sequence ends */
-    MGL_ASKED_STOPPED,    /* sequence s ends, of 0 to 31: bit s */
-    MGL_ASKED_STOPPED_32, /* of 32 to 63: bit s - 32 */
-    MGL_ASKED_LIKELY,     /* tell so many of the likeliest tokens of each that is chosen; 0: none */
+    MGL_ASKED_STOPPED,    /* bit s: sequence s of 0 to 31 ends */
+    MGL_ASKED_STOPPED_32, /* bit s - 32: sequence s of 32 to 63 ends */
+    MGL_ASKED_LIKELY,     /* number of most likely tokens to report with each sampled token; 0:
+                             none */
     MGL_ASKED_WORDS
 };
 
-/* What is told of a chosen token, where the host asks for the `likely` likeliest: (1 + 2 likely)
- * i32, none of them 0. Log-probabilities are f32 bits, with the sign of 0 set. */
+/* Report about a sampled token with the `likely` most likely tokens: (1 + 2 likely) i32, all
+ * nonzero. Log-probabilities are f32 bits, with the sign bit of a zero set. */
 enum {
     MGL_MOST_LIKELY = 20,
-    MGL_LIKELY_OWN = 0, /* log-probability of the token itself */
-    MGL_LIKELY_IDS = 1  /* id + 1 of each, the likeliest first, of equal ones the lowest id; then as
-                           many log-probabilities. Without those that the vocabulary does not have */
+    MGL_LIKELY_OWN = 0, /* log-probability of the sampled token */
+    MGL_LIKELY_IDS = 1  /* id + 1 of each token by descending probability, ties by ascending id;
+                           then their log-probabilities. Fewer entries if the vocabulary is
+                           smaller */
 };
 
-/* The state that the host has sequence s end with; 0: none. */
+/* The end state that the host requests for sequence s; 0: none. */
 MGL_STEP_FN int mgl_step_asked(const int *asked, int s)
 {
     if (asked[MGL_ASKED_ABORT])
@@ -100,9 +103,9 @@ MGL_STEP_FN int mgl_step_asked(const int *asked, int s)
     return mask >> s % 32 & 1 ? MGL_STATE_STOPPED : 0;
 }
 
-/* Takes the token of row `row` (which wanted a sample): appends it to the output (capacity words a
- * sequence) and ends the sequence when it is an end token or the last allowed one. MGL_NO_TOKEN
- * ends it as well, and nothing is appended. */
+/* Handles the sampled token of row `row`: appends it to the output (capacity words a sequence),
+ * and ends the sequence after an end token or the last allowed token. MGL_NO_TOKEN ends the
+ * sequence without appending. */
 MGL_STEP_FN void mgl_step_take(const int *table, int *sequences, int *output, int capacity, int row,
                                int token)
 {
@@ -121,19 +124,19 @@ MGL_STEP_FN void mgl_step_take(const int *table, int *sequences, int *output, in
             q[MGL_SEQUENCE_STATE] = MGL_STATE_EOS;
 }
 
-/* Tokens of the prompt that are inputs: all of it, but the last one has nothing to score. */
+/* Prompt tokens that are inputs. When scoring, the last prompt token is no input. */
 MGL_STEP_FN int mgl_step_inputs(const int *sequence)
 {
     return sequence[MGL_SEQUENCE_PROMPT] - (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE ? 1 : 0);
 }
 
-/* The list of an epoch of so many rows; many: 0 where there is no second one. */
+/* The task list for an epoch of `rows` rows. many = 0: the program has one list. */
 MGL_STEP_FN int mgl_step_list(int rows, int few, int many)
 {
     return many > 0 && rows > few;
 }
 
-/* What the next epoch is told: of as many rows, and to leave if there are none. */
+/* Writes the decision for the next epoch: its rows, its number, and to leave if rows is 0. */
 MGL_STEP_FN void mgl_step_enter(int *control, int rows, int epoch)
 {
     control[MGL_CONTROL_ROWS] = rows;
@@ -155,8 +158,8 @@ MGL_STEP_FN void mgl_step_row(int *row, int *sequence, int s, const int *prompt,
                                                    : MGL_WANT_NOTHING;
 }
 
-/* Ends a running sequence that is done, or that the host asks to end (mgl_step_asked); whether it
- * still runs. */
+/* Ends a running sequence that is complete or whose end the host requests (`asked`, see
+ * mgl_step_asked). Returns whether the sequence still runs. */
 MGL_STEP_FN int mgl_step_runs(int *sequence, int asked)
 {
     if (sequence[MGL_SEQUENCE_STATE] != MGL_STATE_RUNNING)
@@ -169,23 +172,23 @@ MGL_STEP_FN int mgl_step_runs(int *sequence, int asked)
     return sequence[MGL_SEQUENCE_STATE] == MGL_STATE_RUNNING;
 }
 
-/* Rows beyond the first that a running sequence has tokens of its prompt for. */
+/* Prompt tokens of a running sequence that could use rows beyond its first row. */
 MGL_STEP_FN int mgl_step_more(const int *sequence)
 {
     int left = mgl_step_inputs(sequence) - sequence[MGL_SEQUENCE_LENGTH];
     return left > 1 ? left - 1 : 0;
 }
 
-/* How many of them it gets of `spare` rows, when the sequences in front of it have tokens for
- * `before`. */
+/* Extra rows of a sequence: it wants `more`, all sequences share `spare` rows in order, and the
+ * sequences before it want `before` rows. */
 MGL_STEP_FN int mgl_step_share(int more, int before, int spare)
 {
     int left = before < spare ? spare - before : 0;
     return more < left ? more : left;
 }
 
-/* The rows that an epoch would have if there were no limit: one a running sequence, and those that
- * have prompt left. */
+/* The rows of an epoch without a row limit: one for each running sequence, and one for each
+ * further prompt token. */
 MGL_STEP_FN int mgl_step_demand(const int *sequences, int sequence_count)
 {
     int rows = 0;
@@ -196,11 +199,11 @@ MGL_STEP_FN int mgl_step_demand(const int *sequences, int sequence_count)
     return rows;
 }
 
-/* Makes the next row table from the sequences (after mgl_step_take of every sampled row): each
- * running sequence gets one row, those with prompt left share the other rows in order, up to what
- * the list of the epoch (control) has. Writes control for the epoch to come; its list was chosen
- * before, the list behind it is chosen now. `asked` ends sequences. The kernel's sample does the
- * same, with a lane for each sequence. */
+/* Builds the next row table from the sequences, after mgl_step_take for every sampled row. Each
+ * running sequence gets one row. Sequences with prompt tokens left share the remaining rows in
+ * order, up to the row limit of the epoch's list. Writes control for the next epoch, whose list
+ * was chosen one epoch earlier, and chooses the list of the epoch after it. `asked` ends
+ * sequences. The sample task of the kernel does the same with one lane for each sequence. */
 MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const int *prompt,
                                const int *output, int sequence_count, int few, int many,
                                int capacity, int epoch, const int *asked)
@@ -225,8 +228,8 @@ MGL_STEP_FN void mgl_step_next(int *control, int *table, int *sequences, const i
         mgl_step_list(mgl_step_demand(sequences, sequence_count), few, many);
 }
 
-/* The first row of the table that belongs to the sequence of row `row`; its position is the number
- * of positions written in earlier epochs. */
+/* The first row in the table with the sequence of row `row`. The position of that first row is
+ * the number of positions written in earlier epochs. */
 MGL_STEP_FN int mgl_step_first_row(const int *table, int row)
 {
     int s = table[row * MGL_TABLE_WORDS + MGL_TABLE_SEQUENCE];

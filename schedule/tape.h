@@ -1,17 +1,17 @@
 /*
- * The geometry of the tape: where a weight lies on it, and which weight lies at a place. Stands
- * here once, for lowering, packing, both machines and synthetic weights: plain C that NVRTC
- * compiles too, without includes.
+ * Interleaved tape layout: the place of a weight on the tape, and the weight at a place. Lowering,
+ * packing, both machines and synthetic weights share this file: plain C without includes that NVRTC
+ * compiles too.
  *
- *     weight row   cut into k blocks of MGL_BLOCK_ROW_BYTES bytes; the last one may be partly zeros
- *     row group    MGL_ROW_GROUP rows that follow one another, and lie together
+ *     weight row   divided into k blocks of MGL_BLOCK_ROW_BYTES bytes; the last is zero-padded
+ *     row group    MGL_ROW_GROUP adjacent rows, stored together
  *     block        one k block of each row of a group, row after row: MGL_BLOCK_BYTES
- *     segment      row groups, one after the other; of two tensors (layout g8x2) in turn
- *     page         what the ring is filled with: whole blocks of whichever segments
+ *     segment      row groups in order; with two tensors (layout g8x2) alternating
+ *     page         the unit of the ring: whole blocks, of one or more segments
  *
- * The blocks of a row group do not lie in the order of their columns. Warp w works on the run of
- * blocks [w S, (w + 1) S), S = ceil(blocks / warps); the runs' first blocks come first, then their
- * second ones, and so on, so that every page has some for each warp.
+ * The blocks of a row group are not in column order. Warp w multiplies the run of blocks [w S, (w +
+ * 1) S), S = ceil(blocks / warps). The tape has the first blocks of all runs, then their second
+ * blocks, and so on, so that every page has blocks for each warp.
  */
 #ifndef MGL_SCHEDULE_TAPE_H
 #define MGL_SCHEDULE_TAPE_H
@@ -24,17 +24,17 @@ enum {
     MGL_ROW_GROUP = 8,
     MGL_BLOCK_ROW_BYTES = 64,
     MGL_BLOCK_BYTES = MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES,
-    MGL_GRANULE_BYTES = 16 /* what a thread moves at once, and so what comes into sight together:
-                              what flagged regions begin and end on */
+    MGL_GRANULE_BYTES = 16 /* bytes that a thread stores at once, so they become visible
+                              together; the alignment of flagged regions */
 };
 
-/* Columns of a block, of weights of so many bits. */
+/* Columns of a block, for weights of `bits` bits. */
 MGL_TAPE_FN int mgl_tape_columns(int bits)
 {
     return MGL_BLOCK_ROW_BYTES * 8 / bits;
 }
 
-/* k blocks of a row of so many columns. */
+/* k blocks of a row of `columns` columns. */
 MGL_TAPE_FN int mgl_tape_blocks(int columns, int bits)
 {
     return (columns + MGL_BLOCK_ROW_BYTES * 8 / bits - 1) / (MGL_BLOCK_ROW_BYTES * 8 / bits);
@@ -42,9 +42,9 @@ MGL_TAPE_FN int mgl_tape_blocks(int columns, int bits)
 
 /* The order of the blocks of a row group. */
 typedef struct mgl_tape_order {
-    int warps;   /* that have blocks */
-    int run;     /* blocks of each of them but the last */
-    int of_last; /* blocks of the last */
+    int warps;   /* warps that have blocks */
+    int run;     /* blocks of each warp except the last */
+    int of_last; /* blocks of the last warp */
 } mgl_tape_order;
 
 MGL_TAPE_FN mgl_tape_order mgl_tape_order_of(int blocks, int warps)
@@ -54,7 +54,7 @@ MGL_TAPE_FN mgl_tape_order mgl_tape_order_of(int blocks, int warps)
     return order;
 }
 
-/* The place, in blocks from the start of the row group, of block i of a warp's run. */
+/* The place of block i of a warp's run, in blocks from the start of the row group. */
 MGL_TAPE_FN int mgl_tape_place(mgl_tape_order order, int warp, int i)
 {
     return i < order.of_last
@@ -62,14 +62,14 @@ MGL_TAPE_FN int mgl_tape_place(mgl_tape_order order, int warp, int i)
                : order.of_last * order.warps + (i - order.of_last) * (order.warps - 1) + warp;
 }
 
-/* The same of k block `block`. */
+/* The place of k block `block`. */
 MGL_TAPE_FN int mgl_tape_place_of_block(int blocks, int warps, int block)
 {
     const mgl_tape_order order = mgl_tape_order_of(blocks, warps);
     return mgl_tape_place(order, block / order.run, block % order.run);
 }
 
-/* Which k block lies at a place: the inverse. */
+/* The k block at a place: the inverse of mgl_tape_place_of_block. */
 MGL_TAPE_FN int mgl_tape_block_at(int blocks, int warps, int place)
 {
     const mgl_tape_order order = mgl_tape_order_of(blocks, warps);
@@ -80,14 +80,15 @@ MGL_TAPE_FN int mgl_tape_block_at(int blocks, int warps, int place)
            (place - full) / (order.warps - 1);
 }
 
-/* A weight of a segment: row and column count from the segment's first ones. */
+/* A weight of a segment. Row and column count from the first row and column of the segment. */
 typedef struct mgl_tape_weight {
-    int which; /* of the segment's tensors */
+    int which; /* index among the tensors of the segment */
     int row, column;
 } mgl_tape_weight;
 
-/* The weight that is element `index` of a segment, of so many blocks a row, columns a block, and
- * tensors; the row or column may be beyond the tensor's edge, where the tape has zeros. */
+/* The weight at element `index` of a segment with `blocks` k blocks a row, `columns` columns a
+ * block and `tensors` tensors. The row or column may lie beyond the tensor, where the tape has
+ * zeros. */
 MGL_TAPE_FN mgl_tape_weight mgl_tape_weight_at(long long index, int blocks, int columns,
                                                int tensors, int warps)
 {

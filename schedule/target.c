@@ -1,13 +1,13 @@
 /*
- * Targets by name, "sm_90a:132" or "cpu:1": an architecture and the number of queues. The shared
- * memory that one block may have is the "maximum amount of shared memory per thread block" of the
+ * Parses target names such as "sm_90a:132" or "cpu:1": an architecture and a number of queues. The
+ * shared memory limit of a block is the "maximum amount of shared memory per thread block" of the
  * compute capability (CUDA C++ Programming Guide, technical specifications).
  */
 #include "schedule/schedule.h"
 
 #include <string.h>
 
-/*  name       shared memory a block may have, KB; 0: not limited */
+/* X(name, shared memory limit of a block in KB; 0: no limit) */
 #define ARCHITECTURES(X)                                                                           \
     X("cpu", 0)                                                                                    \
     X("sm_80", 163)                                                                                \
@@ -27,10 +27,10 @@ static const struct {
 };
 
 #define X(name, shared_kb) ", " name
-static const char known[] = ARCHITECTURES(X); /* with ", " in front */
+static const char known[] = ARCHITECTURES(X); /* starts with ", " */
 #undef X
 
-/* A number of at most 3 digits and nothing else, or -1. */
+/* Parses a number of 1 to 3 digits. -1: the text is anything else. */
 static int parse_queues(const char *text)
 {
     int number = 0;

@@ -1,7 +1,7 @@
 /*
- * A tuned entry as a text, and as a program. Reading is strict, since a file in a user's folder may
- * be of any origin and age; what is read can still be nonsense, which lowering, moves and the
- * validator then refuse.
+ * Tuned entries as text and as programs: strict JSON parser, printer, digest, matching and replay
+ * (lowering plus moves). Parsing is strict because a file in a user's folder may have any origin
+ * and age. Values can still be meaningless: lowering, moves and the validator reject those.
  */
 #include "schedule/tuned.h"
 
@@ -18,7 +18,7 @@ enum { FIRST_STEP = 256, MAX_SIZE = 1 << 28 };
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* What an entry calls a model's extras. */
+/* The names of the model's extras in an entry. */
 static const struct {
     const char *name;
     mgl_extras bit;
@@ -61,7 +61,7 @@ static mgl_status check_keys(const reader *r, const cJSON *object, const char *c
     return MGL_OK;
 }
 
-/* An object that has to be there, with these keys alone. */
+/* A required object that contains only the given keys. */
 static mgl_status open_object(const reader *r, const char *key, const char *const *known,
                               const cJSON **out)
 {
@@ -69,7 +69,7 @@ static mgl_status open_object(const reader *r, const char *key, const char *cons
     return status ? status : check_keys(r, *out, known);
 }
 
-/* A text of at most `size` - 1 printable characters, none of which JSON would have to escape. */
+/* Reads a text of at most `size` - 1 printable ASCII characters that need no escapes in JSON. */
 static mgl_status read_plain(const reader *r, const cJSON *object, const char *key, bool required,
                              char *to, size_t size)
 {
@@ -105,7 +105,7 @@ static mgl_status read_float(const reader *r, const cJSON *object, const char *k
     return status;
 }
 
-/* A name is a word of the text form and the name of a file. */
+/* A name is used as a word of the text form and as a file name. */
 static mgl_status read_name(const reader *r)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -179,7 +179,7 @@ static mgl_status read_formats(const reader *r)
     return status ? status : read_dtype(r, formats, "kv", &r->to->kv);
 }
 
-/* What it runs on. */
+/* The device, target, sequences and capacity. */
 static mgl_status read_place(const reader *r)
 {
     char target[32] = "";
@@ -213,7 +213,7 @@ static mgl_status read_config(const reader *r)
                   : mgl_schedule_config_merge(r->json, config, "config.", &r->to->config, r->err);
 }
 
-/* An array of strings, read as the lines of one text. */
+/* Reads an array of strings as the lines of one text. */
 static mgl_status read_moves(const reader *r)
 {
     const cJSON *moves, *item;
@@ -315,7 +315,7 @@ mgl_status mgl_tuned_parse(const char *text, size_t length, const char *file, mg
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Appends one value as JSON has it. */
+/* Appends one value in JSON format. */
 static void put_number(mgl_text *out, double value)
 {
     mgl_json_out json = {0};
@@ -334,7 +334,7 @@ static void put_float(mgl_text *out, float value)
     mgl_text_clear(&json.text);
 }
 
-/* The text of a config, as part of an object. */
+/* Appends a config, indented as part of an object. */
 static void put_config(mgl_text *out, const mgl_schedule_config *config)
 {
     mgl_text text = {0};
@@ -373,7 +373,7 @@ static void put_extras(const mgl_tuned *e, mgl_text *out)
     mgl_text_put(out, "]");
 }
 
-/* Everything but the evidence, without the last brace. */
+/* Appends all fields except the evidence, without the closing brace. */
 static void put_inputs(const mgl_tuned *e, mgl_text *out)
 {
     mgl_text_format(out, "{\n  \"schema\": \"" SCHEMA "\",\n  \"name\": \"%s\",\n  \"shape\": {",
@@ -440,7 +440,7 @@ mgl_status mgl_tuned_digest(const mgl_tuned *entry, char out[MGL_SHA256_HEX], mg
     return MGL_OK;
 }
 
-/* ---- what it is for ------------------------------------------------------------------------- */
+/* ---- matching and replay --------------------------------------------------------------------- */
 
 int mgl_tuned_step(int capacity, int most)
 {
@@ -466,7 +466,7 @@ bool mgl_tuned_fits(const mgl_tuned *entry, const mgl_graph *graph, const mgl_ta
            entry->capacity_hi >= options->capacity && entry->lowering == MGL_LOWERING_VERSION;
 }
 
-/* Puts the program with the moves in its place. */
+/* Replaces the program by the program after the moves. */
 static mgl_status apply_moves(const mgl_tuned *entry, mgl_program **program, mgl_error *err)
 {
     mgl_program *moved = NULL;

@@ -1,6 +1,6 @@
 /*
- * Tuned entries: schedules that somebody found and measured, for one shape on one device, that
- * lowering takes in place of its defaults where they fit. An entry is one JSON file:
+ * Tuned entries: measured schedules for one shape on one device, which lowering uses instead of its
+ * defaults if the entry matches. An entry is one JSON file:
  *
  *     {"schema": "megalith.tuned/1", "name": "llama-1b-h200",
  *      "shape": {"hidden": 2048, ..., "eps": 1e-05, "tied": true},
@@ -11,12 +11,12 @@
  *      "evidence": {"gain": 0.031, "interval": [0.029, 0.033], "commit": ..., "date": ...,
  *                   "archive": ...}}
  *
- * The shape is sizes, and, with "extras": ["qkv_bias", "qk_norm"], what the model has beyond
- * Llama's: the entry is for models that have the same. Without that key, as older entries are, it
- * is for every model of the sizes. An entry has numbers and names, and never a path. Those of the
- * folder schedule/tuned are compiled in; a user's stand in megalith/tuned of XDG_DATA_HOME, or else
- * of ~/.local/share, and come first. What an entry makes is validated like any other program: one
- * that is wrong is slow to nobody but its owner.
+ * The shape contains sizes. The optional key "extras": ["qkv_bias", "qk_norm"] lists the features
+ * that the model has beyond Llama: the entry matches models with the same features. Without that
+ * key, as in older entries, an entry matches every model of the sizes. An entry contains numbers
+ * and names, never a path. Entries of the folder schedule/tuned are compiled in. User entries are
+ * in megalith/tuned under XDG_DATA_HOME, or else under ~/.local/share, and come first. The program
+ * that an entry generates is validated like any other, so a wrong entry can only be slow.
  */
 #ifndef MGL_SCHEDULE_TUNED_H
 #define MGL_SCHEDULE_TUNED_H
@@ -25,90 +25,89 @@
 #include "schedule/moves/moves.h"
 
 enum {
-    MGL_TUNED_DEVICE = 127,     /* bytes of a device's name, at most */
-    MGL_TUNED_COMMIT = 47,      /* of a commit */
+    MGL_TUNED_DEVICE = 127,     /* maximum bytes of a device name */
+    MGL_TUNED_COMMIT = 47,      /* maximum bytes of a commit */
     MGL_TUNED_DATE = 10,        /* 2026-11-22 */
-    MGL_TUNED_BYTES = 256 << 10 /* of an entry, at most */
+    MGL_TUNED_BYTES = 256 << 10 /* maximum bytes of an entry */
 };
 
-/* What the entry rests on: for people; nothing is decided by it. */
+/* The measurements behind an entry. Information for people; no code depends on it. */
 typedef struct mgl_tuned_evidence {
-    double gain, gain_lo, gain_hi;     /* log of default's time by its own: centre and interval */
-    char commit[MGL_TUNED_COMMIT + 1]; /* that measured it; "": not known, as with the two below */
+    double gain, gain_lo, gain_hi;     /* log(default's time / entry's time): center and interval */
+    char commit[MGL_TUNED_COMMIT + 1]; /* measured version; "": unknown, also in the two fields
+                                          below */
     char date[MGL_TUNED_DATE + 1];
     char archive[MGL_SHA256_HEX]; /* SHA-256 of the campaign's archive */
 } mgl_tuned_evidence;
 
 typedef struct mgl_tuned {
-    char name[MGL_TUNED_NAME + 1]; /* [a-z0-9_.-]+, no dot in front */
+    char name[MGL_TUNED_NAME + 1]; /* [a-z0-9_.-]+, without a leading dot */
     mgl_geometry geometry;
     bool tied;
-    bool any_extras; /* it does not say which the model has */
-    unsigned extras; /* else: bits of mgl_extras */
+    bool any_extras; /* the entry does not list extras and matches any */
+    unsigned extras; /* otherwise bits of mgl_extras */
     mgl_dtype dtype, kv;
     char device[MGL_TUNED_DEVICE + 1]; /* "NVIDIA H200"; "cpu" */
     mgl_target target;                 /* architecture and queues */
     int sequences;
-    int capacity_lo, capacity_hi; /* positions for which it was measured, both included */
-    int lowering; /* MGL_LOWERING_VERSION when it was measured, or a later one that makes the same
-                     program of it */
+    int capacity_lo, capacity_hi; /* range of measured capacities in positions, inclusive */
+    int lowering; /* MGL_LOWERING_VERSION of the measurement, or a later version that generates
+                     the same program */
     mgl_schedule_config config;
     mgl_moves moves; /* owned */
     mgl_tuned_evidence evidence;
 } mgl_tuned;
-void mgl_tuned_clear(mgl_tuned *entry); /* releases; zero-initialised again */
+void mgl_tuned_clear(mgl_tuned *entry); /* releases and zeroes */
 
-/* Strict: unknown and missing keys, texts and numbers beyond their limits are MGL_BAD_INPUT. `file`
- * names it in messages. Release with mgl_tuned_clear. */
+/* Parses strictly: unknown or missing keys, and texts or numbers out of range, are
+ * MGL_BAD_INPUT. `file` is used in messages. Release with mgl_tuned_clear. */
 mgl_status mgl_tuned_parse(const char *text, size_t length, const char *file, mgl_tuned *out,
                            mgl_error *err);
-/* parse(print(entry)) is the entry, for one that mgl_tuned_parse would take. */
+/* Prints an entry that mgl_tuned_parse accepts: parse(print(entry)) is the entry. */
 void mgl_tuned_print(const mgl_tuned *entry, mgl_text *out);
-/* The SHA-256 of what it says without its evidence: what the header of its programs has. */
+/* The SHA-256 of the entry without its evidence, as written into the header of its programs. */
 mgl_status mgl_tuned_digest(const mgl_tuned *entry, char out[MGL_SHA256_HEX], mgl_error *err);
 
-/* What is lowered: whether the entry is for that. `device`: the name of the device it will run on.
- */
+/* Whether the entry matches a graph, target and options. `device`: the name of the device that
+ * will run the program. */
 bool mgl_tuned_fits(const mgl_tuned *entry, const mgl_graph *graph, const mgl_target *target,
                     const char *device, const mgl_lower_options *options);
-/* The same but for device, target, sequences, capacity and version: whether it is for such a model.
- */
+/* Whether the entry matches the model, ignoring device, target, sequences, capacity and version. */
 bool mgl_tuned_is_of(const mgl_tuned *entry, const mgl_graph *graph);
 
-/* Lowers with the entry's config, with penalties or without, and applies its moves; the program's
- * header names the entry. Fails where the config is refused or a move does not fit. The result was
- * not validated. */
+/* Lowers with the entry's config, with or without penalties, and applies its moves. The header
+ * of the program names the entry. Fails if the config is rejected or a move does not apply. The
+ * result is not validated. */
 mgl_status mgl_tuned_replay(const mgl_tuned *entry, const mgl_graph *graph,
                             const mgl_target *target, int capacity, bool penalties,
                             mgl_program **out, mgl_error *err);
 
-/* The capacities that entries recur at: the smallest of 256, 512, 1,024, ... that has `capacity`
- * positions, but `most` at most, which `capacity` is. */
+/* The capacity at which entries are looked up: the smallest of 256, 512, 1,024, ... that is at
+ * least `capacity`, limited to `most`. `capacity` is at most `most`. */
 int mgl_tuned_step(int capacity, int most);
 
-/* ---- where entries are (tuned_folder.c)
- * ----------------------------------------------------------- */
+/* ---- locations of entries (tuned_folder.c) --------------------------------------------------- */
 
 typedef struct mgl_tuned_list {
-    mgl_tuned *entries; /* (count) the user's first, each kind by the names of their files */
+    mgl_tuned *entries; /* (count) user entries first, then shipped ones, each sorted by file
+                           name */
     size_t count, capacity;
 } mgl_tuned_list;
 void mgl_tuned_list_clear(mgl_tuned_list *list);
 
-/* All entries. What can not be read is left out, with a line in `notes` that names it: only a lack
- * of memory is an error. Release with mgl_tuned_list_clear. */
+/* Loads all entries. Unreadable entries are skipped, with a line in `notes` that names the file.
+ * The only error is MGL_NO_MEMORY. Release with mgl_tuned_list_clear. */
 mgl_status mgl_tuned_load(mgl_tuned_list *out, mgl_text *notes, mgl_error *err);
 
-/* The text of shipped entry `index`, 0-terminated, and the name of its file; NULL behind the last.
- */
+/* The text of shipped entry `index`, 0-terminated, and its file name. NULL past the last entry. */
 const char *mgl_tuned_shipped(int index, const char **file);
 
-/* The folder of the user's entries. False where neither XDG_DATA_HOME nor HOME says where. */
+/* The folder of the user's entries. False if neither XDG_DATA_HOME nor HOME is set. */
 bool mgl_tuned_folder(mgl_text *out);
 
-/* Writes the entry to <name>.json in that folder, in place of what stood there under the name;
- * `path` (may be NULL) is appended the file's path. MGL_BAD_INPUT where the entry is not one that
- * mgl_tuned_parse takes. */
+/* Writes the entry to <name>.json in that folder, replacing an entry of the same name, and
+ * appends the file's path to `path` (may be NULL). MGL_BAD_INPUT if mgl_tuned_parse would reject
+ * the entry. */
 mgl_status mgl_tuned_install(const mgl_tuned *entry, mgl_text *path, mgl_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Where tuned entries are: those that were compiled in, and a user's folder, which is read anew
- * each time. A file there that is no entry is named and left out, so that one bad file can not stop
- * a run.
+ * Loads and installs tuned entries: the compiled-in entries, and a user's folder, which is read
+ * again on each load. A file in the folder that is no valid entry is reported and skipped, so that
+ * it cannot stop a run.
  */
 #include "schedule/tuned.h"
 #include "schedule/tuned_files.h"
@@ -34,7 +34,7 @@ void mgl_tuned_list_clear(mgl_tuned_list *list)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* One line of the notes; a lack of memory is no note. */
+/* Appends one line to the notes. MGL_NO_MEMORY is returned as an error instead. */
 static mgl_status note(mgl_text *notes, const mgl_error *why, mgl_error *err)
 {
     if (why->code == MGL_NO_MEMORY) {
@@ -110,7 +110,7 @@ mgl_status mgl_tuned_load(mgl_tuned_list *out, mgl_text *notes, mgl_error *err)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* What is written can be read. */
+/* Checks that the written text can be parsed. */
 static mgl_status check(const mgl_text *text, mgl_error *err)
 {
     mgl_tuned again;

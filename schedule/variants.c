@@ -1,6 +1,6 @@
 /*
- * Variants: see variants.h. The table of variants.def, its expressions parsed once, and the one
- * place that measures a program and its tasks for them.
+ * Implements variants.h: the table of variants.def with its expressions parsed once, the dimensions
+ * of programs and tasks, the check whether a variant accepts a task, and the choice of variants.
  */
 #include "schedule/variants.h"
 
@@ -57,18 +57,19 @@ static const char *const dimension_names[MGL_DIMENSION_COUNT] = {
 #include "schedule/variants.def"
 };
 
-/* All expressions, parsed, and what else the table is asked for often. */
+/* All expressions, parsed. */
 enum { MOST_NEEDS = 12 };
 static struct {
     mgl_expression limits[MGL_NEED_COUNT];
     mgl_expression needs[MGL_VARIANT_COUNT][MOST_NEEDS];
     mgl_expression whens[MGL_VARIANT_COUNT];
-    bool of_family[MGL_FAMILY_COUNT + 1]; /* whether its ops have more than general */
+    bool of_family[MGL_FAMILY_COUNT + 1]; /* whether ops of the family have variants besides
+                                             `general` */
 } parsed;
 static pthread_once_t parsing = PTHREAD_ONCE_INIT;
 
-/* An expression of the table that is none has no steps, and so no value: its variant takes nothing.
- */
+/* A table text that is no expression gets no steps and therefore no value: its variant rejects
+ * every task. */
 static void parse(const char *text, mgl_expression *out)
 {
     if (mgl_expression_parse(text, dimension_names, MGL_DIMENSION_COUNT, out, NULL))
@@ -127,9 +128,9 @@ int mgl_arch_number(const char *arch)
 
 /* ---- dimensions ----------------------------------------------------------------------------- */
 
-enum { FILE_WORDS = 65536, MOST_LANE_WORDS = 255, LANES = 32 }; /* of an SM's registers */
+enum { FILE_WORDS = 65536, MOST_LANE_WORDS = 255, LANES = 32 }; /* registers of an SM */
 
-/* A number of a program that was not checked, so that sums of two have 64 bits. */
+/* Limits a number of an unchecked program to 2^40, so that sums of such numbers fit in 64 bits. */
 static int64_t bounded(int64_t number)
 {
     const int64_t most = INT64_C(1) << 40;
@@ -160,7 +161,7 @@ static int64_t over(int64_t number, int64_t by)
     return by > 0 ? number / by : 0;
 }
 
-/* Splits of an attention; 1: it has none. */
+/* Number of splits of an attention task; 1: not split. */
 static int64_t splits_of(const mgl_program *program, const mgl_task *task)
 {
     const int part = mgl_op_attention(task->op)->part;
@@ -185,8 +186,8 @@ static void measure_attention(const mgl_program *program, const mgl_task *task, 
     d[MGL_DIMENSION_REACH] = larger(d[MGL_DIMENSION_REACH], positions);
 }
 
-/* What the ring does not stand beside: it does beside products that are skinny, and attention by
- * the ring. */
+/* Whether a task is incompatible with the `ring` variant of attention, which runs only with
+ * `skinny` products and other `ring` attention. */
 static bool is_incompatible(const mgl_task *task)
 {
     const mgl_family family = mgl_op_get(task->op)->family;
@@ -194,7 +195,8 @@ static bool is_incompatible(const mgl_task *task)
            (family == MGL_FAMILY_ATTENTION && task->variant != MGL_VARIANT_RING);
 }
 
-/* The same of a second list: whose panels and attention of rows have a memory of their own. */
+/* The same for a second list. Its panels and attention of rows are compatible, because they have
+ * memory of their own. */
 static int64_t incompatible_of_second(const mgl_program *many)
 {
     int64_t count = 0;
@@ -253,7 +255,7 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
     measure_queues(program, d);
 }
 
-/* Whether a product works on its input in two parts. */
+/* Whether a product splits its input into two parts. */
 static bool is_parted(const mgl_program *program, const mgl_task *task, const mgl_region *x)
 {
     return weights_of(program, task)->numbers != MGL_F32 &&
@@ -296,21 +298,21 @@ void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int pa
     dimensions->of[MGL_DIMENSION_MERGES] = 0;
 }
 
-/* ---- whether a variant takes a task --------------------------------------------------------- */
+/* ---- whether a variant accepts a task -------------------------------------------------------- */
 
-/* Says why not; false. */
+/* Writes the reason, and returns false. */
 #define REFUSE(fault, why, ...)                                                                    \
     ((fault)                                                                                       \
          ? ((fault)->kind = (why), snprintf((fault)->text, MGL_FAULT_TEXT, __VA_ARGS__), false)    \
          : false)
 
-/* Weights of 16 bits, numbers as they stand. */
+/* Unscaled 16-bit weights. */
 static bool is_half(const mgl_weight_format_info *weights)
 {
     return weights->bits == 16 && weights->scale_bytes == 0;
 }
 
-/* Whether a format is one that a column allows; `parted`: of PARTED. */
+/* Whether a column allows a dtype. `parted`: whether the input is split, for MGL_TAKES_PARTED. */
 static bool allows(mgl_variant_takes takes, mgl_dtype dtype, bool parted)
 {
     switch (takes) {
@@ -332,7 +334,7 @@ static const char *name_of(mgl_variant_takes takes, bool parted)
     return takes == MGL_TAKES_F32 || (takes == MGL_TAKES_PARTED && parted) ? "f32" : "16 bits";
 }
 
-/* The operands that the columns `exchange` and `edges` are about; how many. */
+/* The operands that the columns `exchange` and `edges` describe. Returns their number. */
 static int exchanged(const mgl_task *task, int out[4])
 {
     int count = 0;
@@ -382,7 +384,7 @@ static bool takes_edges(const mgl_program *program, const mgl_variant_info *v, c
     return true;
 }
 
-/* Says how much more is wanted than there is. */
+/* Reports how much more is needed than available. */
 static bool refuse_need(mgl_need need, int64_t wanted, int64_t there, mgl_variant_fault *fault)
 {
     if (!strcmp(needs[need].limit, "0"))
@@ -409,7 +411,7 @@ static bool takes_needs(mgl_variant variant, const mgl_dimensions *d, mgl_varian
     return true;
 }
 
-/* The same of a shape whose needs may have been met before; `met` may be NULL. */
+/* The same, with a cache of accepted shapes (may be NULL). */
 static bool takes_shape(mgl_variant variant, const mgl_dimensions *d, mgl_variant_met *met,
                         mgl_variant_fault *fault)
 {
@@ -426,7 +428,7 @@ static bool takes_shape(mgl_variant variant, const mgl_dimensions *d, mgl_varian
     return true;
 }
 
-/* The same with the task's dimensions. */
+/* The same, given the task's dimensions. */
 static bool takes(const mgl_program *program, const mgl_task *task, mgl_variant variant,
                   const mgl_dimensions *d, mgl_variant_met *met, mgl_variant_fault *fault)
 {
@@ -483,7 +485,7 @@ bool mgl_variant_needs(mgl_variant variant, mgl_need need, const mgl_dimensions 
     return true;
 }
 
-/* The most rows, of `most`, for which a variant takes a task that has `fewest`; 0: none. */
+/* The maximum rows, from `fewest` to `most`, for which a variant accepts a task. 0: none. */
 static int most_rows(const mgl_program *program, const mgl_task *task, mgl_variant variant,
                      mgl_dimensions *d, int fewest, int most)
 {
@@ -517,7 +519,7 @@ mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* Whether a variant takes a task, with the task's dimensions, and is worth it. */
+/* Whether a variant accepts a task and its `when` is above 0, given the task's dimensions. */
 static bool is_chosen(const mgl_program *program, const mgl_task *task, mgl_variant variant,
                       const mgl_dimensions *d)
 {
@@ -526,7 +528,7 @@ static bool is_chosen(const mgl_program *program, const mgl_task *task, mgl_vari
            mgl_expression_value(&parsed.whens[variant], d->of, &when) && when > 0;
 }
 
-/* The first of the list that is chosen, or general. */
+/* The first variant that is_chosen, or general. */
 static mgl_variant choose(const mgl_program *program, const mgl_task *task,
                           const mgl_dimensions *dimensions)
 {
@@ -540,7 +542,8 @@ static mgl_variant choose(const mgl_program *program, const mgl_task *task,
     return MGL_VARIANT_GENERAL;
 }
 
-/* The program's dimensions beside a stranger to the ring, which is chosen for all or for none. */
+/* The program's dimensions with one task that is incompatible with the ring. Ring attention is
+ * chosen for all attention tasks or none, so the choice for single tasks excludes it. */
 static mgl_dimensions dimensions_alone(const mgl_program *program)
 {
     mgl_dimensions alone;
@@ -555,9 +558,10 @@ static bool is_product(const mgl_task *task)
     return mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT;
 }
 
-/* Whether all attentions take the ring and are worth it, beside products that are all skinny. A
- * second list's never do: they have several rows. Where there is one, the first list's may, if the
- * loader tells the lists apart. */
+/* Whether all attention tasks accept the `ring` variant and its `when` is above 0, if all
+ * products are skinny. Never in a second list, which has several rows. If there is a second
+ * list, the first list may use the ring only if no task of the second is incompatible: then the
+ * loader handles the lists separately. */
 static bool attention_rings(const mgl_program *program, const mgl_dimensions *alone)
 {
     mgl_dimensions among = *alone;
@@ -634,7 +638,7 @@ bool mgl_variants_are_chosen(const mgl_program *program)
     return !program->many || mgl_variants_are_chosen(program->many);
 }
 
-/* Mends the tasks by the variants that all have now. False: there was nothing to mend. */
+/* Sets new variants for tasks that reject theirs. Returns false if there are none. */
 static bool mend(mgl_program *program, const mgl_dimensions *alone)
 {
     bool mended = false;
@@ -650,8 +654,8 @@ static bool mend(mgl_program *program, const mgl_dimensions *alone)
     return mended;
 }
 
-/* What was mended may be a stranger to the ring now: then the next round mends the ring's tasks.
- * None is named that strangers matter to, so a third round finds nothing. */
+/* A new variant may be incompatible with the ring; then the next round changes the ring's tasks.
+ * No variant is set that depends on incompatible tasks, so the third round changes nothing. */
 void mgl_variants_mend(mgl_program *program)
 {
     const mgl_dimensions alone = dimensions_alone(program);

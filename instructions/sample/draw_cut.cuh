@@ -6,8 +6,7 @@
 
 #include "instructions/sample/row_values.cuh"
 
-/* ---- bins -------------------------------------------------------------------------------------
- */
+/* ---- bins ------------------------------------------------------------------------------------ */
 
 static __device__ __forceinline__ void clear_bins()
 {
@@ -197,8 +196,7 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
     consumer_barrier();
 }
 
-/* ---- the two passes ---------------------------------------------------------------------------
- */
+/* ---- the two passes -------------------------------------------------------------------------- */
 
 /* What a value adds to a sum: its weight, if that is not below `least`. */
 static __device__ __forceinline__ u64 weight_of(const values &v, float value, u64 least)

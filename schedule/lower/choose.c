@@ -1,11 +1,12 @@
 /*
- * The choices of lowering: all that a ScheduleConfig leaves open (0), fitted to model and target.
+ * Implements choose.h: chooses every value that a ScheduleConfig leaves open (0), for the model and
+ * the target.
  *
- * Queues that divide the rows. All queues draw from one memory, so a step takes as long as the
- * largest share times the queues that have one; 128 of 132 queues that all have the same are faster
- * than 132 of which some have a row group more. With flags one number of queues is chosen for all
- * steps, since the residual stays with its owner; where layers are small, queues have roles
- * instead.
+ * Number of queues: all queues share the memory bandwidth, so the time of a step is the largest
+ * share times the number of queues with a share. 128 of 132 queues with equal shares are faster
+ * than 132 queues of which some have one row group more. With flags, all steps use the same number
+ * of queues, because the residual stays with its owner. If layers are small, queues have roles
+ * instead (roles.h).
  */
 #include "schedule/lower/choose.h"
 
@@ -20,25 +21,28 @@
 #include "schedule/variants.h"
 
 enum {
-    COUNTER_RING_PAGES = 8,   /* 128 KB of landed and coming weights with the default page */
-    WIDE_STAGE_BYTES = 49152, /* where a block has 160 KB of shared memory or more */
+    COUNTER_RING_PAGES = 8,   /* 128 KB of weights, loaded and in flight, with the default page
+                                 size */
+    WIDE_STAGE_BYTES = 49152, /* for blocks with at least 160 KB of shared memory */
     SMALL_STAGE_BYTES = 24576,
     LEAST_STAGE_BYTES = 16384,
-    LEAST_RING_PAGES = 4, /* beside a large stage */
+    LEAST_RING_PAGES = 4, /* besides a large stage */
     WHOLE_KV_BYTES =
-        256 * 1024, /* of a kv head: up to here one queue reads faster than many merge */
+        256 * 1024, /* KV bytes of a kv head up to which one queue is faster than a merge of
+                       splits */
     SPLIT_PENDING_BYTES =
-        49152, /* on their way while an edge is waited for: keys and values are among them */
+        49152, /* bytes in flight while the queue waits for an edge, including keys and values */
     FEW_SPLITS = 16,
     SPLIT_POSITIONS =
-        344, /* of all sequences: with fewer, merging a split takes more than it saves */
+        344, /* positions of all sequences for each split; a smaller split costs more than it
+                saves */
     MOST_AUTO_SPLITS = 32,
-    PROMPT_EPOCH = 4, /* steps of one row that an epoch of the most rows takes as long as */
-    PROMPT_LOSS = 12  /* a second list costs at most one in so many tokens of a reply */
+    PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs */
+    PROMPT_LOSS = 12  /* a second list slows each token of a reply by at most 1 / PROMPT_LOSS */
 };
 
-/* Bytes of weights that a prompt has to save, an eighth of a second of an H200's memory: the kernel
- * of two lists takes several times as long to compile. */
+/* Minimum bytes of weights that a second list must save on a prompt: an eighth of a second of an
+ * H200's memory bandwidth. The kernel with two lists takes several times as long to compile. */
 #define PROMPT_BYTES 0x1p39
 
 int64_t mgl_row_groups(int64_t rows)
@@ -49,7 +53,7 @@ int64_t mgl_row_groups(int64_t rows)
 int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
 {
     switch (step) {
-    case MGL_STEP_QKV: /* of q, k and v one after the other */
+    case MGL_STEP_QKV: /* q, k and v consecutively */
         return mgl_row_groups((int64_t)m->heads * m->head_dim) +
                2 * mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
     case MGL_STEP_O:
@@ -94,7 +98,7 @@ int64_t mgl_step_columns(const mgl_geometry *m, mgl_step step)
     return 0;
 }
 
-/* How often a step comes in an epoch. */
+/* How often a step occurs in an epoch. */
 static int64_t step_times(const mgl_geometry *m, mgl_step step)
 {
     return step == MGL_STEP_HEAD ? 1 : m->layers;
@@ -102,16 +106,16 @@ static int64_t step_times(const mgl_geometry *m, mgl_step step)
 
 /* ---- queues --------------------------------------------------------------------------------- */
 
-/* Whether what the sequences may have of keys and values is so little that one queue a kv head goes
- * through it. */
+/* Whether the keys and values of all sequences are so few that one queue for each kv head
+ * suffices. */
 static bool is_little(const mgl_geometry *m, const mgl_lower_options *options)
 {
     int64_t position = 2 * m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
     return position * options->capacity * options->sequences <= WHOLE_KV_BYTES;
 }
 
-/* Whether attention may have queues of its own: it takes one a kv head, and the config names none.
- */
+/* Whether attention may have separate queues: it uses one queue for each kv head, and the config
+ * sets no queues for it. */
 static bool may_stand_apart(const mgl_geometry *m, const mgl_lower_options *options,
                             const mgl_schedule_config *config)
 {
@@ -120,10 +124,11 @@ static bool may_stand_apart(const mgl_geometry *m, const mgl_lower_options *opti
            (config->splits == 0 ? is_little(m, options) : config->splits == 1);
 }
 
-/* What an epoch takes on n queues, in weights that the memory delivers meanwhile: the largest share
- * of each step, as if all queues that have one had as much. A row group takes a queue some time
- * however few its columns are; and where attention could have queues of its own (`apart`), those
- * that do it beside the rest, while the others wait for them, are late with the next step. */
+/* Cost of an epoch on n queues, in weights that the memory could deliver in that time: the
+ * largest share of each step times the queues with a share. A row group has a minimum time, even
+ * with few columns. With `apart`, attention could have separate queues. If too few queues are
+ * left, some do attention besides other work: the others wait for them, and the next step is
+ * late. */
 static int64_t epoch_cost(const mgl_geometry *m, int n, int all, bool apart)
 {
     enum { LEAST_WEIGHTS = 800000 /* 0.35 us */, LATE_WEIGHTS = 3000000 /* 1.3 us */ };
@@ -137,7 +142,7 @@ static int64_t epoch_cost(const mgl_geometry *m, int n, int all, bool apart)
     return cost;
 }
 
-/* The cheapest number of queues above three quarters of all; of equals the largest. */
+/* The cheapest number of queues above three quarters of all; the largest of equals. */
 static int choose_queues(const mgl_geometry *m, int all, bool apart)
 {
     int best = all;
@@ -147,7 +152,7 @@ static int choose_queues(const mgl_geometry *m, int all, bool apart)
     return best;
 }
 
-/* Gives each step its queues; those that the config leaves open are [first, first + most). */
+/* Sets the queues of each step. Steps that the config leaves open get [first, first + most). */
 static void deal_queues(const mgl_target *target, const mgl_schedule_config *config, int most,
                         mgl_choices *out)
 {
@@ -159,9 +164,9 @@ static void deal_queues(const mgl_target *target, const mgl_schedule_config *con
     }
 }
 
-/* ---- queues of their own -------------------------------------------------------------------- */
+/* ---- separate queues ------------------------------------------------------------------------- */
 
-/* Whether the config leaves open which queues do the steps of a layer. */
+/* Whether the config leaves the queues of all layer steps open. */
 static bool are_open(const mgl_schedule_config *config)
 {
     for (int i = 0; i < MGL_STEP_COUNT; i++)
@@ -176,8 +181,8 @@ static void give(mgl_choices *out, mgl_step step, int64_t first, int64_t count)
     out->queues[step].count = (int)count;
 }
 
-/* Gives queues roles where that takes no more slots, with flags and for one sequence; whether it
- * did. */
+/* Assigns roles to queues if they need no more partial-sum buffers, with flags and one sequence.
+ * Returns whether it did. */
 static bool give_roles(const mgl_geometry *m, const mgl_target *target,
                        const mgl_lower_options *options, const mgl_schedule_config *config,
                        mgl_choices *out)
@@ -199,7 +204,7 @@ static bool give_roles(const mgl_geometry *m, const mgl_target *target,
     return true;
 }
 
-/* The first queue behind those of a layer's products. */
+/* The first queue after those of a layer's products. */
 static int end_of_layer(const mgl_choices *choices)
 {
     int end = 0;
@@ -211,7 +216,7 @@ static int end_of_layer(const mgl_choices *choices)
     return end;
 }
 
-/* The first queue behind those of all products. */
+/* The first queue after those of all products. */
 static int end_of_products(const mgl_choices *choices)
 {
     const int end = end_of_layer(choices);
@@ -219,9 +224,9 @@ static int end_of_products(const mgl_choices *choices)
     return head > end ? head : end;
 }
 
-/* Attention that needs no more queues than the others leave gets the first of those: they wait for
- * it, and are then all as early. Else it gets the last queues, of which some may be left as well.
- * With fewer queues than heads it stays where it is. */
+/* If the remaining queues suffice, attention gets the first of them: they have no other work and
+ * start early. Otherwise attention gets the last queues, of which some may be remaining ones
+ * too. With fewer queues than kv heads the assignment is unchanged. */
 static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
     const int heads = (int)m->kv_heads, used = end_of_products(out);
@@ -231,8 +236,8 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl
         give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
 }
 
-/* Splits of attention beside roles: queues without o and down, which wait for them, and without
- * qkv, which they wait for. */
+/* Places split attention besides roles: on queues without o and down, which wait for attention,
+ * and without qkv, which attention waits for. */
 static void place_splits(const mgl_target *target, mgl_choices *out)
 {
     const int first = out->queues[MGL_STEP_QKV].first + out->queues[MGL_STEP_QKV].count;
@@ -240,8 +245,8 @@ static void place_splits(const mgl_target *target, mgl_choices *out)
         give(out, MGL_STEP_ATTEND, first, target->queues - first);
 }
 
-/* Heads that a task merges where `queues` of them do nothing else in a layer: few enough for its
- * warps to have all at once, each up to two blocks of a head (instructions/merge/merge.cuh); 0: too
+/* Heads of a merge task if `queues` queues do nothing else in a layer. The warps must process
+ * all heads at once, each warp up to two blocks of a head (instructions/merge/merge.cuh). 0: too
  * few queues. */
 static int heads_apart(const mgl_geometry *m, const mgl_exec *exec, int queues, mgl_dtype dtype)
 {
@@ -255,10 +260,10 @@ static int heads_apart(const mgl_geometry *m, const mgl_exec *exec, int queues, 
     return heads * each <= exec->warps ? heads : 0;
 }
 
-/* Merges, of a result of `dtype`, go to the queues that attention has; or, for one sequence with
- * flags, to the last of those that have none of a layer's products, where there are enough of
- * these: a queue that merges is late with its share of o, and all others wait for that. Attention
- * that has more queues than tasks leaves them alone. */
+/* Places merge tasks, whose result has type `dtype`. Default: the queues of attention. For one
+ * sequence with flags: the last queues without products of a layer, if there are enough. A queue
+ * that merges is late with its share of o, and all others wait for that share. If attention has
+ * more queues than tasks, it leaves the merge queues. */
 static void place_merges(const mgl_geometry *m, const mgl_target *target,
                          const mgl_lower_options *options, const mgl_schedule_config *config,
                          mgl_dtype dtype, mgl_choices *out)
@@ -283,7 +288,7 @@ static void place_merges(const mgl_geometry *m, const mgl_target *target,
 
 /* ---- flags ---------------------------------------------------------------------------------- */
 
-/* Is each share of each exchanged vector whole granules? */
+/* Checks that each share of each exchanged vector is a whole number of granules. */
 static mgl_status check_widths(const mgl_geometry *m, mgl_dtype dtype, mgl_error *err)
 {
     int unit = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);
@@ -306,7 +311,7 @@ static mgl_status check_widths(const mgl_geometry *m, mgl_dtype dtype, mgl_error
     return MGL_OK;
 }
 
-/* Can the program have flags, with the queues in `choices`? */
+/* Checks that the program can use flags with the queues in `choices`. */
 static mgl_status check_flags(const mgl_geometry *m, mgl_dtype dtype, const mgl_choices *choices,
                               mgl_error *err)
 {
@@ -326,7 +331,7 @@ static bool is_gpu(const mgl_target *target)
     return !strncmp(target->arch, "sm_", 3) || !strncmp(target->arch, "compute_", 8);
 }
 
-/* Flags or counters, and the queues that go with them. */
+/* Chooses flags or counters, and the queues for that choice. */
 static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *target,
                                   const mgl_lower_options *options,
                                   const mgl_schedule_config *config, mgl_choices *out,
@@ -349,9 +354,9 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-/* Splits that the positions are worth. Of a few, each has what registers hold, and kernels of one
- * row are the same for all these capacities; beyond, splits are longer and come through the ring.
- */
+/* Number of splits that pays off for the capacity. For few positions each split has the
+ * positions that registers hold, and one-row kernels are the same for all these capacities. For
+ * more positions the splits are longer and come through the ring. */
 static int64_t useful_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps)
 {
     const int64_t positions = (int64_t)options->capacity * options->sequences;
@@ -361,9 +366,9 @@ static int64_t useful_splits(const mgl_geometry *m, const mgl_lower_options *opt
     return (positions + SPLIT_POSITIONS - 1) / SPLIT_POSITIONS;
 }
 
-/* Splits of attention. One queue a kv head costs an edge less, so it is taken as long as the keys
- * and values that the sequences may have are few; beyond that, as many as they are worth, and as
- * the queues can run at once. */
+/* Number of attention splits. One queue for each kv head saves an edge, so it is used while the
+ * keys and values of all sequences are few. Otherwise the number is limited by the positions and
+ * by the queues that can run at once. */
 static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps,
                          int queues)
 {
@@ -378,9 +383,9 @@ static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options
     return splits < 1 ? 1 : splits;
 }
 
-/* Positions for which one more split is used. Each split that is used is read by every task that
- * merges it: where that is o on all queues, a split has what registers hold, which takes it no
- * longer than fewer. */
+/* Positions for each further split in use. Every merging task reads each split in use. If o
+ * merges, on all its queues, a split has as many positions as registers hold, which is as fast
+ * as fewer positions. */
 static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config,
                         const mgl_choices *choices)
 {
@@ -390,9 +395,9 @@ static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config
     return choices->merges_in_o && held > 0 ? held : 0;
 }
 
-/* Rows that the first list is laid out for: those that it is told to have, where a second list has
- * the others; else the sequences, and where these are more than it may have, as many as go the
- * batch way. */
+/* Rows that the first list is sized for: the configured rows if a second list serves more
+ * sequences. Else the number of sequences; if that exceeds MGL_MAX_ROWS, the maximum rows of the
+ * batch variant. */
 static int rows_for(const mgl_lower_options *options, const mgl_schedule_config *config)
 {
     if (config->many > 0 && config->rows > 0 && config->rows < options->sequences)
@@ -400,7 +405,7 @@ static int rows_for(const mgl_lower_options *options, const mgl_schedule_config 
     return options->sequences <= MGL_MAX_ROWS ? options->sequences : MGL_BATCH_ROWS;
 }
 
-/* With flags as many rows as have room in the stage. */
+/* With flags: as many rows as the stage can hold. */
 static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options,
                        const mgl_schedule_config *config, const mgl_choices *choices)
 {
@@ -415,8 +420,8 @@ static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options,
     return rows;
 }
 
-/* Room for `rows` rows of the widest input of a product, or of the widest of which they fit in
- * `most` bytes. What is left over is better spent on the ring. */
+/* Stage bytes for `rows` rows of the widest product input, or of the widest input that fits in
+ * `most` bytes. The remaining memory is more useful in the ring. */
 static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_config *config,
                      int rows, int64_t most)
 {
@@ -430,7 +435,7 @@ static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_
     return (int)bytes;
 }
 
-/* The stream's shape: what the config leaves open is fitted to the target's shared memory. */
+/* The stream's shape. Open values are fitted to the target's shared memory. */
 static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
                             const mgl_schedule_config *config, int rows, int splits, bool flags)
 {
@@ -460,8 +465,8 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
     return exec;
 }
 
-/* Whether every product of a list that is laid out for so many rows goes the skinny or the batch
- * way with as many: what is left is several times as slow. */
+/* Whether every product of a list of `rows` rows can use the skinny or batch variant with all
+ * rows. Other variants are several times slower. */
 static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
                           const mgl_schedule_config *config, int rows)
 {
@@ -486,9 +491,9 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
     return true;
 }
 
-/* Whether the second list exchanges weighed values: where it is told to, and in epochs of more rows
- * than the first list may have, which a GPU takes no other way, and which on a CPU are read in
- * fewer bytes. */
+/* Whether the second list exchanges gamma_scaled values: if configured, or if its epochs have
+ * more rows than the first list may have. In that case a GPU requires it, and on a CPU bf16
+ * values need fewer bytes. */
 static bool is_gamma_scaled(const mgl_schedule_config *config, mgl_dtype dtype, bool gpu)
 {
     if (config->many == 0 || config->weighed != 0)
@@ -496,8 +501,8 @@ static bool is_gamma_scaled(const mgl_schedule_config *config, mgl_dtype dtype, 
     return config->many > MGL_MAX_ROWS && (gpu || dtype == MGL_BF16);
 }
 
-/* Can a GPU have the weighed values that the config asks for, or that so many rows take? Its
- * products take them in pages of bf16 (ops.def says why not of f16), which bulk copies bring. */
+/* Checks that a GPU supports the gamma_scaled values that the config asks for or that the rows
+ * require. Its products take them in bf16 pages (for f16 see ops.def), loaded by bulk copies. */
 static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *target,
                                      mgl_dtype dtype, const mgl_schedule_config *config,
                                      mgl_error *err)
@@ -523,7 +528,7 @@ static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *ta
     return MGL_OK;
 }
 
-/* A number of sequences that there are no rows for: `most` of one list or two. */
+/* Fails for a number of sequences above `most`, the limit of one list or two. */
 static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *target,
                                  const mgl_lower_options *options,
                                  const mgl_schedule_config *config, int most, mgl_error *err)
@@ -541,7 +546,7 @@ static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *targe
                     options->sequences, mgl_up_to((size_t)most), most, advice);
 }
 
-/* The most sequences that the rows of the config's one list or two allow. */
+/* Maximum sequences for the rows of the config's one list or two. */
 static int most_sequences(const mgl_schedule_config *config)
 {
     const int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
@@ -589,8 +594,8 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     return MGL_OK;
 }
 
-/* What the ring leaves of shared memory, where the config leaves that open: trays of activations,
- * which panels wait for more than for weights, are in the stage too. */
+/* Shared memory left by the ring, if the config leaves the stage open. The stage also holds
+ * activation tiles, and panels wait for these more than for weights. */
 static int spare_stage(const mgl_target *target, const mgl_schedule_config *config,
                        const mgl_exec *exec)
 {
@@ -602,7 +607,7 @@ static int spare_stage(const mgl_target *target, const mgl_schedule_config *conf
     return (int)((spare < most ? spare : most) / MGL_STAGE_UNIT * MGL_STAGE_UNIT);
 }
 
-/* The second list is for epochs that the first has too few rows for. */
+/* Chooses the second list, for epochs with more rows than the first list has. */
 static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
                                 const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
@@ -623,8 +628,8 @@ static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
                     out->many, out->rows);
 }
 
-/* Whether lowering may give the program a second list: the config neither asks for one nor rules it
- * out, it can be lowered for one sequence, and weighed values may be had. */
+/* Whether lowering may add a second list: the config neither requests nor forbids one, the model
+ * can be lowered for one sequence, and gamma_scaled values are available. */
 static bool may_have_second(const mgl_graph *graph, const mgl_target *target,
                             const mgl_lower_options *options, const mgl_schedule_config *config)
 {
@@ -643,7 +648,8 @@ static bool has_flags(const mgl_graph *graph, const mgl_target *target,
     return !choose_exchange(graph, target, options, config, &choices, NULL) && choices.flags;
 }
 
-/* Whether a block has room for what the config says of ring and stage, beside more rows. */
+/* Whether a block has enough shared memory for the config's ring and stage and the larger row
+ * table. */
 static bool has_room(const mgl_geometry *m, const mgl_target *target,
                      const mgl_lower_options *options, const mgl_schedule_config *config)
 {
@@ -654,7 +660,8 @@ static bool has_room(const mgl_geometry *m, const mgl_target *target,
                                             target->shared_bytes;
 }
 
-/* A list for replies: whose first list is as long as all of its rows are fast. */
+/* Sets the two lists of a config for replies of many sequences. The first list has only fast
+ * rows. */
 static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
                            const mgl_lower_options *options, mgl_schedule_config *config)
 {
@@ -667,7 +674,7 @@ static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
         config->rows = 1;
 }
 
-/* Values of all matrices that an epoch streams whose logits nobody wants. */
+/* Values of all matrices that an epoch without logits streams. */
 static int64_t streamed_values(const mgl_geometry *m)
 {
     int64_t layer = 0;
@@ -677,9 +684,10 @@ static int64_t streamed_values(const mgl_geometry *m)
     return layer * MGL_ROW_GROUP * m->layers;
 }
 
-/* Whether a list of its own saves the prompt of one sequence time that is worth a kernel, and more
- * than the reply loses by it. One list reads the prompt in epochs of few rows, each of which takes
- * about as long as a token of the reply; PROMPT_EPOCH such times go by in an epoch of the most. */
+/* Whether a second list saves enough time on the prompt of one sequence to justify its kernel,
+ * and more than the reply loses. A single list reads the prompt in epochs of few rows, each
+ * about as long as a token of the reply. An epoch of the maximum rows takes PROMPT_EPOCH such
+ * times. */
 static bool is_long_prompt(const mgl_geometry *m, const mgl_target *target,
                            const mgl_lower_options *options, const mgl_schedule_config *config)
 {

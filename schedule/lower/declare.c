@@ -1,12 +1,12 @@
 /*
- * The first half of lowering: what a program has before it has tasks. The graph is read layer by
- * layer, by how its nodes hang together, and for each layer the tensors, buffers and counters are
- * declared that lower.c's tasks name. Names and the order of declarations are the text form's, so
- * they are part of what lowering makes.
+ * First half of lowering: declares the tensors, buffers and counters that the tasks of lower.c use.
+ * It walks the graph layer by layer along its edges. Names and the order of declarations appear in
+ * the text form, so they are part of the result.
  *
- * What is declared follows the choices (choose.c): with counters one exchange buffer of a kind for
- * all layers, and a counter a step; with flags buffers of each layer in FLAG_SETS sets, in 16 bits
- * as far as the knob `narrow` says, and no counters.
+ * The declarations follow the choices (choose.c). With counters, all layers share one exchange
+ * buffer of each kind, and each step has a counter. With flags, each layer has its own exchange
+ * buffers in FLAG_SETS sets, in 16 bits as far as the exchange precision (knob `narrow`) allows,
+ * and there are no counters.
  */
 #include "schedule/lower/lower.h"
 #include "schedule/pages.h"
@@ -26,8 +26,7 @@ static int consumer(const mgl_graph *graph, mgl_node_kind kind, int in)
     return -1;
 }
 
-/* The value that a product is finished to: behind its bias and the norm of its heads, if it has
- * them. */
+/* The final value of a product: after its bias and the norm of its heads, if it has them. */
 static int finished(const mgl_graph *graph, int node)
 {
     static const mgl_node_kind kinds[] = {MGL_NODE_BIAS, MGL_NODE_HEAD_NORM};
@@ -38,8 +37,8 @@ static int finished(const mgl_graph *graph, int node)
     return node;
 }
 
-/* The node of that kind between a finished value and its product (MGL_NODE_LINEAR: the product);
- * -1: there is none. */
+/* The node of that kind between a final value and its product (MGL_NODE_LINEAR: the product
+ * itself). -1: there is none. */
 static int behind_value(const mgl_graph *graph, int node, mgl_node_kind kind)
 {
     while (node >= 0 && graph->nodes[node].kind != kind)
@@ -50,7 +49,7 @@ static int behind_value(const mgl_graph *graph, int node, mgl_node_kind kind)
     return node;
 }
 
-/* Whether a finished value is a product of `in`. */
+/* Whether a final value is a product of `in`. */
 static bool is_product_of(const mgl_graph *graph, int node, int in)
 {
     int product = behind_value(graph, node, MGL_NODE_LINEAR);
@@ -62,12 +61,13 @@ static int tensor_of(const mgl_graph *graph, int node)
     return node < 0 ? -1 : graph->nodes[node].tensor;
 }
 
-/* The layer's nodes, found by how they hang together. */
+/* The nodes of a layer. */
 struct nodes {
     int norm, attention, o, sum, ffn_norm, swiglu, down, out;
 };
 
-/* Finds the nodes of the decoder layer that starts from value x. False when it is no such layer. */
+/* Finds the nodes of the decoder layer whose input is value x. False: the nodes form no such
+ * layer. */
 static bool find_layer(const mgl_graph *graph, int x, struct nodes *n)
 {
     n->norm = consumer(graph, MGL_NODE_NORM, x);
@@ -93,7 +93,7 @@ static bool find_layer(const mgl_graph *graph, int x, struct nodes *n)
 
 /* ---- declarations --------------------------------------------------------------------------- */
 
-/* Declares a tensor of the graph under a short name; its index. */
+/* Declares a tensor of the graph under a short name. Returns its index. */
 static int declare_tensor(mgl_lowering *w, const char *name, int tensor, mgl_weight_format format)
 {
     if (tensor < 0) {
@@ -104,7 +104,7 @@ static int declare_tensor(mgl_lowering *w, const char *name, int tensor, mgl_wei
     return mgl_program_add_tensor(w->program, name, t->name, format, t->rank, t->rows, t->cols);
 }
 
-/* The format of a matrix: the program's; but in f32 on a CPU the checkpoint's. */
+/* The format of a matrix: the program's format, or in f32 on a CPU the checkpoint's. */
 static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
 {
     mgl_weight_format own = MGL_FORMAT_COUNT;
@@ -114,7 +114,7 @@ static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
     return w->program->weight_format;
 }
 
-/* The weight of the product behind a value. */
+/* Declares the weight of the product that makes a value. */
 static int declare_layer_tensor(mgl_lowering *w, int layer, const char *name, int value)
 {
     char full[64];
@@ -123,7 +123,7 @@ static int declare_layer_tensor(mgl_lowering *w, int layer, const char *name, in
     return declare_tensor(w, full, tensor, format_of(w, tensor));
 }
 
-/* gate and up, which share a segment and so a format. */
+/* Declares gate and up, which share a segment and therefore a format. */
 static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
 {
     mgl_lowering_layer *l = &w->layers[layer];
@@ -136,7 +136,7 @@ static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
         gate->format = up->format = w->program->weight_format;
 }
 
-/* Declares a buffer; `extents` may hold the negative symbols below instead of numbers. */
+/* Declares a buffer. `extents` may contain the negative symbols below instead of numbers. */
 enum { ROWS = -1, SEQUENCES = -2, CAPACITY = -3 };
 static int declare(mgl_lowering *w, const char *name, mgl_space space, mgl_dtype dtype, int sets,
                    int rank, const int64_t *extents)
@@ -157,7 +157,7 @@ static int declare(mgl_lowering *w, const char *name, mgl_space space, mgl_dtype
     declare(w, name, MGL_SPACE_##space, dtype, 1,                                                  \
             (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
-/* The weight of a norm, or a bias: a tensor and the f32 const buffer that holds it. */
+/* Declares the weight of a norm, or a bias: a tensor, and the f32 const buffer for it. */
 static int declare_vector(mgl_lowering *w, const char *tensor, const char *name, int node)
 {
     int source = tensor_of(w->graph, node);
@@ -181,14 +181,14 @@ static int declare_layer_norm(mgl_lowering *w, int layer, const char *name, int 
     return declare_vector(w, tensor, buffer, node);
 }
 
-/* The norm of a value's heads; -1: it has none. */
+/* Declares the norm of a value's heads. -1: there is none. */
 static int declare_head_norm(mgl_lowering *w, int layer, const char *name, int value)
 {
     int node = behind_value(w->graph, value, MGL_NODE_HEAD_NORM);
     return node < 0 ? -1 : declare_layer_norm(w, layer, name, node);
 }
 
-/* The bias of a product, as l<layer>.<name>_b; -1: it has none. */
+/* Declares the bias of a product as l<layer>.<name>_b. -1: there is none. */
 static int declare_bias(mgl_lowering *w, int layer, const char *name, int value)
 {
     char tensor[64], buffer[64];
@@ -198,7 +198,7 @@ static int declare_bias(mgl_lowering *w, int layer, const char *name, int value)
     return node < 0 ? -1 : declare_vector(w, tensor, buffer, node);
 }
 
-/* The counter of a step of a layer; with flags there is none. */
+/* Declares the counter of a layer's step. -1 with flags. */
 static int declare_counter(mgl_lowering *w, int layer, const char *step)
 {
     char name[64];
@@ -208,7 +208,7 @@ static int declare_counter(mgl_lowering *w, int layer, const char *step)
     return mgl_program_add_counter(w->program, name);
 }
 
-/* What a layer has beyond Llama's. */
+/* Declares the tensors that a layer has beyond Llama's. */
 static void declare_extras(mgl_lowering *w, int layer, const struct nodes *n)
 {
     static const char *const names[] = {"q", "k", "v"};
@@ -265,7 +265,7 @@ static void declare_layer(mgl_lowering *w, int layer, const struct nodes *n)
     declare_layer_counters(w, layer);
 }
 
-/* The dtype of the embedding table: the program's; but in f32 on a CPU the checkpoint's. */
+/* The dtype of the embedding table: the program's, or in f32 on a CPU the checkpoint's. */
 static mgl_dtype table_dtype(const mgl_lowering *w, int tensor)
 {
     if (tensor >= 0 && mgl_program_takes_table(w->program, w->graph->tensors[tensor].dtype))
@@ -302,7 +302,7 @@ static void declare_constants(mgl_lowering *w, int embed_node)
     w->rope = mgl_program_add_buffer(w->program, &rope);
 }
 
-/* A buffer in which tasks exchange values: of one layer, or of all (layer -1). */
+/* Declares a buffer of exchanged values, for one layer, or for all layers (layer -1). */
 static int declare_exchange(mgl_lowering *w, int layer, const char *name, mgl_dtype dtype, int rank,
                             const int64_t *extents)
 {
@@ -376,7 +376,8 @@ static void declare_activations(mgl_lowering *w)
         w->x = w->residual = w->layers[0].act.x;
 }
 
-/* What is weighed: one for all layers, as each of its readers is done before it is written anew. */
+/* Declares the gamma_scaled value and its squares, shared by all layers: each reader is done
+ * before the next write. */
 static void declare_gamma_scaled(mgl_lowering *w)
 {
     w->n = w->x_s = w->y_s = -1;
@@ -416,7 +417,7 @@ int mgl_lowering_draws(const mgl_lowering *w)
     return limits->sequences > 1 && count > 1 ? count : 0;
 }
 
-/* What the head, and those who draw, make for sample. */
+/* Declares the results of the head and the draws, which are inputs of sample. */
 static void declare_results(mgl_lowering *w)
 {
     int vocab = w->program->geometry.vocab, parts = mgl_lowering_tasks(w, MGL_STEP_HEAD);

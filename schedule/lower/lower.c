@@ -1,32 +1,31 @@
 /*
- * Lowering: graph + target + ScheduleConfig -> program. Deterministic; coarse on purpose: one task
- * a (queue, step) by default. What the tasks name is declared first (declare.c).
+ * Lowering: graph + target + ScheduleConfig -> program. It is deterministic and emits one task for
+ * each (queue, step) by default. declare.c declares the operands of the tasks first.
  *
- *   enter -> embed -> { qkv -> attend (-> merge) -> o -> gate/up -> down } x layers
- *   -> head -> sample
+ * enter -> embed -> { qkv -> attend (-> merge) -> o -> gate/up -> down } x layers -> head -> sample
  *
- * Every step's weight rows are cut into row groups, and the groups are dealt to the queues that
- * choose.c gives it: queue i of n has groups [G i / n, G (i + 1) / n), equal to within one. A queue
- * without a share of a step has no task for it. At the epoch edge `enter` waits for the sample of
- * the epoch before (threshold 0). Beside weighed values the second list's attention has a task for
- * each share of the rows. Inside an epoch there are two kinds of edges:
+ * The weight rows of a step are divided into row groups, which are distributed over the step's
+ * queues (choose.c): queue i of n gets groups [G i / n, G (i + 1) / n). A queue without a share has
+ * no task for the step. At the epoch edge `enter` waits for the sample of the previous epoch
+ * (threshold 0). With gamma_scaled values, attention of the second list has a task for each share
+ * of the rows. Inside an epoch there are two kinds of edges.
  *
- * Counters. Each step joins on the one before: one counter a (layer, step), waited for at its full
- * count. Why the joins order everything: x, qkv, att and h exist once and are written anew in each
- * layer. A step's task waits for all tasks of the step before it, so by induction all readers of a
- * buffer are done when its next writer starts.
+ * Counters: each step joins on the previous step, with one counter for each (layer, step), waited
+ * for at its full count. x, qkv, att and h exist once and are rewritten in each layer. Each task
+ * waits for all tasks of the previous step, so by induction all readers of a buffer are done before
+ * its next write.
  *
- * Flags. Each layer has exchange buffers of its own, in two sets, whose words tell by themselves
- * that they were written; the residual r is f32 and plain, and each queue touches only its own
- * columns, in embed, o and down. Behind qkv a queue clears the words that it has written in the
- * layer before, and behind the last layer that one's, in the set of the next epoch. Why two sets
- * are enough: a set is cleared in the epoch between its uses, all tasks of an epoch are done when
- * it is sampled, and all of the next start after that. So sample waits for every queue: for its
- * head, or else for its last task (`done`). Why behind qkv: what the controller of a queue does
- * meanwhile delays how it prepares the task behind the next, and attention, which follows qkv soon,
- * is late if it is that.
+ * Flags: each layer has its own exchange buffers in two sets, whose words encode whether they were
+ * written. The residual r is plain f32; each queue accesses only its own columns, in embed, o and
+ * down. After qkv a queue clears the words that it wrote in the previous layer, in the set of the
+ * next epoch; the words of the last layer are cleared after that layer. Two sets suffice: a set is
+ * cleared in the epoch between its uses, all tasks of an epoch finish before its sample, and the
+ * next epoch starts after that. Therefore sample waits for every queue: for its head, or else for
+ * its last task (`done`). The clear comes after qkv because its controller work delays the
+ * preparation of the task after the next one; attention follows qkv closely and must not be that
+ * task.
  *
- * The validator proves it all for each program anew.
+ * The validator proves all of this for each program.
  */
 #include "schedule/lower/lower.h"
 
@@ -59,7 +58,7 @@ static mgl_region columns(const mgl_lowering *w, int buffer, int64_t lo, int64_t
         .buffer = buffer, .flag = is_flagged(w, buffer), .ranges = {all_rows, fixed(lo, hi)}};
 }
 
-/* All of a buffer; its rows symbol, if any, as the rows of the epoch. */
+/* All of a buffer, with the rows symbol as the rows of the epoch. */
 static mgl_region whole(const mgl_lowering *w, int buffer)
 {
     mgl_region region = {.buffer = buffer, .flag = is_flagged(w, buffer)};
@@ -77,7 +76,7 @@ static void in(mgl_lowering *w, mgl_region region)
     mgl_program_add_in(w->program, &region);
 }
 
-/* A bias, the norm of q or k, or the penalized logits, if there are any. */
+/* Adds an optional input: a bias, the norm of q or k, or the penalized logits. */
 static void in_extra(mgl_lowering *w, int buffer)
 {
     if (buffer >= 0)
@@ -89,7 +88,7 @@ static void out(mgl_lowering *w, mgl_region region)
     mgl_program_add_out(w->program, &region);
 }
 
-/* One kv head of a cache: the earlier positions, or this epoch's. */
+/* One kv head of a cache: the earlier positions, or the positions of this epoch. */
 static mgl_region cache(const mgl_lowering *w, int buffer, int head, mgl_range_kind kind)
 {
     mgl_region region = whole(w, buffer);
@@ -100,7 +99,7 @@ static mgl_region cache(const mgl_lowering *w, int buffer, int head, mgl_range_k
 
 /* ---- shares --------------------------------------------------------------------------------- */
 
-/* The share [*lo, *hi) of a step's row groups that a queue has. False when it is empty. */
+/* The share [*lo, *hi) of a step's row groups on a queue. False if it is empty. */
 static bool share(const mgl_lowering *w, mgl_step step, int queue, int64_t *lo, int64_t *hi)
 {
     int first = w->choices.queues[step].first, count = w->choices.queues[step].count;
@@ -117,7 +116,7 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The index of a queue's share among those of the step that are not empty. */
+/* The index of a queue's share among the nonempty shares of the step. */
 static int64_t share_index(const mgl_lowering *w, mgl_step step, int queue)
 {
     int first = w->choices.queues[step].first, count = w->choices.queues[step].count;
@@ -132,7 +131,7 @@ static void task(mgl_lowering *w, mgl_op op)
     mgl_program_add_task(w->program, op);
 }
 
-/* Where flags are the edge there is no counter: it is -1. */
+/* Adds a wait. counter -1: flags are the edge, and there is no counter. */
 static void wait_for(mgl_lowering *w, int counter, int64_t threshold)
 {
     if (counter >= 0)
@@ -145,7 +144,7 @@ static void signal_to(mgl_lowering *w, int counter)
         mgl_program_add_signal(w->program, counter);
 }
 
-/* Puts row groups [lo, hi) of a tensor (of two: tensor2 >= 0) on the tape. */
+/* Appends row groups [lo, hi) of one tensor, or of two (tensor2 >= 0), to the tape. */
 static void segment(mgl_lowering *w, int tensor, int tensor2, int64_t lo, int64_t hi)
 {
     if (mgl_program_failed(w->program) || w->status)
@@ -162,21 +161,22 @@ static void segment(mgl_lowering *w, int tensor, int tensor2, int64_t lo, int64_
     w->tape += mgl_segment_bytes(w->program, &s);
 }
 
-/* Columns [lo, hi) of the weight of the norm that comes next. */
+/* Adds columns [lo, hi) of the weight of the next norm. */
 static void in_weight(mgl_lowering *w, int g, int64_t lo, int64_t hi)
 {
     mgl_region region = {.buffer = g, .ranges = {fixed(lo, hi)}};
     in(w, region);
 }
 
-/* What a task weighs, and its part of the squares `s`. */
+/* Adds the outputs of a gamma_scaled value: its columns, and its part of the squares `s`. */
 static void out_gamma_scaled(mgl_lowering *w, int s, int64_t part, int64_t lo, int64_t hi)
 {
     out(w, columns(w, w->n, lo, hi));
     out(w, columns(w, s, part, part + 1));
 }
 
-/* What a product norms: x and the norm's weight, or the weighed value and its squares. */
+/* Adds the normalized input of a product: x and the norm's weight, or the gamma_scaled value and
+ * its squares. */
 static void in_normed(mgl_lowering *w, int x, int g, int s)
 {
     in(w, whole(w, w->weighed ? w->n : x));
@@ -205,7 +205,7 @@ static void emit_embed(mgl_lowering *w, int queue)
     signal_to(w, w->embedded);
 }
 
-/* q, k and v stand one after the other: a share may hold parts of up to three. */
+/* q, k and v are consecutive: a share may contain parts of up to three tensors. */
 static void emit_qkv(mgl_lowering *w, int queue, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -236,7 +236,7 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
     signal_to(w, l->qkv_done);
 }
 
-/* Split `split` of kv head `head`. */
+/* Emits split `split` of kv head `head`. */
 static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -272,7 +272,8 @@ static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
     signal_to(w, l->attend_done);
 }
 
-/* Whether attention shares rows: beside weighed values, if a machine has code of it. */
+/* Whether attention tasks have shares of the rows: with gamma_scaled values, if the machine has
+ * a variant for it. */
 static bool shares_rows(const mgl_lowering *w)
 {
     const mgl_task task = {.op = MGL_OP_ATTEND_ROWS};
@@ -284,7 +285,8 @@ static bool shares_rows(const mgl_lowering *w)
            mgl_variant_takes_task(w->program, &task, MGL_VARIANT_FLASH, &dimensions, NULL);
 }
 
-/* Tasks of a kv head: one a split, or one a share of the rows, as many as there are queues for. */
+/* Tasks of a kv head: one for each split, or one for each share of the rows, as many as the
+ * queues allow. */
 static int tasks_of_head(const mgl_lowering *w)
 {
     if (!w->shares_rows)
@@ -294,7 +296,7 @@ static int tasks_of_head(const mgl_lowering *w)
     return queues < heads ? 1 : queues / heads < rows ? queues / heads : rows;
 }
 
-/* Share `index` of the rows of kv head `head`. The first one appends. */
+/* Emits share `index` of the rows of kv head `head`. Share 0 appends to the cache. */
 static void emit_attend_rows(mgl_lowering *w, int layer, int head, int index)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -323,7 +325,7 @@ static void emit_attend_rows(mgl_lowering *w, int layer, int head, int index)
     signal_to(w, l->attend_done);
 }
 
-/* Tasks of attention: task i of T goes to the i n / T-th of n queues. */
+/* Whether the queue runs attention task i of T, which goes to queue i n / T of n. */
 static bool has_task(const mgl_lowering *w, int queue, int64_t index, int64_t count)
 {
     int first = w->choices.queues[MGL_STEP_ATTEND].first;
@@ -344,7 +346,7 @@ static void emit_attend(mgl_lowering *w, int queue, int layer)
     }
 }
 
-/* Merges of a layer; 0: attention is whole. */
+/* Number of merge tasks of a layer; 0: attention is not split, or o merges. */
 static int merges(const mgl_lowering *w)
 {
     const int each = w->choices.merged_heads;
@@ -375,13 +377,14 @@ static void emit_merge(mgl_lowering *w, int queue, int layer)
     }
 }
 
-/* The value behind a layer, as the next one, or the head, reads it. */
+/* The output value of a layer: the input of the next layer, or of the head. */
 static int behind(const mgl_lowering *w, int layer)
 {
     return layer + 1 < w->program->geometry.layers ? w->layers[layer + 1].act.x : w->x;
 }
 
-/* o and down: the residual += a W^T on the queue's share of its columns; with flags, a copy too. */
+/* Emits o or down: residual += a W^T on the queue's share of the columns; with flags, also a
+ * copy. */
 static void emit_linear_add(mgl_lowering *w, int queue, int layer, mgl_step step)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -432,7 +435,7 @@ static void emit_gate_up(mgl_lowering *w, int queue, int layer)
     signal_to(w, l->gate_up_done);
 }
 
-/* What penalties of vocabulary rows [lo, hi) need. */
+/* Adds the inputs of penalties for vocabulary rows [lo, hi). */
 static void in_counts(mgl_lowering *w, int64_t lo, int64_t hi)
 {
     mgl_region counts = whole(w, w->counts);
@@ -463,8 +466,8 @@ static void emit_head(mgl_lowering *w, int queue)
     signal_to(w, w->head_done);
 }
 
-/* The queue's share of the rows, whose tokens it draws: behind those of best_id that the head
- * makes. */
+/* Emits the draw of the queue's share of the rows. The tokens follow the head's results in
+ * best_id. */
 static void emit_draw(mgl_lowering *w, int queue)
 {
     const int count = mgl_lowering_draws(w), parts = mgl_lowering_tasks(w, MGL_STEP_HEAD);
@@ -486,13 +489,13 @@ static void emit_draw(mgl_lowering *w, int queue)
     signal_to(w, w->drawn);
 }
 
-/* Queues whose end sample does not learn from their head, beside its own queue 0. */
+/* Queues whose end sample does not see through their head task, without sample's own queue 0. */
 struct others {
-    int idle; /* that have nothing but enter */
-    int done; /* with flags: that end with a layer */
+    int idle; /* queues that have only enter */
+    int done; /* with flags: queues whose last task belongs to a layer */
 };
 
-/* Whether a queue has any task but enter (queue 0 has sample). */
+/* Whether a queue has only enter (queue 0 has sample too). */
 static bool is_idle(const mgl_lowering *w, int queue)
 {
     int64_t lo, hi, attends = (int64_t)w->program->geometry.kv_heads * tasks_of_head(w);
@@ -510,8 +513,8 @@ static bool is_idle(const mgl_lowering *w, int queue)
     return true;
 }
 
-/* Whether nothing that a queue does last is waited for: with counters each step waits for the one
- * before, so all is. */
+/* Whether no task waits for the last task of a queue. With counters each step waits for the
+ * previous one, so this occurs only with flags. */
 static bool ends_unseen(const mgl_lowering *w, int queue)
 {
     int64_t lo, hi;
@@ -541,7 +544,7 @@ static void emit_sample(mgl_lowering *w, const struct others *others)
         out(w, whole(w, outputs[i]));
     if (w->penalties)
         out(w, whole(w, w->counts));
-    if (mgl_lowering_draws(w)) /* which wait for the head */
+    if (mgl_lowering_draws(w)) /* the draws wait for the head */
         wait_for(w, w->drawn, mgl_lowering_draws(w));
     else
         wait_for(w, w->head_done, mgl_lowering_tasks(w, MGL_STEP_HEAD));
@@ -550,7 +553,7 @@ static void emit_sample(mgl_lowering *w, const struct others *others)
     signal_to(w, w->sampled);
 }
 
-/* Region number `index` of the queue's clears of a layer; a task takes a few. */
+/* Emits region number `index` of the queue's clears of a layer; one task clears several regions. */
 static void emit_clear(mgl_lowering *w, mgl_region region, int index)
 {
     if (index % mgl_op_get(MGL_OP_CLEAR)->out_count == 0)
@@ -559,7 +562,7 @@ static void emit_clear(mgl_lowering *w, mgl_region region, int index)
     out(w, region);
 }
 
-/* Clears what the queue's tasks [first, end) write with flags. */
+/* Emits clears of the flagged words that the queue's tasks [first, end) write. */
 static void emit_clears(mgl_lowering *w, int first, int end)
 {
     const mgl_program *p = w->program;
@@ -579,8 +582,8 @@ static void emit_clears(mgl_lowering *w, int first, int end)
         emit_clear(w, run, count);
 }
 
-/* The queue's tasks of a layer, and clears of what its tasks from *first on wrote in the layer
- * before; *first becomes the first of this one. */
+/* Emits the queue's tasks of a layer, and clears of the words written in the previous layer, by
+ * the tasks from *first on. Sets *first to the first task of this layer. */
 static void emit_layer(mgl_lowering *w, int queue, int layer, int *first)
 {
     const int begin = w->program->task_count;
@@ -626,7 +629,8 @@ static void emit_queue(mgl_lowering *w, int queue, const struct others *others)
     program->queues[index].tape_pad = bytes - w->tape;
 }
 
-/* Emits all queues of a list that has declared everything but the counters that their ends need. */
+/* Emits all queues of a list whose declarations are complete except for the counters of the
+ * queue ends. */
 static void emit_queues(mgl_lowering *w)
 {
     char name[64];
@@ -642,8 +646,8 @@ static void emit_queues(mgl_lowering *w)
         emit_queue(w, q, &others);
 }
 
-/* The second list: the same steps on the same queues, joined by counters, with attention whole; and
- * values weighed, if that is the choice. */
+/* Lowers the second list: the same steps on the same queues, with counters as edges, attention
+ * without splits, and gamma_scaled values if chosen. */
 static void lower_second(const mgl_lowering *first)
 {
     mgl_lowering w = *first;
@@ -667,7 +671,7 @@ static void lower_second(const mgl_lowering *first)
     emit_queues(&w);
 }
 
-/* Emits the lists into the program of `w`. */
+/* Emits one list or both into the program. */
 static void emit_lists(mgl_lowering *w)
 {
     mgl_lowering_declare(w);
@@ -678,14 +682,14 @@ static void emit_lists(mgl_lowering *w)
         lower_second(w);
 }
 
-/* Whether memory ran out while a list was made. */
+/* Whether memory ran out in either list. */
 static bool has_failed(const mgl_program *program)
 {
     return mgl_program_failed(program) ||
            (program->limits.many > 0 && (!program->many || mgl_program_failed(program->many)));
 }
 
-/* A program by a config. */
+/* Lowers with a given config. */
 static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
                            const mgl_lower_options *options, const mgl_schedule_config *config,
                            mgl_program **out_program, mgl_error *err)
@@ -706,7 +710,7 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
                                    .many = w.choices.many,
                                    .share = w.choices.share};
     program->exec = w.choices.exec;
-    if (!strcmp(target->arch, "cpu")) /* a row group's blocks in order, as one reader wants them */
+    if (!strcmp(target->arch, "cpu")) /* one reader wants the blocks of a row group in order */
         program->exec.warps = 1;
     mgl_program_set_dtype(program, options->dtype);
     w.program = program;
@@ -721,7 +725,8 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
         if (w.choices.warpgroups == MGL_WARPGROUPS_YES)
             w.status = mgl_variants_name_warpgroups(program->many, err);
         else if (w.choices.warpgroups != MGL_WARPGROUPS_NO)
-            (void)mgl_variants_name_warpgroups(program->many, NULL); /* or teams, as chosen */
+            (void)mgl_variants_name_warpgroups(program->many, NULL); /* on failure the warp teams
+                                                                        remain */
     }
     MGL_ASSERT(w.status || program->queue_count == target->queues);
     if (w.status)
@@ -731,7 +736,7 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
     return w.status;
 }
 
-/* Whether each product of weighed values has a variant that takes it. */
+/* Whether each product of gamma_scaled values has a variant besides general. */
 static bool has_panels(const mgl_program *list)
 {
     for (int t = 0; t < list->task_count; t++)
@@ -754,7 +759,7 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
         return status;
     if (!status)
         mgl_program_free(*out_program);
-    /* nobody asked for the list, and it is not one that the kernel has */
+    /* lowering added the second list, and the kernel does not support it */
     bare.weighed = MGL_GAMMA_NO;
     return lower_as(graph, target, options, &bare, out_program, err);
 }

@@ -1,6 +1,6 @@
 /*
- * What lowering knows while it makes a program. Private to its two files: declare.c declares what
- * the program has, and lower.c emits the tasks.
+ * State of lowering, shared by its two files: declare.c declares tensors, buffers and counters, and
+ * lower.c emits the tasks.
  */
 #ifndef MGL_SCHEDULE_LOWER_LOWER_H
 #define MGL_SCHEDULE_LOWER_LOWER_H
@@ -9,20 +9,20 @@
 #include "schedule/schedule.h"
 #include "schedule/step.h"
 
-/* The buffers of a layer in which tasks exchange values; without flags, of all layers. */
+/* The exchange buffers of a layer; without flags, of all layers. */
 typedef struct mgl_lowering_exchange {
-    int x;    /* its input, normed by qkv */
+    int x;    /* layer input, normalized by qkv */
     int qkv;  /* q, k and v */
-    int part; /* of attention, when that is split; else -1 */
-    int att;  /* of the heads; -1 where o merges them itself */
-    int y;    /* x and o's part, normed by gate and up; without flags, x itself */
-    int h;    /* of the ffn */
+    int part; /* partial results of attention splits, else -1 */
+    int att;  /* attention output; -1 if o merges the splits */
+    int y;    /* x + o, normalized by gate and up; without flags the buffer x */
+    int h;    /* output of gate/up */
 } mgl_lowering_exchange;
 
-/* What one layer has in the program. The counters are -1 where there is nothing to count: with
- * flags, all. */
+/* The declarations of one layer. Counters are -1 if unused: with flags, all of them. */
 typedef struct mgl_lowering_layer {
-    int q, k, v, o, gate, up, down;                                         /* on the tapes */
+    int q, k, v, o, gate, up, down;                                         /* tensors on the
+                                                                               tapes */
     int attn_g, ffn_g;                                                      /* const buffers */
     int qkv_b[3], o_b, gate_b, up_b, down_b, q_g, k_g;                      /* the same, or -1 */
     int k_cache, v_cache;                                                   /* kv buffers */
@@ -37,45 +37,47 @@ typedef struct mgl_lowering {
     mgl_lowering_layer *layers; /* (layers) */
     int head;                   /* program tensor of the head */
     int embedding, rope, g;     /* const buffers */
-    int residual, x;            /* what is summed up, and what the head reads: one without flags */
-    int n, x_s, y_s; /* of weighed values: them, and the squares of a layer's input and of
-                        what gate and up read; else -1 */
+    int residual, x;            /* the residual sum, and the input of the head; one buffer
+                                   without flags */
+    int n, x_s, y_s; /* gamma_scaled value, squares of a layer's input, squares of the input of
+                        gate and up; else -1 */
     int control, table, sequence, prompt, output, score, logits, best_value, best_id;
     int counts, penalized;            /* with penalties; else -1 */
     int embedded, head_done, sampled; /* counters; embedded: -1 with flags */
-    int drawn;                        /* counter of draws; -1: sample draws */
+    int drawn;                        /* counter of draw tasks; -1: sample draws */
     int idle, done;                   /* counters of queues without a head; -1: none */
-    int64_t tape;                     /* bytes so far on the tape of the newest queue */
-    const char *prefix;               /* of what the list declares for itself */
-    bool penalties;                   /* of the options */
-    bool weighed;                     /* queues exchange weighed values */
-    bool shares_rows;                 /* a task of attention has a share of the rows */
-    bool second;                      /* it is the second list: without tapes of its own */
+    int64_t tape;                     /* bytes so far on the newest queue's tape */
+    const char *prefix;               /* prefix of the list's own names */
+    bool penalties;                   /* from the options */
+    bool weighed;                     /* queues exchange gamma_scaled values */
+    bool shares_rows;                 /* an attention task has a share of the rows */
+    bool second;                      /* the second list, which has no tapes */
     mgl_status status;
     mgl_error *err;
 } mgl_lowering;
 
-/* Declares all that the first list has, walking the graph from the embedding to the sample. Where
- * the graph is no decoder, `status` and `err` say why; the program knows whether memory ran out. */
+/* Declares everything of the first list, from the embedding to the sample. `status` and `err`
+ * report a graph that is no decoder. mgl_program_failed reports that memory ran out. */
 void mgl_lowering_declare(mgl_lowering *w);
 
-/* What the second list has of its own: edges, activations, and what its head makes. */
+/* Declares what the second list has of its own: edges, activations, and results of its head. */
 void mgl_lowering_declare_second(mgl_lowering *w);
 
-/* The dtype in which values are exchanged: exchange_dtype from that level on. */
+/* The dtype of exchanged values of a kind: exchange_dtype if the exchange precision reaches
+ * `level`. */
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level);
 
-/* Tasks that draw tokens: a share of the rows each, behind the head's first tasks, where a launch
- * may have several sequences; else 0. */
+/* Number of draw tasks: each draws tokens for a share of the rows, on the queues of the first
+ * head tasks. 0 if a launch has one sequence. */
 int mgl_lowering_draws(const mgl_lowering *w);
 
-/* Whether tasks of their own merge the splits of attention. */
+/* Whether merge tasks merge the splits of attention. */
 bool mgl_lowering_has_merges(const mgl_lowering *w);
 
-/* The weight of the norm that a layer begins with; behind the last layer, that of the head. */
+/* The norm weight at the start of a layer; for layer = layers, the norm of the head. */
 int mgl_lowering_norm(const mgl_lowering *w, int layer);
 
-/* Queues with a share: the tasks of a step. */
+/* Number of tasks of a step: its queues with a share. */
 int mgl_lowering_tasks(const mgl_lowering *w, mgl_step step);
 
 #endif

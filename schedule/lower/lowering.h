@@ -1,10 +1,10 @@
 /*
- * The version of what lowering makes. A tuned entry was measured with the programs of one version
- * and beside its defaults: under another one its moves may not fit, and its gain is not known.
+ * The version of lowering's results. A tuned entry was measured with one version and its defaults.
+ * With another version its moves may not apply, and its gain is unknown.
  *
- * One row a version, the oldest first: the SHA-256 of the digests of the programs that
- * tests/schedule/test_lowering.c lowers. When lowering or a default of config.def changes what they
- * are, that test fails and prints the row to add. Rows that were released stay as they are.
+ * One row for each version, oldest first: the SHA-256 of the digests of the programs that
+ * tests/schedule/test_lowering.c lowers. When lowering or a default of config.def changes those
+ * programs, the test fails and prints the row to add. Released rows never change.
  */
 #ifndef MGL_SCHEDULE_LOWER_LOWERING_H
 #define MGL_SCHEDULE_LOWER_LOWERING_H

@@ -1,25 +1,26 @@
 /*
- * Roles of queues: see roles.h.
+ * Implements roles.h: exhaustive search over the numbers of full partial-sum buffers of the two
+ * roles.
  */
 #include "schedule/lower/roles.h"
 
 #include "schedule/lower/choose.h"
 #include "schedule/variant_shapes.h"
 
-/* Row groups of a step; gate's and up's apart. */
+/* Row groups of a step; gate and up count separately. */
 static int64_t step_total(const mgl_geometry *m, mgl_step step)
 {
     return mgl_step_groups(m, step) * (step == MGL_STEP_GATE_UP ? 2 : 1);
 }
 
-/* Queues that have `slots` full slots of a step each. */
+/* Number of queues that fill `slots` partial-sum buffers of a step each. */
 static int64_t full_queues(const mgl_geometry *m, mgl_step step, int slots)
 {
     return (step_total(m, step) + MGL_PSUM_GROUPS * slots - 1) / (MGL_PSUM_GROUPS * slots);
 }
 
-/* Slots of a step for the queue of n that has most of it. Tensors of whole row groups that follow
- * one another on its tape share them (vm/cuda/encode.c). */
+/* Partial-sum buffers of a step on the most loaded of n queues. Tensors of whole row groups that
+ * are adjacent on a tape share buffers (vm/cuda/encode.c). */
 static int step_slots(const mgl_geometry *m, mgl_step step, int64_t n)
 {
     int64_t dealt = mgl_step_groups(m, step), each = step_total(m, step) / dealt;
@@ -32,14 +33,14 @@ int mgl_roles_slots(const mgl_geometry *m, int64_t residual, int64_t ffn, int64_
            step_slots(m, MGL_STEP_QKV, qkv);
 }
 
-/* Weights of a step that the queue of n has which has most. */
+/* Weights of a step on the most loaded of n queues. */
 static int64_t most_weights(const mgl_geometry *m, mgl_step step, int64_t n)
 {
     return (mgl_step_groups(m, step) + n - 1) / n * MGL_ROW_GROUP * mgl_step_columns(m, step);
 }
 
-/* Whether what a queue has of a layer finds room in its ring, of so many weights: then it has
- * landed when its input comes. */
+/* Whether a queue's share of a layer fits in its ring of `ring` weights. Then the weights are
+ * loaded before the input arrives. */
 static bool fit_ring(const mgl_geometry *m, const mgl_roles *roles, int64_t ring)
 {
     int64_t residual = most_weights(m, MGL_STEP_O, roles->residual) +
@@ -49,8 +50,8 @@ static bool fit_ring(const mgl_geometry *m, const mgl_roles *roles, int64_t ring
     return residual <= ring && ffn <= ring;
 }
 
-/* The roles whose queues have so many full slots of o, and of gate and up; qkv has as few as that
- * role has queues for. */
+/* The roles whose queues fill this many partial-sum buffers of o, and of gate and up. qkv uses
+ * the fewest buffers for which that role has enough queues. */
 static mgl_roles roles_of(const mgl_geometry *m, int residual, int ffn)
 {
     mgl_roles roles = {full_queues(m, MGL_STEP_O, residual), full_queues(m, MGL_STEP_GATE_UP, ffn),
@@ -64,7 +65,7 @@ static mgl_roles roles_of(const mgl_geometry *m, int residual, int ffn)
 
 mgl_roles mgl_roles_choose(const mgl_geometry *m, int64_t most, int64_t ring)
 {
-    enum { MOST_SLOTS = 4 }; /* of a step; with more of them a layer is not small */
+    enum { MOST_SLOTS = 4 }; /* of a step; a layer that needs more is not small */
     mgl_roles best = {0, 0, 0, 0};
     for (int residual = 1; residual <= MOST_SLOTS; residual++)
         for (int ffn = 1; ffn <= MOST_SLOTS; ffn++) {

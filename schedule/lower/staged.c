@@ -1,5 +1,6 @@
 /*
- * How inputs of products are staged: see staged.h.
+ * Implements staged.h: shapes and stage bytes of the three product inputs, as rows and for the
+ * batch variant.
  */
 #include "schedule/lower/staged.h"
 
@@ -16,9 +17,9 @@ mgl_staged mgl_staged_input(const mgl_geometry *m, mgl_dtype dtype, int narrow, 
     return inputs[input];
 }
 
-/* Bytes of the activation buffer that a product's variant for a batch needs of a 16-bit input; 0:
- * the batch does not have it, or registers have room for all of it: such input is counted as rows,
- * since the buffers and rings that were measured are made for that. */
+/* Bytes of the activation buffer that the batch variant needs for a 16-bit input. 0: the variant
+ * does not accept the input, or registers hold all of it. Such an input is counted as rows,
+ * because the measured buffer and ring sizes are based on that. */
 static int64_t batch_bytes(const mgl_staged *in, int warps)
 {
     const int columns = mgl_tape_columns(16);
