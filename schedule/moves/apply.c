@@ -1,6 +1,7 @@
 /*
- * Applying moves, and taking them back. What takes a move back is tried: it counts only when it
- * leads to the program from before.
+ * Applies moves to a program, and finds the inverse of a move. An inverse is guessed from the
+ * program and the move, and accepted only if applying it restores the digest of the original
+ * program.
  */
 #include "schedule/moves/edit.h"
 
@@ -35,8 +36,8 @@ static mgl_status apply(mgl_edit *e, const mgl_move *move)
     return status;
 }
 
-/* Variants of what moves have made: those that lowering would name, if it named the ones before;
- * else the tasks keep somebody's own where they can. */
+/* Sets variants after moves. If the variants before were those that lowering chooses, lowering
+ * chooses again. Otherwise tasks keep their variants if these still accept them. */
 static void name_variants(const mgl_program *before, mgl_program *after)
 {
     if (mgl_variants_are_chosen(before))
@@ -59,15 +60,16 @@ mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, m
         status = mgl_edit_build(&e, out);
     if (!status && moves->count > 0) {
         name_variants(program, *out);
-        (*out)->tuned[0] = (*out)->tuned_digest[0] = 0; /* it is no longer what the entry makes */
+        (*out)->tuned[0] = (*out)->tuned_digest[0] = 0; /* the program no longer matches the
+                                                           entry */
     }
     mgl_edit_close(&e);
     return status;
 }
 
-/* ---- taking back ---------------------------------------------------------------------------- */
+/* ---- inverses -------------------------------------------------------------------------------- */
 
-/* The queues to which a step, or attention and merges alike, were dealt before. */
+/* The queues over which a step, or attention and merges, was distributed before. */
 static bool find_deal(mgl_edit *e, const mgl_move *move, mgl_move *back)
 {
     const int layers = e->p->geometry.layers;
@@ -82,7 +84,7 @@ static int first_layer(const mgl_move *move)
     return move->layer == MGL_MOVE_ALL ? 0 : move->layer;
 }
 
-/* Counters of the step before; 0 where that is not known. */
+/* Number of counters of the step before the move; 0 if unknown. */
 static int count_counters(mgl_edit *e, const mgl_move *move)
 {
     mgl_edit_list counters = {0};
@@ -94,7 +96,7 @@ static int count_counters(mgl_edit *e, const mgl_move *move)
     return count;
 }
 
-/* What could take the move back. False: nothing. */
+/* Guesses the inverse. False: there is none. */
 static bool guess(mgl_edit *e, const mgl_move *move, mgl_move *back)
 {
     int queue, buffer;
@@ -140,7 +142,7 @@ static bool guess(mgl_edit *e, const mgl_move *move, mgl_move *back)
     return false;
 }
 
-/* Whether the move leads from `after` to a program like `before`. */
+/* Whether the move restores `before` from `after`. */
 static mgl_status leads_back(const mgl_program *before, const mgl_program *after,
                              const mgl_move *back, bool *leads, mgl_error *err)
 {

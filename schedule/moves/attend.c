@@ -1,8 +1,9 @@
 /*
- * Another number of splits of a layer's attention: its attention and merge tasks are made anew,
- * from what each kv head's last split has, and dealt to queues as lowering does. Where there are
- * splits, merges stand between attention and o: they signal what o waits for. Merges that have
- * queues without attention stay on these; others go to those of attention.
+ * The move `splits`: changes the number of splits of a layer's attention. It rebuilds the attention
+ * and merge tasks from the task with each kv head's last split, and distributes them over queues as
+ * lowering does. With splits, merges come between attention and o, and signal the counters that o
+ * waits for. Merge tasks stay on their queues if these have no attention; otherwise they go to the
+ * queues of attention.
  */
 #include "schedule/moves/edit.h"
 
@@ -11,16 +12,17 @@
 
 enum { MOST_HEADS = 512 };
 
-/* A layer's attention, as it was and as it will be. */
+/* A layer's attention before and after the move. */
 struct attention {
     int layer, splits, from, to;
     int merge_from, merge_to; /* queues of merges */
     int heads[MOST_HEADS];    /* (kv_heads) the task that appends to the cache */
     int head_count;
-    int was;                 /* splits before */
-    mgl_region y;            /* a region of the result; that of the heads differs in its columns */
-    int part;                /* buffer, -1: none */
-    int merged;              /* heads that a task merges; 0: none did */
+    int was;                 /* splits before the move */
+    mgl_region y;            /* a region of the result; the regions of heads differ in their
+                                columns */
+    int part;                /* buffer of partial results; -1: none */
+    int merged;              /* heads of a merge task; 0: there was none */
     mgl_edges attend, merge; /* edges of the new tasks */
 };
 
@@ -29,7 +31,7 @@ static bool is_tail(const mgl_edit *e, int task)
     return mgl_op_attention(e->p->tasks[task].op)->k_now != MGL_NO_OPERAND;
 }
 
-/* The last splits of all heads, in order, and how many splits there were. */
+/* Finds the last splits of all heads, in order, and the number of splits before. */
 static mgl_status find_heads(mgl_edit *e, const mgl_edit_tasks *attends, struct attention *a)
 {
     const int heads = e->p->geometry.kv_heads;
@@ -58,7 +60,7 @@ static bool has_queue(const mgl_edit_tasks *tasks, int queue)
     return false;
 }
 
-/* The queues of the new merges: those of the old ones, if none of these has attention. */
+/* The queues of the new merges: the old queues if none of them has attention. */
 static void find_queues(const mgl_edit_tasks *attends, const mgl_edit_tasks *merges,
                         struct attention *a)
 {
@@ -74,7 +76,7 @@ static void find_queues(const mgl_edit_tasks *attends, const mgl_edit_tasks *mer
     a->merge_to = apart ? to : a->to;
 }
 
-/* The edges of the new tasks. */
+/* Finds the edges of the new tasks. */
 static mgl_status find_edges(mgl_edit *e, const mgl_edit_tasks *merges, struct attention *a)
 {
     const int merge = a->was > 1 && merges->count ? merges->items[0].task : -1;
@@ -95,7 +97,7 @@ static mgl_status find_edges(mgl_edit *e, const mgl_edit_tasks *merges, struct a
     }
     a->attend = attend;
     a->merge = old;
-    if (a->was > 1 && a->splits == 1) { /* o waits for what merges signalled */
+    if (a->was > 1 && a->splits == 1) { /* o waits for the merges' signals */
         a->attend.signal_count = old.signal_count;
         for (int i = 0; i < old.signal_count; i++)
             a->attend.signals[i] = old.signals[i];
@@ -115,9 +117,9 @@ static mgl_status find_edges(mgl_edit *e, const mgl_edit_tasks *merges, struct a
     return MGL_OK;
 }
 
-/* ---- partials ------------------------------------------------------------------------------- */
+/* ---- partial results ------------------------------------------------------------------------- */
 
-/* A plain buffer of partials of so many splits that another layer has; -1: none. */
+/* A plain buffer of partial results with this many splits in another layer. -1: none. */
 static int find_part(const mgl_edit *e, const struct attention *a)
 {
     for (int q = 0; q < e->p->queue_count; q++)
@@ -132,7 +134,7 @@ static int find_part(const mgl_edit *e, const struct attention *a)
     return -1;
 }
 
-/* Where lowering declares partials: behind what gate and up write. */
+/* The place where lowering declares partial results: after the output of gate/up. */
 static size_t place_of_part(const mgl_edit *e, const struct attention *a)
 {
     for (int q = 0; q < e->p->queue_count; q++) {
@@ -145,7 +147,7 @@ static size_t place_of_part(const mgl_edit *e, const struct attention *a)
     return e->buffers.count;
 }
 
-/* The buffer of partials: the old one, another layer's, or a new one. */
+/* Chooses the buffer of partial results: the old one, another layer's, or a new one. */
 static mgl_status find_buffer(mgl_edit *e, struct attention *a)
 {
     const mgl_geometry *m = &e->p->geometry;
@@ -191,7 +193,7 @@ static void add_edges(mgl_program *p, const mgl_edges *edges)
         mgl_program_add_signal(p, edges->signals[i]);
 }
 
-/* Split `split` of a kv head. */
+/* Makes split `split` of a kv head. */
 static int make_attend(mgl_edit *e, const struct attention *a, int head, int split)
 {
     const bool whole = a->splits == 1, tail = split == a->splits - 1;
@@ -240,7 +242,7 @@ static int make_merge(mgl_edit *e, const struct attention *a, int64_t first, int
     return mgl_program_failed(e->p) ? -1 : task;
 }
 
-/* Task i of T goes to the i n / T-th of the n queues [from, to). */
+/* Puts task i of T on queue i n / T of the n queues [from, to). */
 static mgl_status deal(mgl_edit *e, int from, int to, int task, int64_t i, int64_t count)
 {
     return mgl_edit_put(e, from + (int)(i * (to - from) / count), task);
@@ -266,7 +268,7 @@ static mgl_status make_tasks(mgl_edit *e, const struct attention *a)
     return status;
 }
 
-/* Takes all tasks of the step off their queues. */
+/* Removes all tasks of the step from their queues. */
 static void take_off(mgl_edit *e, int layer, int step)
 {
     for (int q = 0; q < e->p->queue_count; q++)

@@ -1,7 +1,8 @@
 /*
- * Drawing a move: what a search tries next. Most draws are near to what is there (neighbouring
- * queues, a few row groups, a place or two), since what is near is more often accepted, and more
- * often better. A draw looks at the program, so that it names tasks that there are.
+ * Draws random moves, the proposals of a search. Most draws are small changes of the program
+ * (adjacent queues, few row groups, one or two places), because the validator accepts small changes
+ * more often, and they are better more often. A draw inspects the program, so that the move names
+ * existing tasks.
  */
 #include "schedule/moves/edit.h"
 
@@ -10,10 +11,10 @@
 
 enum {
     TRIES = 64,
-    LOADS = 8 /* draws of which one is taken by its load */
+    LOADS = 8 /* candidates among which the load decides */
 };
 
-/* The program that is drawn for. */
+/* The program for which a move is drawn. */
 struct drawing {
     const mgl_program *p;
     mgl_role *roles; /* (tasks) */
@@ -26,7 +27,7 @@ static int below(struct drawing *d, int count)
     return count > 1 ? (int)mgl_draw_below(d->state, (uint64_t)count) : 0;
 }
 
-/* A number of 1 or more, small ones more often. */
+/* A number from 1 to `most`; small numbers are more likely. */
 static int few(struct drawing *d, int most)
 {
     int n = 1;
@@ -40,7 +41,7 @@ static int clamp(int value, int lowest, int highest)
     return value < lowest ? lowest : value > highest ? highest : value;
 }
 
-/* A task of the step, any of them alike; -1: there is none. */
+/* A uniformly drawn task of the step. -1: there is none. */
 static int draw_task(struct drawing *d, int step)
 {
     int count = 0;
@@ -53,14 +54,14 @@ static int draw_task(struct drawing *d, int step)
     return -1;
 }
 
-/* A layer's move, or now and then the same in all of them. */
+/* The task's layer, or sometimes all layers. */
 static int draw_layer(struct drawing *d, int task)
 {
     return d->roles[task].step == MGL_STEP_HEAD || below(d, 3) == 0 ? MGL_MOVE_ALL
                                                                     : d->roles[task].layer;
 }
 
-/* The same; but what is a residual's is one in all layers. */
+/* The same, but always all layers if the residual belongs to its queues. */
 static int draw_layer_of_rows(struct drawing *d, int task)
 {
     const mgl_task *t = &d->p->tasks[task];
@@ -75,7 +76,7 @@ static bool is_alike(const struct drawing *d, int a, int b)
 
 /* ---- work on other queues -------------------------------------------------------------------- */
 
-/* The queue that has the columns before the task's, or behind them; -1: none. */
+/* The queue with the columns before or after the task's. -1: none. */
 static int find_neighbour(const struct drawing *d, int task, bool behind)
 {
     const mgl_range own = mgl_task_columns(d->p, &d->p->tasks[task]);
@@ -89,7 +90,7 @@ static int find_neighbour(const struct drawing *d, int task, bool behind)
     return -1;
 }
 
-/* A task of the step, of a queue whose tape is long, or short: the one of several draws. */
+/* The task on the longest or shortest tape, of several draws. */
 static int draw_by_load(struct drawing *d, int step, bool most)
 {
     int best = draw_task(d, step);
@@ -103,7 +104,7 @@ static int draw_by_load(struct drawing *d, int step, bool most)
     return best;
 }
 
-/* From a queue that has much to read to one that has little; else to a neighbour mostly. */
+/* From a queue with a long tape to a queue with a short one; otherwise mostly to a neighbor. */
 static bool draw_rows(struct drawing *d, mgl_move *out)
 {
     static const int steps[] = {MGL_STEP_QKV, MGL_STEP_O, MGL_STEP_GATE_UP, MGL_STEP_DOWN,
@@ -124,7 +125,7 @@ static bool draw_rows(struct drawing *d, mgl_move *out)
     return out->to != out->from;
 }
 
-/* The run of queues that have tasks like this one. */
+/* The range of queues that have tasks of this step and layer. */
 static void find_run(const struct drawing *d, int task, int *first, int *end)
 {
     *first = *end = d->queue_of[task];
@@ -192,7 +193,7 @@ static bool draw_sample(struct drawing *d, mgl_move *out)
 
 /* ---- places on a queue ----------------------------------------------------------------------- */
 
-/* Whether one of two tasks writes what the other one touches. */
+/* Whether one of two tasks writes a region that the other accesses. */
 static bool depends(const struct drawing *d, int a, int b)
 {
     const mgl_program *p = d->p;
@@ -207,9 +208,9 @@ static bool depends(const struct drawing *d, int a, int b)
     return false;
 }
 
-/* How far the task may go on its queue before it meets one that it depends on, or its like. A clear
- * depends on nothing; and other tasks than clears stand where they do because steps follow one
- * another, so that only a bold one passes them. */
+/* The number of places that a task can move on its queue before it meets a task that it depends
+ * on, or a task of its own step. A clear depends on nothing. Other tasks are ordered by their
+ * steps, so a task other than a clear is passed only if `bold`. */
 static int find_room(const struct drawing *d, int task, int by, int most, bool bold)
 {
     const mgl_run *run = &d->p->queues[d->queue_of[task]].tasks;
@@ -225,7 +226,7 @@ static int find_room(const struct drawing *d, int task, int by, int most, bool b
     return room;
 }
 
-/* The least room that tasks of this one's step have on its queue, in any layer. */
+/* The minimum of that number over tasks of this step on the queue, in any layer. */
 static int find_least_room(const struct drawing *d, int task, int by, int most)
 {
     const mgl_run *run = &d->p->queues[d->queue_of[task]].tasks;
@@ -235,7 +236,7 @@ static int find_least_room(const struct drawing *d, int task, int by, int most)
     return most;
 }
 
-/* A task of the step goes some places on, here or in all layers. False: it has no room. */
+/* Moves a task some places, in its layer or in all layers. False: there is no room. */
 static bool draw_places(struct drawing *d, int task, int most, mgl_move *out)
 {
     const int by = below(d, 2) ? 1 : -1;
@@ -259,7 +260,7 @@ static bool draw_shift(struct drawing *d, mgl_move *out)
     return draw_places(d, task, 4, out);
 }
 
-/* A step that writes what the clear resets; -1: embed does. */
+/* A step that writes words that the clear resets. -1: embed writes them. */
 static int draw_step_of_clear(struct drawing *d, int clear)
 {
     const mgl_program *p = d->p;
@@ -301,7 +302,7 @@ static bool draw_splits(struct drawing *d, mgl_move *out)
     return out->count != splits;
 }
 
-/* A task of a step that others read, and whether it does so through flags. */
+/* A task of a step that others read, and whether its result is flagged. */
 static int draw_writer(struct drawing *d, bool *flagged)
 {
     const int task = draw_task(d, below(d, MGL_EDIT_MERGE + 1));
@@ -310,7 +311,7 @@ static int draw_writer(struct drawing *d, bool *flagged)
     return task;
 }
 
-/* Tasks like this one; *several: they signal several counters. */
+/* Number of tasks of this step and layer. *several: they signal several counters. */
 static int count_alike(const struct drawing *d, int task, bool *several)
 {
     const mgl_program *p = d->p;
@@ -354,7 +355,7 @@ static bool draw_edges(struct drawing *d, mgl_move *out)
     }
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all kinds ------------------------------------------------------------------------------- */
 
 static bool draw(struct drawing *d, mgl_move *out)
 {

@@ -1,15 +1,15 @@
 /*
- * How tasks hear of each other: sets of a flagged buffer, counters that are cut or joined,
- * counters in place of flags and flags in place of counters. Whether what is left orders
- * everything is for the validator to say.
+ * Moves that change synchronization: the sets of a flagged buffer, merging and splitting counters,
+ * and replacing flags by counters or counters by flags. The validator decides whether the remaining
+ * edges order all accesses.
  */
 #include "schedule/moves/edit.h"
 
 #include "base/memory.h"
 
-/* ---- what a step has ------------------------------------------------------------------------ */
+/* ---- edges of a step ------------------------------------------------------------------------- */
 
-/* The output of a task that others read: of o and down the copy, where there is one. */
+/* The output of a task that others read: for o and down the copy, if there is one. */
 static int output_of(const mgl_edit *e, int task)
 {
     const mgl_task *t = &e->p->tasks[task];
@@ -38,7 +38,7 @@ static bool waits_for(const mgl_edit *e, int task, int counter)
     return false;
 }
 
-/* Whether the counter tells sample alone: of the ends of queues. */
+/* Whether only sample waits for the counter: it marks the end of queues. */
 static bool is_end(const mgl_edit *e, int step, int counter)
 {
     int queue;
@@ -47,7 +47,7 @@ static bool is_end(const mgl_edit *e, int step, int counter)
            waits_for(e, mgl_edit_at(e, queue, place), counter);
 }
 
-/* Puts the counter into the list, in the order of their declarations. */
+/* Inserts the counter into the list, in the order of declarations. */
 static bool note_counter(const mgl_edit *e, int counter, mgl_edit_list *list)
 {
     const size_t place = mgl_edit_index(&e->counters, counter);
@@ -82,7 +82,7 @@ static bool has(const mgl_edit_list *list, int item)
     return mgl_edit_index(list, item) < list->count;
 }
 
-/* Calls `each` with the edges of every task, which it may change. */
+/* Calls `each` with the edges of every task, which `each` may change. */
 typedef mgl_status each_fn(mgl_edit *e, int task, mgl_edges *edges, bool *changed, void *user);
 
 static mgl_status each_task(mgl_edit *e, each_fn *each, void *user)
@@ -150,7 +150,7 @@ static bool names_any(const mgl_edit *e, int task, const mgl_edit_list *counters
     return found;
 }
 
-/* Signals of any of the counters become one of the first; so do waits. */
+/* Replaces signals and waits of any of the counters by one of the first counter. */
 static mgl_status coarsen(mgl_edit *e, int task, mgl_edges *edges, bool *changed, void *user)
 {
     const mgl_edit_list *counters = user;
@@ -177,7 +177,7 @@ static mgl_status coarsen(mgl_edit *e, int task, mgl_edges *edges, bool *changed
     return MGL_OK;
 }
 
-/* One layer of a move that is about a step's counters. */
+/* Calls `each` for each layer of a move on a step's counters. */
 typedef mgl_status layer_fn(mgl_edit *e, int layer, const mgl_move *move, mgl_edit_list *counters);
 
 static mgl_status each_layer(mgl_edit *e, const mgl_move *move, layer_fn *each)
@@ -212,10 +212,10 @@ mgl_status mgl_move_coarser(mgl_edit *e, const mgl_move *move)
 /* ---- several counters for one --------------------------------------------------------------- */
 
 struct cutting {
-    int counter;          /* that is cut */
-    int pieces;           /* into so many */
+    int counter;          /* the counter that is split */
+    int pieces;           /* number of pieces */
     const int *parts;     /* (pieces) counters */
-    mgl_edit_tasks tasks; /* that signalled it */
+    mgl_edit_tasks tasks; /* tasks that signaled it */
 };
 
 /* The piece that task i of the step signals. */
@@ -236,7 +236,8 @@ static bool reads(const mgl_edit *e, int reader, int writer)
     return false;
 }
 
-/* Waits for the pieces that write what the task reads; for all, where it reads nothing of them. */
+/* Waits for the pieces whose tasks write what this task reads; for all pieces if it reads
+ * nothing of them. */
 static bool wait_for_pieces(const mgl_edit *e, const struct cutting *c, int task, mgl_edges *edges)
 {
     bool any = false, added = true;
@@ -309,13 +310,13 @@ mgl_status mgl_move_finer(mgl_edit *e, const mgl_move *move)
     return each_layer(e, move, refine_layer);
 }
 
-/* ---- counters for flags --------------------------------------------------------------------- */
+/* ---- counters instead of flags --------------------------------------------------------------- */
 
 struct counting {
     int layer, step, buffer, counter;
 };
 
-/* Whether a task comes before the step's, as lowering orders them. */
+/* Whether a task comes before the step's tasks in lowering's order. */
 static bool is_earlier(const mgl_edit *e, int task, int layer, int step)
 {
     const mgl_role *r = &e->roles[task];
@@ -326,7 +327,7 @@ static bool is_earlier(const mgl_edit *e, int task, int layer, int step)
            (r->layer != layer ? r->layer < layer : ranks[r->step] < ranks[step]);
 }
 
-/* Where lowering would declare a counter of the step: behind those of earlier steps. */
+/* The place where lowering would declare a counter of the step: after those of earlier steps. */
 static size_t place_of_counter(const mgl_edit *e, int layer, int step)
 {
     size_t place = 0;
@@ -372,7 +373,7 @@ static mgl_status count_edges(mgl_edit *e, int task, mgl_edges *edges, bool *cha
     return MGL_OK;
 }
 
-/* All regions of the buffer but those of clears are flagged, or none. */
+/* Sets or clears the flag of all regions of the buffer except those of clears. */
 static void set_flags(mgl_edit *e, int buffer, bool flag)
 {
     for (int q = 0; q < e->p->queue_count; q++)
@@ -406,7 +407,7 @@ mgl_status mgl_move_counted(mgl_edit *e, const mgl_move *move)
     return each_layer(e, move, count_layer);
 }
 
-/* ---- flags for counters --------------------------------------------------------------------- */
+/* ---- flags instead of counters --------------------------------------------------------------- */
 
 /* Whether tasks of other layers, or of other steps, write the buffer. */
 static bool is_shared(const mgl_edit *e, int layer, int step, int buffer)
@@ -422,7 +423,8 @@ static bool is_shared(const mgl_edit *e, int layer, int step, int buffer)
     return false;
 }
 
-/* The task as it is with another buffer: o and down keep their residual, and get a copy of it. */
+/* Copies the task with another buffer. o and down keep their residual and get a second output
+ * for the copy. */
 static mgl_status retarget(mgl_edit *e, int queue, size_t place, bool writer, int from, int to)
 {
     const int task = mgl_edit_copy(e, mgl_edit_at(e, queue, place));
@@ -433,7 +435,7 @@ static mgl_status retarget(mgl_edit *e, int queue, size_t place, bool writer, in
     if (writer && mgl_op_adds(t->op) && t->out.count == 1) {
         mgl_region copy = *mgl_edit_out(e, task, 0);
         copy.buffer = to;
-        mgl_program_add_out(e->p, &copy); /* the newest task is this one */
+        mgl_program_add_out(e->p, &copy); /* the newest task is the copy */
         return mgl_program_failed(e->p) ? mgl_edit_no_memory(e) : MGL_OK;
     }
     const mgl_run run = writer ? t->out : t->in;
@@ -444,7 +446,7 @@ static mgl_status retarget(mgl_edit *e, int queue, size_t place, bool writer, in
     return MGL_OK;
 }
 
-/* Gives the step's words, and those who wait for its counters, a buffer of their own. */
+/* Gives the step's output, and the tasks that wait for its counters, a separate buffer. */
 static mgl_status part_buffer(mgl_edit *e, int layer, int step, const mgl_edit_list *counters,
                               int *buffer)
 {
@@ -468,7 +470,7 @@ static mgl_status part_buffer(mgl_edit *e, int layer, int step, const mgl_edit_l
     return status;
 }
 
-/* The task neither waits for the counters nor signals them. */
+/* Removes the task's waits for the counters and its signals to them. */
 static mgl_status forget(mgl_edit *e, int task, mgl_edges *edges, bool *changed, void *user)
 {
     const mgl_edit_list *counters = user;

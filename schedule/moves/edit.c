@@ -1,4 +1,5 @@
-/* The edited program: see moves/edit.h. */
+/* Implements edit.h: opening a program as lists of tasks, edits of the lists, and building the
+ * result. */
 #include "schedule/moves/edit.h"
 
 #include <stdarg.h>
@@ -66,7 +67,7 @@ void mgl_edit_remove(mgl_edit *e, int queue, size_t place)
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-/* Where lowering emits a step within its layer. */
+/* Position of a step within its layer in lowering's order. */
 static int rank_of(int step)
 {
     static const int ranks[] = {
@@ -77,13 +78,13 @@ static int rank_of(int step)
     return ranks[step];
 }
 
-/* The layer among whose steps it stands: clears are behind qkv of the layer behind theirs. */
+/* The layer in whose steps a task is placed: clears come after qkv of the next layer. */
 static int place_layer(mgl_role role)
 {
     return role.layer + (role.step == MGL_EDIT_CLEAR);
 }
 
-/* Whether a task stands before one of `role` that begins at `first`. */
+/* Whether a task comes before a task of `role` whose first column is `first`. */
 static bool is_before(const mgl_edit *e, int task, mgl_role role, int64_t first)
 {
     const mgl_role *r = &e->roles[task];
@@ -159,8 +160,8 @@ int mgl_edit_new(mgl_edit *e, mgl_op op, mgl_role role)
     return task;
 }
 
-/* Gives the newest task the variant, and appends to it the regions and segments, of a task of
- * `from`, which may be the program itself. */
+/* Sets the variant of the newest task and appends the regions and segments of a task of `from`,
+ * which may be the same program. */
 static void copy_pieces(mgl_program *to, const mgl_program *from, const mgl_task *task)
 {
     mgl_program_set_variant(to, task->variant);
@@ -177,7 +178,7 @@ static void copy_pieces(mgl_program *to, const mgl_program *from, const mgl_task
     }
 }
 
-/* And its edges. */
+/* The same with the task's edges. */
 static void copy_parts(mgl_program *to, const mgl_program *from, int index)
 {
     const mgl_task task = from->tasks[index];
@@ -201,7 +202,7 @@ int mgl_edit_copy(mgl_edit *e, int task)
 bool mgl_edit_get_edges(const mgl_edit *e, int task, mgl_edges *out)
 {
     const mgl_task *t = &e->p->tasks[task];
-    out->wait_count = t->waits.count; /* it is large: what is not in use is left as it is */
+    out->wait_count = t->waits.count; /* the struct is large: unused entries stay uninitialized */
     out->signal_count = t->signals.count;
     if (t->waits.count >= MGL_EDIT_EDGES || t->signals.count >= MGL_EDIT_EDGES)
         return false;
@@ -257,7 +258,7 @@ static bool is_taken(const mgl_program *p, bool counters, const char *name)
     return false;
 }
 
-/* `name`, or name.2, name.3 ... where it is taken. */
+/* Appends .2, .3 ... to `name` if it is taken. */
 static void find_name(const mgl_program *p, bool counters, char *name, size_t size)
 {
     size_t length = strlen(name);
@@ -293,7 +294,7 @@ int mgl_edit_add_buffer(mgl_edit *e, size_t place, const mgl_buffer *like, const
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* The program without what is declared in it. */
+/* Copies everything except buffers, counters and queues. */
 static void copy_settings(mgl_program *to, const mgl_program *from)
 {
     to->target = from->target;
@@ -312,7 +313,7 @@ static void copy_settings(mgl_program *to, const mgl_program *from)
     }
 }
 
-/* Tapes are laid out anew, so segments must be inside their tensors. */
+/* Tapes are rebuilt, so segments must be inside their tensors and of sane size. */
 static bool has_sound_segments(const mgl_program *p)
 {
     const int64_t longest = INT64_C(1) << 28, largest = INT64_C(1) << 33;
@@ -328,7 +329,7 @@ static bool has_sound_segments(const mgl_program *p)
     return true;
 }
 
-/* A threshold that is all signals of an epoch stays so, however many there are. */
+/* Replaces thresholds equal to all signals of an epoch by MGL_EDIT_ALL. */
 static bool note_joins(mgl_program *p)
 {
     int64_t *signals = mgl_alloc_zero((size_t)p->counter_count + 1, sizeof *signals);
@@ -342,8 +343,8 @@ static bool note_joins(mgl_program *p)
     return noted;
 }
 
-/* Marks what the listed tasks name: (counters, then buffers). A wait for all signals goes with
- * them. */
+/* Marks the counters, then buffers, that listed tasks use. A wait for all signals does not count
+ * as use: it disappears together with the last signal. */
 static void mark_used(const mgl_edit *e, bool *used)
 {
     const mgl_program *p = e->p;
@@ -428,17 +429,17 @@ void mgl_edit_close(mgl_edit *e)
 
 /* ---- building ------------------------------------------------------------------------------- */
 
-/* A program that is made from the lists. */
+/* A program under construction from the lists. */
 struct building {
     const mgl_edit *e;
     mgl_program *to;
     bool *used;       /* (counters, buffers) */
     int *indices;     /* (counters, buffers) in the new program */
-    int64_t *signals; /* (counters) of an epoch */
-    int64_t tape;     /* bytes so far on the newest queue's */
+    int64_t *signals; /* (counters) signals of an epoch */
+    int64_t tape;     /* bytes so far on the newest queue's tape */
 };
 
-/* What nobody names any more is left out; what nobody ever named stays. */
+/* Drops a declaration that was used before the moves and is unused now. Others stay. */
 static bool stays(const struct building *b, bool counter, int item)
 {
     const mgl_edit *e = b->e;

@@ -1,7 +1,7 @@
 /*
- * What a move leaves behind it is mended here, so that each move is about one thing: whoever
- * writes flagged words clears them, the parts of the running argmax are the head's tasks in the
- * order of the vocabulary, and sample hears of the end of every queue.
+ * Repairs after moves, so that each move handles one concern: a queue clears the flagged words that
+ * it writes, the parts of the argmax follow the head tasks in vocabulary order, and sample waits
+ * for the end of every queue. Declared in edit.h.
  */
 #include "schedule/moves/edit.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- clears --------------------------------------------------------------------------------- */
 
-/* Regions in a list of their own. */
+/* A list of regions. */
 struct regions {
     mgl_region *items; /* (count) */
     size_t count, capacity;
@@ -25,7 +25,7 @@ static bool add_region(struct regions *list, size_t place, const mgl_region *reg
     return true;
 }
 
-/* What the queue's tasks write of the buffer with flags, joined where it goes on. */
+/* The flagged regions of the buffer that the queue's tasks write, joined if contiguous. */
 static bool find_written(const mgl_edit *e, int queue, int buffer, struct regions *out)
 {
     const mgl_edit_list *list = &e->queues[queue];
@@ -44,8 +44,8 @@ static bool find_written(const mgl_edit *e, int queue, int buffer, struct region
     return true;
 }
 
-/* The place on the queue of the first task that writes the buffer with flags; the queue's end for
- * none. */
+/* The place of the queue's first task that writes the buffer with flags; the queue's length if
+ * there is none. */
 static size_t find_writer(const mgl_edit *e, int queue, int buffer)
 {
     const mgl_edit_list *list = &e->queues[queue];
@@ -72,13 +72,13 @@ static bool clears_buffer(const mgl_edit *e, int task, int buffer)
     return false;
 }
 
-/* The clears of a layer that stand side by side on a queue: places [first, end). */
+/* Adjacent clears of a layer on a queue: places [first, end). */
 struct clears {
     size_t first, end;
 };
 
-/* Those with a region of the buffer; else the last ones of the layer; else none, where they would
- * be. */
+/* The clears with a region of the buffer; else the last clears of the layer; else an empty range
+ * at the place where clears belong. */
 static struct clears find_clears(const mgl_edit *e, int queue, int layer, int buffer)
 {
     const mgl_edit_list *list = &e->queues[queue];
@@ -100,8 +100,8 @@ static struct clears find_clears(const mgl_edit *e, int queue, int layer, int bu
     return found;
 }
 
-/* Collects the clears' regions but those of the buffer; these belong to `*place`: before what the
- * queue writes later. */
+/* Collects the regions of the clears except those of the buffer. The buffer's regions belong at
+ * *place: before the regions that the queue writes later. */
 static bool collect(const mgl_edit *e, int queue, struct clears clears, int buffer,
                     struct regions *out, size_t *place)
 {
@@ -123,7 +123,7 @@ static bool collect(const mgl_edit *e, int queue, struct clears clears, int buff
     return true;
 }
 
-/* Puts clears of the regions in place of those, as many a task as it takes. */
+/* Replaces the clears by clears of the given regions, in as many tasks as needed. */
 static mgl_status replace(mgl_edit *e, int queue, int layer, struct clears clears,
                           const struct regions *regions)
 {
@@ -150,7 +150,7 @@ static bool is_same_region(const mgl_region *a, const mgl_region *b)
     return same;
 }
 
-/* Whether the queue clears these regions of the buffer already, and no others. */
+/* Whether the queue already clears exactly these regions of the buffer. */
 static bool is_mended(const mgl_edit *e, int queue, int buffer, const struct regions *written)
 {
     const mgl_edit_list *list = &e->queues[queue];
@@ -228,7 +228,7 @@ mgl_status mgl_edit_mend_buffer(mgl_edit *e, int layer, int buffer)
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
-/* Puts the head's tasks into `out`, in the order of the vocabulary. */
+/* Collects the head tasks in vocabulary order. */
 static bool find_heads(const mgl_edit *e, mgl_edit_list *out)
 {
     for (int q = 0; q < e->p->queue_count; q++)
@@ -259,8 +259,8 @@ size_t mgl_edit_find_sample(const mgl_edit *e, int *queue)
     return 0;
 }
 
-/* The buffer has one part a task of the head, and perhaps one of draws, all of which sample reads.
- */
+/* Gives the buffer one part for each head task (and one for draws, if `parts` includes it).
+ * Sample reads all parts. */
 static void resize_parts(mgl_edit *e, int sample, int buffer, int64_t parts)
 {
     e->p->buffers[buffer].extents[1] = (mgl_extent){MGL_FIXED, parts};
@@ -269,7 +269,7 @@ static void resize_parts(mgl_edit *e, int sample, int buffer, int64_t parts)
             mgl_edit_in(e, sample, i)->ranges[1] = (mgl_range){MGL_RANGE_FIXED, 0, parts};
 }
 
-/* A draw reads all parts, and its tokens stand behind them in a buffer of sample's. */
+/* A draw reads all parts. Its tokens follow the parts in best_id. */
 static void resize_draw(mgl_edit *e, int sample, int draw, int64_t parts)
 {
     mgl_region *token = mgl_edit_out(e, draw, 0);
@@ -307,8 +307,8 @@ mgl_status mgl_edit_mend_heads(mgl_edit *e)
 
 /* ---- the ends of queues ---------------------------------------------------------------------- */
 
-/* Counters by which sample hears of queues whose last task tells nobody else: of those that have
- * enter alone, and of the others. -1: there is none. */
+/* Counters by which sample waits for queues whose last task signals no other task: queues that
+ * have only enter (idle), and the others (done). -1: there is none. */
 struct ends {
     int idle, done;
 };
@@ -322,8 +322,8 @@ static bool signals_to(const mgl_edit *e, int task, int counter)
     return false;
 }
 
-/* Sorts a counter that sample waits for into idle or done, by who signals it: that of a head or a
- * draw is neither. */
+/* Classifies a counter that sample waits for as idle or done by the tasks that signal it.
+ * Counters of heads and draws are neither. */
 static void note_end(const mgl_edit *e, int counter, struct ends *ends)
 {
     int enters = 0, heads = 0, all = 0;
@@ -352,7 +352,7 @@ static struct ends find_ends(const mgl_edit *e, int sample)
     return ends;
 }
 
-/* Whether a task tells others than sample of its end. */
+/* Whether a task signals any other counter. */
 static bool is_heard(const mgl_edit *e, int task, const struct ends *ends)
 {
     const mgl_run *run = &e->p->tasks[task].signals;
@@ -362,7 +362,7 @@ static bool is_heard(const mgl_edit *e, int task, const struct ends *ends)
     return false;
 }
 
-/* Which of the two a task has to signal; -1: neither. */
+/* The counter that the task must signal; -1: neither. */
 static int wanted_end(const mgl_edit *e, int queue, size_t place, int sample_queue,
                       const struct ends *ends)
 {
@@ -372,7 +372,7 @@ static int wanted_end(const mgl_edit *e, int queue, size_t place, int sample_que
     return e->roles[task].step == MGL_EDIT_ENTER ? ends->idle : ends->done;
 }
 
-/* The task signals `wanted` of the two, and what else it signals. */
+/* Makes the task signal `wanted` of the two, besides its other signals. */
 static mgl_status set_end(mgl_edit *e, int queue, size_t place, int wanted, const struct ends *ends)
 {
     const int task = mgl_edit_at(e, queue, place);
@@ -394,7 +394,7 @@ static mgl_status set_end(mgl_edit *e, int queue, size_t place, int wanted, cons
     return mgl_edit_set_edges(e, queue, place, &edges);
 }
 
-/* Sample waits for both, behind what else it waits for. */
+/* Makes sample wait for both counters, after its other waits. */
 static mgl_status wait_for_ends(mgl_edit *e, int queue, size_t place, const struct ends *ends)
 {
     const int both[2] = {ends->idle, ends->done};
@@ -412,7 +412,7 @@ static mgl_status wait_for_ends(mgl_edit *e, int queue, size_t place, const stru
     return mgl_edit_set_edges(e, queue, place, &edges);
 }
 
-/* Counters for both: those that nobody comes to signal are left out again by mgl_edit_build. */
+/* Declares missing counters. mgl_edit_build drops counters without signals. */
 static bool complete_ends(mgl_edit *e, struct ends *ends)
 {
     if (ends->idle < 0)

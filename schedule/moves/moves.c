@@ -1,6 +1,7 @@
 /*
- * Moves: their texts. What they do to a program stands in moves_*.c. Parser and printer go by the
- * letters of moves.def: each letter is one parameter, with a name, a range and a place in mgl_move.
+ * Text form of moves: names, parser, printer and lists. Parser and printer follow the letters of
+ * moves.def: each letter is one parameter with a name, a range and a field of mgl_move. The other
+ * files of this folder implement the moves.
  */
 #include "schedule/moves/moves.h"
 
@@ -12,8 +13,8 @@
 #include <string.h>
 
 enum {
-    MAX_TEXT = 1 << 16,  /* bytes of moves that are read */
-    MAX_LAYER = 1 << 16, /* no model has so many */
+    MAX_TEXT = 1 << 16,  /* maximum bytes of a text */
+    MAX_LAYER = 1 << 16, /* above the layers of any model */
     MAX_COUNT = 1 << 20,
     LETTERS = 6
 };
@@ -181,7 +182,7 @@ static bool read_step(mgl_scan *s, int *out)
                          list_steps().text);
 }
 
-/* A number in the parameter's range; with a minus where that goes below 0. */
+/* Reads a number in the parameter's range, with a minus sign if the range has negative numbers. */
 static bool read_number(mgl_scan *s, const struct parameter *p, int *out)
 {
     int64_t number = 0;
@@ -211,7 +212,7 @@ static bool read_value(mgl_scan *s, const struct parameter *p, mgl_move *move)
     return read_number(s, p, value);
 }
 
-/* name=value; `*seen` has a bit for each letter of the kind that was read. */
+/* Reads name=value. `*seen` has a bit for each letter of the kind already read. */
 static bool read_parameter(mgl_scan *s, const struct kind *kind, unsigned *seen, mgl_move *move)
 {
     mgl_word word;

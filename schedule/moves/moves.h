@@ -1,13 +1,14 @@
 /*
- * Moves: small edits of a program that lowering can not express, judged by the validator alone. A
- * move names layer, step and queues, never lines or indices, so that it means the same in every
- * program of the shape. One list: schedule/moves/moves.def.
+ * Moves: small edits of a program that lowering cannot express. Only the validator decides whether
+ * the result is correct. A move names layer, step and queues, never lines or indices, so that it
+ * means the same in every program of the shape. schedule/moves/moves.def lists the kinds.
  *
  *     rows layer=3 step=o from=12 to=13 count=1
  *
- * Moves are texts of one line each, and compose: a list of them is applied in order to what
- * lowering made. A move that does not fit the program is refused with the reason; one that fits
- * may still make a program that the validator rejects, which is how it is meant.
+ * A move is one line of text. A list of moves is applied in order to a lowered program. A move that
+ * does not fit the program is rejected with MGL_BAD_INPUT and the reason. A move that fits may
+ * still make a program that the validator rejects; this is intended. Callers: campaigns (autotune),
+ * tuned entries and cli.
  */
 #ifndef MGL_SCHEDULE_MOVES_MOVES_H
 #define MGL_SCHEDULE_MOVES_MOVES_H
@@ -26,13 +27,13 @@ enum { MGL_MOVE_ALL = -1, MGL_MAX_MOVES = 256, MGL_MOVE_STEP_MERGE = MGL_STEP_CO
 
 typedef struct mgl_move {
     mgl_move_kind kind;
-    int layer;    /* or MGL_MOVE_ALL; 0 where the kind has none */
-    int step;     /* mgl_step, or MGL_MOVE_STEP_MERGE; 0 where the kind has none */
-    int from, to; /* queues; 0 where the kind has none */
-    int count;    /* 0 where the kind has none */
+    int layer;    /* or MGL_MOVE_ALL; 0 if the kind has no layer */
+    int step;     /* mgl_step, or MGL_MOVE_STEP_MERGE; 0 if the kind has no step */
+    int from, to; /* queues; 0 if the kind has none */
+    int count;    /* 0 if the kind has no count */
 } mgl_move;
 
-/* A list, owned; zero-initialise, release with mgl_moves_clear. */
+/* An owned list: zero-initialize, release with mgl_moves_clear. */
 typedef struct mgl_moves {
     mgl_move *moves; /* (count) */
     int count, capacity;
@@ -40,40 +41,40 @@ typedef struct mgl_moves {
 void mgl_moves_clear(mgl_moves *moves);
 mgl_status mgl_moves_add(mgl_moves *moves, const mgl_move *move, mgl_error *err);
 
-/* One move a line, canonical when printed; `#` begins a comment. Errors carry file:line:column. At
- * most MGL_MAX_MOVES. */
+/* One move a line, canonical when printed; `#` starts a comment. At most MGL_MAX_MOVES. Errors
+ * contain file:line:column. */
 mgl_status mgl_moves_parse(const char *text, size_t length, const char *file, mgl_moves *out,
                            mgl_error *err);
 void mgl_moves_print(const mgl_moves *moves, mgl_text *out);
-void mgl_move_print(const mgl_move *move, mgl_text *out); /* without a line end */
+void mgl_move_print(const mgl_move *move, mgl_text *out); /* without a newline */
 const char *mgl_move_name(mgl_move_kind kind);
-const char *mgl_move_what(mgl_move_kind kind); /* what it does: one sentence */
-/* How one is written: "rows layer=N|all step=STEP from=N to=N count=N". */
+const char *mgl_move_what(mgl_move_kind kind); /* description: one sentence */
+/* Appends the syntax: "rows layer=N|all step=STEP from=N to=N count=N". */
 void mgl_move_print_usage(mgl_move_kind kind, mgl_text *out);
 
-/* The program with the moves applied, in order; `program` stays as it is. MGL_BAD_INPUT, with the
- * move, where one does not fit. The result was not validated. */
+/* A copy of the program with the moves applied in order. MGL_BAD_INPUT, naming the move, if a
+ * move does not fit. The result is not validated. */
 mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, mgl_program **out,
                            mgl_error *err);
 
-/* The move that takes this one back, given the program before it: applying both gives that program
- * (mgl_program_equal up to names). MGL_BAD_INPUT where the move does not fit, and where no single
- * move leads back: a step that was not dealt evenly can not be dealt so again. *out is new. */
+/* The inverse of a move, given the program before the move: applying both gives the same program
+ * (mgl_program_equal up to names). MGL_BAD_INPUT if the move does not fit, or if no single move
+ * is an inverse: an uneven distribution over queues cannot be restored. *out is a new list. */
 mgl_status mgl_move_invert(const mgl_program *before, const mgl_move *move, mgl_moves *out,
                            mgl_error *err);
 
-/* A move that fits the program's shape, drawn with the bits of *state (which moves on); kinds
- * whose bit is not set in `kinds` (1 << kind) are left out. False: none fits. Equal state, equal
- * move. */
+/* Draws a random move that fits the program's shape, from the generator state *state, which
+ * advances. Only kinds with their bit (1 << kind) in `kinds` are drawn. False: no move fits.
+ * Equal states give equal moves. */
 bool mgl_move_draw(const mgl_program *program, unsigned kinds, uint64_t *state, mgl_move *out);
 
-/* The SHA-256 of what the program is: its canonical form without names and comments, so that equal
- * programs under other names are one. */
+/* The SHA-256 of the program's canonical form without names and comments, so that equal programs
+ * with different names have one digest. */
 mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES],
                               mgl_error *err);
 
-/* The SHA-256 of where the weights lie: the same for programs whose packed weights are the same
- * bytes in the same places, whatever they do with them. */
+/* The SHA-256 of the placement of weights: equal for programs whose packed weights have the same
+ * bytes in the same places. */
 void mgl_program_layout(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES]);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * Tasks that stand elsewhere, and stay as they are: earlier or later on their queue, or on another
- * queue. What a queue writes it clears, so a clear follows its words to another queue.
+ * Moves that place unchanged tasks elsewhere: earlier or later on their queue (shift, clear), or on
+ * another queue (place, sample). A queue clears the words that it writes, so a clear follows its
+ * words to another queue.
  */
 #include "schedule/moves/edit.h"
 
-enum { MOST_TASKS = 256 /* of a step, on a queue */ };
+enum { MOST_TASKS = 256 /* tasks of a step on a queue */ };
 
-/* Moves the `count` tasks from place `first` on by so many places. Enter stays the first of a
- * queue and sample the last. */
+/* Moves `count` tasks from place `first` by `places`. Enter stays the first task of a queue, and
+ * sample the last. */
 static mgl_status shift(mgl_edit *e, int queue, size_t first, size_t count, int places)
 {
     mgl_edit_list *list = &e->queues[queue];
@@ -91,7 +92,7 @@ mgl_status mgl_move_place(mgl_edit *e, const mgl_move *move)
 
 /* ---- clears ---------------------------------------------------------------------------------- */
 
-/* Whether the queue writes words of the buffer in that step of the layer, with flags. */
+/* Whether the queue writes flagged words of the buffer in that step of the layer. */
 static bool writes(const mgl_edit *e, int queue, int layer, int step, int buffer)
 {
     for (size_t i = 0; i < e->queues[queue].count; i++) {
@@ -106,8 +107,8 @@ static bool writes(const mgl_edit *e, int queue, int layer, int step, int buffer
     return false;
 }
 
-/* A clear like this one, of those of its regions that the step writes, or of the others. *some:
- * there are any. -1: no memory. */
+/* Makes a clear with those regions of this clear that the step writes, or with the others.
+ * *some: whether there are any. -1: no memory. */
 static int split_clear(mgl_edit *e, int queue, int task, int step, bool written, bool *some)
 {
     const mgl_run out = e->p->tasks[task].out;
@@ -124,7 +125,7 @@ static int split_clear(mgl_edit *e, int queue, int task, int step, bool written,
     return mgl_program_failed(e->p) ? -1 : copy;
 }
 
-/* The place of the clear that has words of the step; false: there is none. */
+/* The place of a clear with words of the step. False: there is none. */
 static bool find_clear(const mgl_edit *e, int queue, int layer, int step, size_t *place)
 {
     size_t places[MOST_TASKS];
@@ -156,7 +157,7 @@ static mgl_status clear_step(mgl_edit *e, int layer, const mgl_move *move)
         return mgl_edit_no_memory(e);
     list->items[place] = moved;
     mgl_status status = MGL_OK;
-    if (others) { /* they stay where they are */
+    if (others) { /* they keep their place */
         status = mgl_edit_insert(e, queue, move->count > 0 ? place : place + 1, rest);
         place += move->count > 0;
     }

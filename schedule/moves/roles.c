@@ -1,8 +1,8 @@
 /*
- * Which layer and step a task belongs to, read from the program alone. Products and embed come
- * first: their tensors tell. Attention hears of its layer from the products that write q, k and v,
- * a merge from the attention that writes its partials: through flagged words, which have one
- * writer, or through a counter.
+ * Finds the layer and step of each task from the program alone (see mgl_roles_find). Products and
+ * embed are identified by their tensors. The layer of attention comes from the products that write
+ * q, k and v, and the layer of a merge from the attention that writes its partial results. The
+ * connection is a flagged buffer, which has one writer, or a counter.
  */
 #include "schedule/moves/edit.h"
 
@@ -13,8 +13,8 @@
 struct finding {
     const mgl_program *p;
     mgl_role *roles;
-    int *layer_of_buffer;  /* (buffers) layer of who writes flagged words of it, or -1 */
-    int *layer_of_counter; /* (counters) layer of who signals it, or -1 */
+    int *layer_of_buffer;  /* (buffers) layer of the tasks that write it with flags, or -1 */
+    int *layer_of_counter; /* (counters) layer of the tasks that signal it, or -1 */
 };
 
 bool mgl_role_has_columns(int step)
@@ -54,10 +54,10 @@ int64_t mgl_task_first(const mgl_program *program, int task, int step)
     return head * MGL_MAX_SPLITS + split;
 }
 
-/* ---- tasks by their weights ----------------------------------------------------------------- */
+/* ---- tasks with weights ---------------------------------------------------------------------- */
 
-/* N and "rest" of a tensor called "model.layers.N.rest" in the checkpoint (importer/graph.c); -1:
- * it belongs to no layer. */
+/* Parses the checkpoint name "model.layers.N.rest" (importer/graph.c): returns N and sets *rest.
+ * -1: the tensor belongs to no layer. */
 static int layer_of_tensor(const mgl_program *p, int tensor, const char **rest)
 {
     enum { MOST = 1 << 16 };
@@ -82,8 +82,8 @@ static int step_of_product(mgl_op op, const char *rest)
                                                      : MGL_EDIT_OTHER;
 }
 
-/* Whether a task's segments are rows of tensors, whole row groups, that give its columns; and so
- * are its sliced operands. */
+/* Whether a task's segments are whole row groups whose rows are the task's columns, and its
+ * sliced operands have the same columns. */
 static bool has_plain_columns(const mgl_program *p, const mgl_task *task)
 {
     enum { MOST_SEGMENTS = 3 };
@@ -140,9 +140,9 @@ static mgl_role role_of(const mgl_program *p, const mgl_task *task)
     return other;
 }
 
-/* ---- tasks by whom they hear of ------------------------------------------------------------- */
+/* ---- tasks without weights ------------------------------------------------------------------- */
 
-/* What others may learn from a task of a known layer. */
+/* Records the layer of a task for its flagged buffers and counters. */
 static void teach(struct finding *f, const mgl_task *task, int layer)
 {
     const mgl_program *p = f->p;
@@ -177,7 +177,7 @@ static void find_products(struct finding *f)
     }
 }
 
-/* Tasks of a step that has no weights. */
+/* Finds the layers of tasks of a step without weights. */
 static void find_others(struct finding *f, int step)
 {
     const mgl_program *p = f->p;

@@ -1,22 +1,22 @@
 /*
- * Work that changes its queue: rows, group by group, or a step's work as a whole. Rows are the
- * columns that a product computes; moving them cuts a piece off a task's segments and joins it to
- * another's, and with it go the columns of all operands that are sliced alike.
+ * Moves that redistribute work: `rows` moves row groups from queue to queue, and `queues`
+ * redistributes a whole step. Rows are the columns that a product computes. A piece is cut off one
+ * task's segments and joined to another task's, together with the columns of all operands that are
+ * sliced alike.
  *
  * With flags the residual stays with its queue: embed, o and down of all layers have the same
- * columns of it. So their columns move together, as one move.
+ * columns of the residual. Therefore one move changes all of them.
  */
 #include "schedule/moves/edit.h"
 
 #include "base/memory.h"
 
 enum {
-    MOST_SEGMENTS = 3, /* of a task: parts of q, k and v */
-    MOST_TASKS = 256   /* of a step, on a queue */
+    MOST_SEGMENTS = 3, /* segments of a task: parts of q, k and v */
+    MOST_TASKS = 256   /* tasks of a step on a queue */
 };
 
-/* Rows of a step that stand one behind the other: columns [lo, hi). Of embed there are no
- * segments. */
+/* Contiguous rows of a step: columns [lo, hi). embed has no segments. */
 struct share {
     mgl_segment segments[MOST_SEGMENTS]; /* (count) */
     mgl_region biases[MOST_SEGMENTS];    /* of each segment's tensor, if has_biases */
@@ -84,7 +84,7 @@ static struct share cut(const struct share *share, int64_t first, int64_t end)
     return piece;
 }
 
-/* Whether the segment goes on where the other one ends, with a cut between row groups. */
+/* Whether segment b continues segment a at a row-group boundary. */
 static bool goes_on(const mgl_segment *a, const mgl_segment *b)
 {
     return a->tensor == b->tensor && a->tensor2 == b->tensor2 && a->layout == b->layout &&
@@ -92,7 +92,7 @@ static bool goes_on(const mgl_segment *a, const mgl_segment *b)
            a->row_hi % MGL_ROW_GROUP == 0;
 }
 
-/* Puts b behind a. False: b does not go on where a ends, or it is too much for a task. */
+/* Appends b to a. False: b does not continue a, or the task would have too many segments. */
 static bool join(struct share *a, const struct share *b)
 {
     if (a->hi != b->lo || (a->count > 0) != (b->count > 0) || a->has_biases != b->has_biases)
@@ -112,7 +112,7 @@ static bool join(struct share *a, const struct share *b)
     return true;
 }
 
-/* A new task like another one, with these rows. -1: no memory. */
+/* A copy of a task with these rows. -1: no memory. */
 static int reshape(mgl_edit *e, int like, const struct share *share)
 {
     const mgl_task old = e->p->tasks[like];
@@ -152,13 +152,14 @@ static mgl_status replace(mgl_edit *e, int queue, size_t place, int like, const 
     return MGL_OK;
 }
 
-/* Whether o or down writes its columns of the residual twice: as its own, and for others. */
+/* Whether o or down writes its columns of the residual twice: in place, and as a copy for
+ * others. */
 static bool owns_residual(const mgl_edit *e, int task)
 {
     return mgl_op_adds(e->p->tasks[task].op) && e->p->tasks[task].out.count == 2;
 }
 
-/* A task of the step, in any queue; -1: there is none. */
+/* A task of the step on any queue. -1: there is none. */
 static int find_any(const mgl_edit *e, int layer, int step)
 {
     for (int q = 0; q < e->p->queue_count; q++) {
@@ -171,16 +172,16 @@ static int find_any(const mgl_edit *e, int layer, int step)
 
 /* ---- group by group ------------------------------------------------------------------------- */
 
-/* Row groups on their way: from the end of a task, or its beginning; to one that they go on with.
- */
+/* Row groups in transfer: from the end or the beginning of a task, to a task that they are
+ * contiguous with. */
 struct passing {
     size_t giver, taker; /* places */
-    bool last;           /* the giver's last groups */
+    bool last;           /* the last groups of the giver */
     bool joins;          /* there is a taker */
 };
 
-/* Which tasks give and take: two that have a column's edge in common; else the giver's end that is
- * nearer, as queues are numbered. False: the queue has no task to give of. */
+/* Finds giver and taker: two tasks with adjacent columns. Otherwise the giver's end on the side
+ * of the target queue. False: the queue has no task of the step. */
 static bool find_passing(const mgl_edit *e, int layer, int step, int from, int to,
                          struct passing *out)
 {
@@ -208,7 +209,7 @@ static bool find_passing(const mgl_edit *e, int layer, int step, int from, int t
     return m > 0;
 }
 
-/* Gives the groups to the taker, or as a task of their own. */
+/* Joins the groups to the taker, or makes a separate task of them. */
 static mgl_status take(mgl_edit *e, const struct passing *passing, int to, int giver,
                        const struct share *moved)
 {
@@ -246,7 +247,7 @@ static mgl_status pass(mgl_edit *e, int layer, int step, const mgl_move *move)
     return status ? status : mgl_edit_mend_like(e, move->to, e->roles[giver].layer, giver);
 }
 
-/* What the step of a layer is called with: one step, or the residual in all of them. */
+/* Calls `each` for the move's layers and step, or for the residual steps of all layers. */
 typedef mgl_status each_fn(mgl_edit *e, int layer, int step, const mgl_move *move);
 
 static mgl_status each_of_residual(mgl_edit *e, const mgl_move *move, each_fn *each)
@@ -295,7 +296,7 @@ mgl_status mgl_move_rows(mgl_edit *e, const mgl_move *move)
     return each_layer(e, move, pass);
 }
 
-/* ---- all of a step -------------------------------------------------------------------------- */
+/* ---- whole steps ----------------------------------------------------------------------------- */
 
 static mgl_status mend_all(mgl_edit *e, int like)
 {
@@ -305,7 +306,8 @@ static mgl_status mend_all(mgl_edit *e, int like)
     return status;
 }
 
-/* Takes the step's tasks off the queue, but for the first one if `keeps`; *kept is its place. */
+/* Removes the step's tasks from the queue, except the first one if `keeps`, whose place is
+ * *kept. Returns whether a task was kept. */
 static bool take_off(mgl_edit *e, int queue, mgl_role role, bool keeps, size_t *kept)
 {
     bool found = false;
@@ -323,8 +325,7 @@ static bool take_off(mgl_edit *e, int queue, mgl_role role, bool keeps, size_t *
     return found && keeps;
 }
 
-/* The queue's first task of the step has that share, a new one where it has none; no other has
- * any. */
+/* Gives the queue one task of the step with that share, reusing its first task. NULL: none. */
 static mgl_status give(mgl_edit *e, int queue, int like, const struct share *share)
 {
     size_t place = 0;
@@ -335,7 +336,7 @@ static mgl_status give(mgl_edit *e, int queue, int like, const struct share *sha
                 : mgl_edit_put(e, queue, reshape(e, like, share));
 }
 
-/* Deals rows: queue i of n gets groups [G i / n, G (i + 1) / n). */
+/* Distributes rows: queue i of n gets groups [G i / n, G (i + 1) / n). */
 static mgl_status deal_rows(mgl_edit *e, const mgl_edit_tasks *tasks, const mgl_move *move)
 {
     const int like = tasks->items[0].task, n = move->to - move->from;
@@ -357,7 +358,7 @@ static mgl_status deal_rows(mgl_edit *e, const mgl_edit_tasks *tasks, const mgl_
     return status ? status : mend_all(e, like);
 }
 
-/* Deals heads: task i of T goes to the i n / T-th of n queues. */
+/* Distributes heads: task i of T goes to queue i n / T of n. */
 static mgl_status deal_heads(mgl_edit *e, const mgl_edit_tasks *tasks, const mgl_move *move)
 {
     const int like = tasks->items[0].task, n = move->to - move->from;
@@ -392,10 +393,10 @@ mgl_status mgl_move_queues(mgl_edit *e, const mgl_move *move)
     return each_layer(e, move, deal);
 }
 
-/* ---- how it was dealt ----------------------------------------------------------------------- */
+/* ---- recognizing a distribution -------------------------------------------------------------- */
 
-/* Row groups of each queue (queue_count), and of all; false where a queue has two tasks, or the
- * order of the columns is not that of the queues. */
+/* Row groups of each queue (queue_count) and of all queues. False: a queue has two tasks, or the
+ * order of columns is not the order of queues. */
 static bool count_shares(const mgl_edit *e, const mgl_edit_tasks *tasks, int64_t *groups,
                          int64_t *all)
 {
