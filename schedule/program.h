@@ -36,7 +36,7 @@ enum {
     MGL_MAX_SPLITS = 64,
     MGL_MAX_CAPACITY = 1 << 20,  /* positions of a sequence */
     MGL_SHARED_RESERVED = 24576, /* bytes of shared memory that the CUDA VM keeps for itself */
-    MGL_SHARED_SECOND = 4096, /* further bytes for a row table of more than MGL_MAX_ROWS rows */
+    MGL_SHARED_SECOND = 4096,    /* further bytes for a row table of more than MGL_MAX_ROWS rows */
 };
 
 /* MGL_X(enum, name, what the space holds) */

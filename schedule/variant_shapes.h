@@ -92,14 +92,13 @@ enum {
     MGL_PANEL_OWN_GROUPS = 4, /* row groups of a warp of a team: two MMA tiles of 16 weight rows */
     MGL_PANEL_ROW_STEP = 16,  /* activation rows are padded to this: two MMA tiles of 8 */
     MGL_PANEL_PIECE = 8, /* minimum k blocks of a row group in one copy, if they fit on a page */
-    MGL_PANEL_MOST_ACT_TILES =
-        32,                    /* activation tiles in shared memory: each is filled by one lane
-                                  or more */
-    MGL_PANEL_MOST_BLOCKS = 8, /* maximum k blocks of an activation tile */
-    MGL_PANEL_ROW_BYTES = 64,  /* bytes of a row in a k block of activations */
-    MGL_WARPGROUP_WARPS = 4,   /* warps of a warpgroup (sm_90a) */
-    MGL_WARPGROUP_GROUPS = 8,  /* row groups of a warpgroup */
-    MGL_WARPGROUP_BLOCKS = 2   /* k blocks that a warpgroup multiplies at once */
+    MGL_PANEL_MOST_ACT_TILES = 32, /* activation tiles in shared memory: each is filled by one lane
+                                      or more */
+    MGL_PANEL_MOST_BLOCKS = 8,     /* maximum k blocks of an activation tile */
+    MGL_PANEL_ROW_BYTES = 64,      /* bytes of a row in a k block of activations */
+    MGL_WARPGROUP_WARPS = 4,       /* warps of a warpgroup (sm_90a) */
+    MGL_WARPGROUP_GROUPS = 8,      /* row groups of a warpgroup */
+    MGL_WARPGROUP_BLOCKS = 2       /* k blocks that a warpgroup multiplies at once */
 };
 
 /* PANEL_GROUPS: row groups of a panel. PANEL_ROOM: activation rows with storage, for warp teams

@@ -1,4 +1,5 @@
-/* See constraints.h. */
+/* Implements constraints.h: collects counter thresholds and flagged input regions, merges equal
+ * ones, and links them to the tasks that feed them and wait for them. */
 #include "schedule/cost/constraints.h"
 
 #include <stdlib.h>
@@ -6,14 +7,15 @@
 #include "base/assert.h"
 #include "base/memory.h"
 
-/* Gates while they are made. */
+/* State of the construction. */
 struct making {
     const mgl_program *program;
     mgl_constraints *constraints;
-    int *of_counter;            /* (counters) first link to a gate of the counter */
-    int *of_buffer;             /* (buffers) first link to a region: flagged outputs */
+    int *of_counter;            /* (counters) first link to a constraint of the counter */
+    int *of_buffer;             /* (buffers) first link to a flagged output region */
     int *task_of;               /* (regions) */
-    const mgl_region **flagged; /* (flagged_count) input regions, alike ones together */
+    const mgl_region **flagged; /* (flagged_count) input regions, sorted so that equal ones are
+                                   adjacent */
     int flagged_count;
     bool failed; /* memory ran out */
 };
@@ -31,7 +33,7 @@ static void put(struct making *w, int *head, int to)
     *head = (int)g->link_count++;
 }
 
-/* The gate's number, -1 when memory ran out. */
+/* Returns the index of the new constraint, or -1 if memory ran out. */
 static int add_constraint(struct making *w, mgl_constraint constraint)
 {
     mgl_constraints *g = w->constraints;
@@ -98,7 +100,7 @@ static int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* 0 for regions that are alike. */
+/* 0 if the regions are equal. */
 static int compare_regions(const mgl_region *x, const mgl_region *y)
 {
     int order = compare(x->buffer, y->buffer);
@@ -139,7 +141,7 @@ static void find_flags(struct making *w)
     qsort(w->flagged, (size_t)w->flagged_count, sizeof *w->flagged, by_region);
 }
 
-/* All writers of words of the region feed the gate. */
+/* Links all writers of words of the region to the constraint. */
 static void feed_flag_constraint(struct making *w, int constraint, const mgl_region *region)
 {
     const mgl_program *p = w->program;
@@ -169,7 +171,7 @@ static void make_flag_constraints(struct making *w)
     }
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all constraints ------------------------------------------------------------------------- */
 
 static int *make_heads(struct making *w, int count)
 {

@@ -1,28 +1,27 @@
 /*
- * The cost model: see cost.h. An epoch as a play of events.
+ * The cost model (cost.h): discrete-event simulation of one epoch.
  *
- * Memory is one server: what is asked for first is served first, at the target's bandwidth, and
- * lands `latency` later. So queues that ask for less leave more to the others.
+ * Memory is one server (FIFO queue): it serves requests in order at the target's bandwidth, and
+ * data arrives `latency` later. So queues that request less leave more bandwidth to others.
  *
- * A queue asks for the next page of its tape when the ring has a slot for it and, of the pages in
- * front, all but the last `flight_bytes` (while it waits for an edge, `pending_bytes`) have landed;
- * and not sooner after the page before than its loader can, which is what small pages cost.
- * At the start of the epoch the ring is full, since the loader ran ahead while the token before was
- * chosen; for the same reason it goes on into the next epoch's tape, and the epoch does not end
- * before the ring is full again.
+ * A queue requests the next page of its tape if two conditions hold: the ring has a free slot, and
+ * all earlier pages except the last `flight_bytes` have arrived (`pending_bytes` while the queue
+ * waits for an edge). The loader needs a minimum time between requests, which is the cost of small
+ * pages. At the start of the epoch the ring is full, because the loader ran ahead during sampling.
+ * For the same reason the loader continues into the next epoch's tape, and the epoch ends only when
+ * the ring is full again.
  *
- * A task starts when the one before it on its queue has ended, and the queue has turned to it
- * meanwhile, and its gates (constraints.h) have opened: an edge's time after the last of the tasks
- * that it waits for. It takes page after page, as they land; attention goes through its share of
- * the cache at a queue's own pace, from the same memory. Decoding one row, splits of more keys than
- * registers have room for are pages of the tape, as for the machine.
+ * A task starts when the previous task of its queue has ended, the queue has switched to it, and
+ * its constraints (constraints.h) are met: one edge latency after the end of the last task that it
+ * waits for. The task consumes its pages as they arrive. Attention reads its share of the cache at
+ * the queue's own rate, from the same memory. When decoding one row, splits of more keys than
+ * registers hold are pages of the tape, as on the machine.
  *
- * An edge stands behind a share of the most that may be in flight meanwhile, not of what is: else a
- * task that takes longer could find the memory idle at its end, and the token be done sooner for
- * it. What queues that do not wait may have in flight beyond what memory needs counts too.
+ * An edge is delayed by a share of the maximum bytes in flight, not of the actual bytes. Otherwise
+ * a slower task could leave the memory idle at its end and shorten the predicted token. Bytes that
+ * other queues may have in flight beyond what keeps the memory busy count too.
  *
- * Prefetching into L2, clears, and that a warp may start before the whole input is there, are left
- * out.
+ * The model omits L2 prefetch, clears, and warps that start before their whole input has arrived.
  */
 #include "schedule/cost/cost.h"
 
@@ -38,12 +37,12 @@
 
 enum {
     LEAST_CHUNK = 16384,
-    MOST_CHUNKS = 64, /* of the cache, a task */
-    ROOM = 4,         /* for events, times as many as can be to come at once */
-    ENOUGH = 65536    /* bytes in flight, of each queue, that keep memory busy */
+    MOST_CHUNKS = 64, /* requests for the cache in a task */
+    ROOM = 4,         /* for events: this times the maximum of pending events */
+    ENOUGH = 65536    /* bytes in flight of each queue that keep the memory busy */
 };
 
-/* What comes next of a queue's requests. */
+/* The kinds of requests of a queue. */
 enum { TAPE, CACHE, KINDS };
 
 struct event {
@@ -51,24 +50,24 @@ struct event {
     int id;    /* queue * KINDS + kind */
 };
 
-struct line {            /* a queue */
-    int task, end;       /* the task at hand; behind the last one */
-    bool started;        /* its gates are open */
-    bool listed;         /* is in `open` of the play */
-    bool asking;         /* an event for the next page stands */
-    double clock;        /* us; what it did is done by then */
-    double idle, woken;  /* it last waited for an edge from, to */
-    double free_at;      /* its loader may ask again */
-    int64_t page;        /* the first that is still needed */
-    int64_t asked;       /* the first that was not asked for */
-    int64_t last;        /* behind the last one of this epoch and the ring after it */
+struct line {            /* state of a queue */
+    int task, end;       /* the current task; the end of the queue's tasks */
+    bool started;        /* its constraints are met */
+    bool listed;         /* is in `open` of the simulation */
+    bool asking;         /* an event for the next page is pending */
+    double clock;        /* us; time of the queue */
+    double idle, woken;  /* start and end of the last wait for an edge */
+    double free_at;      /* earliest time of the loader's next request */
+    int64_t page;        /* first page still in use */
+    int64_t asked;       /* first page not requested */
+    int64_t last;        /* end of this epoch's pages and the refill of the ring */
     int page_slot;       /* page % ring */
     int asked_slot;      /* asked % ring */
-    double *landed;      /* (ring) of page p at p % ring: when */
-    double *freed;       /* (ring) likewise */
-    double cache_left;   /* bytes of the cache to ask for */
+    double *landed;      /* (ring) arrival time of page p, at p % ring */
+    double *freed;       /* (ring) release time of page p, at p % ring */
+    double cache_left;   /* bytes of the cache not yet requested */
     double cache_chunk;  /* bytes of a request */
-    double cache_landed; /* when the last of those asked for did */
+    double cache_landed; /* arrival time of the last request */
 };
 
 struct play {
@@ -79,20 +78,20 @@ struct play {
     mgl_cost_job *jobs;        /* (tasks) */
     struct line *lines;        /* (queues) */
     double *slots;             /* (queues, 2, ring): landed, freed */
-    int64_t *constraint_left;  /* (gates) ends that are missing */
-    double *constraint_at;     /* (gates) the last end so far */
-    int *constraint_last;      /* (gates) and the task of it */
+    int64_t *constraint_left;  /* (constraints) missing ends */
+    double *constraint_at;     /* (constraints) time of the last end so far */
+    int *constraint_last;      /* (constraints) task of that end */
     mgl_cost_tape *tapes;      /* (queues) */
-    int *open;                 /* (queues) that may go on */
-    int open_count;            /* of them */
-    struct event *events;      /* (most_events) those that are to come, in their order */
-    int event, event_end;      /* the first of them, and behind the last one */
-    int most_events;           /* ROOM times as many as can be to come at once */
+    int *open;                 /* (queues) queues that may continue */
+    int open_count;            /* number of these */
+    struct event *events;      /* (most_events) pending events in order */
+    int event, event_end;      /* first and end of the pending events */
+    int most_events;           /* ROOM times the maximum of pending events */
     double now;                /* us */
-    double served;             /* when memory is done with all that was asked for */
-    double byte_us;            /* of memory */
-    double busy_us;            /* that memory takes for what is in flight while all queues wait */
-    double carried_us;         /* and for what they may have in flight otherwise, but ENOUGH */
+    double served;             /* time when memory has served all requests */
+    double byte_us;            /* of memory, for a byte */
+    double busy_us;            /* memory time of the bytes in flight while all queues wait */
+    double carried_us;         /* memory time of further bytes in flight beyond ENOUGH */
     int64_t page_bytes;        /* of the ring */
     int ring, flight, pending; /* pages */
 };
@@ -114,8 +113,8 @@ static bool comes_before(const struct event *a, const struct event *b)
     return a->at < b->at || (a->at == b->at && a->id < b->id);
 }
 
-/* Puts an event among those that are to come. The search starts with the last one: most events come
- * behind all others, since queues take turns. */
+/* Inserts an event in order. The search starts at the end: most events come after all others,
+ * because queues take turns. */
 static void push_event(struct play *s, double at, int id)
 {
     struct event event = {at > s->now ? at : s->now, id};
@@ -131,7 +130,7 @@ static void push_event(struct play *s, double at, int id)
     s->events[i] = event;
 }
 
-/* Memory serves one request more; when it lands. */
+/* Adds a memory request. Returns its arrival time. */
 static double serve(struct play *s, double bytes)
 {
     s->served = (s->served > s->now ? s->served : s->now) + bytes * s->byte_us;
@@ -140,19 +139,19 @@ static double serve(struct play *s, double bytes)
 
 /* ---- the loader ----------------------------------------------------------------------------- */
 
-/* The next slot of the ring: a division for every page would take longer than the rest. */
+/* The next slot of the ring. Avoids a division, which would dominate the run time. */
 static int slot_behind(const struct play *s, int slot)
 {
     return slot + 1 == s->ring ? 0 : slot + 1;
 }
 
-/* The slot so many pages before; pages < ring. */
+/* The slot `pages` pages earlier; pages < ring. */
 static int slot_before(const struct play *s, int slot, int pages)
 {
     return slot >= pages ? slot - pages : slot - pages + s->ring;
 }
 
-/* Asks for the next page, once there is room. */
+/* Requests the next page if there is a free slot. */
 static void ask(struct play *s, int queue)
 {
     struct line *line = &s->lines[queue];
@@ -192,7 +191,7 @@ static int queue_of(const struct play *s, int task)
     return lo;
 }
 
-/* All that a gate waits for has ended. */
+/* Meets a constraint: all tasks that it waits for have ended. */
 static void open_constraint(struct play *s, int constraint)
 {
     const mgl_constraint *g = &s->constraints.constraints[constraint];
@@ -210,7 +209,7 @@ static void open_constraint(struct play *s, int constraint)
     }
 }
 
-/* A task has ended: the gates that it feeds. */
+/* Feeds the constraints of a task that has ended. */
 static void feed_constraints(struct play *s, int task)
 {
     for (int l = s->constraints.feeds[task]; l >= 0; l = s->constraints.links[l].next) {
@@ -227,7 +226,7 @@ static void feed_constraints(struct play *s, int task)
 
 /* ---- a queue's tasks ------------------------------------------------------------------------ */
 
-/* Time goes into a part of the task at hand. */
+/* Adds time to a part of the current task. */
 static void pass(struct line *line, mgl_cost_job *job, mgl_cost_part part, double us)
 {
     job->parts[part] += us;
@@ -256,7 +255,7 @@ static void start_task(struct play *s, int queue)
     push_event(s, line->clock, queue * KINDS + CACHE);
 }
 
-/* The first page is not needed any more. */
+/* Releases the first page. */
 static void free_page(const struct play *s, struct line *line)
 {
     line->freed[line->page_slot] = line->clock;
@@ -264,7 +263,7 @@ static void free_page(const struct play *s, struct line *line)
     line->page++;
 }
 
-/* Takes the pages of the task as far as they were asked for; whether that were all. */
+/* Consumes the task's pages that were requested. Returns whether the task has all its pages. */
 static bool take_pages(struct play *s, struct line *line, mgl_cost_job *job)
 {
     for (int64_t at; (at = line->page * s->page_bytes) < job->to; free_page(s, line)) {
@@ -279,13 +278,12 @@ static bool take_pages(struct play *s, struct line *line, mgl_cost_job *job)
         pass(line, job, job->on_tape ? MGL_COST_CACHE : MGL_COST_PRODUCTS,
              (double)(to - from) * job->byte_us);
         if (!whole)
-            return true; /* the next task has a part of it */
+            return true; /* the next task uses the rest of the page */
     }
     return true;
 }
 
-/* Goes through the cache at the queue's own pace, or as it lands; false while it is being asked
- * for. */
+/* Reads the cache at the queue's own rate or as it arrives. False: not all of it was requested. */
 static bool take_cache(const struct play *s, struct line *line, mgl_cost_job *job)
 {
     if (job->cache_bytes <= 0 || job->on_tape)
@@ -317,7 +315,7 @@ static void run_queue(struct play *s, int queue)
         line->started = false;
         feed_constraints(s, line->task++);
     }
-    if (line->task == line->end) { /* what is padding is not waited for */
+    if (line->task == line->end) { /* padding needs no wait */
         int64_t pages = line->last - s->ring;
         while (line->page < pages && line->page < line->asked)
             free_page(s, line);
@@ -334,7 +332,7 @@ static void run_open(struct play *s)
     }
 }
 
-/* ---- the play ------------------------------------------------------------------------------- */
+/* ---- the simulation -------------------------------------------------------------------------- */
 
 static void handle(struct play *s, const struct event *event)
 {
@@ -458,9 +456,9 @@ static void clear(struct play *s)
     mgl_free(s->events);
 }
 
-/* ---- the sum -------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
-/* The task that ends last, and of these the first. */
+/* The first of the tasks that end last. */
 static int find_last(const struct play *s)
 {
     int last = 0;
@@ -475,7 +473,7 @@ static mgl_cost_variant *variant_of(mgl_cost *out, const mgl_task *task)
     return &out->variants[task->op][task->variant];
 }
 
-/* Walks back from a task to the start of the epoch, along what each could not start before. */
+/* Walks the critical path backward from a task to the start of the epoch. */
 static void sum_chain(const struct play *s, int task, mgl_cost *out)
 {
     while (task >= 0) {
@@ -548,7 +546,7 @@ static mgl_status check_ended(const struct play *s, mgl_error *err)
     return MGL_OK;
 }
 
-/* Fails for rows that no list has room for, and says which knob gives it room. */
+/* Fails for more rows than the lists have, and names the knob that allows more. */
 static mgl_status fail_rows(const mgl_program *p, int rows, const char *where, mgl_error *err)
 {
     const int most = mgl_limits_most(&p->limits);
@@ -602,7 +600,7 @@ const mgl_program *mgl_cost_list(const mgl_program *program, int rows)
     return second && program->many ? program->many : program;
 }
 
-/* Plays an epoch of the list that is for as many rows. */
+/* Simulates an epoch of the list for its rows. */
 static mgl_status play_epoch(const mgl_program *program, const mgl_costs *costs,
                              const mgl_cost_epoch *epoch, mgl_cost *out, mgl_cost_span *spans,
                              mgl_error *err)

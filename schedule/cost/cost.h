@@ -1,49 +1,51 @@
 /*
- * The cost model: what a token takes, from the program and the costs of a device alone.
+ * The cost model: predicts the time of a token from the program and the measured costs of a device.
  *
- * One epoch is played through (cost.c): each queue streams its tape through its ring, shares the
- * memory with the others, and runs its tasks in order, each when its input is there. No clock, no
- * device, no chance: the same program, costs and load give the same numbers, bit for bit.
+ * cost.c runs a discrete-event simulation of one epoch. Each queue streams its tape through its
+ * ring, shares the memory bandwidth with the other queues, and runs its tasks in order, each when
+ * its input is available. The result is deterministic: the same program, costs and load give the
+ * same numbers, bit for bit. Called by campaigns (autotune), `explain` and the tests.
  */
 #ifndef MGL_SCHEDULE_COST_COST_H
 #define MGL_SCHEDULE_COST_COST_H
 
 #include "schedule/schedule.h"
 
-/* What steps cost on a device. schedule/cost/costs.def has fields, units, devices and values. */
+/* Measured costs of a device. schedule/cost/costs.def lists the fields, units, devices and
+ * values. */
 typedef struct mgl_costs {
 #define MGL_COST(field, unit, what) double field;
 #include "schedule/cost/costs.def"
 } mgl_costs;
 
-/* The costs of a device by its name, "NVIDIA H200". MGL_BAD_INPUT, with the devices that there are,
- * when they have not been measured. */
+/* The costs of a device by its name, "NVIDIA H200". MGL_BAD_INPUT with the list of known devices
+ * if the device has not been measured. */
 mgl_status mgl_costs_find(const char *device, mgl_costs *out, mgl_error *err);
 
-/* The same of a device that a target means: the one with that name, which must have the target's
- * architecture, or, where name is NULL, the first of the architecture. Its name to *device (static
- * storage): whoever shows a number says whose it is. */
+/* The costs of a target's device: the device of that name, whose architecture must be the
+ * target's; or, if name is NULL, the first device of the architecture. Sets *device to its name
+ * (static storage), so that output can name the device. */
 mgl_status mgl_costs_find_for(const mgl_target *target, const char *name, const char **device,
                               mgl_costs *out, mgl_error *err);
 
-/* What is decoded. */
+/* The decoding load. */
 typedef struct mgl_cost_load {
-    int batch;      /* sequences, a row each */
-    double context; /* positions in the cache of each, the mean over the launch's tokens */
-    int tokens;     /* of a sequence, in a launch */
+    int batch;      /* sequences, with one row each */
+    double context; /* positions in the cache of each sequence, averaged over the tokens of the
+                       launch */
+    int tokens;     /* tokens of a sequence in a launch */
 } mgl_cost_load;
 
-/* What the time of a token goes into, along the chain of what had to wait for each other.
- *  enum, name */
+/* Parts of a token's time, summed along the critical path of the epoch. MGL_X(enum, name) */
 #define MGL_COST_PARTS(X)                                                                          \
     X(STREAM, "stream")     /* waiting for the tape */                                             \
-    X(PRODUCTS, "products") /* with weights that have landed */                                    \
-    X(EDGE, "edge")         /* from a task's end to the start of one that waits for it */          \
-    X(TASK, "task")         /* starting tasks, reading their inputs, writing their outputs */      \
-    X(ATTEND, "attend")     /* attention and merge, but for the cache */                           \
-    X(CACHE, "cache")       /* attention's, going through the KV cache */                          \
-    X(TOKEN, "token")       /* choosing tokens and opening the next epoch */                       \
-    X(LAUNCH, "launch")     /* a token's share of its launch */
+    X(PRODUCTS, "products") /* multiplying weights that have arrived */                            \
+    X(EDGE, "edge")         /* from a task's end to the start of a waiting task */                 \
+    X(TASK, "task")         /* task starts, reading inputs, writing outputs */                     \
+    X(ATTEND, "attend")     /* attention and merge, without the cache */                           \
+    X(CACHE, "cache")       /* attention reading the KV cache */                                   \
+    X(TOKEN, "token")       /* sampling and starting the next epoch */                             \
+    X(LAUNCH, "launch")     /* a token's share of the launch */
 
 typedef enum mgl_cost_part {
 #define MGL_X(id, name) MGL_COST_##id,
@@ -53,60 +55,60 @@ typedef enum mgl_cost_part {
 } mgl_cost_part;
 const char *mgl_cost_part_name(mgl_cost_part part);
 
-/* A step; the last of a cost's steps, number MGL_STEP_COUNT, is what belongs to none. */
+/* Cost of a step. The last step of a cost, MGL_STEP_COUNT, covers tasks without a step. */
 typedef struct mgl_cost_step {
-    double us;    /* on the chain */
-    double bytes; /* of all tapes; attention: of the cache */
-    double most;  /* of one queue's, the one that has most */
+    double us;    /* on the critical path */
+    double bytes; /* read from all tapes; attention: from the cache */
+    double most;  /* the largest amount of a queue */
 } mgl_cost_step;
 
-/* The tasks of an op that name one variant. */
+/* Cost of the tasks with one op and variant. */
 typedef struct mgl_cost_variant {
-    int tasks;    /* of an epoch, on all queues */
-    double us;    /* on the chain */
-    double bytes; /* that they read, of tapes and cache */
+    int tasks;    /* number in an epoch, on all queues */
+    double us;    /* on the critical path */
+    double bytes; /* read from tapes and cache */
 } mgl_cost_variant;
 
 typedef struct mgl_cost {
-    double us;                         /* an epoch: a token of all sequences together */
-    double parts[MGL_COST_PART_COUNT]; /* us; their sum is `us` */
+    double us;                         /* an epoch: one token of every sequence */
+    double parts[MGL_COST_PART_COUNT]; /* us; the sum is `us` */
     mgl_cost_step steps[MGL_STEP_COUNT + 1];
-    double tape_bytes, cache_bytes; /* that are read for a token */
-    double floor_us;                /* that reading them takes, if there were nothing else */
+    double tape_bytes, cache_bytes; /* bytes read for a token */
+    double floor_us;                /* memory-bound minimum: time to read these bytes */
     mgl_cost_variant variants[MGL_OP_COUNT][MGL_VARIANT_COUNT];
 } mgl_cost;
 
-/* The list that an epoch of so many rows is of: the program itself, or its second list. */
+/* The list that runs an epoch of `rows` rows: the program itself, or its second list. */
 const mgl_program *mgl_cost_list(const mgl_program *program, int rows);
 
-/* Predicts an epoch that decodes, of the list that the batch is for. The program should be one that
- * the validator accepts. MGL_USAGE: a load that the program has no room for; MGL_BAD_INPUT: a
- * program whose tasks wait for each other. */
+/* Predicts a decoding epoch of the list for the batch. The validator should have accepted the
+ * program. MGL_USAGE: the load exceeds the program's limits. MGL_BAD_INPUT: the program has a
+ * deadlock. */
 mgl_status mgl_schedule_cost(const mgl_program *program, const mgl_costs *costs,
                              const mgl_cost_load *load, mgl_cost *out, mgl_error *err);
 
 /* An epoch that reads a part of one sequence's prompt. */
 typedef struct mgl_cost_prompt {
-    int rows;       /* tokens of it */
-    double context; /* positions in the cache before */
-    bool ends;      /* it has the prompt's last token, and the next one is chosen */
-    int epochs;     /* of a launch */
+    int rows;       /* prompt tokens in the epoch */
+    double context; /* positions already in the cache */
+    bool ends;      /* the epoch includes the prompt's last token and samples the next token */
+    int epochs;     /* epochs of the launch */
 } mgl_cost_prompt;
 
-/* Predicts such an epoch, of the list that so many rows are for; `us` is the whole epoch. Fails as
+/* Predicts a prompt epoch of the list for that many rows; `us` is the whole epoch. Fails like
  * mgl_schedule_cost. */
 mgl_status mgl_schedule_cost_prompt(const mgl_program *program, const mgl_costs *costs,
                                     const mgl_cost_prompt *prompt, mgl_cost *out, mgl_error *err);
 
-/* A task of the epoch as it was played: it is at work from `start` to `end`. */
+/* The execution of a task in the simulation. */
 typedef struct mgl_cost_span {
     int queue;         /* that runs it */
-    int step;          /* mgl_step; MGL_STEP_COUNT: what belongs to none */
+    int step;          /* mgl_step; MGL_STEP_COUNT: no step */
     double start, end; /* us since the epoch began */
 } mgl_cost_span;
 
-/* The play of mgl_schedule_cost, with each task's span too: spans (task_count of mgl_cost_list) in
- * the order of that list's tasks, so those of one queue stand together and follow each other. */
+/* The same as mgl_schedule_cost, and fills spans (task_count of mgl_cost_list) in the order of
+ * the list's tasks, so that spans of one queue are adjacent and in order. */
 mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_costs *costs,
                                       const mgl_cost_load *load, mgl_cost *out,
                                       mgl_cost_span *spans, mgl_error *err);

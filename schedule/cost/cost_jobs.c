@@ -1,9 +1,9 @@
 /*
- * What tasks have to do: see cost_jobs.h.
+ * Implements cost_jobs.h: the work of each task by op and variant.
  *
- * Of panels (vm/cuda/device/linear/panels.cuh) each takes all k blocks of its input, tray after
- * tray, and its weights, page after page; so a panel costs its trays, which are the more, the more
- * rows there are, and its pages.
+ * A panel (vm/cuda/device/linear/panels.cuh) multiplies all k blocks of its input, activation tile
+ * by activation tile, and its weights, page by page. Its cost is the sum over activation tiles,
+ * whose number grows with the rows, and over pages.
  */
 #include "schedule/cost/cost_jobs.h"
 
@@ -14,9 +14,9 @@
 #include "schedule/variants.h"
 
 enum {
-    PAGE_UNIT = 16384, /* bytes that `page` of the costs is for */
-    GENERAL_WARPS = 8, /* that `general` of the costs is for */
-    QUERY_TILE = 16    /* of attention of rows */
+    PAGE_UNIT = 16384, /* bytes of the cost field `page` */
+    GENERAL_WARPS = 8, /* warps of the cost field `general` */
+    QUERY_TILE = 16    /* queries in a tile, for attention of rows */
 };
 
 struct planning {
@@ -24,10 +24,10 @@ struct planning {
     const mgl_costs *costs;
     const mgl_cost_epoch *epoch;
     mgl_cost_job *jobs; /* (tasks) */
-    bool *is_ffn;       /* (buffers) holds what norm_swiglu made */
+    bool *is_ffn;       /* (buffers) holds the output of norm_swiglu */
 };
 
-/* o and down are one op: down reads what norm_swiglu made. */
+/* o and down share an op: down reads the output of norm_swiglu. */
 static int step_of(const struct planning *s, const mgl_task *task)
 {
     const mgl_step step = mgl_op_get(task->op)->step;
@@ -36,13 +36,13 @@ static int step_of(const struct planning *s, const mgl_task *task)
     return down ? MGL_STEP_DOWN : (int)step;
 }
 
-/* Splits of attention that have positions. */
+/* Attention splits in use. */
 static int splits_used(const struct planning *s, int splits)
 {
     return mgl_splits_used((int)s->epoch->context, splits, s->program->limits.share);
 }
 
-/* Earlier positions of a sequence that an attention task goes through: its split's share. */
+/* Earlier positions of a sequence that an attention task reads: its split's share. */
 static double positions_of(const struct planning *s, const mgl_task *task)
 {
     const int operand = mgl_op_attention(task->op)->part;
@@ -59,23 +59,22 @@ static double position_bytes(const mgl_program *p)
     return 2.0 * p->geometry.head_dim * (double)mgl_dtype_size(p->kv_dtype);
 }
 
-/* Shares of the epoch's rows, of which an attention task has one; 1: it has all. */
+/* Number of shares of the epoch's rows, of which an attention task has one. */
 static double shares_of(const mgl_program *p, const mgl_task *task)
 {
     const mgl_range *rows = &mgl_task_operand(p, task, mgl_op_attention(task->op)->q)->ranges[0];
     return rows->kind == MGL_RANGE_SHARE ? (double)rows->hi : 1;
 }
 
-/* Bytes of the cache that an attention task reads of so many sequences: all, or its share of them.
- */
+/* Cache bytes that an attention task reads for `sequences` sequences, or its share of them. */
 static double cache_bytes(const struct planning *s, const mgl_task *task, int sequences)
 {
     return positions_of(s, task) * sequences * position_bytes(s->program) /
            shares_of(s->program, task);
 }
 
-/* Whether an attention's keys and values come on the tape: by the ring, of more positions than
- * registers have room for. */
+/* Whether an attention task's keys and values come on the tape: with the ring variant, if there
+ * are more positions than registers hold. */
 static bool is_on_tape(const struct planning *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
@@ -83,7 +82,7 @@ static bool is_on_tape(const struct planning *s, const mgl_task *task)
            positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
 }
 
-/* Attention row by row: rows of a prompt are like those of as many sequences. */
+/* Attention row by row: rows of a prompt cost as much as rows of different sequences. */
 static void plan_attention(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
@@ -103,10 +102,10 @@ static int unit_queries(int head_dim)
     return head_dim <= 64 ? 2 * QUERY_TILE : QUERY_TILE;
 }
 
-/* Attention of a share of the rows. It goes through a sequence's positions once for a unit of the
- * rows that it has of the sequence, which takes as long as a row elsewhere. Of a prompt, whose rows
- * have their sequence in common, each unit goes through all positions, and memory is asked once. Of
- * sequences with a row each, what is asked for is in use for one row alone. */
+/* Attention for a share of the rows (flash variant). A task reads a sequence's positions once
+ * for each unit of rows of that sequence; a unit takes as long as one row elsewhere. The rows of
+ * a prompt share their sequence: each unit reads all positions, but memory is read once. With
+ * one row a sequence, the loaded data serves one row only. */
 static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
@@ -126,14 +125,14 @@ static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_j
     }
 }
 
-/* Row groups of 8 rows, of both tensors of a segment of two. */
+/* Row groups of 8 rows in all tensors of the segment. */
 static double groups_of(const mgl_segment *segment)
 {
     int64_t groups = (mgl_segment_rows(segment) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
     return (double)(segment->tensor2 < 0 ? groups : 2 * groups);
 }
 
-/* Values that a product reads of a row: its input, or the partials of all splits. */
+/* Values of a row that a product reads: its input, or the partial results of all splits in use. */
 static double inputs_of(const struct planning *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
@@ -173,8 +172,8 @@ bool mgl_cost_has_panels(const mgl_program *list)
     return false;
 }
 
-/* us of a panel of so many row groups, by so many activation rows: of its trays, which have all k
- * blocks of these, and of its pages. `grouped`: by warpgroups. */
+/* Time in us of a panel of `groups` row groups by `rows` activation rows: its activation tiles
+ * with all k blocks, and its pages. `grouped`: by warpgroups. */
 static double panel_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
 {
     const mgl_exec *exec = &s->program->exec;
@@ -188,8 +187,8 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
     return s->costs->act_tile * ((kblocks + act_tile - 1) / act_tile) + s->costs->panel * pages;
 }
 
-/* The same of a slim panel, of so many tiles of rows: one page after another, with k blocks of all
- * warps. */
+/* The same for a small-M panel of `tiles` tiles of rows: page after page, each with k blocks of
+ * all warps. */
 static double small_m_us(const struct planning *s, int groups, int kblocks, int tiles)
 {
     const mgl_exec *exec = &s->program->exec;
@@ -203,8 +202,8 @@ static double small_m_us(const struct planning *s, int groups, int kblocks, int 
            s->costs->small_m_rows * (tiles - 1) * steps;
 }
 
-/* Row groups of a task's slim panels; 0: they are not slim. Up to MGL_SMALL_N_ROWS rows those of
- * few row groups are, but for the head's. */
+/* Row groups of a task's small-M panels; 0: the task uses other panels. Up to MGL_SMALL_N_ROWS
+ * rows, tasks with few row groups use small-N panels, except the head. */
 static int small_m_groups(const struct planning *s, int groups, bool heads)
 {
     const mgl_exec *exec = &s->program->exec;
@@ -217,7 +216,7 @@ static int small_m_groups(const struct planning *s, int groups, bool heads)
     return rows <= MGL_SMALL_N_ROWS && groups <= narrow && !heads ? narrow : 0;
 }
 
-/* All panels of a product with so many row groups. */
+/* Time of all panels of a product with `groups` row groups. */
 static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped,
                         bool heads)
 {
@@ -235,8 +234,8 @@ static double panels_us(const struct planning *s, int groups, int kblocks, int r
     return us;
 }
 
-/* Activation rows that a product multiplies: a head's are those of the tiles that have a wanted
- * row, each in one of its own at worst. */
+/* Activation rows that a product multiplies. A head multiplies only tiles with a wanted row; in
+ * the worst case each wanted row has its own tile. */
 static int panel_rows(const struct planning *s, const mgl_task *task)
 {
     enum { TILE = 8 };
@@ -245,7 +244,7 @@ static int panel_rows(const struct planning *s, const mgl_task *task)
     return mgl_op_heads(task->op) ? wanted * TILE : rows;
 }
 
-/* Values that a panel reads of a row to scale it: a sum of squares of each task that left some. */
+/* Values of a row that a panel reads for its scale: one sum of squares from each producer task. */
 static double scales_of(const struct planning *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
@@ -255,7 +254,7 @@ static double scales_of(const struct planning *s, const mgl_task *task)
     return (double)p->buffers[squares->buffer].extents[1].count;
 }
 
-/* A product of weighed values. A head of which no row is wanted reads nothing. */
+/* A product of gamma_scaled values. A head without wanted rows reads nothing. */
 static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_program *p = s->program;
@@ -276,9 +275,9 @@ static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
 }
 
-/* Whether the queue has nothing of the layer before the merge: then it looks for partials already
- * when they come. Before it stand the clears of the layer before then, and what they are behind: a
- * merge too, or how a queue begins. */
+/* Whether the queue has no task of the layer before the merge. Then it already polls for partial
+ * results when they arrive. Before such a merge there are clears of the previous layer, and
+ * before these another merge or the start of the queue. */
 static bool is_apart(const mgl_program *program, const mgl_task *merge)
 {
     const mgl_task *before = merge - 1;
@@ -295,7 +294,7 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
     job->last = -1;
     switch (mgl_op_get(task->op)->family) {
     case MGL_FAMILY_SAMPLE:
-        if (task->op == MGL_OP_DRAW) { /* of rows that are not drawn */
+        if (task->op == MGL_OP_DRAW) { /* rows that are not drawn */
             job->fixed[MGL_COST_TASK] = c->task;
             break;
         }
@@ -330,8 +329,8 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
         plan_product(s, task, job);
 }
 
-/* Lays what a queue reads in the second list in a row, as the first list's tape has it. Panels
- * begin a page. */
+/* Lays out what a queue reads in the second list contiguously, as on the first list's tape.
+ * Panels start at a page. */
 static void lay_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
 {
     const mgl_run *tasks = &s->program->queues[queue].tasks;
@@ -350,7 +349,7 @@ static void lay_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
     tape->bytes = (at + page - 1) / page * page;
 }
 
-/* Makes room on a queue's tape for the keys and values that come on it. */
+/* Inserts keys and values that come with the tape into a queue's tape. */
 static void plan_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
 {
     const mgl_queue *q = &s->program->queues[queue];

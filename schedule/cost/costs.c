@@ -1,4 +1,4 @@
-/* What steps cost, by device: costs.def is the one list. */
+/* Lookup of device costs by device name or architecture (cost.h). The values are in costs.def. */
 #include "schedule/cost/cost.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ enum { DEVICES = sizeof devices / sizeof *devices };
 #define MGL_COST_DEVICE(name, arch, ...) ", " name
 static const char known[] =
 #include "schedule/cost/costs.def"
-    ; /* with ", " in front */
+    ; /* starts with ", " */
 
 static mgl_status fail_unknown(const char *where, mgl_error *err)
 {
@@ -31,7 +31,7 @@ static int find_device(const char *name)
     return -1;
 }
 
-/* The first one of the architecture. */
+/* The first device of the architecture. */
 static int find_architecture(const char *arch)
 {
     for (int i = 0; i < DEVICES; i++)

@@ -26,16 +26,14 @@ enum {
     WIDE_STAGE_BYTES = 49152, /* for blocks with at least 160 KB of shared memory */
     SMALL_STAGE_BYTES = 24576,
     LEAST_STAGE_BYTES = 16384,
-    LEAST_RING_PAGES = 4, /* besides a large stage */
-    WHOLE_KV_BYTES =
-        256 * 1024, /* KV bytes of a kv head up to which one queue is faster than a merge of
-                       splits */
+    LEAST_RING_PAGES = 4,        /* besides a large stage */
+    WHOLE_KV_BYTES = 256 * 1024, /* KV bytes of a kv head up to which one queue is faster than a
+                                    merge of splits */
     SPLIT_PENDING_BYTES =
         49152, /* bytes in flight while the queue waits for an edge, including keys and values */
     FEW_SPLITS = 16,
-    SPLIT_POSITIONS =
-        344, /* positions of all sequences for each split; a smaller split costs more than it
-                saves */
+    SPLIT_POSITIONS = 344, /* positions of all sequences for each split; a smaller split costs more
+                              than it saves */
     MOST_AUTO_SPLITS = 32,
     PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs */
     PROMPT_LOSS = 12  /* a second list slows each token of a reply by at most 1 / PROMPT_LOSS */

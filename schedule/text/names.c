@@ -1,6 +1,6 @@
 /*
- * Open addressing with linear probing over a table that is at most half full; FNV-1a with a final
- * mix, so that names that differ in their last digit alone spread.
+ * Hash table with open addressing and linear probing, at most half full. The hash is FNV-1a with a
+ * final mix, so that names that differ only in the last digit spread.
  */
 #include "schedule/text/names.h"
 
@@ -18,7 +18,7 @@ static uint64_t hash_of(const char *name, size_t length)
     return h ^ (h >> 29);
 }
 
-/* The entry of the name, or the free one where it belongs. The table has a free entry. */
+/* The entry of the name, or the free entry for it. The table has a free entry. */
 static mgl_name_entry *locate(const mgl_names *names, const char *name, size_t length,
                               uint64_t hash)
 {

@@ -1,4 +1,5 @@
-/* A table from names to indices, so that a program of any size is read in linear time. */
+/* A hash table from names to indices, so that parsing a program takes linear time. Used by
+ * parse.c. */
 #ifndef MGL_SCHEDULE_TEXT_NAMES_H
 #define MGL_SCHEDULE_TEXT_NAMES_H
 
@@ -13,15 +14,16 @@ typedef struct mgl_name_entry {
     int index;
 } mgl_name_entry;
 
-/* Zero-initialise; release with mgl_names_clear. */
+/* Zero-initialize; release with mgl_names_clear. */
 typedef struct mgl_names {
     mgl_name_entry *entries; /* (capacity), a power of two, open addressing */
     size_t capacity, count;
 } mgl_names;
 
-/* The index that was added under the name, or -1. */
+/* The index added under the name, or -1. */
 int mgl_names_find(const mgl_names *names, const char *name, size_t length);
-/* Adds a name that is not in the table and outlives it. False when memory ran out. */
+/* Adds a name that is not in the table. The name must outlive the table. False if memory ran
+ * out. */
 bool mgl_names_add(mgl_names *names, const char *name, int index);
 void mgl_names_clear(mgl_names *names);
 

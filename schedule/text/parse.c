@@ -1,11 +1,11 @@
 /*
- * The text form of a program (*.mls), the reading half; text.c has the grammar and prints it.
+ * Parser of the text form of a program (*.mls). text.c has the grammar and the printer.
  *
- * A recursive descent parser in one pass over the bytes, without a pass for tokens. Every function
- * reads one construct at the cursor and returns whether it is there. The first failure fills the
- * error with its place and sets the status. The parser rejects what cannot be a program: unknown or
- * repeated names, wrong ranks and counts of operands, numbers that overflow. The validator checks
- * bounds, edges and coverage, and must see such programs.
+ * A recursive-descent parser in one pass over the bytes, without a tokenizer pass. Every function
+ * reads one construct at the cursor and returns whether it is present. The first failure fills the
+ * error with its location and sets the status. The parser rejects text that cannot be a program:
+ * unknown or repeated names, wrong ranks and operand counts, overflows. The validator checks
+ * bounds, edges and coverage.
  */
 #include "schedule/schedule.h"
 #include "schedule/text/names.h"
@@ -19,12 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 1 << 24 }; /* tasks, regions, ... each */
+enum { MAX_ITEMS = 1 << 24 }; /* limit for each of tasks, regions, ... */
 
 typedef struct parser {
     mgl_scan *scan;
-    mgl_program *program; /* the list at hand */
-    mgl_program *first;   /* NULL: that is the one */
+    mgl_program *program; /* the current list */
+    mgl_program *first;   /* the first list, while `program` is the second; else NULL */
     mgl_names tensors, buffers, counters;
 } parser;
 
@@ -71,7 +71,7 @@ static bool read_format(parser *p, mgl_weight_format *out)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* A name that is being declared: not in the table yet. */
+/* Reads a new name for a declaration. */
 static bool read_new_name(parser *p, const mgl_names *names, const char *what, int count,
                           char out[MGL_SCAN_NAME + 1])
 {
@@ -90,7 +90,7 @@ static bool read_new_name(parser *p, const mgl_names *names, const char *what, i
     return true;
 }
 
-/* A name that was declared: its index. */
+/* Reads the name of a declared item. Sets its index. */
 static bool read_name(parser *p, const mgl_names *names, const char *what, int *out)
 {
     mgl_word w;
@@ -106,7 +106,7 @@ static bool read_name(parser *p, const mgl_names *names, const char *what, int *
     return true;
 }
 
-/* Notes the name of what was just added at `index`, which is -1 when memory ran out. */
+/* Records the name of the item just added at `index`, which is -1 if memory ran out. */
 static bool note_name(parser *p, mgl_names *names, const char *name, int index)
 {
     return index >= 0 && mgl_names_add(names, name, index) ? true : fail_memory(p);
@@ -114,7 +114,7 @@ static bool note_name(parser *p, mgl_names *names, const char *name, int index)
 
 /* ---- statements -------------------------------------------------------------------------- */
 
-/* The next statement must be this one. */
+/* Reads the next statement, which must start with `key`. */
 static bool expect_statement(parser *p, const char *key)
 {
     if (mgl_scan_next_line(p->scan))
@@ -182,7 +182,7 @@ static bool read_model(parser *p)
     return ok && mgl_scan_line_end(p->scan);
 }
 
-/* The second half of exec, which may be left out: then as in a default ScheduleConfig, without
+/* The optional second half of exec. Its defaults are those of a default ScheduleConfig without
  * splits. */
 static bool read_stream(parser *p, mgl_exec *exec)
 {
@@ -212,7 +212,7 @@ static bool read_types(parser *p)
            mgl_scan_line_end(p->scan);
 }
 
-/* The share of a split, which may be left out. */
+/* The optional share of a split. */
 static bool read_share(parser *p, mgl_limits *limits)
 {
     limits->share = 0;
@@ -249,7 +249,7 @@ static bool read_settings(parser *p)
            read_stream(p, exec) && mgl_scan_line_end(p->scan) && read_types(p);
 }
 
-/* 64 digits; the text behind the word may end at once. */
+/* 64 hexadecimal digits. The text may end right after the word. */
 static bool is_sha256(mgl_word word)
 {
     bool fits = word.length == MGL_SHA256_HEX - 1;
@@ -258,7 +258,7 @@ static bool is_sha256(mgl_word word)
     return fits;
 }
 
-/* The line behind the settings may be this one. */
+/* Reads the rest of the optional line after the settings. */
 static bool read_tuned(parser *p)
 {
     mgl_program *program = p->program;
@@ -422,7 +422,7 @@ static bool read_queue(parser *p)
                           read_size_field(p, "pad", &queue->tape_pad);
 }
 
-/* Behind `:rows`: nothing, or the share i/n. */
+/* Reads the optional share i/n after `:rows`. */
 static bool read_row_share(parser *p, mgl_range *out)
 {
     if (mgl_scan_at_line_end(p->scan)) /* the text may end here */
@@ -471,7 +471,7 @@ static bool read_region(parser *p, mgl_region *out)
     mgl_scan_skip_blanks(p->scan);
     const char *from = p->scan->at;
     if (mgl_scan_take_word(p->scan, "flag")) {
-        out->flag = !mgl_scan_take(p->scan, '['); /* a buffer may be called flag */
+        out->flag = !mgl_scan_take(p->scan, '['); /* a buffer may be named flag */
         p->scan->at = out->flag ? p->scan->at : from;
     }
     mgl_scan_skip_blanks(p->scan);
@@ -495,7 +495,7 @@ static bool read_region(parser *p, mgl_region *out)
                          buffer->name, buffer->rank, rank);
 }
 
-/* [key region {"," region}], as many as the op has. */
+/* Reads [key region {"," region}], with as many regions as the op requires. */
 static bool read_regions(parser *p, const mgl_op_info *op, bool out)
 {
     const char *key = out ? "out" : "in";
@@ -555,7 +555,7 @@ static bool read_layout(parser *p, mgl_segment *segment)
     return true;
 }
 
-/* "+" N, which the second list leaves out: it has no tape. */
+/* Reads "+" N, which the second list omits, because it has no tape. */
 static bool read_offset(parser *p, int64_t *offset)
 {
     mgl_scan_skip_blanks(p->scan);
@@ -655,7 +655,7 @@ static void list_variants(mgl_op op, char *to, size_t size)
                                   mgl_variant_get((mgl_variant)i)->name);
 }
 
-/* An op, or "op.variant". A variant of other ops is the validator's to refuse. */
+/* Reads an op or "op.variant". The validator rejects a variant of another op. */
 static bool read_op(parser *p, mgl_op *op, mgl_variant *variant)
 {
     mgl_word w;
@@ -696,9 +696,9 @@ static bool read_task(parser *p)
            read_waits(p) && read_signals(p);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
-/* "many": from here on it is the second list. */
+/* Starts the second list at "many". */
 static bool begin_second(parser *p, const char *from)
 {
     if (p->first)
@@ -714,7 +714,7 @@ static bool begin_second(parser *p, const char *from)
     return true;
 }
 
-/* A line behind the header. */
+/* Reads a line after the header. */
 static bool read_statement(parser *p)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * Reading a line-oriented text byte by byte. A function never reads behind the end of the text,
- * which need not end in a 0, and says what it expected and what it found when it fails.
+ * Implements scan.h. Functions never read past the end of the text, which need not be 0-terminated,
+ * and report what they expected and what they found.
  */
 #include "schedule/text/scan.h"
 #include "schedule/schedule.h"
@@ -19,7 +19,6 @@ enum { SHOWN = 40 }; /* bytes of a found word in a message */
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
-/* The thing between `from` and `to` is wrong. Returns false. */
 bool mgl_scan_fail(mgl_scan *s, const char *from, const char *to, const char *format, ...)
 {
     char message[1000];
@@ -45,7 +44,6 @@ void mgl_scan_skip_blanks(mgl_scan *s)
         s->at++;
 }
 
-/* At the end of the line, or the comment in front of it? Skips blanks. */
 bool mgl_scan_at_line_end(mgl_scan *s)
 {
     mgl_scan_skip_blanks(s);
@@ -53,14 +51,13 @@ bool mgl_scan_at_line_end(mgl_scan *s)
            (*s->at == '\r' && s->at + 1 < s->source.end && s->at[1] == '\n');
 }
 
-/* Uppercase counts here and is refused by name: a better message than an unexpected byte. */
+/* Includes uppercase letters, which mgl_scan_word rejects with a specific message. */
 static bool is_word_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.' || c == '-';
 }
 
-/* The end of the word, or of the one odd byte, at the cursor. */
 const char *mgl_scan_found_end(const mgl_scan *s)
 {
     const char *to = s->at;
@@ -69,7 +66,6 @@ const char *mgl_scan_found_end(const mgl_scan *s)
     return to == s->at && to < s->source.end ? to + 1 : to;
 }
 
-/* "expected <what>, found <whatever stands at the cursor>" */
 bool mgl_scan_fail_expected(mgl_scan *s, const char *what)
 {
     if (mgl_scan_at_line_end(s))
@@ -83,7 +79,6 @@ bool mgl_scan_fail_expected(mgl_scan *s, const char *what)
                          to - s->at > SHOWN ? "..." : "");
 }
 
-/* A run of word bytes, at most MGL_SCAN_NAME of them. */
 bool mgl_scan_word(mgl_scan *s, const char *what, mgl_word *out)
 {
     mgl_scan_skip_blanks(s);
@@ -106,7 +101,6 @@ bool mgl_word_is(mgl_word w, const char *text)
     return strlen(text) == (size_t)w.length && !memcmp(w.at, text, (size_t)w.length);
 }
 
-/* Does the word stand at the cursor? Moves behind it only then. */
 bool mgl_scan_take_word(mgl_scan *s, const char *text)
 {
     mgl_scan_skip_blanks(s);
@@ -128,7 +122,6 @@ bool mgl_scan_expect_word(mgl_scan *s, const char *text)
     return mgl_scan_fail_expected(s, what);
 }
 
-/* Does the byte stand at the cursor? Moves behind it only then. */
 bool mgl_scan_take(mgl_scan *s, char byte)
 {
     mgl_scan_skip_blanks(s);
@@ -179,7 +172,7 @@ bool mgl_scan_int(mgl_scan *s, const char *what, int *out)
     return true;
 }
 
-/* The whole of the text as a finite float? */
+/* Whether the whole text is a finite float. */
 static bool parse_float(const char *text, locale_t c, float *out)
 {
     char *stop;
@@ -220,7 +213,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* What stands behind a backslash at the cursor: one byte. */
+/* Reads the escape after a backslash: one byte. */
 static bool read_escape(mgl_scan *s, char *out)
 {
     const char *from = s->at - 1;
@@ -240,7 +233,6 @@ static bool read_escape(mgl_scan *s, char *out)
                          "an escape is \\\", \\\\ or \\xNN with two hexadecimal digits");
 }
 
-/* A string in double quotes. */
 bool mgl_scan_string(mgl_scan *s, const char *what, char out[MGL_SCAN_STRING + 1])
 {
     const char *from = s->at;
@@ -275,7 +267,6 @@ bool mgl_scan_line_end(mgl_scan *s)
     return mgl_scan_at_line_end(s) || mgl_scan_fail_expected(s, "the end of the line");
 }
 
-/* Moves to the next line that has a word. False at the end of the text, and after an error. */
 bool mgl_scan_next_line(mgl_scan *s)
 {
     for (;;) {

@@ -1,11 +1,11 @@
 /*
- * The text form of a program (*.mls), the printing half; parse.c is its inverse:
- * parse(print(p)) equals p, and print(parse(t)) is the canonical form of t.
+ * Printer of the text form of a program (*.mls). parse.c is the inverse: parse(print(p)) equals p,
+ * and print(parse(t)) is the canonical form of t.
  *
- * One statement a line. `#` opens a comment that runs to the end of the line; blank lines, spaces
- * and tabs between words mean nothing. NAME is [a-z0-9_.-]+, at most 128 bytes; tensors, buffers
- * and counters have name spaces of their own. N is a decimal number without a sign, at most 2^53
- * for sizes and below 2^31 for the rest.
+ * One statement a line. `#` starts a comment that ends with the line. Blank lines, and the number
+ * of spaces and tabs between words, have no meaning. NAME is [a-z0-9_.-]+, at most 128 bytes;
+ * tensors, buffers and counters have separate name spaces. N is a decimal number without a sign, at
+ * most 2^53 for sizes and below 2^31 for the rest.
  *
  *   program  = "megalith" "1"
  *              "target" NAME "queues" N "shared" N
@@ -13,38 +13,38 @@
  *                      "eps" FLOAT
  *              "limits" "rows" N ["many" N] "sequences" N "capacity" N ["share" N]
  *              "exec" "page" N "ring" N "warps" N "stage" N
- *                     ["flight" N "pending" N "prefetch" N]  left out: as in a default config
+ *                     ["flight" N "pending" N "prefetch" N]  default: as in a default config
  *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE
- *                     left out: the numbers of the weights
- *              ["tuned" NAME NAME]                            the tuned entry that it was lowered
- *                                                             with, and the entry's SHA-256
- *              { tensor | buffer | counter }                  in any order, before they are named
+ *                     default: the numbers of the weights
+ *              ["tuned" NAME NAME]                            the tuned entry used for lowering,
+ *                                                             and the entry's SHA-256
+ *              { tensor | buffer | counter }                  in any order, before their use
  *              { queue { task } }                             numbered 0, 1, 2 ...
  *              ["many" { buffer | counter } { queue { task } }]
- *                                                             the second list, where limits has it
+ *                                                             the second list, if limits has `many`
  *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
  *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N] ["paged"]
  *   extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the limits
- *   source   = "tensor" NAME | "rope"                         where a const buffer's bytes are from
+ *   source   = "tensor" NAME | "rope"                         source of a const buffer's bytes
  *   counter  = "counter" NAME
- *   queue    = "queue" N ["tape" N "pad" N]                   bytes of the tape; of these, padding;
- *                                                             left out in the second list
+ *   queue    = "queue" N ["tape" N "pad" N]                   bytes of the tape, and padding in it;
+ *                                                             omitted in the second list
  *   task     = OP ["." VARIANT] ["in" regions] ["tape" segments] ["out" regions] ["wait" waits]
  *              ["signal" NAME {"," NAME}]
  *   regions  = region {"," region}
- *   region   = ["flag"] NAME "[" range {"," range} "]"        one range a dimension of the buffer
- *   range    = N ":" N | ":rows" | ":pos" | "pos"             half open
+ *   region   = ["flag"] NAME "[" range {"," range} "]"        one range for each dimension
+ *   range    = N ":" N | ":rows" [N "/" N] | ":pos" | "pos"   half-open
  *   segments = segment {"," segment}
  *   segment  = NAME ["|" NAME] "[" N ":" N "," N ":" N "]" "@" LAYOUT ["+" N]
  *                                                             rows, columns, byte on the tape,
- *                                                             which the second list leaves out
+ *                                                             which the second list omits
  *   waits    = NAME ">=" N {"," NAME ">=" N}
  *
- * OP is a name of instructions/ops.def, VARIANT of schedule/variants.def (`norm_linear.skinny`),
- * left out for general, SPACE of MGL_SPACES, DTYPE of MGL_DTYPES, FORMAT of schedule/formats.def,
- * LAYOUT g8 or g8x2 (two tensors, joined by `|`). A STRING stands in double quotes, with \" and \\
- * for these two and \xNN for control bytes. FLOAT is the shortest decimal that reads back as the
- * same float.
+ * OP is a name of instructions/ops.def. VARIANT is a name of schedule/variants.def
+ * (`norm_linear.skinny`), omitted for general. SPACE is a name of MGL_SPACES, DTYPE of MGL_DTYPES,
+ * FORMAT of schedule/formats.def. LAYOUT is g8, or g8x2 for two tensors, joined by `|`. A STRING is
+ * in double quotes, with \" and \\ for these two characters and \xNN for control bytes. FLOAT is
+ * the shortest decimal that reads back as the same float.
  */
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
@@ -74,7 +74,7 @@ static void put_field(mgl_text *out, const char *key, int64_t number)
     put_number(out, number);
 }
 
-/* The shortest decimal that reads back as `value`; with a point whatever the locale says. */
+/* Prints the shortest decimal that reads back as `value`, with a point in every locale. */
 static void put_float(mgl_text *out, float value)
 {
     char digits[32];
@@ -108,7 +108,7 @@ static void put_string(mgl_text *out, const char *string)
     mgl_text_put(out, "\"");
 }
 
-/* What is left out is as the numbers of the weights. */
+/* Fields equal to the numbers of the weights are omitted. */
 static void put_types(const mgl_program *program, mgl_text *out)
 {
     const mgl_weight_format_info *weights = mgl_weight_format_get(program->weight_format);
