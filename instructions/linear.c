@@ -1,5 +1,5 @@
-/* The plain loops of the G8 ops: every streamed row is unpacked once and meets all rows of the
- * epoch. */
+/* Implements linear.h with plain loops: each streamed weight row is unpacked once and multiplied
+ * by all rows of the epoch. */
 #include "instructions/linear.h"
 
 #include "vm/vm.h"

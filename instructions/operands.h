@@ -1,13 +1,14 @@
 /*
- * The operands of each op by name, made from ops.def: MGL_OPERAND(attend_past, k_past) is the
- * number of that operand: inputs before outputs, extra inputs last (mgl_task_place is its place
- * among the task's regions). Plain C, and C++ that NVRTC compiles.
+ * The operands of each op by name, generated from ops.def: MGL_OPERAND(attend_past, k_past) is the
+ * number of that operand. Inputs come before outputs, extra inputs last (mgl_task_place gives the
+ * index among the task's regions). Plain C, and C++ that NVRTC compiles.
  */
 #ifndef MGL_INSTRUCTIONS_OPERANDS_H
 #define MGL_INSTRUCTIONS_OPERANDS_H
 
-/* Two ops may have operands of one name, so each op has a structure for its names: in C++ with an
- * enumeration in it; in C with a byte an operand, whose offset is the number. */
+/* Two ops may have operands of the same name, so each op has a structure for its names. In C++
+ * the structure contains an enumeration. In C it contains a byte for each operand, whose offset
+ * is the number. */
 #ifdef __cplusplus
 #define OPERANDS(...)         enum { __VA_ARGS__ };
 #define NAME(name)            name,
@@ -39,9 +40,10 @@
 
 enum {
     MGL_NO_OPERAND = -1,
-    MGL_PRODUCT_INPUT = 0,  /* x, n, a of linear_add, or part of merge_add: what it multiplies */
-    MGL_PRODUCT_NORM = 1,   /* g, of a product that has a norm */
-    MGL_PRODUCT_SQUARES = 1 /* s, of a product whose input is weighed */
+    MGL_PRODUCT_INPUT = 0,  /* what a product multiplies: x, n, a of linear_add, or part of
+                               merge_add */
+    MGL_PRODUCT_NORM = 1,   /* g, in a product with a norm */
+    MGL_PRODUCT_SQUARES = 1 /* s, in a product of a gamma_scaled input */
 };
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The list of ops as tables: everything here is made from ops.def.
+ * The ops as tables, generated from ops.def, and their lookup by number and name
+ * (schedule/program.h).
  */
 #include "schedule/program.h"
 
@@ -22,7 +23,7 @@
 #undef OPTIONAL
 #undef EXTRA
 
-/* Counts operands: inputs, those that every task has, and extra inputs. */
+/* Counts operands: inputs, required operands, and extra inputs. */
 #define IN(...) +1
 #define OUT(...)
 #define OVER(...)

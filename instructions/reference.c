@@ -1,5 +1,5 @@
 /*
- * The arithmetic that several ops share, and where their regions lie in memory.
+ * Implements reference.h: shared arithmetic of the ops, and the addresses of their regions.
  */
 #include "instructions/reference.h"
 
@@ -24,13 +24,13 @@ size_t mgl_reference_scratch(const mgl_program *program)
     size_t widest = (size_t)m->hidden > (size_t)m->ffn ? (size_t)m->hidden : (size_t)m->ffn;
     size_t heads = (size_t)m->heads * (size_t)m->head_dim;
     widest = widest > heads ? widest : heads;
-    /* a normed row for each row and a weight row; or a head's q, k and sums, and its scores */
+    /* normalized rows and a weight row; or q, k and sums of a head, and its scores */
     size_t linear = ((size_t)mgl_limits_most(&program->limits) + 1) * widest;
     size_t attention = mgl_attention_scratch(program) + mgl_attention_now_floats(program);
     return linear > attention ? linear : attention;
 }
 
-/* The copy of a flagged buffer that a task means. */
+/* The set of a flagged buffer for a task. */
 static int set_of(const mgl_call *call, const mgl_buffer *buffer)
 {
     if (buffer->sets == 1)
@@ -54,8 +54,8 @@ float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r)
            r * mgl_buffer_stride(mgl_call_buffer(call, region), 0);
 }
 
-/* Column `column` of row r of a (rows, columns) region, and in *run the columns from there on that
- * follow it in memory, at most n. */
+/* The address of column `column` of row r of a (rows, columns) region. *run: how many columns
+ * from there are contiguous, at most n. */
 static void *element_at(const mgl_call *call, const mgl_region *region, int r, int64_t column,
                         int64_t n, int64_t *run)
 {
@@ -96,7 +96,7 @@ void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64
     }
 }
 
-/* Of a region of `rows` rows, in dimension `dim`. */
+/* Elements in dimension `dim` of a region of `rows` rows. */
 static int64_t count_of(const mgl_region *region, int dim, int rows)
 {
     const mgl_range *range = &region->ranges[dim];

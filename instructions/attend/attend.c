@@ -1,4 +1,4 @@
-/* attend: one kv head, whole. */
+/* Reference of attend: attention of one kv head, all positions. */
 #include "instructions/reference.h"
 
 void mgl_reference_attend(const mgl_call *call)

@@ -1,4 +1,4 @@
-/* attend: one kv head, all positions. Consumers: consume_attention. */
+/* attend: attention of one kv head, all positions. The consumers run consume_attention. */
 #include "vm/cuda/device/attention/attention.cuh"
 
 /* region: launch */

@@ -1,7 +1,7 @@
 /*
- * Attention over one kv head, as the attention ops use it. Scores are f32: mgl_dot of the
- * rotated q and the cached k, times head_dim^-0.5; exp in f32; sums over positions in order of
- * position.
+ * Reference attention over one kv head, for all attention ops: two-pass softmax in f32. A score is
+ * mgl_dot of the rotated q and the cached k, times head_dim^-0.5. exp is in f32. Sums over
+ * positions run in position order.
  */
 #include "instructions/reference.h"
 #include "schedule/variant_shapes.h"
@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Position p of sequence s in a cache region's head: (head_dim) elements of the cache's dtype. */
+/* The address of position p of sequence s in a cache region's head: (head_dim) elements of the
+ * cache's dtype. */
 static char *cache_at(const mgl_call *call, const mgl_region *region, int s, int64_t p)
 {
     const mgl_buffer *b = mgl_call_buffer(call, region);
@@ -24,13 +25,14 @@ static const float *rope_at(const mgl_call *call, const mgl_region *rope, int64_
            p * mgl_buffer_stride(mgl_call_buffer(call, rope), 0);
 }
 
-/* What one of the ops attends to. */
+/* The inputs and output of an attention task. */
 struct attention {
     const mgl_region *q, *rope, *k_cache, *v_cache; /* caches: any range of positions */
-    const mgl_region *to;                           /* y, or part */
-    int split, splits;                              /* the share of the earlier positions */
-    bool tail;                                      /* this epoch's rows as well */
-    int row, end;                                   /* the rows that it has: [row, end) */
+    const mgl_region *to;                           /* y or part */
+    int split, splits;                              /* the split, for its share of the earlier
+                                                       positions */
+    bool tail;                                      /* attends to this epoch's rows too */
+    int row, end;                                   /* rows of the task: [row, end) */
 };
 
 static struct attention attention_of(const mgl_call *call)
@@ -55,7 +57,7 @@ static struct attention attention_of(const mgl_call *call)
     return a;
 }
 
-/* Norms a head by operand g, an extra one, if the task has it. */
+/* Normalizes a head by the extra operand g, if the task has it. */
 static void norm_head(const mgl_call *call, int g, float *x, int d)
 {
     const mgl_region *region = mgl_call_operand(call, g);
@@ -63,8 +65,8 @@ static void norm_head(const mgl_call *call, int g, float *x, int d)
         mgl_rms_norm(x, x, mgl_call_at(call, region), d, call->program->geometry.eps);
 }
 
-/* This epoch's key and value of row r (head_dim each), the key normed and rotated, before they are
- * rounded for the cache. */
+/* Loads this epoch's key and value of row r (head_dim each) before rounding for the cache. The
+ * key is normalized and rotated. */
 static void load_now(const mgl_call *call, int r, float *key, float *value)
 {
     const mgl_attention_operands *o = mgl_op_attention(call->task->op);
@@ -79,7 +81,7 @@ static void load_now(const mgl_call *call, int r, float *key, float *value)
     mgl_call_load(call, v, r, 0, d, value);
 }
 
-/* Appends this epoch's keys and values, if the task does. */
+/* Appends this epoch's keys and values, if the task has k_now and v_now. */
 void mgl_attention_append(const mgl_call *call)
 {
     const mgl_attention_operands *o = mgl_op_attention(call->task->op);
@@ -101,7 +103,7 @@ void mgl_attention_append(const mgl_call *call)
 
 enum { ROUNDED_AT_ONCE = 64 };
 
-/* Makes numbers what they are when they are read back from the cache, of f32 or 16 bits. */
+/* Rounds f32 values as if stored in the cache and read back. */
 static void round_now(const mgl_call *call, float *x, size_t d)
 {
     const mgl_dtype dtype = call->program->kv_dtype;
@@ -134,11 +136,11 @@ size_t mgl_attention_now_floats(const mgl_program *program)
 /* The positions of a row. */
 struct places {
     int sequence, first_row;
-    int64_t first; /* of this epoch */
+    int64_t first; /* first position of this epoch */
 };
 
-/* A cached vector as f32: in place, or converted into `to`; of this epoch, if the task does not
- * read that from the cache, number `which` of what stands in call->now: 0 the key, 1 the value. */
+/* A cached vector as f32: in place, or converted into `to`. Positions of this epoch come from
+ * call->now if the task does not read them from the cache; `which`: 0 the key, 1 the value. */
 static const float *cached(const mgl_call *call, const mgl_region *region, const struct places *at,
                            int64_t p, int which, int d, float *to)
 {
@@ -159,9 +161,9 @@ static void add_scaled(float *to, float scale, const float *v, int64_t n)
 }
 
 /* Attention of row r and head `head` (0-based in the q region): *max of the scores, *total of
- * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and zeros.
- * `sum` may be the first head_dim + 4 floats of the scratch. k and v count as they are stored in
- * the cache, those of this epoch's rows too: a prompt gives the same values however it is cut into
+ * exp(score - max), and sum (head_dim) of exp(score - max) v. Without positions: -inf, 0 and
+ * zeros. `sum` may be the first head_dim + 4 floats of the scratch. k and v of this epoch's rows
+ * are rounded as in the cache too, so the values of a prompt do not depend on its division into
  * epochs. */
 static void attend_row(const mgl_call *call, const struct attention *a, int r, int head, float *sum,
                        float *max, float *total)
@@ -178,7 +180,7 @@ static void attend_row(const mgl_call *call, const struct attention *a, int r, i
     int64_t end = a->tail ? p + 1 : first;
     int lo, hi;
     mgl_split_positions((int)first, a->split, a->splits, call->program->limits.share, &lo, &hi);
-    /* the n positions [lo, hi), then [first, end): number i is at i + lo, or past the gap */
+    /* n positions: [lo, hi), then [first, end); number i is position lo + i, or after the gap */
     int64_t early = hi - lo, n = early + (end - first);
     mgl_call_load(call, a->q, r, (int64_t)head * d, d, q);
     norm_head(call, mgl_op_attention(call->task->op)->q_g, q, d);
@@ -210,7 +212,7 @@ int mgl_attention_items(const mgl_call *call)
     return (a.end - a.row) * heads_of(call, &a);
 }
 
-/* The mean, where the task has all positions. */
+/* Stores the mean, in a task with all positions. */
 static void store_mean(const mgl_call *call, const struct attention *a, int r, int h)
 {
     int64_t d = mgl_call_buffer(call, a->k_cache)->extents[3].count;
@@ -226,7 +228,7 @@ static void store_partial(const mgl_call *call, const struct attention *a, int r
 {
     const mgl_buffer *buffer = mgl_call_buffer(call, a->to);
     int64_t d = mgl_call_buffer(call, a->k_cache)->extents[3].count;
-    float *partial = call->scratch; /* (head_dim + 4), of which the buffer may have two less */
+    float *partial = call->scratch; /* (head_dim + 4); the buffer may have two floats less */
     float *to = (float *)mgl_call_at(call, a->to) + r * mgl_buffer_stride(buffer, 1) +
                 h * mgl_buffer_stride(buffer, 2);
     attend_row(call, a, r, h, partial, &partial[d], &partial[d + 1]);

@@ -1,4 +1,4 @@
-/* attend_past: one split's share of the earlier positions. */
+/* Reference of attend_past: one split's share of the earlier positions. */
 #include "instructions/reference.h"
 
 void mgl_reference_attend_past(const mgl_call *call)

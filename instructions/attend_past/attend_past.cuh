@@ -1,4 +1,4 @@
-/* attend_past: a split of the earlier positions. Consumers: consume_attention. */
+/* attend_past: one split of the earlier positions. The consumers run consume_attention. */
 #include "vm/cuda/device/attention/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_past(const machine &m)

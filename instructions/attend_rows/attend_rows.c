@@ -1,4 +1,4 @@
-/* attend_rows: one kv head, whole, and a share of the rows. */
+/* Reference of attend_rows: one kv head, all positions, for a share of the rows. */
 #include "instructions/reference.h"
 
 void mgl_reference_attend_rows(const mgl_call *call)

@@ -1,5 +1,5 @@
-/* attend_tail: appends, and attends to a split of the earlier positions and to this epoch's rows.
- * Consumers: consume_attention. */
+/* attend_tail: appends to the cache, and attends to one split of the earlier positions and to
+ * this epoch's rows. The consumers run consume_attention. */
 #include "vm/cuda/device/attention/attention.cuh"
 
 static __device__ __forceinline__ void prepare_attend_tail(const machine &m)

@@ -1,4 +1,4 @@
-/* clear: all words of its regions become "not written", which is all ones. */
+/* Reference of clear: sets all words of its regions to "not written", which is all ones. */
 #include "instructions/reference.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static bool fill_with_ones(void *run, size_t bytes)
     return true;
 }
 
-/* Rows that the buffer has, which are those of its list. */
+/* Rows of the buffer, as its list declares them. */
 static int rows_of(const mgl_buffer *buffer)
 {
     int rows = 0;
@@ -19,7 +19,7 @@ static int rows_of(const mgl_buffer *buffer)
     return rows;
 }
 
-/* All rows, whichever of them earlier epochs wrote. */
+/* Clears all rows, including rows that earlier epochs did not write. */
 void mgl_reference_clear(const mgl_call *call)
 {
     for (int i = 0; i < call->task->out.count; i++) {

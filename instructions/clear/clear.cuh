@@ -1,24 +1,24 @@
-/* clear: resets words to "not written" in the set that the next epoch uses. The controller does it
- * at a task's end: what stands in the record of the task before it (vm/cuda/device/record.h) behind
- * that one's signals, and what has a record of its own before them. So there is nothing left to do
- * at its beginning. */
+/* clear: resets words to "not written" in the set of the next epoch. The controller runs it when a
+ * task ends. A clear with a record of its own runs before the signals of that record. Clears that
+ * the record of another task contains (vm/cuda/device/record.h) run after the signals of that task.
+ * A clear has no work at its start. */
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* Rows of a region that the epoch that last used the next one's set wrote. `history`: rows of this
- * epoch and of those before, a byte each, the newest lowest. */
+/* Rows of a region that were written by the last epoch that used the next epoch's set.
+ * `history`: rows of this epoch and earlier ones, a byte each, the newest in the lowest byte. */
 static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c, u64 history)
 {
     return (int)(history >> 8 * (c.sets - 1) & 255);
 }
 
-/* Where what a clear resets begins, in the set that the next epoch uses. */
+/* The start of a clear's region in the set of the next epoch. */
 static __device__ __forceinline__ u8 *place_to_clear(const machine &m, const mgl_device_clear &c)
 {
     return (u8 *)c.at + set_of(m.epoch + 1, c.sets) * c.set_bytes;
 }
 
-/* One clear, by all lanes. */
+/* Runs one clear with all lanes. */
 static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_device_clear &c,
                                                   int rows, u64 policy)
 {
@@ -30,8 +30,8 @@ static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_de
                          0xFFFFFFFFu, policy);
 }
 
-/* Resets words to "not written" in the set that the next epoch uses: all rows that the epoch that
- * used it last wrote. One run of bytes each, as in decoding, four at a time. */
+/* Resets all rows that the last epoch with the next epoch's set wrote. Fast path, as in
+ * decoding: clears of one contiguous run of bytes, four at a time. */
 static __device__ __forceinline__ void clear(const machine &m, u64 history)
 {
     enum { LANES = 8 };

@@ -1,7 +1,7 @@
 /*
- * draw: for each row of a share that wants a sample of a sequence with a temperature, the token
- * that is drawn from its logits (instructions/sample/sampler.h); for all others none. Whether the
- * logits are numbers, sample asks.
+ * Reference of draw: for each row of a share that wants a sample of a sequence with a temperature,
+ * draws a token from its logits (instructions/sample/sampler.h); for other rows, no token. sample
+ * checks whether the logits are finite.
  */
 #include "instructions/draw/draw.h"
 

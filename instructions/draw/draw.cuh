@@ -1,6 +1,6 @@
 /*
- * draw: tokens for a share of the rows, of those that are sampled with a temperature, one row after
- * the other (instructions/sample/draw_row.cuh). Consumers: consume_sample.
+ * draw: draws tokens for the rows of a share that are sampled with a temperature, row by row
+ * (instructions/sample/draw_row.cuh). The consumers run consume_sample.
  */
 #ifndef MGL_INSTRUCTIONS_DRAW_CUH
 #define MGL_INSTRUCTIONS_DRAW_CUH

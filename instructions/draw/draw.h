@@ -1,5 +1,4 @@
-/* What a row that is sampled with a temperature gets: of `draw`, or of a sample that draws itself.
- */
+/* Token draws of rows with a temperature, used by `draw`, or by a sample that draws itself. */
 #ifndef MGL_DRAW_DRAW_H
 #define MGL_DRAW_DRAW_H
 
@@ -9,7 +8,7 @@
 /* Whether the sequence (MGL_SEQUENCE_WORDS) is sampled with a temperature. */
 bool mgl_is_drawn(const int32_t *sequence);
 
-/* The next token of the sequence, drawn from logits (vocab) of which all are numbers. */
+/* Draws the next token of the sequence from finite logits (vocab). */
 int mgl_draw_row(const float *logits, int vocab, const int32_t *sequence);
 
 #endif

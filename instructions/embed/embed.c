@@ -1,4 +1,4 @@
-/* embed: gathers the embedding rows of the epoch's tokens. */
+/* Reference of embed: gathers the embedding rows of the epoch's tokens. */
 #include "instructions/embed/embed.h"
 
 void mgl_reference_gather(const mgl_call *call, const mgl_region *y, const mgl_region *copy)
@@ -8,7 +8,7 @@ void mgl_reference_gather(const mgl_call *call, const mgl_region *y, const mgl_r
     int64_t row_bytes = embedding->extents[1].count * (int64_t)mgl_dtype_size(embedding->dtype);
     int64_t width = mgl_region_width(from, 1);
     const char *rows =
-        mgl_call_at(call, from); /* (vocab, hidden) from the slice's first column on */
+        mgl_call_at(call, from); /* (vocab, hidden), starting at the slice's first column */
     for (int r = 0; r < call->epoch->rows; r++) {
         mgl_convert(call->scratch, MGL_F32,
                     rows + mgl_call_table(call, r)[MGL_TABLE_TOKEN] * row_bytes, embedding->dtype,

@@ -1,18 +1,18 @@
-/* embed, by the controller: a slice of each row's embedding. */
+/* embed, run by the controller: gathers a slice of each row's embedding. */
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* pairs that a lane asks for before it stores one: they are far away */
+/* pairs that a lane loads before it stores the first, to hide memory latency */
 enum { EMBED_AHEAD = MGL_ROWS > 1 ? 4 : 1 };
 
-/* Two neighbouring values of a row's slice. */
+/* Two adjacent values of a row's slice. */
 struct embedded {
     int row, column;
-    bool real, both; /* there is such a pair; and it has a second value */
+    bool real, both; /* the pair exists; it has a second value */
     float first, second;
 };
 
-/* Pair number e of all rows, `half` of them a row. */
+/* Loads pair number e of all rows, with `half` pairs a row. */
 static __device__ __forceinline__ embedded load_embedded(const machine &m, int e, int half,
                                                          int width)
 {
@@ -30,7 +30,7 @@ static __device__ __forceinline__ embedded load_embedded(const machine &m, int e
 
 static __device__ __forceinline__ void do_embed(machine &m)
 {
-    const int first = MGL_OPERAND(embed, y); /* of the outputs, which get the same */
+    const int first = MGL_OPERAND(embed, y); /* the first output; all outputs get the same values */
     const int width = operand(m, first).count[1], half = (width + 1) / 2;
     const u64 policy = keep_policy();
     for (int e = m.lane; e < rows_of(m) * half; e += 32 * EMBED_AHEAD) {

@@ -1,4 +1,5 @@
-/* embed_weighed: embed, and its columns weighed for the norm of the first layer. */
+/* Reference of embed_weighed: embed, and its columns gamma_scaled by the norm of the first
+ * layer. */
 #include "instructions/embed/embed.h"
 
 void mgl_reference_embed_weighed(const mgl_call *call)

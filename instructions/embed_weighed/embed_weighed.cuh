@@ -1,5 +1,5 @@
-/* embed_weighed, by the controller: a slice of each row's embedding, weighed. A lane has a row, of
- * which slices have whole row groups. */
+/* embed_weighed, run by the controller: gathers a slice of each row's embedding and gamma_scales
+ * it. One lane handles one row. Slices have whole row groups. */
 #ifndef MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
 #define MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
 
@@ -8,7 +8,8 @@
 
 #if MGL_PANELS
 
-/* MGL_PAGE_QUARTER_COLUMNS columns, from `column` on, of a row; the sum of squares so far. */
+/* Handles MGL_PAGE_QUARTER_COLUMNS columns of a row from `column` on. Returns the updated sum of
+ * squares. */
 static __device__ __forceinline__ float weigh_quarter(const u8 *table, long long at, const float *g,
                                                       const view &y, const paged_view &n, int row,
                                                       int column, float squares)

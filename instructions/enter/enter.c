@@ -1,4 +1,4 @@
-/* enter: takes the queue's own copy of what the epoch is about. */
+/* Reference of enter: copies control and the row table for the queue. */
 #include "instructions/reference.h"
 
 #include <string.h>

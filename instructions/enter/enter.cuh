@@ -1,9 +1,9 @@
-/* enter, by the controller: the block's copy of control and row table. What it finds there decides
- * whether the block goes on. */
+/* enter, run by the controller: copies control and the row table for the block. Control decides
+ * whether the block continues. */
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* Whether the epoch is of the second list. */
+/* Whether the epoch runs the second list. */
 static __device__ __forceinline__ bool is_of_second(const machine &m)
 {
 #if MGL_LISTS
@@ -15,7 +15,7 @@ static __device__ __forceinline__ bool is_of_second(const machine &m)
 
 #if MGL_LISTS
 
-/* The row table: up to ROWS rows, of which all loads are on their way together. */
+/* Copies the row table of up to ROWS rows; all loads are issued at once. */
 template <int ROWS>
 static __device__ __forceinline__ void take_table(const machine &m, const int *table)
 {
@@ -30,13 +30,13 @@ static __device__ __forceinline__ void take_table(const machine &m, const int *t
             own().table[m.lane + 32 * i] = words[i];
 }
 
-/* Which bits of the mask are below this lane's. */
+/* Number of mask bits below this lane's bit. */
 static __device__ __forceinline__ int count_below(const machine &m, u32 mask)
 {
     return __popc(mask & ((1u << m.lane) - 1));
 }
 
-/* Lists the rows that want logits, a lane each, and the tiles that have such rows. */
+/* Lists the rows that want logits, one row a lane, and the tiles that contain such rows. */
 static __device__ __forceinline__ void list_wanted(const machine &m)
 {
     int rows = 0, tiles = 0;
@@ -66,7 +66,7 @@ static __device__ __forceinline__ void list_wanted(const machine &m)
 
 #endif
 
-/* Copies control and row table, and lists the rows that want logits. */
+/* Copies control and the row table, and lists the rows that want logits. */
 static __device__ __forceinline__ void take_rows(const machine &m)
 {
     const int *control = (const int *)operand(m, MGL_OPERAND(enter, control)).at,
@@ -99,9 +99,10 @@ static __device__ __forceinline__ void take_rows(const machine &m)
     __syncwarp();
 }
 
-/* Tells the loader that an epoch of the first list has begun: what is in the cache before its row
- * may be read. Where that stands is the same word in each such epoch that follows another, since
- * the loader may look at it when the next one has begun. */
+/* Announces to the loader that an epoch of the first list has begun: it may read cached
+ * positions before the epoch's row. kv_first holds the position minus the epoch number, which is
+ * the same for consecutive epochs, because the loader may read it after the next epoch has
+ * begun. */
 static __device__ __forceinline__ void announce_epoch(const machine &m)
 {
     __syncwarp();

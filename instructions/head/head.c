@@ -1,13 +1,13 @@
-/* head: the logits of a slice of the vocabulary for the rows that want them, and the best of each;
- * where the task has them, of the penalized logits. Keys order the values
- * (instructions/sample/sampler.h), so that a NaN always wins. */
+/* Reference of head: the logits of a slice of the vocabulary for the rows that want them, and
+ * the best of each row; of the penalized logits, if the task has them. Values are compared by
+ * their keys (instructions/sample/sampler.h), so that a NaN always wins. */
 #include "instructions/head/head.h"
 
 #include "instructions/linear.h"
 #include "instructions/sample/penalties.h"
 #include "instructions/sample/sampler.h"
 
-/* Row r of the logits, with the penalties of its sequence. */
+/* Row r of the logits after the penalties of its sequence. */
 static const float *penalize(const mgl_call *call, int r, const float *logits, int64_t count)
 {
     const int s = mgl_call_table(call, r)[MGL_TABLE_SEQUENCE];

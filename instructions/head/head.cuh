@@ -1,6 +1,6 @@
 /*
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
- * largest key (instructions/sample/sampler.h), lowest id. Consumers: consume_product.
+ * largest key (instructions/sample/sampler.h), lowest id. The consumers run consume_product.
  */
 #ifndef MGL_INSTRUCTIONS_HEAD_CUH
 #define MGL_INSTRUCTIONS_HEAD_CUH
@@ -11,7 +11,7 @@
 /* need shared: 0 */
 
 /* region: macros */
-/* What a task writes for each logit; with penalties, and what these need. */
+/* The outputs of a task for each logit, and with penalties their inputs. */
 struct head_results {
     mgl_device_operand logits;
 #if MGL_PENALTIES
@@ -30,8 +30,8 @@ static __device__ __forceinline__ head_results results_of(const machine &m)
 #endif
 }
 
-/* The logit of a row and a column of the task as it is chosen by: with the penalties of the row's
- * sequence, which it writes then. */
+/* The logit of a row and a column of the task used for the choice. With penalties, applies those
+ * of the row's sequence and stores the result. */
 static __device__ __forceinline__ float penalize(const head_results &to, int row, int column,
                                                  float logit)
 {
@@ -47,21 +47,21 @@ static __device__ __forceinline__ float penalize(const head_results &to, int row
     return logit;
 }
 
-/* A row's best so far: of one lane's columns, then of all. */
+/* A row's best so far, in one lane's columns, later in all columns. */
 struct best {
-    u32 key; /* 0: none yet */
+    u32 key; /* 0: none */
     float value;
     int id;
 };
 
-/* The larger key; of equal ones the lower id. */
+/* Keeps the larger key; of equal keys the lower id. */
 static __device__ __forceinline__ void take_better(best &b, u32 key, float value, int id)
 {
     if (key > b.key || (key == b.key && id < b.id))
         b = {key, value, id};
 }
 
-/* The best of N neighbouring lanes, in each of them. */
+/* The best of N adjacent lanes, returned in each of them. */
 template <int N> static __device__ __forceinline__ best best_of_lanes(best b)
 {
 #pragma unroll
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void write_best(const machine &m, int row, con
     ((int *)row_of(operand(m, MGL_OPERAND(head, best_id)), own().wanted[row]))[0] = b.id;
 }
 
-/* Writes a row's pair of logits, and has the better one, penalized, in b. */
+/* Writes a row's pair of logits, and updates b with the better of the penalized values. */
 static __device__ __forceinline__ void keep_pair(const head_results &results, const pair &p,
                                                  float first, float second, best &b)
 {
@@ -125,7 +125,7 @@ static __device__ __forceinline__ void finish_head_rows(machine &m, int count)
     }
 }
 
-/* One row, likewise. */
+/* One row: the same. */
 static __device__ __forceinline__ void finish_head_row(machine &m)
 {
     const head_results results = results_of(m);

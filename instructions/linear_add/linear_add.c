@@ -1,5 +1,5 @@
-/* linear_add: y = b + (a W^T + bias); the sum of the products first, then the bias, then b on top
- * of it. y may be b. */
+/* Reference of linear_add: y = b + (a W^T + bias). The products are summed first, then the bias
+ * is added, then b. y may be b. */
 #include "instructions/linear.h"
 
 #include "vm/vm.h"

@@ -1,5 +1,5 @@
-/* linear_add: y = (b + bias) + a W^T, and a copy of it rounded; y may be b, element for element.
- * Consumers: consume_product. */
+/* linear_add: y = (b + bias) + a W^T, and a rounded copy; y may be b, element for element. The
+ * consumers run consume_product. */
 #ifndef MGL_INSTRUCTIONS_LINEAR_ADD_CUH
 #define MGL_INSTRUCTIONS_LINEAR_ADD_CUH
 
@@ -10,7 +10,7 @@
 
 /* region: macros */
 /* region: device */
-/* The residual of a column, and of a pair, with the bias. */
+/* The residual of a column, or of a pair of columns, plus the bias. */
 static __device__ __forceinline__ float add_bias(const bias_list &biases, int column, float before)
 {
     return MGL_BIAS ? before + bias_of(biases, column) : before;
@@ -25,7 +25,7 @@ static __device__ __forceinline__ float2 add_bias(const bias_list &biases, const
     return make_float2(before.x + bias.x, before.y + bias.y);
 }
 
-/* Several rows: the residual is asked for before the sums are there. */
+/* Several rows: the residual is loaded before the sums are complete. */
 static __device__ __forceinline__ void finish_add_any(machine &m, int count, const view &b,
                                                       const view &y, const view &copy, bool copies)
 {
@@ -40,13 +40,13 @@ static __device__ __forceinline__ void finish_add_any(machine &m, int count, con
         },
         [&](int, const pair &p, float, float2 sums, float2 before) {
             const float first = sums.x + before.x, second = sums.y + before.y;
-            if (copies) /* first: others wait for it */
+            if (copies) /* first, because other queues wait for the copy */
                 store_pair(copy, p.row, p.column, first, second, p.both, policy);
             store_pair(y, p.row, p.column, first, second, p.both, policy);
         });
 }
 
-/* The same of f32, with a flagged copy: the residual stream of decoding. */
+/* The same for f32 with a flagged copy: the residual stream of decoding. */
 static __device__ __forceinline__ void finish_add_rows(machine &m, int count, const view &b,
                                                        const view &y, const view &copy, bool copies)
 {
@@ -70,7 +70,7 @@ static __device__ __forceinline__ void finish_add_rows(machine &m, int count, co
         });
 }
 
-/* One row: each lane has the residual of its column before the sum is there. */
+/* One row: each lane loads the residual of its column before the sum is complete. */
 static __device__ __forceinline__ void finish_add_row(machine &m, const view &b, const view &y,
                                                       const view &copy, bool copies, int width)
 {

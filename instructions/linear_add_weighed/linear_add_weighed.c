@@ -1,4 +1,4 @@
-/* linear_add_weighed: linear_add, and its columns weighed for the norm that comes next. */
+/* Reference of linear_add_weighed: linear_add, and its columns gamma_scaled by the next norm. */
 #include "instructions/linear.h"
 
 void mgl_reference_linear_add_weighed(const mgl_call *call)

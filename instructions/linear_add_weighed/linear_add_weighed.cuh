@@ -1,5 +1,5 @@
-/* linear_add_weighed: y = (b + bias) + a W^T; n = y times the next norm's weight, rounded; and the
- * sum of y's squares. y may be b, element for element. */
+/* linear_add_weighed: y = (b + bias) + a W^T; n = y times the next norm's weight, rounded
+ * (gamma_scaled); and the sum of squares of y. y may be b, element for element. */
 #ifndef MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
 #define MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
 
@@ -17,7 +17,7 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
     const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
     const bias_list biases = biases_of(m);
     const int width = segment(m, 0).rows;
-    /* all that is loaded is on its way before the first is stored */
+    /* all loads are issued before the first store */
     float before[2][2], weights[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int column = column_of(m, p, h), first = column - (m.lane >> 2);
-        if (first >= width) /* a tile's second row group that the task does not have */
+        if (first >= width) /* the task has no second row group for this tile */
             break;
         const float bias = bias_of(biases, column);
         float value[2] = {};
@@ -53,7 +53,7 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
     }
 }
 
-/* This task's part of the squares of all rows. */
+/* Writes this task's part of the sums of squares of all rows. */
 static __device__ __forceinline__ void write_squares(const machine &m, int rows)
 {
     const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_weighed, s));
@@ -67,15 +67,15 @@ static __device__ __forceinline__ void write_squares(const machine &m, int rows)
     }
 }
 
-/* What a lane's outputs of a slim panel are made of, but for their sums, and where the first one
- * goes. */
+/* The inputs of a lane's outputs of a small-M panel, except the sums, and the address of its
+ * first output. */
 template <int COUNT> struct add_gamma_asked {
     float before[COUNT], weight, bias;
     u8 *y, *n;
 };
 
-/* The outputs of a slim panel, from row group `group` on. Squares of what several panels have are
- * kept in the notes, by the lane that adds to them. */
+/* Writes the outputs of a small-M panel, from row group `group` on. Squares of rows in several
+ * panels are accumulated in the row statistics, always by the same lane. */
 template <int COUNT>
 static __device__ __forceinline__ void write_small_m_add(const machine &m, int group, bool last)
 {

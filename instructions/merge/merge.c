@@ -1,5 +1,6 @@
-/* merge: y = sum of exp(m_i - m) part_i / sum of exp(m_i - m) total_i, m the largest m_i; split 0
- * first. A split without positions has m_i = -inf and adds nothing. */
+/* Reference of merge, the reduction of split attention: y = sum of exp(m_i - m) part_i / sum of
+ * exp(m_i - m) total_i, with m the largest m_i; split 0 first. A split without positions has m_i
+ * = -inf and adds nothing. */
 #include "instructions/merge/merge.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
-/* merge: the weighted mean of all splits' partials, split 0 first. Consumers: merge_task.
+/* merge, the reduction of split attention: the weighted mean of the partial results of all
+ * splits, split 0 first. The consumers run merge_task.
  *
- * A warp has 32 dimensions of a row's head at a time, four in a lane; or, where the task has more
- * of those than there are warps, two such blocks of a head side by side, so that all are on
- * their way at once. Four groups of lanes have the splits in turn, MERGE_AHEAD of which a lane asks
- * for at once: up to 16 splits are all on their way before the first look. Warps share nothing, so
- * none waits for another. */
+ * A warp handles a block of 32 dimensions of a row's head, four in a lane. If the task has more
+ * blocks than warps, a warp handles two blocks of a head at once, so that all blocks are in
+ * flight together. Four groups of lanes take the splits in turn, and a lane loads MERGE_AHEAD
+ * splits at once: up to 16 splits are in flight before the first check. Warps share nothing, so
+ * no warp waits for another. */
 #include "vm/cuda/device/attention/partials.cuh"
 
 /* region: launch */
@@ -15,12 +16,14 @@ enum {
     MERGE_LANES = MGL_MERGE_DIMS / 4,
     MERGE_GROUPS = 4,
     MERGE_SPLITS = MERGE_GROUPS * MERGE_AHEAD,
-    MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS, /* of a head */
-    MERGE_WIDE = MERGE_BLOCKS < 2 ? 1 : 2 /* blocks at once of a task that has many */
+    MERGE_BLOCKS = (HEAD_DIM + MGL_MERGE_DIMS - 1) / MGL_MERGE_DIMS, /* blocks of a head */
+    MERGE_WIDE = MERGE_BLOCKS < 2 ? 1 : 2 /* blocks that a warp handles at once in a task with
+                                             many blocks */
 };
 
-/* Where a lane finds its partials: the first block's of its first one, and how far it is to the
- * next, in floats. It has `left` dimensions of the head from its first one on, 1 at least. */
+/* Addresses of a lane's partial results: the first split's block and weight, and the stride in
+ * floats to its next split. `left`: dimensions of the head from the lane's first one on, at
+ * least 1. */
 struct part_place {
     const float *value, *weight;
     long long stride;
@@ -28,7 +31,7 @@ struct part_place {
 };
 
 /* region: device */
-/* The largest maximum of all groups' partials. */
+/* The largest maximum of all groups' partial results. */
 template <int BLOCKS>
 static __device__ __forceinline__ float largest_part(float top,
                                                      const part_words<MERGE_AHEAD, BLOCKS> &parts)
@@ -40,7 +43,7 @@ static __device__ __forceinline__ float largest_part(float top,
     return fmaxf(top, __shfl_xor_sync(0xFFFFFFFFu, top, 2 * MERGE_LANES));
 }
 
-/* Adds up what the groups have. */
+/* Adds up the groups' sums. */
 template <int BLOCKS> static __device__ __forceinline__ void add_groups(merged_blocks<BLOCKS> &all)
 {
 #pragma unroll
@@ -53,15 +56,14 @@ template <int BLOCKS> static __device__ __forceinline__ void add_groups(merged_b
     }
 }
 
-/* Floats from a lane's dimensions of the first block to those of block b. A lane behind the head's
- * last dimension reads what it has in another. */
+/* Offset in floats from a lane's dimensions in the first block to those in block b. A lane past
+ * the head's last dimension rereads its first block. */
 static __device__ __forceinline__ int block_at(const part_place &from, int b)
 {
     return b * MGL_MERGE_DIMS < from.left ? b * MGL_MERGE_DIMS : 0;
 }
 
-/* Asks for the words of a lane's partials; there are empty ones in place of those that it does not
- * have. */
+/* Loads a lane's partial results; missing splits get neutral values. */
 template <int BLOCKS>
 static __device__ __forceinline__ void load_parts(const part_place &from,
                                                   part_words<MERGE_AHEAD, BLOCKS> &to, u64 policy)
@@ -79,8 +81,8 @@ static __device__ __forceinline__ void load_parts(const part_place &from,
     }
 }
 
-/* The same where the region is not flagged: of head_dim + 2 floats, which may not lie at multiples
- * of 16 bytes. */
+/* The same for a region without flags: head_dim + 2 floats, which may not be aligned to 16
+ * bytes. */
 template <int BLOCKS>
 static __device__ __forceinline__ void load_floats(const part_place &from,
                                                    part_words<MERGE_AHEAD, BLOCKS> &to)
@@ -102,7 +104,7 @@ static __device__ __forceinline__ void load_floats(const part_place &from,
     }
 }
 
-/* Asks again for what is not written; whether all was. */
+/* Reloads words that are not written yet. Returns whether all words were written. */
 template <int BLOCKS>
 static __device__ __forceinline__ bool look_again(const part_place &from,
                                                   part_words<MERGE_AHEAD, BLOCKS> &to, u64 policy)
@@ -126,8 +128,8 @@ static __device__ __forceinline__ bool look_again(const part_place &from,
     return written;
 }
 
-/* Four dimensions of each block of a head, of all splits. `place`: of the lane's first partial;
- * `splits`: from that one on. False when a wait gave up. */
+/* Merges four dimensions of each block of a head over all splits. `place`: the lane's first
+ * split; `splits`: number of splits. False if a wait gave up. */
 template <int BLOCKS>
 static __device__ __forceinline__ bool merge_splits(const machine &m, part_place place, bool flag,
                                                     int splits, merged_blocks<BLOCKS> &all,
@@ -157,8 +159,8 @@ static __device__ __forceinline__ bool merge_splits(const machine &m, part_place
     return written;
 }
 
-/* A lane's four dimensions of the mean in block b, of which those in the first block begin at
- * column `column`; from there on the head has `left`. */
+/* Stores a lane's four dimensions of the mean in block b. `column`: its first column in the
+ * first block; `left`: dimensions of the head from that column on. */
 template <int BLOCKS>
 static __device__ __forceinline__ void store_mean(const view &y, int r, int column, int left,
                                                   const merged_blocks<BLOCKS> &all, int b,
@@ -179,15 +181,16 @@ static __device__ __forceinline__ void store_mean(const view &y, int r, int colu
             store_pair(y, r, column + j, mean[j], mean[j + 1], true, policy);
 }
 
-/* All rows and heads of a task, BLOCKS blocks of a head at a time. Out of line: its registers are
- * not those of the loop. */
+/* Merges all rows and heads of a task, BLOCKS blocks of a head at a time. Not inlined, to keep
+ * its registers separate from those of the main loop. */
 template <int BLOCKS> NEAR_OR_INLINE void merge_heads(machine m)
 {
-    constexpr int UNITS = (MERGE_BLOCKS + BLOCKS - 1) / BLOCKS; /* of a head */
+    constexpr int UNITS = (MERGE_BLOCKS + BLOCKS - 1) / BLOCKS; /* units of a head */
     const mgl_device_operand &part = operand(m, MGL_OPERAND(merge, part));
     const u64 policy = keep_policy();
     const view y = view_of(m, operand(m, MGL_OPERAND(merge, y)));
-    const int units = operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * UNITS; /* of a row */
+    const int units = operand(m, MGL_OPERAND(merge, y)).count[1] / HEAD_DIM * UNITS; /* units of
+                                                                                        a row */
     const float *parts = (const float *)address_of(m, part) + m.lane / MERGE_LANES * part.stride0;
     const int lane_dim = m.lane % MERGE_LANES * 4;
     bool written = true;
@@ -212,7 +215,7 @@ template <int BLOCKS> NEAR_OR_INLINE void merge_heads(machine m)
             if (m.lane < MERGE_LANES && left > b * MGL_MERGE_DIMS)
                 store_mean(y, r, head * HEAD_DIM + d, left, all, b, policy);
     }
-    if (!written) /* here, where a call costs no registers of worth */
+    if (!written) /* reported here, where the call costs no registers of the loop */
         report_flags(m, MGL_OPERAND(merge, part));
 }
 

@@ -1,4 +1,4 @@
-/* merge_add: linear_add whose input are the merged heads of attention's partials. */
+/* Reference of merge_add: linear_add of the merged heads of split attention. */
 #include "instructions/linear.h"
 #include "instructions/merge/merge.h"
 

@@ -1,7 +1,6 @@
-/* merge_add: linear_add whose input the consumers merge from attention's partials while they read
- * it (linear/merged.cuh). Its operands have the numbers of linear_add's. Consumers:
- * consume_product.
- */
+/* merge_add: linear_add whose consumers merge their input from the partial results of split
+ * attention while reading it (linear/merged.cuh). The operands have the numbers of linear_add's
+ * operands. The consumers run consume_product. */
 #include "instructions/linear_add/linear_add.cuh"
 
 static __device__ __forceinline__ void prepare_merge_add(const machine &m)

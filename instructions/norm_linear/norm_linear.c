@@ -1,4 +1,4 @@
-/* norm_linear: y = RMSNorm(x; g) W^T. */
+/* Reference of norm_linear: y = RMSNorm(x; g) W^T + bias. */
 #include "instructions/linear.h"
 
 void mgl_reference_norm_linear(const mgl_call *call)

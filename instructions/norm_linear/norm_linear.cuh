@@ -1,5 +1,5 @@
-/* norm_linear: y = RMSNorm(x) W^T + bias; the segments' rows stand one after the other in y.
- * Consumers: consume_product. */
+/* norm_linear: y = RMSNorm(x) W^T + bias; the rows of all segments are consecutive columns of y.
+ * The consumers run consume_product. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* region: launch */
@@ -7,7 +7,7 @@
 
 /* region: macros */
 /* region: device */
-/* Several rows: to flagged f32, or any output. */
+/* Several rows, to flagged f32 or any other output. */
 static __device__ __forceinline__ void finish_linear_rows(machine &m, int count, const view &y)
 {
     const u64 policy = keep_policy();

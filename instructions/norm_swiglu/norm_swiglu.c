@@ -1,4 +1,4 @@
-/* norm_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2) with n = RMSNorm(x; g). */
+/* Reference of norm_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2) with n = RMSNorm(x; g). */
 #include "instructions/linear.h"
 
 #include "vm/vm.h"

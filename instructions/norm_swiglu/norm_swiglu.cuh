@@ -1,5 +1,5 @@
 /* norm_swiglu: y = silu(n W^T + bias) (n W2^T + bias2), n = RMSNorm(x); silu(z) = z / (1 +
- * exp(-z)). Consumers: consume_product. */
+ * exp(-z)). The consumers run consume_product. */
 #ifndef MGL_INSTRUCTIONS_NORM_SWIGLU_CUH
 #define MGL_INSTRUCTIONS_NORM_SWIGLU_CUH
 
@@ -16,14 +16,14 @@ static __device__ __forceinline__ float gated(float scale, float gate, float up,
     return __fdividef(gate, 1.0f + expf(-gate)) * scaled(scale, up, biases.y);
 }
 
-/* The same of a column. */
+/* The same, with the biases of a column. */
 static __device__ __forceinline__ float gated_at(const bias_list &biases, int column, float scale,
                                                  float gate, float up)
 {
     return gated(scale, gate, up, biases_of_pair(biases, column));
 }
 
-/* Several rows: to flagged words of the weights' dtype, or any output. */
+/* Several rows, to flagged words of the weights' dtype or any other output. */
 static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count, const view &y)
 {
     const u64 policy = keep_policy();

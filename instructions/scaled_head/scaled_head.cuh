@@ -1,6 +1,6 @@
-/* scaled_head: logits of a slice of the vocabulary for the rows that want them, each row of n
- * scaled, and the best of each row. What is multiplied are the tiles that have such rows
- * (roles/act_tile_loader.cuh). */
+/* scaled_head: logits of a slice of the vocabulary for the rows that want them, with each row of
+ * n multiplied by its RMS scale, and the best of each row. Only tiles with such rows are
+ * multiplied (roles/act_tile_loader.cuh). */
 #ifndef MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 #define MGL_INSTRUCTIONS_SCALED_HEAD_CUH
 
@@ -9,8 +9,8 @@
 
 #if MGL_PANELS
 
-/* A logit and its token in one number, of which the best of a row is the largest: its key, then of
- * equal ones the lowest token. 0: none yet. */
+/* A logit and its token as one number, so that the maximum is a row's best: the key, then the
+ * lowest token. 0: none. */
 static __device__ __forceinline__ u64 ranked(float value, int id)
 {
     return (u64)mgl_sampler_key(value) << 32 | (u32)~id;
@@ -21,7 +21,7 @@ static __device__ __forceinline__ u64 better_of(u64 a, u64 b)
     return a > b ? a : b;
 }
 
-/* The best over the lanes that have other columns of the same row. */
+/* The best over the lanes with other columns of the same row. */
 static __device__ __forceinline__ u64 best_of_columns(u64 b)
 {
 #pragma unroll
@@ -30,14 +30,14 @@ static __device__ __forceinline__ u64 best_of_columns(u64 b)
     return b;
 }
 
-/* The best of each column and row stands in its note. */
+/* The best of each column and row is stored in the row statistics. */
 static __device__ __forceinline__ u64 *panel_bests() /* (PANEL_PARTS, PANEL_ROWS) */
 {
     return (u64 *)panel_row_stats();
 }
 static_assert(sizeof(panel_row_stat) == sizeof(u64), "a note has room for a best");
 
-/* Writes logits; the best of a column is known behind its last pair of row groups. */
+/* Writes logits. After the last pair of row groups, writes the best of a column. */
 static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel_lane &p)
 {
     const head_results results = results_of(m); /* the operands have the same numbers */
@@ -78,7 +78,7 @@ static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel
     }
 }
 
-/* The best of all columns, of each row that wants one. */
+/* Writes the best of all columns, for each row that wants logits. */
 static __device__ __forceinline__ void write_bests(const machine &m, int rows)
 {
     const mgl_device_operand &value = operand(m, MGL_OPERAND(scaled_head, best_value)),

@@ -1,4 +1,4 @@
-/* scaled_linear: y = n W^T, each row scaled, plus the bias. */
+/* scaled_linear: y = n W^T with each row multiplied by its RMS scale, plus the bias. */
 #ifndef MGL_INSTRUCTIONS_SCALED_LINEAR_CUH
 #define MGL_INSTRUCTIONS_SCALED_LINEAR_CUH
 
@@ -25,14 +25,14 @@ static __device__ __forceinline__ void leave_scaled_linear(const machine &m, con
     }
 }
 
-/* A lane's outputs of a slim panel, but for their sums. */
+/* The inputs of a lane's outputs of a small-M panel, except the sums. */
 struct linear_asked {
-    int row; /* of the first, */
-    u8 *y;   /* and where it goes */
+    int row; /* first row */
+    u8 *y;   /* address of its output */
     float bias;
 };
 
-/* The outputs of a slim panel, from row group `group` on. */
+/* Writes the outputs of a small-M panel, from row group `group` on. */
 template <int COUNT>
 static __device__ __forceinline__ void write_small_m_linear(const machine &m, int group)
 {

@@ -1,5 +1,5 @@
-/* scaled_swiglu: norm_swiglu of a value that is weighed. The operands have the same numbers, and
- * what the product multiplies is scaled instead of normed (mgl_call_norm). */
+/* Reference of scaled_swiglu: norm_swiglu of a gamma_scaled value. The operands have
+ * norm_swiglu's numbers; mgl_call_norm applies the RMS scale instead of the whole norm. */
 #include "instructions/reference.h"
 
 void mgl_reference_scaled_swiglu(const mgl_call *call)

@@ -1,5 +1,5 @@
-/* scaled_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2), each row of n scaled. Row groups of
- * gate and up stand in turn: a lane has both of a column. */
+/* scaled_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2), with each row of n multiplied by its
+ * RMS scale. Row groups of gate and up alternate: a lane has both values of a column. */
 #ifndef MGL_INSTRUCTIONS_SCALED_SWIGLU_CUH
 #define MGL_INSTRUCTIONS_SCALED_SWIGLU_CUH
 
@@ -26,9 +26,9 @@ static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, con
     store_swapped(m, y, p, first, value[0], value[1]);
 }
 
-/* The same of the sums that a warp has made by itself, of row groups `group` and the next: this
- * lane's four of each tile of PANEL_TILE rows, in the order of panel_lane. The scales of AT_ONCE
- * tiles are loaded before the first of them is stored: a load does not wait for stores then. */
+/* The same for sums of one warp, of row groups `group` and `group` + 1: this lane's four sums of
+ * each tile of PANEL_TILE rows, in the order of panel_lane. The scales of AT_ONCE tiles are
+ * loaded before the first store, so that loads do not wait for stores. */
 template <int ROWS>
 static __device__ __forceinline__ void write_own_swiglu(const machine &m, int group,
                                                         const float (&sums)[ROWS / 2])
