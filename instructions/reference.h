@@ -39,8 +39,8 @@ typedef struct mgl_call {
     mgl_epoch_rows *epoch;
     float *scratch;       /* mgl_reference_scratch(program) floats */
     const int32_t *asked; /* (MGL_ASKED_WORDS) requests of the host; only sample reads them */
-    int32_t *likely; /* (sequences, capacity, 1 + 2 likely), see schedule/step.h; sample writes
-                        it on request */
+    int32_t *likely;      /* (sequences, capacity, 1 + 2 likely), see schedule/step.h; sample writes
+                             it on request */
     const mgl_arithmetic *arithmetic; /* NULL: the plain loops */
     const float *now; /* (rows, 2, head_dim) with attend_rows: this epoch's keys and values as
                          the cache stores them; else NULL */
