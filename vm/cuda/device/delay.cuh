@@ -1,12 +1,12 @@
 /*
- * Random delays, for tests; without MGL_DELAYS there is no code of them. A thread sleeps now and
- * then before it looks at what others write, behind what it stores for them, and on either side of
- * what it signals or arrives at: every order that the edges leave open may then happen, and nothing
- * may change but the time. The calls stand in the accesses themselves (ptx.cuh), so that no
- * wait is without.
+ * Random delays for concurrency tests (schedule fuzzing); without MGL_DELAYS the functions are
+ * empty. Threads sleep at random before they read what other warps write, after they store for
+ * other warps, and on both sides of signals and barrier arrivals. Every order that the edges permit
+ * may then occur, and only the run time may change. The calls are inside the access functions of
+ * ptx.cuh, so every wait has one.
  *
- * A delay is log-uniform from 10 ns to 50 us. Whether there is one, and which, are draws of Philox:
- * the key is the launch's seed and the warp, the counter the number of the warp's call.
+ * The length of a delay is log-uniform from 10 ns to 50 us. Philox draws whether a call sleeps, and
+ * how long: the key is the launch's seed and the warp, the counter the number of the warp's call.
  */
 #ifndef MGL_DEVICE_DELAY_CUH
 #define MGL_DEVICE_DELAY_CUH
@@ -18,7 +18,7 @@
 enum { DELAY_ONE_IN = 32 /* calls */ };
 constexpr float DELAY_SHORTEST_NS = 10.0f, DELAY_OCTAVES = 12.2877f;
 
-/* By one thread, before a barrier of the block. */
+/* Called by one thread before a block barrier. */
 static __device__ __forceinline__ void delay_init()
 {
     own().delay_seed = own().launch.delay_seed;
@@ -26,7 +26,7 @@ static __device__ __forceinline__ void delay_init()
         own().delays[w] = 0;
 }
 
-/* By any threads of a warp: those that come together are delayed together. */
+/* Called by any threads of a warp. Threads that call together are delayed together. */
 static __device__ __noinline__ void delay()
 {
     const u32 warp = threadIdx.x / 32, number = own().delays[warp];

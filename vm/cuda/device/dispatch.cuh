@@ -1,8 +1,9 @@
 /*
- * Which function of an op a role calls. All four are made from instructions/ops.def: an op or a
- * family that is added there has its functions called, or does not compile. The controller lets no
- * task through whose op or variant the kernel does not have (knows_task), so none of these has to
- * answer for one.
+ * Dispatch from an op to its device functions, per role: prepare_op and do_op (controller),
+ * consume_op and consume_preissued (consumers), finish_op (epilogue). All switches are generated
+ * from instructions/ops.def, so an op or family that is added there is dispatched, or does not
+ * compile. The controller stops at a task whose op or variant the kernel does not contain
+ * (knows_task), so these functions need no error path.
  */
 #ifndef MGL_DEVICE_DISPATCH_CUH
 #define MGL_DEVICE_DISPATCH_CUH
@@ -25,7 +26,7 @@
 #include "instructions/sample/sample.cuh"
 #include "vm/cuda/device/linear/panel_ops.cuh"
 
-/* Merging is an object of its own. */
+/* Merging is compiled as a separate object. */
 FAR_OR_INLINE void do_merge(machine m);
 
 #if IN_OBJECT(MERGE)
@@ -40,7 +41,7 @@ static __device__ __forceinline__ void consume_merge(machine &m)
     do_merge(m);
 }
 
-/* The controller: makes known what the consumers need to know of the task. One lane. */
+/* Controller, one lane: fills the instruction slot with what the consumers need. */
 static __device__ __forceinline__ void prepare_op(const machine &m)
 {
 #define PREPARE_BARE(id, name)
@@ -59,7 +60,7 @@ static __device__ __forceinline__ void prepare_op(const machine &m)
 #undef PREPARE_FINISHED
 }
 
-/* The controller: does a task that needs no consumers. */
+/* Controller: executes a task that needs no consumers. */
 static __device__ __forceinline__ void do_op(machine &m)
 {
 #define ALONE_BARE(id, name)
@@ -78,8 +79,8 @@ static __device__ __forceinline__ void do_op(machine &m)
 #undef ALONE_ALONE
 }
 
-/* The consumers: their part of the task, by its family, one that does not begin early. False: it
- * left nothing in the slots. */
+/* Consumers: execute their part of a task that is not pre-issued, by its family. Returns false if
+ * the task wrote nothing to the partial-sum buffers. */
 static __device__ __forceinline__ bool consume_op(machine &m, int op)
 {
 #define CONSUME_CONTROLLER(id, name, early)
@@ -101,8 +102,8 @@ static __device__ __forceinline__ bool consume_op(machine &m, int op)
     return false;
 }
 
-/* The same of one that begins early, up to its end (preissued.cuh). False: it did not begin, the
- * block leaves. */
+/* Consumers: execute a pre-issued task up to its end (preissued.cuh). Returns false if the task did
+ * not begin because the block leaves. */
 static __device__ __forceinline__ bool consume_preissued(machine &m, int op)
 {
 #define BEGIN_NEVER(id, name)
@@ -125,7 +126,8 @@ static __device__ __forceinline__ bool consume_preissued(machine &m, int op)
     return false;
 }
 
-/* The epilogue: its part of the task. False: the task has none, or leaves nothing in the slots. */
+/* Epilogue: executes its part of the task. Returns false if the task has no such part, or writes
+ * nothing to the partial-sum buffers. */
 static __device__ __forceinline__ bool finish_op(machine &m)
 {
 #define FINISH_BARE(id, name)

@@ -1,10 +1,12 @@
 /*
- * What queues exchange: rows of activations in f32 or 16 bits, ordered by counters (plain loads and
- * stores) or flagged: a word of all ones is not written yet. Flag words are loaded and stored
- * relaxed at gpu scope, and L2 keeps them (evict_last): they are read by every queue soon.
+ * Exchange of activations between queues: rows in f32 or 16 bits. An exchange is ordered by
+ * counters (plain loads and stores), or it is flagged: each word validates itself, and a word of
+ * all ones is not written yet. Flag words are loaded and stored relaxed at gpu scope. L2 keeps them
+ * (evict_last), because every queue reads them soon. Consumers, epilogue and ops call these
+ * functions.
  *
- * A value never is all ones: rounding to 16 bits does not make 0xFFFF (NaN becomes 0x7FFF or the
- * like), and an f32 NaN of all ones is stored as 0x7FFFFFFF.
+ * No value is all ones: rounding to 16 bits does not give 0xFFFF (NaN becomes 0x7FFF or similar),
+ * and an f32 NaN of all ones is stored as 0x7FFFFFFF.
  */
 #ifndef MGL_DEVICE_FLAGS_CUH
 #define MGL_DEVICE_FLAGS_CUH
@@ -17,21 +19,22 @@ static __device__ __forceinline__ bool is_written(uint4 v)
     return v.x != 0xFFFFFFFFu && v.y != 0xFFFFFFFFu && v.z != 0xFFFFFFFFu && v.w != 0xFFFFFFFFu;
 }
 
-/* The largest word: all ones if one of them is. Asked of many words, this takes no branches. */
+/* The largest word, which is all ones if a word is. For many words this test needs no branches. */
 static __device__ __forceinline__ u32 largest(uint4 v)
 {
     return max(max(v.x, v.y), max(v.z, v.w));
 }
 
-/* Who waits for flagged words, and whether a wait that gives up reports. */
+/* How await_flags waits for flagged words, and whether a wait that gives up reports. */
 enum {
     EACH_LANE,  /* each lane for itself */
-    WHOLE_WARP, /* all lanes as one: look() says the same in each of them */
-    QUIETLY     /* each lane, without a report: the call would cost registers. See report_flags */
+    WHOLE_WARP, /* all lanes together: look() returns the same value in each lane */
+    QUIETLY     /* each lane for itself, without a report: the call would cost registers. See
+                   report_flags */
 };
 
-/* Looks until look() finds all words written; look() asks again for those that are not. Every wait
- * for flagged words is this loop. False: the wait gave up, by the watchdog. */
+/* Polls until look() finds all words written; look() loads again the words that are not. Every wait
+ * for flagged words is this loop. Returns false if the wait gave up (watchdog). */
 template <int WHO, class LOOK>
 static __device__ __forceinline__ bool await_flags(const machine &m, int operand, const LOOK &look)
 {
@@ -50,7 +53,7 @@ static __device__ __forceinline__ bool await_flags(const machine &m, int operand
     return true;
 }
 
-/* 16 bytes of a flagged region, once they are written. */
+/* Returns 16 bytes of a flagged region as soon as they are written. */
 static __device__ __forceinline__ uint4 poll_words(const machine &m, const void *at, int operand,
                                                    u64 policy)
 {
@@ -70,21 +73,21 @@ static __device__ __forceinline__ u32 flag_bits(float value)
     return bits == 0xFFFFFFFFu ? 0x7FFFFFFFu : bits;
 }
 
-/* Four values of a flagged region in f32, 16 bytes of it. */
+/* Stores four f32 values, 16 bytes, to a flagged region. */
 static __device__ __forceinline__ void store_four_floats(void *at, const float *x, u64 policy)
 {
     store_words(at, make_uint4(flag_bits(x[0]), flag_bits(x[1]), flag_bits(x[2]), flag_bits(x[3])),
                 policy);
 }
 
-/* Where (row, column) of a region is. */
+/* Address of (row, column) of a region that is not paged. */
 static __device__ __forceinline__ u8 *plain_element(const view &v, int r, int column)
 {
     return v.at + r * v.stride + column * (v.dtype == DTYPE_F32 ? 4 : 2);
 }
 
 #if MGL_PANELS
-/* The place of the k block that has a column of a paged buffer. */
+/* The place of the k block that contains a column of a paged buffer. */
 static __device__ __forceinline__ int page_place(const paged_view &v, int column)
 {
     return mgl_tape_place_of_block(v.columns / MGL_PAGE_BLOCK_COLUMNS, MGL_WARPS,
@@ -102,15 +105,14 @@ static __device__ __forceinline__ u8 *element_of(const paged_view &v, int r, int
     return plain_element(v, r, column);
 }
 
-/* Bytes from an element of a region that is in no pages to that of the same column so many rows on.
- */
+/* Bytes from an element of a region that is not paged to the element `rows` rows below. */
 static __device__ __forceinline__ size_t row_step(const view &v, int rows)
 {
     return (size_t)(rows * v.stride);
 }
 
-/* Bytes from an element to that of the same column so many rows on, a multiple of 8: in pages
- * quarters lie as they do eight rows before. */
+/* Bytes from an element to the element `rows` rows below, `rows` being a multiple of 8: in pages,
+ * the quarters of a row are swizzled like those of the row eight rows above. */
 static __device__ __forceinline__ size_t element_step(const paged_view &v, int rows)
 {
 #if MGL_PANELS
@@ -127,7 +129,8 @@ static __device__ __forceinline__ u8 *element_of(const view &v, int r, int colum
 }
 #endif
 
-/* Writes columns `column` and, if `both`, the next of row r. A flagged region has both. */
+/* Writes columns `column` and, if `both`, `column + 1` of row r. In a flagged region `both` is
+ * always true. */
 template <class VIEW>
 static __device__ __forceinline__ void store_pair(const VIEW &v, int r, int column, float first,
                                                   float second, bool both, u64 policy)
@@ -162,15 +165,16 @@ static __device__ __forceinline__ float load_element(const view &v, int r, int c
     return v.dtype == DTYPE_BF16 ? bf16_float(bits) : f16_float(bits);
 }
 
-/* Threads that fetch_row takes for n columns, at least. */
+/* The number of threads that fetch_row uses for n columns. */
 static __device__ __forceinline__ int fetch_threads(const view &v, int n)
 {
     return v.flag ? (n + 3) / 4 / (v.dtype == DTYPE_F32 ? 1 : 2) : n;
 }
 
-/* Copies columns [column, column + n) of row r to shared memory as f32, by the consumer threads,
- * the first part by thread `base` modulo their number; of a flagged region each 16 bytes once they
- * are written. `index` is the operand's number. The caller needs a barrier behind it. */
+/* Copies columns [column, column + n) of row r to shared memory as f32, by the consumer threads.
+ * Thread `base` modulo the thread count copies the first part. In a flagged region each 16 bytes
+ * are polled until they are written. `index` is the operand's number. The caller needs a barrier
+ * afterwards. */
 static __device__ __forceinline__ void fetch_row(const machine &m, const view &v, int index, int r,
                                                  int column, int n, float *to, int base, u64 policy)
 {

@@ -1,48 +1,53 @@
 /*
- * The kernel: one block a queue, all blocks resident at once (a cooperative launch), from the first
- * token of a reply to its last.
+ * The persistent kernel (megakernel): one block per queue, all blocks co-resident (a cooperative
+ * launch). One launch generates all tokens of a reply. The host passes mgl_device_launch
+ * (record.h). This file initializes the mbarriers and starts the role of each warp.
  *
  *   queue        the tasks of one block, in order, once an epoch
- *   epoch        one pass of the model over the rows at hand: a step of decoding, or of a prompt
+ *   epoch        one pass of the model over the current rows: a decode step, or a part of a prompt
  *   row          one token of one sequence in an epoch; a task works on all rows
- *   task         one op on regions of buffers, with edges before and behind it (instructions/)
- *   record       a task as the host encodes it (record.h); four of a queue's are in shared memory
- *   instruction  one of two places in shared memory where the input of a task is made known: tasks
- *     slot       that need consumers are numbered from 0, and number n takes slot n % 2
+ *   task         one op on regions of buffers, with waits and signals (instructions/)
+ *   record       a task as the host encodes it (record.h); shared memory holds four of a queue's
+ *   instruction  one of two places in shared memory where the input of a task is announced. Tasks
+ *     slot       that need consumers are numbered from 0, and task n uses slot n % 2
  *   counter      a word of global memory that tasks signal and wait for
  *   flag         a word of a flagged region: all ones until it is written (flags.cuh)
  *   tape         a queue's weights in the order of their use, streamed once an epoch
  *   block        of a tape: 64 bytes of each of 8 weight rows; a row group is the blocks of 8 rows
  *                (schedule/tape.h); not the thread block
  *   run          the blocks of a row group that one consumer warp multiplies
- *   page         what the ring is filled with: MGL_PAGE bytes of the tape, or of keys or values
+ *   page         the unit of the ring: MGL_PAGE bytes of the tape, or of keys or values
  *   ring         MGL_RING frames in shared memory, each with a `full` and an `empty` mbarrier
- *   frame        where a page is in the ring: page p is in frame p % MGL_RING
- *   activation   shared memory for the input of a product, normalised and rounded (`stage` of a
- *     buffer     schedule's text)
- *   slot         where the consumers leave partial sums of row groups for the epilogue
+ *   frame        the place of a page in the ring: page p is in frame p % MGL_RING
+ *   activation   shared memory for the input of a product, normalized and rounded (`stage` in the
+ *     buffer     text form of a schedule)
+ *   partial-sum  where the consumers write partial sums of row groups for the epilogue
+ *     buffer
  *   panel        row groups that are multiplied together by all activation rows of an epoch, in a
  *                program whose second list has such products (linear/panels.cuh)
- *   tray         where some k blocks of those activations are (roles/act_tile_loader.cuh); or,
- * while attention is at work, keys and values of some positions (attention/kv_buffers.cuh) strip
- * positions that a warp attends to at once: one tile of 16 or two
+ *   activation   shared memory for some k blocks of those activations (roles/act_tile_loader.cuh)
+ *     tile
+ *   KV buffer    the same memory while attention runs: keys and values of some positions
+ *                (attention/kv_buffers.cuh)
+ *   KV tile      positions that a warp attends to at once: one tile of 16 or two
  *
  * Roles of a block's warps, a file each in roles/:
  *
  *   consumers    MGL_WARPS warps: inputs, products, attention, sampling
- *   epilogue     one warp: adds up the slots, writes outputs, ends tasks; copies into trays
+ *   epilogue     one warp: adds up partial sums, writes outputs, ends tasks; fills activation tiles
  *   loader       one warp: copies pages into the ring
- *   landing      one warp: says which pages have landed; helps the loader in the second list
- *   controller   one warp: waits for counters, makes tasks known, signals, clears
+ *   landing      one warp: publishes which pages have landed; helps the loader in the second list
+ *   controller   one warp: waits for counters, announces tasks, signals, clears
  *
- * A task: the controller prepares its instruction slot, if it can while the task before is at work,
- * waits for its counters and makes it known; flagged input may be read from then on. The epilogue,
- * done with the task before, opens `go` (or the controller: preissued.cuh); consumers and epilogue
- * do it together, or the consumers alone; the controller signals, and resets what the `clear`
- * behind it names. Enter, embed and clear are the controller's alone.
+ * The steps of a task: the controller prepares its instruction slot (during the previous task if
+ * possible), waits for its counters and announces the task. From then on flagged input may be read.
+ * When the epilogue is done with the previous task, it opens the start barrier (or the controller
+ * does: preissued.cuh). Consumers and epilogue execute the task together, or the consumers alone.
+ * The controller signals, and resets the regions of the `clear` that follows the task. The
+ * controller executes enter, embed and clear alone.
  *
- * Which code runs a task: dispatch.cuh has the functions of its op, linear/linear.cuh chooses the
- * way of a product, attention/attention.cuh that of attention.
+ * The code that runs a task: dispatch.cuh calls the functions of its op. linear/linear.cuh chooses
+ * the kernel variant of a product, attention/attention.cuh the variant of attention.
  */
 
 #include "vm/cuda/device/delay.cuh"
@@ -55,7 +60,7 @@
 
 #if IN_OBJECT(KERNEL)
 
-/* One thread, before a barrier of the block. */
+/* Called by one thread before a block barrier. */
 static __device__ void init_barriers()
 {
     for (int i = 0; i < MGL_RING; i++) {

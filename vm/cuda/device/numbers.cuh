@@ -1,6 +1,6 @@
 /*
- * Number formats by their dtype: what 16 bytes of a format hold as floats, what rounding leaves;
- * and sums over a warp.
+ * Number formats by dtype: unpacking 16 bytes to f32, rounding, storing; and sums and maxima over a
+ * warp (butterfly reductions).
  */
 #ifndef MGL_DEVICE_NUMBERS_CUH
 #define MGL_DEVICE_NUMBERS_CUH
@@ -12,7 +12,7 @@ static __device__ __forceinline__ float bf16_float(u32 bits)
     return __uint_as_float(bits << 16);
 }
 
-/* Round to nearest even, as mgl_f32_to_bf16 of the host. */
+/* Rounds to nearest even, like mgl_f32_to_bf16 of the host. */
 static __device__ __forceinline__ u16 float_bf16(float value)
 {
     u32 u = __float_as_uint(value);
@@ -49,7 +49,7 @@ template <int DTYPE> struct format {
         return DTYPE == DTYPE_BF16 ? bf16_float(bits) : f16_float(bits);
     }
 
-    /* The value that store leaves. */
+    /* The value that is read back after store(). */
     static __device__ __forceinline__ float round(float value)
     {
         return DTYPE == DTYPE_F32    ? value

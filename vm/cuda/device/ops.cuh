@@ -1,7 +1,7 @@
 /*
- * The ops as the kernel knows them: numbers, families, and which a task's op is of; and the
- * variants that it has. All of it, and the dispatch of controller, consumers and epilogue, is made
- * from instructions/ops.def and schedule/variants.def.
+ * Tables of the ops in the kernel: op numbers, families, the op of a task, and the variants that
+ * the kernel contains. The tables and the dispatch of controller, consumers and epilogue are
+ * generated from instructions/ops.def and schedule/variants.def.
  */
 #ifndef MGL_DEVICE_OPS_CUH
 #define MGL_DEVICE_OPS_CUH
@@ -27,7 +27,7 @@ enum {
 #include "schedule/variants.def"
 };
 
-/* The variants that the program names, and the kernel has the code of: MGL_VARIANTS_<FAMILY> has a
+/* The variants that the program names, whose code the kernel contains: MGL_VARIANTS_<FAMILY> has a
  * bit for each. */
 enum {
     HAS_GENERAL_PRODUCT = MGL_VARIANTS_PRODUCT >> VARIANT_GENERAL & 1,
@@ -36,12 +36,12 @@ enum {
 #include "schedule/variants.def"
 };
 
-/* Columns of ops.def: whom a family needs, and whether the controller prepares it ahead, and makes
- * it known early. */
+/* Columns of ops.def: the roles that a family needs; whether the controller prepares a task of it
+ * during the previous task, and announces it early. */
 enum { NEEDS_CONTROLLER, NEEDS_CONSUMERS, NEEDS_EPILOGUE };
 enum { AHEAD_NEVER, AHEAD_ALWAYS, AHEAD_UNLIKE, AHEAD_PREISSUED, AHEAD_PREISSUED_UNLIKE };
 
-/* Whether the kernel has the op. */
+/* Whether the kernel contains the op. */
 static __device__ __forceinline__ bool has_op(u32 op)
 {
     return false
@@ -50,7 +50,7 @@ static __device__ __forceinline__ bool has_op(u32 op)
         ;
 }
 
-/* Whether an op is of the family, and the kernel has it. */
+/* Whether the op belongs to the family and the kernel contains it. */
 template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
 {
     return false
@@ -59,7 +59,7 @@ template <int FAMILY> static __device__ __forceinline__ bool is_of(int op)
         ;
 }
 
-/* Whether the kernel has the op, and this variant of it. */
+/* Whether the kernel contains the variant of the op. */
 static __device__ __forceinline__ bool has_variant(int op, int variant)
 {
 #if MGL_PANELS
@@ -80,7 +80,7 @@ static __device__ __forceinline__ bool has_variant(int op, int variant)
         ;
 }
 
-/* Whether the controller does it alone. */
+/* Whether the controller executes the op alone. */
 static __device__ __forceinline__ bool is_alone(int op)
 {
     return false
@@ -96,11 +96,11 @@ static __device__ __forceinline__ bool attends(int op)
     return is_of<FAMILY_ATTENTION>(op) || is_of<FAMILY_ATTEND_ROWS>(op);
 }
 
-/* Whether a task may be prepared while the one before, of op `before`, is at work: what it needs in
- * shared memory is not in use. */
+/* Whether a task may be prepared during the previous task, of op `before`: the previous task does
+ * not use the shared memory that the preparation writes. */
 static __device__ __forceinline__ bool goes_ahead(int op, int before)
 {
-    if (attends(op) && attends(before)) /* both make own().att */
+    if (attends(op) && attends(before)) /* both write own().att */
         return false;
     return false
 #define MGL_FAMILY(id, name, needs, ahead)                                                         \
@@ -114,7 +114,7 @@ static __device__ __forceinline__ bool goes_ahead(int op, int before)
 #define IS_PREISSUED(ahead)                                                                        \
     (AHEAD_##ahead == AHEAD_PREISSUED || AHEAD_##ahead == AHEAD_PREISSUED_UNLIKE)
 
-/* Whether the consumers may begin a task that is prepared before its counters are there. */
+/* Whether a prepared task may be announced to the consumers before its counters are reached. */
 static __device__ __forceinline__ bool is_preissued(int op)
 {
     return false

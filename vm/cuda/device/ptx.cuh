@@ -1,14 +1,14 @@
 /*
- * Every PTX instruction that C++ has no word for, each in a function that is named for what it
- * does: scopes of loads and stores, mbarriers, bulk and async copies, flagged words with their
- * cache policies, conversions, tensor cores, clocks. This file knows the architecture; no other
- * one has an asm statement or asks for __CUDA_ARCH__.
+ * Wrappers for all PTX instructions without a C++ equivalent: scoped loads and stores, mbarriers,
+ * bulk and async copies, flagged words with their cache policies, conversions, tensor cores,
+ * clocks. All device files use these functions. Only this file depends on the architecture: no
+ * other file has an asm statement or tests __CUDA_ARCH__.
  *
- *   sm_90 and later   MGL_BULK_COPY: one thread starts one bulk copy a page (cp.async.bulk, PTX ISA
- *                     9.7.9.25); its bytes complete the frame's `full` barrier. L2 evicts the bytes
- *                     first: they come back one epoch later at the earliest.
- *   sm_80 to sm_89    the 32 lanes copy 16 bytes at a time (cp.async); each lane's copies arrive on
- *                     `full` once they have landed (cp.async.mbarrier.arrive.noinc).
+ *   sm_90 and later   MGL_BULK_COPY: one thread starts one bulk copy per page (cp.async.bulk, PTX
+ * ISA 9.7.9.25); its bytes complete the frame's `full` barrier. L2 policy: evict first, because the
+ * bytes are needed again one epoch later at the earliest. sm_80 to sm_89    the 32 lanes copy 16
+ * bytes at a time (cp.async); each lane's copies arrive on `full` once they have landed
+ * (cp.async.mbarrier.arrive.noinc).
  */
 #ifndef MGL_DEVICE_PTX_CUH
 #define MGL_DEVICE_PTX_CUH
@@ -31,7 +31,7 @@ static __device__ void delay();
 
 /* ---- threads, clocks ---- */
 
-/* Number in the block, asked anew each time. */
+/* The thread's number in the block, read again at each call. */
 static __device__ __forceinline__ u32 thread_index()
 {
     u32 thread;
@@ -39,8 +39,8 @@ static __device__ __forceinline__ u32 thread_index()
     return thread;
 }
 
-/* Whether this is lane 0, asked anew each time: as a value that lives long the compiler keeps it in
- * local memory, which takes ten times as long as asking. */
+/* Whether this is lane 0, read again at each call: the compiler keeps a long-lived value in local
+ * memory, which takes ten times as long as the instruction. */
 static __device__ __forceinline__ bool is_first_lane()
 {
     u32 lane;
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void sleep_ns(u32 ns)
     asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory");
 }
 
-/* The barrier of so many threads, the first of a block. */
+/* Named barrier 1 for the first COUNT threads of the block. */
 template <int COUNT> static __device__ __forceinline__ void named_barrier()
 {
     asm volatile("bar.sync 1, %0;" ::"n"(COUNT) : "memory");
@@ -94,7 +94,7 @@ static __device__ __forceinline__ u32 load_acquire(const u32 *at)
     return value;
 }
 
-/* With a relaxed add behind it: a release of all that the block did before its last barrier. */
+/* Followed by a relaxed add: a release of everything that the block did before its last barrier. */
 static __device__ __forceinline__ void fence_gpu()
 {
     delay();
@@ -114,7 +114,7 @@ static __device__ __forceinline__ u32 load_relaxed(const u32 *at)
     return value;
 }
 
-/* Memory that the host writes or reads while the kernel runs. */
+/* For memory that the host writes or reads while the kernel runs. */
 static __device__ __forceinline__ int load_system(const int *at)
 {
     int value;
@@ -128,7 +128,7 @@ static __device__ __forceinline__ void store_system(int *at, int value)
     delay();
 }
 
-/* Adds to a word of shared memory, at shared_address(); what it was. */
+/* Adds to a word of shared memory at address `at` (shared_address()); returns the old value. */
 static __device__ __forceinline__ u32 add_shared(u32 at, u32 value)
 {
     u32 before;
@@ -139,13 +139,13 @@ static __device__ __forceinline__ u32 add_shared(u32 at, u32 value)
     return before;
 }
 
-/* The same, where nobody asks what was there. */
+/* The same without the old value. */
 static __device__ __forceinline__ void add_to_shared(u32 at, u32 value)
 {
     asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(at), "r"(value) : "memory");
 }
 
-/* A word of shared memory that one role writes and others read. */
+/* For a word of shared memory that one role writes and others read. */
 static __device__ __forceinline__ u32 load_shared_acquire(const volatile u32 *at)
 {
     u32 value;
@@ -174,7 +174,7 @@ static __device__ __forceinline__ void barrier_init(u64 *barrier, int arrivals)
                  : "memory");
 }
 
-/* After the barriers are set up, before a barrier of the block. */
+/* Called after the mbarriers are initialized, before a block barrier. */
 static __device__ void barrier_init_fence()
 {
 #if MGL_BULK_COPY
@@ -183,8 +183,8 @@ static __device__ void barrier_init_fence()
 #endif
 }
 
-/* Whether the phase of that parity is complete; may sleep that long. Acquires at block scope. `at`:
- * the barrier's shared address. */
+/* Whether the phase with that parity is complete; may sleep up to `ns`. Acquires at block scope.
+ * `at`: the barrier's shared address. */
 static __device__ __forceinline__ bool barrier_passed_at(u32 at, u32 parity, int ns = 1000)
 {
     u32 passed;
@@ -212,7 +212,7 @@ static __device__ __forceinline__ bool barrier_passed(u64 *barrier, u32 parity, 
     return barrier_passed_at(shared_address(barrier), parity, ns);
 }
 
-/* The same, at once. */
+/* The same without sleeping. */
 static __device__ __forceinline__ bool barrier_tested_at(u32 at, u32 parity)
 {
     u32 passed;
@@ -247,7 +247,7 @@ static __device__ __forceinline__ void barrier_arrive(u64 *barrier)
 
 #if MGL_BULK_COPY
 
-/* The same as so many arrivals. */
+/* Arrives `times` times. */
 static __device__ __forceinline__ void barrier_arrive_times(u32 at, int times)
 {
     delay();
@@ -267,19 +267,19 @@ static __device__ __forceinline__ void copy_16(u32 to, const u8 *from)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-/* What this thread has started behind the last such call is a group. */
+/* Commits the copies that this thread has started since the last call as a group. */
 static __device__ __forceinline__ void copy_16_group()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until all of this thread's groups have landed but for the last COUNT. */
+/* Waits until all groups of this thread except the last COUNT have landed. */
 template <int COUNT> static __device__ __forceinline__ void copy_16_wait_groups()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
 }
 
-/* Waits until all that this thread has started has landed. */
+/* Waits until all copies of this thread have landed. */
 static __device__ __forceinline__ void copy_16_wait()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -294,8 +294,8 @@ static __device__ u64 copy_policy()
     return policy;
 }
 
-/* The barrier's phase is complete when so many bytes more have come, and all have arrived, of whom
- * this thread is one. */
+/* Arrives as one of the phase's arrivals and adds to the bytes that the phase expects. The phase is
+ * complete when all threads have arrived and all bytes have landed. */
 static __device__ __forceinline__ void expect_bytes(u64 *full, u32 bytes)
 {
     asm volatile(
@@ -304,7 +304,7 @@ static __device__ __forceinline__ void expect_bytes(u64 *full, u32 bytes)
         : "memory");
 }
 
-/* Starts the copy of some of the bytes that are expected. */
+/* Starts the copy of some of the expected bytes. */
 static __device__ __forceinline__ void copy_piece(void *to, const u8 *from, u32 bytes, u64 *full,
                                                   u64 policy)
 {
@@ -314,7 +314,7 @@ static __device__ __forceinline__ void copy_piece(void *to, const u8 *from, u32 
                  : "memory");
 }
 
-/* Starts the copy of a page, or of a part of one; by one thread. */
+/* Starts the copy of a page or of a part of a page; one thread. */
 static __device__ __forceinline__ void copy_bytes(void *to, const u8 *from, u32 bytes, u64 *full,
                                                   u64 policy)
 {
@@ -328,7 +328,7 @@ static __device__ __forceinline__ void copy_page(int, void *to, const u8 *from, 
     copy_bytes(to, from, MGL_PAGE, full, policy);
 }
 
-/* Asks for a multiple of 16 bytes into L2. */
+/* Prefetches bytes, a multiple of 16, into L2. */
 static __device__ __forceinline__ void prefetch_bytes(u64 from, u32 bytes)
 {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"((const u8 *)from), "r"(bytes)
@@ -340,19 +340,19 @@ static __device__ __forceinline__ void prefetch_page(int, const u8 *from)
     prefetch_bytes((u64)from, MGL_PAGE);
 }
 
-/* Asks for so many bytes into L2; by one lane. */
+/* Prefetches bytes into L2; one lane. */
 static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int bytes)
 {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
 }
 
-/* Bulk copies behind it read what stores before it wrote to global memory. */
+/* Proxy fence: later bulk copies read what earlier stores wrote to global memory. */
 static __device__ __forceinline__ void fence_bulk_reads()
 {
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-/* Bulk copies behind it write over what stores before it wrote to shared memory. */
+/* Proxy fence: later bulk copies overwrite what earlier stores wrote to shared memory. */
 static __device__ __forceinline__ void fence_bulk_writes()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -365,8 +365,8 @@ static __device__ u64 copy_policy()
     return 0;
 }
 
-/* Starts the copy of one page; by all lanes of the warp. One instruction a copy: with a loop's own
- * beside them one warp does not keep up with the memory. */
+/* Starts the copy of one page; all lanes of the warp. Unrolled to one instruction per copy: with
+ * loop instructions between them one warp does not keep up with the memory. */
 static __device__ __forceinline__ void copy_page(int lane, void *to, const u8 *from, u64 *full, u64)
 {
     const u32 at = shared_address(to) + (u32)lane * 16;
@@ -394,8 +394,8 @@ static __device__ __forceinline__ void prefetch_vectors(const u8 *from, int byte
 
 /* ---- vectors, and flagged words ---- */
 
-/* 16 bytes of global memory, asked for where the call stands: the compiler moves no asm volatile.
- */
+/* Loads 16 bytes of global memory at the place of the call: the compiler does not move asm
+ * volatile. */
 static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
 {
     asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -403,7 +403,7 @@ static __device__ __forceinline__ void load_vector(uint4 *to, const u8 *from)
                  : "l"(from));
 }
 
-/* The same of shared memory, at this address. */
+/* The same for shared memory, at a shared address. */
 static __device__ __forceinline__ void load_shared_vector_at(uint4 *to, u32 from)
 {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -416,7 +416,7 @@ static __device__ __forceinline__ void load_shared_vector(uint4 *to, const u32 *
     load_shared_vector_at(to, shared_address(from));
 }
 
-/* Of flagged words: L2 keeps them, since every queue reads them soon. */
+/* Cache policy of flagged words: L2 keeps them, because every queue reads them soon. */
 static __device__ __forceinline__ u64 keep_policy()
 {
     u64 policy;
@@ -471,7 +471,7 @@ static __device__ __forceinline__ void store_words(void *at, uint4 words, u64 po
 
 /* ---- numbers ---- */
 
-/* Number formats as mgl_dtype counts them. */
+/* Number formats, numbered like mgl_dtype. */
 enum {
 #define MGL_X(id, name, bytes, stored) DTYPE_##id,
     MGL_DTYPES(MGL_X)
@@ -517,7 +517,7 @@ static __device__ __forceinline__ float power_of_2(float x)
     return y;
 }
 
-/* An 8 x 8 matrix of 16-bit values, two of a row in each lane, transposed. */
+/* Transposes an 8 x 8 matrix of 16-bit values; each lane holds two values of a row. */
 static __device__ __forceinline__ u32 transposed(u32 word)
 {
     u32 result;
@@ -525,8 +525,8 @@ static __device__ __forceinline__ u32 transposed(u32 word)
     return result;
 }
 
-/* c += a b on tensor cores, 16 x 16 by 16 x 8, of bf16 or f16 with f32 sums. The PTX ISA draws
- * under mma.m16n8k16 which lane has what. */
+/* c += a b on tensor cores, 16 x 16 by 16 x 8, of bf16 or f16 with f32 sums. The PTX ISA shows the
+ * lane layout at mma.m16n8k16. */
 template <int DTYPE>
 static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u32 a2, u32 a3,
                                                     u32 b0, u32 b1)
@@ -545,8 +545,8 @@ static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u3
 
 /* ---- warpgroups ---- */
 
-/* Four 8 x 8 matrices of 16-bit elements of shared memory: lane l hands in where row l % 8 of
- * matrix l / 8 is, and gets two neighbours of row l / 4 of each. */
+/* Loads four 8 x 8 matrices of 16-bit elements from shared memory. Lane l passes the address of row
+ * l % 8 of matrix l / 8, and gets two neighbors of row l / 4 of each matrix. */
 static __device__ __forceinline__ void load_matrices(u32 (&words)[4], u32 at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -557,7 +557,8 @@ static __device__ __forceinline__ void load_matrices(u32 (&words)[4], u32 at)
 
 #if MGL_WARPGROUPS
 
-/* Products behind it read what registers have now; of the whole warpgroup, as all of these. */
+/* Orders register writes before the following wgmma instructions; called by the whole warpgroup,
+ * like all functions below. */
 static __device__ __forceinline__ void warpgroup_fence()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -568,37 +569,37 @@ static __device__ __forceinline__ void warpgroup_commit()
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Waits until all products that were committed are done. */
+/* Waits until all committed products are done. */
 static __device__ __forceinline__ void warpgroup_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-/* A word that products will read: it is made before the fence. */
+/* Compiler barrier for a word that products read: the word is computed before the fence. */
 static __device__ __forceinline__ void warpgroup_ready(u32 &word)
 {
     asm volatile("" : "+r"(word)::"memory");
 }
 
-/* A sum of products that are done: nothing that reads it is moved before the wait. */
+/* Compiler barrier for a sum of finished products: no read of the sum moves before the wait. */
 static __device__ __forceinline__ void warpgroup_settled(float &sum)
 {
     asm volatile("" : "+f"(sum)::"memory");
 }
 
-/* The low word of what tells where an operand of 16 columns lies in shared memory, at a multiple of
- * 16 bytes; what is so many times 16 bytes behind it has a word as much larger. Eight rows of 64
- * bytes are an atom, swizzled by quarters; atoms follow one another (PTX ISA, matrix descriptor:
- * bits 0 to 13 the address / 16, 16 to 29 a stride that is not used, 32 to 45 the bytes from atom
- * to atom / 16, 62 and 63 the swizzle, 2 for 64 bytes). */
+/* The low word of a shared-memory matrix descriptor for an operand of 16 columns at address `at`, a
+ * multiple of 16 bytes. An operand that begins n times 16 bytes later has a word larger by n. Eight
+ * rows of 64 bytes are a swizzle atom, swizzled by quarters; atoms follow one another (PTX ISA,
+ * matrix descriptor: bits 0 to 13 the address / 16, 16 to 29 a stride that is not used, 32 to 45
+ * the bytes from atom to atom / 16, 62 and 63 the swizzle, 2 for 64 bytes). */
 static __device__ __forceinline__ u32 operand_word(u32 at)
 {
     return 1 << 16 | at >> 4;
 }
 
-/* d += a b, of 64 rows, a warp's 16 each, by COUNT columns of 16 k, of bf16 with f32 sums. A lane
- * has what multiply_add has of a and of each eight columns of d. For b, which lies column by
- * column, see operand_word. Begins it: see warpgroup_wait. */
+/* Starts d += a b: 64 rows, 16 for each warp, by COUNT columns with k = 16, of bf16 with f32 sums.
+ * A lane holds the same elements of a, and of each eight columns of d, as in multiply_add. b lies
+ * column by column, see operand_word. warpgroup_wait waits for the result. */
 template <int COUNT>
 static __device__ __forceinline__ void warpgroup_multiply(float *d, const u32 (&a)[4], u32 word)
 {

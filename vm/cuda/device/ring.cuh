@@ -1,7 +1,8 @@
 /*
- * The consumers' side of the ring. Every warp goes through the pages of the tape in order: it waits
- * until they have landed, and says of each when it needs it no more. A page that a warp does not
- * need it lets go by the same way (roles/loader.cuh says why).
+ * The consumer side of the ring buffer in shared memory. Every warp visits the pages of the tape in
+ * order: it waits until a page has landed (`full`), and frees the page when it needs it no more
+ * (`empty`). A warp also frees pages that it does not read (roles/loader.cuh gives the reason).
+ * Products and attention through the ring call these functions.
  */
 #ifndef MGL_DEVICE_RING_CUH
 #define MGL_DEVICE_RING_CUH
@@ -14,7 +15,8 @@ static __device__ __forceinline__ u32 parity_of(u32 page)
     return page / MGL_RING & 1;
 }
 
-/* A page (counted over all epochs), its frame, and the parity of a barrier's phase that is its. */
+/* A page (counted over all epochs), its frame, and the parity of its phase of the frame's barriers.
+ */
 struct ring_place {
     u32 page, frame, parity;
 };
@@ -30,8 +32,9 @@ static __device__ __forceinline__ void advance(ring_place &t)
 
 enum { RING_BLOCKS = MGL_RING * PAGE_BLOCKS };
 
-/* Where a consumer warp stands in ring and slots, from task to task: beside a second list it is in
- * shared memory meanwhile, or the compiler would keep it in local memory at all times. */
+/* Saves and restores a consumer warp's position in the ring and in the partial-sum buffers between
+ * tasks. In a program with two lists the position is in shared memory between tasks; otherwise the
+ * compiler would keep it in local memory all the time. */
 static __device__ __forceinline__ void load_ring_place(machine &m)
 {
 #if MGL_LISTS
@@ -45,16 +48,18 @@ static __device__ __forceinline__ void load_ring_place(machine &m)
 static __device__ __forceinline__ void save_ring_place(const machine &m)
 {
 #if MGL_LISTS
-    const u32 warp = thread_index() / 32; /* every lane: whoever reads it next has written it */
+    const u32 warp = thread_index() / 32; /* every lane stores, so each lane reads its own store
+                                             later */
     own().psums_at[warp] = m.psums;
     own().landed_at[warp] = m.known;
     own().freed_at[warp] = m.freed;
 #endif
 }
 
-/* Waits until all pages below `end` have landed; the whole warp. The landing warp's word tells of
- * all pages at once: the lanes may see different words, and what all have seen counts. Where that
- * is late, the pages' own barriers tell. The clock of this wait is the loader's (is_lost). */
+/* Waits until all pages below `end` have landed. Called by the whole warp. The word of the landing
+ * warp covers all pages at once. The lanes may read different values, so the minimum counts. If
+ * that word is late, the warp tests the barriers of the pages. The loader keeps the deadline of
+ * this wait (is_lost). */
 static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
 {
     if ((int)(end - m.known) > 0)
@@ -69,7 +74,7 @@ static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
     }
 }
 
-/* This warp needs no page below `page` any more; they have landed. */
+/* Frees the pages below `page` for this warp. They have landed. */
 static __device__ __forceinline__ void ring_free(machine &m, u32 page)
 {
     if (page == m.freed)
@@ -83,7 +88,7 @@ static __device__ __forceinline__ void ring_free(machine &m, u32 page)
     m.freed = page;
 }
 
-/* The same, waiting for those that have not. */
+/* The same, after waiting for the pages that have not landed. */
 static __device__ __forceinline__ void ring_done(machine &m, u32 page)
 {
     while ((int)(page - m.freed) > 0) {
@@ -92,8 +97,8 @@ static __device__ __forceinline__ void ring_done(machine &m, u32 page)
     }
 }
 
-/* The task at hand has its input: its pages, those below `end`, are urgent from now on, and no edge
- * is waited for. */
+/* Called when the current task has its input. Its pages, those below `end`, are urgent from now on,
+ * and no edge is waited for. */
 static __device__ __forceinline__ void input_is_there(const machine &m, u32 end)
 {
     if (thread_of(m) == 0) {
@@ -103,17 +108,17 @@ static __device__ __forceinline__ void input_is_there(const machine &m, u32 end)
     }
 }
 
-/* Where a block of this epoch's tape is in the ring, in blocks. */
+/* The place of a block of this epoch's tape in the ring, in blocks. */
 static __device__ __forceinline__ u32 ring_spot(const machine &m, u32 block)
 {
     return (m.base % MGL_RING * PAGE_BLOCKS + block) % RING_BLOCKS;
 }
 
-/* Bytes from the ring's start, at most one ring too many. */
+/* Wraps an offset in bytes, which is below twice the ring's size, into the ring. */
 static __device__ __forceinline__ u32 within_ring(u32 at)
 {
     const u32 bytes = MGL_RING * MGL_PAGE;
-    return min(at, at - bytes); /* unsigned: the difference is huge where there is none */
+    return min(at, at - bytes); /* unsigned: the difference is huge if `at` is below `bytes` */
 }
 
 static __device__ __forceinline__ uint4 load_block(u32 spot, int lane)

@@ -1,5 +1,6 @@
 /*
- * The record of the task at hand, in shared memory: its operands, segments and rows.
+ * Accessors of the current task's record in shared memory: operands, segments, biases and rows. All
+ * roles and ops use them.
  */
 #ifndef MGL_DEVICE_TASK_CUH
 #define MGL_DEVICE_TASK_CUH
@@ -22,7 +23,7 @@ static __device__ __forceinline__ const mgl_device_segment &segment(const machin
     return ((const mgl_device_segment *)((const u8 *)task_of(m) + task_of(m)->segment_at))[i];
 }
 
-/* Bias i of the task, a product, that has so many. */
+/* Bias i of the task, a product with biases. */
 static __device__ __forceinline__ const mgl_device_bias &bias(const machine &m, int i)
 {
     const mgl_record *r = task_of(m);
@@ -30,13 +31,13 @@ static __device__ __forceinline__ const mgl_device_bias &bias(const machine &m, 
     return ((const mgl_device_bias *)((const u8 *)r + (at + 15) / 16 * 16))[i];
 }
 
-/* The set of `sets` that an epoch uses. */
+/* The number of the set that an epoch uses, of `sets`. */
 static __device__ __forceinline__ u32 set_of(u32 epoch, u32 sets)
 {
     return sets == 2 ? epoch & 1 : sets == 1 ? 0 : epoch % sets;
 }
 
-/* The first element of a region, in the set that this epoch uses. */
+/* The address of a region's first element, in the set of this epoch. */
 static __device__ __forceinline__ u8 *address_of(const machine &m, const mgl_device_operand &o)
 {
     return (u8 *)o.at + set_of(m.epoch, o.sets) * o.set_bytes;
@@ -48,7 +49,7 @@ static __device__ __forceinline__ int rows_of(const machine &m)
 }
 
 #if MGL_PANELS
-/* Rows that a k block of paged activations has room for in this epoch. */
+/* Row capacity of a k block of paged activations in this epoch. */
 static __device__ __forceinline__ int page_rows(const machine &m)
 {
     return mgl_page_rows(MGL_ROWS, rows_of(m));
@@ -67,8 +68,8 @@ static __device__ __forceinline__ view view_of(const machine &m, const mgl_devic
     return v;
 }
 
-/* Of a buffer with so many columns, if it is paged (mgl_cuda_check_program): the compiler knows
- * them then. */
+/* A view of a buffer with COLUMNS columns, if the buffer is paged (mgl_cuda_check_program). The
+ * compiler then knows the column count. */
 template <int COLUMNS>
 static __device__ __forceinline__ paged_view paged_view_of(const machine &m,
                                                            const mgl_device_operand &o)
@@ -82,7 +83,7 @@ static __device__ __forceinline__ paged_view paged_view_of(const machine &m,
 #endif
 }
 
-/* Row r of a (rows, columns) region of 32-bit elements, from its first column on. */
+/* Row r of a (rows, columns) region of 32-bit elements, from the first column of the region. */
 static __device__ __forceinline__ float *row_of(const mgl_device_operand &o, int r)
 {
     return (float *)o.at + r * o.stride0;

@@ -1,9 +1,11 @@
 /*
- * Events for `megalith trace`: what a task of an epoch did when (mgl_device_event). Roles and ops
- * call these functions where something has happened; without MGL_TRACE the functions are empty.
+ * Event recording for `megalith trace`: the times at which a task of an epoch reached each of its
+ * stages (mgl_device_event, record.h). Roles and ops call these functions at the stages. Without
+ * MGL_TRACE the functions are empty.
  *
- * The consumers leave their times in shared memory. What they do behind their last arrival may come
- * late, and then counts for the task behind it.
+ * Consumer warp 0 writes its times to shared memory; the epilogue and the controller copy them to
+ * the event. A time that consumers write after their last arrival may come too late, and then
+ * counts for the next task.
  */
 #ifndef MGL_DEVICE_TRACE_CUH
 #define MGL_DEVICE_TRACE_CUH
@@ -33,23 +35,23 @@ static __device__ __forceinline__ void trace_begin(machine &m)
     m.starved = 0;
 }
 
-/* The consumers have their input. */
+/* The consumers have their input; called by all, thread 0 records. */
 static __device__ __forceinline__ void trace_input(const machine &m)
 {
     if (thread_of(m) != 0)
         return;
     own().input = time_ns();
-    own().act_tiles = 0; /* those that are waited for behind it count */
+    own().act_tiles = 0; /* only waits for activation tiles after this point count */
 }
 
-/* The same of a task with pages of the ring; one thread. */
+/* The same for a task with pages of the ring; one thread. */
 static __device__ __forceinline__ void trace_input_ahead(const machine &m)
 {
     own().input = time_ns();
     own().ahead = own().landed - m.freed;
 }
 
-/* A consumer waits for pages from `since` on, and has waited. */
+/* Start time of a consumer's wait for pages. trace_starved adds the time since then. */
 static __device__ __forceinline__ u32 trace_clock()
 {
     return time_ns();
@@ -60,14 +62,15 @@ static __device__ __forceinline__ void trace_starved(machine &m, u32 since)
     m.starved += time_ns() - since;
 }
 
-/* The same of activations of panels. */
+/* The same for activation tiles of panels. */
 static __device__ __forceinline__ void trace_act_tile(u32 since)
 {
     if (thread_index() == 0)
         own().act_tiles += time_ns() - since;
 }
 
-/* How long it has waited in the task; and the same set, where a function out of line has waited. */
+/* The consumer's waiting time in the task so far, and its setter for callers of out-of-line
+ * functions that wait. */
 static __device__ __forceinline__ u32 trace_starved_of(const machine &m)
 {
     return m.starved;
@@ -78,7 +81,7 @@ static __device__ __forceinline__ void trace_set_starved(machine &m, u32 starved
     m.starved = starved;
 }
 
-/* A consumer has done its last product, or all of a task without tape. */
+/* A consumer has finished its last product, or all of a task without a tape. */
 static __device__ __forceinline__ void trace_products(const machine &m)
 {
     if (thread_of(m) != 0)
@@ -101,7 +104,7 @@ static __device__ __forceinline__ void trace_end(u32 number)
     seen.ahead = own().ahead;
 }
 
-/* The controller has done a task alone, from `go` on. */
+/* The controller has executed a task alone; `go` is the time at which it began. */
 static __device__ __forceinline__ void trace_end_alone(u32 go)
 {
     if (!is_first_lane())
@@ -113,8 +116,9 @@ static __device__ __forceinline__ void trace_end_alone(u32 go)
     own().seen[2] = seen;
 }
 
-/* The event of a task that has ended, for the host; by one lane. With two lists the machine counts
- * the epochs of each. What fills up a short queue has the number of another task. */
+/* Writes the event of a task that has ended for the host; one lane. With two lists the epochs of
+ * each list are counted separately, and the event has their sum. Clears of nothing, which pad a
+ * short queue, are skipped: they have the number of another task. */
 static __device__ void write_event(const machine &m, const mgl_device_event &seen)
 {
     if (own().launch.trace == 0)
@@ -133,7 +137,8 @@ static __device__ void write_event(const machine &m, const mgl_device_event &see
     to->epoch = epoch + 1;
 }
 
-/* The controller settles a task, which `alone` it did itself, or else is the last of `count`. */
+/* Writes the event when the controller has finished with a task. `alone`: the controller executed
+ * the task itself; otherwise the task is the last of `count`. */
 static __device__ __forceinline__ void trace_settle(const machine &m, bool alone, u32 count)
 {
     if (is_first_lane())

@@ -1,21 +1,22 @@
 /*
- * The watchdog: what a wait does that takes too long. It stops all queues, leaves the queue's
- * report for the host, and gives up; the task then runs on, on whatever is in memory.
+ * The watchdog: deadlines of spin waits. A wait that exceeds its deadline stops all queues, writes
+ * the queue's report for the host, and gives up. The task then runs to its end with whatever data
+ * is in memory.
  */
 #ifndef MGL_DEVICE_WATCHDOG_CUH
 #define MGL_DEVICE_WATCHDOG_CUH
 
 #include "vm/cuda/device/task.cuh"
 
-/* Whether somebody's watchdog has spoken. */
+/* Whether the watchdog of some queue has stopped the launch. */
 static __device__ bool is_stopped()
 {
     return load_relaxed((const u32 *)own().launch.stopped) != 0;
 }
 
-/* Whether a wait that gives up says why: the block's first to do so, but not one of a task that has
- * not begun, since the one before has a wait of its own. From then on what the task makes is worth
- * nothing. */
+/* Whether a wait that gives up writes the report: only the first wait of the block. A wait of a
+ * task that has not begun does not report, because a wait of the previous task is the cause. From
+ * then on the task's results are invalid. */
 static __device__ __forceinline__ bool is_to_report()
 {
     const u32 warp = threadIdx.x / 32;
@@ -25,14 +26,14 @@ static __device__ __forceinline__ bool is_to_report()
     return atomicCAS(&own().reported, 0u, 1u) == 0;
 }
 
-/* Has everybody leave; the first to say so is told to the host. */
+/* Stops all queues. The first queue that stops them is reported to the host. */
 static __device__ __forceinline__ void stop_all()
 {
     if (atomicCAS((u32 *)own().launch.stopped, 0u, 1u) == 0)
         store_system((int *)own().launch.host + MGL_HOST_EXPIRED, (int)blockIdx.x + 1);
 }
 
-/* The block's report, which the host reads when the kernel has ended. */
+/* Writes the block's report, which the host reads after the kernel has ended. */
 static __device__ __forceinline__ void write_report(int kind, int task, u32 epoch, u32 which,
                                                     u32 wanted, u32 seen)
 {
@@ -50,9 +51,10 @@ static __device__ __forceinline__ void write_report(int kind, int task, u32 epoc
     store_system(report + MGL_REPORT_KIND, kind);
 }
 
-/* What a wait does every so many polls. `since` is when the wait looked first, 0 at the first look;
- * the result is what to hand in next time, or 0 when the wait has to give up, because it is past
- * its deadline or because another one is; then the queue's report says what it waited for. */
+/* Called by a wait every POLLS polls. `since` is the time of the wait's first call, 0 in the first
+ * call. The result is the value to pass next time, or 0 if the wait must give up: its deadline has
+ * passed, or another queue has stopped the launch. In that case the report names what the wait
+ * waited for. */
 static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int task, u32 epoch,
                                                     u32 which, u32 wanted, u32 seen)
 {
@@ -68,8 +70,8 @@ static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int tas
     return 0;
 }
 
-/* The same without the report, at poll number n, from 1 on: whether the wait has to give up. A call
- * costs the registers that it may use. */
+/* The same without a report, at poll number n, from 1 on: whether the wait must give up. A function
+ * call would cost the registers that it may use. */
 static __device__ __forceinline__ bool is_late(u32 n, u64 *since)
 {
     if (n % POLLS)
@@ -80,7 +82,7 @@ static __device__ __forceinline__ bool is_late(u32 n, u64 *since)
     return now - *since >= own().launch.deadline_ns || is_stopped();
 }
 
-/* Reports a wait for flagged words of that operand, which has given up without a report. */
+/* Writes the report of a wait for flagged words of an operand that gave up without one. */
 static __device__ __forceinline__ void report_flags(const machine &m, int operand)
 {
     const u64 long_ago = 1;

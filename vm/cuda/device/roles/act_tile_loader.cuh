@@ -1,21 +1,25 @@
 /*
- * The epilogue in a task with panels (linear/panels.cuh), which leaves no sums for it: it copies
- * the task's activations into trays, panel after panel; each tray has some k blocks that follow
- * one another in the tape's order, in which they lie (schedule/pages.h).
+ * The epilogue warp in a task with panels (linear/panels.cuh), where it has no partial sums to add
+ * up: it is the producer of the activation tiles. It copies the task's activations into the tiles,
+ * panel after panel. Each tile holds some k blocks that follow one another in the order of the
+ * tape, which is also their order in memory (schedule/pages.h). act_tile_full and act_tile_empty
+ * order the copies.
  *
- * Activations are what other queues wrote: the controller has acquired the task's counters when it
- * makes the task known, the epilogue acquires its word, and a fence in every lane that copies makes
- * what was stored visible to bulk copies, which are another proxy. A tray is one copy where its
- * k blocks are as far apart; else of each no more rows are copied than the epoch has.
+ * Other queues wrote the activations. The controller has acquired the task's counters when it
+ * announces the task, and the epilogue acquires the announcement. Then a fence.proxy.async in every
+ * copying lane makes the stores visible to bulk copies, which use another proxy. A tile is one copy
+ * if its k blocks are equally far apart in both memories. Otherwise each k block is one copy of the
+ * rows of the epoch.
  *
- * The head has logits of the rows that want them. Of its activations the tiles of PANEL_TILE rows
- * are copied that have such a row, one tile behind the other; and where no row wants logits, none
- * are.
+ * The head computes logits only for the rows that want them. So of the head's activations only the
+ * tiles of PANEL_TILE rows that contain such a row are copied, one after the other. If no row wants
+ * logits, nothing is copied.
  *
- * Slim panels (linear/small_m.cuh) have no trays.
+ * Small-M panels (linear/small_m.cuh) have no activation tiles.
  *
- * A place for a tray has lanes of its own, which copy one tray there after another, each of them
- * one in so many of its k blocks: they wait for nobody but the warps that have the tray before.
+ * Each place for a tile has its own ACT_TILE_LANES lanes, which fill the tiles of that place one
+ * after another. Each lane copies every ACT_TILE_LANES-th k block. The lanes wait only for the
+ * warps that use the place's previous tile.
  */
 #ifndef MGL_DEVICE_ROLES_ACT_TILE_LOADER_CUH
 #define MGL_DEVICE_ROLES_ACT_TILE_LOADER_CUH
@@ -23,7 +27,7 @@
 #include "vm/cuda/device/linear/panel_ops.cuh"
 #include "vm/cuda/device/roles/kv_buffer_loader.cuh"
 
-/* The epilogue has come to early task `number`. */
+/* Publishes that the epilogue has reached pre-issued task `number`. */
 static __device__ __forceinline__ void reach(u32 number)
 {
 #if PREISSUED_TASKS
@@ -37,7 +41,7 @@ static __device__ __forceinline__ void reach(u32 number)
 
 enum { TILE_BYTES = PANEL_TILE * MGL_PANEL_ROW_BYTES }; /* of a k block */
 
-/* What of a k block of so many bytes is of the head's tiles. The last one may be short. */
+/* Bytes of the head's tiles in a k block that has `bytes` bytes. The last tile may be short. */
 static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
 {
     const u32 last = (u32)own().tiles[own().tile_count - 1];
@@ -45,8 +49,8 @@ static __device__ __forceinline__ u32 bytes_of_tiles(u32 bytes)
            min((u32)TILE_BYTES, bytes - last * TILE_BYTES);
 }
 
-/* The head's tiles of a k block that has so many bytes of all rows. Tiles that follow one another
- * are one copy. */
+/* Copies the head's tiles of a k block that has `bytes` bytes for all rows. Consecutive tiles are
+ * one copy. */
 static __device__ __forceinline__ void copy_tiles(u8 *to, const u8 *from, u32 bytes, u64 *full,
                                                   u64 policy)
 {
@@ -59,25 +63,26 @@ static __device__ __forceinline__ void copy_tiles(u8 *to, const u8 *from, u32 by
     }
 }
 
-/* What a task's trays are filled with: `wanted` of the `bytes` of all rows that each k block has,
- * with room for some more. */
+/* The source of a task's activation tiles. Each k block has `bytes` bytes for all rows, of which
+ * `wanted` are copied; k blocks are `room` bytes apart. */
 struct act_tile_source {
     const u8 *input;
     act_tile_shape act_tile;
     int kblocks;
-    bool whole; /* a tray is one copy */
-    bool heads; /* tiles of the rows */
+    bool whole; /* a tile is one copy */
+    bool heads; /* only the head's tiles of rows are copied */
     u32 room, bytes, wanted;
 };
 
-/* The same of the task that the epilogue comes to next. */
+/* The same for the task that the epilogue reaches next. */
 struct act_tile_plan {
-    bool seen; /* the task is known, */
-    bool made; /* and has trays */
+    bool seen; /* the task is announced, */
+    bool made; /* and has activation tiles */
     act_tile_source source;
 };
 
-/* This lane's k blocks of tray `index` of a panel, or the word of how much comes there. */
+/* Copies this lane's k blocks of tile `index` of a panel; with `counts` it sets the expected bytes
+ * of the tile instead. */
 static __device__ __forceinline__ void fill_act_tile(const act_tile_walk &t,
                                                      const act_tile_source &s, int index, int lane,
                                                      bool counts, u64 policy)
@@ -104,9 +109,9 @@ static __device__ __forceinline__ void fill_act_tile(const act_tile_walk &t,
     }
 }
 
-/* Fills the trays of a panel: ACT_TILE_LANES lanes those of one place, one after another. Returns
- * the phases behind them. `gone`: the loader, which has a clock in its waits, has given up, and
- * these are those behind what has landed. */
+/* Fills the tiles of a panel: ACT_TILE_LANES lanes fill the tiles of one place, one after another.
+ * Returns the phases after the panel. `gone`: the loader, which keeps the deadline, has given up;
+ * then the phases are those after the tiles that have landed. */
 static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act_tile_source &s,
                                                      int turns, u32 phases, bool &gone, u64 policy)
 {
@@ -121,7 +126,7 @@ static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act
         const bool more = index < act_tiles;
         const bool empty = more && barrier_tested(&own().act_tile_empty[place], parity ^ 1);
         const u32 places = __ballot_sync(0xFFFFFFFFu, empty);
-        gone = __any_sync(0xFFFFFFFFu, own().lost); /* places are let go of too early then */
+        gone = __any_sync(0xFFFFFFFFu, own().lost); /* places are then freed too early */
         const bool mine = more && !gone && (places >> (place * ACT_TILE_LANES) & 1);
         if (mine && lane == 0)
             fill_act_tile(t, s, index, lane, true, policy);
@@ -137,8 +142,7 @@ static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act
     return __ballot_sync(0xFFFFFFFFu, lane == 0 && place < ACT_TILES && parity);
 }
 
-/* What the trays of a task are filled with, which is known before what they are filled with is
- * there. */
+/* The source of a task's tiles, which is known before the activations are written. */
 static __device__ __forceinline__ act_tile_source act_tile_source_of(const machine &m)
 {
     const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE;
@@ -157,7 +161,7 @@ static __device__ __forceinline__ act_tile_source act_tile_source_of(const machi
             heads ? bytes_of_tiles(bytes) : bytes};
 }
 
-/* All trays of a task. Out of line: its registers are not those of the epilogue. */
+/* Fills all tiles of a task. Out of line, because it needs more registers than the epilogue. */
 NEAR_OR_INLINE void load_act_tiles(const machine m, const act_tile_source s)
 {
     const int groups = segment(m, 0).groups;
@@ -169,10 +173,10 @@ NEAR_OR_INLINE void load_act_tiles(const machine m, const act_tile_source s)
     for (int group = 0; group < groups && !gone; group += PANEL_GROUPS)
         phases = fill_act_tiles(m, s, panel_shape_of(groups - group).shares, phases, gone, policy);
     __syncwarp();
-    own().act_tile_filled = phases; /* every lane: whoever reads it next has written it */
+    own().act_tile_filled = phases; /* every lane stores, so each lane reads its own store later */
 }
 
-/* Whether a task has trays. */
+/* Whether a task has activation tiles. */
 static __device__ __forceinline__ bool has_act_tiles(const machine &m, int op)
 {
     return is_of<FAMILY_PANEL>(op) && small_m_groups_of(m) == 0 &&
@@ -190,8 +194,8 @@ static __device__ __forceinline__ void await_act_tiles()
     await_kv_buffers();
 }
 
-/* The trays of task `number`, which has panels, or of one with keys and values; none of another.
- * `plan`: what they are filled with, if the task has been known early. */
+/* Fills the activation tiles of task `number` if it has panels, or the KV buffers if it is
+ * attention of rows. `plan`: the source of the tiles, if the task was announced early. */
 static __device__ __forceinline__ void fetch_act_tiles(const machine &m, int op, u32 number,
                                                        const act_tile_plan &plan)
 {
@@ -205,7 +209,7 @@ static __device__ __forceinline__ void fetch_act_tiles(const machine &m, int op,
     }
 }
 
-/* Makes a plan of task `number`, if it is known by now. */
+/* Makes the plan of task `number` if the task is announced by now. */
 static __device__ __forceinline__ void plan_act_tiles(machine m, u32 number, act_tile_plan &plan)
 {
     if (plan.seen ||
@@ -223,7 +227,7 @@ static __device__ __forceinline__ void plan_act_tiles(machine m, u32 number, act
         plan.source = act_tile_source_of(m);
 }
 
-/* The task's trays and pages have been let go of: the loader may turn to the other list. */
+/* Publishes that the task's tiles and pages are free: the loader may switch to the other list. */
 static __device__ __forceinline__ void note_act_tiles(int op)
 {
     __syncwarp();
@@ -233,7 +237,7 @@ static __device__ __forceinline__ void note_act_tiles(int op)
 
 #else
 
-/* Of a kernel without panels: no task is of that family. */
+/* For a kernel without panels: it has no task of that family. */
 struct act_tile_plan {
 };
 static __device__ __forceinline__ void fetch_act_tiles(const machine &, int op, u32 number,

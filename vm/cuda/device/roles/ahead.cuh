@@ -1,7 +1,8 @@
 /*
- * What the loader asks L2 for ahead of the ring: the next pages of the tape while the ring is full,
- * and before them the keys and values of earlier positions that the next attention, or the one at
- * hand, will read: piece by piece, in the order of their use.
+ * L2 prefetch of the loader, ahead of the ring: the next pages of the tape while the ring is full,
+ * and before them the keys and values of earlier positions that the current or the next attention
+ * reads, piece by piece in the order of their use. loader.cuh and panel_loader.cuh call these
+ * functions. Also defines `stream`, the loader's state.
  */
 #ifndef MGL_DEVICE_ROLES_AHEAD_CUH
 #define MGL_DEVICE_ROLES_AHEAD_CUH
@@ -11,58 +12,60 @@
 
 enum {
     PREFETCH_RATE =
-        16, /* bytes in a cycle of the SM that L2 is asked for: less than the stream's */
-    AHEAD_BYTES =
-        262144,         /* of keys and values, that L2 is asked for before attention's warps ask, */
-    AHEAD_PIECE = 4096, /* and at once, at most */
-    AHEAD_NS = 50       /* the loader's sleep meanwhile */
+        16, /* bytes per cycle of the SM that are prefetched into L2: below the stream's rate */
+    AHEAD_BYTES = 262144, /* bytes of keys and values that are prefetched ahead of attention's
+                             warps, at most */
+    AHEAD_PIECE = 4096,   /* bytes of one prefetch, at most */
+    AHEAD_NS = 50         /* the loader's sleep in between */
 };
 
-/* Without KV_RING: what the loader knows of an attention's keys and values. It asks for them
- * stretch by stretch: the keys of the first positions, their values, the keys of the next ones. */
+/* Without KV_RING: the loader's state of an attention's keys and values. It prefetches them stretch
+ * by stretch: the keys of the first positions, the values of the same positions, the keys of the
+ * next ones. */
 struct kv_stream {
     u64 keys, values;  /* addresses, */
-    u32 bytes;         /* of each */
-    u32 stretch_bytes; /* of the keys, or of the values, that are asked for in turn */
-    u32 number;        /* own().kv_number of all that */
-    u32 stretch;       /* number of the one at hand: keys if even, */
-    u32 begin;         /* its first byte; nothing is left from `bytes` on */
-    u32 at;            /* the next byte to ask for */
+    u32 bytes;         /* bytes of each */
+    u32 stretch_bytes; /* bytes of a stretch */
+    u32 number;        /* own().kv_number of these values */
+    u32 stretch;       /* number of the current stretch: keys if even, */
+    u32 begin;         /* its first byte; `bytes` or more: nothing is left */
+    u32 at;            /* the next byte to prefetch */
 };
 
-/* With KV_RING: the loader among the attentions of its queue. */
+/* With KV_RING: the loader's progress through the attentions of its queue. */
 struct ring_stream {
     const mgl_device_kv *stops; /* the attentions, in order, */
-    u32 stop_count;             /* so many */
-    u32 from;                   /* block from which on the page of the tape at hand is to come */
-    u32 epoch;                  /* of the next attention, */
+    u32 stop_count;             /* their number */
+    u32 from;                   /* block at which the next copy of the current tape page begins */
+    u32 epoch;                  /* epoch of the next attention, */
     u32 stop;                   /* and its number */
-    mgl_device_kv next,
-        behind;              /* the next and the one behind it: `stop` is ~0 where there is none */
-    bool begun;              /* the next attention's epoch has begun: the following is known */
-    const u8 *keys, *values; /* what it reads: addresses, */
-    u32 bytes;               /* of each, */
-    u32 pages;               /* of both together */
-    u32 copied;              /* pages that are in the ring or on their way there */
-    u32 asked;               /* pages that L2 was asked for */
-    u32 fenced;              /* epochs whose cache the copies may read */
+    mgl_device_kv next, behind; /* the next attention and the one after it: `stop` is ~0 if there is
+                                   none */
+    bool begun;                 /* the next attention's epoch has begun: the following fields are
+                                   valid */
+    const u8 *keys, *values;    /* addresses of its keys and values */
+    u32 bytes;                  /* bytes of each */
+    u32 pages;                  /* pages of both together */
+    u32 copied;                 /* pages that are in the ring or in flight */
+    u32 asked;                  /* pages that were prefetched into L2 */
+    u32 fenced;                 /* epochs whose cache the copies may read (proxy fence done) */
 };
 
-/* Where the loader stands. */
+/* The loader's state. */
 struct stream {
     const u8 *tape;
     u32 pages;       /* of the tape */
-    u32 pending;     /* pages that may be on their way while the queue waits for an edge */
+    u32 pending;     /* pages in flight while the queue waits for an edge, at most */
     ring_place next; /* the page to copy, */
     u32 at;          /* and its number on the tape */
-    u32 fetched;     /* pages of the tape that L2 was asked for, from `at` on */
-    u32 fetch_at;    /* the page behind them */
-    u32 fetch_time;  /* cycle in which L2 was asked last, */
-    u32 fetch_bytes; /* and for how much */
+    u32 fetched;     /* pages of the tape that were prefetched, from `at` on */
+    u32 fetch_at;    /* the page after them */
+    u32 fetch_time;  /* cycle of the last prefetch, */
+    u32 fetch_bytes; /* and its bytes */
     kv_stream kv;
     ring_stream ring;
-    u32 polls; /* in vain, for the next page, */
-    u64 since; /* and the time of the first look at the clock; 0: there was none */
+    u32 polls; /* failed polls for the next page */
+    u64 since; /* time of the first check of the clock; 0: none yet */
 };
 
 static __device__ __forceinline__ u32 next_on_tape(const stream &t, u32 at)
@@ -70,14 +73,15 @@ static __device__ __forceinline__ u32 next_on_tape(const stream &t, u32 at)
     return at + 1 == t.pages ? 0 : at + 1;
 }
 
-/* Whether all lanes of the loader say so: it is one thread where one is enough. */
+/* Whether the value is true in all lanes of the loader, which is a single thread with bulk copies.
+ */
 static __device__ __forceinline__ bool all_say(bool value)
 {
     return MGL_BULK_COPY ? value : __all_sync(0xFFFFFFFFu, value);
 }
 
-/* Whether L2 may be asked for more: not faster than the stream could deliver (of its bytes, one in
- * `share`), or what is exchanged would wait behind it. */
+/* Whether the loader may prefetch more. The rate is limited to 1 / `share` of the stream's
+ * bandwidth; otherwise exchanged activations would wait behind the prefetches. */
 static __device__ __forceinline__ bool may_fetch(const stream &t, u32 share)
 {
     return all_say(cycles() - t.fetch_time >= t.fetch_bytes / PREFETCH_RATE * share);
@@ -89,7 +93,7 @@ static __device__ __forceinline__ void note_fetch(stream &t, u32 bytes)
     t.fetch_bytes = bytes;
 }
 
-/* Asks the page behind those that L2 was asked for, when the ring is full. */
+/* Prefetches the page after those that are prefetched, when the ring is full. */
 static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 {
     if (!may_fetch(t, 1))
@@ -106,14 +110,14 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 
 #if MGL_KV_RING
 
-/* Takes what the next attention has of earlier positions, if its epoch has begun. */
+/* Reads the earlier positions of the next attention if its epoch has begun. */
 static __device__ __forceinline__ bool see_kv(ring_stream &r)
 {
     if (r.begun || r.stop >= r.stop_count)
         return r.begun;
     if ((int)(load_shared_acquire(&own().entered) - r.epoch) <= 0)
         return false;
-    if (r.fenced != r.epoch + 1) /* stores wrote what the copies read */
+    if (r.fenced != r.epoch + 1) /* the copies read what generic stores wrote */
         fence_bulk_reads();
     r.fenced = r.epoch + 1;
     int lo, hi;
@@ -128,7 +132,7 @@ static __device__ __forceinline__ bool see_kv(ring_stream &r)
     return true;
 }
 
-/* Where page number `page` of its keys and values is in memory, and how many bytes it has. */
+/* Address and bytes of page number `page` of the attention's keys and values. */
 static __device__ __forceinline__ const u8 *kv_page_at(const ring_stream &r, u32 page, u32 *bytes)
 {
     const u32 begin = page / 2 * (PAGE_POSITIONS * POSITION_BYTES);
@@ -136,12 +140,12 @@ static __device__ __forceinline__ const u8 *kv_page_at(const ring_stream &r, u32
     return (page % 2 ? r.values : r.keys) + begin;
 }
 
-/* Asks L2 for those keys and values that the ring has no room for yet, where it is time, unless
- * that is far enough ahead; false: there is nothing to ask for. */
+/* Prefetches keys and values that the ring has no room for yet, if their turn has come, up to
+ * AHEAD_BYTES ahead. Returns false if there is nothing to prefetch. */
 static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
 {
     ring_stream &r = t.ring;
-    /* what is on the tape before comes first */
+    /* earlier bytes of the tape come first */
     if (r.next.stop - t.at * PAGE_BLOCKS >= (t.fetched + 1) * PAGE_BLOCKS || !see_kv(r))
         return false;
     r.asked = max(r.asked, r.copied);
@@ -159,7 +163,8 @@ static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
 
 #elif MGL_BULK_COPY
 
-/* Takes what the block has of the next attention; if that changes meanwhile, another time. */
+/* Reads the block's announcement of the next attention (seqlock read). If it changes meanwhile, a
+ * later call reads it. */
 static __device__ __forceinline__ void see_kv(kv_stream &kv)
 {
     const u32 number = load_shared_acquire(&own().kv_number);
@@ -179,7 +184,7 @@ static __device__ __forceinline__ void next_stretch(kv_stream &kv)
     kv.at = kv.begin;
 }
 
-/* Asks for the next piece of the stretch at hand. */
+/* Prefetches the next piece of the current stretch. */
 static __device__ __forceinline__ void ask_piece(stream &t)
 {
     kv_stream &kv = t.kv;
@@ -192,8 +197,8 @@ static __device__ __forceinline__ void ask_piece(stream &t)
         next_stretch(kv);
 }
 
-/* Asks for keys and values, where it is time, unless that is far enough ahead; false: there is
- * nothing to ask for. */
+/* Prefetches keys and values, up to AHEAD_BYTES ahead of the warps. Returns false if there is
+ * nothing to prefetch. */
 static __device__ __forceinline__ bool ask_ahead(stream &t, u32 share)
 {
     kv_stream &kv = t.kv;

@@ -1,6 +1,7 @@
 /*
- * The consumers: task after task, as the controller makes them known and the epilogue opens them.
- * Each warp does its share of the task by the function of the op's family (dispatch.cuh).
+ * The consumer warps: they execute task after task, when the controller announces it and the start
+ * barrier opens. Each warp executes its share of the task through the function of the op's family
+ * (dispatch.cuh).
  */
 #ifndef MGL_DEVICE_ROLES_CONSUMER_CUH
 #define MGL_DEVICE_ROLES_CONSUMER_CUH
@@ -8,8 +9,9 @@
 #include "vm/cuda/device/dispatch.cuh"
 #include "vm/cuda/device/trace.cuh"
 
-/* Whether the loader is not told that the task waits for its counters: where panels are not slim,
- * `pending` is set from `go` up to the first tray (do_panels). */
+/* Whether the loader is not told at the task's announcement that the task waits for its counters.
+ * In panels that are not small-M panels, `pending` is set from `start` to the first activation tile
+ * (do_panels). */
 static __device__ __forceinline__ bool waits_unseen(const machine &m, int op)
 {
 #if MGL_PANELS
@@ -20,17 +22,18 @@ static __device__ __forceinline__ bool waits_unseen(const machine &m, int op)
 #endif
 }
 
-/* The number of the warp's task stands in shared memory: a value that lives through all tasks would
- * be kept in local memory, which is ten times as far. */
+/* The consumers' loop. The number of the warp's task is in shared memory: the compiler would keep a
+ * value that lives through all tasks in local memory, whose latency is ten times as long. */
 static __device__ __forceinline__ void run_consumer(machine &m)
 {
     for (;;) {
         know_thread(m);
         const u32 number = own().begun[m.warp];
         while (!barrier_passed(&own().announced[number & 1], number >> 1 & 1))
-            ; /* the controller has a clock in each of its waits */
+            ; /* each wait of the controller has a deadline */
         __syncwarp();
-        own().begun[m.warp] = number + 1; /* every lane: whoever reads it next has written it */
+        own().begun[m.warp] = number + 1; /* every lane stores, so each lane reads its own store
+                                             later */
         if (own().leave)
             return;
         const instruction_slot task = own().instruction[number & 1];
@@ -43,7 +46,7 @@ static __device__ __forceinline__ void run_consumer(machine &m)
         trace_begin(m);
         if (is_preissued(task.op)) {
             if (!consume_preissued(m, task.op))
-                return; /* `leave` may stand for the task behind by now: it is not asked here */
+                return; /* `leave` may already refer to the next task, so it is not checked here */
             continue;
         }
         const bool writes_psums = consume_op(m, task.op);
@@ -51,7 +54,8 @@ static __device__ __forceinline__ void run_consumer(machine &m)
             __syncwarp();
             wait_start(m);
         }
-        trace_products(m); /* without slots, before the epilogue can have ended the task */
+        trace_products(m); /* if no partial sums are written, this comes before the epilogue can
+                              end the task */
         if (!writes_psums && is_first_lane())
             barrier_arrive(&own().body);
     }

@@ -1,20 +1,20 @@
 /*
- * The controller: a warp that goes through the queue's tasks ahead of the warps that do them. It
- * fetches their records, waits for their counters, makes known to consumers and epilogue what they
- * have to do, does alone what needs no consumers, and, once a task has ended, signals and resets
- * what the `clear` behind it names.
+ * The controller warp: it walks through the queue's tasks ahead of the warps that execute them. It
+ * fetches the records, waits for the counters (acquire), announces tasks to consumers and epilogue,
+ * executes alone the tasks that need no consumers, and signals when a task has ended. Then it
+ * resets the regions of the `clear` that follows the task.
  *
- * Tasks that need consumers are numbered from 0. The controller says with `prepared` how many may
- * begin, the epilogue with `finished` how many have ended. Task n has instruction slot n % 2: it is
- * prepared when task n - 2 has ended, and begins when task n - 1 has, but for the reading of
- * flagged words. So one look at a word stands between two tasks, and all that is known beforehand
- * is done while the task before is at work. Of some families (ops.def: EARLY) the consumers know
- * the task before its counters are there, and get ready for it; it begins with `go` all the same,
- * which the controller opens then (preissued.cuh).
+ * Tasks that need consumers are numbered from 0. The controller publishes in `prepared` how many
+ * may begin, the epilogue in `finished` how many have ended. Task n uses instruction slot n % 2.
+ * The controller prepares task n when task n - 2 has ended. Task n begins when task n - 1 has
+ * ended; only flagged words are read earlier. So a single check of a word separates two tasks, and
+ * all preparation overlaps the previous task. Tasks of pre-issued families (ops.def) are announced
+ * before their counters are reached, so that the consumers get ready. Such a task begins with the
+ * start barrier too, which the controller then opens (preissued.cuh).
  *
- * What the clear behind a task resets belongs to the set that the next epoch uses. Nothing of this
- * epoch writes there, and the controller itself enters the next epoch: so the next task need not
- * wait for the clear, and all that is signalled later on comes after it.
+ * The clear after a task resets the set that the next epoch uses. No task of this epoch writes
+ * there, and the controller itself enters the next epoch. So the next task does not wait for the
+ * clear, and every later signal comes after the clear.
  */
 #ifndef MGL_DEVICE_ROLES_CONTROLLER_CUH
 #define MGL_DEVICE_ROLES_CONTROLLER_CUH
@@ -27,7 +27,7 @@
 /* ---- records ----------------------------------------------------------------------------------
  */
 
-/* Starts fetching a record; a lane's part lands with fetch_wait. */
+/* Starts the copy of a record; each lane copies a part. fetch_wait waits for it. */
 static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 offset, u32 bytes)
 {
     const u8 *from = (const u8 *)own().launch.records + offset;
@@ -35,7 +35,7 @@ static __device__ __forceinline__ void fetch(const machine &m, uint4 *to, u32 of
         copy_16(shared_address(to) + i, from + i);
 }
 
-/* This thread's fetches have landed, and so those of the warp. */
+/* Waits until the copies of this thread, and so of the warp, have landed. */
 static __device__ __forceinline__ void fetch_wait()
 {
     copy_16_wait();
@@ -44,7 +44,7 @@ static __device__ __forceinline__ void fetch_wait()
 
 static_assert(MGL_LEAST_RECORDS >= RECORDS, "enter has ended when what is behind is fetched");
 
-/* Whether the record of the machine is the last of its epoch. */
+/* Whether the machine's record is the last of its epoch. */
 static __device__ __forceinline__ bool is_last(const machine &m, const mgl_device_queue &queue)
 {
 #if MGL_LISTS
@@ -54,9 +54,9 @@ static __device__ __forceinline__ bool is_last(const machine &m, const mgl_devic
 #endif
 }
 
-/* Fetches the record behind that of the machine, to place `to`. By value: a copy of the machine is
- * at the record. Behind the last one of an epoch, which has begun, comes the first one of the list
- * that its control names. */
+/* Fetches the record after the machine's record, to place `to`. The machine is passed by value, so
+ * the caller may pass a copy at another record. After the last record of an epoch, which has begun,
+ * comes the first record of the list that the epoch's control names. */
 static __device__ __forceinline__ void fetch_next(const machine m, const mgl_device_queue &queue,
                                                   u32 to)
 {
@@ -70,8 +70,9 @@ static __device__ __forceinline__ void fetch_next(const machine m, const mgl_dev
     fetch(m, own().record[to], task_of(m)->next, task_of(m)->next_bytes);
 }
 
-/* Tells the loader what list an epoch is of, all lists before being known; and of the epoch before
- * it, which has been entered, whether rows want logits, and whether its panels are slim. */
+/* Publishes for the loader the list of an epoch. The lists of all earlier epochs are published
+ * already. Also publishes for the previous epoch, which has been entered, whether rows want logits
+ * and whether its panels are small-M panels. */
 static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
 {
 #if MGL_PANELS
@@ -87,7 +88,7 @@ static __device__ __forceinline__ void publish_list(u32 epoch, u32 list)
 #endif
 }
 
-/* Fetches the first record of the launch: of the list that its first epoch has. */
+/* Fetches the first record of the launch, from the list of its first epoch. */
 static __device__ __forceinline__ void fetch_first(machine &m, const mgl_device_queue &queue)
 {
     fetch(m, own().record[0], queue.first, queue.first_bytes);
@@ -128,7 +129,7 @@ static __device__ __forceinline__ u32 record_before(u32 record)
 /* ---- edges ------------------------------------------------------------------------------------
  */
 
-/* Waits for the task's counters: one lane each. */
+/* Waits for the task's counters (acquire polling); one lane per counter. */
 static __device__ __forceinline__ void wait_counters(const machine &m)
 {
     const mgl_device_wait *waits =
@@ -149,7 +150,8 @@ static __device__ __forceinline__ void wait_counters(const machine &m)
     __syncwarp();
 }
 
-/* All stores of the block so far come before every signal. */
+/* Signals the task's counters. The fence orders all earlier stores of the block before the signals.
+ */
 static __device__ __forceinline__ void signal(const machine &m)
 {
     const u32 *signals = (const u32 *)((const u8 *)task_of(m) + task_of(m)->signal_at);
@@ -161,14 +163,14 @@ static __device__ __forceinline__ void signal(const machine &m)
         add_relaxed((u32 *)own().launch.counters + (size_t)signals[i] * MGL_COUNTER_WORDS);
 }
 
-/* Tells the host what sample has chosen. The signal comes first: its fence would wait for the
- * host's memory. */
+/* Sends the tokens that sample has chosen to the host. Called after the signal, whose fence would
+ * otherwise wait for the host's memory. */
 static __device__ __forceinline__ void tell(const machine &m)
 {
     if (task_of(m)->op != OP_SAMPLE)
         return;
 #if MGL_LISTS
-    u32 last = 0; /* row that has a token, + 1 */
+    u32 last = 0; /* the last row with a token, + 1 */
     for (int r = m.lane; r < rows_of(m); r += 32) {
         if (own().told[r].token == 0)
             continue;
@@ -194,20 +196,20 @@ static __device__ __forceinline__ void tell(const machine &m)
 /* ---- tasks ------------------------------------------------------------------------------------
  */
 
-/* Where the controller stands. */
+/* The controller's progress. */
 struct progress {
-    u32 permitted; /* tasks that need consumers, and may begin */
-    u32 done;      /* of them those that are known early, and have ended */
-    u64 history;   /* rows of this epoch and of those before, a byte each, the newest lowest */
-    bool prepared; /* the task at hand is, in its instruction slot, */
-    bool known;    /* to the consumers as well, */
-    bool begun;    /* or it is one of `permitted` */
+    u32 permitted; /* tasks that need consumers and may begin */
+    u32 done;      /* pre-issued tasks that have ended */
+    u64 history;   /* rows of this epoch and of earlier epochs, a byte each, the newest lowest */
+    bool prepared; /* the current task is prepared in its instruction slot, */
+    bool known;    /* it is announced to the consumers, */
+    bool begun;    /* it is one of `permitted` */
 #if MGL_LISTS
-    u64 history_of_second; /* `history` of the second list; that is then of the first */
+    u64 history_of_second; /* history of the second list; `history` is then the first list's */
 #endif
 };
 
-/* The history of the list that the machine is at. */
+/* The history of the current list. */
 static __device__ __forceinline__ u64 history_of(const progress &p, const machine &m)
 {
 #if MGL_LISTS
@@ -217,7 +219,7 @@ static __device__ __forceinline__ u64 history_of(const progress &p, const machin
     return p.history;
 }
 
-/* To that history, the rows of the epoch that the machine has entered. */
+/* Adds the rows of the epoch that the machine has entered to that history. */
 static __device__ __forceinline__ void add_rows(progress &p, const machine &m)
 {
 #if MGL_LISTS
@@ -229,12 +231,12 @@ static __device__ __forceinline__ void add_rows(progress &p, const machine &m)
     p.history = p.history << 8 | (u64)rows_of(m);
 }
 
-/* From an epoch to the next, which may be of the other list. */
+/* Advances to the next epoch, which may be of the other list. */
 static __device__ __forceinline__ void next_epoch(machine &m, const mgl_device_queue &queue)
 {
     m.epoch++;
 #if MGL_PANELS
-    if (m.list == 0) /* the other list's pages are not of this ring */
+    if (m.list == 0) /* the second list's pages do not use this ring */
 #endif
         m.base += queue.pages;
 #if MGL_LISTS
@@ -262,7 +264,7 @@ static __device__ __forceinline__ void prepare_task(machine &m, progress &p)
     p.prepared = true;
 }
 
-/* Tells the consumers of it before it may begin. */
+/* Announces the prepared task to the consumers before it may begin. */
 static __device__ __forceinline__ void announce_task(progress &p)
 {
     __syncwarp();
@@ -271,7 +273,7 @@ static __device__ __forceinline__ void announce_task(progress &p)
     p.known = true;
 }
 
-/* Lets it begin, as soon as the task before has ended. */
+/* Permits the prepared task to begin as soon as the previous task has ended. */
 static __device__ __forceinline__ void permit_task(progress &p)
 {
     __syncwarp();
@@ -284,8 +286,8 @@ static __device__ __forceinline__ void permit_task(progress &p)
     p.begun = true;
 }
 
-/* The same of a task that the consumers know, behind the end of the one before: the controller
- * opens it, since the epilogue would come to it later. */
+/* The same for a task that is announced already, after the end of the previous task. The controller
+ * opens the start barrier itself, because the epilogue would come to the task later. */
 static __device__ __forceinline__ void open_task(progress &p)
 {
     __syncwarp();
@@ -301,34 +303,33 @@ static __device__ __forceinline__ void open_task(progress &p)
     p.begun = true;
 }
 
-/* Waits until so many tasks that need consumers have ended. */
+/* Waits until `count` tasks that need consumers have ended. */
 static __device__ __forceinline__ void wait_finished(u32 count)
 {
     while ((int)(count - load_shared_acquire(&own().finished)) > 0)
-        ; /* the consumers have a clock in each of their waits */
+        ; /* each wait of the consumers has a deadline */
     __syncwarp();
 }
 
-/* Waits until the consumers are done with the task before, which is known early: a word from them,
- * not by way of the epilogue. */
+/* Waits until the consumers are done with the previous task, a pre-issued one. The consumers arrive
+ * on `done` directly, without the epilogue. */
 static __device__ __forceinline__ void wait_done(progress &p)
 {
     while (!barrier_passed(&own().done, p.done & 1))
-        ; /* the consumers have a clock in each of their waits */
+        ; /* each wait of the consumers has a deadline */
     p.done++;
     __syncwarp();
 }
 
-/* Whether no wait of the block has given up: asked of the whole warp, since a consumer may set
- * `dead` between two lanes' looks. */
+/* Whether no wait of the block has given up. The warp votes, because a consumer may set `dead`
+ * between the reads of two lanes. */
 static __device__ __forceinline__ bool is_alive()
 {
     return __all_sync(0xFFFFFFFFu, !own().dead);
 }
 
-/* Whether the kernel has the task's op, and the variant of it. If not, that is reported, and all
- * queues leave. No task begins that it does not have, so neither consumers nor epilogue meet one.
- */
+/* Whether the kernel contains the task's op and variant. If not, the controller reports that and
+ * stops all queues. Such a task never begins, so neither consumers nor epilogue see one. */
 static __device__ __forceinline__ bool knows_task(const machine &m)
 {
     const u32 op = (u32)task_of(m)->op, variant = task_of(m)->variant;
@@ -344,7 +345,8 @@ static __device__ __forceinline__ bool knows_task(const machine &m)
     return false;
 }
 
-/* What reports take for the epochs of the other list. The tasks of the epoch before have ended. */
+/* Publishes the epoch count of the other list for reports. All tasks of the previous epoch have
+ * ended. */
 static __device__ __forceinline__ void publish_others(const machine &m)
 {
 #if MGL_LISTS
@@ -354,7 +356,8 @@ static __device__ __forceinline__ void publish_others(const machine &m)
 #endif
 }
 
-/* Begins the task at hand, if it has not. False: a wait has given up, or nobody knows how. */
+/* Begins the current task if it has not begun. Returns false if a wait has given up or the kernel
+ * does not contain the task's code. */
 static __device__ __forceinline__ bool begin(machine &m, progress &p)
 {
     if (p.begun)
@@ -389,8 +392,8 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
-/* Task after task, epoch after epoch, until there is no next epoch or a watchdog has spoken. What
- * may begin is done to its end. */
+/* The controller's loop over tasks and epochs, until there is no next epoch or a watchdog has
+ * expired. Tasks that may begin are run to their end. */
 FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues);
 
 #if IN_OBJECT(CONTROLLER)
@@ -405,18 +408,18 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         fetch_wait();
     }
     for (bool on = begin(m, p); on;) {
-        const machine before = m; /* at the task that has begun */
+        const machine before = m; /* the task that has begun */
         const u32 count = p.permitted;
 
-        /* to the next task */
+        /* advance to the next task */
         if (KV_RING && is_of<FAMILY_ATTENTION>(task_of(m)->op))
             m.base += own().kv_shift;
         if (is_last(m, queue))
             next_epoch(m, queue);
         m.record = record_behind(m.record);
 
-        /* which is prepared while the task before is at work, if it is of this epoch, its family
-         * lets it (ops.def), and the kernel has it; without counters it may begin */
+        /* Prepare the next task during the previous one if it is of this epoch, its family permits
+         * that (ops.def) and the kernel contains it. A task without counters may begin. */
         p.prepared = p.known = p.begun = false;
         if (task_of(before)->op != OP_ENTER && goes_ahead(task_of(m)->op, task_of(before)->op) &&
             has_variant(task_of(m)->op, task_of(m)->variant)) {
@@ -427,15 +430,15 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
                 announce_task(p);
         }
 
-        /* the end of the task before; clears come behind the signals, which others wait for */
+        /* the end of the previous task; clears follow the signals, which other queues wait for */
         const int op = task_of(before)->op;
-        /* behind a task that may have begun already `done` might be two phases ahead */
+        /* if the next task may have begun, `done` could be two phases ahead */
         const bool early = is_preissued(op), seen = early && !p.begun;
         if (seen)
             wait_done(p);
         else
             p.done += early ? 1 : 0;
-        if (!seen || MGL_TRACE) /* which the epilogue tells when the task ended */
+        if (!seen || MGL_TRACE) /* the epilogue sets the time of the task's end */
             wait_finished(count);
         on = false;
         if (is_alive() && (op != OP_ENTER || own().control[MGL_CONTROL_GO])) {
@@ -456,10 +459,10 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         }
 
         on = on && begin(m, p);
-        wait_finished(count); /* its instruction slot is the next task's but one */
+        wait_finished(count); /* the task after the next reuses its instruction slot */
 
-        /* the record that is furthest ahead has landed, and the one behind it takes the place of
-         * the record of the task before */
+        /* The record furthest ahead has landed. The record after it replaces the record of the
+         * previous task. */
         fetch_wait();
         machine last = m;
         last.record = record_before(record_before(m.record));
@@ -471,7 +474,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         own().leave = 1;
         own().stop = 1;
         store_shared_release(&own().prepared, p.permitted + 1);
-        if (!p.known) /* else they wait for `go`, which the epilogue opens */
+        if (!p.known) /* otherwise the consumers wait for `start`, which the epilogue opens */
             barrier_arrive(&own().announced[p.permitted & 1]);
     }
 }

@@ -1,6 +1,7 @@
 /*
- * The epilogue: one warp that opens task after task (`go`), adds up what the consumers leave in the
- * slots, writes outputs, and says when a task has ended.
+ * The epilogue warp: for task after task it opens the start barrier, adds up the partial sums that
+ * the consumers write (split-K reduction), writes the outputs, and publishes in `finished` that the
+ * task has ended. The per-op code is reached through finish_op (dispatch.cuh).
  */
 #ifndef MGL_DEVICE_ROLES_EPILOGUE_CUH
 #define MGL_DEVICE_ROLES_EPILOGUE_CUH
@@ -9,14 +10,14 @@
 #include "vm/cuda/device/roles/act_tile_loader.cuh"
 #include "vm/cuda/device/trace.cuh"
 
-/* Whether the controller has made task `number` known. */
+/* Whether the controller has permitted task `number` to begin. */
 static __device__ __forceinline__ bool is_prepared(u32 number)
 {
     return __all_sync(0xFFFFFFFFu, (int)(load_shared_acquire(&own().prepared) - number) > 0);
 }
 
-/* Opens `go` for the consumers, unless the controller does; what it has prepared comes before it.
- */
+/* Opens the start barrier for the consumers, unless the controller opens it. What the controller
+ * has prepared happens before. */
 static __device__ __forceinline__ void open(u32 number)
 {
     __syncwarp();
@@ -30,8 +31,8 @@ static __device__ __forceinline__ void open(u32 number)
     barrier_arrive(&own().start);
 }
 
-/* The next task is opened before the epilogue says that this one has ended: its word waits for the
- * task's stores. */
+/* The epilogue's loop. It opens the next task before it publishes the end of this one, because that
+ * release waits for the task's stores. */
 FAR_OR_INLINE void run_epilogue(machine m);
 
 #if IN_OBJECT(EPILOGUE)
@@ -43,8 +44,8 @@ FAR_OR_INLINE void run_epilogue(machine m)
     for (u32 number = 0;;) {
         act_tile_plan plan = {};
         if (!opened) {
-            while (!is_prepared(number)) /* the controller and the consumers have a clock in each of
-                                            their waits */
+            while (!is_prepared(number)) /* each wait of the controller and of the consumers has
+                                            a deadline */
                 plan_act_tiles(m, number, plan);
             if (own().leave) {
                 if (is_first_lane())
@@ -59,10 +60,10 @@ FAR_OR_INLINE void run_epilogue(machine m)
         m.epoch = task.epoch;
         if (!finish_op(m)) {
             fetch_act_tiles(m, task.op, number, plan);
-            /* before all consumers are done with the task, `go` may not open again, or a warp that
-             * is late would take the next phase for this one */
+            /* The start barrier may not open again before all consumers are done with the task.
+             * Otherwise a late warp would take the next phase for this one. */
             while (!barrier_passed(&own().body, bodies & 1))
-                ; /* the consumers have a clock in each of their waits */
+                ; /* each wait of the consumers has a deadline */
             __syncwarp();
             bodies++;
             note_act_tiles(task.op);

@@ -1,13 +1,15 @@
 /*
- * The epilogue in a task of attention of rows (attention/flash.cuh), which leaves no sums for it:
- * it copies what the cache has of the task's sequences into trays (attention/kv_buffers.cuh), unit
- * after unit, as far ahead as there are trays. So the next unit's positions come while the warps
- * end the one before. Where all rows are lone (attention/decode_row.cuh) there are no trays.
+ * The epilogue warp in a task of attention of rows (attention/flash.cuh), where it has no partial
+ * sums to add up: it is the producer of the KV buffers (attention/kv_buffers.cuh). It copies the
+ * cached keys and values of the task's sequences into the buffers, unit after unit, as far ahead as
+ * there are buffers. So the next unit's positions arrive while the warps finish the current unit.
+ * If all rows are decode rows (attention/decode_row.cuh), KV buffers are not used.
  *
- * What is copied was written in earlier epochs, by whichever queue appends: the controller has
- * acquired the task's counters, which come behind all of those epochs, when it makes the task
- * known; the epilogue acquires its word, and a fence in every lane that copies makes the stores
- * visible to bulk copies, which are another proxy. Of this epoch's rows nothing is copied.
+ * The copied positions were written in earlier epochs, by the queues that append. The controller
+ * has acquired the task's counters, which follow all of those epochs, when it announces the task.
+ * The epilogue acquires the announcement, and a fence.proxy.async in every copying lane makes the
+ * stores visible to bulk copies, which use another proxy. Positions of this epoch's rows are not
+ * copied. kv_buffer_full and kv_buffer_empty order the copies.
  */
 #ifndef MGL_DEVICE_ROLES_KV_BUFFER_LOADER_CUH
 #define MGL_DEVICE_ROLES_KV_BUFFER_LOADER_CUH
@@ -18,7 +20,8 @@
 
 #if MGL_ATTEND_ROWS
 
-/* Waits until a tray is empty; false: the loader, which has a clock in its waits, has given up. */
+/* Waits until a KV buffer is empty. Returns false if the loader, which keeps the deadline, has
+ * given up. */
 static __device__ __forceinline__ bool wait_kv_empty(u32 act_tile)
 {
     u64 *empty = &own().kv_buffer_empty[act_tile % KV_BUFFER_SLOTS];
@@ -28,8 +31,8 @@ static __device__ __forceinline__ bool wait_kv_empty(u32 act_tile)
     return true;
 }
 
-/* Fills a tray with `count` positions of a sequence from `from` on: a lane the keys, and one the
- * values. */
+/* Fills a KV buffer with `count` positions of a sequence from `from` on: one lane copies the keys,
+ * another the values. */
 static __device__ __forceinline__ void fill_kv_buffer(const machine &m, u32 act_tile, int sequence,
                                                       int from, int count, u64 policy)
 {
@@ -43,7 +46,7 @@ static __device__ __forceinline__ void fill_kv_buffer(const machine &m, u32 act_
                    policy);
 }
 
-/* The trays of one unit; false: the loader has given up. */
+/* Fills the KV buffers of one unit. Returns false if the loader has given up. */
 static __device__ __forceinline__ bool fill_unit(const machine &m, const flash_unit &u,
                                                  u32 &act_tile, u64 policy)
 {
@@ -58,7 +61,8 @@ static __device__ __forceinline__ bool fill_unit(const machine &m, const flash_u
     return true;
 }
 
-/* All trays of a task. Out of line: its registers are not those of the epilogue. */
+/* Fills all KV buffers of a task. Out of line, because it needs more registers than the epilogue.
+ */
 NEAR_OR_INLINE void load_kv_buffers(const machine m)
 {
     const u64 policy = copy_policy();
@@ -75,7 +79,7 @@ NEAR_OR_INLINE void load_kv_buffers(const machine m)
         if (!fill_unit(m, u, act_tile, policy))
             break;
     __syncwarp();
-    own().kv_buffer_next = act_tile; /* every lane: whoever reads it next has written it */
+    own().kv_buffer_next = act_tile; /* every lane stores, so each lane reads its own store later */
 }
 
 /* Waits until the copies in flight have landed, before the block leaves. */
@@ -89,7 +93,7 @@ static __device__ __forceinline__ void await_kv_buffers()
 
 #else
 
-/* Of a kernel without that attention. */
+/* For a kernel without that attention. */
 static __device__ __forceinline__ void load_kv_buffers(const machine &) {}
 static __device__ __forceinline__ void await_kv_buffers() {}
 

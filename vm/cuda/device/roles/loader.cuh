@@ -1,25 +1,26 @@
 /*
- * The loader: a warp that copies the pages of the queue's tape into the ring, round and round, by
- * the copies of ptx.cuh.
+ * The loader warp (the producer of the ring buffer): it copies the pages of the queue's tape into
+ * the ring, epoch after epoch, by the copies of ptx.cuh.
  *
- * Page p has frame p % MGL_RING. Every consumer warp arrives on the frame's `empty` barrier once
- * for every page of the tape, after the page has landed: so no warp is a phase ahead of another,
- * and the loader fills the frame when the phase is complete. Of a page of keys or values those
- * warps arrive that read it, for all.
+ * Page p uses frame p % MGL_RING. Every consumer warp arrives on the frame's `empty` barrier once
+ * for every page of the tape, after the page has landed. So no warp is a phase ahead of another,
+ * and the loader fills the frame when the phase is complete. For a page of keys or values, the
+ * warps that read the page arrive on behalf of all warps.
  *
- * Bytes in flight make everything else wait, the words of edges above all: the loader keeps at most
- * MGL_FLIGHT pages on their way, some more where the task at hand has its input and needs them, and
- * launch.pending while the queue waits for an edge. While the ring is full it asks the next
- * MGL_PREFETCH pages into L2, and before them the keys and values of earlier positions that the
- * next attention, or the one at hand, will read: piece by piece, in the order of their use.
+ * Bytes in flight delay all other memory traffic, above all the counters and flags of edges.
+ * Therefore the loader limits the pages in flight: MGL_FLIGHT normally, some more if the current
+ * task has its input and needs them, and launch.pending while the queue waits for an edge. While
+ * the ring is full, the loader prefetches the next MGL_PREFETCH pages into L2. Before those it
+ * prefetches the keys and values of earlier positions that the current or the next attention reads,
+ * piece by piece in the order of their use (ahead.cuh).
  *
- * With MGL_KV_RING those keys and values come through the ring as well, where the attention stands
- * on the tape: a page of keys, then the same positions' values, and so on; how many there are
- * follows from the epoch's position, which the controller announces. They are pages of the ring
- * like others, so what is behind them comes later by as many, which the controller adds to an
- * epoch's first page (`base`). If the attention stands within a page of the tape, only what is
- * before it comes then, and the rest of that page, in its place, as a page of its own behind the
- * values.
+ * With MGL_KV_RING those keys and values come through the ring as well, at the attention's place on
+ * the tape: a page of keys, then a page of the values of the same positions, and so on. Their
+ * number follows from the epoch's position, which the controller publishes. They are pages of the
+ * ring like others, so later pages get higher numbers, which the controller adds to an epoch's
+ * first page (`base`). If the attention's place is within a page of the tape, only the part of the
+ * page before that place comes first. The rest of that page follows the values as its own page, at
+ * its usual place within the frame.
  */
 #ifndef MGL_DEVICE_ROLES_LOADER_CUH
 #define MGL_DEVICE_ROLES_LOADER_CUH
@@ -28,24 +29,25 @@
 #include "vm/cuda/device/watchdog.cuh"
 
 enum {
-    LOST_POLLS = 4096,      /* of the ring between looks at the clock */
-    STOP_POLLS = 16,        /* and between looks whether the block leaves */
-    LOST_DEADLINES = 4,     /* that a ring may stand still while no edge is waited for, */
-    PENDING_DEADLINES = 16, /* and while one is, which has a clock of its own */
+    LOST_POLLS = 4096,      /* polls of the ring between two checks of the clock */
+    STOP_POLLS = 16,        /* polls between two checks whether the block leaves */
+    LOST_DEADLINES = 4,     /* deadlines that a ring may stall while no edge is waited for, */
+    PENDING_DEADLINES = 16, /* and while an edge is waited for, which has its own deadline */
     FRAME_NS = MGL_PREFETCH > 0 ? 250 : 1000 /* the loader's sleep while the ring is full */
 };
 
-/* Pages on their way that the task at hand needs. Fewer than the ring has, as all such limits are:
- * or the landing warp might look for a phase of a frame that another page has ended meanwhile. */
+/* Limit of pages in flight that the current task needs. Like all such limits it is below the ring's
+ * size. Otherwise the landing warp might wait for a phase of a frame that another page has
+ * completed meanwhile. */
 enum {
     MORE_FLIGHT = MGL_FLIGHT + MGL_FLIGHT / 2,
     URGENT_PAGES = MORE_FLIGHT < MGL_RING ? MORE_FLIGHT : MGL_RING - 1
 };
 static_assert(MGL_FLIGHT < MGL_RING, "the landing warp needs a page of room");
 
-/* The clock of all waits for pages and frames, the consumers' too: whether nothing has moved for so
- * long that none of the waits with a deadline, one after the other, can be to blame. Then the
- * ring's own order is broken, and the block is told. */
+/* The deadline of all waits for pages and frames, the consumers' waits included. Whether nothing
+ * has moved for so long that no sequence of waits with a deadline can be the cause. Then the order
+ * of the ring is broken, and the block is told through `lost`. */
 static __device__ __forceinline__ bool is_lost(machine m, stream &t)
 {
     const u64 now = clock_ns();
@@ -55,7 +57,7 @@ static __device__ __forceinline__ bool is_lost(machine m, stream &t)
     if (!all_say(now - t.since >= deadlines * own().launch.deadline_ns))
         return false;
     const instruction_slot task =
-        own().instruction[(own().begun[0] + 1) & 1]; /* of the last task that it began */
+        own().instruction[(own().begun[0] + 1) & 1]; /* of the last task that warp 0 began */
     m.record = task.record;
     look_at_clock(t.since, MGL_REPORT_RING, task_of(m)->task, task.epoch, t.next.page,
                   t.next.page + 1, own().landed);
@@ -63,7 +65,7 @@ static __device__ __forceinline__ bool is_lost(machine m, stream &t)
     return true;
 }
 
-/* Between two looks of the loader: whether the block still needs it. */
+/* Called between two polls of the loader: whether the block still needs the loader. */
 static __device__ __forceinline__ bool is_needed(const machine &m, stream &t)
 {
     t.polls++;
@@ -72,8 +74,9 @@ static __device__ __forceinline__ bool is_needed(const machine &m, stream &t)
     return t.polls % LOST_POLLS != 0 || !all_say(is_lost(m, t));
 }
 
-/* Waits until the next page may be asked for: its frame is free, and not too many pages are on
- * their way. Meanwhile L2 is asked for what comes later. False: the block is leaving. */
+/* Waits until the next page may be requested: its frame is free, and the number of pages in flight
+ * is below the limit. Meanwhile prefetches later data into L2. Returns false if the block is
+ * leaving. */
 static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
 {
     t.polls = 0;
@@ -88,7 +91,7 @@ static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
             return false;
     }
     for (;;) {
-        /* the task at hand, which has its input, needs the page */
+        /* the current task, which has its input, needs the page */
         const bool urgent = (int)(t.next.page - load_shared_acquire(&own().demanded)) < 0;
         const u32 in_flight = t.next.page - load_shared_acquire(&own().landed);
         const u32 most = urgent                                ? (u32)URGENT_PAGES
@@ -97,7 +100,7 @@ static __device__ __forceinline__ bool loader_wait(const machine &m, stream &t)
         if (all_say(in_flight < most))
             return true;
         if (!urgent)
-            ask_ahead(t, 2); /* the other half is for the pages */
+            ask_ahead(t, 2); /* the other half of the bandwidth is for the pages */
         if (!is_needed(m, t))
             return false;
     }
@@ -124,7 +127,7 @@ static __device__ __forceinline__ void begin_stops(ring_stream &r)
     r.behind = stop_number(r, 1);
 }
 
-/* Waits until the epoch of the attention at hand has begun; false: the block is leaving. */
+/* Waits until the epoch of the next attention has begun. Returns false if the block is leaving. */
 static __device__ __forceinline__ bool wait_for_kv(const machine &m, stream &t)
 {
     t.polls = 0;
@@ -139,18 +142,18 @@ static __device__ __forceinline__ bool wait_for_kv(const machine &m, stream &t)
     return true;
 }
 
-/* The tape once, and in between the keys and values of attentions: an epoch. False: the block is
- * leaving. */
+/* Loads one epoch: the tape, with the keys and values of attentions at their places. Returns false
+ * if the block is leaving. */
 static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u64 policy)
 {
     ring_stream &r = t.ring;
     begin_stops(r);
     while (t.at < t.pages || r.stop < r.stop_count) {
-        const bool stands = t.at * PAGE_BLOCKS + r.from == r.next.stop; /* an attention, here */
+        const bool stands = t.at * PAGE_BLOCKS + r.from == r.next.stop; /* the attention's place */
         if (stands && !wait_for_kv(m, t))
             return false;
         if (stands && r.copied == r.pages) {
-            /* passes it; the one behind it has been asked for long ago */
+            /* past this attention; the record of the following one was loaded long ago */
             r.stop++;
             r.begun = false;
             r.next = r.behind;
@@ -167,8 +170,8 @@ static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u6
             copy_bytes(to, from, bytes, full, policy);
             r.copied++;
         } else {
-            /* of the tape a page up to its end, or up to where an attention stands, which is far
-             * behind the page's end if it is on another page */
+            /* a page of the tape up to its end or up to the attention's place, whichever comes
+             * first */
             const u32 end = min(r.next.stop - t.at * PAGE_BLOCKS, (u32)PAGE_BLOCKS);
             const u32 skipped = r.from * MGL_BLOCK_BYTES;
             copy_bytes(to + skipped, t.tape + (size_t)t.at * MGL_PAGE + skipped,
@@ -188,7 +191,7 @@ static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u6
 
 #else
 
-/* The tape once. False: the block is leaving. */
+/* Loads the tape once. Returns false if the block is leaving. */
 static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u64 policy)
 {
     for (u32 i = 0; i < t.pages; i++, advance(t.next)) {
@@ -204,7 +207,7 @@ static __device__ __forceinline__ bool load_tape(const machine &m, stream &t, u6
 
 #endif
 
-/* At the start of a queue's tape, which is that of the first list. */
+/* The loader's state at the start of a queue's tape, which is the first list's tape. */
 static __device__ __forceinline__ stream stream_of(const mgl_device_queue &queue)
 {
     stream t = {(const u8 *)queue.tape, queue.pages, own().launch.pending};
@@ -215,10 +218,10 @@ static __device__ __forceinline__ stream stream_of(const mgl_device_queue &queue
     return t;
 }
 
-#if !MGL_PANELS /* which have roles/panel_loader.cuh */
+#if !MGL_PANELS /* kernels with panels use roles/panel_loader.cuh */
 
-/* The loader warp, one thread of it where there are bulk copies. At the end it waits for the copies
- * in flight, which must not land in shared memory that is somebody else's by then. */
+/* The loader warp; only one thread of it with bulk copies. At the end it waits for the copies in
+ * flight: after the block has left, they would overwrite shared memory of another block. */
 static __device__ void run_loader(machine &m, const mgl_device_queue &queue)
 {
     u64 policy = copy_policy();
@@ -226,7 +229,7 @@ static __device__ void run_loader(machine &m, const mgl_device_queue &queue)
     if (MGL_BULK_COPY && m.lane != 0)
         return;
     if (t.pages == 0 && t.ring.stop_count == 0) {
-        /* a queue without a tape may still attend */
+        /* a queue without a tape may still run attention */
         while (!load_shared_acquire((const volatile u32 *)&own().stop)) {
             ask_ahead(t, 1);
             sleep_ns(AHEAD_NS);

@@ -1,25 +1,28 @@
 /*
- * The loader of a program whose second list has panels (linear/panels.cuh): epoch after epoch, of
- * whichever list.
+ * The loader warp of a program whose second list has panels (linear/panels.cuh): it loads the
+ * epochs of both lists.
  *
- * Epochs of the first list are as in roles/loader.cuh. Those of the second have the same memory in
- * another way: the last PANEL_PAGES frames of the ring are pages of weights, and the stage with the
- * other frames is trays of activations. Both are rings with barriers of their own; so a list is
- * turned to when all that the other one had is let go of.
+ * Epochs of the first list work as in roles/loader.cuh. Epochs of the second list divide the same
+ * shared memory in another way: the last PANEL_PAGES frames of the ring are pages of weights, and
+ * the activation buffer with the other frames holds activation tiles. Both are rings with their own
+ * mbarriers (page_full, page_empty, act_tile_full, act_tile_empty). The loader switches between the
+ * lists when the other list's memory is completely free.
  *
- *   page   pieces of the tape: of some row groups of a panel, one behind the other, the same k
- *          blocks. A panel that one page has no room for takes some pages of the same k blocks
- *   tray   some k blocks of the activations of all rows, ACT_TILE_BLOCKS where the epoch has all of
- *          them: those of one team or warpgroup (linear/panel_shape.cuh). Slim panels have none
+ *   page             pieces of the tape: the same k blocks of some row groups of a panel, one after
+ *                    the other. A panel that does not fit one page takes several pages of the same
+ *                    k blocks
+ *   activation tile  some k blocks of the activations of all rows (ACT_TILE_BLOCKS if the epoch has
+ *                    the most rows), for one warp team or warpgroup (linear/panel_shape.cuh).
+ *                    Small-M panels have none
  *
- * Pages are the loader's, trays the epilogue's (roles/act_tile_loader.cuh), which has nothing else
- * to do in such a task: one thread would be too slow for both. In epochs of more rows than slim
- * panels of wide tasks have it is too slow for the pages alone: the landing warp asks for those of
- * every second place, of slim panels too.
+ * The loader copies the pages. The epilogue, which is idle in such a task, fills the activation
+ * tiles (roles/act_tile_loader.cuh): one thread would be too slow for both. In epochs of more rows
+ * than wide tasks' small-M panels permit, one thread is too slow even for the pages. Then the
+ * landing warp copies the pages of every second place, also the pages of small-M panels.
  *
- * Weights wait for nothing but room, so they run ahead over edges, once the epoch has begun: then
- * is known which of its panels are slim, which have their row groups on pages in another way. Where
- * no row wants logits, the head's do not come.
+ * Weights wait only for free pages, so they run ahead over edges, but not before the epoch has
+ * begun. Only then is it known which panels are small-M panels, which lie on pages in another way.
+ * If no row wants logits, the head's weights are skipped.
  */
 #ifndef MGL_DEVICE_ROLES_PANEL_LOADER_CUH
 #define MGL_DEVICE_ROLES_PANEL_LOADER_CUH
@@ -29,7 +32,7 @@
 
 #if MGL_PANELS
 
-/* A page, counted over all epochs: its place, and the parity of a phase that is its. */
+/* A page, counted over all epochs: its place, and the parity of its phase. */
 struct panel_page {
     u32 number, at, parity;
 };
@@ -43,15 +46,16 @@ static __device__ __forceinline__ void advance(panel_page &p)
     }
 }
 
-/* The loader in the second list. */
+/* The loader's state in the second list. */
 struct panel_stream {
     const mgl_device_panel *panels; /* the queue's tasks, in order, */
-    u32 count;                      /* so many */
-    u32 tasks;                      /* of them so far, over all epochs */
+    u32 count;                      /* their number */
+    u32 tasks;                      /* tasks so far, over all epochs */
     panel_page next, landed;
-    u32 which;           /* of the two warps that ask for pages: 0, or 1 (the landing warp) */
-    u32 asked, parities; /* (bits of places) pages that it has asked for in this epoch, and the
-                            parities of the last ones' phases */
+    u32 which;           /* which of the two warps that copy pages: 0 (loader) or 1 (landing
+                            warp) */
+    u32 asked, parities; /* (bit masks over places) pages that it has requested in this epoch,
+                            and the parities of their last phases */
 };
 
 static __device__ __forceinline__ bool is_listed(u32 epoch)
@@ -64,7 +68,7 @@ static __device__ __forceinline__ bool is_of_panels(u32 epoch)
     return own().list[epoch % 4] != 0;
 }
 
-/* Waits until `is_so` says so; false: the block is leaving. */
+/* Waits until `is_so` is true. Returns false if the block is leaving. */
 template <class CONDITION>
 static __device__ __forceinline__ bool wait_until(const machine &m, stream &t,
                                                   const CONDITION &is_so)
@@ -77,7 +81,8 @@ static __device__ __forceinline__ bool wait_until(const machine &m, stream &t,
     return true;
 }
 
-/* Waits until the last COUNT of a ring's `number` phases are complete, or all if they are fewer. */
+/* Waits until the last COUNT of the `number` phases of a ring are complete, or all phases if there
+ * are fewer. */
 template <u32 COUNT>
 static __device__ __forceinline__ bool wait_all(const machine &m, stream &t, u64 *barriers,
                                                 u32 number)
@@ -91,14 +96,14 @@ static __device__ __forceinline__ bool wait_all(const machine &m, stream &t, u64
 /* ---- weights ----------------------------------------------------------------------------------
  */
 
-/* Whether one page more may be on its way. While no edge is waited for, all that have room may:
- * what has landed is not looked at then, which takes as long as to ask for some more. */
+/* Whether one more page may be in flight. If no edge is waited for, every free page may be filled.
+ * The landed pages are then not checked, because a check takes as long as some requests. */
 static __device__ __forceinline__ bool may_fly(const stream &t, panel_stream &p)
 {
     if (!load_shared_acquire(&own().pending))
         return true;
     if (p.next.number - p.landed.number >
-        PANEL_PAGES) /* that the next one's place is free says so */
+        PANEL_PAGES) /* the free place of the next page implies that older pages have landed */
         p.landed = {p.next.number - PANEL_PAGES, p.next.at, p.next.parity ^ 1};
     while (p.landed.number != p.next.number &&
            barrier_tested(&own().page_full[p.landed.at], p.landed.parity))
@@ -106,7 +111,7 @@ static __device__ __forceinline__ bool may_fly(const stream &t, panel_stream &p)
     return p.next.number - p.landed.number < min(t.pending, (u32)PANEL_PAGES);
 }
 
-/* Waits until the next page may be asked for; false: the block is leaving. */
+/* Waits until the next page may be requested. Returns false if the block is leaving. */
 static __device__ __forceinline__ bool wait_page(const machine &m, stream &t, panel_stream &p)
 {
     return wait_until(
@@ -115,8 +120,8 @@ static __device__ __forceinline__ bool wait_page(const machine &m, stream &t, pa
            wait_until(m, t, [&] { return may_fly(t, p); });
 }
 
-/* What a page has: of some row groups, the next one `stride` bytes behind, so many bytes each,
- * which have room for `room`. */
+/* The content of a page: `groups` row groups, `stride` bytes apart on the tape; `bytes` bytes of
+ * each, in `room` bytes of the page. */
 struct page_pieces {
     const u8 *from;
     size_t stride;
@@ -124,8 +129,8 @@ struct page_pieces {
     u32 bytes, room;
 };
 
-/* each(pieces) of all pages of a task, in their order, while it says so; slim: row groups of a
- * panel if they are slim, else 0. */
+/* Calls each(pieces) for all pages of a task in order, as long as it returns true. small_m: row
+ * groups of a small-M panel, or 0 for other panels. */
 template <class EACH>
 static __device__ __forceinline__ bool go_through_pages(const mgl_device_panel &task, int small_m,
                                                         const EACH &each)
@@ -159,8 +164,8 @@ static __device__ __forceinline__ void copy_weights(const panel_page &page,
         copy_piece(to, from, pieces.bytes, full, policy);
 }
 
-/* All panels of a task. `alone`: the loader asks for all pages of the epoch. False: the block is
- * leaving. */
+/* Loads all panels of a task. `alone`: this warp copies all pages of the epoch. Returns false if
+ * the block is leaving. */
 static __device__ __forceinline__ bool load_task(const machine &m, stream &t, panel_stream &p,
                                                  const mgl_device_panel &task, int small_m,
                                                  bool alone, u64 policy)
@@ -182,8 +187,8 @@ static __device__ __forceinline__ bool load_task(const machine &m, stream &t, pa
 /* ---- lists ------------------------------------------------------------------------------------
  */
 
-/* The weights of an epoch of the second list. How they lie on pages is known when it has begun;
- * then all pages of epochs before have been used. */
+/* Loads the weights of an epoch of the second list. Their layout on pages is known when the epoch
+ * has begun; by then all pages of earlier epochs have been used. */
 static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, panel_stream &p,
                                                   u32 epoch, u64 policy)
 {
@@ -194,12 +199,13 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
         return false;
     const u32 small_m = own().small_m[epoch % 4];
     const bool alone = (small_m & 0xFFFF) > 0;
-    p.asked = 0; /* all that was asked for before has been used */
+    p.asked = 0; /* all earlier pages have been used */
     if (p.which == 0) {
         own().stream_from[epoch % 4] = p.next.number;
         store_shared_release(&own().stream_epoch, epoch + 1);
     } else if (alone || own().stream_epoch != epoch + 1) {
-        return true; /* the loader alone, or it has gone on, and what was read may be another's */
+        return true; /* the loader copies alone; or it is in a later epoch already, and the
+                        values read may be of that epoch */
     }
     for (u32 i = 0; i < p.count; i++) {
         const mgl_device_panel task = behind;
@@ -216,8 +222,8 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
     return true;
 }
 
-/* Epochs of the second list, from `epoch` on, up to the next one of the first, which `epoch` is
- * then. */
+/* Loads epochs of the second list, from `epoch` to the next one of the first list, to which `epoch`
+ * is set. */
 static __device__ __forceinline__ bool load_panels(const machine &m, stream &t, panel_stream &p,
                                                    u32 &epoch, u64 policy)
 {
@@ -234,11 +240,11 @@ static __device__ __forceinline__ bool load_panels(const machine &m, stream &t, 
     if (!wait_until(m, t, [&] { return load_shared_acquire(&own().paneled) == p.tasks; }))
         return false;
     store_shared_release(&own().switched, 0);
-    fence_bulk_writes(); /* pages come where tasks have left sums */
+    fence_bulk_writes(); /* pages overwrite memory where tasks stored sums */
     return wait_all<PANEL_PAGES>(m, t, own().page_empty, p.next.number);
 }
 
-/* Epoch after epoch, until the block leaves. */
+/* Loads epoch after epoch until the block leaves. */
 static __device__ __forceinline__ void load_lists(const machine &m, stream &t, panel_stream &p,
                                                   u64 policy)
 {
@@ -256,7 +262,8 @@ static __device__ __forceinline__ void load_lists(const machine &m, stream &t, p
     }
 }
 
-/* Waits until the copies in flight have landed, before the block leaves: of the ring's pages, */
+/* Before the block leaves, wait until the copies in flight have landed: await_ring for the ring's
+ * pages, */
 static __device__ __forceinline__ void await_ring(u32 number)
 {
     for (u32 i = number > MGL_RING ? number - MGL_RING : 0; i < number; i++)
@@ -264,7 +271,7 @@ static __device__ __forceinline__ void await_ring(u32 number)
             ;
 }
 
-/* and of the second list's. */
+/* await_pages for the second list's pages. */
 static __device__ __forceinline__ void await_pages(const panel_stream &p)
 {
     for (int place = 0; place < PANEL_PAGES; place++)
@@ -283,7 +290,7 @@ static __device__ __forceinline__ panel_stream panel_stream_of(const mgl_device_
     return p;
 }
 
-/* The loader warp, one thread of it. At the end it waits for the copies in flight. */
+/* The loader warp's main function; one thread. At the end it waits for the copies in flight. */
 FAR void run_panel_loader(machine m, const mgl_device_queue *queues);
 
 #if IN_OBJECT(LOADER)
@@ -301,8 +308,8 @@ FAR void run_panel_loader(machine m, const mgl_device_queue *queues)
 
 #endif
 
-/* The landing warp (roles/landing.cuh), which has nothing to say in epochs of the second list, and
- * helps the loader there. One thread. */
+/* The landing warp's main function (roles/landing.cuh); one thread. In epochs of the second list no
+ * ring pages land, and the warp helps the loader. */
 FAR void run_panel_landing(machine m, const mgl_device_queue *queues);
 
 #if IN_OBJECT(LOADER)
