@@ -1,23 +1,25 @@
 /*
- * Attention of the queue's rows over one kv head, for attend, attend_tail and attend_past.
+ * Choice of the kernel variant of attention, for attend, attend_tail and attend_past: a task
+ * attends with its rows over one kv head. The consumers call consume_attention; the controller has
+ * filled own().att.
  *
- * Row r of a sequence with n earlier positions looks at [lo, hi), its split's share of them, and,
- * where this task is the one that appends, at [n, position(r)]. This epoch's keys and values count
- * as they are stored in the cache: a position has one value, whichever epoch it came with.
+ * Row r of a sequence with n earlier positions attends to [lo, hi), its split's share of them, and
+ * in a task that appends also to [n, position(r)]. This epoch's keys and values are used as the
+ * cache stores them, rounded: a position has one value, whichever epoch it came with.
  *
  *   variant   function          runs
- *   ring      attend_registers  one row of few positions: a warp's only strip is in registers early
- *   ring      attend_ring       one row of more: keys and values come through the ring
- *   waves     attend_kv_round       one row, positions of one wave: two strips a warp
- *   waves     attend_kv_rounds      one row, more positions
- *   short     attend_short      several rows of few positions: a warp does a row by itself
+ *   ring      attend_registers  one row, few positions: a warp has its only KV tile in registers
+ * early ring      attend_ring       one row, more positions: keys and values come through the ring
+ *   waves     attend_kv_round   one row, positions of one KV round: two KV tiles per warp
+ *   waves     attend_kv_rounds  one row, more positions
+ *   short     attend_short      several rows of few positions: each row is done by one warp
  *   tiles     attend_tiles      any rows, caches in 16 bits: row after row
  *   general   attend_lanes      any rows, any cache, any heads
  *
- * An epoch of one row goes by waves in short and tiles too, where a kv head has at most 4 query
- * heads, and q, k, v and the result are flagged f32; the rows that short leaves go by tiles.
+ * The variants short and tiles also run an epoch of one row by KV rounds if a kv head has at most 4
+ * query heads, and q, k, v and the result are flagged f32. Rows that are not short go by tiles.
  *
- * Every way keeps online softmaxes of parts of the positions, which are then merged in a fixed
+ * Every variant computes online softmaxes over parts of the positions and merges them in a fixed
  * order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention:
  * Dao et al., arXiv 2205.14135.)
  */
@@ -30,7 +32,7 @@
 #include "vm/cuda/device/attention/short.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* The ways that some task may go: those of the variants that the program names. */
+/* The paths that some task may take: those of the variants that the program names. */
 enum {
     TILES_PATH = HAS_TILES || HAS_SHORT,
     KV_ROUNDS_PATH = HAS_KV_ROUNDS || (TILES_PATH && PASSES == 1),
@@ -39,8 +41,8 @@ enum {
 static_assert(TILED || !(TILES_PATH || HAS_KV_ROUNDS || HAS_RING), "tiles do not suit the heads");
 static_assert(!HAS_KV_ROUNDS || PASSES == 1, "waves have one pass");
 
-/* The ways, in two objects of a kernel. Out of line, since their registers are not those of
- * the products' loop. */
+/* The paths, in two objects of a kernel. Out of line, because they need more registers than the
+ * products' loop. */
 NEAR_OR_INLINE void attend_rows(machine m, u32 rows)
 {
     attend_tiles(m, rows);
@@ -51,7 +53,8 @@ NEAR_OR_INLINE void attend_by_lanes(machine m)
     attend_lanes(m);
 }
 
-FAR_OR_INLINE void do_rows(machine m, u32 rows); /* of the mask, all heads of the q region */
+FAR_OR_INLINE void do_rows(machine m, u32 rows); /* the rows of the mask, all heads of the q
+                                                    region */
 FAR_OR_INLINE void do_lanes(machine m);
 FAR_OR_INLINE u32 do_short(machine m);
 FAR_OR_INLINE void do_registers(machine m);
@@ -108,15 +111,15 @@ FAR_OR_INLINE void do_kv_rounds(machine m)
 
 #endif
 
-/* Whether the task is one row that goes by waves: where no task goes another way, it is if it has a
- * row. */
+/* Whether the task is one row that runs by KV rounds. If no task takes another path, a task with
+ * one row always does. */
 static __device__ __forceinline__ bool has_kv_rounds(const machine &m, int variant)
 {
     return KV_ROUNDS_PATH && rows_of(m) == 1 &&
            (ONLY_KV_ROUNDS || (variant != VARIANT_GENERAL && is_plain(m)));
 }
 
-/* The consumers' part of attention. The ways of one row wait for `go` themselves. */
+/* The consumers' part of attention. The paths for one row wait for `start` themselves. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
     if (HAS_RING)

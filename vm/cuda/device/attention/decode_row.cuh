@@ -1,12 +1,13 @@
 /*
- * Attention of rows that are alone: each is the only one of its sequence in the epoch, and looks at
- * few positions, as in steps of decoding behind short contexts. A warp does a row by itself, so no
- * barrier stands between its loads, which are all on their way at once, and its outputs; and what
- * the cache has is read where it is, not through trays.
+ * Decode attention for short contexts. Each row is the only row of its sequence in this epoch and
+ * attends to few positions. One consumer warp computes one row: all loads are issued at once, no
+ * block barrier is needed, and the cache is read from global memory, not through KV buffers.
  *
- * Whatever task the row is in, its bits are those of attention/flash.cuh: there each of these tiles
- * of positions is another warp's; here one warp does them one after another, and adds up in the
- * same order. What a lane leaves of a tile meanwhile, in the memory of trays, nobody else reads.
+ * The results are bitwise those of attention/flash.cuh, whatever task the row is in. There each
+ * tile of positions belongs to another warp. Here one warp processes the tiles one after another
+ * and adds them up in the same order. Each lane keeps its partial result for a tile in the memory
+ * of partial results and KV buffers; no other lane reads it. consume_attend_rows chooses between
+ * both paths.
  */
 #ifndef MGL_DEVICE_ATTENTION_DECODE_ROW_CUH
 #define MGL_DEVICE_ATTENTION_DECODE_ROW_CUH
@@ -15,15 +16,15 @@
 
 #if MGL_PANELS && MGL_ATTEND_ROWS
 
-/* A lane's results of a tile: sums of two dimensions of each MMA, of query l / 4, and their maximum
- * and total. */
+/* A lane's results of a tile for query l / 4: sums of two dimensions of each MMA, and the query's
+ * maximum and sum. */
 enum {
     DECODE_ROW_WORDS = (2 * FLASH_SUMS + 2) * 32, /* of a warp and a tile */
     DECODE_ROW_ROOM =
         (KV_PARTIAL_BYTES + KV_BUFFERS * KV_BUFFER_BYTES) / (MGL_WARPS * DECODE_ROW_WORDS * 4),
     DECODE_ROW_LIKE =
-        MGL_WARPS < 4 ? MGL_WARPS : 4, /* tiles, which flash.cuh gives to a warp each */
-    /* queries are half of a tile, and the row's key one more */
+        MGL_WARPS < 4 ? MGL_WARPS : 4, /* tiles, each of which flash.cuh gives to another warp */
+    /* a tile of 16 has room for 8 queries, of which the row's key takes one */
     DECODE_ROW_TILES = MGL_HEADS >= 8                      ? 0
                        : DECODE_ROW_ROOM < DECODE_ROW_LIKE ? DECODE_ROW_ROOM
                                                            : DECODE_ROW_LIKE,
@@ -43,8 +44,8 @@ static __device__ __forceinline__ bool is_decode_row(int row, int rows)
            row_entry(row)[MGL_TABLE_POSITION] < DECODE_ROW_POSITIONS;
 }
 
-/* Whether all rows of a share are, and everything is read and written 16 bytes at a time; the whole
- * warp. */
+/* Whether all rows of a share are decode rows, and everything is read and written 16 bytes at a
+ * time. Called by the whole warp. */
 static __device__ __forceinline__ bool are_decode_rows(const machine &m, int row, int end)
 {
     const attention &a = own().att;
@@ -56,14 +57,14 @@ static __device__ __forceinline__ bool are_decode_rows(const machine &m, int row
     return __all_sync(0xFFFFFFFFu, decode_row);
 }
 
-/* Asks L2 for what the cache has of the rows, which are earlier epochs', before `go`; but behind
- * the signal of the task before, whose fence would wait for it. */
+/* Prefetches the rows' cached positions, which are of earlier epochs, into L2 before `start`, but
+ * after the signal of the previous task: the fence of that signal would wait for the prefetches. */
 static __device__ __forceinline__ void ask_decode_rows(const machine &m, int row, int end)
 {
 #if MGL_BULK_COPY
     const u32 task = own().begun[m.warp] - 1;
     while ((int)(load_shared_acquire(&own().signalled) - task) < 0 && !own().stop && !own().dead)
-        ; /* the controller has a clock in each of its waits */
+        ; /* each wait of the controller has a deadline */
     __syncwarp();
     for (int r = row + m.lane / 2; r < end; r += 16) {
         const int position = row_entry(r)[MGL_TABLE_POSITION];
@@ -73,11 +74,12 @@ static __device__ __forceinline__ void ask_decode_rows(const machine &m, int row
 #endif
 }
 
-/* A row: where the cache has its sequence, and its own vectors as operands, a lane's part. */
+/* A row: the address of its sequence in the cache, and a lane's part of the row's own vectors as
+ * MMA operands. */
 struct decode_row_part {
-    const u8 *keys, *values;       /* position 0 */
-    int past;                      /* positions that the cache has */
-    uint2 query[2][KEY_CHUNKS][2]; /* (part, chunk, half of it): words of query l / 4, */
+    const u8 *keys, *values;       /* of position 0 */
+    int past;                      /* positions in the cache */
+    uint2 query[2][KEY_CHUNKS][2]; /* (part, chunk, half of the chunk): words of query l / 4 */
     uint4 key[KEY_CHUNKS], value[VALUE_CHUNKS];
 };
 
@@ -88,8 +90,8 @@ static __device__ __forceinline__ const u8 *decode_row_chunk(const u8 *first, in
            (SWIZZLED ? mgl_kv_chunk(which, position, chunk) : chunk) * 16;
 }
 
-/* Asks for the keys and values of the tile of positions from `from` on that the cache has; the
- * others are 0. */
+/* Loads the keys and values of the tile of positions at `from` that are in the cache; the others
+ * are 0. */
 static __device__ __forceinline__ void ask_tile(const machine &m, const decode_row_part &row,
                                                 int from, flash_tile &t)
 {
@@ -125,8 +127,8 @@ static __device__ __forceinline__ float4 floats_of(const uint4 &x)
                        __uint_as_float(x.w));
 }
 
-/* The row's own vectors. The four lanes behind those of the queries have the key, which is rotated
- * as these are. */
+/* Loads and rotates the row's own vectors. The four lanes after the lanes of the queries hold the
+ * key, which is rotated in the same way. */
 static __device__ __forceinline__ void make_decode_row(const machine &m, int r,
                                                        decode_row_part &row)
 {
@@ -142,7 +144,7 @@ static __device__ __forceinline__ void make_decode_row(const machine &m, int r,
     uint4 rope[PAIRS][4];
     const u8 *angle = (const u8 *)(rope_row(r) + l.d_key);
 #pragma unroll
-    for (int i = 0; i < 4 * PAIRS; i++) /* all is on its way at once */
+    for (int i = 0; i < 4 * PAIRS; i++) /* all loads are issued at once */
         load_vector(&rope[i / 4][i % 4],
                     angle + i / 4 * 128 + i % 2 * 16 + i / 2 % 2 * (HALF_DIM * 4));
 #pragma unroll
@@ -182,8 +184,8 @@ static __device__ __forceinline__ void make_decode_row(const machine &m, int r,
     }
 }
 
-/* Scores of the tile, as score_tile makes them; those of positions behind the row's count for
- * nothing. */
+/* Scores of the tile, computed like score_tile. Scores of positions after the row's own are
+ * -infinity. */
 static __device__ __forceinline__ void score_decode_row(const machine &m,
                                                         const decode_row_part &row, int from,
                                                         const flash_tile &t, flash_scores &scores)
@@ -214,15 +216,15 @@ static __device__ __forceinline__ void score_decode_row(const machine &m,
     }
 }
 
-/* Where a lane leaves what it has of a tile: DECODE_ROW_WORDS, 32 from one of its own to the next.
- */
+/* Where a lane keeps its results of a tile: DECODE_ROW_WORDS for the warp, with a stride of 32
+ * words between a lane's words. */
 static __device__ __forceinline__ float *decode_row_words(const machine &m, int tile)
 {
     return (float *)activation_buffer() + (m.warp * DECODE_ROW_TILES + tile) * DECODE_ROW_WORDS +
            m.lane;
 }
 
-/* One tile of positions, from position `from` on: what the lane has of it goes to `to`. */
+/* Processes the tile of positions at `from`; the lane's results go to `to`. */
 static __device__ __forceinline__ void attend_decode_row_tile(const machine &m,
                                                               const decode_row_part &row, int from,
                                                               flash_tile &t, float *to)
@@ -255,7 +257,8 @@ static __device__ __forceinline__ void attend_decode_row_tile(const machine &m,
     to[(2 * FLASH_SUMS + 1) * 32] = query_sum(s.sum[0][0]);
 }
 
-/* Outputs of a row, of so many tiles: as find_scales, write_pass and store_sums make them. */
+/* Writes the outputs of a row that has so many tiles, computed like find_scales, write_pass and
+ * store_sums. */
 static __device__ __forceinline__ void write_decode_row(const machine &m, int r, int tiles)
 {
     enum { TOP = 2 * FLASH_SUMS * 32, TOTAL = TOP + 32 };
@@ -274,7 +277,7 @@ static __device__ __forceinline__ void write_decode_row(const machine &m, int r,
     for (int tile = 0; tile < tiles; tile++, from += DECODE_ROW_WORDS) {
         const float scale = power_of_2(from[TOP] - top) * inverse;
 #pragma unroll
-        for (int i = 0; i < 2 * FLASH_SUMS; i++) /* no fused multiply-add: flash.cuh has none */
+        for (int i = 0; i < 2 * FLASH_SUMS; i++) /* no fused multiply-add, to match flash.cuh */
             sums[i / 2][i % 2] = __fadd_rn(sums[i / 2][i % 2], __fmul_rn(from[i * 32], scale));
     }
     if (m.lane / 4 >= MGL_HEADS)
@@ -312,7 +315,7 @@ static __device__ __forceinline__ void attend_row(const machine &m, int r)
     write_decode_row(m, r, row.past / TILE + 1);
 }
 
-/* All of a task. Out of line: its registers are not those of the loop. */
+/* All rows of a task. Out of line, because it needs more registers than the loop. */
 FAR void attend_decode_row();
 
 #if IN_OBJECT(DECODE_ROW)
@@ -325,7 +328,8 @@ FAR void attend_decode_row()
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
-    const bool switched = wait_switched(); /* or the memory is the first list's */
+    const bool switched = wait_switched(); /* otherwise the memory still belongs to the first
+                                              list */
 #pragma unroll 1
     for (int r = first + m.warp; switched && r < end; r += MGL_WARPS)
         attend_row(m, r);
@@ -336,7 +340,7 @@ FAR void attend_decode_row()
 
 #endif
 
-/* The consumers' part, which is all. False: it did not begin. */
+/* The consumers' part, which is the whole task. Returns false if it did not begin. */
 static __device__ __forceinline__ bool consume_attend_rows(machine &m)
 {
     int row, end;

@@ -1,30 +1,32 @@
 /*
- * Attention of the second list: a task has a share of the rows of an epoch, and goes through the
- * keys and values of a sequence once for all its rows of it, times the query heads of the kv head.
- * Both operands are whole: 16 queries by 8 positions, and weights of 16 queries by 8 dimensions.
- * (Rows of queries a warp, softmax and weights in registers: Dao, "FlashAttention-2", arXiv
- * 2307.08691.)
+ * FlashAttention of the second list: a task has a share of the rows of an epoch, and loads the keys
+ * and values of a sequence once for all its rows of that sequence, times the query heads of the kv
+ * head. Both MMA operands are full: 16 queries by 8 positions, and weights of 16 queries by 8
+ * dimensions. (Rows of queries per warp, softmax and weights in registers: Dao, "FlashAttention-2",
+ * arXiv 2307.08691.)
  *
  *   query   one query head of one row
  *   tile    of 16 queries, or of 16 positions
- *   unit    FLASH_TILES tiles of queries of one sequence's rows, or fewer
+ *   unit    up to FLASH_TILES tiles of queries of one sequence's rows
  *
- * A task works on unit after unit. The unit's queries, rotated, are in shared memory as operands,
- * rounded and what rounding left. Each warp has the sums of all of them, of every MGL_WARPS-th tile
- * of positions; then what the warps have is added up, first warp first. Tiles of positions begin at
- * multiples of 16, so a row has the same bits whatever epoch it is in, and with what other rows.
+ * All consumer warps process unit after unit. own().partial holds the unit's rotated queries as
+ * operands in two parts: rounded, and the rounding error. Each warp computes the sums of all
+ * queries over every MGL_WARPS-th tile of positions. Then the sums of the warps are added up, the
+ * first warp's first; consumer barriers order the exchange in the activation buffer. Tiles of
+ * positions begin at multiples of 16, so the results of a row are bitwise equal in every epoch and
+ * with any other rows.
  *
- * Positions of earlier epochs are in the cache, and come through trays in the memory of panels
- * (attention/kv_buffers.cuh), or, in a program without panels, straight into registers. Of this
- * epoch's rows each warp makes keys and values from the exchange for itself, as the cache keeps
- * them: no task waits for the one that appends. A row looks at the rows of its sequence up to
- * itself.
+ * Positions of earlier epochs are in the cache. In a program with panels they come through KV
+ * buffers (attention/kv_buffers.cuh), otherwise straight into registers. Each warp computes the
+ * keys and values of this epoch's rows from the exchange for itself, rounded like the cache: no
+ * task waits for the task that appends. A row attends to the rows of its sequence up to itself
+ * (causal mask).
  *
- * In lane l an MMA of scores has words of the 16 bytes at dimensions 32 c + 8 (l % 4) of queries
- * l / 4 and l / 4 + 8, and of position l / 4: which dimensions these are does not matter, since
- * both sides have the same. The scores lie as the weights have to, position for position. Values
- * are those of positions 2 (l % 4) + {0, 1, 8, 9}, dimensions 64 c + 8 (l / 4) and the next 7:
- * column l / 4 of MMA i is dimension i of the 8.
+ * In lane l, an MMA of scores has words of the 16 bytes at dimensions 32 c + 8 (l % 4) of queries l
+ * / 4 and l / 4 + 8, and of position l / 4. Which dimensions these are does not matter, because
+ * both operands have the same. The scores have the layout that the weights need as an operand,
+ * position for position. Values are those of positions 2 (l % 4) + {0, 1, 8, 9}, dimensions 64 c +
+ * 8 (l / 4) and the next 7: column l / 4 of MMA i is dimension i of the 8.
  */
 #ifndef MGL_DEVICE_ATTENTION_FLASH_CUH
 #define MGL_DEVICE_ATTENTION_FLASH_CUH
@@ -35,8 +37,8 @@
 #if MGL_ATTEND_ROWS
 
 enum {
-    FLASH_SUMS = 8 * VALUE_CHUNKS,   /* MMAs of values of a tile of queries */
-    PARTIAL_BYTES = MGL_WARPS * 256, /* of one sum of half a tile, of all warps */
+    FLASH_SUMS = 8 * VALUE_CHUNKS,   /* MMAs of values for a tile of queries */
+    PARTIAL_BYTES = MGL_WARPS * 256, /* bytes of one sum of half a tile, of all warps */
 #if MGL_PANELS
     PARTIAL_ROOM = KV_BUFFERS > 0 ? KV_PARTIAL_BYTES : MGL_ACTIVATION_BYTES
 #else
@@ -50,23 +52,22 @@ static_assert(TILED && HEAD_DIM % 64 == 0 && 2 * FLASH_TILES * 2 * PARTIAL_BYTES
 
 /* ---- a unit's positions -----------------------------------------------------------------------
  *
- * HALVES: of tiles, that a unit may have queries of. Where that is one, as of a single row, there
- * is code of its own: no half is worked on that has none.
- */
+ * HALVES: the number of half tiles for which a unit may have queries. The case 1 (a single row) has
+ * its own code, so that no empty half is computed. */
 template <int HALVES> struct flash_shape {
     enum {
         TILES = (HALVES + 1) / 2,
         SIDES = HALVES > 1 ? 2 : 1,         /* halves of a tile */
-        HELD = TILES == 1 && HEAD_DIM <= 64 /* registers have room for the queries */
+        HELD = TILES == 1 && HEAD_DIM <= 64 /* the queries fit the registers */
     };
 };
 
-/* A warp's softmaxes of a unit: of queries l / 4 and l / 4 + 8 of each tile. Maximum and scores are
- * powers of 2. */
+/* A warp's online softmaxes of a unit: of queries l / 4 and l / 4 + 8 of each tile. Maxima and
+ * scores are exponents of 2. */
 template <int HALVES> struct flash_state {
     enum { TILES = flash_shape<HALVES>::TILES, SIDES = flash_shape<HALVES>::SIDES };
     float max[TILES][SIDES];
-    float sum[TILES][SIDES]; /* this lane's positions */
+    float sum[TILES][SIDES]; /* over this lane's positions */
     float sums[TILES][FLASH_SUMS][4];
 };
 
@@ -80,13 +81,13 @@ template <int HALVES> static __device__ __forceinline__ void empty_state_of(flas
             s.max[tile][h] = -INFINITY;
 }
 
-/* Scores of a tile of queries and one of positions, as an MMA has them. */
+/* Scores of a tile of queries and a tile of positions, in the layout of the MMA's result. */
 typedef float flash_scores[2][4];
 
-/* Weights of a tile of positions as operands: rounded, and what rounding left. */
+/* Weights of a tile of positions as operands in two parts: rounded, and the rounding error. */
 typedef u32 flash_weights[2][4];
 
-/* The lane's operands of a unit's queries, in registers, if those have room for them. */
+/* The lane's operands of a unit's queries in registers, if they fit. */
 template <int HALVES> struct flash_queries {
     uint4 at[flash_shape<HALVES>::HELD ? 4 * KEY_CHUNKS : 1];
 };
@@ -108,8 +109,8 @@ static __device__ __forceinline__ uint4 held_query(const machine &m, const flash
                                      : query_operands(tile, part, c, j)[m.lane];
 }
 
-/* Scores of one tile of queries. Both parts have sums of their own: chains of MMAs that are half as
- * long. */
+/* Computes the scores of one tile of queries. Each part has its own sums, which halves the length
+ * of the chains of MMAs. */
 template <int HALVES>
 static __device__ __forceinline__ void score_tile(const machine &m, const flash_queries<HALVES> &q,
                                                   int tile, const flash_tile &t,
@@ -138,7 +139,7 @@ static __device__ __forceinline__ void score_tile(const machine &m, const flash_
         scores[i / 4][i % 4] += rest[i / 4][i % 4];
 }
 
-/* The largest of the four lanes that have scores of one query. */
+/* The maximum over the four lanes that have scores of one query. */
 static __device__ __forceinline__ float query_max(float value)
 {
     value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFu, value, 1));
@@ -151,7 +152,7 @@ static __device__ __forceinline__ float query_sum(float value)
     return value + __shfl_xor_sync(0xFFFFFFFFu, value, 2);
 }
 
-/* How many positions from `from` on count for query `query` of the unit's. */
+/* How many positions from `from` on query `query` of the unit may attend to. */
 static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_rows &rows,
                                                int from, int query)
 {
@@ -159,7 +160,8 @@ static __device__ __forceinline__ int limit_of(const flash_unit &u, const flash_
     return rows.past + row + 1 - rows.first - from;
 }
 
-/* Scores of positions, from `from` on, that a query does not look at, count for nothing. */
+/* Causal mask: sets the scores of positions, from `from` on, that a query does not attend to, to
+ * -infinity. */
 template <int HALVES>
 static __device__ __forceinline__ void limit_scores(const machine &m, const flash_unit &u,
                                                     const flash_rows &rows, int from, int tile,
@@ -175,7 +177,7 @@ static __device__ __forceinline__ void limit_scores(const machine &m, const flas
     }
 }
 
-/* Takes the scores of a tile of queries into its softmax, and makes weights of them. */
+/* Adds the scores of a tile of queries to its online softmax, and computes their weights. */
 template <int HALVES>
 static __device__ __forceinline__ void weigh_tile(const flash_scores &scores, int tile,
                                                   flash_state<HALVES> &s, flash_weights &weights)
@@ -211,8 +213,8 @@ static __device__ __forceinline__ void weigh_tile(const flash_scores &scores, in
     }
 }
 
-/* Takes a tile of positions, from `from` on, into the softmaxes of all tiles of queries: makes
- * weights of its scores. WHOLE: all of them are those of earlier epochs. */
+/* Adds a tile of positions at `from` to the softmaxes of all tiles of queries and computes the
+ * weights of its scores. WHOLE: all of its positions are of earlier epochs. */
 template <bool WHOLE, int HALVES>
 static __device__ __forceinline__ void
 weigh_keys(const machine &m, const flash_unit &u, const flash_rows &rows,
@@ -234,7 +236,7 @@ static __device__ __forceinline__ u32 word_of(const uint4 &words, int i)
     return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
 }
 
-/* Adds a tile's values by weight. */
+/* Adds a tile's values, multiplied by their weights. */
 template <int HALVES>
 static __device__ __forceinline__ void
 accumulate_values(const flash_tile &t, const flash_weights *weights, flash_state<HALVES> &s)
@@ -259,12 +261,13 @@ accumulate_values(const flash_tile &t, const flash_weights *weights, flash_state
     }
 }
 
-enum { FLASH_STEP = MGL_WARPS * TILE }; /* from a warp's tile of positions to its next one */
+enum { FLASH_STEP = MGL_WARPS * TILE }; /* distance of a warp's consecutive tiles of positions */
 
 #if !MGL_PANELS
 
-/* The warp's tiles of positions, by registers. What is asked for of the next tile is on its way
- * while this one's is worked on; the first one's comes before there are sums, so all at once. */
+/* Processes the warp's tiles of positions, with loads to registers. The loads of the next tile are
+ * in flight during the current one. The first tile is loaded before there are sums, so all at once.
+ */
 template <int HALVES>
 static __device__ __forceinline__ void attend_positions(machine &m, const flash_unit &u,
                                                         flash_state<HALVES> &s)
@@ -295,7 +298,7 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
         accumulate_values(t, weights, s);
         if (past)
             find_values(m, sequence, next, rows.past, t);
-        if (now) { /* when no weights and values take registers */
+        if (now) { /* at this point no weights and values take registers */
             make_keys<1>(m, rows, next, t);
             make_values(m, rows, next, t);
         }
@@ -304,7 +307,7 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 
 #else
 
-/* Where chunk `chunk` of position `position`, 16 bytes, is in its tray. */
+/* Address of chunk `chunk`, 16 bytes, of position `position` in its KV buffer. */
 static __device__ __forceinline__ const uint4 *act_tile_chunk(u32 act_tile, int which, int position,
                                                               int chunk)
 {
@@ -315,8 +318,8 @@ static __device__ __forceinline__ const uint4 *act_tile_chunk(u32 act_tile, int 
            chunk;
 }
 
-/* The tile's keys, from position `from` on, that are before `end`, which all are of a WHOLE tile;
- * the others are 0. */
+/* Loads the keys of the tile at `from` that are before `end`; the others are 0. In a WHOLE tile all
+ * are before `end`. */
 template <bool WHOLE>
 static __device__ __forceinline__ void fetch_keys(const machine &m, u32 act_tile, int from, int end,
                                                   flash_tile &t)
@@ -351,14 +354,14 @@ static __device__ __forceinline__ void fetch_values(const machine &m, u32 act_ti
     }
 }
 
-/* Where a warp is among a unit's trays: `first` is the unit's first one, `at` the one that it has
- * come to. */
+/* A warp's place among a unit's KV buffers: `first` is the unit's first buffer, `at` the current
+ * one. */
 struct flash_place {
     u32 first, at;
 };
 
-/* One tile of positions, from position `from` on, all of which are WHOLE in the cache; else some of
- * them, or all, are this epoch's. */
+/* Processes the tile of positions at `from`. WHOLE: all positions are in the cache; else some or
+ * all are of this epoch. */
 template <int HALVES, bool WHOLE>
 static __device__ __forceinline__ void
 attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash_queries<HALVES> &q,
@@ -372,14 +375,15 @@ attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash
         pass_kv_buffers(m, place.at, place.first + act_tile);
         wait_kv_buffer(m, place.at);
     }
-    fetch_keys<WHOLE>(m, place.at, from, rows.past, t); /* none, where it has come to no tray */
+    fetch_keys<WHOLE>(m, place.at, from, rows.past, t); /* loads nothing if the tile has no
+                                                           cached position */
     if (!WHOLE)
         make_keys<1>(m, rows, from, t);
     weigh_keys<WHOLE>(m, u, rows, q, from, t, s, weights);
     fetch_values<WHOLE>(m, place.at, from, rows.past, t);
     if (!WHOLE)
         make_values(m, rows, from, t);
-    /* registers have room for all values of short heads, but not of long ones */
+    /* the registers hold all values of short heads, but not of long ones */
     const bool done = past && (u32)(from + FLASH_STEP) / KV_BUFFER_POSITIONS != act_tile;
     if (VALUE_CHUNKS == 1 && done)
         free_kv_buffer(place.at++);
@@ -388,7 +392,7 @@ attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash
         free_kv_buffer(place.at++);
 }
 
-/* The warp's tiles of positions, by trays. */
+/* Processes the warp's tiles of positions, through KV buffers. */
 template <int HALVES>
 static __device__ __forceinline__ void attend_positions(machine &m, const flash_unit &u,
                                                         flash_state<HALVES> &s)
@@ -408,7 +412,8 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
         attend_tile<HALVES, false>(m, u, rows, q, from, place, s);
     pass_kv_buffers(m, place.at, first + kv_buffers_of(rows.past));
     __syncwarp();
-    own().kv_buffer_at[m.warp] = place.at; /* every lane: whoever reads it next has written it */
+    own().kv_buffer_at[m.warp] = place.at; /* every lane stores, so each lane reads its own store
+                                              later */
 }
 
 #endif
@@ -416,20 +421,20 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 /* ---- results ----------------------------------------------------------------------------------
  */
 
-/* Maximum and sum of query `query` of a warp. */
+/* Maximum and sum of query `query`, of one warp. */
 static __device__ __forceinline__ float2 *warp_top(int warp, int query)
 {
     return (float2 *)(own().partial + FLASH_WORDS) + warp * FLASH_QUERIES + query;
 }
 
-/* Where warp `warp` leaves sum i of a pass, which has `count` of them, of half a tile: a lane's
- * two, 32 floats from one to the next. */
+/* Where warp `warp` writes sum i of half a tile, in a pass of `count` sums: two floats per lane, 32
+ * floats apart. */
 static __device__ __forceinline__ float *warp_pass_sums(int warp, int half, int i, int count)
 {
     return (float *)activation_buffer() + ((half * count + i) * MGL_WARPS + warp) * 64;
 }
 
-/* How many sums of so many halves all warps leave at once: 8, 4 or 2. */
+/* How many sums of so many halves all warps write at once: 8, 4 or 2. */
 static __device__ __forceinline__ int left_at_once(int halves)
 {
     int sums = 8;
@@ -453,7 +458,7 @@ static __device__ __forceinline__ void write_tops(const machine &m, const flash_
     }
 }
 
-/* What a warp's sums are to be multiplied by, so that those of all warps need to be added up. */
+/* The factors of a warp's sums. The scaled sums of all warps only have to be added up. */
 template <int HALVES> struct flash_scales {
     float of[flash_shape<HALVES>::TILES][flash_shape<HALVES>::SIDES];
 };
@@ -486,7 +491,7 @@ struct flash_pass {
     int first, count;
 };
 
-/* Leaves the warp's sums of a pass. */
+/* Writes the warp's sums of a pass. */
 template <int HALVES>
 static __device__ __forceinline__ void
 write_pass(const machine &m, int halves, const flash_pass &pass, const flash_state<HALVES> &s,
@@ -508,7 +513,7 @@ write_pass(const machine &m, int halves, const flash_pass &pass, const flash_sta
     }
 }
 
-/* Adds up sums i and i + 1 of a pass, of half a tile, and stores them. */
+/* Adds up sums i and i + 1 of a pass over the warps, for half a tile, and stores the outputs. */
 static __device__ __forceinline__ void store_sums(const machine &m, const flash_unit &u,
                                                   const flash_pass &pass, int half, int i,
                                                   u64 policy)
@@ -542,13 +547,14 @@ static __device__ __forceinline__ void store_pass(const machine &m, const flash_
 /* ---- a task -----------------------------------------------------------------------------------
  */
 
-/* The unit at hand, and the row where the task's share ends: in shared memory, of each warp by
- * itself. What lived in registers beside the sums of a unit would be kept in local memory. */
+/* Keeps the current unit, and the row at which the task's share ends, in shared memory, for each
+ * warp separately. Beside the sums of a unit the compiler would keep these values in local memory.
+ */
 static __device__ __forceinline__ void keep_unit(const flash_unit &u, int end)
 {
     volatile int *kept = own().unit_at[thread_index() / 32];
     __syncwarp();
-    kept[0] = u.row; /* every lane: whoever reads it next has written it */
+    kept[0] = u.row; /* every lane stores, so each lane reads its own store later */
     kept[1] = u.end;
     kept[2] = u.first;
     kept[3] = end;
@@ -565,7 +571,7 @@ static __device__ __forceinline__ int kept_end()
     return own().unit_at[thread_index() / 32][3];
 }
 
-/* One unit. Its last pass is left to add up. */
+/* Processes one unit. The caller adds up the last pass. */
 template <int HALVES>
 static __device__ __forceinline__ flash_pass attend_halves(machine &m, const flash_unit &u,
                                                            u64 policy)
@@ -576,7 +582,7 @@ static __device__ __forceinline__ flash_pass attend_halves(machine &m, const fla
     empty_state_of(s);
     attend_positions(m, u, s);
     write_tops(m, s);
-    consumer_barrier(); /* nobody needs the queries any more */
+    consumer_barrier(); /* after this barrier no warp reads the queries */
     find_scales(m, s, scales);
     for (flash_pass pass = {0, left_at_once(halves)};; pass.first += pass.count) {
         write_pass(m, halves, pass, s, scales);
@@ -599,9 +605,9 @@ static __device__ __forceinline__ flash_pass attend_unit(machine &m, const flash
     return attend_halves<2 * FLASH_TILES>(m, u, policy);
 }
 
-/* All of a task. Out of line: its registers are not those of the loop. The queries of a unit are
- * made when those of the one before are not needed any more, and its sums stand in registers no
- * more. */
+/* All units of a task. Out of line, because it needs more registers than the loop. The queries of
+ * the next unit are made when those of the current one are not needed any more and its sums have
+ * left the registers. */
 FAR void attend_flash(machine m);
 
 #if IN_OBJECT(FLASH)
@@ -634,9 +640,9 @@ FAR void attend_flash(machine m)
 
 #endif
 
-#if !MGL_PANELS /* which have attention/decode_row.cuh */
+#if !MGL_PANELS /* kernels with panels use attention/decode_row.cuh */
 
-/* The consumers' part, which is all. False: it did not begin. */
+/* The consumers' part, which is the whole task. Returns false if it did not begin. */
 static __device__ __forceinline__ bool consume_attend_rows(machine &m)
 {
     if (!wait_preissued_start(m))
@@ -649,7 +655,7 @@ static __device__ __forceinline__ bool consume_attend_rows(machine &m)
 
 #else
 
-/* Of a kernel without: no task is of that family. */
+/* For a kernel without this attention: it has no task of that family. */
 static __device__ __forceinline__ bool consume_attend_rows(machine &)
 {
     return false;

@@ -1,6 +1,7 @@
 /*
- * What attention of rows works on (attention/flash.cuh): the units of a task, this epoch's keys and
- * values, made from the exchange, and a unit's queries as operands in shared memory.
+ * Inputs of attention of rows (attention/flash.cuh, attention/decode_row.cuh): the units of a task;
+ * this epoch's keys and values, computed from the exchange and appended to the cache; cached keys
+ * and values; and a unit's queries as MMA operands in own().partial.
  */
 #ifndef MGL_DEVICE_ATTENTION_FLASH_VECTORS_CUH
 #define MGL_DEVICE_ATTENTION_FLASH_VECTORS_CUH
@@ -12,14 +13,15 @@
 enum {
     FLASH_TILES = HEAD_DIM <= 64 ? 2 : 1,
     FLASH_QUERIES = FLASH_TILES * TILE,
-    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* of a unit's queries: they come first */
+    FLASH_WORDS = FLASH_QUERIES * HEAD_DIM /* words of a unit's queries, at the start of
+                                              own().partial */
 };
 
 /* ---- units ------------------------------------------------------------------------------------
  */
 
-/* Queries [first, first + FLASH_QUERIES) of rows [row, end), which are of one sequence; query i is
- * of row row + i / MGL_HEADS. */
+/* Queries [first, first + FLASH_QUERIES) of rows [row, end), which belong to one sequence. Query i
+ * belongs to row row + i / MGL_HEADS. */
 struct flash_unit {
     int row, end;
     int first;
@@ -40,7 +42,7 @@ static __device__ __forceinline__ int tiles_of(const flash_unit &u)
     return min((int)FLASH_TILES, (queries_of(u) - u.first + TILE - 1) / TILE);
 }
 
-/* Halves of tiles that have queries of the unit. */
+/* Half tiles in which the unit has queries. */
 static __device__ __forceinline__ int halves_of(const flash_unit &u)
 {
     return min(2 * (int)FLASH_TILES, (queries_of(u) - u.first + 7) / 8);
@@ -53,7 +55,7 @@ static __device__ __forceinline__ void find_share(const machine &m, int &row, in
     mgl_row_share(rows_of(m), y.first0, y.extent0, &row, &end);
 }
 
-/* The unit at the first query of row `row`; of no row where the share ends. */
+/* The unit at the first query of row `row`; without rows at the end of the share. */
 static __device__ __forceinline__ flash_unit unit_at_row(int row, int end)
 {
     flash_unit u = {row, row, 0};
@@ -63,7 +65,7 @@ static __device__ __forceinline__ flash_unit unit_at_row(int row, int end)
     return u;
 }
 
-/* The one behind it in a share that ends at row `end`. */
+/* The next unit, in a share that ends at row `end`. */
 static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, int end)
 {
     flash_unit next = u;
@@ -71,14 +73,14 @@ static __device__ __forceinline__ flash_unit unit_behind(const flash_unit &u, in
     return next.first < queries_of(u) ? next : unit_at_row(u.end, end);
 }
 
-/* Which rows have positions of this epoch: position `past` is that of row `first`, and so on. */
+/* The rows that have positions of this epoch: position `past` belongs to row `first`, and so on. */
 struct flash_rows {
     int past;
     int first, end;
 };
 
-/* What a unit looks at: positions of its sequence up to `end`, those of the rows that its queries
- * are of, and those before them. */
+/* The positions that a unit attends to: those of its sequence up to `end`, which are of the rows of
+ * its queries, and earlier ones. */
 struct flash_reach {
     flash_rows rows;
     int sequence, end;
@@ -99,8 +101,8 @@ static __device__ __forceinline__ flash_reach reach_of(const flash_unit &u)
 /* ---- this epoch's vectors ---------------------------------------------------------------------
  */
 
-/* Eight elements of a row, from a column on, in f32, one by one. Out of line: it is rarely wanted,
- * and would stand in many places. */
+/* Loads eight elements of a row, from a column on, as f32, one by one. Out of line, because it is
+ * rarely needed and would be inlined in many places. */
 static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int column)
 {
     u32 x[8];
@@ -113,7 +115,7 @@ static __device__ __noinline__ octet load_octet_slowly(const view v, int r, int 
     return o;
 }
 
-/* Whether rows are read 16 bytes at a time. */
+/* Whether rows can be loaded 16 bytes at a time. */
 static __device__ __forceinline__ bool is_whole(const view &v)
 {
     return v.dtype == DTYPE_F32 && is_aligned(v);
@@ -128,7 +130,8 @@ static __device__ __forceinline__ octet load_whole(const view &v, int r, int col
     return o;
 }
 
-/* A head's elements that four lanes have, from column `column` on: all on their way together. */
+/* Loads a head's elements for four lanes, from column `column` on; all loads are in flight
+ * together. */
 static __device__ __forceinline__ void load_head(const view &v, int r, int column, key_octets &o)
 {
     if (is_whole(v)) {
@@ -142,18 +145,18 @@ static __device__ __forceinline__ void load_head(const view &v, int r, int colum
     }
 }
 
-/* The weights of a norm, which stand behind the outputs that the task has. */
+/* The weights of a norm. Their operand follows the outputs that the task has. */
 static __device__ __forceinline__ const float *norm_weights(const machine &m, int extra)
 {
     return MGL_QK_NORM ? (const float *)operand(m, extra - 3 + task_of(m)->outputs).at : NULL;
 }
 
-/* The keys and values of a tile of positions: see above. */
+/* The keys and values of a tile of positions in a lane: layout as in flash.cuh. */
 struct flash_tile {
     uint4 keys[2][KEY_CHUNKS], values[4][VALUE_CHUNKS];
 };
 
-/* Number i of a lane's positions in a tile: of keys, and of values. */
+/* Position number i of a lane in a tile: of keys, and of values. */
 static __device__ __forceinline__ int key_position(const machine &m, int i)
 {
     return m.lane / 4 + 8 * i;
@@ -164,7 +167,7 @@ static __device__ __forceinline__ int value_position(const machine &m, int i)
     return m.lane % 4 * 2 + i % 2 + i / 2 * 8;
 }
 
-/* A row's key as the cache has it: the lane's chunks. All lanes come here. */
+/* Computes a row's key as the cache stores it: the lane's chunks. Called by all lanes. */
 static __device__ __forceinline__ void make_key_of(const machine &m, int row,
                                                    uint4 (&key)[KEY_CHUNKS])
 {
@@ -182,14 +185,15 @@ static __device__ __forceinline__ void make_key_of(const machine &m, int row,
     }
 }
 
-/* Eight elements of a row, from a column on. */
+/* Loads eight elements of a row, from a column on. */
 static __device__ __forceinline__ octet load_eight(const view &v, int r, int column)
 {
     return is_whole(v) ? load_whole(v, r, column) : load_octet_slowly(v, r, column);
 }
 
-/* The tile's keys, from position `from` on, of this epoch's rows; behind the last row they are 0.
- * All lanes come here. AT_ONCE: 2 of a lane's positions, where registers are free, or 1. */
+/* Computes the keys of the tile at `from` that are of this epoch's rows; after the last row they
+ * are 0. Called by all lanes. AT_ONCE: positions of a lane in flight, 2 if registers are free, or
+ * 1. */
 template <int AT_ONCE>
 static __device__ __forceinline__ void make_keys(const machine &m, const flash_rows &rows, int from,
                                                  flash_tile &t)
@@ -243,14 +247,14 @@ static __device__ __forceinline__ void make_values(const machine &m, const flash
     }
 }
 
-/* Where position `position` of a sequence begins in the cache of keys (0) or of values (1). */
+/* Address of position `position` of a sequence in the cache of keys (0) or values (1). */
 static __device__ __forceinline__ const u8 *cache_row(int which, int sequence, int position)
 {
     const cache_view &cache = which ? own().att.v : own().att.k;
     return cache.at + cache_index(cache, sequence, position) * 2;
 }
 
-/* Where chunk `chunk` of a position, 16 bytes, is in the cache of keys (0) or of values (1). */
+/* Address of chunk `chunk`, 16 bytes, of a position in the cache of keys (0) or values (1). */
 static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int position, int chunk)
 {
     const cache_view &cache = which ? own().att.v : own().att.k;
@@ -259,7 +263,7 @@ static __device__ __forceinline__ u8 *cache_chunk(int which, int sequence, int p
     return cache.at + cache_index(cache, sequence, position) * 2 + chunk * 16;
 }
 
-/* The tile's keys, from position `from` on, that are before `end`; the others are 0. */
+/* Loads the keys of the tile at `from` that are before `end`; the others are 0. */
 static __device__ __forceinline__ void find_keys(const machine &m, int sequence, int from, int end,
                                                  flash_tile &t)
 {
@@ -290,9 +294,9 @@ static __device__ __forceinline__ void find_values(const machine &m, int sequenc
     }
 }
 
-/* Appends the keys and values of all rows of the epoch, eight rows a warp, the last warps first:
- * the first ones have queries to make. Out of line, as make_queries: their registers are not those
- * of the loop. */
+/* Appends the keys and values of all rows of the epoch, eight rows per warp, the last warps first,
+ * because the first warps make queries. Out of line like make_queries, because both need more
+ * registers than the loop. */
 NEAR_OR_INLINE void append_rows(const machine m)
 {
     const int rows = rows_of(m);
@@ -319,8 +323,8 @@ NEAR_OR_INLINE void append_rows(const machine m)
     }
 }
 
-/* Brings near what the task makes of its rows' vectors from unit to unit, a row a warp: they are on
- * their way together, and wait in L1 until their unit comes. */
+/* Prefetches the task's rows of q, k and v and their cosines and sines into L1, a row per warp. The
+ * loads are in flight together, ahead of the units that use them. */
 static __device__ __forceinline__ void touch_rows(const machine &m, int row, int end)
 {
     enum { HEAD_BYTES = HEAD_DIM * 4, GROUP_BYTES = MGL_HEADS * HEAD_BYTES };
@@ -329,7 +333,8 @@ static __device__ __forceinline__ void touch_rows(const machine &m, int row, int
     if (!is_whole(a.q) || !is_whole(a.k_new) || !is_whole(a.v_new))
         return;
 #pragma unroll 1
-    for (int r = row + 1 + m.warp; r < end; r += MGL_WARPS) { /* the first one is wanted at once */
+    for (int r = row + 1 + m.warp; r < end; r += MGL_WARPS) { /* the first row is loaded
+                                                                 immediately anyway */
 #pragma unroll 1
         for (int at = m.lane * 16; at < GROUP_BYTES; at += 512)
             load_vector(&unused, element_of(a.q, r, 0) + at);
@@ -343,15 +348,15 @@ static __device__ __forceinline__ void touch_rows(const machine &m, int row, int
 /* ---- queries ----------------------------------------------------------------------------------
  */
 
-/* Operands of tile `tile` of the unit, of all lanes: of chunk c of its queries, the first (j 0) or
- * the last (1) two words of a lane's four, rounded (part 0) or what rounding left (1). */
+/* Operands of tile `tile` of the unit for all lanes: of chunk c of its queries the first (j 0) or
+ * the last (j 1) two words of a lane's four, rounded (part 0) or the rounding error (part 1). */
 static __device__ __forceinline__ uint4 *query_operands(int tile, int part, int c, int j)
 {
     return (uint4 *)own().partial + (((tile * 2 + part) * KEY_CHUNKS + c) * 2 + j) * 32;
 }
 
-/* Stores the words of one query, of half `half` of a tile: each stands in the lane's operand where
- * an MMA wants it. */
+/* Stores the words of one query of half `half` of a tile at the places of the lane's MMA operand.
+ */
 static __device__ __forceinline__ void write_words(const machine &m, int tile, int part, int c,
                                                    int half, const uint4 &words)
 {
@@ -363,7 +368,7 @@ static __device__ __forceinline__ void write_words(const machine &m, int tile, i
     last[2] = words.w;
 }
 
-/* Eight queries of a tile: half `half`. Those that the unit does not have are 0. */
+/* Makes eight queries of a tile, half `half`. Queries that the unit does not have are 0. */
 static __device__ __forceinline__ void make_half(const machine &m, const flash_unit &u, int tile,
                                                  int half)
 {
@@ -388,7 +393,7 @@ static __device__ __forceinline__ void make_half(const machine &m, const flash_u
     }
 }
 
-/* All queries of a unit: a half of a tile a warp. */
+/* Makes all queries of a unit, half a tile per warp. */
 NEAR_OR_INLINE void make_queries(const machine m, const flash_unit u)
 {
     for (int half = m.warp; half < 2 * tiles_of(u); half += MGL_WARPS)

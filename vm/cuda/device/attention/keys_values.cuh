@@ -1,26 +1,27 @@
 /*
- * Keys and values of the cache for attention by tensor cores: which of them a lane has in
- * registers, how they come there, and what of them L2 is asked for ahead.
+ * Cached keys and values for attention on tensor cores: which of them a lane holds in registers,
+ * how they are loaded, and which of them are prefetched into L2. kv_rounds.cuh, short.cuh and
+ * ring.cuh use it; the controller calls announce_kv.
  */
 #ifndef MGL_DEVICE_ATTENTION_KEYS_VALUES_CUH
 #define MGL_DEVICE_ATTENTION_KEYS_VALUES_CUH
 
 #include "vm/cuda/device/attention/query.cuh"
 
-/* Keys or values of a strip, by number as below. Of tile t, lane l has keys of positions l / 4 and
+/* Keys or values of a KV tile, numbered as below. Of tile t, lane l has keys of positions l / 4 and
  * l / 4 + 8, dimensions 32 c + 8 (l % 4) and the next 7, and values of positions 2 (l % 4) + {0, 1,
- * 8, 9}, dimensions 64 c + 8 (l / 4) and the next 7. Positions that it does not have are 0. */
+ * 8, 9}, dimensions 64 c + 8 (l / 4) and the next 7. Missing positions are 0. */
 struct tile_vectors {
     uint4 at[KEYS > VALUES ? KEYS : VALUES];
 };
 
-/* Where a lane finds its first key and value of a strip from position 0 on. */
+/* Addresses of a lane's first key and value, of the KV tile at position 0. */
 struct tile_lane {
     const u8 *keys, *values;
-    int key, value;     /* their position in the strip */
+    int key, value;     /* their position in the KV tile */
     int d_key, d_value; /* their first dimension */
-    /* SWIZZLED, else 0: bytes by which an even chunk of keys stands behind its place, and an odd
-     * chunk before it; and a chunk of values behind its place, of even positions and of odd ones */
+    /* SWIZZLED, else 0: offset in bytes of an even chunk of keys (odd chunks: minus it); and
+     * offsets of a chunk of values, at even positions and at odd ones */
     int key_swizzle, value_swizzle[2];
 };
 
@@ -32,8 +33,8 @@ static __device__ __forceinline__ void place_lane(const machine &m, tile_lane &l
     l.d_value = m.lane / 4 * 8;
 }
 
-/* Where its chunks stand, `first` being position 0 in the cache: a position eight further has them
- * alike. */
+/* Sets the swizzle of a lane's chunks; `first` is the cache position that number 0 stands for.
+ * Positions eight apart have the same swizzle. */
 static __device__ __forceinline__ void swizzle_lane(tile_lane &l, int first)
 {
     const int chunk = l.d_value / 8, position = first + l.value;
@@ -52,12 +53,12 @@ static __device__ __forceinline__ tile_lane lane_of(const machine &m, int sequen
     return l;
 }
 
-/* A lane's vectors of a strip by number: chunk, how many positions behind the lane's first, where
- * that is in memory behind the lane's first, and whether the head has those dimensions. */
+/* A lane's vectors of a KV tile by number: the chunk; the position relative to the lane's first;
+ * the offset in memory relative to the lane's first; and whether the head has those dimensions. */
 struct tile_vector {
     int chunk;
     int position, offset;
-    bool whole; /* all lanes' dimensions are the head's */
+    bool whole; /* the head has these dimensions of all lanes */
 };
 
 static __device__ __forceinline__ constexpr tile_vector key_vector(int i)
@@ -72,7 +73,7 @@ static __device__ __forceinline__ constexpr tile_vector value_vector(int i)
     return {c, position, position * POSITION_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
 }
 
-/* Where they are in memory, in a cache that may be swizzled. */
+/* Their offsets in memory, in a cache that may be swizzled. */
 static __device__ __forceinline__ int key_place(const tile_lane &l, const tile_vector &v)
 {
     return v.offset + (!SWIZZLED ? 0 : v.chunk % 2 ? -l.key_swizzle : l.key_swizzle);
@@ -83,7 +84,7 @@ static __device__ __forceinline__ int value_place(const tile_lane &l, const tile
     return v.offset + (!SWIZZLED ? 0 : l.value_swizzle[v.position % 2]);
 }
 
-/* The number of the key or value with number `which` of chunk c of tile t. */
+/* The number of the key or value `which` of chunk c of tile t. */
 static __device__ __forceinline__ constexpr int key_number(int t, int which, int c)
 {
     return (c * TILES + t) * 2 + which;
@@ -94,7 +95,7 @@ static __device__ __forceinline__ constexpr int value_number(int t, int which, i
     return (c * TILES + t) * 4 + which;
 }
 
-/* Asks for the keys of the strip at `from` that lie before `end`; the others are 0. */
+/* Loads the keys of the KV tile at `from` that are before `end`; the others are 0. */
 static __device__ __forceinline__ void load_keys(const tile_lane &l, int from, int end,
                                                  tile_vectors &b)
 {
@@ -135,7 +136,7 @@ static __device__ __forceinline__ void load_values(const tile_lane &l, int from,
     }
 }
 
-/* The row's own key, number `number` of a strip, which is in shared memory; */
+/* Inserts the row's own key from shared memory as number `number` of a KV tile. */
 static __device__ __forceinline__ void add_own_key(const tile_lane &l, int r, int number,
                                                    tile_vectors &b)
 {
@@ -148,7 +149,7 @@ static __device__ __forceinline__ void add_own_key(const tile_lane &l, int r, in
     }
 }
 
-/* and its value. */
+/* Inserts the row's own value likewise. */
 static __device__ __forceinline__ void add_own_value(const tile_lane &l, int r, int number,
                                                      tile_vectors &b)
 {
@@ -161,30 +162,31 @@ static __device__ __forceinline__ void add_own_value(const tile_lane &l, int r, 
     }
 }
 
-/* What a warp has at hand of two strips: their keys, and then their values in the same places; of
- * one strip, where that is all, keys and values. */
+/* A warp's registers for the two KV tiles of a KV round: their keys, later their values in the same
+ * registers. If there is only one KV tile, its keys and values. */
 struct kv_round_vectors {
     tile_vectors first, last;
 };
 
-/* The same, and the first one's values beside them. */
+/* The same with extra registers for the values of the first KV tile. */
 struct tile_one {
     tile_vectors first, last, values;
 };
 
-enum { STRIDE = MGL_WARPS * KV_TILE }; /* from a warp's strip to its next one */
+enum { STRIDE = MGL_WARPS * KV_TILE }; /* distance of a warp's consecutive KV tiles */
 
-/* From a wave to the next one: two strips, or one. Where the loader asks L2 for keys and values,
- * warps need not. */
+/* A KV round: LENGTH is the distance between rounds, two KV tiles per warp (PLAIN) or one.
+ * WARPS_ASK: the warps prefetch keys and values into L2, because the loader does not. */
 template <bool PLAIN> struct kv_round {
     enum { LENGTH = PLAIN ? 2 * STRIDE : STRIDE, WARPS_ASK = !(PLAIN && MGL_BULK_COPY) };
 };
 
-enum { MOST_ANNOUNCED = 1 << 20 }; /* positions: their bytes are a u32 */
+enum { MOST_ANNOUNCED = 1 << 20 }; /* positions: their byte count fits a u32 */
 
-/* Tells the loader what a task of one row has of earlier positions, when the task is made ready:
- * while the queue waits for the input of the one before, its memory has nothing better to do. With
- * KV_RING the loader knows, and the controller is told what it does. One lane. */
+/* Announces to the loader the earlier positions of a task of one row, when the controller prepares
+ * the task: the memory is idle while the queue waits for the input of the previous task. With
+ * KV_RING the loader computes them itself, and the controller learns the page count. Otherwise the
+ * fields are a seqlock with version kv_number. One lane. */
 static __device__ __forceinline__ void announce_kv(const machine &m)
 {
     if (!TILED || rows_of(m) != 1)
@@ -207,19 +209,20 @@ static __device__ __forceinline__ void announce_kv(const machine &m)
     store_shared_release(&own().kv_number, number + 2);
 }
 
-/* Tells the loader how many stretches of keys and values (roles/ahead.cuh) the warps have asked
- * for themselves. */
+/* Publishes how many stretches of keys and values (roles/ahead.cuh) the warps have loaded
+ * themselves. */
 static __device__ __forceinline__ void tell_used(const machine &m, u32 stretches)
 {
     if (MGL_BULK_COPY && thread_of(m) == 0)
         own().kv_used = stretches;
 }
 
-/* Where a warp stands. */
+/* A warp's place among the KV rounds. */
 struct tile_share {
-    tile_lane l; /* at the first position of the next wave, */
-    int left;    /* that has so many positions before it, to the end of all warps', */
-    int stored; /* so many of them in the cache: the row's own is the last where the task appends */
+    tile_lane l; /* at the first position of the next round, */
+    int left;    /* positions from there to the end of the task's, */
+    int stored;  /* of which so many are in the cache: the row's own is the last one of a task
+                    that appends */
 };
 
 static __device__ __forceinline__ tile_share share_of(const machine &m, const tile_pass &p,
@@ -243,8 +246,8 @@ template <bool PLAIN> static __device__ __forceinline__ void advance(tile_share 
     w.l.values += LENGTH * POSITION_BYTES;
 }
 
-/* Keys or values into L2: `count` positions at most from number `from` of the wave on; `first` is
- * where lane 0, which asks, finds the wave's. */
+/* Prefetches keys or values into L2: up to `count` positions from number `from` of the round on.
+ * `first` is lane 0's address for the round; lane 0 issues the prefetch. */
 static __device__ __forceinline__ void prefetch_positions(const machine &m, const tile_share &w,
                                                           const u8 *first, int from, int count)
 {
@@ -253,8 +256,8 @@ static __device__ __forceinline__ void prefetch_positions(const machine &m, cons
         prefetch_vectors(first + from * POSITION_BYTES, bytes);
 }
 
-/* The warp's part of wave number n from this one on, into L2: not those strips that it will work
- * on, but as many that lie one behind the other. */
+/* Prefetches the warp's part of round n, counted from the current one, into L2: not the KV tiles
+ * that the warp will process, but as many consecutive ones. */
 template <bool PLAIN>
 static __device__ __forceinline__ void prefetch_kv_round(const machine &m, const tile_share &w,
                                                          int n)
@@ -265,15 +268,15 @@ static __device__ __forceinline__ void prefetch_kv_round(const machine &m, const
     prefetch_positions(m, w, w.l.values, from, EACH);
 }
 
-/* Whether the wave, from position `from` of this one on, has a second strip. */
+/* Whether the round that begins at position `from` of this one has a second KV tile. */
 template <bool PLAIN>
 static __device__ __forceinline__ bool has_second(const tile_share &w, int from = 0)
 {
     return PLAIN && w.left > from + STRIDE;
 }
 
-/* Asks for the second part of what the wave begins with; `from`: 0, or this wave's length for the
- * next one. */
+/* Loads the second part of a round's initial registers; `from`: 0, or the round's length for the
+ * next round. */
 template <bool PLAIN>
 static __device__ __forceinline__ void load_last(const tile_share &w, int from, kv_round_vectors &v)
 {
@@ -283,7 +286,7 @@ static __device__ __forceinline__ void load_last(const tile_share &w, int from, 
         load_values(w.l, from, w.stored, v.last);
 }
 
-/* The warp's only wave, but for the values of its second strip. */
+/* Loads the warp's only round, except for the values of its second KV tile. */
 static __device__ __forceinline__ void begin_one(const machine &m, const tile_share &w, tile_one &v)
 {
     load_keys(w.l, 0, w.stored, v.first);
@@ -294,7 +297,7 @@ static __device__ __forceinline__ void begin_one(const machine &m, const tile_sh
         prefetch_positions(m, w, w.l.values, STRIDE, KV_TILE);
 }
 
-/* The warp's first wave; L2 is asked for what registers have no room for. */
+/* Loads the warp's first round, and prefetches into L2 what does not fit the registers. */
 template <bool PLAIN>
 static __device__ __forceinline__ void begin_tiles(const machine &m, const tile_share &w,
                                                    kv_round_vectors &v)

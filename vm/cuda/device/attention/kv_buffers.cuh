@@ -1,12 +1,14 @@
 /*
- * Trays of keys and values: what the cache has of a unit's sequence comes through shared memory,
- * for attention of rows in a program with panels (attention/flash.cuh; roles/kv_buffer_loader.cuh
- * fills them). A tray has KV_BUFFER_POSITIONS positions that follow one another, as they lie in the
- * cache: their keys, then their values. A unit's positions begin with a tray; its last one may be
- * short.
+ * The consumer side of the KV buffers, a ring in shared memory with mbarriers kv_buffer_full and
+ * kv_buffer_empty: the cached keys and values of a unit's sequence, for attention of rows in a
+ * program with panels (attention/flash.cuh). The epilogue warp fills them
+ * (roles/kv_buffer_loader.cuh). A buffer holds KV_BUFFER_POSITIONS consecutive positions in the
+ * layout of the cache: their keys, then their values. A unit's positions begin with a buffer; its
+ * last buffer may be short.
  *
- * Trays are counted over all epochs and tasks. Each warp goes through all of them, in order: it
- * waits until a tray has landed, takes its tiles of it, and lets go of it, also where it has none.
+ * Buffers are counted over all epochs and tasks. Each consumer warp visits all of them in order: it
+ * waits until a buffer has landed, reads its tiles of the buffer, and frees it, also if it has no
+ * tile there.
  */
 #ifndef MGL_DEVICE_ATTENTION_KV_BUFFERS_CUH
 #define MGL_DEVICE_ATTENTION_KV_BUFFERS_CUH
@@ -17,32 +19,32 @@
 
 #if MGL_PANELS
 
-/* The keys (0) or the values (1) of a tray. */
+/* The keys (0) or the values (1) of a KV buffer. */
 static __device__ __forceinline__ u8 *kv_buffer(u32 act_tile, int which)
 {
     return kv_buffer_memory() + act_tile % KV_BUFFER_SLOTS * KV_BUFFER_BYTES +
            which * (KV_BUFFER_BYTES / 2);
 }
 
-/* Trays of so many positions. */
+/* KV buffers for so many positions. */
 static __device__ __forceinline__ u32 kv_buffers_of(int positions)
 {
     return (u32)(positions + KV_BUFFER_POSITIONS - 1) / KV_BUFFER_POSITIONS;
 }
 
-/* Waits until a tray has landed. */
+/* Waits until a KV buffer has landed. */
 static __device__ __forceinline__ void wait_kv_buffer(machine &m, u32 act_tile)
 {
     const u32 since = trace_clock();
     while (!barrier_tested(&own().kv_buffer_full[act_tile % KV_BUFFER_SLOTS],
                            act_tile / KV_BUFFER_SLOTS & 1) &&
            !own().lost)
-        ; /* the loader has a clock in its waits */
+        ; /* the loader keeps the deadline */
     __syncwarp();
     trace_starved(m, since);
 }
 
-/* Lets go of a tray that has landed. */
+/* Frees a KV buffer that has landed. */
 static __device__ __forceinline__ void free_kv_buffer(u32 act_tile)
 {
     __syncwarp();
@@ -50,7 +52,7 @@ static __device__ __forceinline__ void free_kv_buffer(u32 act_tile)
         barrier_arrive(&own().kv_buffer_empty[act_tile % KV_BUFFER_SLOTS]);
 }
 
-/* Goes from tray `at` to tray `to`, letting go of those in between. */
+/* Advances from buffer `at` to buffer `to` and frees the buffers in between. */
 static __device__ __forceinline__ void pass_kv_buffers(machine &m, u32 &at, u32 to)
 {
     for (; at != to; at++) {

@@ -1,6 +1,6 @@
 /*
- * Pages of keys and values in the ring (KV_RING): how many positions a page has, and how many pages
- * an attention takes.
+ * Geometry of keys and values in the ring (KV_RING): how many positions a page holds, and how many
+ * pages an attention takes. Loader, controller and the ring variant use it.
  */
 #ifndef MGL_DEVICE_ATTENTION_KV_PAGES_CUH
 #define MGL_DEVICE_ATTENTION_KV_PAGES_CUH
@@ -8,18 +8,18 @@
 #include "vm/cuda/device/shared.cuh"
 
 enum {
-    KV_RING = MGL_KV_RING,               /* only where there are bulk copies */
+    KV_RING = MGL_KV_RING,               /* only with bulk copies */
     KV_SPAN = MGL_KV_SPAN(MGL_HEAD_DIM), /* positions that a warp attends to at once */
-    /* positions whose keys, or whose values, a page has */
+    /* positions whose keys, or whose values, fit a page */
     PAGE_POSITIONS = MGL_KV_PAGE_POSITIONS(MGL_HEAD_DIM, MGL_PAGE),
-    /* earlier positions that registers have room for: so few need no pages */
+    /* earlier positions that fit the registers: up to so many need no pages */
     KV_REGISTERS = MGL_KV_REGISTERS(MGL_HEAD_DIM, MGL_WARPS),
-    POSITION_BYTES = MGL_HEAD_DIM * 2 /* of a position's key, or of its value, in 16 bits */
+    POSITION_BYTES = MGL_HEAD_DIM * 2 /* bytes of a position's key, or of its value, in 16 bits */
 };
 static_assert(!KV_RING || PAGE_POSITIONS > 0,
               "a page has no room for what a warp attends to at once");
 
-/* Pages of the ring for an attention to so many earlier positions: of keys and of values in turn.
+/* Pages of the ring for an attention to `stored` earlier positions: of keys and of values in turn.
  */
 static __device__ __forceinline__ u32 kv_pages(u32 stored)
 {

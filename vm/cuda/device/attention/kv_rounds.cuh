@@ -1,20 +1,21 @@
 /*
- * Attention by tensor cores with keys and values from memory: one row in one wave or in several,
- * and any rows, one after the other. softmax.cuh says how a tile is worked on.
+ * Decode attention on tensor cores with keys and values from global memory: one row in one KV round
+ * or in several, and any rows, one after the other. softmax.cuh describes how a tile is processed.
+ * All consumer warps share a row (split-KV), and merge.cuh merges their results.
  *
- * Threads fetch four and four elements of q, k or v that are rotated together, and leave them in
- * shared memory as operands. Warp w takes positions [S w, S w + S), [S (w + W), ...) from the first
- * one on, S being STRIP, two strips at a time (a wave). The keys of both strips are in registers
- * before the queries are there, or, where the warp has only one strip, its keys and values: none of
- * them depends on this epoch. Whatever has been used makes room for what comes next, which the
- * loader has asked L2 for. Where a wave is all, the first strip's values are there before the
- * queries as well: they have the registers that a loop over waves needs. What the warps have is
- * merged in shared memory; where one strip is all, its warp writes the result.
+ * Threads load groups of four elements of q, k or v and their RoPE partners, and write them to
+ * shared memory as operands; a consumer barrier follows. Warp w processes positions [S w, S w + S),
+ * [S (w + W), ...) from the first one on, S being KV_TILE, two KV tiles at a time (a KV round).
+ * Before the queries are there, the warp loads the keys of both KV tiles, or the keys and values if
+ * it has only one KV tile: none of them depends on this epoch. Used registers are refilled with the
+ * next round, which the loader has prefetched into L2. If one round is all, the first KV tile's
+ * values are also loaded before the queries, in the registers that a loop over rounds would need.
+ * The results of the warps are merged in shared memory. If there is only one KV tile, its warp
+ * writes the result directly.
  *
- * That is for a single row whose q, k, v and result are flagged f32 (`PLAIN`), which is what
- * decoding does: the way from the queries to the result asks nothing that such a task need not ask.
- * Of several rows, or others, a warp has one strip at a time, whose values come later: the same
- * sums, with fewer registers.
+ * PLAIN is the case of decoding: a single row whose q, k, v and result are flagged f32. Its path
+ * from the queries to the result has no tests that such a task does not need. In other cases a warp
+ * has one KV tile at a time, whose values are loaded later: the same sums with fewer registers.
  */
 #ifndef MGL_DEVICE_ATTENTION_KV_ROUNDS_CUH
 #define MGL_DEVICE_ATTENTION_KV_ROUNDS_CUH
@@ -27,14 +28,14 @@
 
 /* region: macros */
 /* region: device */
-/* Number of the row's own position in the wave's last strip; none of its if it is not there. */
+/* Number of the row's own position in the round's last KV tile; KV_TILE if it is not there. */
 template <bool PLAIN> static __device__ __forceinline__ int own_number(const tile_share &w)
 {
     return w.left == w.stored ? (int)KV_TILE : has_second<PLAIN>(w) ? w.stored - STRIDE : w.stored;
 }
 
-/* Scores of the wave's strips, of one alone as of the last, and the largest of each; then their
- * values are asked for where the keys have been. */
+/* Computes the scores of the round's KV tiles (a single tile is treated as the last) and the
+ * maximum of each. Then loads their values into the registers of the keys. */
 template <bool PLAIN>
 static __device__ __forceinline__ void
 score_kv_round(const machine &m, const tile_pass &p, const tile_share &w, kv_round_vectors &v,
@@ -59,8 +60,8 @@ score_kv_round(const machine &m, const tile_pass &p, const tile_share &w, kv_rou
     tops[1] = head_max(lane_max(-INFINITY, last));
 }
 
-/* The warp's strips, two at a time, the first of which are at hand as far as they are in the
- * cache; none leaves the neutral element. */
+/* Processes the warp's KV tiles, two at a time. The loads of the first ones have been issued for
+ * positions in the cache. Without tiles the state remains the neutral element. */
 template <bool PLAIN>
 static __device__ __forceinline__ void attend_kv_tiles(const machine &m, const tile_pass &p,
                                                        tile_share w, kv_round_vectors &v,
@@ -92,7 +93,8 @@ static __device__ __forceinline__ void attend_kv_tiles(const machine &m, const t
     }
 }
 
-/* Adds a strip's values, where `number` is the row's own position in it, or none of its. */
+/* Adds a KV tile's values. `number` is the row's own position in the tile, or KV_TILE if it is not
+ * there. */
 static __device__ __forceinline__ void add_kv_tile(const tile_pass &p, const tile_share &w,
                                                    int number, tile_vectors &values,
                                                    float (*scores)[2], tile_state &s)
@@ -102,7 +104,7 @@ static __device__ __forceinline__ void add_kv_tile(const tile_pass &p, const til
     add_values(s, scores, values);
 }
 
-/* A warp's only strip: keys and values are at hand. */
+/* Processes a warp's only KV tile, whose keys and values are in registers. */
 static __device__ __forceinline__ tile_state attend_kv_tile(const machine &m, const tile_pass &p,
                                                             const tile_share &w, tile_one &v)
 {
@@ -117,8 +119,8 @@ static __device__ __forceinline__ tile_state attend_kv_tile(const machine &m, co
     return s;
 }
 
-/* A warp's only wave: all but the second strip's values is at hand, which come while the first is
- * worked on. */
+/* Processes a warp's only KV round. All is in registers except the second KV tile's values, which
+ * are loaded while the first tile is processed. */
 static __device__ __forceinline__ tile_state attend_one(const machine &m, const tile_pass &p,
                                                         const tile_share &w, tile_one &v)
 {
@@ -143,31 +145,31 @@ static __device__ __forceinline__ tile_state attend_one(const machine &m, const 
     return s;
 }
 
-/* Asks anew who this thread is and what it does, as consume() has: values that lived through a pass
- * would be kept in local memory, which keys and values drive out of L1. */
+/* Reads the thread's indices and task again, as run_consumer does. The compiler would keep values
+ * that live through a pass in local memory, which keys and values evict from L1. */
 static __device__ __forceinline__ void know_anew(machine &m)
 {
     know_thread(m);
     const instruction_slot task =
-        own().instruction[(own().begun[m.warp] + 1) & 1]; /* of the last task that it began */
+        own().instruction[(own().begun[m.warp] + 1) & 1]; /* of the last task that the warp began */
     m.record = task.record;
     m.epoch = task.epoch;
 }
 
-/* Positions of a task of one row, likewise. */
+/* Positions of a task of one row, also read again. */
 static __device__ __forceinline__ int own_count()
 {
     return (int)(own().kv_bytes / POSITION_BYTES) + own().att.now;
 }
 
-/* Whether a task of one row attends to nothing: its split has no positions, and it does not append.
- */
+/* Whether a task of one row attends to no position: its split is empty, and the task does not
+ * append. */
 static __device__ __forceinline__ bool attends_to_nothing(const machine &m)
 {
     return own().att.part != 0 && own_count() == 0;
 }
 
-/* Then its partial is known before the queries are. */
+/* Writes the partial of such a task, which does not depend on the queries. */
 NEAR_OR_INLINE void write_empty(machine m)
 {
     wait_start(m);
@@ -176,15 +178,16 @@ NEAR_OR_INLINE void write_empty(machine m)
                     keep_policy());
 }
 
-/* One pass. What does not depend on this epoch is asked for first; where the result goes, only at
- * the end: kept through the pass, it would cost registers that the products' loop needs. False when
- * a wait gave up. */
+/* Processes one pass. Loads that do not depend on this epoch are issued first. The destination of
+ * the result is computed at the end: kept through the pass, it would cost registers that the
+ * products' loop needs. Returns false if a wait gave up. */
 template <bool PLAIN, bool ONE>
 static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_pass &p, u64 policy)
 {
     positions at = positions_of(m, p.row);
     if (own().att.now && at.hi < at.last) {
-        consumer_barrier(); /* behind which the cache has the sequence's rows before this one */
+        consumer_barrier(); /* after this barrier the cache has the sequence's rows before this
+                               one */
         at.hi = at.last;
     }
     const int count = at.end - at.lo;
@@ -223,15 +226,15 @@ static __device__ __forceinline__ bool attend_pass_tiles(machine &m, const tile_
     return written;
 }
 
-/* A wait that gave up is reported at the end: a call in between would cost the registers that hold
- * keys and values. */
+/* Reports a wait that gave up. Called at the end: an earlier call would cost the registers that
+ * hold keys and values. */
 static __device__ __forceinline__ void report_missing(const machine &m)
 {
     report_flags(m, operand_of(vector_of(max(item_of(m, 0), 0))));
 }
 
-/* A task of one row, of one pass, and plain, in one wave. Out of line, since its registers are not
- * those of the loop over passes; nor are those of one wave those of several. */
+/* A plain task of one row and one pass in one KV round. Out of line, because its registers differ
+ * from those of the loop over passes, and those of one round from those of several. */
 NEAR_OR_INLINE void attend_kv_round(machine m)
 {
     if (TILED && !attend_pass_tiles<true, true>(m, pass_at(0), keep_policy()))
@@ -244,7 +247,7 @@ NEAR_OR_INLINE void attend_kv_rounds(machine m)
         report_missing(m);
 }
 
-/* The rows of the mask, with all heads of the q region. */
+/* Processes the rows of the mask, with all heads of the q region. */
 static __device__ __forceinline__ void attend_tiles(const machine &m, u32 rows)
 {
     const u64 policy = keep_policy();

@@ -1,12 +1,15 @@
 /*
- * Attention by scalar products: for caches in f32, and for heads that the tensor cores do not suit.
+ * Attention with scalar multiply-adds and online softmax, the general variant: for caches in f32,
+ * and for heads that do not suit the tensor cores.
  *
- * One pass of the block: one row and up to PASS_HEADS heads of the group, dealt to the warps. A
- * position of a head is the work of a team of LANES lanes, each with DIMS of its dimensions; of the
- * TEAMS that work on a head, number t takes positions t, t + TEAMS, ..., AHEAD_POSITIONS of them at
- * once: their keys and values are asked for before the queries are there, since neither depends on
- * this epoch. A team keeps an online softmax (maximum, sum, weighted sum of values); teams of a
- * warp are merged by shuffles, warps through shared memory, always in the same order.
+ * One pass of the block handles one row and up to PASS_HEADS heads of the group, which are
+ * distributed over the consumer warps. A team of LANES lanes processes a position of a head, each
+ * lane DIMS of its dimensions. Of the HEAD_WARP_TEAMS teams that work on a head, team t takes
+ * positions t, t + HEAD_WARP_TEAMS, ..., AHEAD_POSITIONS of them at once. Their keys and values are
+ * loaded before the queries are there, because they do not depend on this epoch. A team keeps an
+ * online softmax (maximum, sum, weighted sum of values). Teams of a warp are merged by shuffles,
+ * warps through shared memory (own().partial, ordered by consumer barriers), always in the same
+ * order.
  */
 #ifndef MGL_DEVICE_ATTENTION_LANES_CUH
 #define MGL_DEVICE_ATTENTION_LANES_CUH
@@ -33,16 +36,16 @@ enum {
     LANES = power_of_two((HEAD_DIM + KV_VECTOR - 1) / KV_VECTOR) < 32
                 ? power_of_two((HEAD_DIM + KV_VECTOR - 1) / KV_VECTOR)
                 : 32,
-    VECTORS = (HEAD_DIM + LANES * KV_VECTOR - 1) / (LANES * KV_VECTOR), /* of a lane */
+    VECTORS = (HEAD_DIM + LANES * KV_VECTOR - 1) / (LANES * KV_VECTOR), /* vectors of a lane */
     DIMS = VECTORS * KV_VECTOR,
     WARP_TEAMS = 32 / LANES,
-    AHEAD_POSITIONS = VECTORS == 1 ? 4 : 1, /* asked for at once */
+    AHEAD_POSITIONS = VECTORS == 1 ? 4 : 1, /* positions loaded at once */
     RESULT = HEAD_DIM + 2                   /* weighted sum, max, sum */
 };
 
-/* How many heads and warps fit the room for partial sums: q as it comes and rotated (heads,
- * head_dim each), k and v as they come and as they are stored (head_dim each), cosines and sines
- * (head_dim), results (warps, heads, head_dim + 2). */
+/* Floats that `heads` heads take in own().partial, the buffer of partial sums: q as loaded and
+ * rotated (heads, head_dim each), k and v as loaded and as stored (head_dim each), cosines and
+ * sines (head_dim), results (warps, heads, head_dim + 2). */
 static constexpr int pass_floats(int heads)
 {
     return 2 * heads * MGL_HEAD_DIM + 5 * MGL_HEAD_DIM + MGL_WARPS * heads * (MGL_HEAD_DIM + 2);
@@ -58,15 +61,15 @@ static constexpr int pass_heads()
 
 enum {
     PASS_HEADS = pass_heads(),
-    HEAD_WARPS = MGL_WARPS / PASS_HEADS, /* that work on one head */
+    HEAD_WARPS = MGL_WARPS / PASS_HEADS, /* warps that work on one head */
     HEAD_WARP_TEAMS = HEAD_WARPS * 32 / LANES
 };
 static_assert(pass_floats(PASS_HEADS) <= PARTIALS, "attention's room is too small");
 
 /* region: device */
-/* What a pass keeps in shared memory. */
+/* A pass's arrays in shared memory. */
 struct pass {
-    float *raw;     /* q of the pass's heads as it came, then k and v */
+    float *raw;     /* q of the pass's heads as loaded, then k and v */
     float *rope;    /* cosines, then sines, of the row's position */
     float *q;       /* (PASS_HEADS, head_dim) rotated */
     float *k, *v;   /* (head_dim) this row's, as stored in the cache */
@@ -85,7 +88,7 @@ static __device__ __forceinline__ pass pass_of(const machine &m)
     return p;
 }
 
-/* Element i of a head rotated: cosines, then sines in `rope`. */
+/* Element i of a head after rotation (RoPE); `rope` has the cosines, then the sines. */
 static __device__ __forceinline__ float rotated(const float *x, const float *rope, int i)
 {
     const int half = HEAD_DIM / 2;
@@ -97,7 +100,7 @@ static __device__ __forceinline__ float rotated(const float *x, const float *rop
 /* ---- keys and values of a team ----------------------------------------------------------------
  */
 
-/* One position's key or value, this lane's dimensions: as they are in memory. */
+/* This lane's dimensions of one position's key or value, in the cache's format. */
 struct row_part {
     uint4 raw[VECTORS];
 };
@@ -140,7 +143,7 @@ static __device__ __forceinline__ void unpack_part(const row_part &part, float *
         cache_format::unpack(part.raw[i], to + i * KV_VECTOR);
 }
 
-/* A team's softmax so far: of its lane's dimensions. */
+/* A team's online softmax: this lane's dimensions. */
 struct team {
     float q[DIMS]; /* scaled */
     float max, sum, mean[DIMS];
@@ -159,7 +162,7 @@ static __device__ __forceinline__ void begin_team(team &t, const float *q, int l
     }
 }
 
-/* The score of one key, in all lanes of the team. */
+/* The score of one key, the same in all lanes of the team. */
 static __device__ __forceinline__ float score(const team &t, const float *key)
 {
     float sum = 0.0f;
@@ -172,13 +175,13 @@ static __device__ __forceinline__ float score(const team &t, const float *key)
     return sum;
 }
 
-/* What a sum that was relative to maximum `old` has to be multiplied by to be relative to `top`. */
+/* The factor that converts a sum relative to maximum `old` to maximum `top`. */
 static __device__ __forceinline__ float rescale(float old, float top)
 {
     return old == -INFINITY ? 0.0f : expf(old - top);
 }
 
-/* Takes positions into the softmax: the first `count`, or all of them. */
+/* Adds the first `count` of AHEAD_POSITIONS positions to the softmax. */
 static __device__ __forceinline__ void add_positions(team &t, const row_part *keys,
                                                      const row_part *values, int count)
 {
@@ -206,7 +209,7 @@ static __device__ __forceinline__ void add_positions(team &t, const row_part *ke
     }
 }
 
-/* Merges the softmax of another team, which lane ^ offset has. */
+/* Merges the softmax of the team in lane ^ offset. */
 static __device__ __forceinline__ void merge_warp_teams(team &t, int offset)
 {
     float other = __shfl_xor_sync(0xFFFFFFFFu, t.max, offset), top = fmaxf(t.max, other);
@@ -221,7 +224,7 @@ static __device__ __forceinline__ void merge_warp_teams(team &t, int offset)
     }
 }
 
-/* The first team of each warp leaves the warp's results. */
+/* Merges the teams of a warp; the first team writes the warp's results. */
 static __device__ __forceinline__ void write_results(int lane, team &t, float *to)
 {
 #pragma unroll
@@ -242,8 +245,8 @@ static __device__ __forceinline__ void write_results(int lane, team &t, float *t
 /* ---- one pass ---------------------------------------------------------------------------------
  */
 
-/* Keys and values of AHEAD_POSITIONS positions of this lane's team, `from` being the first: those
- * of earlier epochs asked for at once, before the queries are there. */
+/* Keys and values of AHEAD_POSITIONS positions of this lane's team, from `from` on. Positions of
+ * earlier epochs are loaded at once, before the queries are there. */
 struct kv_tile {
     row_part keys[AHEAD_POSITIONS], values[AHEAD_POSITIONS];
 };
@@ -262,7 +265,7 @@ static __device__ __forceinline__ void load_kv_tile(int lane, int s, int from, i
     }
 }
 
-/* Norms the pass's heads of q, and k where it appends, as they came: a warp a head. */
+/* Applies RMSNorm to the pass's heads of q, and to k if the task appends, a head per warp. */
 static __device__ __forceinline__ void norm_heads(const machine &m, const pass &p, int heads,
                                                   bool appends)
 {
@@ -280,8 +283,8 @@ static __device__ __forceinline__ void norm_heads(const machine &m, const pass &
     consumer_barrier();
 }
 
-/* Fetches what the pass needs, 16 bytes a thread: heads [head, head + heads) of q, then k and v
- * where it appends; and the rope row. Then q rotated, and the cache longer by a position. */
+/* Loads the inputs of a pass, 16 bytes per thread: heads [head, head + heads) of q, k and v if the
+ * task appends, and the rope row. Then rotates q, and appends the row's position to the cache. */
 static __device__ __forceinline__ void begin_pass(const machine &m, const pass &p, int r, int head,
                                                   int heads, bool appends, u64 policy)
 {
@@ -319,7 +322,7 @@ static __device__ __forceinline__ void begin_pass(const machine &m, const pass &
     consumer_barrier();
 }
 
-/* What is stored of a row's own key or value, from its elements as they are read back. */
+/* The stored form of a row's own key or value, from its rounded elements. */
 static __device__ __forceinline__ row_part own_part(const float *x, int lane)
 {
     row_part part;
@@ -341,8 +344,8 @@ static __device__ __forceinline__ row_part own_part(const float *x, int lane)
     return part;
 }
 
-/* Adds this epoch's positions to a strip: those before the row's own are in the cache, its own in
- * shared memory. So which positions make a strip does not depend on where an epoch starts. */
+/* Adds this epoch's positions to a KV tile: the ones before the row's own come from the cache, its
+ * own from shared memory. So the positions of a KV tile do not depend on where an epoch starts. */
 static __device__ __forceinline__ void complete_kv_tile(int lane, const pass &p, int s, int from,
                                                         const positions &at, kv_tile &b)
 {
@@ -361,8 +364,8 @@ static __device__ __forceinline__ void complete_kv_tile(int lane, const pass &p,
     __syncwarp();
 }
 
-/* Merges the results that the warps of a head left, the first at `from`, in order: elements d and d
- * + 1 of the weighted sum, and max and sum of the whole. Empty ones weigh nothing. */
+/* Merges the results of a head's warps in order, the first at `from`. Returns elements d and d + 1
+ * of the weighted sum, and the maximum and sum of the whole. Empty results have factor 0. */
 static __device__ __forceinline__ float2 merge_results(const float *from, int d, float *max,
                                                        float *sum)
 {
@@ -384,7 +387,8 @@ static __device__ __forceinline__ float2 merge_results(const float *from, int d,
     return value;
 }
 
-/* One pass: its results are in p.results (HEAD_WARPS, PASS_HEADS, RESULT), behind a barrier. */
+/* Processes one pass. Its results are in p.results (HEAD_WARPS, PASS_HEADS, RESULT) after a
+ * barrier. */
 static __device__ __forceinline__ void attend_pass(const machine &m, const pass &p, int r, int head,
                                                    int heads, const positions &at, u64 policy)
 {
@@ -413,13 +417,13 @@ static __device__ __forceinline__ void attend_pass(const machine &m, const pass 
     consumer_barrier();
 }
 
-/* All rows and heads of the q region. */
+/* Processes all rows and heads of the q region. */
 static __device__ __forceinline__ void attend_lanes(const machine &m)
 {
     const pass p = pass_of(m);
     const u64 policy = keep_policy();
     const int passes =
-        (MGL_HEADS + PASS_HEADS - 1) / PASS_HEADS; /* of a row; the last may be short */
+        (MGL_HEADS + PASS_HEADS - 1) / PASS_HEADS; /* passes of a row; the last may be short */
     for (int item = 0; item < rows_of(m) * passes; item++) {
         int r = item / passes, head = item % passes * PASS_HEADS;
         int heads = min((int)PASS_HEADS, MGL_HEADS - head);

@@ -1,5 +1,8 @@
 /*
- * Partial results of a row's warps, merged in shared memory in a fixed order, and written.
+ * Merge of the warps' partial softmaxes of a row: a reduction through shared memory
+ * (warp_values, warp_weight) in a fixed order, and the store of the result. Consumer barriers order
+ * the exchange. kv_rounds.cuh and ring.cuh call finish_pass; short.cuh stores the result of a
+ * single warp.
  */
 #ifndef MGL_DEVICE_ATTENTION_MERGE_CUH
 #define MGL_DEVICE_ATTENTION_MERGE_CUH
@@ -7,7 +10,7 @@
 #include "vm/cuda/device/attention/output.cuh"
 #include "vm/cuda/device/attention/softmax.cuh"
 
-/* A warp's result: its lane's pairs of dimensions of head l % 4. */
+/* A warp's result: the lane's pairs of dimensions of head l % 4. */
 struct tile_result {
     float max, sum;
     float2 value[SUMS];
@@ -33,7 +36,8 @@ static __device__ __forceinline__ int result_dim(int lane, int i)
     return i / 4 * 64 + lane / 4 * 8 + i % 4 * 2;
 }
 
-/* A partial's maximum is the score's, not its power's. */
+/* Stores value i of a lane. The maximum of a partial is in units of the score, not of the exponent
+ * of 2. */
 static __device__ __forceinline__ void store_value(const head_output &to, int lane, int i,
                                                    float2 value, float max, float sum, u64 policy)
 {
@@ -42,10 +46,10 @@ static __device__ __forceinline__ void store_value(const head_output &to, int la
         store_result(to, d, value, max * 0.6931471805599453f, sum, policy);
 }
 
-/* Where the result of head l % 4 of a pass goes, if that is flagged f32, padded where it is a
+/* Destination of the result of head l % 4 of a pass if that is flagged f32, and padded if it is a
  * partial. */
 struct plain_output {
-    float *at; /* dimension 0; NULL: the pass has no such head */
+    float *at; /* address of dimension 0; NULL: the pass has no such head */
     bool part;
 };
 
@@ -59,13 +63,14 @@ static __device__ __forceinline__ plain_output plain_output_of(const machine &m,
     return to;
 }
 
-/* What the sums of a result are multiplied by, on their way there. */
+/* The factor of a result's sums when they are stored. */
 static __device__ __forceinline__ float plain_scale(const plain_output &to, float sum)
 {
     return to.part ? 1.0f : reciprocal(sum);
 }
 
-/* What stands behind a partial's dimensions: the maximum is the score's, not its power's. */
+/* Stores the words after a partial's dimensions. The maximum is in units of the score, not of the
+ * exponent of 2. */
 static __device__ __forceinline__ void store_weight(const plain_output &to, int lane, float max,
                                                     float sum, u64 policy)
 {
@@ -74,7 +79,7 @@ static __device__ __forceinline__ void store_weight(const plain_output &to, int 
         store_four_floats(to.at + HEAD_DIM, words, policy);
 }
 
-/* A warp's result where it is all. */
+/* Stores a warp's result that needs no merge. */
 static __device__ __forceinline__ void store_plain(const plain_output &to, int lane,
                                                    const tile_result &result, u64 policy)
 {
@@ -111,7 +116,7 @@ static __device__ __forceinline__ void write_result(int slot, int lane, const ti
         *warp_weight(slot, lane) = make_float2(result.max, result.sum);
 }
 
-/* Merges what another warp has left in the slot. */
+/* Merges the result that another warp has written to the slot. */
 static __device__ __forceinline__ void fetch_result(int slot, int lane, tile_result &result)
 {
     float2 other = *warp_weight(slot, lane % 4);
@@ -125,10 +130,10 @@ static __device__ __forceinline__ void fetch_result(int slot, int lane, tile_res
         result.value[i].x = result.value[i].x * mine + value.x * theirs;
         result.value[i].y = result.value[i].y * mine + value.y * theirs;
     }
-    __syncwarp(); /* the slot may be left to anew: all lanes have its weight */
+    __syncwarp(); /* the slot may be overwritten: all lanes have read its weight */
 }
 
-/* Brings the results of `active` warps to the first LEAVES of them, LEAVES at a time. */
+/* Reduces the results of `active` warps to results of the first WRITES warps, WRITES at a time. */
 static __device__ __forceinline__ void fold_results(const machine &m, int active,
                                                     tile_result &result)
 {
@@ -149,13 +154,13 @@ static __device__ __forceinline__ void fold_results(const machine &m, int active
     consumer_barrier();
 }
 
-/* A pair of dimensions merged, and max and sum of their head. */
+/* A merged pair of dimensions, and the maximum and sum of its head. */
 struct folded {
     float2 value;
     float max, sum;
 };
 
-/* Merges what the first `slots` warps have left of pairs i of this lane: one of its head's. */
+/* Merges pair i of this lane's head over the results of the first `slots` warps. */
 static __device__ __forceinline__ folded fold_pair(int slots, int lane, int i)
 {
     folded all = {{0.0f, 0.0f}, -INFINITY, 0.0f};
@@ -182,7 +187,7 @@ static __device__ __forceinline__ folded fold_pair(int slots, int lane, int i)
     return all;
 }
 
-/* Merges and writes what the first `slots` warps have left, a pair of dimensions a thread. */
+/* Merges and stores the results of the first `slots` warps, a pair of dimensions per thread. */
 static __device__ __forceinline__ void store_folded(const machine &m, const tile_pass &p, int slots,
                                                     u64 policy)
 {
@@ -195,7 +200,7 @@ static __device__ __forceinline__ void store_folded(const machine &m, const tile
     }
 }
 
-/* The same to a plain output. */
+/* The same for a plain output. */
 static __device__ __forceinline__ void store_folded_plain(const machine &m, const plain_output &to,
                                                           int slots, u64 policy)
 {
@@ -215,7 +220,7 @@ static __device__ __forceinline__ void store_folded_plain(const machine &m, cons
     }
 }
 
-/* What the warps have of a pass, `active` of them, to where it goes. */
+/* Merges and stores the results of a pass, which `active` warps have. */
 template <bool PLAIN>
 static __device__ __forceinline__ void finish_pass(const machine &m, const tile_pass &p,
                                                    const plain_output &to, int active,
@@ -248,7 +253,7 @@ static __device__ __forceinline__ bool is_plain(const machine &m)
     return plain && a.y.flag && a.y.dtype == DTYPE_F32;
 }
 
-/* Warps that have some of so many positions. */
+/* The number of warps that have positions, out of `count` positions. */
 static __device__ __forceinline__ int active_warps(int count)
 {
     return min((count + KV_TILE - 1) / KV_TILE, MGL_WARPS);

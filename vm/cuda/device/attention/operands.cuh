@@ -1,5 +1,6 @@
 /*
- * What a task of attention attends to: made known by the controller, and the positions of a row.
+ * The operands of an attention task: own().att, which the controller fills, the scale of a head's
+ * RMSNorm, and the positions that a row attends to. All attention variants use this file.
  */
 #ifndef MGL_DEVICE_ATTENTION_OPERANDS_CUH
 #define MGL_DEVICE_ATTENTION_OPERANDS_CUH
@@ -8,7 +9,7 @@
 
 enum { HEAD_DIM = MGL_HEAD_DIM };
 
-/* The weights of the norms of q and of k (head_dim), if the program norms them (MGL_QK_NORM). */
+/* The weights of the RMSNorms of q and of k (head_dim), if the program has them (MGL_QK_NORM). */
 static __device__ __forceinline__ const float *query_norm(const machine &m)
 {
     static_assert(MGL_OPERAND(attend, q_g) == MGL_OPERAND(attend_tail, q_g) &&
@@ -24,13 +25,13 @@ static __device__ __forceinline__ const float *key_norm(const machine &m)
     return (const float *)operand(m, MGL_OPERAND(attend, k_g)).at;
 }
 
-/* What a head is multiplied by before its norm's weight, from the sum of its squares. */
+/* The RMS scale of a head, from the sum of its squares. The norm's weight is applied afterwards. */
 static __device__ __forceinline__ float head_scale(float squares)
 {
     return rsqrtf(squares * (1.0f / HEAD_DIM) + __uint_as_float(MGL_EPS_BITS));
 }
 
-/* Makes own().att from the numbers of the operands that every op has. One lane. */
+/* Fills own().att from the numbers of the operands that every op has. One lane. */
 static __device__ __forceinline__ attention &prepare_attention(const machine &m, int q, int rope,
                                                                int k, int v)
 {
@@ -62,8 +63,8 @@ static __device__ __forceinline__ void prepare_now(const machine &m, attention &
 }
 
 /* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own, and `end` is
- * behind all that the task attends to. With the task that appends, hi is the first of this epoch.
- */
+ * after all positions that the task attends to. In a task that appends, hi is the first position of
+ * this epoch. */
 struct positions {
     int lo, hi, last, end;
 };
@@ -83,7 +84,7 @@ static __device__ __forceinline__ positions positions_of(const machine &m, int r
     return p;
 }
 
-/* Position p of sequence s: its element number. */
+/* Element number of position p of sequence s in the cache. */
 static __device__ __forceinline__ long long cache_index(const cache_view &cache, int s, int p)
 {
     return s * cache.sequence + (long long)p * cache.position;

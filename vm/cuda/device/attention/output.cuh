@@ -1,18 +1,20 @@
 /*
- * Where the result of a row and head goes: attention's output, or a split's partial for merge.
+ * The destination of the result of a row and head: attention's output, or a split's partial
+ * (weighted sum, maximum, sum) for merge. The variants call output_of and store_result.
  */
 #ifndef MGL_DEVICE_ATTENTION_OUTPUT_CUH
 #define MGL_DEVICE_ATTENTION_OUTPUT_CUH
 
 #include "vm/cuda/device/attention/operands.cuh"
 
-/* Where the result of one row and head goes. */
+/* The destination of the result of one row and head. */
 struct head_output {
-    view y;          /* the mean: attention's output, */
-    int row, column; /* its row, and the head's first column */
-    float *part;     /* or, if not NULL, the partial as it is: (head_dim + 2 or + 4) */
-    bool flag;       /* of the partial */
-    bool padded;     /* it is head_dim + 4 */
+    view y;          /* attention's output, which gets the mean: the view, */
+    int row, column; /* the row, and the head's first column */
+    float *part;     /* if not NULL, the partial, which gets the result unscaled: (head_dim + 2
+                        or + 4) */
+    bool flag;       /* the partial is flagged */
+    bool padded;     /* the partial has head_dim + 4 words */
 };
 
 static __device__ __forceinline__ head_output output_of(const machine &m, int r, int head)
@@ -40,7 +42,8 @@ static __device__ __forceinline__ void store_floats(const head_output &to, int d
     }
 }
 
-/* Elements d and d + 1 of a result; with the first two goes what stands behind the last two. */
+/* Stores elements d and d + 1 of a result. Of a partial, the call with d = 0 also stores the words
+ * after the last dimension: maximum, sum and padding. */
 static __device__ __forceinline__ void store_result(const head_output &to, int d, float2 value,
                                                     float max, float sum, u64 policy)
 {

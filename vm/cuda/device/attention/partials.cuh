@@ -1,6 +1,6 @@
 /*
- * Partials of attention's splits, as who merges them adds them up: `merge`, and products that merge
- * their input (linear/merged.cuh).
+ * Merge of the partial softmaxes of attention's splits (split-KV attention, "flash decoding"): the
+ * arithmetic that `merge` and products that merge their input (linear/merged.cuh) share.
  */
 #ifndef MGL_DEVICE_ATTENTION_PARTIALS_CUH
 #define MGL_DEVICE_ATTENTION_PARTIALS_CUH
@@ -8,30 +8,30 @@
 #include "vm/cuda/device/attention/operands.cuh"
 
 enum {
-    MERGES = MGL_MERGE_ADD, /* o merges: then some splits may be empty often */
-    MERGE_AHEAD = 4         /* partials that a lane of merge asks for at once */
+    MERGES = MGL_MERGE_ADD, /* o merges: then splits are often empty */
+    MERGE_AHEAD = 4         /* partials that a lane of merge loads at once */
 };
 
-/* What is merged so far: four dimensions of each block of the weighted sum, and the sum, of this
+/* The merged result so far: four dimensions of each block of the weighted sum, and the sum, of this
  * lane's splits; and the maximum of all. */
 template <int BLOCKS> struct merged_blocks {
     float max, sum, value[BLOCKS][4];
 };
 typedef merged_blocks<1> merged;
 
-/* Partials as they are in memory: four dimensions of each block, and max and sum. */
+/* Partials as they are in memory: four dimensions of each block; maximum and sum in `weight`. */
 template <int COUNT, int BLOCKS = 1> struct part_words {
     uint4 value[COUNT][BLOCKS], weight[COUNT];
 };
 
-/* What a partial relative to maximum `max` weighs, `top` being the largest: an empty one nothing.
- */
+/* The factor of a partial relative to maximum `max`, `top` being the largest maximum. An empty
+ * partial has factor 0. */
 static __device__ __forceinline__ float part_weight(float max, float top)
 {
     return max == -INFINITY ? 0.0f : power_of_2((max - top) * 1.4426950408889634f);
 }
 
-/* Adds partials, of which, and of what there is, `top` is the largest maximum. */
+/* Adds partials. `top` is the largest maximum of these partials and of the result so far. */
 template <int COUNT, int BLOCKS>
 static __device__ __forceinline__ void add_parts(merged_blocks<BLOCKS> &all,
                                                  const part_words<COUNT, BLOCKS> &parts, float top)

@@ -1,6 +1,9 @@
 /*
- * A row's own q, k and v for attention by tensor cores: how they come from the exchange into shared
- * memory as operands, rotated, and into the cache.
+ * The row's own q, k and v for attention on tensor cores: the consumer threads load them from the
+ * exchange, apply the optional RMSNorm of heads and the rotary position embedding (RoPE), write
+ * them as MMA operands to own().partial, and append k and v to the cache. Also defines the shape
+ * constants of tensor-core attention. kv_rounds.cuh and ring.cuh call load_quads, await_quads,
+ * write_quads and append_quads, with a consumer barrier after write_quads.
  */
 #ifndef MGL_DEVICE_ATTENTION_QUERY_CUH
 #define MGL_DEVICE_ATTENTION_QUERY_CUH
@@ -11,69 +14,71 @@
 enum {
     TILED = cache_format::SIZE == 2 && HEAD_DIM % 16 == 0 && HEAD_DIM <= 128,
     HALF_DIM = HEAD_DIM / 2,             /* elements i and i + HALF_DIM are rotated together */
-    HEAD_COLUMNS = 8,                    /* of the B operands: two a head */
+    HEAD_COLUMNS = 8,                    /* columns of the B operand: two per head */
     TILE = 16,                           /* positions */
-    KV_TILE = MGL_KV_SPAN(HEAD_DIM) / 2, /* positions; a span is two strips */
+    KV_TILE = MGL_KV_SPAN(HEAD_DIM) / 2, /* positions; a span is two KV tiles */
     TILES = KV_TILE / TILE,
-    KEY_CHUNKS = (HEAD_DIM + 31) / 32,   /* 8 dimensions a lane, 4 lanes */
-    VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions a lane, 8 lanes */
-    KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a strip */
+    KEY_CHUNKS = (HEAD_DIM + 31) / 32,   /* 8 dimensions per lane, 4 lanes */
+    VALUE_CHUNKS = (HEAD_DIM + 63) / 64, /* 8 dimensions per lane, 8 lanes */
+    KEYS = 2 * TILES * KEY_CHUNKS,       /* vectors of a lane in a KV tile */
     VALUES = 4 * TILES * VALUE_CHUNKS,
-    SUMS = VALUE_CHUNKS * 4,         /* MMAs a tile, and pairs of dimensions of a lane */
+    SUMS = VALUE_CHUNKS * 4,         /* MMAs per tile, and pairs of dimensions per lane */
     HEAD_QUADS = (HALF_DIM + 3) / 4, /* four elements and their partners, of one vector */
-    /* items of a vector: where heads are normed a power of two, so that they are of one warp */
+    /* items of a vector; a power of two if heads are normalized, so that they are in one warp */
     QUADS = !MGL_QK_NORM      ? HEAD_QUADS
             : HEAD_QUADS <= 2 ? 2
             : HEAD_QUADS <= 4 ? 4
             : HEAD_QUADS <= 8 ? 8
                               : 16,
-    PASSES = (MGL_HEADS + 3) / 4,                   /* of a row */
-    TILE_HEADS = (MGL_HEADS + PASSES - 1) / PASSES, /* of a pass; the last may have fewer */
-    VECTOR_K = TILE_HEADS, /* number of k among a pass's vectors, behind q's heads */
+    PASSES = (MGL_HEADS + 3) / 4,                   /* passes of a row */
+    TILE_HEADS = (MGL_HEADS + PASSES - 1) / PASSES, /* heads of a pass; the last may have fewer */
+    VECTOR_K = TILE_HEADS, /* number of k among a pass's vectors, after q's heads */
     VECTOR_V = TILE_HEADS + 1,
     ITEMS = (TILE_HEADS + 2) * QUADS,
-    ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* of a thread's items */
-    /* the first thread with an item: of the middle warp, where half of the threads are enough */
+    ROUNDS = (ITEMS + THREADS - 1) / THREADS, /* items of a thread */
+    /* the first thread with an item: of the middle warp if half of the threads are enough */
     ITEMS_FROM = ITEMS <= THREADS / 2 ? THREADS / 64 * 32 : 0,
     COLUMN_WORDS = HALF_DIM + 16, /* padded against bank conflicts */
-    FOLD = 4,                     /* warps, or strips, whose results are merged at once, at least */
-    /* the activation buffer, which nothing else uses here, has room for what all warps leave */
+    FOLD = 4,                     /* warps, or KV tiles, whose results are merged at once, at
+                                     least */
+    /* the activation buffer, which is free during attention, has room for the results of all warps
+     */
     RESULTS_BUFFERED = MGL_ACTIVATION_BYTES >= MGL_WARPS * SUMS * 256,
-    WRITES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that leave results at once */
-    SWIZZLED = KV_RING && MGL_KV_SWIZZLED(HEAD_DIM) /* the chunks of a position in the cache */
+    WRITES = RESULTS_BUFFERED ? MGL_WARPS : FOLD,   /* warps that write results at once */
+    SWIZZLED = KV_RING && MGL_KV_SWIZZLED(HEAD_DIM) /* the chunks of a position in the cache are
+                                                       swizzled */
 };
 
-/* What a row keeps in shared memory, beside own().partial's other parts: see the functions below.
- */
+/* Layout of a row's data in own().partial, beside its other parts: see the functions below. */
 enum {
     QUERY_WORDS = HEAD_COLUMNS * COLUMN_WORDS,
-    RESULT_AT = 2 * QUERY_WORDS + 4 * HALF_DIM, /* behind two rows' q, and k and v */
+    RESULT_AT = 2 * QUERY_WORDS + 4 * HALF_DIM, /* after two rows' q, and k and v */
     WEIGHT_AT = RESULT_AT + FOLD * SUMS * 64
 };
 static_assert(!TILED || WEIGHT_AT + WRITES * 8 <= PARTIALS, "attention's room is too small");
 
-/* Column `column` of the q operand of pass number `item` (of all rows' passes): words, two
- * dimensions each. Two of them in turn, so that one may be written while a warp still reads the
+/* Column `column` of the q operand of pass number `item` (counted over all rows): words of two
+ * dimensions each. Double-buffered, so that one pass may be written while a warp still reads the
  * other. */
 static __device__ __forceinline__ u32 *query_column(int item, int column)
 {
     return (u32 *)own().partial + (item & 1) * QUERY_WORDS + column * COLUMN_WORDS;
 }
 
-/* Row r's own k (which 0) or v (1), as in the cache; two rows in turn as well. */
+/* Row r's own k (which 0) or v (1), rounded like the cache; double-buffered as well. */
 static __device__ __forceinline__ u32 *own_vector(int r, int which)
 {
     return (u32 *)own().partial + 2 * QUERY_WORDS + ((r & 1) * 2 + which) * HALF_DIM;
 }
 
-/* What warp `slot` leaves: weighted sums (SUMS, lanes) of two dimensions each, */
+/* The results of warp `slot`: weighted sums (SUMS, lanes) of two dimensions each, */
 static __device__ __forceinline__ float2 *warp_values(int slot)
 {
     return (float2 *)(RESULTS_BUFFERED ? (float *)activation_buffer() : own().partial + RESULT_AT) +
            slot * SUMS * 32;
 }
 
-/* and max and sum of head `head`. */
+/* and the maximum and sum of head `head`. */
 static __device__ __forceinline__ float2 *warp_weight(int slot, int head)
 {
     return (float2 *)(own().partial + WEIGHT_AT) + slot * 4 + head;
@@ -101,17 +106,17 @@ static __device__ __forceinline__ void mma_tile(float *c, u32 a0, u32 a1, u32 a2
 /* ---- the row's own vectors --------------------------------------------------------------------
  */
 
-/* A thread's item: four elements of a vector, and their partners HALF_DIM further, as they come: 16
- * bytes that they are in. */
+/* A thread's item in the exchange's format: four elements of a vector, and their RoPE partners
+ * HALF_DIM further. Each is loaded as the 16 bytes that contain the elements. */
 struct quad {
     const u8 *at;
     bool small_n; /* 16-bit elements, eight in 16 bytes */
     uint4 first, second;
     float4 cosine, sine;
-    float4 norm[MGL_QK_NORM ? 2 : 1]; /* the norm's weights of both; else unused */
+    float4 norm[MGL_QK_NORM ? 2 : 1]; /* the norm's weights of both; unused without MGL_QK_NORM */
 };
 
-/* Whether 16 bytes can be loaded at once, wherever elements 0, 4, ... of a vector are. */
+/* Whether elements 0, 4, ... of a vector can be loaded as 16 bytes. */
 static __device__ __forceinline__ bool is_aligned(const view &v)
 {
     return v.flag || (((size_t)v.at | (size_t)v.stride) & 15) == 0;
@@ -152,16 +157,16 @@ static __device__ __forceinline__ void unpack_quad(const view &v, const quad &q,
     }
 }
 
-/* A thread's item number n; below 0 it has none. In a task with few positions the first warps have
- * the keys and values, so the items go to the warps behind the middle: a lane that waits for its
- * items waits for its keys and values as well, since the compiler gives all these loads one
+/* Number n of a thread's items; below 0: no item. In a task with few positions the first warps hold
+ * the keys and values, so the items go to the warps from the middle on. A lane that waits for its
+ * items also waits for its keys and values, because the compiler gives all these loads one
  * scoreboard. */
 static __device__ __forceinline__ int item_of(const machine &m, int n)
 {
     return thread_of(m) - ITEMS_FROM + n * THREADS;
 }
 
-/* Which vector of the pass an item is of: a head's q, VECTOR_K or VECTOR_V. */
+/* The vector of the pass that an item belongs to: a head's q, VECTOR_K or VECTOR_V. */
 static __device__ __forceinline__ int vector_of(int item)
 {
     return item / QUADS;
@@ -174,7 +179,7 @@ static_assert(MGL_OPERAND(attend, q) == MGL_OPERAND(attend_past, q) &&
                   MGL_OPERAND(attend, v) == MGL_OPERAND(attend, k) + 1,
               "q, k and v have the same numbers in each op");
 
-/* The operand of a vector, for the report. */
+/* The operand number of a vector, for reports. */
 static __device__ __forceinline__ int operand_of(int vector)
 {
     return vector < VECTOR_K ? MGL_OPERAND(attend, q) : vector - VECTOR_K + MGL_OPERAND(attend, k);
@@ -186,14 +191,14 @@ static __device__ __forceinline__ const view &view_of_vector(int vector)
     return vector < VECTOR_K ? a.q : vector == VECTOR_K ? a.k_new : a.v_new;
 }
 
-/* First column of the item in its region; `head` is the pass's first. */
+/* First column of the item in its region; `head` is the pass's first head. */
 static __device__ __forceinline__ int column_of(int item, int head)
 {
     int vector = vector_of(item), d = item % QUADS * 4;
     return vector < VECTOR_K ? (head + vector) * HEAD_DIM + d : d;
 }
 
-/* What a pass is about. */
+/* A pass: a row and up to TILE_HEADS of its heads. */
 struct tile_pass {
     int item;      /* number of the pass, over all rows */
     int row, head; /* the first head */
@@ -212,7 +217,7 @@ static __device__ __forceinline__ tile_pass pass_at(int item)
     return p;
 }
 
-/* Whether thread item i is one of the pass. */
+/* Whether item i belongs to the pass. */
 static __device__ __forceinline__ bool has_item(const tile_pass &p, int i)
 {
     int vector = vector_of(i);
@@ -220,7 +225,7 @@ static __device__ __forceinline__ bool has_item(const tile_pass &p, int i)
            (vector < VECTOR_K ? vector < p.heads : p.appends);
 }
 
-/* Asks for a thread's items, before they need be written, and what they are rotated by. */
+/* Starts loading a thread's items, which may not be written yet, and their cosines and sines. */
 template <bool PLAIN>
 static __device__ __forceinline__ void load_quads(const machine &m, const tile_pass &p, quad *to,
                                                   u64 policy)
@@ -251,7 +256,7 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
     }
 }
 
-/* Waits for all of a thread's items. */
+/* Waits until all of a thread's items are written. Returns false if the wait gave up. */
 template <bool PLAIN>
 static __device__ __forceinline__ bool await_quads(const machine &m, const tile_pass &p,
                                                    quad *quads, u64 policy)
@@ -273,9 +278,8 @@ static __device__ __forceinline__ bool await_quads(const machine &m, const tile_
     return written;
 }
 
-/* The sum of squares of four elements x and of their partners y: added to those of the others of
- * the head pair by pair, those that are farthest apart first, so that a head has the same bits
- * whichever way it goes. */
+/* The sum of squares of four elements x and of their partners y. The caller adds the sums of a head
+ * pair by pair, the most distant pairs first, so that every variant gives a head the same bits. */
 static __device__ __forceinline__ float squares_of(const float *x, const float *y)
 {
     float sum = x[0] * x[0];
@@ -296,8 +300,8 @@ static __device__ __forceinline__ void norm_four(const float4 &norm, float scale
     x[3] = x[3] * scale * norm.w;
 }
 
-/* Four elements x and their partners y. Which product is rounded is written out here and below, so
- * that a row has the same bits whichever way it goes. */
+/* Rotates four elements x and their partners y (RoPE). The rounding of each product is explicit
+ * here and below, so that every variant gives a row the same bits. */
 static __device__ __forceinline__ void rotate_four(const float4 &cosines, const float4 &sines,
                                                    float *x, float *y)
 {
@@ -319,8 +323,8 @@ static __device__ __forceinline__ uint2 pack_quad(const float *x)
     return words;
 }
 
-/* Four elements of q as operands: rounded, and what rounding left. Scores are to be powers of 2:
- * log2(e) / sqrt(head_dim). */
+/* Four elements of q as operands in two parts: rounded, and the rounding error. Scores are
+ * exponents of 2, so q is scaled by log2(e) / sqrt(head_dim). */
 struct query_quad {
     uint2 words, rest;
 };
@@ -345,8 +349,8 @@ static __device__ __forceinline__ void write_query(int item, int head, int word,
     *(uint2 *)(query_column(item, 2 * head + 1) + word) = q.rest;
 }
 
-/* Four elements of the row's key or value from dimension d on, from where write_quads put them, to
- * the cache. */
+/* Copies four elements, from dimension d on, of the row's key or value from own_vector to the
+ * cache. */
 static __device__ __forceinline__ void append_quad(int r, int which, int d)
 {
     const cache_view &cache = which ? own().att.v : own().att.k;
@@ -357,8 +361,8 @@ static __device__ __forceinline__ void append_quad(int r, int which, int d)
     *(uint2 *)(cache.at + at * 2) = *(const uint2 *)(own_vector(r, which) + d / 2);
 }
 
-/* A thread's items of k and v, behind the barrier and all else: nobody waits for them before the
- * next row. */
+/* Appends a thread's items of k and v to the cache. Called after the barrier and all other work,
+ * because the cache entries are first read with the next row. */
 static __device__ __forceinline__ void append_quads(const machine &m, const tile_pass &p)
 {
 #pragma unroll
@@ -371,7 +375,7 @@ static __device__ __forceinline__ void append_quads(const machine &m, const tile
     }
 }
 
-/* A thread's item as floats: four elements and their partners. */
+/* Unpacks a thread's item to floats: four elements and their partners. */
 template <bool PLAIN>
 static __device__ __forceinline__ void unpack_item(const quad &from, int vector, float *x, float *y)
 {
@@ -385,7 +389,8 @@ static __device__ __forceinline__ void unpack_item(const quad &from, int vector,
     }
 }
 
-/* What the item's head is to be scaled by. QUADS lanes have a head; all lanes come here. */
+/* The RMS scale of the item's head. QUADS lanes hold a head. All lanes of the warp must call this.
+ */
 template <bool PLAIN>
 static __device__ __forceinline__ float scale_of_head(const tile_pass &p, const quad &from, int i)
 {
@@ -401,7 +406,7 @@ static __device__ __forceinline__ float scale_of_head(const tile_pass &p, const 
     return head_scale(squares);
 }
 
-/* Takes a thread's items to where the warps find them. */
+/* Normalizes, rotates and writes a thread's items to shared memory, where the warps read them. */
 template <bool PLAIN>
 static __device__ __forceinline__ void write_quads(const machine &m, const tile_pass &p,
                                                    const quad *from)

@@ -1,13 +1,15 @@
 /*
- * Attention by tensor cores whose keys and values come through the ring: one row in one pass,
- * decoding for one sequence (MGL_KV_RING; roles/loader.cuh says how they get there,
- * attention/softmax.cuh how a tile is worked on). What has landed while the queries were
- * waited for, a ring full, is then read faster than memory could deliver it.
+ * Decode attention on tensor cores with keys and values from the ring buffer in shared memory: one
+ * row in one pass, for one sequence (MGL_KV_RING). roles/loader.cuh describes how the pages are
+ * filled, attention/softmax.cuh how a tile is processed. The pages that have landed while the
+ * queries were awaited, up to a full ring, are then read faster than global memory could deliver
+ * them.
  *
- * Warp w takes positions [S w, S w + S), [S (w + W), ...), S being KV_SPAN: two strips, whose
- * keys are on one page and whose values are on the next. It looks at those pages alone, and lets go
- * of them for the warps that do not: behind the last one it waits until all have landed, and goes
- * page by page again, like the warps of a product.
+ * Consumer warp w processes positions [S w, S w + S), [S (w + W), ...), S being KV_SPAN: two KV
+ * tiles, whose keys are on one page and whose values are on the next. A warp waits (`full`) only
+ * for the pages that it reads, and frees them (`empty`) on behalf of warps that do not read them.
+ * After the last page it waits until all have landed and continues page by page, like the warps of
+ * a product.
  */
 #ifndef MGL_DEVICE_ATTENTION_RING_CUH
 #define MGL_DEVICE_ATTENTION_RING_CUH
@@ -19,31 +21,32 @@
 /* need shared: 0 */
 
 /* region: macros */
-/* What a warp attends to. */
+/* A warp's share of the positions. */
 struct ring_share {
-    tile_lane l; /* what the lane has of a strip; its addresses are not used */
-    u32 page;    /* of the keys of position 0 */
+    tile_lane l; /* the lane's layout of a KV tile; its addresses are not used */
+    u32 page;    /* page of the keys of position 0 */
     int at;      /* the warp's next position */
     int count;   /* positions, */
-    int stored; /* so many of them in the cache: the row's own is the last where the task appends */
+    int stored;  /* of which so many are in the cache: the row's own is the last one of a task
+                    that appends */
 };
 
 /* region: device */
-/* Number of the row's own position among those from `from` on; behind all where it is not attended
- * to. */
+/* Number of the row's own position, counted from `from`; KV_SPAN if the task does not attend to it.
+ */
 static __device__ __forceinline__ int own_behind(const ring_share &w, int from)
 {
     return w.count > w.stored ? w.stored - from : (int)KV_SPAN;
 }
 
-/* Where position `at` is on a page. */
+/* Address of position `at` on a page. */
 static __device__ __forceinline__ const u8 *on_page(u32 page, int at)
 {
     return ring_memory() + page % MGL_RING * MGL_PAGE + at % PAGE_POSITIONS * POSITION_BYTES;
 }
 
-/* The keys of a strip: `row` is its first on the page. Those behind the stored ones do not count.
- */
+/* Reads the keys of a KV tile; `row` is its first position on the page. Keys after the stored ones
+ * are masked later. */
 static __device__ __forceinline__ void read_keys(const tile_lane &l, const u8 *row, tile_vectors &b)
 {
     const u8 *at = row + l.key * POSITION_BYTES + l.d_key * 2;
@@ -56,7 +59,7 @@ static __device__ __forceinline__ void read_keys(const tile_lane &l, const u8 *r
     }
 }
 
-/* The values likewise, of which `left` are stored; the others are 0. */
+/* Reads the values likewise. `left` of them are stored; the others are 0. */
 static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 *row, int left,
                                                    tile_vectors &b)
 {
@@ -72,7 +75,7 @@ static __device__ __forceinline__ void read_values(const tile_lane &l, const u8 
     }
 }
 
-/* Scores of strip `n` of the span; of one that has none, nothing is attended to. */
+/* Computes the scores of KV tile `n` of the span. Positions that do not exist are masked. */
 static __device__ __forceinline__ void score_kv_tile(const machine &m, const tile_pass &p,
                                                      const ring_share &w, int n, float (*scores)[2])
 {
@@ -95,8 +98,9 @@ static __device__ __forceinline__ void fetch_values(const tile_pass &p, const ri
         add_own_value(w.l, p.row, number, values);
 }
 
-/* Waits until a page has landed. Its own barrier tells as soon as the page before it in its frame
- * is known to have: the warp may not have looked at that one. */
+/* Waits until a page has landed. The warp can test the page's own barrier only when the previous
+ * page of the same frame is known to have landed, because the warp may not have waited for that
+ * page. */
 static __device__ __forceinline__ void await_page(machine &m, u32 page)
 {
     const u32 since = trace_clock();
@@ -110,7 +114,8 @@ static __device__ __forceinline__ void await_page(machine &m, u32 page)
     trace_starved(m, since);
 }
 
-/* Waits until all pages below `end` have landed: from there on the warp goes page by page again. */
+/* Waits until all pages below `end` have landed. From there on the warp visits page by page again.
+ */
 static __device__ __forceinline__ void await_all(u32 end)
 {
     while ((int)(end - load_shared_acquire(&own().landed)) > 0 && !own().lost)
@@ -118,8 +123,8 @@ static __device__ __forceinline__ void await_all(u32 end)
     __syncwarp();
 }
 
-/* Lets go of a page, for all warps: each of the `users` that read it for some of them. `user`:
- * which of them this warp is. */
+/* Frees a page for all warps: each of its `users` warps also arrives for some of the others.
+ * `user`: the number of this warp among them. */
 static __device__ __forceinline__ void free_page(const machine &m, u32 page, int user, int users)
 {
     __syncwarp();
@@ -127,11 +132,11 @@ static __device__ __forceinline__ void free_page(const machine &m, u32 page, int
         barrier_arrive(&own().empty[page % MGL_RING]);
 }
 
-/* The warp's next two strips. */
+/* Processes the warp's next two KV tiles. */
 static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &p,
                                                    const ring_share &w, tile_state &s)
 {
-    const int pair = w.at / PAGE_POSITIONS; /* of pages: keys, then values */
+    const int pair = w.at / PAGE_POSITIONS; /* pair of pages: keys, then values */
     const int user = w.at % PAGE_POSITIONS / KV_SPAN;
     const int users =
         min((w.count - pair * PAGE_POSITIONS + KV_SPAN - 1) / KV_SPAN, PAGE_POSITIONS / KV_SPAN);
@@ -163,13 +168,13 @@ static __device__ __forceinline__ void attend_span(machine &m, const tile_pass &
         add_values(s, last, values[1]);
 }
 
-/* What a warp's machine has become: the page behind all of the attention's, and how long it waited
- * for pages. */
+/* The changes to a warp's machine: the page after all pages of the attention, and the time that it
+ * waited for pages. */
 struct ring_news {
     u32 end, starved;
 };
 
-/* The attention of a task to many positions. Out of line, since its registers are not those of the
+/* Attention of a task with many positions. Out of line, because it needs more registers than the
  * products' loop. */
 NEAR_OR_INLINE ring_news attend_ring(machine m)
 {
@@ -201,8 +206,8 @@ NEAR_OR_INLINE ring_news attend_ring(machine m)
     return {end, trace_starved_of(m)};
 }
 
-/* The attention of a task to few: each warp has all of its only strip before the queries are there.
- */
+/* Attention of a task with few positions: each warp has all of its only KV tile before the queries
+ * are there. */
 NEAR_OR_INLINE void attend_registers(machine m)
 {
     const tile_pass p = pass_at(0);

@@ -1,16 +1,16 @@
 /*
- * Attention by tensor cores where an epoch has several rows: of a row with few positions, a warp
- * does a pass by itself, so that the rows of a strip are worked on at once, and their inputs are
- * all waited for at once.
+ * Decode attention on tensor cores for epochs of several rows with few positions. One consumer warp
+ * processes a pass (a row and up to four heads) by itself, so that the rows are processed in
+ * parallel, and all their inputs are waited for at once.
  *
- * Tiles, operands and sums are those of softmax.cuh, but warps share nothing: a lane waits
- * for just those elements of q, k and v that it has in the operands, for which their partners in
- * the rotation must be its own as well. Where the block has a strip a warp and merges what they
- * leave, the warp scores one strip after the other, then adds them up in the same order: the bits
- * are the same.
+ * Tiles, operands and sums are those of softmax.cuh, but the warps share nothing. A lane waits only
+ * for the elements of q, k and v that are in its operands; their RoPE partners must be in the same
+ * lane. Other variants give each KV tile to a warp and merge the results. Here the warp scores one
+ * KV tile after the other and then adds them up in the same order, so the bits are the same. Each
+ * lane keeps its scores in own().partial.
  *
- * Rows of one sequence look at those before them: where there are such, every row's keys and values
- * are in the cache first, behind the only barrier.
+ * A row attends to earlier rows of its sequence. If an epoch has such rows, all rows' keys and
+ * values are appended to the cache first, before the only consumer barrier.
  */
 #ifndef MGL_DEVICE_ATTENTION_SHORT_CUH
 #define MGL_DEVICE_ATTENTION_SHORT_CUH
@@ -24,9 +24,10 @@
 /* region: macros */
 enum {
     PAIRS = (KEY_CHUNKS + 1) / 2, /* chunks c and c + PAIRS are rotated together */
-    SHORT_KV_TILES = FOLD,        /* of a row, at the most: so many the block merges at once */
+    SHORT_KV_TILES = FOLD,        /* KV tiles of a row, at most: the number that the block merges
+                                     at once */
     PREFETCHED_KEYS =
-        HEAD_DIM <= 64 /* the first ones fit the registers beside what is waited for */
+        HEAD_DIM <= 64 /* the first keys fit the registers beside the awaited vectors */
 };
 static_assert(!HAS_SHORT || (TILED && HALF_DIM % 32 == 0 &&
                              MGL_WARPS * SHORT_KV_TILES * TILES * 64 <= PARTIALS),
@@ -36,12 +37,12 @@ static_assert(!HAS_SHORT || (TILED && HALF_DIM % 32 == 0 &&
 /* ---- the row's own vectors --------------------------------------------------------------------
  */
 
-/* Eight elements in f32, as they come. */
+/* Eight elements in f32, as loaded. */
 struct octet {
     uint4 first, second;
 };
 
-/* N octets of a lane, `STEP` elements from one to the next. */
+/* N octets of a lane, APART elements from one to the next. */
 template <int N, int APART> struct octets {
     const u8 *at;
     octet x[N];
@@ -61,7 +62,7 @@ static __device__ __forceinline__ void load_octets(octets<N, APART> &o, const u8
     }
 }
 
-/* Asks again for what is not written; whether all was. */
+/* Loads again the words that are not written. Returns whether all were written. */
 template <int N, int APART>
 static __device__ __forceinline__ bool look_again(octets<N, APART> &o, u64 policy)
 {
@@ -103,19 +104,19 @@ static __device__ __forceinline__ void load_own(const tile_lane &l, int r, own_o
     load_octets(own_row.v, element_of(a.v_new, r, l.d_value), policy);
 }
 
-/* Cosines and sines of a lane's dimensions of chunks c and c + PAIRS. */
+/* Cosines and sines of a lane's dimensions in chunks c and c + PAIRS. */
 struct lane_rope {
     float4 cosine[2], sine[2];
 };
 
-/* What a head's elements are multiplied by in its norm. */
+/* The factors of a head's elements in its norm. */
 struct lane_norm {
     float scale;
     const float *g; /* (head_dim), from the lane's first dimension on */
 };
 
-/* The norm of a head whose elements four lanes have; all lanes come here. Chunks c and c + PAIRS
- * are the quads of query.cuh, in whose order the squares are added up. */
+/* The norm of a head whose elements are in four lanes. Called by all lanes. Chunks c and c + PAIRS
+ * are the quads of query.cuh, and the squares are added up in the same order. */
 static __device__ __forceinline__ lane_norm norm_of(const tile_lane &l, const key_octets &o,
                                                     const float *g)
 {
@@ -143,7 +144,7 @@ static __device__ __forceinline__ lane_norm norm_of(const tile_lane &l, const ke
     return norm;
 }
 
-/* Brings the weights of a norm near. */
+/* Prefetches the weights of a norm into L1. */
 static __device__ __forceinline__ void touch_norm(const machine &m, const float *g)
 {
     uint4 unused;
@@ -157,7 +158,8 @@ static __device__ __forceinline__ const float *rope_row(int r)
     return a.rope + own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION] * a.rope_stride;
 }
 
-/* Brings the row's cosines and sines near, so that they need no registers while q is waited for. */
+/* Prefetches the row's cosines and sines into L1, so that they need no registers while q is
+ * awaited. */
 static __device__ __forceinline__ void touch_rope(const machine &m, const float *row)
 {
     uint4 unused;
@@ -176,7 +178,7 @@ static __device__ __forceinline__ lane_rope load_rope(const tile_lane &l, const 
     return rope;
 }
 
-/* Chunks c and c + PAIRS of q or k. */
+/* Normalizes and rotates chunks c and c + PAIRS of q or k. */
 static __device__ __forceinline__ void rotate_chunks(const key_octets &o, int c,
                                                      const lane_norm &norm, const lane_rope &rope,
                                                      float *x, float *y)
@@ -193,7 +195,7 @@ static __device__ __forceinline__ void rotate_chunks(const key_octets &o, int c,
     rotate_four(rope.cosine[1], rope.sine[1], x + 4, y + 4);
 }
 
-/* The row's key and value as in the cache: the lane's dimensions. */
+/* The row's key and value as the cache stores them: the lane's dimensions. */
 struct own_words {
     uint4 key[2 * PAIRS], value[VALUE_CHUNKS];
 };
@@ -239,7 +241,7 @@ static __device__ __forceinline__ void make_query(const machine &m, int heads,
     }
 }
 
-/* The row's key and value into the cache: each 16 bytes by the first lane that has them. */
+/* Appends the row's key and value to the cache; the first lane that has 16 bytes stores them. */
 static __device__ __forceinline__ void append_own(const tile_lane &l, int position,
                                                   const own_words &own_row)
 {
@@ -258,9 +260,9 @@ static __device__ __forceinline__ void append_own(const tile_lane &l, int positi
 /* ---- waiting ----------------------------------------------------------------------------------
  */
 
-/* Waits for q, if it is wanted, and for the row's key and value if the task appends. `missed`: 0,
- * or 1 + the operand that a wait has given up for, which is reported when all is done, since a call
- * costs registers. */
+/* Waits for q, if QUERY, and for the row's key and value if the task appends. `missed`: 0, or 1 +
+ * the operand of a wait that gave up. It is reported at the end of the task, because a call costs
+ * registers. */
 template <bool QUERY>
 static __device__ __forceinline__ void await_octets(const machine &m, key_octets &q,
                                                     own_octets &own_row, u64 policy, int &missed)
@@ -291,17 +293,17 @@ static __device__ __forceinline__ void report_missed(const machine &m, int misse
 /* ---- one pass ---------------------------------------------------------------------------------
  */
 
-/* Keys and values of a strip. */
+/* Keys and values of a KV tile. */
 struct kv_tile_part {
     tile_vectors keys, values;
 };
 
-/* A warp's pass: positions are numbered from its first one on. The row's own is the last where the
- * task appends; those before it are in the cache when the pass begins. */
+/* A warp's pass. Positions are numbered from the pass's first one. In a task that appends, the
+ * row's own position is the last; the others are in the cache when the pass begins. */
 struct short_pass {
     int row, head, heads;
     int count;  /* positions */
-    int stored; /* that are in the cache */
+    int stored; /* positions that are in the cache */
     tile_lane l;
 };
 
@@ -316,7 +318,7 @@ static __device__ __forceinline__ short_pass short_pass_at(const machine &m, int
     return s;
 }
 
-/* The row's own key, if it is number `number` of the strip; */
+/* Inserts the row's own key if it is number `number` of the KV tile. */
 static __device__ __forceinline__ void fetch_key(const tile_lane &l, const own_words &own_row,
                                                  int number, kv_tile_part &b)
 {
@@ -328,7 +330,7 @@ static __device__ __forceinline__ void fetch_key(const tile_lane &l, const own_w
     }
 }
 
-/* and its value. */
+/* Inserts the row's own value likewise. */
 static __device__ __forceinline__ void fetch_value(const tile_lane &l, const own_words &own_row,
                                                    int number, kv_tile_part &b)
 {
@@ -340,14 +342,15 @@ static __device__ __forceinline__ void fetch_value(const tile_lane &l, const own
     }
 }
 
-/* Where a lane leaves its scores of strip u, for itself: an index into registers would cost more.
+/* Where a lane keeps its scores of KV tile u for itself: an indexed register array would cost more.
  */
 static __device__ __forceinline__ float (*warp_scores(const machine &m, int u))[2]
 {
     return (float(*)[2])(own().partial + ((m.warp * SHORT_KV_TILES + u) * 32 + m.lane) * 2 * TILES);
 }
 
-/* Scores of all strips; the head's largest. The keys of the first are asked for. */
+/* Computes the scores of all KV tiles and returns the head's maximum. The loads of the first tile's
+ * keys have been issued. */
 static __device__ __forceinline__ float score_kv_tiles(const machine &m, const short_pass &s,
                                                        const uint4 *q, const own_words &own_row,
                                                        kv_tile_part &b)
@@ -373,7 +376,7 @@ static __device__ __forceinline__ float score_kv_tiles(const machine &m, const s
     return top;
 }
 
-/* Adds a strip's result, `weight` being what it weighs. */
+/* Adds a KV tile's result with factor `weight`. */
 static __device__ __forceinline__ void add_result(const tile_result &part, float weight,
                                                   tile_result &total)
 {
@@ -385,7 +388,7 @@ static __device__ __forceinline__ void add_result(const tile_result &part, float
     }
 }
 
-/* The result of the strip from position `from` on, whose values are asked for. */
+/* The result of the KV tile at `from`. The loads of its values have been issued. */
 static __device__ __forceinline__ tile_result weigh_kv_tile(const machine &m, const short_pass &s,
                                                             int from, const own_words &own_row,
                                                             kv_tile_part &b)
@@ -405,8 +408,9 @@ static __device__ __forceinline__ tile_result weigh_kv_tile(const machine &m, co
     return result_of(state);
 }
 
-/* The result of all strips, `top` being the largest score; of none the neutral element. The values
- * of the first are asked for; those of the next are while a strip is worked on. */
+/* The result of all KV tiles, `top` being the maximum score; the neutral element if there is no
+ * tile. The loads of the first tile's values have been issued; those of the next tile are issued
+ * during the current one. */
 static __device__ __forceinline__ tile_result add_kv_tiles(const machine &m, const short_pass &s,
                                                            float top, const own_words &own_row,
                                                            kv_tile_part &b)
@@ -428,7 +432,7 @@ static __device__ __forceinline__ tile_result add_kv_tiles(const machine &m, con
     return total;
 }
 
-/* Brings the first strip near, as far as it does not come into registers yet. */
+/* Prefetches the part of the first KV tile that does not go to registers yet into L1. */
 static __device__ __forceinline__ void touch_kv_tile(const machine &m, const short_pass &s)
 {
     static_assert(!HAS_SHORT || KV_TILE * POSITION_BYTES == 32 * 128, "a line a lane");
@@ -441,7 +445,7 @@ static __device__ __forceinline__ void touch_kv_tile(const machine &m, const sho
     load_vector(&unused, s.l.values - (s.l.value * POSITION_BYTES + s.l.d_value * 2) + offset);
 }
 
-/* Further strips than the first into L2, while the row's own vectors are waited for. */
+/* Prefetches all KV tiles after the first into L2, while the row's own vectors are awaited. */
 static __device__ __forceinline__ void prefetch_rest(const machine &m, const short_pass &s)
 {
     const int bytes = (s.stored - KV_TILE) * POSITION_BYTES;
@@ -451,8 +455,8 @@ static __device__ __forceinline__ void prefetch_rest(const machine &m, const sho
     }
 }
 
-/* Asks for what the pass begins with, and waits; then q as operand, and the row's own key and
- * value. */
+/* Issues the first loads of the pass and waits for the row's vectors; then makes q as an operand,
+ * and the row's own key and value. */
 static __device__ __forceinline__ void begin_short(const machine &m, const short_pass &s, uint4 *q,
                                                    own_words &own_row, kv_tile_part &b, int &missed)
 {
@@ -486,14 +490,14 @@ static __device__ __forceinline__ void begin_short(const machine &m, const short
         load_keys(s.l, 0, s.stored, b.keys);
 }
 
-/* What is so of all passes of a task, as bits: registers are scarce. */
+/* Properties of all passes of a task, as bits because registers are scarce. */
 enum {
-    IS_PLAIN = 1,   /* results go where plain_output_of has it */
+    IS_PLAIN = 1,   /* results go to plain_output_of */
     IS_APPENDED = 2 /* the rows' keys and values are in the cache already */
 };
 
-/* The row's own key and value go to the cache while values are on their way: before the next epoch
- * nobody waits for them. */
+/* Processes a pass. The row's own key and value are appended while values are loaded: they are not
+ * read before the next epoch. */
 static __device__ __forceinline__ void attend_short_pass(const machine &m, int item, int known,
                                                          int &missed)
 {
@@ -516,19 +520,19 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
 /* ---- all rows ---------------------------------------------------------------------------------
  */
 
-/* Bit r: whether lane r asks for it. */
+/* A mask of rows: bit r is set if `wanted` is true in lane r. */
 static __device__ __forceinline__ u32 rows_that(const machine &m, bool wanted)
 {
     return __ballot_sync(0xFFFFFFFFu, m.lane < rows_of(m) && wanted);
 }
 
-/* Whether q, k and v can be loaded by octets. */
+/* Whether a vector can be loaded by octets. */
 static __device__ __forceinline__ bool has_octets(const view &v)
 {
     return v.dtype == DTYPE_F32 && is_aligned(v);
 }
 
-/* Keys and values of the warp's rows of the mask, for the rows behind them. */
+/* Appends the keys and values of the warp's rows of the mask, for later rows of their sequences. */
 static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, int &missed)
 {
     const u64 policy = keep_policy();
@@ -553,8 +557,8 @@ static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, i
     consumer_barrier();
 }
 
-/* Rows that are short, all heads of the q region. The mask of the rows that are left. Out of line:
- * its registers are not those of the products' loop. */
+/* Processes the short rows with all heads of the q region. Returns the mask of the other rows. Out
+ * of line, because it needs more registers than the products' loop. */
 NEAR_OR_INLINE u32 attend_short(machine m)
 {
     const attention &a = own().att;
@@ -574,7 +578,7 @@ NEAR_OR_INLINE u32 attend_short(machine m)
             attend_short_pass(m, item, known, missed);
     report_missed(m, missed);
     if (rows != all)
-        consumer_barrier(); /* the others use the same shared memory */
+        consumer_barrier(); /* the other rows use the same shared memory */
     return all & ~rows;
 }
 

@@ -1,29 +1,31 @@
 /*
- * How a tile of attention is worked on by tensor cores, for caches in 16 bits. All heads of a kv
- * head at once, up to four (of more, as many in another pass), so that a key or a value is read
- * once.
+ * Online softmax over KV tiles on tensor cores, for caches in 16 bits. A consumer warp processes up
+ * to four heads of a kv head at once (more heads take further passes), so that each key and value
+ * is read once. kv_rounds.cuh, ring.cuh and short.cuh call it; everything is in registers except q,
+ * which is in own().partial.
  *
- * A tile is 16 positions. Scores are K q^T: the keys are the A operand as they lie in memory, 16
- * bytes a lane (the order of the dimensions within an MMA is free, since q's is the same); the B
- * operand has two columns a head, the rotated q rounded to 16 bits and what rounding left. So a
- * lane has the scores of two positions for one head, l % 4. Their weights, again in two parts,
- * become the B operand of V^T p by two 8 x 8 transpositions; V^T is made from pairs of positions by
- * byte permutations. Its sums lie as the scores do: the lanes of a head have that head's maximum
- * and sum as well.
+ * A tile is 16 positions. Scores are K q^T. The keys are the A operand in their memory layout, 16
+ * bytes per lane; the order of the dimensions within an MMA is free, because q has the same order.
+ * The B operand has two columns per head: the rotated q rounded to 16 bits, and the rounding error.
+ * So a lane has the scores of two positions for one head, l % 4. Their weights, again in two parts,
+ * become the B operand of V^T p by two 8 x 8 transpositions. V^T is made from pairs of positions by
+ * byte permutations. The sums have the layout of the scores, so the lanes of a head also have its
+ * maximum and sum.
  */
 #ifndef MGL_DEVICE_ATTENTION_SOFTMAX_CUH
 #define MGL_DEVICE_ATTENTION_SOFTMAX_CUH
 
 #include "vm/cuda/device/attention/keys_values.cuh"
 
-/* A warp's softmax so far, of head l % 4 in lane l. Maximum and scores are powers of 2. */
+/* A warp's online softmax of head l % 4 in lane l. Maximum and scores are exponents of 2. */
 struct tile_state {
     float max;
-    float sum;           /* this lane's positions */
+    float sum;           /* over this lane's positions */
     float sums[SUMS][4]; /* dimension 64 (i / 4) + 8 (l / 4) + 2 (i % 4), two parts, and the next */
 };
 
-/* The lane's part of the q operand, chunk c. Asked for in each strip: registers are scarce. */
+/* The lane's part of the q operand, chunk c. Loaded for each KV tile, because registers are scarce.
+ */
 static __device__ __forceinline__ uint4 load_query(const machine &m, const tile_pass &p, int c)
 {
     const u32 *at = query_column(p.item, m.lane / 4) + 16 * c + m.lane % 4 * 4;
@@ -33,14 +35,14 @@ static __device__ __forceinline__ uint4 load_query(const machine &m, const tile_
     return words;
 }
 
-/* Sums of products: as many chains of MMAs as keep the tensor cores at work, two of a tile if that
- * is alone. */
+/* Sums of products: enough independent chains of MMAs to keep the tensor cores busy, two for a
+ * single tile. */
 enum { CHAINS = TILES == 1 ? 2 : 1 };
 struct tile_products {
     float sums[TILES][CHAINS][4];
 };
 
-/* Adds those of chunk c. */
+/* Adds the products of chunk c. */
 static __device__ __forceinline__ void add_products(const tile_vectors &keys, int c, const uint4 &q,
                                                     tile_products &sums)
 {
@@ -52,7 +54,8 @@ static __device__ __forceinline__ void add_products(const tile_vectors &keys, in
     }
 }
 
-/* Scores of this lane's two positions of each tile; of the strip's, those before `left` count. */
+/* Scores of this lane's two positions of each tile. Positions of the KV tile from `left` on are
+ * -infinity. */
 static __device__ __forceinline__ void scores_of(const tile_products &sums, int left,
                                                  float (*scores)[2])
 {
@@ -76,7 +79,7 @@ static __device__ __forceinline__ void score_tiles(const machine &m, const tile_
     scores_of(sums, left, scores);
 }
 
-/* The largest of a head's lanes. */
+/* The maximum over a head's lanes. */
 static __device__ __forceinline__ float head_max(float value)
 {
 #pragma unroll
@@ -85,7 +88,7 @@ static __device__ __forceinline__ float head_max(float value)
     return value;
 }
 
-/* The largest of `top` and of this lane's scores of a strip. */
+/* The maximum of `top` and this lane's scores of a KV tile. */
 static __device__ __forceinline__ float lane_max(float top, float (*scores)[2])
 {
 #pragma unroll
@@ -94,7 +97,7 @@ static __device__ __forceinline__ float lane_max(float top, float (*scores)[2])
     return top;
 }
 
-/* Makes all relative to maximum `top`. */
+/* Rescales the state to maximum `top`. */
 static __device__ __forceinline__ void raise_state(tile_state &s, float top)
 {
     float keep = power_of_2(s.max - top);
@@ -105,7 +108,7 @@ static __device__ __forceinline__ void raise_state(tile_state &s, float top)
         s.sums[i / 4][i % 4] *= keep;
 }
 
-/* Weights of the strip's scores, as the B operands of the values: two words a tile. */
+/* Computes the weights of the KV tile's scores as B operands for the values: two words per tile. */
 static __device__ __forceinline__ void weigh(tile_state &s, float (*scores)[2], u32 (*weights)[2])
 {
 #pragma unroll
@@ -118,7 +121,7 @@ static __device__ __forceinline__ void weigh(tile_state &s, float (*scores)[2], 
     }
 }
 
-/* Adds the values of tile t by weight. */
+/* Adds the values of tile t, multiplied by their weights. */
 static __device__ __forceinline__ void add_tile(tile_state &s, const tile_vectors &values, int t,
                                                 const u32 *weights)
 {
@@ -136,7 +139,7 @@ static __device__ __forceinline__ void add_tile(tile_state &s, const tile_vector
     }
 }
 
-/* Adds a strip's values by their positions' scores. */
+/* Adds a KV tile's values, weighted by the scores. */
 static __device__ __forceinline__ void add_values(tile_state &s, float (*scores)[2],
                                                   const tile_vectors &values)
 {
