@@ -1,11 +1,12 @@
 /*
- * MG4xx: everything stays where it belongs. The header first (limits, queues, exec, shared memory:
- * mgl_check_limits), then regions inside their buffers, segments inside their tensors and their
- * tape, and sizes that a machine can compute (mgl_check_bounds).
+ * MG4xx: all accesses stay inside their objects. mgl_check_limits checks the header: limits,
+ * queues, exec, shared memory. mgl_check_bounds checks regions inside their buffers, segments
+ * inside their tensors and their tape, and sizes that a machine can compute.
  *
- * That positions of the cache stay below capacity needs no check here: the row table gives a
- * sequence consecutive positions below it (schedule/step.h), and regions name positions only as
- * [:pos] and [pos]. That constants are never written is MG107: no op has a const output.
+ * Two properties need no check here. Positions of the cache stay below capacity: the row table
+ * gives a sequence consecutive positions below capacity (schedule/step.h), and regions name
+ * positions only as [:pos] and [pos]. Constants are never written: no op has a const output
+ * (MG107).
  */
 #include "validator/check.h"
 
@@ -30,7 +31,7 @@ static void check_shared(mgl_check *check)
     const mgl_exec *exec = &p->exec;
     const int reserved = mgl_shared_reserved(mgl_limits_most(&p->limits));
     int64_t bytes = (int64_t)exec->page_bytes * exec->ring_pages + exec->stage_bytes + reserved;
-    const bool cpu = !strcmp(p->target.arch, "cpu"); /* which has none, and needs none */
+    const bool cpu = !strcmp(p->target.arch, "cpu"); /* a CPU has no shared memory and needs none */
     if (p->target.shared_bytes < 0 ||
         ((p->target.shared_bytes > 0 || !cpu) && bytes > p->target.shared_bytes))
         mgl_check_report(check, 406, -1, 0,
@@ -40,13 +41,13 @@ static void check_shared(mgl_check *check)
                          p->target.shared_bytes);
 }
 
-/* Whether bytes of the tape are at least one block, and whole ones. */
+/* Whether the bytes are whole blocks of the tape, at least one. */
 static bool are_blocks(int bytes, int most)
 {
     return bytes >= MGL_BLOCK_BYTES && bytes <= most && bytes % MGL_BLOCK_BYTES == 0;
 }
 
-/* Less than a page in flight is no fault: the loader then keeps one page on its way. */
+/* A flight below one page is no fault: the loader then keeps one page in flight. */
 static void check_exec(mgl_check *check)
 {
     const mgl_program *p = check->program;
@@ -128,7 +129,8 @@ static void check_region(mgl_check *check, int task, int index)
 
 /* ---- segments ---- */
 
-/* Whether the segment lies inside its tensors, on row groups: then its bytes can be computed. */
+/* Whether the segment is inside its tensors and aligned to row groups, so that its size can be
+ * computed. */
 static bool check_segment(mgl_check *check, int task, const mgl_segment *s)
 {
     const mgl_program *p = check->program;
@@ -185,7 +187,7 @@ static void check_tape(mgl_check *check, int q)
 
 /* ---- sizes ---- */
 
-/* a * b, or more than any limit when that is too much. */
+/* a * b, or MGL_MAX_BYTES + 1 if the product is larger. */
 static int64_t times(int64_t a, int64_t b)
 {
     int64_t product;

@@ -1,7 +1,8 @@
 /*
- * Which value stands in which columns of a buffer: a sorted list of intervals, each a run of
- * columns of one node of the graph. Neighbours that continue each other are one interval, so a
- * value that many tasks wrote slice by slice is whole again when the last slice is there.
+ * Map from the columns of a buffer to values: a sorted list of disjoint intervals, each a run of
+ * columns of one node of the graph. Neighbors that continue each other are merged. So a value that
+ * many tasks write slice by slice becomes one interval when the last slice is written. meaning.c
+ * uses it.
  */
 #include "validator/check.h"
 
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-/* The first interval that ends behind `column`. */
+/* The first interval that ends after `column`. */
 static size_t find(const mgl_columns *columns, int64_t column)
 {
     size_t lo = 0, hi = columns->count;
@@ -44,7 +45,7 @@ static bool splice(mgl_columns *columns, size_t at, size_t gone, const mgl_inter
     return true;
 }
 
-/* Whether the intervals ascend and none is empty. */
+/* Whether the intervals are ascending and not empty. */
 static bool is_sorted(const mgl_columns *columns)
 {
     bool sorted = true;

@@ -1,11 +1,11 @@
 /*
  * MG708 and the verdict's formats: number formats are part of what a program computes. A program
- * packs weights, exchanges activations and keeps the cache in formats of its own, and the same
- * tasks in another format are another computation: f16 ends at 65504, where bf16 goes on to 3e38,
- * and bf16 has 8 bits of a number of which f16 has 11.
+ * packs weights, exchanges activations and keeps the cache in its own formats. The same tasks in
+ * another format are another computation: the largest f16 is 65504, while bf16 reaches 3e38; bf16
+ * has 8 significant bits, f16 has 11.
  *
- * A format loses what a checkpoint says when it can not hold each number of the checkpoint's
- * format. That is a choice that many make on purpose, and so no fault unless the caller asks.
+ * A format is lossy if it cannot hold every number of the checkpoint's format. Lossy formats are
+ * often chosen on purpose, so they are a fault only if the caller asks for strict formats.
  */
 #include "validator/check.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bits of the significand, the one that is not stored included, and of the exponent. */
+/* Bits of the significand, including the implicit bit, and of the exponent. */
 static const struct {
     int digits, exponent;
 } shapes[MGL_DTYPE_COUNT] = {[MGL_F32] = {24, 8}, [MGL_BF16] = {8, 8}, [MGL_F16] = {11, 5}};
@@ -53,7 +53,7 @@ const char *mgl_formats_print(unsigned dtypes, char to[MGL_FORMATS_TEXT])
     return to;
 }
 
-/* What the weights of a tensor are decoded to. */
+/* The dtype that the weights of a tensor are decoded to. */
 static mgl_dtype numbers_of(const mgl_program_tensor *tensor)
 {
     return mgl_weight_format_get(tensor->format)->numbers;
@@ -66,7 +66,7 @@ static void list(mgl_check *check)
     for (int i = 0; i < p->segment_count; i++)
         formats->weights |= 1u << mgl_segment_format(p, &p->segments[i]);
     for (int i = 0; i < p->tensor_count; i++) {
-        MGL_ASSERT(!check->graph || check->graph_tensor[i] >= 0); /* or it was MG702 */
+        MGL_ASSERT(!check->graph || check->graph_tensor[i] >= 0); /* otherwise MG702 was reported */
         if (check->graph)
             formats->checkpoint |= bit(check->graph->tensors[check->graph_tensor[i]].dtype);
     }
@@ -79,7 +79,8 @@ static void list(mgl_check *check)
             formats->embedding |= bit(p->buffers[i].dtype);
 }
 
-/* One of the program's formats against the checkpoint's; only the first loss of a kind is told. */
+/* Compares one of the program's formats with the checkpoint's. Only the first loss of a kind is
+ * reported. */
 static void compare(mgl_check *check, const char *kind, const char *name, int line,
                     mgl_dtype format, mgl_dtype checkpoint, bool *told)
 {

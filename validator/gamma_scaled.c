@@ -1,15 +1,17 @@
 /*
- * MG710: weighed values. A norm can be done in two halves: whoever makes its input y also stores
- * n = weighed(y, g), columns of y times the norm's weight, and a part of the sum of squares of y,
- * s = squares(y); whoever needs the norm scales n by the root of the sum, scaled(n, s).
+ * MG710: gamma-scaled values, called `weighed` in the formulas. RMSNorm can be computed in two
+ * halves. The task that computes the norm's input y also stores n = weighed(y, g), columns of y
+ * times the norm's weight, and s = squares(y), a part of the sum of squares of y. The task that
+ * needs the norm divides n by the root mean square from s: scaled(n, s). meaning.c calls these
+ * functions.
  *
- * A weighed value is no node. Here both have numbers behind those of the nodes, so no operation of
- * the model takes them: n that of its norm, s that of y. scaled(n, s) is the norm, where s has all
- * parts of its input, in order.
+ * A gamma-scaled value is no node. n and s have numbers above those of the nodes, so no operation
+ * of the model accepts them: the number of n is derived from its norm, the number of s from y.
+ * scaled(n, s) is the norm if s has all parts of the norm's input, in order.
  */
 #include "validator/meaning.h"
 
-/* Numbers of what is no node. */
+/* Numbers of values that are not nodes. */
 static int gamma_of(const mgl_meaning *m, int norm)
 {
     return m->graph->node_count + norm;
@@ -38,7 +40,7 @@ bool mgl_gamma_is_squares(const mgl_graph *graph, int index)
     return index >= 2 * graph->node_count;
 }
 
-/* Whether s has the squares of all columns of the node, part after part. */
+/* Whether s has the squares of all columns of the node, in order. */
 static bool has_all_squares(mgl_meaning *m, const mgl_region *s, int node)
 {
     const mgl_holding *holding = &m->holdings[s->buffer];

@@ -1,14 +1,14 @@
 /*
- * MG7xx: the tasks compute the graph. One epoch is interpreted symbolically in the order of the
- * simulation, one of many legal orders: behind race.c and init.c every read sees the same write in
- * each of them. A value is a node of the graph; a buffer holds, column for column, columns of
- * nodes.
+ * MG7xx: the tasks compute the graph (translation validation by symbolic execution). The pass
+ * interprets one epoch symbolically in the order of the simulation, which is one of many legal
+ * orders: after race.c and init.c, every read sees the same write in each of them. A value is a
+ * node of the graph. A buffer holds columns of nodes, column for column.
  *
- * Each task is evaluated by the formulas that ops.def gives its op, "; " between them; those of
- * outputs that the task leaves out do not count. Functions are the graph's node
- * kinds: the result is the node of that kind with these inputs and this tensor, which must exist.
- * So every value stored is one of the graph's, a value may be computed as often as somebody likes,
- * and nothing is assumed about which task computes what. What a kind asks of its inputs' columns:
+ * Each task is evaluated by the formulas that ops.def gives its op, separated by "; ". Formulas of
+ * outputs that the task omits are skipped. Functions are the graph's node kinds: the result is the
+ * node of that kind with these inputs and this tensor, which must exist. So every stored value is
+ * one of the graph's. A value may be computed several times, and the pass assumes nothing about
+ * which task computes what. What a kind requires of its inputs' columns:
  *
  *     norm, sample            the whole input                 gives the whole value
  *     linear                  the whole input                 gives columns = the tensor's rows
@@ -18,13 +18,13 @@
  *     head_norm               whole heads                     gives these columns
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
- * `merge` is no node kind: splits.c has it, with the cache and the tasks of attention. `weighed`,
- * `scaled` and `squares` are none either: gamma_scaled.c has them. `penalized(logits)` is none:
- * columns of the logits, with a number behind those of weighed values. Sample chooses from them,
- * where it has them; they must be of the logits that it has as well.
+ * Four functions are no node kinds. `merge`: splits.c evaluates it, with the cache and the tasks of
+ * attention. `weighed`, `scaled` and `squares`: gamma_scaled.c. `penalized(logits)`: columns of the
+ * logits, with a number above those of gamma-scaled values. If sample has penalized logits, it
+ * chooses from them, and they must come from the logits that it also has.
  *
- * Where a task leaves out a bias or a norm of q and k, the value stays the node that it was. If the
- * model has the bias or the norm there, no later operation of the model takes that node.
+ * If a task omits a bias or a norm of q and k, the value stays the same node. If the model has that
+ * bias or norm, no later operation of the model accepts that node.
  */
 #include "validator/meaning.h"
 
@@ -35,12 +35,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Shares of the rows of a buffer that are told apart. */
+/* Limit of the shares into which the rows of a buffer are divided. */
 enum { MOST_SHARES = 1024 };
 
 /* ---- reports ---- */
 
-/* The number of the logits that a node has, penalized; of gamma_scaled.c are 2 node_count. */
+/* The number of a node's logits after penalties; gamma_scaled.c uses the numbers below 3
+ * node_count. */
 static int penalized_of(const mgl_meaning *m, int node)
 {
     return 3 * m->graph->node_count + node;
@@ -91,7 +92,7 @@ const mgl_region *mgl_meaning_region(const mgl_meaning *m, int operand)
     return mgl_task_operand(m->program, &m->program->tasks[m->task], operand);
 }
 
-/* Whether the task has the operand: some may be left out. */
+/* Whether the task has the operand, which may be optional. */
 static bool has_operand(const mgl_meaning *m, int operand)
 {
     return mgl_task_place(&m->program->tasks[m->task], operand) >= 0;
@@ -106,8 +107,8 @@ int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length)
     return -1;
 }
 
-/* The shares of the buffer's rows that the region has, [*first, *end): share i of n is shares
- * i k to (i + 1) k of n k, since it ends where they do (mgl_row_share). */
+/* The shares [*first, *end) of the buffer's rows that the region has. Share i of n consists of
+ * shares i k to (i + 1) k - 1 of n k, because both end at the same row (mgl_row_share). */
 static void shares_of(const mgl_meaning *m, const mgl_region *region, int *first, int *end)
 {
     const mgl_range *rows = &region->ranges[0];
@@ -139,14 +140,16 @@ bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo
     return found;
 }
 
-/* Keeps by how many shares of the rows columns [lo, hi) are written. Other columns, those of
- * another head, may have another number, and so may the next value of the same columns; one value
- * is written by one number of shares. `held`: the columns hold the value that is written. */
+/* Checks and keeps the number of row shares by which columns [lo, hi) are written. Other columns,
+ * of another head, may have another number, and so may the next value of the same columns. One
+ * value is written by one number of shares. `held`: the columns already hold the value that is
+ * written. */
 static bool keep_number(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, bool held)
 {
     mgl_holding *holding = &m->holdings[region->buffer];
     const int number = (int)region->ranges[0].hi;
-    bool same = holding->shares % number == 0; /* else the least common multiple is too large */
+    bool same = holding->shares % number == 0; /* otherwise the least common multiple is too
+                                                  large */
     if (!mgl_check_spend(m->check, 1 + holding->numbers.count))
         return false;
     for (size_t i = 0; i < holding->numbers.count && same && held; i++) {
@@ -183,7 +186,7 @@ bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64
     return !m->check->no_memory;
 }
 
-/* The value in a slice of a buffer's columns. */
+/* Reads the value in a slice of a buffer's columns. */
 static bool read_columns(mgl_meaning *m, int operand, mgl_node_value *out)
 {
     const mgl_region *region = mgl_meaning_region(m, operand);
@@ -219,7 +222,7 @@ bool mgl_meaning_read(mgl_meaning *m, int operand, mgl_node_value *out)
     return true;
 }
 
-/* A name of a formula: tokens, W, W2, B, B2 or an operand. */
+/* Reads a name of a formula: tokens, W, W2, B, B2 or an operand. */
 static bool read_name(mgl_meaning *m, const char *name, size_t length, mgl_node_value *out)
 {
     if (length == 6 && !memcmp(name, "tokens", 6)) {
@@ -267,7 +270,7 @@ static bool is_whole(const mgl_meaning *m, const mgl_node_value *v)
     return !v->is_tensor && v->lo == 0 && v->hi == m->graph->nodes[v->index].width;
 }
 
-/* Query heads against one kv head: which columns belong together. */
+/* Whether query heads and kv heads are paired as in the model, by their columns. */
 static bool heads_match(const mgl_meaning *m, const mgl_node_value *q, const mgl_node_value *k,
                         const mgl_node_value *v)
 {
@@ -277,7 +280,7 @@ static bool heads_match(const mgl_meaning *m, const mgl_node_value *q, const mgl
            k->hi == kv + d && v->lo == kv && v->hi == kv + d;
 }
 
-/* The columns that a kind makes of its inputs' columns; false when it can not. */
+/* The columns that a kind computes from its inputs' columns. False if the columns do not fit. */
 static bool result_columns(mgl_meaning *m, mgl_node_kind kind, const mgl_node_value *in,
                            const mgl_node_value *tensor, mgl_node_value *out)
 {
@@ -318,7 +321,7 @@ static bool result_columns(mgl_meaning *m, mgl_node_kind kind, const mgl_node_va
     return mgl_meaning_fail(m, 703, "its formula uses what is not an operation");
 }
 
-/* Tensors that the kind takes behind its inputs. */
+/* The number of tensors that the kind takes after its inputs. */
 static int kind_tensors(mgl_node_kind kind)
 {
     return kind == MGL_NODE_EMBED || kind == MGL_NODE_NORM || kind == MGL_NODE_LINEAR ||
@@ -394,7 +397,7 @@ static bool find_kind(const char *name, size_t length, mgl_node_kind *kind, int 
     return false;
 }
 
-/* (name), behind `merge`. */
+/* Evaluates (name) after `merge`. */
 static bool evaluate_merge(mgl_meaning *m, mgl_node_value *out)
 {
     size_t length;
@@ -411,7 +414,7 @@ static bool is_word(const char *name, size_t length, const char *word)
     return strlen(word) == length && !memcmp(name, word, length);
 }
 
-/* (y, g), behind `weighed`, and (n, s), behind `scaled`. */
+/* Evaluates (y, g) after `weighed`, or (n, s) after `scaled`. */
 static bool evaluate_gamma_scaled(mgl_meaning *m, bool scales, mgl_node_value *out)
 {
     size_t length;
@@ -429,7 +432,7 @@ static bool evaluate_gamma_scaled(mgl_meaning *m, bool scales, mgl_node_value *o
     return mgl_meaning_read(m, operand, &second) && mgl_gamma_make(m, &first, &second, out);
 }
 
-/* (name), behind `penalized`. */
+/* Evaluates (name) after `penalized`. */
 static bool evaluate_penalized(mgl_meaning *m, mgl_node_value *out)
 {
     size_t length;
@@ -443,7 +446,7 @@ static bool evaluate_penalized(mgl_meaning *m, mgl_node_value *out)
     return true;
 }
 
-/* name, or kind(expression, ...); as deep as the formulas of ops.def are. */
+/* Grammar: name, or kind(expression, ...). The recursion is as deep as the formulas of ops.def. */
 bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out)
 {
     size_t length;
@@ -484,7 +487,7 @@ bool mgl_meaning_open(mgl_meaning *m, const char *formula, int *output)
     return true;
 }
 
-/* The formula behind this one, or NULL. */
+/* The next formula, or NULL. */
 static const char *next_formula(const char *formula)
 {
     const char *end = strstr(formula, "; ");
@@ -515,7 +518,7 @@ static bool run_squares(mgl_meaning *m, int output)
     return read_name(m, name, length, &y) && mgl_gamma_squares(m, output, &y);
 }
 
-/* One formula: evaluated segment by segment, into consecutive columns of its output. */
+/* Evaluates one formula segment by segment, into consecutive columns of its output. */
 static bool run_formula(mgl_meaning *m, const char *formula)
 {
     const mgl_task *task = &m->program->tasks[m->task];
@@ -553,13 +556,13 @@ bool mgl_meaning_run(mgl_meaning *m)
 
 /* ---- head and sample ---- */
 
-/* One part of the running argmax: the vocabulary rows it was taken over. */
+/* One part of the running argmax: the vocabulary rows that it covers. */
 struct mgl_best {
     int node;
     int64_t lo, hi;
 };
 
-/* Remembers what a part of the running argmax was taken over, if it is one that sample reads. */
+/* Records the rows that a part of the running argmax covers, if sample reads that part. */
 static void note_best(mgl_meaning *m, const char *operand, int role, struct mgl_best *parts,
                       const struct mgl_best *best)
 {
@@ -576,7 +579,7 @@ static bool run_head(mgl_meaning *m)
 {
     if (!mgl_meaning_run(m))
         return false;
-    mgl_node_value taken; /* what the best is of */
+    mgl_node_value taken; /* the value whose argmax is taken */
     const int penalized = mgl_meaning_operand(m, "penalized", 9);
     if (!mgl_meaning_read(
             m, has_operand(m, penalized) ? penalized : mgl_meaning_operand(m, "logits", 6), &taken))
@@ -587,7 +590,7 @@ static bool run_head(mgl_meaning *m)
     return true;
 }
 
-/* The node, or what is made of it, that sample chooses from: the logits, or these penalized. */
+/* The value that sample chooses from: the logits node, or the number of its penalized logits. */
 static bool find_chosen(mgl_meaning *m, const mgl_node_value *logits, int *node)
 {
     mgl_node_value penalized;
@@ -601,7 +604,7 @@ static bool find_chosen(mgl_meaning *m, const mgl_node_value *logits, int *node)
            mgl_meaning_fail(m, 707, "what it chooses from are not its logits, penalized");
 }
 
-/* All tasks draw from one value, of all its columns. */
+/* All tasks draw from one value, from all of its columns. */
 static bool run_draw(mgl_meaning *m)
 {
     mgl_node_value v;
@@ -682,7 +685,7 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_DRAW] = run_draw,
 };
 
-/* The number of shares that has both numbers as divisors; the second number if that is too many. */
+/* The least common multiple of two share counts; the second count if that exceeds MOST_SHARES. */
 static int common_shares(int a, int b)
 {
     int x = a, y = b;
@@ -694,7 +697,8 @@ static int common_shares(int a, int b)
     return a / x <= MOST_SHARES / b ? a / x * b : b;
 }
 
-/* Into how many shares of the rows the tasks that write a buffer part it, all of them together. */
+/* Computes for each buffer the number of row shares into which all its writers together divide it.
+ */
 static void count_shares(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
@@ -754,7 +758,7 @@ static void clear(mgl_meaning *m)
     mgl_free(m->id);
 }
 
-/* What the caches hold, for the comparison of two lists. */
+/* Keeps the content of the caches for the comparison of two lists. */
 static void keep_cached(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
@@ -785,7 +789,7 @@ void mgl_check_meaning(mgl_check *check)
     *m = (mgl_meaning){.check = check, .program = p, .graph = check->graph};
     prepare(m);
     check->verdict->meaning_checked = true;
-    /* The first fault ends it: what stands behind would only repeat it. */
+    /* The first fault ends the interpretation: later faults would only repeat it. */
     for (int i = 0; i < p->task_count && !check->no_memory; i++) {
         m->task = check->order[i];
         run_fn *run = runs[p->tasks[m->task].op];

@@ -1,7 +1,8 @@
 /*
- * What the files of the pass over meaning share: the values that buffers hold, the task at hand,
- * and how an operand is read and a result stored. meaning.c has the idea, gamma_scaled.c what is no
- * node, splits.c attention. Private to these three.
+ * State and functions that the files of the meaning pass share: the values that buffers hold, the
+ * current task, and reading operands and storing results. meaning.c describes the pass,
+ * gamma_scaled.c handles values that are not nodes, splits.c attention. Private to these three
+ * files.
  */
 #ifndef MGL_VALIDATOR_MEANING_H
 #define MGL_VALIDATOR_MEANING_H
@@ -14,37 +15,38 @@ enum { MGL_MEANING_CACHE = 4096, MGL_TENSOR_ABSENT = -2 };
  * a weight, which become columns. */
 typedef struct mgl_node_value {
     bool is_tensor;
-    int index; /* MGL_TENSOR_ABSENT: a tensor that the task leaves out */
+    int index; /* MGL_TENSOR_ABSENT: an optional tensor that the task omits */
     int64_t lo, hi;
 } mgl_node_value;
 
-/* What split i holds of one head. */
+/* The content of split i for one head. */
 typedef struct mgl_partial {
     bool set, tail;
     mgl_node_value q;         /* the head's columns */
     int k_cache, v_cache;     /* buffers */
-    int64_t kv_head;          /* in them */
-    mgl_node_value attention; /* of the tail: the result */
+    int64_t kv_head;          /* the head in these buffers */
+    mgl_node_value attention; /* of the tail split: the result */
 } mgl_partial;
 
 /* One head of a cache buffer. */
 typedef struct mgl_owner {
-    int task; /* that appends to it, plus 1; 0 for none */
+    int task; /* the task that appends to it, plus 1; 0: none */
     mgl_node_value value;
-    bool is_wanted;        /* a task that does not append takes what it holds */
-    mgl_node_value wanted; /* for this */
+    bool is_wanted;        /* a task that does not append relies on its content */
+    mgl_node_value wanted; /* being this value */
 } mgl_owner;
 
-/* The value state of a buffer: of its space and rank one of these is in use. */
+/* The values in a buffer. Space and rank decide which of the fields is used. */
 typedef struct mgl_holding {
     mgl_columns *columns; /* (shares) act and io of rank 2 */
-    int shares; /* of the rows, of which each share that a task writes is a run: share i of n has
-                   shares / n of them; 1 where all tasks write whole rows */
-    mgl_columns numbers;   /* of shares of the rows by which columns are written; `node` has them */
+    int shares; /* number of shares into which the rows are divided. Share i of n of a task is a
+                   run of shares / n of them. 1 if all tasks write whole rows */
+    mgl_columns numbers;   /* the number of row shares by which each column was written; stored
+                              as `node` */
     mgl_partial *partials; /* (splits, heads) act of rank 4 */
     mgl_owner *owners;     /* (kv_heads) kv */
-    int64_t *ends;         /* (columns of the buffer) of a part of squares: the column of the
-                              node behind its last; NULL where none was stored */
+    int64_t *ends;         /* (columns of the buffer) of a part of squares: the end of the part's
+                              columns of the node; NULL if none was stored */
 } mgl_holding;
 
 typedef struct mgl_meaning {
@@ -54,67 +56,68 @@ typedef struct mgl_meaning {
     mgl_holding *holdings;       /* (buffers) */
     struct mgl_best *value, *id; /* (parts) of sample's best_value and best_id */
     int64_t parts;
-    int drawn;                         /* the value that tokens are drawn from; -1: none are */
-    int find_cache[MGL_MEANING_CACHE]; /* nodes found before */
+    int drawn;                         /* the value that tokens are drawn from; -1: no draws */
+    int find_cache[MGL_MEANING_CACHE]; /* cache of mgl_meaning_find_node */
 
-    /* the task at hand */
+    /* the current task */
     int task;
     const mgl_segment *segment; /* W and W2, or NULL */
-    int bias;                   /* operand of B, that of B2 behind it */
-    const char *at;             /* what is left of its formula */
+    int bias;                   /* operand number of B; B2 follows it */
+    const char *at;             /* the rest of its formula */
 } mgl_meaning;
 
 /* ---- the pass (meaning.c) ---- */
 
-/* Reports a fault of the task at hand. Always false. */
+/* Reports a fault of the current task. Always returns false. */
 bool mgl_meaning_fail(mgl_meaning *m, int code, const char *what);
 /* "node 12, norm of layer 0". Returns `to`. */
 const char *mgl_meaning_describe(const mgl_meaning *m, const mgl_node_value *v,
                                  char to[MGL_NAME_TEXT]);
 
-/* The task's region of an operand, which it has. */
+/* The task's region of an operand, which must exist. */
 const mgl_region *mgl_meaning_region(const mgl_meaning *m, int operand);
-/* The operand of that name, whether the task has it or not; -1 when the op has none. */
+/* The operand with that name, whether the task has it or not; -1 if the op has none. */
 int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length);
-/* The value that the operand holds. False: reported, as are all faults below. */
+/* Reads the value of the operand. False: a fault was reported, as in all functions below. */
 bool mgl_meaning_read(mgl_meaning *m, int operand, mgl_node_value *out);
-/* Columns [lo, hi) of the region's rows: the one value that fills them, or false. */
+/* Finds the one value that fills columns [lo, hi) of the region's rows. False if there is none. */
 bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi,
                       int *node, int64_t *node_lo);
-/* Columns [lo, hi) of the region's rows become those of `node` from node_lo on. */
+/* Sets columns [lo, hi) of the region's rows to the columns of `node` from node_lo on. */
 bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, int node,
                      int64_t node_lo);
-/* Puts the value into columns [at, at + its length) of the operand's buffer. */
+/* Stores the value in columns [at, at + its length) of the operand's buffer. */
 bool mgl_meaning_store(mgl_meaning *m, int operand, int64_t at, const mgl_node_value *v);
-/* mgl_graph_find, with a memory: many tasks ask for the same nodes. */
+/* mgl_graph_find with a cache, because many tasks look up the same nodes. */
 int mgl_meaning_find_node(mgl_meaning *m, mgl_node_kind kind, const int in[3], int tensor);
 
 /* The formulas of the task's op. */
 const char *mgl_meaning_formula(const mgl_meaning *m);
-/* Goes to the formula at `formula`: *output is the operand it names, m->at its expression. */
+/* Starts the formula at `formula`: *output is the operand that it names, m->at its expression. */
 bool mgl_meaning_open(mgl_meaning *m, const char *formula, int *output);
-/* The next name at m->at. */
+/* Reads the next name at m->at. */
 const char *mgl_meaning_take_name(mgl_meaning *m, size_t *length);
-/* The value of the expression at m->at. */
+/* Evaluates the expression at m->at. */
 bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out);
-/* All formulas, which is what most ops do. */
+/* Evaluates all formulas of the task, which suffices for most ops. */
 bool mgl_meaning_run(mgl_meaning *m);
 
-/* ---- weighed values (gamma_scaled.c) ---- */
+/* ---- gamma-scaled values (gamma_scaled.c) ---- */
 
-/* weighed(y, g): columns of a node, times the weight g of the norm that has it as its input. */
+/* weighed(y, g): columns of a node, multiplied by the weight g of the norm whose input is that
+ * node. */
 bool mgl_gamma_make(mgl_meaning *m, const mgl_node_value *y, const mgl_node_value *g,
                     mgl_node_value *out);
-/* scaled(n, s): the norm whose weighed input is n; operand s has the squares of its input. */
+/* scaled(n, s): the norm whose gamma-scaled input is n; operand s has the squares of its input. */
 bool mgl_gamma_scale(mgl_meaning *m, const mgl_node_value *n, int s, mgl_node_value *out);
-/* squares(y): the task's part of the sum of squares of y, into the operand. */
+/* squares(y): stores the task's part of the sum of squares of y in the operand. */
 bool mgl_gamma_squares(mgl_meaning *m, int operand, const mgl_node_value *y);
-/* Of a number behind those of the nodes: squares, or a weighed value. */
+/* Whether a number above those of the nodes is squares; otherwise it is a gamma-scaled value. */
 bool mgl_gamma_is_squares(const mgl_graph *graph, int index);
 
 /* ---- attention (splits.c) ---- */
 
-/* merge(part): the value of all heads of the operand, columns of one attention. */
+/* merge(part): reads the attention of all heads of the operand, as columns of one node. */
 bool mgl_splits_read(mgl_meaning *m, int operand, mgl_node_value *out);
 bool mgl_splits_run_attend(mgl_meaning *m);
 bool mgl_splits_run_attend_tail(mgl_meaning *m);

@@ -1,7 +1,7 @@
 /*
- * MG701 and MG702: the program is for this model. Geometry, eps and capacity are the graph's, and
- * each tensor of the program is one of the checkpoint, by name and shape. What the tasks do with
- * them is meaning.c.
+ * MG701 and MG702: the program is for this model. Geometry, eps and capacity match the graph, and
+ * each tensor of the program exists in the checkpoint, by name and shape. meaning.c checks how the
+ * tasks use them.
  */
 #include "base/text.h"
 #include "validator/check.h"
@@ -28,7 +28,7 @@ static void check_tensor(mgl_check *check, int index)
                          real->rank, real->rows, real->cols);
 }
 
-/* A line of the witness: every fact of a geometry. */
+/* Adds a line of witness with every fact of a geometry. */
 static void show_geometry(mgl_check *check, const char *whose, const mgl_geometry *geometry)
 {
     mgl_text line = {0};

@@ -1,6 +1,8 @@
 /*
- * MG1xx, second half: every task against the row of its op in ops.def, each operand for itself. How
- * the operands of one task fit each other is asked behind bounds.c, by relations.c.
+ * MG1xx, second half: every task against the row of its op in ops.def, each operand alone.
+ * relations.c checks after bounds.c how the operands of one task fit each other. Also checks the
+ * ops of gamma-scaled values and attention of rows against list and target (MG131, MG133), and that
+ * queues begin with enter and one ends with sample (MG110, MG111).
  */
 #include "validator/check.h"
 
@@ -12,7 +14,7 @@
 
 /* ---- one operand ---- */
 
-/* The dtype that an operand must have; of EXCHANGE the one beside f32, of EMBEDDING the first of
+/* The dtype that an operand must have. EXCHANGE: the dtype besides f32; EMBEDDING: the first of
  * those that the program takes. */
 static mgl_dtype wanted_dtype(const mgl_program *p, mgl_operand_dtype dtype)
 {
@@ -31,7 +33,7 @@ static mgl_dtype wanted_dtype(const mgl_program *p, mgl_operand_dtype dtype)
     return MGL_F32;
 }
 
-/* Whether a range is what a letter of ops.def says; NULL, or what it should be. */
+/* Compares a range with a letter of ops.def. Returns NULL, or what the range should be. */
 static const char *range_fault(char letter, const mgl_range *range, const mgl_extent *extent)
 {
     bool fixed = range->kind == MGL_RANGE_FIXED && extent->symbol != MGL_ROWS;
@@ -60,8 +62,8 @@ static const char *range_fault(char letter, const mgl_range *range, const mgl_ex
     }
 }
 
-/* What is wrong with an operand's `flag`, or NULL: it stands where the buffer is flagged and the
- * task is no clear, and nowhere else. */
+/* Returns what is wrong with an operand's `flag`, or NULL. An operand must have `flag` if and only
+ * if the buffer is flagged and the task is no clear. */
 static const char *flag_fault(mgl_op op, const mgl_region *region, const mgl_buffer *buffer)
 {
     bool flagged = mgl_buffer_is_flagged(buffer);
@@ -117,7 +119,7 @@ static bool type_fits(const mgl_program *p, const mgl_operand *operand, const mg
             (operand->dtype == MGL_OPERAND_EMBEDDING && mgl_program_takes_table(p, buffer->dtype)));
 }
 
-/* The letter of a dimension: "*" stands for as many as there are. */
+/* The letter of a dimension: "*" means any number of dimensions. */
 static char range_letter(const mgl_operand *operand, int dimension)
 {
     return operand->ranges[0] == '*' ? '*' : operand->ranges[dimension];
@@ -190,8 +192,8 @@ static void check_segments(mgl_check *check, int t)
     }
 }
 
-/* Whether the operand is what products of weighed values multiply: bulk copies bring that on a GPU.
- */
+/* Whether the operand is the input of products of gamma-scaled values, which a GPU loads by bulk
+ * copies. */
 static bool is_copied(mgl_op op, int operand)
 {
     return (mgl_op_get(op)->family == MGL_FAMILY_PANEL && operand == MGL_PRODUCT_INPUT) ||
@@ -200,16 +202,16 @@ static bool is_copied(mgl_op op, int operand)
            (op == MGL_OP_EMBED_WEIGHED && operand == MGL_OPERAND(embed_weighed, n));
 }
 
-/* Whether the op's code on a GPU knows pages there. */
+/* Whether the op's GPU code supports a paged buffer as this operand. */
 static bool takes_pages(mgl_op op, int operand)
 {
     return is_copied(op, operand) || (op == MGL_OP_ATTEND && operand == MGL_OPERAND(attend, y)) ||
            (op == MGL_OP_ATTEND_ROWS && operand == MGL_OPERAND(attend_rows, y));
 }
 
-/* MG131: on a GPU what is copied is bf16 in pages, and nothing else lies in pages; who writes a
- * part of a page's row writes whole quarters of it. `panels`: the list has products of weighed
- * values. */
+/* MG131: on a GPU a bulk-copied operand is bf16 and paged, and no other operand is paged. A task
+ * that writes a part of a page's row writes whole quarters of it. `panels`: the list has products
+ * of gamma-scaled values. */
 static void check_paged(mgl_check *check, int t, bool panels)
 {
     const mgl_program *p = check->program;
@@ -239,8 +241,8 @@ static void check_paged(mgl_check *check, int t, bool panels)
     }
 }
 
-/* MG131: weighed values are the second list's; on a GPU by the variants that have code of them, all
- * of a list by one: that of `first`. */
+/* MG131: gamma-scaled values are for the second list. On a GPU their products need a variant with
+ * code for them, and all of a list use one variant: the one of `first`. */
 static void check_place(mgl_check *check, int t, const mgl_task *first)
 {
     const mgl_program *p = check->program;
@@ -270,8 +272,8 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
                          mgl_check_task(check, t, name), mgl_variant_get(first->variant)->name);
 }
 
-/* MG133: attention of shares of the rows is the second list's, without flags; on a GPU by the
- * variant that has code of it. */
+/* MG133: attention of shares of the rows is for the second list and has no flags. On a GPU it needs
+ * the variant with code for it. */
 static void check_shared(mgl_check *check, int t)
 {
     const mgl_program *p = check->program;
@@ -294,7 +296,7 @@ static void check_shared(mgl_check *check, int t)
                              mgl_check_task(check, t, name));
 }
 
-/* `first`: the list's first product of weighed values; NULL: it has none. */
+/* `first`: the list's first product of gamma-scaled values; NULL: none. */
 static void check_task(mgl_check *check, int t, bool gpu, const mgl_task *first)
 {
     const mgl_task *task = &check->program->tasks[t];

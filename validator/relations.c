@@ -1,16 +1,17 @@
 /*
- * MG1xx, behind bounds.c, which has found every region inside its buffer: how the operands of one
- * task fit each other and the model, and which buffer plays which part between enter and sample.
+ * MG1xx after bounds.c, when every region is inside its buffer: how the operands of one task fit
+ * each other and the model, and which buffer has which role between enter and sample. validator.c
+ * calls mgl_check_relations.
  *
- * Legality is what is listed here: the table of relations is made from ops.def, and an op without
- * one does not compile.
+ * This file lists all legal combinations. The table of relations is generated from ops.def, and an
+ * op without a relation does not compile.
  */
 #include "validator/check.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What the relations of one task are stated over. */
+/* The task whose relations are checked. */
 struct view {
     mgl_check *check;
     int task;
@@ -23,7 +24,7 @@ static bool has(const struct view *v, int operand)
     return mgl_task_place(&v->check->program->tasks[v->task], operand) >= 0;
 }
 
-/* The region of an operand that the task has. */
+/* The region of an operand, which the task must have. */
 static const mgl_region *region_of(const struct view *v, int operand)
 {
     return mgl_task_operand(v->check->program, &v->check->program->tasks[v->task], operand);
@@ -34,7 +35,7 @@ static const mgl_range *range(const struct view *v, int operand, int dimension)
     return &region_of(v, operand)->ranges[dimension];
 }
 
-/* Columns of a rank-2 operand's slice. */
+/* Number of columns in the slice of a rank-2 operand. */
 static int64_t columns(const struct view *v, int operand)
 {
     return mgl_range_length(range(v, operand, 1));
@@ -72,7 +73,7 @@ static int64_t group_width(const struct view *v)
     return (int64_t)(v->model->heads / v->model->kv_heads) * v->model->head_dim;
 }
 
-/* Segments stream whole rows of tensors (rows, cols); 0: any number of rows. */
+/* Segments must stream whole rows of tensors of shape (rows, cols); rows 0: any number of rows. */
 static void check_tensors(const struct view *v, int64_t rows, int64_t cols)
 {
     const mgl_program *p = v->check->program;
@@ -100,7 +101,7 @@ static int64_t streamed_rows(const struct view *v)
     return rows;
 }
 
-/* A bias for each of the tape's tensors, or none. */
+/* The task has a bias for each tensor on its tape, or none. */
 static void check_biases(const struct view *v, int first)
 {
     const mgl_program *p = v->check->program;
@@ -144,7 +145,7 @@ static void check_enter(const struct view *v)
                          p->buffers[table].name);
 }
 
-/* Two operands must be the same columns of their buffers. */
+/* Two operands must have the same columns of their buffers. */
 static void check_columns(const struct view *v, int one, int other, const char *what)
 {
     demand(v,
@@ -153,7 +154,7 @@ static void check_columns(const struct view *v, int one, int other, const char *
            what);
 }
 
-/* y and its copy, if the task has one. */
+/* y and its copy, if the task has a copy. */
 static void check_copy(const struct view *v, int y, int copy)
 {
     if (has(v, copy))
@@ -178,7 +179,7 @@ static void check_embed(const struct view *v)
     check_copy(v, MGL_OPERAND(embed, y), MGL_OPERAND(embed, copy));
 }
 
-/* y of norm_linear, or of scaled_linear, and what is behind it. */
+/* y of norm_linear or scaled_linear, and its biases. */
 static void check_linear(const struct view *v, int y, int bias)
 {
     check_tensors(v, 0, v->model->hidden);
@@ -197,7 +198,7 @@ static void check_rope(const struct view *v, int rope)
     demand(v, buffer_of(v, rope)->source == MGL_SOURCE_ROPE, "rope must be the rope table");
 }
 
-/* The cache operands of one kv head: the same head of k and of v, read and appended. */
+/* The cache operands of one kv head: the same head of k and of v, both read and appended. */
 static void check_cache(const struct view *v, const mgl_attention_operands *o)
 {
     int64_t head = range(v, o->k_past, 1)->lo;
@@ -223,7 +224,7 @@ static void check_query(const struct view *v, const mgl_attention_operands *o)
     equal(v, "the width of v", columns(v, o->v), "head_dim", v->model->head_dim);
 }
 
-/* The norm of q's or k's heads. */
+/* The weight of the norm of q's or k's heads. */
 static void check_head_norm(const struct view *v, int g)
 {
     equal(v, "the width of a norm of q or k", extent(v, g, 0), "head_dim", v->model->head_dim);
@@ -242,7 +243,7 @@ static void check_head_norms(const struct view *v, const mgl_attention_operands 
     demand(v, has(v, o->q_g) == has(v, o->k_g), "it has a norm of q and none of k");
 }
 
-/* part (splits, rows, heads, head_dim + 2 or + 4); `heads` of it, or 0 for any. */
+/* part (splits, rows, heads, head_dim + 2 or + 4); `heads` is the length of its slice, 0: any. */
 static void check_part(const struct view *v, int part, int64_t heads)
 {
     int64_t splits = extent(v, part, 0);
@@ -255,7 +256,7 @@ static void check_part(const struct view *v, int part, int64_t heads)
               "that of a group", heads);
 }
 
-/* What the ops of attention have in common. */
+/* Relations that all ops of attention share. */
 static void check_attention(const struct view *v)
 {
     const mgl_attention_operands *o = mgl_op_attention(v->check->program->tasks[v->task].op);
@@ -303,7 +304,7 @@ static void check_merge(const struct view *v)
           mgl_range_length(range(v, MGL_OPERAND(merge, part), 2)) * v->model->head_dim);
 }
 
-/* y and what is made of it: n of the same columns, by the same columns of g, and s of one task. */
+/* y and the values derived from it: n has the same columns, as does g, and s has its own buffer. */
 static void check_gamma_scaled(const struct view *v, int y, int g, int n, int s)
 {
     equal(v, "the width of g", extent(v, g, 0), "hidden", v->model->hidden);
@@ -326,7 +327,7 @@ static void check_embed_weighed(const struct view *v)
                        MGL_OPERAND(embed_weighed, s));
 }
 
-/* n (rows, hidden), and s of no more parts than it has columns. */
+/* n (rows, hidden), and s, which has at most as many parts as n has columns. */
 static void check_rms_normalized(const struct view *v)
 {
     equal(v, "the width of n", extent(v, MGL_PRODUCT_INPUT, 1), "hidden", v->model->hidden);
@@ -334,7 +335,7 @@ static void check_rms_normalized(const struct view *v)
            "s has more parts than n has columns");
 }
 
-/* y, the sum of b and of the product of an input of that width. */
+/* y: the sum of b and of the product of an input of that width. */
 static void check_sum(const struct view *v, int64_t width, int y, int bias)
 {
     check_tensors(v, v->model->hidden, width);
@@ -343,14 +344,14 @@ static void check_sum(const struct view *v, int64_t width, int y, int bias)
     check_biases(v, bias);
 }
 
-/* The same of linear_add, and its copy. */
+/* The same for linear_add, and its copy. */
 static void check_add(const struct view *v, int64_t width)
 {
     check_sum(v, width, MGL_OPERAND(linear_add, y), MGL_OPERAND(linear_add, bias));
     check_copy(v, MGL_OPERAND(linear_add, y), MGL_OPERAND(linear_add, copy));
 }
 
-/* What linear_add, or linear_add_weighed, multiplies: its width. */
+/* The width of the input of linear_add or linear_add_weighed. */
 static int64_t added_width(const struct view *v)
 {
     int64_t width = extent(v, MGL_PRODUCT_INPUT, 1);
@@ -372,14 +373,14 @@ static void check_linear_add_weighed(const struct view *v)
                        MGL_OPERAND(linear_add_weighed, s));
 }
 
-/* Its operands have the numbers of linear_add's. */
+/* The operands have the same numbers as those of linear_add. */
 static void check_merge_add(const struct view *v)
 {
     check_part(v, MGL_OPERAND(merge_add, part), 0);
     check_add(v, (int64_t)v->model->heads * v->model->head_dim);
 }
 
-/* y of norm_swiglu, or of scaled_swiglu, and what is behind it. */
+/* y of norm_swiglu or scaled_swiglu, and its biases. */
 static void check_swiglu(const struct view *v, int y, int bias)
 {
     check_tensors(v, v->model->ffn, v->model->hidden);
@@ -419,15 +420,15 @@ static void check_logits(const struct view *v)
           "that of best_value", range(v, MGL_OPERAND(head, best_value), 1)->lo);
 }
 
-/* The operand of the program's sample. */
+/* An operand of the program's sample task. */
 static const mgl_region *sample_region(const struct view *v, int operand)
 {
     const mgl_program *p = v->check->program;
     return mgl_task_operand(p, &p->tasks[v->check->sample], operand);
 }
 
-/* What the penalties of a head need, if sample counts tokens; the numbers are those of scaled_head
- * too. */
+/* The operands for penalties of a head, required if sample counts tokens. The operand numbers also
+ * hold for scaled_head. */
 static void check_penalized(const struct view *v)
 {
     const int penalized = MGL_OPERAND(head, penalized), counts = MGL_OPERAND(head, counts);
@@ -464,7 +465,7 @@ static void check_scaled_head(const struct view *v)
     check_penalized(v);
 }
 
-/* One io buffer of sample: its shape, and that it plays no other part. */
+/* One io buffer of sample: its shape, and that it has no other role. */
 static void check_role(const struct view *v, int operand, int64_t first, int64_t second)
 {
     const mgl_buffer *buffer = buffer_of(v, operand);
@@ -485,7 +486,7 @@ static void check_role(const struct view *v, int operand, int64_t first, int64_t
                              buffer->name, op->operands[other].name, op->operands[operand].name);
 }
 
-/* A draw is of rows of what sample chooses from, and its tokens stand behind the parts of sample's
+/* A draw reads rows of the value that sample chooses from. Its tokens follow the parts of sample's
  * best_id. */
 static void check_draw(const struct view *v)
 {
@@ -549,7 +550,7 @@ static void check_sample(const struct view *v)
            "sequence and sequence_next must be one buffer");
 }
 
-/* Its regions stand for themselves. */
+/* The regions of a clear have no relations. */
 static void check_clear(const struct view *v)
 {
     (void)v;

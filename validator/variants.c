@@ -1,11 +1,12 @@
 /*
- * MG124 to MG129: the variant that each task names. A variant is code for some shapes, and the
- * kernel runs what the program says: so whether the task is one of those shapes is decided here,
- * from the program and its target alone. That a variant takes a task changes nothing of what the
- * task means, which is why no other pass asks for variants.
+ * MG124 to MG129: the kernel variant that each task names. A variant is code for some shapes, and
+ * the kernel runs the variant that the program names. This pass decides from the program and its
+ * target alone whether the variant supports the task. A variant does not change the meaning of a
+ * task, so no other pass looks at variants.
  *
- * The table and what measures a task for it are schedule/variants.def and schedule/variants.c, a
- * part of the trusted base like ops.def: one evaluator for all who ask.
+ * The table of variants and the evaluator of its conditions are schedule/variants.def and
+ * schedule/variants.c. They belong to the trusted base like ops.def, and all callers use the same
+ * evaluator.
  */
 #include "validator/check.h"
 
