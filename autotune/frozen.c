@@ -1,3 +1,4 @@
+/* Implements frozen.h: returns the manifest that the build generates from autotune/frozen.txt. */
 #include "autotune/frozen.h"
 
 #include "frozen_manifest.h" /* made of frozen.txt */

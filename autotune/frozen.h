@@ -1,8 +1,9 @@
 /*
- * What no search may change: the validator, the machines' scheduling code, the list of ops, the
- * oracles and the statistics, as a manifest of SHA-256 hashes (autotune/frozen.txt) that is
- * compiled into the binary. A campaign names the manifest that it began under and goes on under no
- * other.
+ * The frozen manifest: the files that a search may not change. The manifest covers the validator,
+ * the scheduling code of both machines, the list of ops, the reference oracles and the statistics.
+ * Its source is autotune/frozen.txt (SHA-256 and path of each file), which is compiled into the
+ * binary. A campaign records the digest of the manifest that it began under. The campaign loop
+ * rejects any other digest.
  */
 #ifndef MGL_AUTOTUNE_FROZEN_H
 #define MGL_AUTOTUNE_FROZEN_H
@@ -12,13 +13,13 @@
 #include <stddef.h>
 
 typedef struct mgl_frozen_file {
-    const char *path; /* from the root of the sources */
-    const char *hash; /* 64 digits */
+    const char *path; /* relative to the root of the source tree */
+    const char *hash; /* 64 hexadecimal digits */
 } mgl_frozen_file;
 
-int mgl_frozen_version(void); /* stepped by whoever changes a frozen file on purpose */
+int mgl_frozen_version(void); /* incremented by a developer who changes a frozen file on purpose */
 const mgl_frozen_file *mgl_frozen_files(size_t *count);
-/* The SHA-256 of the whole manifest: what a campaign is bound to. Static storage. */
+/* The SHA-256 of the whole manifest. Each campaign record contains it. Static storage. */
 const char *mgl_frozen_digest(void);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * Implements hook.h. Programs are started with posix_spawn. A reaper thread polls the children
+ * every 20 ms: it kills those past their deadline and collects exit states.
+ */
 #include "autotune/hook.h"
 
 #include "base/clock.h"
@@ -14,22 +18,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A program that runs. */
+/* A running process. */
 typedef struct child {
-    pid_t pid;  /* and its process group; 0: none */
-    double end; /* clock when it is killed */
+    pid_t pid;  /* also its process group; 0: the entry is free */
+    double end; /* monotonic time at which it is killed */
 } child;
 
 struct mgl_hook {
     char *program;
     double seconds;
     pthread_t reaper;
-    pthread_mutex_t guard; /* of all below */
+    pthread_mutex_t guard; /* protects the members below */
     child children[MGL_HOOKS_AT_ONCE];
-    bool closing; /* the reaper ends when nobody is left */
+    bool closing; /* the reaper thread ends when no process is left */
 };
 
-/* Looks once after all of them; how many are left. */
+/* Kills and reaps children once. Returns the number of running children. */
 static int look_after(mgl_hook *hook)
 {
     int left = 0;
@@ -81,7 +85,7 @@ mgl_status mgl_hook_open(const char *program, double seconds, mgl_hook **out, mg
     return status;
 }
 
-/* A descriptor to read the text from; -1 with errno. */
+/* Returns a descriptor from which the text can be read; -1 with errno on failure. */
 static int write_input(const char *text, size_t length)
 {
     int file = memfd_create("megalith event", MFD_CLOEXEC);
@@ -101,8 +105,8 @@ static int write_input(const char *text, size_t length)
     return file;
 }
 
-/* Default signals, a process group of its own, no descriptor but the first three. 0 or an error
- * number. */
+/* Starts the program with default signal handlers, in its own process group, with only descriptors
+ * 0, 1 and 2 open. Returns 0 or an error number. */
 static int spawn(const mgl_hook *hook, int input, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
@@ -117,7 +121,7 @@ static int spawn(const mgl_hook *hook, int input, pid_t *pid)
     error = posix_spawnattr_init(&how);
     if (!error) {
         error = posix_spawn_file_actions_adddup2(&files, input, 0);
-        if (!error) /* the answer's stream is not its */
+        if (!error) /* the child must not write to the standard output of this command */
             error = posix_spawn_file_actions_adddup2(&files, 2, 1);
         if (!error)
             error = posix_spawn_file_actions_addclosefrom_np(&files, 3);
@@ -164,7 +168,7 @@ mgl_status mgl_hook_tell(mgl_hook *hook, const char *json, size_t length, mgl_er
     return status;
 }
 
-/* Those that run are to end at once. */
+/* Sets all deadlines to 0, so that the reaper kills the running processes. */
 static void hurry(mgl_hook *hook)
 {
     pthread_mutex_lock(&hook->guard);

@@ -1,7 +1,9 @@
 /*
- * A program that is started at events, beside whatever goes on: the event's JSON is its standard
- * input. One program without arguments, found as execvp finds it; no shell. What does not end in 10
- * s is killed, with what it started.
+ * Event hooks: an external program that is started once for each event, asynchronously. The
+ * standard input of the program is the JSON of the event. The program has no arguments, is found as
+ * execvp finds it, and no shell is involved. A process that does not end within the time limit
+ * (MGL_HOOK_SECONDS by default) is killed together with its process group. Used by commands that
+ * report campaign events.
  */
 #ifndef MGL_AUTOTUNE_HOOK_H
 #define MGL_AUTOTUNE_HOOK_H
@@ -12,12 +14,13 @@
 enum { MGL_HOOKS_AT_ONCE = 8 };
 
 typedef struct mgl_hook mgl_hook;
-/* `seconds` 0: MGL_HOOK_SECONDS. */
+/* `seconds`: time limit of a process; 0 means MGL_HOOK_SECONDS. */
 mgl_status mgl_hook_open(const char *program, double seconds, mgl_hook **out, mgl_error *err);
-/* Starts it. MGL_SYSTEM: it can not be started, or MGL_HOOKS_AT_ONCE are running. */
+/* Starts the program with `json` as its input and returns at once. MGL_SYSTEM: it cannot be
+ * started, or MGL_HOOKS_AT_ONCE processes are running. */
 mgl_status mgl_hook_tell(mgl_hook *hook, const char *json, size_t length, mgl_error *err);
-/* Waits for those that are running, or until `abort` (which may be NULL), and then kills them. NULL
- * is fine. */
+/* Waits for the running processes. If `abort` (may be NULL) is set, kills them instead. Releases
+ * the hook. `hook` may be NULL. */
 void mgl_hook_close(mgl_hook *hook, const atomic_int *abort);
 
 #endif

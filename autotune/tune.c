@@ -1,7 +1,8 @@
 /*
- * From what is asked for to a record, and from a record to a subject. A campaign is found by its
- * name, which is made of what it tunes where nobody gave one, so that the same command goes on with
- * it.
+ * Conversion of a tuning request to a campaign record, and of a record to a subject. A campaign is
+ * found by its name. If the user gave no name, the name is derived from what is tuned, so the same
+ * command resumes the same campaign. Also creates successors (--rebase) and campaigns from
+ * archives, and estimates needs before the start.
  */
 #include "autotune/tune.h"
 
@@ -40,7 +41,7 @@ void mgl_tune_clear(mgl_tune *tune)
     *tune = (mgl_tune){0};
 }
 
-/* Takes over what a text holds. */
+/* Moves the contents of a text to a string. */
 static mgl_status take_text(mgl_text *text, char **to, mgl_error *err)
 {
     mgl_status status = text->failed ? mgl_fail_memory(err, text->capacity) : MGL_OK;
@@ -82,7 +83,7 @@ static mgl_status find_model(const mgl_tune_request *r, mgl_config *config,
     return take_text(&shape, &out->shape, err);
 }
 
-/* The name of a GPU. */
+/* Copies the name of the GPU. */
 static mgl_status name_gpu(int ordinal, mgl_campaign_record *out, mgl_error *err)
 {
     mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
@@ -115,13 +116,14 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
         status = mgl_target_parse(r->target ? r->target : MGL_TUNE_TARGET, target, err);
     if (!status)
         status = gpu ? name_gpu(machine.device, out, err) : copy_text(device, &out->device, err);
+    /* the value came from a flag, not from a file */
     if (status)
-        return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* a flag, not a file */
+        return status == MGL_BAD_INPUT ? MGL_USAGE : status;
     mgl_text_format(&text, "%s:%d", target->arch, target->queues);
     return take_text(&text, &out->target, err);
 }
 
-/* What a reply meets: its first positions, and those half way up its capacity. */
+/* The default workloads cover a typical reply: its first positions, and half of the capacity. */
 static void default_workloads(int64_t capacity, char *to, size_t size)
 {
     int half = (int)(capacity / 2);
@@ -145,7 +147,8 @@ static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *co
     mgl_status status = mgl_workloads_parse(r->workloads ? r->workloads : preset, &workloads, err);
     if (status)
         return status;
-    for (int w = 0; w < workloads.count; w++) /* the first token stands in front of those */
+    for (int w = 0; w < workloads.count;
+         w++) /* one position before the context holds the first token */
         if (workloads.list[w].context + MGL_WORKLOAD_TOKENS >= out->capacity)
             return mgl_fail(err, MGL_USAGE, "--workloads",
                             "context %d and %d tokens do not fit %lld positions (--capacity)",
@@ -181,7 +184,7 @@ static mgl_status read_space(const mgl_tune_request *r, const mgl_target *target
     return status ? status : put_space(&space, out, err);
 }
 
-/* The rest, as JSON. */
+/* Writes the remaining fields as JSON. */
 static mgl_status write_options(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
 {
     mgl_json_out to = {0};
@@ -204,7 +207,7 @@ static mgl_status write_options(const mgl_tune_request *r, mgl_campaign_record *
     return take_text(&to.text, &out->options, err);
 }
 
-/* Letters, digits, dots and dashes; anything else is a dash, and two dashes are one. */
+/* Keeps letters, digits, dots and underscores. Each run of other characters becomes one dash. */
 static void put_plain(mgl_text *out, const char *text)
 {
     for (; *text; text++) {
@@ -286,7 +289,7 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
     return status ? status : choose_name(r, out, err);
 }
 
-/* Synthetic weights are made on a GPU, in bf16 alone (eval/filler.c). */
+/* Synthetic weights on a GPU are made only in bf16 (eval/filler.c). */
 static mgl_status check_formats(const mgl_campaign_record *record, mgl_error *err)
 {
     bool gpu = strcmp(record->device, "none") != 0 && strcmp(record->device, "cpu") != 0;
@@ -329,8 +332,8 @@ static mgl_status read_options(mgl_tune *tune, mgl_error *err)
     return status;
 }
 
-/* Costs are those of a device, and not of all that have its architecture. Without a device they are
- * those of the one that has been measured for the target. */
+/* Finds measured costs. Costs belong to one device model, not to an architecture. Without a device,
+ * returns those of the device that was measured for the target. */
 static bool find_costs(const mgl_campaign_record *record, const mgl_target *target, mgl_costs *out)
 {
     const char *device;
@@ -368,13 +371,13 @@ static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
     return status;
 }
 
-/* ---- finding it in the store ----------------------------------------------------------------- */
+/* ---- finding the campaign in the store ------------------------------------------------------- */
 
-/* The campaigns of a name, and those that --new or --rebase made of it. */
+/* The campaigns of one name, and the numbered ones that --new or --rebase made from it. */
 typedef struct family {
     const char *name;
-    char newest[MOST_NAME]; /* the one that goes on; "": there is none */
-    long last;              /* number of the last one: 1, or N of NAME-N; 0: there is none */
+    char newest[MOST_NAME]; /* name of the campaign to resume; "": none */
+    long last;              /* number of the last one: 1, or N of NAME-N; 0: none */
 } family;
 
 static mgl_status look_at(void *user, const mgl_campaign_record *campaign, mgl_error *err)
@@ -412,9 +415,8 @@ static mgl_status compare_name(void *user, const mgl_campaign_record *campaign, 
     return MGL_OK;
 }
 
-/* A name that somebody gave is a name and no beginning of one: "exp" does not go on with
- * "exp-2024". What
- * --new and --rebase made of it counts up without a gap. */
+/* Looks up a name that the user gave. The name must match completely: "exp" does not select
+ * "exp-2024". The numbers that --new and --rebase append have no gaps. */
 static mgl_status follow_name(mgl_store *store, bool rebase, family *f, mgl_error *err)
 {
     wanted_name wanted = {.stands = true};
@@ -439,11 +441,12 @@ static bool differs(const char *a, const char *b)
     return !a || !b || strcmp(a, b) != 0;
 }
 
-/* A flag that was given must not be ignored because the campaign began with another one. */
+/* Rejects a given flag that differs from the value with which the campaign began. */
 static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *wanted,
                           const mgl_campaign_record *found, mgl_error *err)
 {
-    bool options = r->config || r->proposers || r->allow_narrow; /* chat is one of these */
+    /* the chat flags require --proposer */
+    bool options = r->config || r->proposers || r->allow_narrow;
     const char *flag = NULL;
     if (differs(wanted->shape, found->shape))
         flag = "MODEL or --shape";
@@ -471,7 +474,7 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
                     found->name);
 }
 
-/* The name of the next of a family. */
+/* Gives the record the next free name of the family. */
 static mgl_status number_name(const family *f, mgl_campaign_record *record, mgl_error *err)
 {
     mgl_text name = {0};
@@ -486,7 +489,7 @@ static bool is_current(const mgl_campaign_record *record)
     return !strcmp(record->manifest, mgl_frozen_digest());
 }
 
-/* The same campaign under this program's manifest, from its beginning. */
+/* Turns the record into a new campaign with the same settings under this program's manifest. */
 static mgl_status make_successor(const family *f, mgl_tune *out, mgl_error *err)
 {
     mgl_campaign_record *c = &out->record;
@@ -502,7 +505,7 @@ static mgl_status make_successor(const family *f, mgl_tune *out, mgl_error *err)
     return status ? status : number_name(f, c, err);
 }
 
-/* Whether the campaign stands already; else its name is made free. */
+/* Finds the record in the store. If it is not found, or --new is given, chooses a free name. */
 static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_tune *out,
                               mgl_error *err)
 {
@@ -529,8 +532,8 @@ static mgl_status find_record(mgl_store *store, const mgl_tune_request *r, mgl_t
     return out->found ? MGL_OK : make_successor(&f, out, err);
 }
 
-/* The last of a campaign's successors, in its place; those that --new made and that tune something
- * else are none. */
+/* Replaces the record by the newest successor of the campaign. Campaigns that --new made and that
+ * tune something else do not count as successors. */
 static mgl_status find_successor(mgl_store *store, const family *f, mgl_tune *out, mgl_error *err)
 {
     const mgl_tune_request nothing_else = {0};
@@ -545,7 +548,7 @@ static mgl_status find_successor(mgl_store *store, const family *f, mgl_tune *ou
     return status;
 }
 
-/* Makes what was found by its name one that this program may go on with. */
+/* Replaces a record of another manifest by one that this program may resume. */
 static mgl_status rebase_record(mgl_store *store, mgl_tune *out, mgl_error *err)
 {
     char name[MOST_NAME];
@@ -560,9 +563,10 @@ static mgl_status rebase_record(mgl_store *store, mgl_tune *out, mgl_error *err)
     return status || out->found ? status : make_successor(&f, out, err);
 }
 
-/* ---- what a campaign begins with ------------------------------------------------------------- */
+/* ---- initial submissions --------------------------------------------------------------------- */
 
-/* What it stood on has no number here. */
+/* Queues a winner as a submission. Its parent has no number in this campaign, so `parent` becomes
+ * 0. */
 static mgl_status submit_winner(mgl_store *store, const mgl_proposal *proposal, int64_t campaign,
                                 const char *origin, mgl_error *err)
 {
@@ -605,8 +609,9 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
         status = add_record(out, err);
     if (!status)
         status = mgl_tune_choose_checkpoint(out, request->model, add, err);
+    /* another worker added the campaign first */
     if (status == MGL_USAGE && store && mgl_store_is_shared(store) && !request->fresh)
-        status = find_record(store, request, out, err); /* another worker was first */
+        status = find_record(store, request, out, err);
     if (status)
         mgl_tune_clear(out);
     return status;
@@ -666,7 +671,8 @@ static mgl_status copy_archive(const mgl_archive *archive, const mgl_tune_reques
     return status;
 }
 
-/* The default's, with room for the winner, whose campaign may have had another. */
+/* The default space, extended by the values of the winner, whose campaign may have had another
+ * space. */
 static mgl_status choose_space(const mgl_archive *archive, const mgl_tune_request *r,
                                mgl_campaign_record *out, mgl_error *err)
 {
@@ -678,7 +684,8 @@ static mgl_status choose_space(const mgl_archive *archive, const mgl_tune_reques
     return put_space(&space, out, err);
 }
 
-/* A device that somebody names takes the place of the archive's; a program is of one target. */
+/* Uses the requested device instead of the archive's. A program fits only one target, so the
+ * targets must be equal. */
 static mgl_status take_device(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
 {
     mgl_tune_request named = {.device = r->device};
@@ -727,10 +734,10 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
     return status;
 }
 
-/* ---- before it begins ------------------------------------------------------------------------ */
+/* ---- estimates before the start -------------------------------------------------------------- */
 
-/* Launches of a trial and workload: for correctness, to warm up, of the screen, and what the few
- * that survive it take on the mean. */
+/* Approximate launches of one trial and workload: correctness check, warm-up, screen, and the
+ * average for the few candidates that survive the screen. */
 enum { LAUNCHES = 11 + 4 + 16 + 6 };
 
 static double guess_trial(const mgl_subject *subject, const mgl_candidate *candidate)
@@ -741,7 +748,7 @@ static double guess_trial(const mgl_subject *subject, const mgl_candidate *candi
     return us * 1e-6;
 }
 
-/* Asks a worker, as the campaign itself would. */
+/* Asks a worker process for the device facts, as the campaign would. */
 static mgl_status look_at_device(const mgl_tune *tune, const mgl_candidate *candidate,
                                  const atomic_int *abort, mgl_tune_outlook *out, mgl_error *err)
 {

@@ -1,6 +1,7 @@
 /*
- * The proposer `chat` of a campaign. Its endpoint and its model shape the campaign, and stand in
- * the record's options; the key and the budgets are of whoever runs it, and stand nowhere.
+ * Settings of the proposer "chat" of a campaign. The endpoint and the model name are part of the
+ * campaign, so the record's options contain them. The API key and the budgets belong to the process
+ * that runs the campaign, and are not stored.
  */
 #include "autotune/tune_chat.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* An answer is looked for between two trials: it may wait there for a while before it is read. */
+/* Seconds. Answers are polled between two trials, so an answer may wait before it is read. */
 static const double timeout_s = 300;
 
 bool mgl_tune_names(const char *proposers, const char *name)
@@ -23,7 +24,8 @@ bool mgl_tune_names(const char *proposers, const char *name)
     return false;
 }
 
-/* A key in the query would stand in the store. */
+/* Whether the query of a URL contains an API key. The URL is stored, so it must not contain
+ * secrets. */
 static bool has_key(const char *url)
 {
     static const char *const names[] = {"key=", "token=", "secret=", "password="};
@@ -105,9 +107,9 @@ mgl_status mgl_tune_open_chat(const mgl_tune *tune, const mgl_tune_run_options *
     return status ? status : mgl_chat_open(&options, out, err);
 }
 
-/* ---- what would be sent ---------------------------------------------------------------------- */
+/* ---- preview of the next request ------------------------------------------------------------- */
 
-enum { LAST = 16 }; /* trials that a request may tell of, and the controls between them */
+enum { LAST = 16 }; /* trials that a request may include, and the controls between them */
 
 typedef struct last_trials {
     mgl_trial list[LAST + 1]; /* (count) */
@@ -120,7 +122,7 @@ static mgl_status get(const mgl_tune *tune, int64_t number, last_trials *to, mgl
                                err);
 }
 
-/* The incumbent first, where it is older than the last trials. */
+/* Fetches the last trials. If the incumbent is older, fetches it first. */
 static mgl_status get_last(const mgl_tune *tune, last_trials *to, mgl_error *err)
 {
     const mgl_campaign_record *c = &tune->record;

@@ -1,7 +1,7 @@
 /*
- * A campaign's record has the shape of a model alone, and no path: it is told, exported and sent.
- * The path is an event of the store, which nobody prints, so that a campaign that goes on by its
- * name finds the weights again.
+ * Implements tune_checkpoint.h. A campaign's record holds only the shape of a model and no path,
+ * because the record is printed, exported and sent. The path is an event of the store that no
+ * command prints, so a resumed campaign finds its weights again.
  */
 #include "autotune/tune_checkpoint.h"
 
@@ -24,7 +24,7 @@ static mgl_status take_event(void *user, int64_t unix_s, const char *kind, const
     return *last ? MGL_OK : mgl_fail_memory(err, strlen(text) + 1);
 }
 
-/* NULL where the model is a config.json, or is gone. */
+/* Resolves the path. *out is NULL if the model is a config.json or no longer exists. */
 static mgl_status find_path(const char *model, char **out, mgl_error *err)
 {
     char *found = NULL, whole[PATH_MAX];

@@ -1,7 +1,7 @@
 /*
- * From a campaign's winner to tuned entries: one for each number of sequences among the workloads,
- * of the capacity that was measured and no other. What was measured only at the first positions
- * becomes none.
+ * Conversion of a campaign's winner to tuned entries: one entry for each number of sequences among
+ * the workloads, valid only for the measured capacity. A winner that was measured only at the first
+ * positions is rejected. Called through mgl_tune_entries.
  */
 #include "autotune/report/answer.h"
 #include "autotune/store/archive.h"
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-/* As it was measured against the default at the end; before that, the sum of its steps, with the
- * interval of the last one. */
+/* Fills the gain. If a final measurement against the default exists, uses it. Otherwise the gain is
+ * the sum of the kept steps, with the interval of the last step. */
 static void fill_gain(const mgl_answer_best_facts *best, const mgl_answer_final_facts *final,
                       const mgl_trial *trial, mgl_tuned_evidence *out)
 {
@@ -31,7 +31,7 @@ static void fill_gain(const mgl_answer_best_facts *best, const mgl_answer_final_
     out->gain_hi = out->gain + (trial->gain_hi - trial->gain);
 }
 
-/* What is said of the winner, the same in each of its entries. */
+/* Fills the evidence, which is the same in each entry of the winner. */
 static mgl_status fill_evidence(mgl_store *store, const mgl_campaign_record *campaign,
                                 const mgl_trial *trial, mgl_tuned_evidence *out, mgl_error *err)
 {
@@ -60,7 +60,8 @@ static mgl_status fill_evidence(mgl_store *store, const mgl_campaign_record *cam
     return MGL_OK;
 }
 
-/* The campaign's name in the letters that an entry's may have, and how many sequences it is for. */
+/* Builds the entry name: the campaign's name in permitted characters, and the number of
+ * sequences. */
 static void name_entry(const mgl_campaign_record *campaign, int sequences,
                        char out[MGL_TUNED_NAME + 1])
 {
@@ -120,8 +121,7 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
     return MGL_OK;
 }
 
-/* What was measured against the default at the end, where it was, says that the winner is faster.
- */
+/* Requires that the final measurement against the default, if there is one, shows a gain. */
 static mgl_status check_gain(mgl_store *store, const mgl_campaign_record *campaign, mgl_error *err)
 {
     mgl_answer_final_facts final;
@@ -134,8 +134,8 @@ static mgl_status check_gain(mgl_store *store, const mgl_campaign_record *campai
                     100 * final.all.gain, 100 * final.all.lo, 100 * final.all.hi);
 }
 
-/* Prompts are in no workload: a winner that has fewer rows an epoch than the default, and so reads
- * prompts slower, is no entry. */
+/* Rejects a winner with fewer rows an epoch than the default. Prompts are in no workload, and fewer
+ * rows make prompts slower. */
 static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mgl_error *err)
 {
     const mgl_proposal start = {.config = tune->subject.start};
@@ -155,7 +155,8 @@ static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mg
     return status;
 }
 
-/* What is installed is the program that was measured, by whatever means the store came here. */
+/* Requires that the winner's proposal still lowers to the program that was measured, because the
+ * store may come from another machine or version. */
 static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mgl_error *err)
 {
     mgl_candidate made;
@@ -176,8 +177,8 @@ static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mg
     return status;
 }
 
-/* An entry is used at all positions of its capacity, so that a winner has to be measured far up as
- * well. */
+/* Requires a measurement at half of the capacity or above, because an entry is used at all
+ * positions. */
 static mgl_status check_contexts(const mgl_tune *tune, int sequences, mgl_error *err)
 {
     const mgl_workloads *w = &tune->subject.workloads;
@@ -215,7 +216,7 @@ mgl_status mgl_tune_entries(mgl_store *store, const char *name, mgl_tuned_fn *ea
         status = check_program(&tune, &trial, err);
     if (!status)
         status = fill_evidence(store, &tune.record, &trial, &evidence, err);
-    const mgl_workloads *w = &tune.subject.workloads; /* in the order of their sequences */
+    const mgl_workloads *w = &tune.subject.workloads; /* sorted by number of sequences */
     for (int i = 0; i < w->count && !status; i++) {
         mgl_tuned entry;
         if (i > 0 && w->list[i].batch == w->list[i - 1].batch)

@@ -1,7 +1,8 @@
 /*
- * Earlier campaigns as a prior: those of the same store, device, target and number format whose
- * model has a near shape, of any capacity. The two newest count. What was tried after this campaign
- * was made is left out, so that a campaign that goes on is told what it was told when it began.
+ * Selects earlier campaigns as a prior. A campaign qualifies if it is in the same store, has the
+ * same device, target and number format, and its model has a similar shape; the capacity may
+ * differ. The two newest qualify. Trials that started after this campaign was created are left out,
+ * so a resumed campaign gets the same prior as at its start.
  */
 #include "autotune/tune_prior.h"
 
@@ -12,11 +13,11 @@
 
 enum {
     MOST_CAMPAIGNS = 2,
-    MOST_TRIALS = 2000, /* of a campaign: its first */
-    NEAR_SHARE = 2      /* between two sizes of near shapes, at most */
+    MOST_TRIALS = 2000, /* of one campaign: the first ones */
+    NEAR_SHARE = 2      /* largest ratio of two sizes in similar shapes */
 };
 
-/* ---- which ----------------------------------------------------------------------------------- */
+/* ---- selection of campaigns ------------------------------------------------------------------ */
 
 static bool is_near_size(int a, int b)
 {
@@ -31,7 +32,7 @@ static bool is_near_shape(const mgl_geometry *a, const mgl_geometry *b)
 
 struct found {
     const mgl_tune *tune;
-    mgl_campaign_record list[MOST_CAMPAIGNS]; /* (count) the newest last; names and ids alone */
+    mgl_campaign_record list[MOST_CAMPAIGNS]; /* (count) the newest last; only names and ids */
     int count;
 };
 
@@ -62,7 +63,7 @@ static mgl_status consider(void *user, const mgl_campaign_record *other, mgl_err
     return MGL_OK;
 }
 
-/* ---- its trials ------------------------------------------------------------------------------ */
+/* ---- trials of a campaign -------------------------------------------------------------------- */
 
 struct trials {
     int64_t before;  /* unix time */
@@ -70,7 +71,7 @@ struct trials {
     size_t count, capacity;
 };
 
-/* What a search reads of a trial; the store only lends it. */
+/* Copies the members that a search reads. The store lends the trial only for this call. */
 static mgl_status take(void *user, const mgl_trial *trial, mgl_error *err)
 {
     struct trials *t = user;
@@ -108,7 +109,7 @@ static mgl_status tell(const mgl_tune *tune, int64_t campaign, const mgl_campaig
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- transfer -------------------------------------------------------------------------------- */
 
 static mgl_status say(const mgl_tune *tune, const mgl_campaign_options *options,
                       const struct found *found, size_t told, mgl_error *err)

@@ -1,4 +1,6 @@
-/* Running a campaign: its proposers by name and share, its lab, and the loop. */
+/* Runs a campaign: opens its proposers by name and share, opens its runner, executes the
+ * campaign loop, and measures the winner against the default at the end. Implements mgl_tune_run
+ * of tune.h. */
 #include "autotune/tune_chat.h"
 #include "autotune/tune_prior.h"
 
@@ -11,8 +13,8 @@
 
 /* ---- proposers ------------------------------------------------------------------------------- */
 
-/* Whoever hands in proposals from outside is waited for: the store's submissions go first anyway.
- */
+/* The proposer "external" proposes nothing: it waits for submissions from outside, which the
+ * campaign loop takes first. */
 static mgl_status propose_nothing(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
                                   mgl_proposer_answer *answer, mgl_error *err)
 {
@@ -43,7 +45,7 @@ static mgl_status open_external(const mgl_proposer_options *options, mgl_propose
     return MGL_OK;
 }
 
-/*  name, how it is opened (NULL: mgl_tune_open_chat) */
+/* name, function that opens it (NULL: mgl_tune_open_chat) */
 #define PROPOSERS(X)                                                                               \
     X("grid", mgl_grid_open)                                                                       \
     X("random", mgl_random_open)                                                                   \
@@ -61,11 +63,11 @@ static const struct known_proposer {
 #undef MGL_X
 };
 #define MGL_X(name, open) ", " name
-static const char known_names[] = PROPOSERS(MGL_X); /* with ", " in front */
+static const char known_names[] = PROPOSERS(MGL_X); /* begins with ", " */
 #undef MGL_X
 enum { KNOWN = sizeof known / sizeof *known };
 
-/* One of "evolve:2,random": its row of `known`, and its share. */
+/* Parses one element of "evolve:2,random": index in `known`, and share. */
 static mgl_status read_one(const char *text, size_t length, int *which, double *share,
                            mgl_error *err)
 {
@@ -122,7 +124,7 @@ mgl_status mgl_tune_check_proposers(const char *text, mgl_error *err)
     return read_proposers(text, take_any, NULL, err);
 }
 
-/* Where proposers are opened. */
+/* Arguments of open_one. */
 typedef struct opening {
     const mgl_tune *tune;
     const mgl_tune_run_options *o;
@@ -153,7 +155,7 @@ static mgl_status open_proposers(const mgl_tune *tune, const mgl_tune_run_option
     return read_proposers(tune->proposers, open_one, &at, err);
 }
 
-/* ---- the lab --------------------------------------------------------------------------------- */
+/* ---- runner ---------------------------------------------------------------------------------- */
 
 static mgl_status open_runner(const mgl_tune *tune, const mgl_tune_run_options *o, mgl_runner **out,
                               mgl_error *err)
@@ -180,8 +182,8 @@ static mgl_status open_runner(const mgl_tune *tune, const mgl_tune_run_options *
     return status;
 }
 
-/* Times of one kind of device say nothing of another, and a winner is one of the kind it is named
- * for. */
+/* Rejects a device of another kind than the campaign's, because times of different devices cannot
+ * be compared. */
 static mgl_status check_kind(const mgl_tune *tune, mgl_runner *runner, mgl_error *err)
 {
     mgl_runner_device device = {0};
@@ -193,10 +195,10 @@ static mgl_status check_kind(const mgl_tune *tune, mgl_runner *runner, mgl_error
                     tune->record.name, tune->record.device, device.name);
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- final measurement ----------------------------------------------------------------------- */
 
-/* Whether the incumbent has to show itself: at the end, and wherever the last one that did was
- * wrong. */
+/* Whether the incumbent needs a final measurement: at the end of the campaign, or when the last
+ * final measurement found its candidate wrong. */
 static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *options)
 {
     mgl_answer_final_facts last;
@@ -207,8 +209,8 @@ static bool wants_final(const mgl_tune *tune, const mgl_campaign_options *option
     return mgl_answer_is_wrong(&last) || (ended && last.number != tune->record.incumbent);
 }
 
-/* The winner against the default, on a lab of its own. That it can not be measured now is told, and
- * no failure of the campaign. */
+/* Measures the winner against the default on a new runner. If this is impossible now, reports an
+ * error event; the campaign does not fail. */
 static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
                                 mgl_campaign_options *options, bool *measured, mgl_error *err)
 {
@@ -229,13 +231,14 @@ static mgl_status measure_final(mgl_tune *tune, const mgl_tune_run_options *o,
     return MGL_OK;
 }
 
-/* From a winner that is wrong back to what was kept before it, until one is right, or it is the
- * default. */
+/* Steps back from a wrong winner to the trial kept before it, until one is correct or the default
+ * is reached. */
 static mgl_status settle_winner(mgl_tune *tune, const mgl_tune_run_options *o,
                                 mgl_campaign_options *options, mgl_error *err)
 {
     bool measured = true;
-    mgl_status status = mgl_campaign_quarantine(options, err); /* by a run that was killed */
+    /* a killed run may have stored the final verdict without the quarantine */
+    mgl_status status = mgl_campaign_quarantine(options, err);
     while (!status && measured && options->runner && wants_final(tune, options)) {
         status = measure_final(tune, o, options, &measured, err);
         if (!status)
@@ -244,7 +247,7 @@ static mgl_status settle_winner(mgl_tune *tune, const mgl_tune_run_options *o,
     return status;
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- campaign loop --------------------------------------------------------------------------- */
 
 static void close_proposers(mgl_campaign_options *options)
 {

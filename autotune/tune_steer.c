@@ -1,5 +1,5 @@
-/* What is done to a campaign that another process runs, or nobody: stopped, deleted, handed
- * proposals. */
+/* Control of a campaign from another process: stop, correct the reported state, delete, submit
+ * proposals and wait for their verdicts. Implements the last part of tune.h. */
 #include "autotune/tune.h"
 
 #include "autotune/frozen.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- steering -------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, bool *running,
                          mgl_error *err)
@@ -21,12 +21,12 @@ mgl_status mgl_tune_stop(mgl_store *store, const mgl_campaign_record *campaign, 
     *running = status == MGL_DEVICE;
     if (*running)
         return mgl_store_ask_stop(store, campaign->id, true, err);
-    /* it may have ended before it was locked */
+    /* the campaign may have ended before the lock was taken */
     mgl_campaign_record now = {0};
     if (!status)
         status = mgl_store_find_campaign(store, campaign->name, &now, err);
     bool ended = now.state && !strcmp(now.state, "ended");
-    if (!status && !ended) /* why it ended stays */
+    if (!status && !ended) /* an ended campaign keeps its reason */
         status = mgl_store_set_state(store, campaign->id, "stopped", "it was asked to stop",
                                      now.seconds, err);
     mgl_campaign_record_clear(&now);
@@ -58,8 +58,8 @@ mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, 
     return MGL_OK;
 }
 
-/* Its kernels, and log and number of a process beside the terminal. What can not be removed is no
- * failure: the campaign is gone. A kernel that somebody runs stays. */
+/* Removes the kernels, the log and the pid file of a campaign. A file that cannot be removed is not
+ * an error, because the campaign is already deleted. Kernels in use stay. */
 static void remove_files(const mgl_store *store, const char *name)
 {
     static const struct {
@@ -71,7 +71,7 @@ static void remove_files(const mgl_store *store, const char *name)
         mgl_text_format(&path, "%s%s%s%s", mgl_store_beside(store), files[i].before, name,
                         files[i].after);
         if (!path.failed) {
-            mgl_cuda_cache_trim(path.bytes, 0, &left, NULL); /* where it is a folder */
+            mgl_cuda_cache_trim(path.bytes, 0, &left, NULL); /* if it is a folder */
             remove(path.bytes);
         }
         mgl_text_clear(&path);
@@ -92,7 +92,8 @@ mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign
 
 /* ---- submissions ----------------------------------------------------------------------------- */
 
-/* What a store holds is text. */
+/* The store holds text only: rejects proposals that are empty, too long, contain a 0 byte or are
+ * not UTF-8. */
 static mgl_status check_text(const char *text, size_t length, mgl_error *err)
 {
     if (length > MGL_SCHEDULE_MAX_TEXT)
@@ -117,8 +118,8 @@ mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign
     return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
 }
 
-/* Whoever begins a campaign has its lock some moments after it stands in the store: when its device
- * has answered. */
+/* Seconds between the creation of a record and its lock. The process takes the lock only after its
+ * device has answered. */
 enum { PATIENCE_S = 10 };
 
 static bool is_beginning(const mgl_campaign_record *c)
