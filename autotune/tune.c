@@ -147,8 +147,7 @@ static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *co
     mgl_status status = mgl_workloads_parse(r->workloads ? r->workloads : preset, &workloads, err);
     if (status)
         return status;
-    for (int w = 0; w < workloads.count;
-         w++) /* one position before the context holds the first token */
+    for (int w = 0; w < workloads.count; w++) /* one more position for the first token */
         if (workloads.list[w].context + MGL_WORKLOAD_TOKENS >= out->capacity)
             return mgl_fail(err, MGL_USAGE, "--workloads",
                             "context %d and %d tokens do not fit %lld positions (--capacity)",

@@ -1,18 +1,18 @@
 /*
- * The loop of a campaign. A trial is a proposal and what became of it:
+ * The loop of a campaign, and its start, limits and end. A trial is a proposal and its result:
  *
  *     proposal     a submission from outside, or a proposer's       campaign_source.c
- *     order        what needs no compiler first                     campaign_ahead.c
+ *     order        first what needs no compiler                     campaign_ahead.c
  *     gates        parse, lower, digest, validator, cost model      gate.c
- *     correctness  the lab, on a nonce drawn after the proposal     campaign_trial.c
+ *     correctness  the runner, on a nonce drawn after the proposal  campaign_trial.c
  *     clock        pairs with the incumbent, stage by stage         campaign_measure.c
  *     decision     judge.c, then the floor
  *
  * Every tenth trial is a control: the incumbent against itself (campaign_control.c). A trial is one
- * transaction of the store, and nothing else is state: whoever was killed reads the store, tells
- * the proposers of every trial in order, gives the lab the store's incumbent, and goes on with the
- * next number, whose seed is that of an uninterrupted run. So a new incumbent is stored before the
- * lab hears of it.
+ * transaction of the store, and there is no other state. A run that resumes reads the store, passes
+ * every trial to the proposers in order, starts the runner with the store's incumbent, and
+ * continues with the next number, whose seed is the same as in an uninterrupted run. Therefore a
+ * new incumbent is stored before the runner promotes it.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -28,9 +28,10 @@
 #include <string.h>
 #include <time.h>
 
-static const double save_s = 10;   /* between two notes of the time in the store */
-static const double idle_s = 0.2;  /* likewise, where all numbers are taken by others */
-static const double look_s = 0.05; /* between two looks at those who have nothing to propose yet */
+static const double save_s = 10;  /* between two updates of the time in the store */
+static const double idle_s = 0.2; /* seconds to wait if other workers hold all numbers */
+/* between two polls of proposers that have nothing to propose yet */
+static const double look_s = 0.05;
 
 uint64_t mgl_campaign_seed(uint64_t seed, int64_t number)
 {
@@ -71,7 +72,7 @@ mgl_status campaign_wait(campaign *c, double seconds, mgl_error *err)
     return status;
 }
 
-/* What a run that is killed would lose of its time. */
+/* Stores the time regularly, so that a killed run loses little of it. */
 static mgl_status save_time(campaign *c, mgl_error *err)
 {
     double now = campaign_clock(c);
@@ -83,7 +84,7 @@ static mgl_status save_time(campaign *c, mgl_error *err)
                                err);
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 mgl_status campaign_tell(campaign *c, bool kept, const char *kind, const mgl_trial *trial,
                          mgl_error *err, const char *format, ...)
@@ -126,7 +127,7 @@ void campaign_count_keep(campaign *c, const mgl_trial *trial)
     c->lost = mgl_judge_add_loss(c->lost, trial);
 }
 
-/* This worker was silent for too long. */
+/* The worker was silent for too long, and another worker took over the trial. */
 static mgl_status lose_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 {
     trial->outcome = MGL_OUTCOME_UNMEASURED;
@@ -149,7 +150,7 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
         c->record->trials = trial->number;
     if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
         c->record->incumbent = trial->number;
-    if (!c->worker) /* which hears of it with the others' */
+    if (!c->worker) /* a worker reads its own trial back together with those of others */
         campaign_count_keep(c, trial);
     if (!trial->control && !c->worker)
         status = campaign_teach(c, trial, err);
@@ -157,7 +158,7 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
     return status ? status : save_time(c, err);
 }
 
-/* ---- the beginning --------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static mgl_status check_manifest(const campaign *c, mgl_error *err)
 {
@@ -171,7 +172,7 @@ static mgl_status check_manifest(const campaign *c, mgl_error *err)
                     mgl_outcome_hint(MGL_OUTCOME_FROZEN_TAMPERED));
 }
 
-/* A trial of an earlier run. */
+/* Replays a trial of an earlier run. */
 static mgl_status replay(void *user, const mgl_trial *trial, mgl_error *err)
 {
     campaign *c = user;
@@ -197,7 +198,7 @@ static mgl_status replay_all(campaign *c, mgl_error *err)
     return status;
 }
 
-/* A program that the campaign stands on has to pass all gates. */
+/* The default and the incumbent must pass all gates. */
 static mgl_status pass_gates(const campaign *c, const mgl_proposal *proposal, const char *what,
                              mgl_candidate *out, mgl_error *err)
 {
@@ -211,7 +212,7 @@ static mgl_status pass_gates(const campaign *c, const mgl_proposal *proposal, co
     return status;
 }
 
-/* What lowering makes of it by now has to be what was measured. */
+/* Requires that the stored proposal still lowers to the program that was measured. */
 static mgl_status check_incumbent(const campaign *c, const mgl_trial *trial, mgl_error *err)
 {
     if (!strcmp(trial->digest, c->incumbent.digest))
@@ -326,7 +327,7 @@ void campaign_release_locks(campaign_locks *held)
     *held = (campaign_locks){0};
 }
 
-/* A wish to stop is of those who ran when it was said. */
+/* Clears an old stop request. A request applies only to the workers that were running then. */
 static mgl_status forget_stop(const campaign *c, mgl_error *err)
 {
     int64_t workers = 0;
@@ -336,8 +337,8 @@ static mgl_status forget_stop(const campaign *c, mgl_error *err)
                                  : mgl_store_ask_stop(c->o->store, c->record->id, false, err);
 }
 
-/* Once in a campaign's life: costs are those of a device, and of this one nobody has fitted any. A
- * machine that has no clock either has nothing to screen for. */
+/* Reports once in a campaign's life that the device has no fitted costs. A runner that executes
+ * without a clock screens nothing, so no report is needed. */
 static mgl_status tell_of_costs(campaign *c, mgl_error *err)
 {
     const mgl_runner *runner = c->o->runner;
@@ -404,7 +405,7 @@ static mgl_status check_disk(const campaign *c, mgl_error *err)
     return status;
 }
 
-/* Whether it is over before the next trial. */
+/* Ends the campaign if a limit is reached. */
 static mgl_status check_limits(campaign *c, mgl_error *err)
 {
     const mgl_campaign_options *o = c->o;
@@ -454,7 +455,7 @@ static mgl_status step(campaign *c, mgl_error *err)
     return status;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static const char *kind_of_end(const campaign *c, mgl_status status)
 {
@@ -463,7 +464,8 @@ static const char *kind_of_end(const campaign *c, mgl_status status)
     return status == MGL_OK ? "end" : status == MGL_INTERRUPTED ? "pause" : "error";
 }
 
-/* The error that ended it counts more than one of telling about it. */
+/* Stores and reports the final state. The error that ended the run has priority over an error while
+ * reporting. */
 static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
 {
     mgl_error late = {0};
@@ -474,7 +476,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
     c->record->seconds = campaign_spent(c);
     bool last = true;
     mgl_status told = campaign_leave(c, &last, &late);
-    if (!told && last) /* others go on with it */
+    if (!told && last) /* otherwise other workers continue */
         told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
                                    c->record->seconds, &late);
     if (!told)
@@ -502,7 +504,7 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
     c.began = c.saved = campaign_clock(&c);
     campaign_start_spending(&c);
     mgl_status status = begin(&c, &held, &own);
-    bool refused = status && !held.taken; /* whoever has the lock says what state it is in */
+    bool refused = status && !held.taken; /* the process that holds the lock maintains the state */
     while (!status && !c.over)
         status = step(&c, &own);
     if (!refused)

@@ -1,6 +1,8 @@
 /*
- * A campaign: proposals, gates, the lab, the judge and the store, trial after trial, until its
- * hours or trials are used up. See campaign.c for the loop.
+ * The autotuning campaign: proposals pass the gates, run on the runner, are judged, and become
+ * stored trials, until a limit of time or trials is reached. Input: a subject, a campaign record, a
+ * store, a runner and proposers. Output: trials and events in the store, and the state of the
+ * record. Called by tune_run.c. campaign.c describes the loop.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_CAMPAIGN_H
 #define MGL_AUTOTUNE_SEARCH_CAMPAIGN_H
@@ -10,77 +12,85 @@
 #include "autotune/store/store.h"
 
 enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
-#define MGL_ERROR_SHARE 1.25 /* of the default's error: what another number format may have */
-#define MGL_LEAST_DISK  (UINT64_C(1) << 30) /* bytes free */
+/* a candidate with other number formats may have this multiple of the default's error */
+#define MGL_ERROR_SHARE 1.25
+#define MGL_LEAST_DISK  (UINT64_C(1) << 30) /* bytes that must be free on the disk */
 
 typedef struct mgl_campaign_event {
-    const char *kind; /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control",
-                         "pause", "error", "waits" (MGL_SPENT_EVENT), "end", "condemned", "chat": an
-                         endpoint begins to fail, or answers again */
-    const char *text; /* one sentence */
-    const mgl_trial *trial; /* of "trial", "keep" and "control"; else NULL */
+    /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control", "pause",
+     * "error", "waits" (MGL_SPENT_EVENT), "end", "condemned" (MGL_QUARANTINED_EVENT), "chat" (an
+     * endpoint begins to fail, or answers again) */
+    const char *kind;
+    const char *text;       /* one sentence */
+    const mgl_trial *trial; /* of the events "trial", "keep" and "control"; else NULL */
 } mgl_campaign_event;
 
-/* Where the time of a run went, told at its end: campaign_spent.c says in which words. */
+/* Kind of the event at the end of a run that reports where the time went (format:
+ * campaign_spent.c). */
 #define MGL_SPENT_EVENT "waits"
 
 typedef struct mgl_campaign_options {
     const mgl_subject *subject;
-    mgl_campaign_record *record; /* added to the store, or found in it */
+    mgl_campaign_record *record; /* was added to the store, or found in it */
     mgl_store *store;
     mgl_runner *runner;
     struct {
         mgl_proposer *proposer;
-        double share; /* of the trials, relative to the others' */
+        double share; /* share of the trials, relative to the other proposers */
     } proposers[MGL_MAX_PROPOSERS];
     int proposer_count;
-    bool submissions;   /* those of the store go first: `external`, and `campaign submit` */
-    double max_seconds; /* of the campaign's life; 0: no limit */
-    int64_t max_trials; /* likewise; controls are trials */
-    double until_gain;  /* likewise: 0.03 ends it when it is 3 % faster than it began; 0: goes on */
-    uint64_t least_disk; /* bytes free beside the store, below which it ends; 0: MGL_LEAST_DISK */
-    const atomic_int *abort; /* ends within 0.2 s: the trial at hand is lost, nothing else */
+    bool submissions;   /* take submissions from the store before asking proposers */
+    double max_seconds; /* limit over the campaign's life; 0: no limit */
+    int64_t max_trials; /* limit over the campaign's life, including controls; 0: no limit */
+    double until_gain;  /* end at this gain: 0.03 means 3 % faster than at the start; 0: no limit */
+    uint64_t least_disk;     /* end if fewer bytes are free beside the store; 0: MGL_LEAST_DISK */
+    const atomic_int *abort; /* set: the run ends within 0.2 s and loses only the current trial */
     void (*on_event)(void *user, const mgl_campaign_event *event);
     void *user;
-    const char
-        *checkpoint;    /* path of the real weights, for mgl_campaign_measure_final; NULL: none */
-    const char *commit; /* of the program, that trials name; NULL: not known */
-    double (*clock)(void *user); /* seconds; NULL: the monotonic clock (tests have a virtual one) */
+    /* path of the real model weights, for mgl_campaign_measure_final; NULL: none */
+    const char *checkpoint;
+    const char *commit; /* git commit of the program, stored with each trial; NULL: unknown */
+    /* returns seconds; NULL: the monotonic clock (tests use a virtual clock) */
+    double (*clock)(void *user);
 } mgl_campaign_options;
 
-/* Runs until the end (MGL_OK, with the reason in the record; the state "running" there: what the
- * proposers learned holds no more, and with fresh ones the campaign goes on), or until it can not
- * go on: `abort` (MGL_INTERRUPTED), a lab that keeps failing or a machine that is unfit
- * (MGL_DEVICE), too little disk (MGL_SYSTEM). The store always has everything that was decided, and
- * the same call goes on from it. MGL_GATE: the manifest differs from the campaign's
- * (MGL_OUTCOME_FROZEN_TAMPERED). */
+/* Runs the campaign. MGL_OK: it ended, and the record contains the reason. If the record's state is
+ * then "running", the knowledge of the proposers is invalid: call again with new proposers.
+ *
+ * Other results: MGL_INTERRUPTED (`abort` was set), MGL_DEVICE (the runner keeps failing, or the
+ * machine is unfit to measure), MGL_SYSTEM (the disk is full), MGL_GATE (the manifest differs from
+ * the campaign's, MGL_OUTCOME_FROZEN_TAMPERED). The store always contains every decision, and the
+ * same call resumes the campaign. */
 mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err);
 
-/* Measures the incumbent against the default with a lab that nobody used before, and stores what
- * came of it as an event: mgl_answer_final. Before the clock both run on the checkpoint, where
- * there is one: MGL_OUTCOME_MODEL_MISMATCH where they differ. Where there is no clock nothing is
- * timed. Does nothing where there is no incumbent, or a lab that executes nothing. Of the options
- * subject, record, store, lab, checkpoint, abort and on_event count. */
+/* Measures the incumbent against the default with a new runner, and stores the result as an event
+ * (mgl_answer_final). If a checkpoint is known, both first run on it. MGL_OUTCOME_MODEL_MISMATCH:
+ * they differ there. A runner without a clock times nothing. Does nothing if there is no incumbent,
+ * or if the runner executes nothing. Uses the options subject, record, store, runner, checkpoint,
+ * abort and on_event. */
 mgl_status mgl_campaign_measure_final(const mgl_campaign_options *options, mgl_error *err);
 
-/* Where that found the incumbent wrong, the store and the record have the last one that was kept
- * before it and is not condemned, or the default; it was not looked at yet. Of the options record,
- * store and on_event count. */
+/* If the final measurement found the incumbent wrong, quarantines it. The incumbent in the store
+ * and the record becomes the last kept trial before it that is not quarantined, or the default. The
+ * new incumbent has no final measurement yet. Uses the options record, store and on_event. */
 mgl_status mgl_campaign_quarantine(const mgl_campaign_options *options, mgl_error *err);
 
-#define MGL_INTERRUPTED_REASON "it was interrupted" /* of a campaign that is "paused" */
+#define MGL_INTERRUPTED_REASON "it was interrupted" /* reason of a campaign in state "paused" */
 
-/* Whoever runs a campaign has this lock, and that of the device where it is one. */
+/* Takes the lock that the process running the campaign holds (a run also locks its device, if
+ * any). */
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);
 
-/* Whether somebody runs it now; true where other machines may, which can not be seen from here. */
+/* Whether a process runs the campaign now. In a shared store, workers on all machines count. */
 mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_error *err);
-/* The path of that lock, which whoever is ended by a signal marks (mgl_store_lock_mark); "" where
- * several workers run a campaign. And whether the one who ran it last did. */
+/* The path of that lock. A process that a signal ends marks this file (mgl_store_lock_mark). "" if
+ * the store is shared and several workers may run the campaign. mgl_campaign_was_interrupted
+ * returns whether the last run was marked. */
 mgl_status mgl_campaign_lock_path(mgl_store *store, int64_t id, mgl_text *out, mgl_error *err);
 bool mgl_campaign_was_interrupted(mgl_store *store, int64_t id);
 
-/* The seed of trial `number`: a hash of the campaign's seed and the number. */
+/* The seed of trial `number`: the first 8 bytes of SHA-256 over the campaign's seed and the
+ * number. */
 uint64_t mgl_campaign_seed(uint64_t seed, int64_t number);
 
 #endif

@@ -1,23 +1,23 @@
 /*
- * Which attempt comes next. A proposal that needs another kernel waits until that is compiled,
- * beside everything else, and what keeps the kernel is tried meanwhile: a device does not wait for
- * a compiler while there is something to measure.
+ * Order of attempts: build-ahead scheduling. A proposal that needs another kernel waits while the
+ * kernel compiles in the background. Meanwhile, proposals that keep the incumbent's kernel are
+ * tried. So the device does not wait for the compiler while there is something to measure.
  *
- * The order: one that waited goes as soon as its kernels are ready, the oldest first; else a new
- * proposal is asked for; where as many wait as the lab compiles, and one more, the oldest goes,
- * ready or not. What comes from outside is not put off.
+ * Order: the oldest waiting attempt whose kernels are ready goes first. Otherwise a new proposal is
+ * requested. If the list of waiting attempts is full (parallel compilations plus one), the oldest
+ * goes, ready or not. Submissions from outside never wait.
  *
- * A device has nothing to do while the incumbent's own kernel is compiled, at the start: the first
- * proposals are asked for then, so that theirs are compiled beside it. And what is found early,
- * beside a measurement, and needs a kernel, waits from then on, so that another one is looked for.
+ * At the start, the device is idle while the incumbent's kernel compiles. The first proposals are
+ * requested then, so their kernels compile at the same time. If a proposal found during a
+ * measurement (campaign_early.c) needs a kernel, it joins the waiting list at once, and another
+ * search begins.
  *
- * A proposal is asked for with the seed of the number that it would have if all that wait went
- * before it, so no seed is used twice, and it has heard of every trial in the store: by the store
- * and the list of those that wait it is determined, unless it was looked for beside a measurement
- * (campaign_early.c). Those that wait are in no store, and a run that
- * is killed loses them. So a campaign on a lab that compiles nothing is the same whether or not it
- * was interrupted; where kernels are compiled its order depends on how long that takes, as its
- * verdicts depend on a clock.
+ * A proposal uses the seed of the number that it would have if all waiting attempts went before it,
+ * so no seed is used twice. The proposer has learned every stored trial. The proposal is therefore
+ * determined by the store and the waiting list, unless it was searched for during a measurement.
+ * Waiting attempts are not stored, and a killed run loses them. A campaign whose runner compiles
+ * nothing is the same with and without interruptions. If kernels are compiled, the order depends on
+ * compile times, just as verdicts depend on the clock.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -25,14 +25,14 @@
 
 #include <string.h>
 
-/* What the gates have decided needs no kernel. */
+/* Whether the attempt can be tried now. An attempt decided by the gates needs no kernel. */
 static bool is_ready(const campaign *c, const attempt *a)
 {
     mgl_runner *runner = c->o->runner;
     return !runner->is_ready || a->decided || runner->is_ready(runner, &a->candidate);
 }
 
-/* Takes one out of those that wait. Its time is that of its own stages. */
+/* Removes an attempt from the waiting list. Its time counts only its own stages. */
 static void take(campaign *c, int i, attempt *out)
 {
     *out = c->ahead[i];
@@ -43,15 +43,15 @@ static void take(campaign *c, int i, attempt *out)
 
 static void put_off(campaign *c, attempt *a)
 {
-    a->began -= campaign_clock(c); /* the time so far, negative */
+    a->began -= campaign_clock(c); /* the elapsed time, negative */
     c->ahead[c->ahead_count++] = *a;
     *a = (attempt){0};
-    for (int i = 0; i < c->ahead_count; i++) /* a compiler may have become free */
+    for (int i = 0; i < c->ahead_count; i++) /* a compiler may be free now */
         if (!c->ahead[i].decided)
             c->o->runner->prepare(c->o->runner, &c->ahead[i].candidate);
 }
 
-/* Of those that wait: one that is ready, or the oldest where no more can wait. */
+/* Takes a waiting attempt that is ready, or the oldest if the list is full. */
 static bool take_one(campaign *c, attempt *out)
 {
     for (int i = 0; i < c->ahead_count; i++) {
@@ -66,7 +66,8 @@ static bool take_one(campaign *c, attempt *out)
     return true;
 }
 
-/* Who proposes what waits already has nothing else before that is tried. */
+/* Whether the same program already waits. A proposer that repeats it has nothing else to propose
+ * before it is tried. */
 static bool waits(const campaign *c, const attempt *a)
 {
     for (int i = 0; i < c->ahead_count && a->candidate.digest[0]; i++)
@@ -75,7 +76,7 @@ static bool waits(const campaign *c, const attempt *a)
     return false;
 }
 
-/* A new proposal, taken through the gates where it may have to wait. */
+/* Requests a new proposal. If it may have to wait, runs it through the gates. */
 static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_error *err)
 {
     int64_t number = campaign_number(c);
@@ -90,13 +91,14 @@ static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_
     return status;
 }
 
-/* Whether a new proposal is tried at once: where nothing is compiled, everything is. */
+/* Whether a new proposal is tried at once. If nothing is compiled, always. */
 static bool goes_at_once(const campaign *c, const attempt *a)
 {
     return a->trial.proposal.queued || is_ready(c, a);
 }
 
-/* Asks until there is one to try, or none; *waited: it is one of those that waited. */
+/* Requests proposals until one can be tried, or there is none. *waited: it comes from the waiting
+ * list. */
 static mgl_status ask_for_one(campaign *c, attempt *a, mgl_proposer_answer *answer, bool *waited,
                               mgl_error *err)
 {
@@ -133,7 +135,8 @@ mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *a
     a->trial.against = c->record->incumbent;
     if (a->decided)
         return MGL_OK;
-    return campaign_recognise(c, a, err); /* the same program may have been tried meanwhile */
+    /* an equal program may have been tried while this one waited */
+    return campaign_recognise(c, a, err);
 }
 
 mgl_status campaign_begin_ahead(campaign *c, mgl_error *err)

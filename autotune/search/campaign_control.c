@@ -1,10 +1,12 @@
 /*
- * Whether the machine can be trusted: at the beginning of a run, and at every tenth trial.
+ * Self-test and controls: whether measurements of this machine can be trusted. Runs at the start of
+ * a run, and as every tenth trial.
  *
- * The test at the beginning: a program with a planted error has to be REJECTED; the incumbent is
- * correct on a fresh nonce; measured against itself it is no faster, and not faster than its bytes
- * can be read. A control is the third of these as a trial of its own. One that is bad is repeated
- * at once; while the last two were bad nothing else is tried, so that nothing can be kept.
+ * Self-test: a program with a planted error must be REJECTED; the incumbent must be correct on a
+ * fresh nonce; measured against itself (A/A) it must show no gain, and must not be faster than its
+ * bytes can be read. A control is an A/A measurement as a trial of its own. A bad control is
+ * repeated at once. While the last two controls were bad, nothing else is tried, so nothing can be
+ * kept.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -15,22 +17,22 @@
 #include <math.h>
 #include <string.h>
 
-static const double longest_wait_s = 60; /* between two controls while they are bad */
+static const double longest_wait_s = 60; /* seconds between two controls while they are bad */
 
 /* ---- a program that must be rejected --------------------------------------------------------- */
 
-/* The line of the text that begins at `at`, its end included. */
+/* Length of the line at `at`, including its newline. */
 static size_t line_length(const char *at)
 {
     const char *end = strchr(at, '\n');
     return end ? (size_t)(end - at) + 1 : strlen(at);
 }
 
-/* What is taken out of a program: the first `clear` of words that tell by themselves whether they
- * were written, and the last edge that somebody waits for; of one queue alone, whose order is
- * enough, the task before the last. */
+/* The parts to remove from a program so that it is wrong: the first `clear` of flag words, and the
+ * last `wait`. In a program of one queue, whose order alone is sufficient, the task before the
+ * last. */
 typedef struct planted {
-    const char *clear, *wait, *task; /* in the text; NULL: not taken out */
+    const char *clear, *wait, *task; /* positions in the text; NULL: nothing to remove */
 } planted;
 
 static planted find_parts(const char *text, int queues)
@@ -48,7 +50,7 @@ static planted find_parts(const char *text, int queues)
     return p;
 }
 
-/* A copy of the text without these parts. */
+/* Copies the text without these parts. */
 static void take_out(const char *text, const planted *p, mgl_text *out)
 {
     for (const char *at = text; *at; at += line_length(at)) {
@@ -68,7 +70,7 @@ static void take_out(const char *text, const planted *p, mgl_text *out)
     }
 }
 
-/* The text of the incumbent's first program with a planted error. */
+/* Makes the text of the incumbent's first program with a planted error. */
 static mgl_status plant(const campaign *c, mgl_text *out, mgl_error *err)
 {
     char *text;
@@ -126,7 +128,7 @@ static mgl_status test_correctness(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* A/A pairs: whether they are bad, and what they say. */
+/* Takes A/A pairs. *bad: they show a difference. */
 static mgl_status measure_control(campaign *c, attempt *a, bool *bad, mgl_error *err)
 {
     mgl_interval all;
@@ -168,8 +170,9 @@ static mgl_status test_floors(campaign *c, const attempt *a, mgl_error *err)
     return status;
 }
 
-/* A noisy workload has bad controls by chance. A machine without one good control among so many is
- * unfit; within the campaign, two bad ones in a row stop the keeping until a good one. */
+/* Attempts of the clock test. A noisy workload has bad controls by chance, so one good control
+ * among these is enough. Later in the campaign, two bad controls in a row stop all keeps until a
+ * good one. */
 enum { SELF_TESTS = 4 };
 
 static mgl_status test_clock(campaign *c, mgl_error *err)
@@ -216,7 +219,7 @@ bool campaign_wants_control(const campaign *c, int64_t number)
             c->suspects >= MOST_SUSPECTS || c->broken > 0 || c->disturbed);
 }
 
-/* Counts, and says what follows. */
+/* Counts a control and reports its consequences. */
 static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
 {
     int before = c->bad_controls;
@@ -237,7 +240,7 @@ static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
     return status;
 }
 
-/* The incumbent did not come to its end: that is the lab's failure. */
+/* A failed launch of the incumbent is treated as a failure of the runner. */
 static mgl_status blame_runner(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_fail(err, MGL_DEVICE, "control", "the incumbent itself: %s: %s",

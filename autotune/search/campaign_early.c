@@ -1,11 +1,12 @@
 /*
- * A proposal that is looked for while another one is measured: to price programs takes a processor
- * a tenth of a second or more, to lower and to prove one as long, and the device would wait for it.
- * There is one at a time, and only where the lab measures on a device and every proposer can do it
- * apart (proposer.h): one that knows no store and no network. What is proposed so has not heard of
- * the trial at hand.
+ * Asynchronous search for the next proposal while a candidate is measured. Pricing programs takes
+ * 0.1 s or more of processor time, and lowering and proving as long; without this thread the device
+ * would be idle meanwhile. At most one search runs, and only if the runner compiles kernels for a
+ * device and every proposer is `apart` (proposer.h). Such a proposal does not know the result of
+ * the current trial.
  *
- * A thread asks; before any proposer learns, is asked, or is closed, the thread has ended.
+ * The search runs on its own thread. The thread is joined before any proposer learns, proposes or
+ * closes.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -16,13 +17,13 @@
 
 struct campaign_early {
     campaign *campaign;
-    attempt attempt; /* number and seed, and what was proposed */
+    attempt attempt; /* number and seed, and the proposal found */
     mgl_proposer_answer answer;
     mgl_status status;
     mgl_error error;
     pthread_t thread;
-    bool runs;        /* the thread was not joined yet */
-    atomic_bool done; /* the thread has nothing left to do */
+    bool runs;        /* the thread is not joined yet */
+    atomic_bool done; /* the thread has finished */
 };
 
 static void *look(void *argument)
@@ -44,7 +45,7 @@ bool campaign_can_look_early(const campaign *c)
     return possible;
 }
 
-/* Without memory or threads the proposal is looked for when it is wanted. */
+/* If memory or threads run out, no search starts, and the proposal is requested later. */
 void campaign_look_early(campaign *c)
 {
     if (c->early || c->ahead_count > c->o->runner->compilers || !campaign_can_look_early(c))
@@ -52,7 +53,7 @@ void campaign_look_early(campaign *c)
     campaign_early *early = mgl_alloc_zero(1, sizeof *early);
     if (!early)
         return;
-    /* the number behind the trial at hand, and behind all that wait */
+    /* the number after the current trial and all waiting attempts */
     const int64_t number = campaign_number(c) + 1 + c->ahead_count;
     early->campaign = c;
     attempt_begin(c, &early->attempt, number);

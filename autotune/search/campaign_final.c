@@ -1,11 +1,12 @@
 /*
- * The end of a campaign: its winner against the default, on a lab that nobody used before, so that
- * no state of a long night counts: a fresh process, fresh memory, a fresh nonce, and pairs of the
- * number that decides, of every workload. A keep was measured against the incumbent of its time;
- * only this is a measurement of all keeps together. It decides nothing of the campaign.
+ * Final measurement: the winner against the default on a new runner, so that no state of a long run
+ * has an effect. It uses a fresh process, fresh memory, a fresh nonce, and the decision's number of
+ * pairs for every workload. Each keep was measured against the incumbent of its time; only this
+ * measures all keeps together. The result does not change the campaign's trials.
  *
- * A winner that is right on synthetic weights is looked at on the model's own (real.h): what fails
- * there is no winner. And bench's baseline stands beside both times: a CUDA graph of cuBLAS calls.
+ * A winner that is correct on synthetic weights is also run on the model's own weights (real.h). If
+ * it fails there, it is not a winner. The cuBLAS CUDA graph baseline of the benchmark is timed for
+ * comparison.
  */
 #include "autotune/report/answer.h"
 #include "autotune/search/campaign_parts.h"
@@ -15,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A program that passes all gates, or the reason why it does not. */
+/* Makes a program that passes all gates; otherwise fails with the reason. */
 static mgl_status pass(const campaign *c, const mgl_proposal *proposal, mgl_candidate *out,
                        mgl_error *err)
 {
@@ -61,16 +62,16 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* ---- the real checkpoint --------------------------------------------------------------------- */
+/* ---- real checkpoint ------------------------------------------------------------------------- */
 
-/* What is told of the end beside a trial. */
+/* Results of the final measurement besides the trial. */
 typedef struct final_facts {
     mgl_real_facts real;
-    double baseline_us[MGL_MAX_WORKLOADS]; /* (workloads); 0: none */
+    double baseline_us[MGL_MAX_WORKLOADS]; /* (workloads); 0: not measured */
     char no_baseline[MGL_MAX_DIAGNOSTIC + 1];
 } final_facts;
 
-/* That something can not be found out now is told, and ends nothing. */
+/* Converts a failed side measurement to a note; the final measurement continues. */
 static mgl_status note(mgl_status status, const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1],
                        mgl_error *err)
 {
@@ -79,7 +80,7 @@ static mgl_status note(mgl_status status, const mgl_error *why, char out[MGL_MAX
             *err = *why;
         return status;
     }
-    if (status) /* without the place, which may be a path */
+    if (status) /* without the location, which may be a path */
         mgl_format_into(out, MGL_MAX_DIAGNOSTIC + 1, "%s", why->message);
     return MGL_OK;
 }
@@ -147,7 +148,7 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
         status = measure_summarise(trial, MGL_PAIRS_DECISION, err);
     if (status || a->decided)
         return status;
-    /* no final is stored then: the next run of the ended campaign measures it */
+    /* no result is stored then; the next run of the ended campaign measures again */
     if (mgl_judge_is_disturbed(trial->pairs, trial->pair_count, trial->workload_count,
                                MGL_PAIRS_DECISION))
         return mgl_fail(err, MGL_DEVICE, "final",
@@ -160,7 +161,7 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- result ---------------------------------------------------------------------------------- */
 
 static void put_baseline(mgl_json_out *out, const final_facts *f, int workloads)
 {
@@ -174,7 +175,7 @@ static void put_baseline(mgl_json_out *out, const final_facts *f, int workloads)
     mgl_json_out_close_object(out);
 }
 
-/* An event, whose text is what is told of it as JSON. */
+/* Stores the result as an event, whose text is JSON, and reports it. */
 static mgl_status keep(campaign *c, const attempt *a, const final_facts *f, mgl_error *err)
 {
     mgl_json_out out = {0};

@@ -1,8 +1,9 @@
 /*
- * Times of a trial: pairs of the incumbent and the candidate in stages, each of a number that was
- * fixed beforehand. A stage that leaves no hope ends the trial; the decision is made from its own,
- * fresh pairs alone (judge.c). What was measured in less than its bytes take is no time: the stream
- * is measured again first, and then the time is withheld.
+ * Timing of a trial: paired measurements of the incumbent and the candidate, in stages with a
+ * number of pairs fixed in advance. A stage may end a hopeless trial (sequential screening). The
+ * decision uses only its own fresh pairs (judge.c). If a time is below the time to stream the
+ * candidate's bytes, the stream is measured again. If the time is still below, it is withheld
+ * (SUBFLOOR).
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -14,11 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN_LEVEL 0.025 /* on each side of the intervals of stages that decide nothing */
+#define SHOWN_LEVEL 0.025 /* error level on each side of displayed intervals that decide nothing   \
+                           */
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* Room for `count` pairs more, at the end of the trial's; NULL when memory ran out. */
+/* Appends `count` zeroed pairs to the trial. NULL: memory ran out. */
 static mgl_pair *add_pairs(mgl_trial *trial, int count)
 {
     size_t all = (size_t)(trial->pair_count + count);
@@ -69,12 +71,12 @@ mgl_status measure_stage(campaign *c, attempt *a, mgl_pair_stage stage, mgl_erro
         if (!status)
             status = measure_workload(c, a, stage, w, err);
     }
-    if (stage != MGL_PAIRS_CONTROL) /* which is noted as a whole */
+    if (stage != MGL_PAIRS_CONTROL) /* a control is accounted for as a whole */
         campaign_note(c, CAMPAIGN_PAIRS, at);
     return status;
 }
 
-/* ---- what they say --------------------------------------------------------------------------- */
+/* ---- statistics of pairs --------------------------------------------------------------------- */
 
 static void take_medians(const mgl_trial *trial, int workload, int stage, mgl_workload_result *out)
 {
@@ -118,7 +120,7 @@ mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/* What makes a program large: fewer of one and more of none is simpler. */
+/* Size of a program. A program is simpler if some of these are less and none is more. */
 typedef struct size {
     int tasks, counters, waits, signals;
 } size;
@@ -144,7 +146,7 @@ static bool is_simpler(const campaign *c, const attempt *a)
            0;
 }
 
-/* Times that nobody may believe are not shown; the pairs stay, as evidence. */
+/* Clears times that must not be shown; the pairs stay as evidence. */
 static void withhold(mgl_trial *trial)
 {
     trial->gain = trial->gain_lo = trial->gain_hi = 0;
@@ -155,7 +157,7 @@ static void withhold(mgl_trial *trial)
     }
 }
 
-/* Another process, other clocks or throttling: that says nothing of the candidate, and the next
+/* Decides a disturbed trial as UNMEASURED (another process, other clocks, or throttling). The next
  * trial is a control. */
 static mgl_status note_disturbance(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error *err)
 {
@@ -177,7 +179,7 @@ static mgl_status note_disturbance(campaign *c, attempt *a, mgl_pair_stage stage
     return MGL_OK;
 }
 
-/* No hope is left: slower beyond doubt, or not faster by enough. */
+/* Ends a hopeless trial: it is significantly slower, or its gain is too small. */
 static mgl_status give_up(attempt *a, mgl_pair_stage stage, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;
@@ -262,9 +264,9 @@ static mgl_status check_floors(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* ---- too good to be believed ----------------------------------------------------------------- */
+/* ---- suspicious gains ------------------------------------------------------------------------ */
 
-/* The nonce of the repeat follows from the trial's, so that it can be replayed as well. */
+/* The nonce of the repeat is a hash of the trial's nonce, so that the repeat can be replayed. */
 static void derive_nonce(const mgl_trial *trial, unsigned char nonce[MGL_SHA256_BYTES])
 {
     char text[MGL_SHA256_HEX + 8];
@@ -283,7 +285,7 @@ static mgl_status check_again(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* Candidate and incumbent anew: fresh processes, memory, weights, first tokens, and pairs. */
+/* Repeats the measurement with fresh processes, memory, weights, first tokens and pairs. */
 static mgl_status measure_again(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;

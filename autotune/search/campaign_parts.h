@@ -1,9 +1,10 @@
 /*
- * What the files of the loop share, and nobody else: campaign.c begins, goes on and ends;
- * campaign_spent.c says where the time went;
- * campaign_source.c finds the next proposal, campaign_early.c while another one is measured;
- * campaign_ahead.c says which attempt is next; campaign_trial.c makes a trial of it;
- * campaign_measure.c takes pairs; campaign_control.c looks whether the machine can be trusted.
+ * Internal declarations of the campaign loop, shared only by the campaign_*.c files: campaign.c
+ * begins, resumes and ends a run; campaign_spent.c accounts for time; campaign_share.c coordinates
+ * workers; campaign_source.c gets the next proposal; campaign_early.c searches for a proposal
+ * during a measurement; campaign_ahead.c orders attempts by kernel readiness; campaign_trial.c runs
+ * the stages of a trial; campaign_measure.c takes timing pairs; campaign_control.c tests the
+ * machine.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_CAMPAIGN_PARTS_H
 #define MGL_AUTOTUNE_SEARCH_CAMPAIGN_PARTS_H
@@ -12,36 +13,36 @@
 #include "autotune/search/judge.h"
 #include "autotune/store/store_share.h"
 
-/* Proposals that wait for their kernels: as many as are compiled at the same time, and one more. */
+/* Limit of proposals that wait for kernels: the number of parallel compilations, plus one. */
 enum { MOST_AHEAD = MGL_MOST_COMPILERS + 1 };
 
-/* A trial in the making. */
+/* A trial in progress. */
 typedef struct attempt {
     mgl_trial trial;
     mgl_candidate candidate;
-    uint64_t seed; /* draws: moves on */
-    double began;  /* clock */
-    size_t stage;  /* that is next */
-    bool decided;  /* its outcome is */
-    bool gated;    /* the candidate went through the gates beside a measurement */
+    uint64_t seed; /* state of the random generator */
+    double began;  /* campaign clock, seconds */
+    size_t stage;  /* index of the next stage */
+    bool decided;  /* the outcome is decided */
+    bool gated; /* the candidate passed through the gates on another thread, during a measurement */
 } attempt;
 
 typedef struct campaign_early campaign_early;
 
-/*  enum, name: stretches of a run, that do not overlap */
+/* enum, name: intervals of a run that do not overlap */
 #define CAMPAIGN_STRETCHES(X)                                                                      \
-    X(START, "start")         /* of the campaign: the store, what was tried, the gates */          \
-    X(RUNNER, "lab")          /* that starts: workers, and the incumbent's kernel */               \
-    X(SELF_TEST, "self-test") /* of the machine */                                                 \
-    X(PROPOSAL, "proposal")   /* to ask for one, or to wait for one that is being looked for */    \
+    X(START, "start")         /* reading the store, replaying trials, incumbent's gates */         \
+    X(RUNNER, "lab")          /* start of the runner: workers, and the incumbent's kernel */       \
+    X(SELF_TEST, "self-test") /* self-test of the machine */                                       \
+    X(PROPOSAL, "proposal")   /* asking proposers, or waiting for a proposal in progress */        \
     X(GATES, "gates")                                                                              \
-    X(CHECK, "check") /* whether it is correct, and its kernel is waited for */                    \
+    X(CHECK, "check") /* correctness check, including the wait for the kernel */                   \
     X(PAIRS, "pairs")                                                                              \
     X(FLOOR, "floor")                                                                              \
     X(CONTROL, "control")                                                                          \
     X(STORE, "store")                                                                              \
-    X(LEARN, "learn") /* proposers do, behind one that is looked for */                            \
-    X(PAUSE, "pause") /* of its own will */
+    X(LEARN, "learn") /* proposers learn, after a search in progress has ended */                  \
+    X(PAUSE, "pause") /* deliberate waiting */
 
 typedef enum campaign_stretch {
 #define MGL_X(id, name) CAMPAIGN_##id,
@@ -50,156 +51,159 @@ typedef enum campaign_stretch {
         CAMPAIGN_STRETCH_COUNT
 } campaign_stretch;
 
-/* Seconds of the wall's clock, whatever clock the campaign goes by. */
+/* Seconds of the monotonic clock, independent of the campaign's clock. */
 typedef struct campaign_spent_time {
     double began;
     mgl_runner_time stretches[CAMPAIGN_STRETCH_COUNT];
     mgl_runner_time requests[MGL_RUNNER_WAITS],
-        works[MGL_RUNNER_WORKS]; /* of the lab, when it began */
+        works[MGL_RUNNER_WORKS]; /* counters of the runner at the start of the run */
 } campaign_spent_time;
 
-/* A campaign in progress. */
+/* A running campaign. */
 typedef struct campaign {
     const mgl_campaign_options *o;
     const mgl_subject *subject;
     mgl_campaign_record *record;
     mgl_runner_device device;
-    mgl_candidate incumbent;    /* as the lab has it */
+    mgl_candidate incumbent;    /* the program that the runner compares against */
     char first[MGL_SHA256_HEX]; /* digest of the default */
-    double first_predicted;     /* its objective; 0: none */
-    double began;               /* clock when this run began */
+    double first_predicted;     /* predicted objective of the default in us; 0: none */
+    double began;               /* campaign clock at the start of this run */
     double before;              /* seconds of earlier runs */
-    double saved;               /* clock when the store was told of the time */
+    double saved;               /* campaign clock at the last update of the time in the store */
     campaign_spent_time spent;
-    int64_t decisions; /* so far, in the store */
-    double gained;     /* log ratio: of all that was kept, one upon the other */
-    double lost;       /* log ratio: by simpler programs that were kept (judge.h) */
+    int64_t decisions; /* decisions made so far, counted in the store */
+    double gained;     /* sum of the log ratios of all kept trials */
+    double lost; /* log ratio: bound of the loss by simpler programs that were kept (judge.h) */
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;
-    campaign_early *early;    /* what is looked for meanwhile; NULL: nothing */
-    int bad_controls;         /* in a row */
-    int suspects;             /* candidates in a row that did not come to an end */
-    bool disturbed;           /* a candidate's pairs had too many events to say anything */
-    int broken;               /* failures of the lab or of the incumbent itself, in a row */
-    mgl_store_worker *worker; /* of a shared store; NULL: the campaign is this process's alone */
-    int64_t seen;             /* id of the last trial that this worker has heard of */
-    int64_t newest;           /* number of the last one that was kept; 0: none */
-    int64_t taken;            /* number of the trial at hand; 0: none is taken */
-    int64_t quarantined;      /* trials, when this worker began */
-    int64_t draws;            /* seeds that this worker drew */
-    const char *over;         /* the state that it ended with; NULL: it goes on */
-    char reason[300];         /* why: one sentence */
+    campaign_early *early; /* the search in progress during a measurement; NULL: none */
+    int bad_controls;      /* bad controls in a row */
+    int suspects;          /* candidates in a row that hung or crashed */
+    bool disturbed;        /* the pairs of a candidate had too many events to be used */
+    int broken;            /* failures of the runner or of the incumbent, in a row */
+    /* this worker, in a shared store; NULL: one process runs the campaign alone */
+    mgl_store_worker *worker;
+    int64_t seen;        /* id of the last trial that this worker has read */
+    int64_t newest;      /* number of the last kept trial; 0: none */
+    int64_t taken;       /* number reserved for the current trial; 0: none */
+    int64_t quarantined; /* number of quarantined trials when this worker began */
+    int64_t draws;       /* number of seeds that this worker has drawn */
+    const char *over;    /* final state of the campaign; NULL: it continues */
+    char reason[300];    /* why: one sentence */
 } campaign;
 
 enum {
-    MOST_BROKEN = 3,      /* failures in a row, behind which it ends */
-    MOST_SUSPECTS = 3,    /* behind which the incumbent has to show that it is not the machine */
-    MOST_BAD_CONTROLS = 2 /* behind which nothing is tried until a good one */
+    MOST_BROKEN = 3,      /* failures in a row after which the run ends */
+    MOST_SUSPECTS = 3,    /* suspects in a row that trigger a control */
+    MOST_BAD_CONTROLS = 2 /* bad controls in a row that stop all other trials */
 };
 
 /* ---- campaign.c ------------------------------------------------------------------------------ */
 
 double campaign_clock(const campaign *c);
-double campaign_spent(const campaign *c); /* seconds of the campaign's life */
-/* Sleeps, or until `abort`; not with a clock that is no clock. */
+double campaign_spent(const campaign *c); /* seconds over the campaign's life */
+/* Sleeps until the time is over or `abort` is set. With a virtual clock, returns at once. */
 mgl_status campaign_wait(campaign *c, double seconds, mgl_error *err);
-/* Tells the caller, and the store where `kept`. */
+/* Reports an event to the caller and, if `kept`, adds it to the store. */
 mgl_status campaign_tell(campaign *c, bool kept, const char *kind, const mgl_trial *trial,
                          mgl_error *err, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-/* Ends the run after the trial at hand. */
+/* Ends the run after the current trial. */
 void campaign_end(campaign *c, const char *state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Of the campaign, and of the device. */
+/* The locks of the campaign and of the device. */
 typedef struct campaign_locks {
     mgl_store_lock *whole, *device;
-    bool taken; /* both, or what there is of them: a shared store's campaign has workers */
+    /* all required locks are held; the campaign in a shared store has no lock of its own */
+    bool taken;
 } campaign_locks;
 mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error *err);
 void campaign_release_locks(campaign_locks *held);
-/* What a trial that the store has adds to gains and losses: nothing unless it was kept. */
+/* Adds a stored trial to the gains and losses, if it was kept. */
 void campaign_count_keep(campaign *c, const mgl_trial *trial);
-/* A trial is stored, and every proposer hears of it. */
+/* Stores a trial and passes it to every proposer. */
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err);
-/* The lab begins anew with the incumbent. */
+/* Restarts the runner with the incumbent. */
 mgl_status campaign_restart_runner(campaign *c, mgl_error *err);
 
-/* The store's incumbent, which has to pass all gates; the lab does not have it yet. */
+/* Loads the store's incumbent, which must pass all gates, into c->incumbent. The runner is not
+ * restarted. */
 mgl_status campaign_load_incumbent(campaign *c, mgl_error *err);
-/* Every proposer hears of a trial. */
+/* Passes a trial to every proposer. */
 mgl_status campaign_teach(campaign *c, const mgl_trial *trial, mgl_error *err);
 
 /* ---- campaign_spent.c ------------------------------------------------------------------------ */
 
 void campaign_start_spending(campaign *c);
-/* The time since `since` (mgl_clock_s) went to a stretch; returns now. */
+/* Adds the time since `since` (mgl_clock_s) to an interval. Returns the current time. */
 double campaign_note(campaign *c, campaign_stretch stretch, double since);
-/* Tells of all of it, and the store. */
+/* Reports the time account as an event and stores it. */
 mgl_status campaign_tell_spent(campaign *c, mgl_error *err);
 
 /* ---- campaign_share.c ------------------------------------------------------------------------ */
 
 /* MGL_USAGE: the device is of another kind than the campaign. */
 mgl_status campaign_check_kind(const campaign *c, mgl_error *err);
-/* Becomes a worker, where the store is shared. */
+/* Registers as a worker, if the store is shared. */
 mgl_status campaign_join(campaign *c, mgl_error *err);
-/* Whether anybody does; MGL_DEVICE where somebody does. */
+/* Whether a worker runs the campaign; MGL_DEVICE if one does. */
 mgl_status campaign_has_workers(mgl_store *store, int64_t id, bool *out, mgl_error *err);
 mgl_status campaign_check_workers(mgl_store *store, int64_t id, mgl_error *err);
-/* *last: nobody else runs the campaign. */
+/* *last: no other worker runs the campaign. */
 mgl_status campaign_leave(campaign *c, bool *last, mgl_error *err);
-/* Proposers hear of what was stored since. */
+/* Reads trials that other workers stored since the last call, and passes them to the proposers. */
 mgl_status campaign_hear(campaign *c, mgl_error *err);
-/* The number of the trial at hand, and the seed of a proposal that may become trial `number`. */
+/* campaign_number: the number of the current trial. campaign_draw_seed: the seed of a proposal that
+ * may become trial `number`. */
 int64_t campaign_number(const campaign *c);
 uint64_t campaign_draw_seed(campaign *c, int64_t number);
-/* Takes the number of the next trial; 0: all are made or taken, and somebody may still give one
- * back. */
+/* Reserves the number of the next trial. 0: all numbers are used or reserved, and another worker
+ * may still release one. */
 mgl_status campaign_take_number(campaign *c, int64_t *number, mgl_error *err);
 
 /* ---- campaign_source.c ----------------------------------------------------------------------- */
 
-/* The next proposal: of the store's submissions, or of a proposer. A submission that can not be
- * read has the outcome PARSE in the attempt. */
+/* Gets the next proposal from the submissions of the store, or from a proposer. A submission that
+ * cannot be parsed sets the outcome PARSE in the attempt. */
 mgl_status campaign_find_proposal(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                   mgl_error *err);
 
-/* The same of proposers alone. */
+/* Gets the next proposal from the proposers only. */
 mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                   mgl_error *err);
 
 /* ---- campaign_early.c ------------------------------------------------------------------------ */
 
-/* Whether proposals can be looked for apart: the lab measures on a device, and no proposer needs
- * the store or a network. */
+/* Whether proposals can be searched for on another thread: the runner compiles kernels (is_ready is
+ * set), the store is not shared, and no proposer needs the store or a network. */
 bool campaign_can_look_early(const campaign *c);
-/* Begins to look for the proposal behind the trial at hand, where that is possible. */
+/* Starts the search for the proposal after the current trial, if possible. */
 void campaign_look_early(campaign *c);
-/* Whether one was found that may be waited for: no failure, and not refused by the gates. Its
- * candidate; NULL: none. */
+/* Returns the candidate of the finished search, if it succeeded and passed the gates; else NULL. */
 const mgl_candidate *campaign_found_early(const campaign *c);
-/* Until it was found: nobody uses a proposer meanwhile. */
+/* Waits for the search to end. Afterwards no other thread uses a proposer. */
 void campaign_await_early(const campaign *c);
-/* What was found, if anything was looked for: the attempt's seed, proposal and candidate, the
- * answer, and what campaign_ask_proposers or the gates returned. */
+/* Moves the result of the search to the caller: seed, proposal and candidate of the attempt, the
+ * answer, and the status of campaign_ask_proposers or the gates. False: no search was started. */
 bool campaign_take_early(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_status *status,
                          mgl_error *err);
 void campaign_forget_early(campaign *c);
 
 /* ---- campaign_ahead.c ------------------------------------------------------------------------ */
 
-/* Before the lab starts, which takes as long as its kernel is compiled: the first proposals, whose
- * kernels are compiled meanwhile. */
+/* Gets the first proposals before the runner starts, so that their kernels compile in parallel with
+ * the incumbent's. */
 mgl_status campaign_begin_ahead(campaign *c, mgl_error *err);
-/* Between two stages of a trial: where what was found early needs a kernel, that is compiled from
- * now on, and another proposal is looked for. */
+/* Called between two stages of a trial. If the finished search found a candidate that needs a
+ * kernel, starts its compilation and begins another search. */
 mgl_status campaign_tend_ahead(campaign *c, mgl_error *err);
 
-/* The attempt that is next; release with attempt_clear, whatever the answer is. */
+/* Returns the next attempt. The caller releases it with attempt_clear, for every answer. */
 mgl_status campaign_find_attempt(campaign *c, attempt *a, mgl_proposer_answer *answer,
                                  mgl_error *err);
-/* Those that wait are lost. */
+/* Discards the attempts that wait for kernels. */
 void campaign_forget_ahead(campaign *c);
 
 /* ---- campaign_trial.c ------------------------------------------------------------------------ */
@@ -208,47 +212,49 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number);
 void attempt_clear(attempt *a);
 void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Those of the gates that need no store, on any thread: lowering, the validator, the cost model.
- * What they say is taken by campaign_gate. */
+/* Runs the gates that need no store (lowering, validator, cost model) on any thread. campaign_gate
+ * uses their result. */
 mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err);
-/* Takes the attempt's proposal through the stages before the lab; one of them may decide it. */
+/* Runs the attempt through the stages before the runner. Each stage may decide the attempt. */
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
-/* Decides an attempt whose program was tried before. */
+/* Decides an attempt as DUPLICATE if its program was tried before. */
 mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err);
-/* Whether the attempt's candidate is correct, by the lab. */
+/* Runs the correctness check of the attempt's candidate on the runner. */
 mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
                           mgl_runner_check *out, mgl_error *err);
-/* Takes the attempt's proposal through all stages that are left, and stores what came of it. */
+/* Runs the attempt through all remaining stages, and stores the trial. */
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
-/* Fresh random bytes, which nobody could know before, as the trial's nonce. */
+/* Draws the trial's nonce from fresh random bytes, so that no candidate can know the nonce in
+ * advance. */
 mgl_status attempt_draw_nonce(attempt *a, unsigned char nonce[MGL_SHA256_BYTES], mgl_error *err);
-/* What a status of the lab comes to. MGL_OK, MGL_NO_MEMORY and MGL_INTERRUPTED stay; a failure of
- * the lab's own leaves the attempt UNMEASURED, is told and counted, and starts the lab again:
- * MGL_OK, or MGL_DEVICE when it was one too many. */
+/* Handles a status of the runner. MGL_OK, MGL_NO_MEMORY and MGL_INTERRUPTED are returned unchanged.
+ * For a failure of the runner, sets the attempt to UNMEASURED, reports and counts the failure, and
+ * restarts the runner. Returns MGL_OK, or MGL_DEVICE after too many failures in a row. */
 mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_error *err);
 
 /* ---- campaign_measure.c ---------------------------------------------------------------------- */
 
-/* Pairs of a stage, of all workloads; decides the attempt where one did not come to an end. */
+/* Takes the pairs of a stage for all workloads. Decides the attempt if a launch failed. */
 mgl_status measure_stage(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error *err);
-/* Medians and gains, from the pairs of a stage. */
+/* Computes medians and gains from the pairs of a stage. */
 mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *err);
-/* Stages: each leaves hope, or decides the attempt. The last one always does. */
+/* Stages of a measurement. Each one lets the attempt continue, or decides it. The last one always
+ * decides. */
 mgl_status measure_screen(campaign *c, attempt *a, mgl_error *err);
 mgl_status measure_survivors(campaign *c, attempt *a, mgl_error *err);
 mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err);
-/* Whether a time is less than the bytes of the lab's candidate take; the stream is measured again
- * before it is said. */
+/* Whether a time is below the floor: the time that streaming the candidate's bytes takes. Before a
+ * positive answer the stream is measured again. */
 mgl_status measure_floor(campaign *c, int workload, double us, double *floor_us, bool *below,
                          mgl_error *err);
 
 /* ---- campaign_control.c ---------------------------------------------------------------------- */
 
-/* Whether the validator still refuses what it must, and the machine measures nothing where there is
- * nothing: MGL_DEVICE or MGL_GATE, with a sentence. */
+/* Self-test: whether the validator rejects a planted error, and whether A/A pairs on this machine
+ * show no difference. Fails with MGL_DEVICE or MGL_GATE and a message. */
 mgl_status campaign_test_machine(campaign *c, mgl_error *err);
 bool campaign_wants_control(const campaign *c, int64_t number);
-/* A trial of the incumbent against itself. */
+/* Runs a control: a trial of the incumbent against itself (A/A). */
 mgl_status campaign_run_control(campaign *c, int64_t number, mgl_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * A winner that was found wrong when the campaign ended is no incumbent any more, and what was kept
- * before it is again: the store says so of the trial itself, so that whoever goes on with the
- * campaign, tells of it or exports it stands on what is left. That the verdict is stored first, as
- * the event of the end, makes a run that is killed in between say the same when it goes on.
+ * Quarantine of a wrong winner: if the final measurement finds the incumbent wrong, the trial is
+ * marked in the store, and the last correct kept trial before it is the incumbent again. Resumed
+ * campaigns, reports and exports then use that one. The final verdict is stored first, as an event,
+ * so a run that is killed in between repeats the quarantine when it resumes. Called by tune_run.c.
  */
 #include "autotune/report/answer.h"
 #include "autotune/search/campaign_parts.h"

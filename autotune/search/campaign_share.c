@@ -1,21 +1,22 @@
 /*
- * A campaign that several workers run, of a shared store. Each of them is the loop of campaign.c
- * with a device of its own; what they share is the store. Before each trial a worker hears of all
- * that was stored since: its proposers learn it, and a new incumbent goes into its lab. Then it
- * takes a number.
+ * Distributed campaigns: several workers run one campaign on a shared store. Each worker runs the
+ * loop of campaign.c with its own device, and workers communicate only through the store. Before
+ * each trial, a worker reads the trials stored since its last read. Its proposers learn them, and
+ * its runner starts with a new incumbent. Then the worker reserves a trial number.
  *
- * Two workers may decide at the same time, so the share of the error rate that a decision has is
- * that of its trial's number, which nobody else has, instead of the count of decisions.
+ * Two workers may decide at the same time. So the level of a decision follows from the trial's
+ * number, which is unique, instead of the count of decisions.
  */
 #include "autotune/search/campaign_parts.h"
 
 #include <string.h>
 
-/* Times of two kinds of devices do not compare. */
+/* Rejects a device of another kind, because times of different devices cannot be compared. */
 mgl_status campaign_check_kind(const campaign *c, mgl_error *err)
 {
     const char *wanted = c->record->device ? c->record->device : "";
-    bool cpu = !strcmp(wanted, "cpu") && !c->o->runner->measures; /* named by its maker */
+    /* the CPU runner reports the name of the processor */
+    bool cpu = !strcmp(wanted, "cpu") && !c->o->runner->measures;
     if (cpu || !strcmp(wanted, c->device.name))
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--device",
@@ -66,7 +67,7 @@ mgl_status campaign_check_workers(mgl_store *store, int64_t id, mgl_error *err)
                     "workers run this campaign; stop them with `megalith campaign stop`, or wait");
 }
 
-/* ---- what the others did --------------------------------------------------------------------- */
+/* ---- trials of other workers ----------------------------------------------------------------- */
 
 static mgl_status hear_one(void *user, const mgl_trial *trial, mgl_error *err)
 {
@@ -83,11 +84,11 @@ static mgl_status hear_one(void *user, const mgl_trial *trial, mgl_error *err)
 mgl_status campaign_hear(campaign *c, mgl_error *err)
 {
     if (!c->seen)
-        c->record->trials = 0; /* all of them are heard of */
+        c->record->trials = 0; /* all trials are read */
     return mgl_store_each_newer(c->o->store, c->record->id, c->seen, hear_one, c, err);
 }
 
-/* Another worker kept a trial: what is tried from now on has to beat that. */
+/* Switches to an incumbent that another worker kept. */
 static mgl_status follow(campaign *c, mgl_error *err)
 {
     if (!c->newest || c->newest == c->record->incumbent)
@@ -102,8 +103,8 @@ static mgl_status follow(campaign *c, mgl_error *err)
                                   (long long)c->newest);
 }
 
-/* Another worker's end found the incumbent wrong: what the proposers have learned by it does not
- * hold, and they begin anew with the store's trials. */
+/* Ends the run if another worker quarantined an incumbent: what the proposers learned is invalid,
+ * and new proposers must learn from the store. */
 static mgl_status look_for_quarantined(campaign *c, mgl_error *err)
 {
     int64_t now = 0;
@@ -120,7 +121,7 @@ int64_t campaign_number(const campaign *c)
     return c->worker ? c->taken : c->record->trials + 1;
 }
 
-/* Workers draw beside each other, and none of them twice. */
+/* Workers draw in parallel, and no seed is drawn twice. */
 uint64_t campaign_draw_seed(campaign *c, int64_t number)
 {
     if (!c->worker)

@@ -1,7 +1,7 @@
 /*
- * Where the next proposal comes from: what waits in the store goes first, since somebody waits for
- * its verdict. Else the trial's seed draws a proposer by the shares; one that has nothing yet gives
- * way to the next in the list, and one that has nothing left is not drawn again.
+ * Source of the next proposal. Queued submissions go first, because their submitter waits for a
+ * verdict. Otherwise the trial's seed draws a proposer by the shares. If that proposer has nothing
+ * yet, the next one in the list is asked. A proposer with nothing left is not drawn again.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* 0 is the default. Workers may have left a number out. */
+/* Whether the trial exists. 0 is the default. Workers may have skipped a number. */
 static bool has_trial(const campaign *c, int64_t number, mgl_error *why)
 {
     mgl_trial trial = {0};
@@ -22,7 +22,7 @@ static bool has_trial(const campaign *c, int64_t number, mgl_error *why)
     return found;
 }
 
-/* A text that is not a proposal is neither quoted nor kept, because it may contain secrets. */
+/* A text that is not a proposal is neither quoted nor stored, because it may contain secrets. */
 static void forget_text(attempt *a)
 {
     mgl_free(a->trial.proposal.schedule);
@@ -33,7 +33,7 @@ static void forget_text(attempt *a)
         "nor a schedule, whose first line is `megalith 1`");
 }
 
-/* What was handed in becomes the attempt's proposal; what can not be read is an outcome. */
+/* Parses a submission as the attempt's proposal. A parse error is an outcome. */
 static mgl_status read_submission(const campaign *c, const mgl_submission *s, attempt *a,
                                   mgl_error *err)
 {
@@ -74,7 +74,7 @@ static mgl_status take_submission(campaign *c, attempt *a, bool *found, mgl_erro
     return status;
 }
 
-/* A proposer by its share of those that are left; -1: none is. */
+/* Draws a proposer by its share; -1: all are exhausted. */
 static int draw_proposer(const campaign *c, attempt *a)
 {
     double sum = 0;
@@ -126,7 +126,7 @@ mgl_status campaign_ask_proposers(campaign *c, attempt *a, mgl_proposer_answer *
         if (status || one == MGL_PROPOSED)
             break;
     }
-    /* what is said behind an interruption says nothing (proposer.h) */
+    /* an answer after an interruption is meaningless (proposer.h) */
     return status ? status : mgl_check_abort(c->o->abort, err);
 }
 

@@ -1,14 +1,14 @@
 /*
- * Where the time of a run went, for whoever wants a device to wait less: the stretches of the loop,
- * the requests that its lab made of workers, and the device's own seconds. It is told once, as an
- * event that the store keeps, and decides nothing.
+ * Time accounting of a run: the intervals of the loop, the requests of the runner to its workers,
+ * and the device's own seconds. Reported and stored once, as an event at the end of the run. It
+ * affects no decision.
  *
  *     of 40.8 s: start 1.20 s (1), ..., other 0.31 s (1); requests: set 3.21 s (22), ...; device:
  *     launches 22.90 s (1420), ...
  *
- * Stretches do not overlap, and `other` is what is left; requests are parts of them. What the
- * device did is counted by its own clock: launches of programs, weights and cache that were made
- * for them, references, streams.
+ * Intervals do not overlap, and `other` is the remainder. Requests are parts of intervals. Device
+ * seconds come from the device's clock: program launches, preparation of weights and cache,
+ * references, streams.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -45,7 +45,7 @@ static void put(mgl_text *text, const char *before, const char *what, double sec
         mgl_text_format(text, "%s%s %.2f s (%lld)", before, what, seconds, (long long)count);
 }
 
-/* What a lab has counted since the run began. */
+/* Appends the counters of the runner since the start of the run. */
 static void put_counted(mgl_text *text, const char *title, const mgl_runner_time *now,
                         const mgl_runner_time *began, int count)
 {

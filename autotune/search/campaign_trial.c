@@ -1,7 +1,7 @@
 /*
- * One trial: the stages that a proposal goes through, cheapest first. Each of them may decide what
- * becomes of it, and then the others are left out. What is stored is what was decided; a run that
- * ends in the middle of a trial has not made it.
+ * One trial: the stages of a proposal, cheapest first. Each stage may decide the outcome, and then
+ * the remaining stages are skipped. Only decided trials are stored; a run that ends in the middle
+ * of a trial leaves no trace of it.
  */
 #include "autotune/search/campaign_parts.h"
 
@@ -96,7 +96,8 @@ static void take_refusal(attempt *a)
         attempt_decide(a, a->candidate.outcome, "%s", a->candidate.diagnostic);
 }
 
-/* A program that the validator refuses has a digest: it may be one that was tried before. */
+/* Makes the program. A program that the validator rejects still has a digest, by which a duplicate
+ * is found. */
 static mgl_status make(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_status status =
@@ -109,7 +110,7 @@ static mgl_status make(campaign *c, attempt *a, mgl_error *err)
     return MGL_OK;
 }
 
-/* A program that was tried before has its verdict. */
+/* A program that was tried before keeps its verdict. */
 mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial earlier = {0};
@@ -118,7 +119,7 @@ mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
         mgl_store_find_digest(c->o->store, c->record->id, a->trial.digest, &number, err);
     if (!status && number > 0)
         status = mgl_store_get_trial(c->o->store, c->record->id, number, false, &earlier, err);
-    /* what was screened is measured where somebody hands it in */
+    /* a submission of a program that was only screened is measured */
     bool unmeasured = earlier.outcome == MGL_OUTCOME_UNMEASURED && c->o->runner->measures;
     if (!status && number > 0 && unmeasured && a->trial.proposal.queued)
         number = 0;
@@ -152,9 +153,8 @@ mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err)
     return mgl_gate_pass(c->subject, &a->trial.proposal, c->o->abort, &a->candidate, err);
 }
 
-/* The cost model saves time where there is a clock, and decides nothing: what it holds to be much
- * slower than what the proposal stands on stays unmeasured. Whoever hands in a proposal gets it
- * measured. */
+/* Screens by the cost model if there is a clock: a program predicted to be much slower than its
+ * parent stays unmeasured. Submissions are always measured. */
 static mgl_status screen(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial parent = {0};
@@ -178,7 +178,8 @@ static mgl_status screen(campaign *c, attempt *a, mgl_error *err)
 
 /* ---- correctness ----------------------------------------------------------------------------- */
 
-/* Whether a number format may be another one than the default's: then its error counts. */
+/* Whether the proposal may use other number formats than the default. If so, its error is
+ * limited. */
 static bool changes_formats(const campaign *c, const mgl_proposal *proposal)
 {
     const mgl_search_space *space = &c->subject->space;
@@ -207,7 +208,7 @@ static void take_errors(const campaign *c, attempt *a, const mgl_runner_check *f
     }
 }
 
-/* Candidates that do not come to an end, one after the other, may be the machine's fault. */
+/* Whether the candidate crashed or hung. Several in a row may indicate a faulty machine. */
 static bool is_suspect(mgl_outcome outcome)
 {
     return outcome == MGL_OUTCOME_LAUNCH || outcome == MGL_OUTCOME_HANG ||
@@ -247,7 +248,7 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 typedef mgl_status stage_fn(campaign *c, attempt *a, mgl_error *err);
 static stage_fn *const stages[] = {
@@ -276,7 +277,8 @@ mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* The store first: a run that is killed in between begins with the new incumbent. */
+/* Makes the candidate the incumbent. The trial is already stored, so a run killed in between
+ * resumes with the new incumbent. */
 static mgl_status keep(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_candidate_clear(&c->incumbent);

@@ -1,4 +1,4 @@
-/* See chain.h. */
+/* Implements chain.h: replay of the chain of incumbents. */
 #include "autotune/search/chain.h"
 
 void mgl_chain_begin(mgl_chain *chain, double value)

@@ -1,3 +1,4 @@
+/* Tables and functions of verdict.h, generated from verdict.def. */
 #include "autotune/search/verdict.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* What can become of a proposal, by name: autotune/search/verdict.def is the one list. */
+/* The outcomes of a proposal: enum, names, exit codes and hints, all generated from the list in
+ * autotune/search/verdict.def. Used by the campaign, the store, the reports and the commands. */
 #ifndef MGL_AUTOTUNE_SEARCH_VERDICT_H
 #define MGL_AUTOTUNE_SEARCH_VERDICT_H
 
@@ -26,7 +27,7 @@ const char *mgl_outcome_hint(mgl_outcome outcome); /* one sentence, at most 300 
 /* False: no such name. */
 bool mgl_outcome_parse(const char *name, mgl_outcome *out);
 
-/* Ran and computed what the model does, whether or not it was kept or timed. */
+/* Whether the candidate ran and computed the model's result, kept or not, timed or not. */
 bool mgl_outcome_is_correct(mgl_outcome outcome);
 
 #endif
