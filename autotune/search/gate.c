@@ -1,10 +1,10 @@
 /*
- * The gates before any device, in this order: parse or lower, moves, digest; then validator with
- * meaning, what the machine can run, cost model. A candidate has one program for each number of
- * sequences among the workloads, and passes when all of them do.
+ * The gates before the device, in this order: parse or lower, moves, digest; then validator with
+ * meaning, limits of the machine, cost model. A candidate has one program for each number of
+ * sequences among the workloads, and passes if all of them pass.
  *
- * Whatever stops a proposal is an outcome with the first diagnostic, never an error: a search
- * learns from it, and an agent reads it back.
+ * A rejection is an outcome with the first diagnostic, never an error: a search learns from it, and
+ * an agent reads it.
  */
 #include "autotune/search/gate.h"
 
@@ -73,7 +73,7 @@ static mgl_status refuse(mgl_candidate *c, mgl_outcome outcome, const mgl_error 
     return MGL_OK;
 }
 
-/* A failure of a part becomes an outcome, unless there is no going on behind it. */
+/* Converts a failed step to an outcome. Running out of memory and an interruption stay errors. */
 static mgl_status judge(mgl_candidate *c, mgl_status status, mgl_outcome outcome,
                         const mgl_error *why, mgl_error *err)
 {
@@ -92,7 +92,8 @@ static bool is_refused(const mgl_candidate *c)
 
 /* ---- making the programs -------------------------------------------------------------------- */
 
-/* The programs that the workloads want: one for each number of sequences, by which they stand. */
+/* Lists the distinct numbers of sequences of the workloads, in order of appearance, and assigns
+ * each workload its program. */
 static int list_sequences(const mgl_subject *subject, mgl_candidate *c, int *sequences)
 {
     int count = 0;
@@ -107,7 +108,8 @@ static int list_sequences(const mgl_subject *subject, mgl_candidate *c, int *seq
     return count;
 }
 
-/* Knobs and moves that are not in the space have to stay as the campaign began. */
+/* Rejects knobs and moves outside the space. They must keep the values with which the campaign
+ * began. */
 static mgl_status check_space(const mgl_subject *subject, const mgl_proposal *proposal,
                               mgl_error *why)
 {
@@ -129,7 +131,8 @@ static mgl_status check_space(const mgl_subject *subject, const mgl_proposal *pr
     return MGL_OK;
 }
 
-/* A config and moves in words, as the public header takes them. */
+/* Lowers a proposal for one number of sequences. Config and moves are passed as text, as the public
+ * header requires. */
 static mgl_status lower_one(const mgl_subject *subject, const mgl_proposal *proposal, int sequences,
                             mgl_plan **out, mgl_error *why)
 {
@@ -177,8 +180,9 @@ static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *prop
 
 /* ---- a schedule text ------------------------------------------------------------------------ */
 
-/* A text states target, model, formats and limits by itself: they have to be the campaign's, and it
- * may not exchange in fewer bits than the program that the campaign began with. */
+/* Checks the target, model, formats and limits that a schedule text states. They must be the
+ * campaign's. Without allow_narrow, the text may not exchange fewer bits than the campaign's
+ * default program. */
 static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, int sequences,
                              mgl_error *why)
 {
@@ -219,7 +223,7 @@ static mgl_status parse_text(const mgl_subject *subject, const mgl_proposal *pro
     return judge(c, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
 
-/* ---- the name of what was made -------------------------------------------------------------- */
+/* ---- digest of the candidate ----------------------------------------------------------------- */
 
 static int read_digit(char c)
 {
@@ -284,7 +288,7 @@ static mgl_status prove_one(const mgl_subject *subject, mgl_plan *plan, mgl_cand
     return status;
 }
 
-/* What an accepted program may still ask for in vain: the kernel's own limits. */
+/* Checks the limits of the kernel, which an accepted program may still exceed. */
 static mgl_status check_machine(const mgl_plan *plan, mgl_candidate *c, mgl_error *err)
 {
     mgl_error why = {0};
@@ -294,7 +298,8 @@ static mgl_status check_machine(const mgl_plan *plan, mgl_candidate *c, mgl_erro
                  err);
 }
 
-/* A program that the model can not price has no prediction; that is no fault of it. */
+/* Predicts times. A program that the cost model cannot price has no prediction, which is no
+ * failure. */
 void mgl_gate_predict(const mgl_subject *subject, mgl_candidate *c)
 {
     const mgl_workloads *all = &subject->workloads;

@@ -1,4 +1,5 @@
-/* Gaussian processes: see gaussian.h. Rows of matrices stand one behind the other. */
+/* Gaussian process regression (see gaussian.h) by Cholesky factorization. Matrices are stored by
+ * rows. */
 #include "autotune/search/gaussian.h"
 
 #include <math.h>

@@ -1,45 +1,47 @@
 /*
- * The judge: what pairs say, and what a campaign may keep.
+ * The judge: paired statistical tests, and the rule by which a campaign keeps a candidate.
  *
- * One pair is a launch of the incumbent and a launch of the candidate, in an order that a fair coin
- * drew for that pair alone. x is the log of their ratio. Where the candidate is the incumbent's
- * equal, the coin alone decides the sign of x, whatever the noise is: heavy tails, outliers, drift,
- * clocks that jump. So the signs of all x are fair coins, and a test on signs and ranks is exact at
- * every level (a randomisation test: Fisher, "The Design of Experiments", 1935, section 21). Where
- * the candidate is faster by a constant factor, the same holds for x less the log of that factor.
+ * A pair is one launch of the incumbent and one launch of the candidate, in an order drawn by a
+ * fair coin for that pair. x is the log of the ratio of their times. If both are equally fast, the
+ * coin alone decides the sign of x, whatever the noise is: heavy tails, outliers, drift, clock
+ * changes. So the signs of all x are fair coins, and a test on signs and ranks is exact at every
+ * level (a randomization test: Fisher, "The Design of Experiments", 1935, section 21). If the
+ * candidate is faster by a constant factor, the same holds for x minus the log of that factor.
  *
  * The test is Wilcoxon's signed rank test ("Individual comparisons by ranking methods", 1945) with
  * its exact distribution. Its inversion is an interval between two of the Walsh averages (x[i] +
  * x[j]) / 2, and their median is the estimate (Hodges and Lehmann, "Estimates of location based on
- * rank tests", 1963; Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, section 3.2
- * and 3.3). The ends of the interval belong to it, so that equal x make it no less true (Noether,
- * "Wilcoxon confidence intervals for location parameters in the discrete case", 1967).
+ * rank tests", 1963; Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, sections 3.2
+ * and 3.3). The interval is closed, so ties in x do not reduce its coverage (Noether, "Wilcoxon
+ * confidence intervals for location parameters in the discrete case", 1967).
  *
- * A bootstrap interval is not used, neither for the decision nor beside it. Of 10,000 times 64
- * simulated pairs of equal programs (tests/tools/judge_rules.c), the percentile bootstrap of the
- * mean excludes zero 1.1 to 1.6 times as often as promised at the level 0.05, 2.1 to 3.0 times at
- * 0.001, and the levels below are smaller still; studentised it is no better where tails are heavy.
- * Signed ranks keep every level, and find more than Student's t where noise is not normal.
+ * Bootstrap intervals are not used. For 10,000 sets of 64 simulated pairs of equal programs
+ * (tests/tools/judge_rules.c), the percentile bootstrap of the mean excludes zero 1.1 to 1.6 times
+ * as often as promised at level 0.05 and 2.1 to 3.0 times at level 0.001, and a campaign's levels
+ * are smaller still. The studentized bootstrap is no better under heavy tails. Signed ranks keep
+ * every level, and have more power than Student's t if noise is not normal.
  *
- * The error rate of a campaign. Decision n has the share 1 / (n (n + 1)) of MGL_CAMPAIGN_ERROR; all
- * shares together are 1. A decision looks at its own pairs alone, as many as were fixed beforehand,
- * so its chance to keep what is not faster is at most its level, whatever was seen before it. By
- * the union bound the chance of one such keep or more is at most MGL_CAMPAIGN_ERROR, however long
- * the campaign goes on and however it chooses what to try. The other conditions of a keep only
- * lower the chance.
+ * Error rate of a campaign (alpha spending with a union bound): decision n has the share 1 / (n (n
+ * + 1)) of MGL_CAMPAIGN_ERROR; the shares sum to 1. A decision uses only its own pairs, whose
+ * number is fixed in advance, so its chance to keep a candidate that is not faster is at most its
+ * level, whatever was seen before. By the union bound, the chance of at least one such keep is at
+ * most MGL_CAMPAIGN_ERROR, for every length of the campaign and every search strategy. The other
+ * conditions of a keep only reduce the chance.
  *
- * A gain that nobody could miss is decided on half of the pairs. Its screen says so, whose pairs
- * take no part in the decision.
+ * If the screen shows a large gain (MGL_CLEAR_GAIN), the decision uses half as many pairs. The
+ * screen's pairs are not part of the decision.
  *
- * What is more than twice as fast is measured once more, in a fresh process, before it is kept.
- * That adds nothing to the error rate: both decisions have to be sure, the first one at its level.
+ * A candidate that is more than twice as fast is measured again in a fresh process before it is
+ * kept. This does not increase the error rate: both decisions must be positive, the first one at
+ * its level.
  *
- * A simpler program is kept without a gain, and each of them may be a little slower than the one
- * before. What all of them together may have lost, by the lower ends of their intervals, has a
- * bound of its own, which begins anew with every program that is kept for its gain.
+ * A simpler program is kept without a gain, and each such program may be slightly slower than the
+ * one before. The sum of the lower ends of their intervals bounds the accumulated loss, which is
+ * limited (MGL_SIMPLER_LOSS). A keep with a gain resets it.
  *
- * Pairs with an event are dropped by a rule that does not ask which side is which, and too many of
- * them end the decision: a candidate must not be kept because its slow launches were left out.
+ * Pairs with an event are dropped by a rule that does not depend on which launch is the
+ * candidate's. Too many dropped pairs end the decision, so that a candidate cannot be kept because
+ * its slow launches were removed.
  */
 #include "autotune/search/judge.h"
 
@@ -51,11 +53,11 @@
 
 enum { MAX_PAIRS = MGL_CONTROL_PAIRS, MAX_AVERAGES = MAX_PAIRS * (MAX_PAIRS + 1) / 2 };
 
-#define HOPE_LEVEL    0.05  /* chance that a stage ends a candidate which gains enough */
-#define CONTROL_LEVEL 0.005 /* on each side of the interval of 99 % */
-#define CLOCKS_DIFFER 0.01  /* of the faster one */
+#define HOPE_LEVEL    0.05  /* chance that a stage ends a candidate with a sufficient gain */
+#define CONTROL_LEVEL 0.005 /* error level on each side of the 99 % interval */
+#define CLOCKS_DIFFER 0.01  /* relative to the faster clock */
 
-/* Those of NVML's clock event reasons (nvml.h, nvmlClocksEventReasons) that slow a launch down. */
+/* NVML clock event reasons (nvml.h, nvmlClocksEventReasons) that slow a launch down. */
 enum {
     SW_POWER_CAP = 0x04,
     HW_SLOWDOWN = 0x08,
@@ -66,8 +68,8 @@ enum {
                 HW_POWER_BRAKE_SLOWDOWN
 };
 
-/* Pairs of each workload. The level of decision 300 is 5.5e-7: 64 pairs reach that although a
- * quarter of them was dropped and the two largest of the rest go the wrong way. */
+/* Pairs of each workload. The level of decision 300 is 5.5e-7: 64 pairs reach it even if a quarter
+ * of them is dropped and the two largest of the rest have the wrong sign. */
 static const int stage_pairs[MGL_PAIRS_STAGES] = {
     [MGL_PAIRS_SCREEN] = 8,   [MGL_PAIRS_SURVIVORS] = 24, [MGL_PAIRS_DECISION] = 64,
     [MGL_PAIRS_CONTROL] = 64, [MGL_PAIRS_REPEAT] = 64,    [MGL_PAIRS_CLEAR] = 32,
@@ -86,13 +88,13 @@ double mgl_judge_level(int64_t decision)
 
 /* ---- the interval --------------------------------------------------------------------------- */
 
-/* The smallest t for which the signed rank statistic of n pairs reaches t or more with a chance of
- * at most `level`; n (n + 1) / 2 + 1 where there is none. *chance of reaching `seen` (0 to n (n +
- * 1) / 2) or more. Every subset of the ranks 1..n is equally likely, so that adding rank r shifts
- * half of all by r. */
+/* Exact null distribution of the signed rank statistic of n pairs, by dynamic programming: every
+ * subset of the ranks 1..n is equally likely, so adding rank r moves half of the probability up by
+ * r. Returns the smallest t with P(statistic >= t) <= level, or n (n + 1) / 2 + 1 if there is none.
+ * *chance = P(statistic >= seen), with `seen` from 0 to n (n + 1) / 2. */
 static int signed_rank_tail(int n, double level, int seen, double *chance)
 {
-    double share[MAX_AVERAGES + 1]; /* of the values 0 to `most` */
+    double share[MAX_AVERAGES + 1]; /* probability of the values 0 to `most` */
     int most = 0;
     share[0] = 1;
     for (int rank = 1; rank <= n; rank++) {
@@ -103,7 +105,7 @@ static int signed_rank_tail(int n, double level, int seen, double *chance)
         for (int value = 0; value < rank; value++)
             share[value] *= 0.5;
     }
-    double tail = 0; /* of `value` or more, the smallest terms first */
+    double tail = 0; /* P(statistic >= value), smallest terms first */
     int smallest = most + 1;
     for (int value = most; value >= 0; value--) {
         tail += share[value];
@@ -115,7 +117,7 @@ static int signed_rank_tail(int n, double level, int seen, double *chance)
     return smallest;
 }
 
-/* The k-th smallest (0, 1, ...) of `count` values, which are put into another order (Hoare,
+/* Quickselect: the k-th smallest (0, 1, ...) of `count` values, which are reordered (Hoare,
  * "Algorithm 65: find", 1961). */
 static double find_smallest(double *values, int count, int k)
 {
@@ -144,8 +146,8 @@ static double find_smallest(double *values, int count, int k)
     return values[k];
 }
 
-/* The one interval that everything here stands on: of the log ratios x (n), 1 to MAX_PAIRS. A side
- * that so few pairs can not bound at that level is MGL_UNBOUNDED. */
+/* The confidence interval and p-value of the log ratios x (n), with n from 1 to MAX_PAIRS. All
+ * statistics here use it. A side that so few pairs cannot bound at that level is MGL_UNBOUNDED. */
 static void find_interval(const double *x, int n, double level, mgl_interval *out)
 {
     double averages[MAX_AVERAGES];
@@ -204,7 +206,7 @@ static mgl_status take_sample(const mgl_pair *pairs, int count, int workload, in
     return status;
 }
 
-/* Of no pairs: nothing is known. */
+/* The interval of a sample. Without pairs it is unbounded. */
 static void judge_sample(const sample *ratios, double level, mgl_interval *out)
 {
     *out = (mgl_interval){.lo = -MGL_UNBOUNDED, .hi = MGL_UNBOUNDED, .p_value = 1};
@@ -223,8 +225,9 @@ mgl_status mgl_judge_workload(const mgl_pair *pairs, int count, int workload, in
     return status;
 }
 
-/* The k-th value is the mean of the workloads' k-th ones, as many as the workload with the fewest
- * pairs has. Where the signs of its parts are fair coins, so is its own. */
+/* The k-th value is the mean of the k-th log ratios of all workloads. The number of values is that
+ * of the workload with the fewest used pairs. If the signs of the parts are fair coins, so is the
+ * sign of the mean. */
 mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, int stage,
                                double level, mgl_interval *out, mgl_error *err)
 {
@@ -258,7 +261,7 @@ void mgl_judge_drop(mgl_pair *pairs, int count)
         pairs[i].dropped |= has_event(&pairs[i]);
 }
 
-/* Three quarters of the pairs at least, so that what was dropped can not have made the gain. */
+/* Requires three quarters of the pairs, so that dropping pairs cannot create a gain. */
 static bool is_enough(const mgl_interval *interval)
 {
     return interval->used > 0 && interval->used >= 3 * interval->dropped;
@@ -288,9 +291,9 @@ bool mgl_judge_is_disturbed(const mgl_pair *pairs, int count, int workloads, int
     return false;
 }
 
-/* The screen's pairs decide nothing but how many fresh ones do, whose number is fixed before they
- * are measured: so the level of the decision is what it was. Of n pairs the signed ranks can be no
- * surer than 2^-n, and a quarter may be dropped. */
+/* The screen's pairs only select the number of fresh pairs, before these are measured. So the level
+ * of the decision is unchanged. The signed rank p-value of n pairs is at least 2^-n, and a quarter
+ * of the pairs may be dropped. */
 bool mgl_judge_is_clear(const mgl_pair *pairs, int count, int workloads, int64_t decision)
 {
     mgl_interval interval;
@@ -302,7 +305,7 @@ bool mgl_judge_is_clear(const mgl_pair *pairs, int count, int workloads, int64_t
     return ldexp(1, -least) <= mgl_judge_level(decision);
 }
 
-/* Asks for the width alone, never for the sign: so it favours neither side. */
+/* The rule uses the width only, never the sign, so it favors neither side. */
 bool mgl_judge_wants_pairs(const mgl_pair *pairs, int count, int workloads)
 {
     mgl_interval all;
@@ -324,7 +327,7 @@ mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bo
 
 /* ---- the decision --------------------------------------------------------------------------- */
 
-/* What a decision is made from. */
+/* The input of a decision. */
 typedef struct evidence {
     mgl_interval objective, each[MGL_MAX_WORKLOADS]; /* (workloads) */
     int workloads;
@@ -332,7 +335,7 @@ typedef struct evidence {
     double level;
 } evidence;
 
-/* An outcome, and why. */
+/* Writes the reason to the trial's diagnostic and returns the outcome. */
 static mgl_outcome say(mgl_trial *trial, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static mgl_outcome say(mgl_trial *trial, mgl_outcome outcome, const char *format, ...)
@@ -344,7 +347,8 @@ static mgl_outcome say(mgl_trial *trial, mgl_outcome outcome, const char *format
     return outcome;
 }
 
-/* Whoever measures until the pairs please has no error rate: their number is fixed. */
+/* Requires the fixed number of pairs: measuring until the result is significant would void the
+ * error rate. */
 static mgl_status check_pairs(const evidence *e, mgl_error *err)
 {
     int fixed = mgl_judge_pairs(e->stage);
@@ -404,7 +408,7 @@ static void write_results(const evidence *e, mgl_trial *trial)
     }
 }
 
-/* The workload with the lowest, or highest, gain. */
+/* The workload with the lowest or highest gain. */
 static int find_workload(const evidence *e, bool highest)
 {
     int found = 0;
@@ -414,9 +418,8 @@ static int find_workload(const evidence *e, bool highest)
     return found;
 }
 
-/* It is not proven slower, lost little beyond doubt overall, and little by estimate on any
- * workload.
- */
+/* Equal speed: the candidate is not proven slower, the interval excludes a loss of MGL_EQUAL_LOSS
+ * overall, and no workload's estimate shows such a loss. */
 static bool is_as_fast(const evidence *e)
 {
     return e->objective.hi >= 0 && e->objective.lo > -MGL_EQUAL_LOSS &&
@@ -484,7 +487,7 @@ mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, b
     return MGL_OK;
 }
 
-/* The workload whose gains of the two differ by the most. */
+/* The workload whose two gains differ most. */
 static int find_other(const mgl_trial *first, const evidence *again)
 {
     int found = 0;

@@ -1,7 +1,7 @@
 /*
- * Proposals as texts: what an agent, a file or a model hands in, read strictly, and what the
- * history prints. Everything in it is data: a hypothesis is kept and shown, and nothing else
- * happens to it.
+ * Reading and printing of proposals as text. The text comes from an agent, a file or a language
+ * model, and is parsed strictly. Everything in it is data: a hypothesis is stored and displayed,
+ * and never interpreted. Implements mgl_proposal_parse and mgl_proposal_print of gate.h.
  */
 #include "autotune/search/gate.h"
 
@@ -47,14 +47,14 @@ static mgl_status check_schema(const mgl_json *json, mgl_error *err)
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
                         "a proposal is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
     mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
-    if (!status && strcmp(schema, SCHEMA) != 0) /* another file's text is not quoted */
+    if (!status && strcmp(schema, SCHEMA) != 0) /* the text of another file is not quoted */
         status =
             mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema must be \"" SCHEMA "\", not %.40s",
                      strncmp(schema, "megalith.", 9) ? "another one" : schema);
     return status ? status : check_keys(json, err);
 }
 
-/* The text, shown as a terminal may have it and cut: nothing in it speaks to whoever reads it. */
+/* Reads the hypothesis, with unprintable characters replaced, so that it is safe to display. */
 static mgl_status read_hypothesis(const mgl_json *json, mgl_proposal *out, mgl_error *err)
 {
     const char *text = NULL;
@@ -129,7 +129,7 @@ static mgl_status read_proposal(const mgl_json *json, mgl_proposal *out, mgl_err
     return status ? status : read_schedule(json, out, err);
 }
 
-/* Whether the first character that is no space opens an object. */
+/* Whether the first character other than whitespace opens an object. */
 static bool is_json(const char *text, size_t length)
 {
     size_t i = 0;

@@ -1,6 +1,6 @@
 /*
- * The memory of a search: what it learns from trials, and what they are worth. See propose.h;
- * what it draws stands in propose_draw.c.
+ * The memory of a search: learns trials, their values on the chain, and credits of changes.
+ * Implements the first part of propose.h; propose_draw.c implements the draws.
  */
 #include "autotune/search/propose.h"
 
@@ -10,16 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAST_GAIN 1e-4 /* of the log value: what helped */
-#define POOR       0.1  /* of the log value: what a good start can not be improved by at once */
-#define BETTER     1e-3 /* of the log value: less ends no plateau */
-#define MUCH       0.1  /* of the log value: what makes a program much better */
-#define DEVIATIONS 3.92 /* in a trial's interval, from end to end */
-#define UNBOUNDED  0.01 /* deviation of a trial whose interval has no end */
+#define LEAST_GAIN 1e-4 /* of the log value: smallest gain that counts as an improvement */
+#define POOR       0.1  /* of the log value: a start that was improved by more is poor */
+#define BETTER     1e-3 /* of the log value: a smaller gain does not end a plateau */
+#define MUCH       0.1  /* of the log value: a large improvement */
+#define DEVIATIONS 3.92 /* width of a trial's interval in standard deviations */
+#define UNBOUNDED  0.01 /* standard deviation assumed for a trial with an unbounded interval */
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* The objective of the incumbent's medians; 0: the trial was not measured. */
+/* Objective of the incumbent's medians in us; 0: the trial was not measured. */
 static double incumbent_of(const mgl_trial *trial)
 {
     double us[MGL_MAX_WORKLOADS];
@@ -28,7 +28,7 @@ static double incumbent_of(const mgl_trial *trial)
     return mgl_objective(us, trial->workload_count);
 }
 
-/* Ran and was right, or was proved where nothing runs. */
+/* Whether the program ran correctly, or was proved where nothing runs. */
 static bool is_correct(mgl_outcome outcome)
 {
     return mgl_outcome_is_correct(outcome) || outcome == MGL_OUTCOME_UNMEASURED;
@@ -141,7 +141,7 @@ void mgl_search_close(mgl_search *search)
     mgl_free(search->tried);
 }
 
-/* ---- what was tried ------------------------------------------------------------------------- */
+/* ---- set of tried configs (open addressing) -------------------------------------------------- */
 
 static uint64_t hash_int(uint64_t hash, int value)
 {
@@ -149,7 +149,7 @@ static uint64_t hash_int(uint64_t hash, int value)
     return mgl_draw(&state);
 }
 
-/* Of a config with moves; never 0. */
+/* Hash of a config with moves; never 0. */
 static uint64_t hash_of(const mgl_schedule_config *config, const mgl_moves *moves)
 {
     uint64_t hash = 1;
@@ -164,7 +164,7 @@ static uint64_t hash_of(const mgl_schedule_config *config, const mgl_moves *move
     return hash ? hash : 1;
 }
 
-/* The place of a hash, or the free one where it would stand. */
+/* Index of a hash, or of the free entry where it belongs (linear probing). */
 static size_t place_of(const uint64_t *set, size_t size, uint64_t hash)
 {
     size_t at = (size_t)hash & (size - 1);
@@ -210,7 +210,7 @@ bool mgl_search_is_new(const mgl_search *search, const mgl_schedule_config *conf
 
 /* ---- learning ------------------------------------------------------------------------------- */
 
-/* The first place of the order whose number is not less. */
+/* Binary search: the first index of `order` whose number is not less. */
 static size_t find_place(const mgl_search *search, int64_t number)
 {
     size_t lo = 0, hi = search->known_count;
@@ -233,7 +233,7 @@ const mgl_known *mgl_search_find(const mgl_search *search, int64_t number)
     return found->number == number ? found : NULL;
 }
 
-/* Room for one more in both lists. */
+/* Makes room for one more entry in both lists. */
 static bool grow(mgl_search *search)
 {
     return mgl_grow((void **)&search->known, &search->known_capacity, search->known_count,
@@ -250,8 +250,7 @@ static void add_known(mgl_search *search, const mgl_known *known)
     search->known[search->known_count++] = *known;
 }
 
-/* Whether the outcome says something of the program, rather than of whoever proposed or of the
- * device. */
+/* Whether the outcome describes the program, rather than the proposer or the device. */
 static bool says_something(mgl_outcome outcome)
 {
     int exit = mgl_outcome_exit(outcome);
@@ -259,7 +258,7 @@ static bool says_something(mgl_outcome outcome)
            exit == MGL_EXIT_INCORRECT;
 }
 
-/* Moves the chain on; us of the trial on it, 0: it was not measured. */
+/* Advances the chain by a trial. Returns the trial's us on the chain; 0: not measured. */
 static double chain_on(mgl_search *search, const mgl_trial *trial)
 {
     double incumbent = incumbent_of(trial);
@@ -276,17 +275,17 @@ static double chain_on(mgl_search *search, const mgl_trial *trial)
     return us;
 }
 
-/* The code of "MG203: ..."; 0: there is none. */
+/* Parses the code of "MG203: ..."; 0: there is none. */
 static int code_of(const mgl_trial *trial)
 {
     int code = 0;
     return sscanf(trial->diagnostic, "MG%3d", &code) == 1 ? code : 0;
 }
 
-/* What became of a change. */
+/* The result of a change. */
 struct result {
     bool refused, priced;
-    double gain, missed; /* of the log value; that it was above the predicted one, where priced */
+    double gain, missed; /* of the log value; `missed`: measured minus predicted gain, if priced */
     int code;
 };
 
@@ -315,7 +314,7 @@ int mgl_moves_common(const mgl_moves *a, const mgl_moves *b)
     return count;
 }
 
-/* Gives what the trial changed its share of what became of it. */
+/* Credits every knob and move that the trial changed with the result. */
 static void credit_changes(mgl_search *search, const mgl_known *known, int code)
 {
     const mgl_known start = {.config = search->start};
@@ -340,7 +339,7 @@ static void credit_changes(mgl_search *search, const mgl_known *known, int code)
         credit(&search->moves[known->moves.moves[i].kind], false, &r);
 }
 
-/* Of a measured trial's gain. */
+/* Standard deviation of a measured trial's gain. */
 static double deviation_of(const mgl_trial *trial)
 {
     double deviation = (trial->gain_hi - trial->gain_lo) / DEVIATIONS;
@@ -358,7 +357,7 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     known->measured = known->correct ? us : 0;
     known->deviation = known->measured > 0 ? deviation_of(trial) : 0;
     known->predicted = trial->predicted_us;
-    if (known->duplicate && trial->duplicate_of == 0) { /* of the start */
+    if (known->duplicate && trial->duplicate_of == 0) { /* duplicate of the start */
         known->correct = true;
         known->measured = search->default_us;
         known->predicted = search->start_predicted;
@@ -373,8 +372,8 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     }
 }
 
-/* What a condemned program is wrong by may be in all that stands on it; what was kept since is
- * taken for right. */
+/* Whether the trial is quarantined or has a tainted parent. A quarantined program's error may be
+ * present in every program derived from it. A kept trial counts as correct. */
 static bool is_tainted(const mgl_search *search, const mgl_trial *trial)
 {
     const mgl_known *parent = mgl_search_find(search, trial->proposal.parent);

@@ -1,6 +1,6 @@
 /*
- * What a search draws: values of knobs, configs, moves. Every draw is a function of the search
- * and of the state that it is given.
+ * Random draws of a search: knob values, configs, moves, and the text of a proposal. Every draw is
+ * a function of the search and of the random state. Implements the drawing part of propose.h.
  */
 #include "autotune/search/propose.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATEST = 400 /* trials that values are judged by */ };
+enum { LATEST = 400 /* trials that rate values */ };
 
 double mgl_draw_unit(uint64_t *state)
 {
@@ -36,7 +36,7 @@ int mgl_draw_weighted(uint64_t *state, const double *weights, int count)
     return last;
 }
 
-/* ---- what fits ------------------------------------------------------------------------------ */
+/* ---- configs that fit ------------------------------------------------------------------------ */
 
 bool mgl_search_fits(const mgl_search *search, const mgl_schedule_config *config)
 {
@@ -70,7 +70,7 @@ static const mgl_knob *knob_of(const mgl_search *search, int number)
     return NULL;
 }
 
-/* Sets a knob to a value if its space has it. */
+/* Sets a knob to a value if the space contains it. */
 static void set_if_there(const mgl_search *search, int number, int value,
                          mgl_schedule_config *config)
 {
@@ -80,14 +80,14 @@ static void set_if_there(const mgl_search *search, int number, int value,
             mgl_knob_set(config, number, value);
 }
 
-/* Flags need one run of queues for o and down: gives the one what the other has. */
+/* Flag exchange requires equal queue runs for o and down: copies the run of `from` to `to`. */
 static void tie(const mgl_search *search, mgl_step from, mgl_step to, mgl_schedule_config *config)
 {
     set_if_there(search, mgl_knob_first(to), config->queues[from].first, config);
     set_if_there(search, mgl_knob_run(to), config->queues[from].count, config);
 }
 
-/* What goes with a knob that was changed. */
+/* Adapts the knobs that depend on a changed knob. */
 static void follow(const mgl_search *search, int number, mgl_schedule_config *config)
 {
     if (number == mgl_knob_first(MGL_STEP_DOWN) || number == mgl_knob_run(MGL_STEP_DOWN))
@@ -105,7 +105,7 @@ void mgl_search_set_knob(const mgl_search *search, int knob, int value, mgl_sche
         follow(search, number, config);
 }
 
-/* Another value: one step up or down half of the time, else any. */
+/* Draws another value: the next one up or down with probability 1/2, else any. */
 static int draw_value(const mgl_knob *knob, int value, uint64_t *state)
 {
     int below = 0, equal = 0;
@@ -139,7 +139,7 @@ double mgl_credit_promise(const mgl_credit *credit)
     return (credit->better + 1.0) / (credit->tries + 2.0);
 }
 
-/* ---- taste ---------------------------------------------------------------------------------- */
+/* ---- value weights --------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -147,7 +147,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a trial has to be faster than to count as good, us: an eighth of the latest is. */
+/* The us below which a trial counts as good: the best eighth of the latest trials. */
 static double good_value(const mgl_search *search, size_t from)
 {
     double values[LATEST];
@@ -181,7 +181,7 @@ void mgl_search_get_taste(const mgl_search *search, mgl_taste *out)
         }
 }
 
-/* Another value, by taste. False: the knob has no other. */
+/* Changes a knob to a value drawn by the weights. False: the knob has no other value. */
 static bool change_by_taste(const mgl_search *search, const mgl_taste *taste, int knob,
                             uint64_t *state, mgl_schedule_config *config)
 {
@@ -237,7 +237,7 @@ bool mgl_search_draw_config(const mgl_search *search, uint64_t *state, mgl_sched
     return false;
 }
 
-/* Whether a knob decides with others whether edges can be flags. */
+/* Whether the knob takes part in the decision between flags and counters. */
 static bool is_tied(int number)
 {
     return number == mgl_knob_find("exchange") || number == mgl_knob_first(MGL_STEP_O) ||
@@ -311,7 +311,8 @@ mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_con
 
 /* ---- proposals ------------------------------------------------------------------------------ */
 
-/* What was changed, in one line: "page_bytes 2560 -> 8192; shift layer=3 step=o from=2 count=1". */
+/* Describes the changes in one line: "page_bytes 2560 -> 8192; shift layer=3 step=o from=2
+ * count=1". */
 static void describe(const mgl_search *search, const mgl_known *parent,
                      const mgl_schedule_config *config, const mgl_moves *moves, mgl_text *out)
 {

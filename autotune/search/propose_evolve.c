@@ -1,16 +1,15 @@
 /*
- * Evolve: near steps (propose_near.c) from what is best, until they stop helping; then every other
- * proposal is a child of a population of correct programs, promoted or not. From a poor start it
- * begins with the children, and where the cost model sees a much better program, with that
- * (propose_far.c). A child
- * changes one to three knobs of a member, appends moves to its lineage, or crosses its config with
- * another's; knobs and kinds of moves that helped are drawn more often, and those that were refused
- * less often.
+ * Evolve: an evolutionary search. It makes local steps (propose_near.c) from the best program until
+ * these stop helping. Then every second proposal is a child of a population of correct programs,
+ * kept or not. From a poor start it begins with children, and if the cost model finds a much better
+ * program, with that (propose_far.c). A child changes one to three knobs of a member, appends
+ * moves, or crosses its config with another member's. Knobs and kinds of moves that helped are
+ * drawn more often, and rejected ones less often.
  *
  * Basin hopping (Wales and Doye, "Global Optimization by Basin-Hopping", 1997): after PLATEAU
- * trials without a better one the search hops, by a large change of some good member, and goes
- * on among what it finds there alone; after the next plateau it returns to all that it knows.
- * It never ends by itself.
+ * trials without an improvement the search makes a large change of a good member, and continues
+ * only among the programs found from there. After the next plateau it returns to all known
+ * programs. The search never ends by itself.
  */
 #include "autotune/search/propose.h"
 
@@ -19,37 +18,38 @@
 #include <math.h>
 
 enum {
-    MEMBERS = 10,     /* of the population: the best ones */
-    PLATEAU = 40,     /* trials */
-    SCATTERED = 12,   /* trials around the start, before any reproduces */
+    MEMBERS = 10,     /* size of the population */
+    PLATEAU = 40,     /* trials without an improvement that end a basin */
+    SCATTERED = 12,   /* trials around a poor start before any reproduces */
     FOUNDERS = 4,     /* members that a later basin needs before it reproduces */
-    LEAST_JUMP = 4,   /* knobs that a hop changes */
-    MOST_JUMP = 8,    /* likewise */
-    MOST_MOVES = 3,   /* that a child appends */
-    MOST_CHANGES = 3, /* knobs that a child changes */
-    PARENTS = 3,      /* that a crossed child has beside its first */
-    NEAR_ALONE = 30,  /* the same, after which near steps are not all, near the start */
-    PRICED = 10,      /* children that the cost model prices for a proposal, at most */
-    TRIES = 60        /* draws that are tried already or do not fit */
+    LEAST_JUMP = 4,   /* knobs that a hop changes, at least */
+    MOST_JUMP = 8,    /* knobs that a hop changes, at most */
+    MOST_MOVES = 3,   /* moves that a child appends, at most */
+    MOST_CHANGES = 3, /* knobs that a child changes, at most */
+    PARENTS = 3,      /* additional parents of a crossed child */
+    /* trials without an improvement after which local steps alternate with children */
+    NEAR_ALONE = 30,
+    PRICED = 10, /* children that the cost model prices for one proposal, at most */
+    TRIES = 60   /* draws that were tried before or do not fit, at most */
 };
-#define BETTER 1e-3 /* of the value: less is no improvement that ends a plateau */
+#define BETTER 1e-3 /* relative; a smaller improvement does not end a plateau */
 
 typedef struct evolve {
     mgl_search search;
-    size_t basin;       /* members of the population are known[basin] and later ones */
-    double basin_value; /* the best of it, us; 0: none yet */
-    int stalled;        /* trials since it improved */
+    size_t basin;       /* the population consists of known[basin] and later trials */
+    double basin_value; /* best value in the basin, us; 0: none yet */
+    int stalled;        /* trials since the basin improved */
     int hops;
 } evolve;
 
-/* The best members, the best first. */
+/* The population: the best correct programs, best first. */
 struct population {
     const mgl_known *members[MEMBERS];
     double values[MEMBERS];
     int count;
 };
 
-/* Puts a member in its place. One as fast as a member is taken for the same. */
+/* Inserts a member by value. A program as fast as a member counts as equal and is skipped. */
 static void admit(struct population *p, const mgl_known *known, double value)
 {
     int at = p->count;
@@ -81,7 +81,7 @@ static struct population gather(const evolve *e, size_t from)
     return p;
 }
 
-/* The better of two drawn by chance. NULL: there is none. */
+/* Tournament selection: the best of three random members. NULL: the population is empty. */
 static const mgl_known *draw_member(const struct population *p, uint64_t *state)
 {
     if (p->count == 0)
@@ -95,7 +95,7 @@ static const mgl_known *draw_member(const struct population *p, uint64_t *state)
 
 /* ---- children ------------------------------------------------------------------------------- */
 
-/* What a change gains on the average, as if there had been one more that gained a percent. */
+/* Average gain of a change, smoothed by one virtual try with a gain of 1 %. */
 static double share(const mgl_credit *credits, int count)
 {
     double tries = 0, gain = 0;
@@ -106,13 +106,14 @@ static double share(const mgl_credit *credits, int count)
     return (gain + 0.01) / (tries + 1);
 }
 
-/* Whether a child gets moves rather than other knobs: by what helped so far, and never less
- * often than every tenth one. */
+/* Whether a child gets moves instead of knob changes: by the past gains of both, with a probability
+ * of at least 0.1 each. */
 static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state)
 {
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
     double moves = share(e->search.moves, MGL_MOVE_COUNT), least = 0.1;
-    double chance = moves * moves / (knobs * knobs + moves * moves); /* the better way mostly */
+    /* prefers the kind with the larger gain */
+    double chance = moves * moves / (knobs * knobs + moves * moves);
     if (!mgl_search_wants_moves(&e->search) || child->moves.count >= MGL_LINEAGE_MOVES)
         return false;
     if (e->search.subject->space.count == 0)
@@ -121,7 +122,7 @@ static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state
     return mgl_draw_unit(state) < chance;
 }
 
-/* A member's child, by one of the ways. */
+/* Varies a member: moves, crossover, or knob changes. */
 static mgl_status vary(const evolve *e, const struct population *p, uint64_t *state,
                        mgl_draft *child, mgl_error *err)
 {
@@ -134,7 +135,7 @@ static mgl_status vary(const evolve *e, const struct population *p, uint64_t *st
         if (status || added > 0)
             return status;
     }
-    if (mgl_draw_below(state, 2)) /* moves are of a program, and other knobs make another */
+    if (mgl_draw_below(state, 2)) /* moves fit only the program that they were drawn for */
         child->moves.count = 0;
     bool crosses = p->count > 1 && mgl_draw_below(state, 2);
     for (int i = 0; crosses && i < PARENTS; i++)
@@ -146,7 +147,7 @@ static mgl_status vary(const evolve *e, const struct population *p, uint64_t *st
     return MGL_OK;
 }
 
-/* Far from a good member: many knobs, and some of its moves. */
+/* A large change of a good member: many knobs, and a prefix of its moves. */
 static mgl_status jump(const evolve *e, uint64_t *state, mgl_draft *child, mgl_error *err)
 {
     int knobs = LEAST_JUMP + (int)mgl_draw_below(state, MOST_JUMP - LEAST_JUMP + 1), added;
@@ -157,7 +158,7 @@ static mgl_status jump(const evolve *e, uint64_t *state, mgl_draft *child, mgl_e
                                 &added, err);
 }
 
-/* From the start, every knob at any value or as it was, by half. */
+/* Changes each knob of the start with probability 1/2. */
 static bool scatter(const evolve *e, uint64_t *state, mgl_draft *child)
 {
     bool changed = false;
@@ -184,8 +185,8 @@ static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_dra
     return founding || far ? jump(e, state, out, err) : vary(e, &p, state, out, err);
 }
 
-/* Whether the next proposal is a near step. From a poor start they lead nowhere unless costs choose
- * among them. */
+/* Whether the next proposal is a local step. From a poor start, local steps help only if costs
+ * choose among them. */
 static bool wants_near(const evolve *e, uint64_t *state)
 {
     bool far = mgl_search_is_far(&e->search) && !e->search.subject->has_costs;
@@ -194,7 +195,7 @@ static bool wants_near(const evolve *e, uint64_t *state)
                : stalled < NEAR_ALONE || mgl_draw_below(state, 2);
 }
 
-/* The best of near steps; *found false: there is none. */
+/* Picks the best of several local steps; *found false: there is none. */
 static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
                             mgl_error *err)
 {
@@ -211,7 +212,7 @@ static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_draft *out, bo
     return status;
 }
 
-/* Draws as many children as are priced at a time; *t: draws so far. */
+/* Draws as many children as are priced in parallel; *t counts the draws. */
 static mgl_status draw_batch(const evolve *e, int room, int *t, uint64_t *state, mgl_batch *batch,
                              mgl_error *err)
 {
@@ -225,8 +226,8 @@ static mgl_status draw_batch(const evolve *e, int room, int *t, uint64_t *state,
     return status;
 }
 
-/* A child that is new, fits and leaves hope, or else the one that leaves most of those that were
- * priced. */
+/* Draws children until one is new, fits and is promising. Otherwise returns the one with the best
+ * prediction. */
 static mgl_status draw_child(const evolve *e, uint64_t *state, mgl_draft *out, bool *found,
                              mgl_error *err)
 {
@@ -272,7 +273,7 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
         status = draw_near(e, &state, &chosen, &found, err);
     if (!status && !found)
         status = draw_child(e, &state, &chosen, &found, err);
-    *answer = found ? MGL_PROPOSED : MGL_NO_MORE; /* the space is small, and all was tried */
+    *answer = found ? MGL_PROPOSED : MGL_NO_MORE; /* the space is small, and all of it was tried */
     return status || !found ? status
                             : mgl_search_propose(&e->search, chosen.parent, &chosen.config,
                                                  &chosen.moves, out, err);
@@ -280,7 +281,7 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
 
 /* ---- learning ------------------------------------------------------------------------------- */
 
-/* From one basin to the next: what a hop finds alone, and all that is known, in turn. */
+/* Changes the basin: alternates between programs found after a hop and all known programs. */
 static void hop(evolve *e)
 {
     e->hops++;

@@ -1,12 +1,12 @@
 /*
- * Looks far: a descent over the cost model, from the best program, or from one whose knobs lie
- * about it. A proposal costs the device seconds and a prediction costs milliseconds, so that a
- * search from a poor start asks the model dozens of times for each program that it measures.
+ * Far steps: coordinate descent over the cost model, from the best program or from a random config
+ * around it. A measurement takes seconds of the device and a prediction takes milliseconds, so from
+ * a poor start the search predicts dozens of programs for each measured one.
  *
- * What the model is wrong by is learned as the trials come in: the log ratio of what was measured
- * and what was predicted is taken for a sum over the values of all knobs, by ridge regression
- * (Hoerl and Kennard, "Ridge Regression", 1970), solved one knob after the other. Predictions are
- * corrected by it, so that a value which the model praises in vain is not praised again.
+ * The error of the cost model is learned from trials: the log ratio of measured and predicted time
+ * is modeled as a sum over the values of all knobs (ridge regression: Hoerl and Kennard, "Ridge
+ * Regression", 1970), solved by coordinate descent. Predictions are corrected by this model, so a
+ * value that the cost model overrates is not proposed again.
  */
 #include "autotune/search/propose.h"
 
@@ -15,26 +15,26 @@
 #include <math.h>
 
 enum {
-    LOOKS = 4,      /* trials without a much better one, after which not every one looks far */
-    FAR_EVERY = 2,  /* one proposal in so many does then, from a poor start */
-    NEAR_EVERY = 8, /* likewise, from a good one */
+    LOOKS = 4,      /* trials without a large improvement after which far steps become rarer */
+    FAR_EVERY = 2,  /* from a poor start, then one proposal in so many is a far step */
+    NEAR_EVERY = 8, /* from a good start */
     PRICED = 120,   /* predictions of a descent, at most */
-    VALUES = 2,     /* of a knob that a descent tries, before it goes to the next */
-    LATEST = 400,   /* trials that corrections are made of */
-    PASSES = 8,     /* over all knobs, of the solver */
-    FEW = 2,        /* trials of a value, whose correction is halved */
-    OTHER = MGL_MAX_KNOB_VALUES /* place of a value that is not in the space */
+    VALUES = 2,     /* values of a knob that a descent tries before the next knob */
+    LATEST = 400,   /* trials used for the correction */
+    PASSES = 8,     /* passes of the solver over all knobs */
+    FEW = 2,        /* regularization: number of virtual trials with no error */
+    OTHER = MGL_MAX_KNOB_VALUES /* index of a value that is not in the space */
 };
-#define SCORE 0.03 /* of the log value: less is left to near steps */
+#define SCORE 0.03 /* of the log value: smaller gains are left to local steps */
 
-/* By how much the logarithm of what is measured is above the predicted one: of each value. */
+/* Correction of the log prediction: one term for each value of each knob. */
 typedef struct correction {
     double of[MGL_MAX_KNOBS][MGL_MAX_KNOB_VALUES + 1];
 } correction;
 
 /* A measured trial. */
 typedef struct sample {
-    double left; /* of its log ratio, that is not explained yet */
+    double left; /* remaining log ratio that is not explained yet */
     unsigned char places[MGL_MAX_KNOBS];
 } sample;
 
@@ -57,7 +57,7 @@ static double correct(const mgl_search *search, const correction *c,
     return sum;
 }
 
-/* The latest trials that were measured and priced, their mean taken away. */
+/* Collects the latest trials that were measured and priced, and subtracts the mean. */
 static int gather(const mgl_search *search, sample list[LATEST])
 {
     int count = 0;
@@ -77,7 +77,7 @@ static int gather(const mgl_search *search, sample list[LATEST])
     return count;
 }
 
-/* Fits one knob's corrections to what the others leave. */
+/* Fits the terms of one knob to the remaining log ratios. */
 static void fit_knob(int knob, sample *list, int count, correction *c)
 {
     double *of = c->of[knob], sum[MGL_MAX_KNOB_VALUES + 1] = {0};
@@ -114,11 +114,11 @@ typedef struct descent {
     const mgl_search *search;
     const correction *correction;
     mgl_draft at;
-    double value; /* log, corrected; INFINITY: not priced */
+    double value; /* corrected log value; INFINITY: not priced */
     int priced;
 } descent;
 
-/* Goes to a draft that was priced, where it is better. */
+/* Moves to a priced draft if it is better. */
 static bool go(descent *d, const mgl_draft *next)
 {
     if (!(next->predicted > 0))
@@ -132,7 +132,8 @@ static bool go(descent *d, const mgl_draft *next)
     return true;
 }
 
-/* Draws from `place` on, as many as are priced at a time: VALUES of each knob, in the order. */
+/* Draws drafts from `place` on, as many as are priced in parallel: VALUES of each knob, in
+ * `order`. */
 static int draw_batch(const descent *d, const int *order, int place, uint64_t *state,
                       mgl_batch *batch)
 {
@@ -146,7 +147,7 @@ static int draw_batch(const descent *d, const int *order, int place, uint64_t *s
     return place;
 }
 
-/* Every knob once, in an order that is drawn. Whether one became better. */
+/* One pass over all knobs in random order. Returns whether the value improved. */
 static bool pass(descent *d, uint64_t *state)
 {
     const int knobs = d->search->subject->space.count;
@@ -172,7 +173,7 @@ static bool pass(descent *d, uint64_t *state)
     return better;
 }
 
-/* A config about another one: each knob at any value with this chance in four. */
+/* Changes each knob to a random value with probability chance / 4. */
 static void scatter(const mgl_search *search, int chance, uint64_t *state,
                     mgl_schedule_config *config)
 {
@@ -181,7 +182,7 @@ static void scatter(const mgl_search *search, int chance, uint64_t *state,
             mgl_search_change_knob(search, i, state, config);
 }
 
-/* Descends from the incumbent, or from a config about it. */
+/* Descends from the incumbent, or from a random config around it. */
 static void descend(descent *d, uint64_t *state)
 {
     enum { SCATTERS = 10 };

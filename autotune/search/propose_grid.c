@@ -1,7 +1,7 @@
 /*
- * The grid: every value of every knob around the start, then every pair of knobs, always in the
- * order of the space. It takes no part of a program's moves. What was tried, by whomever, and
- * what lowering refuses is left out; after the last pair there is no more.
+ * Grid search: every value of every knob around the start, then every pair of knobs, in the order
+ * of the space. It proposes no moves. Configs that were tried by any proposer or that lowering
+ * rejects are skipped. After the last pair it proposes nothing more.
  */
 #include "autotune/search/propose.h"
 
@@ -9,14 +9,14 @@
 
 #include <string.h>
 
-/* A place in the grid: knobs a < b at the values with these indices; b of a single knob is -1. */
+/* A point of the grid: knobs a < b with the indices of their values; b = -1 for a single knob. */
 struct place {
     int a, b, a_value, b_value;
 };
 
 typedef struct grid {
     mgl_search search;
-    struct place next; /* all before it was tried or does not fit */
+    struct place next; /* all earlier points were tried or do not fit */
 } grid;
 
 /* The number of values of a knob. */
@@ -25,7 +25,7 @@ static int values_of(const grid *g, int knob)
     return g->search.subject->space.knobs[knob].count;
 }
 
-/* The next place behind this one, whatever stands there; false: that was the last. */
+/* Advances to the next point; false: there is none. */
 static bool step_on(const grid *g, struct place *p)
 {
     const int knobs = g->search.subject->space.count;
@@ -45,8 +45,7 @@ static bool step_on(const grid *g, struct place *p)
     return p->b < knobs && p->a < knobs;
 }
 
-/* Puts the place's values into a config; false: one of them is the start's, so that fewer knobs
- * change. */
+/* Builds the config of a point; false: a value equals the start's, so fewer knobs would change. */
 static bool make(const grid *g, const struct place *p, mgl_schedule_config *out)
 {
     const int knobs[] = {p->a, p->b}, values[] = {p->a_value, p->b_value};

@@ -1,10 +1,9 @@
 /*
- * Near steps: what a search tries around a program that is hard to beat. A proposal is the best of
- * a dozen draws, by the cost model and what it missed so far; each of them changes a knob to a
- * neighbouring value, adds moves of one kind, or joins what two or three earlier trials changed
- * that seemed to gain. One change is often worth less than its measurement can show, so a gain
- * counts by its interval: it is drawn from what is then likely (Thompson sampling: Russo and
- * others, "A Tutorial on Thompson Sampling", 2018).
+ * Local steps: proposals near a program that is hard to improve. A proposal is the best of several
+ * draws, by the cost model and its past error. Each draw changes a knob to an adjacent value, adds
+ * moves of one kind, or combines the changes of two or three earlier trials with a gain. The gain
+ * of one change is often smaller than its measurement error, so gains are sampled from their
+ * posterior (Thompson sampling: Russo and others, "A Tutorial on Thompson Sampling", 2018).
  */
 #include "autotune/search/propose.h"
 
@@ -14,27 +13,29 @@
 #include <string.h>
 
 enum {
-    WIDER_EVERY = 15, /* trials without a better one, after which a step has a knob more */
-    MOST_WIDTH = 3,   /* knobs of a step, trials that are joined, moves of a bundle */
-    DRAWS_EACH = 2,   /* draws for each one that is priced, at most */
-    NO_COSTS = 40     /* draws where nothing is priced, until one fits */
+    WIDER_EVERY = 15, /* trials without an improvement after which a step changes one knob more */
+    /* limit of knobs of a step, of trials that are combined, and of moves of a bundle */
+    MOST_WIDTH = 3,
+    DRAWS_EACH = 2, /* draws for each priced draft, at most */
+    NO_COSTS = 40   /* draws until one fits, if nothing is priced */
 };
-#define LIKELY  0.01 /* deviation of what a change gains, before it is measured */
-#define REFUSED 0.02 /* of the log value: what a refusal costs */
-/* What the cost model may miss, as deviations of the log value: a knob's change, a move in all
- * layers, a move in one. */
+#define LIKELY  0.01 /* prior standard deviation of a change's log gain */
+#define REFUSED 0.02 /* penalty of a rejection, in the log value */
+/* Standard deviation of the cost model's error in the log value: for a knob change, for a move in
+ * all layers, and for a move in one layer. */
 #define KNOB_DOUBT 0.03
 #define ALL_DOUBT  0.01
 #define MOVE_DOUBT 0.003
 
-/* Of the standard normal distribution (Box and Muller). */
+/* Draws from the standard normal distribution (Box-Muller transform). */
 static double draw_normal(uint64_t *state)
 {
     double u = 1 - mgl_draw_unit(state), v = mgl_draw_unit(state);
     return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
 }
 
-/* A draw of what a gain is likely to be that was measured with this deviation. */
+/* Draws from the posterior of a gain that was measured with this standard deviation (normal prior
+ * and noise). */
 static double draw_gain(double gain, double deviation, uint64_t *state)
 {
     double own = LIKELY * LIKELY, noise = deviation * deviation, share = own / (own + noise);
@@ -50,9 +51,9 @@ mgl_status mgl_draft_begin(const mgl_search *search, const mgl_known *parent, mg
     return parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &out->moves, err) : MGL_OK;
 }
 
-/* ---- what is stood on ------------------------------------------------------------------------ */
+/* ---- parents --------------------------------------------------------------------------------- */
 
-/* The incumbent, or every other time a correct program that may be better. NULL: the start. */
+/* The incumbent, or with probability 1/2 a correct program that may be better. NULL: the start. */
 static const mgl_known *draw_parent(const mgl_search *search, uint64_t *state)
 {
     const mgl_known *incumbent = mgl_search_incumbent(search), *best = incumbent;
@@ -78,7 +79,7 @@ static const mgl_known *draw_parent(const mgl_search *search, uint64_t *state)
 
 /* ---- knobs ---------------------------------------------------------------------------------- */
 
-/* The config with what lowering chooses in place of 0. */
+/* Replaces each 0 in the config by the value that lowering chooses. */
 static mgl_schedule_config resolve(const mgl_search *search, const mgl_schedule_config *config)
 {
     const mgl_subject *subject = search->subject;
@@ -104,8 +105,8 @@ static mgl_schedule_config resolve(const mgl_search *search, const mgl_schedule_
     return out;
 }
 
-/* The next value up or down from what the knob has, or what lowering chose for it. A 0 that means
- * "chosen" is no number: it is drawn now and then. False: there is none. */
+/* Changes a knob to the next value up or down from its value, or from lowering's choice if it is 0.
+ * The value 0 ("lowering chooses") is drawn occasionally. False: there is no other value. */
 static bool step_knob(const mgl_search *search, int knob, uint64_t *state,
                       mgl_schedule_config *config)
 {
@@ -152,8 +153,8 @@ static void step_knobs(const mgl_search *search, int count, uint64_t *state,
 
 /* ---- moves ---------------------------------------------------------------------------------- */
 
-/* One move, the same in all layers every other time, or a few of one kind. An order of tasks that
- * one layer bears makes others wait for each other more often than not. */
+/* Adds one move, in half of the cases the same in all layers, or a few moves of one kind. Moves
+ * that reorder tasks stay in one layer, because the same order in all layers often deadlocks. */
 static mgl_status add_bundle(const mgl_search *search, const mgl_program *program, uint64_t *state,
                              mgl_moves *moves, mgl_error *err)
 {
@@ -174,10 +175,9 @@ static mgl_status add_bundle(const mgl_search *search, const mgl_program *progra
     return status;
 }
 
-/* ---- joining -------------------------------------------------------------------------------- */
+/* ---- combining ------------------------------------------------------------------------------- */
 
-/* What a trial gained on what it stands on, as a draw of what is likely; 0: nothing is known, or it
- * gained nothing. */
+/* Draws from the posterior of the gain of a trial over its parent; 0: unknown, or no gain. */
 static double draw_own_gain(const mgl_search *search, const mgl_known *known, uint64_t *state)
 {
     const mgl_known start = {.measured = search->default_us};
@@ -194,7 +194,7 @@ static double draw_own_gain(const mgl_search *search, const mgl_known *known, ui
     return gain > 0 ? draw_gain(gain, noise, state) : 0;
 }
 
-/* Gives the draft what the trial changed. */
+/* Applies the trial's changes to the draft. */
 static mgl_status take_changes(const mgl_search *search, const mgl_known *known, mgl_draft *draft,
                                mgl_error *err)
 {
@@ -212,7 +212,7 @@ static mgl_status take_changes(const mgl_search *search, const mgl_known *known,
     return status;
 }
 
-/* Two or three trials that are likely to have gained most; fewer: there are no more. */
+/* Draws the trials with the largest sampled gains, up to `most`. Returns their number. */
 static int draw_donors(const mgl_search *search, int most, uint64_t *state,
                        const mgl_known *donors[MOST_WIDTH])
 {
@@ -236,7 +236,7 @@ static int draw_donors(const mgl_search *search, int most, uint64_t *state,
     return count;
 }
 
-/* Whether the trial is the parent, or what the parent stands on: its changes are there. */
+/* Whether the trial is the parent or an ancestor of it, so that its changes are already applied. */
 static bool is_there(const mgl_search *search, const mgl_known *parent, const mgl_known *known)
 {
     for (; parent; parent = mgl_search_find(search, parent->parent))
@@ -258,7 +258,7 @@ static mgl_status join(const mgl_search *search, uint64_t *state, mgl_draft *dra
 
 /* ---- drawing -------------------------------------------------------------------------------- */
 
-/* One step; `program`: of the parent, or NULL where no moves are made. */
+/* Draws one step. `program`: of the parent; NULL: no moves are made. */
 static mgl_status draw_step(const mgl_search *search, const mgl_program *program, uint64_t *state,
                             mgl_draft *draft, mgl_error *err)
 {
@@ -273,14 +273,14 @@ static mgl_status draw_step(const mgl_search *search, const mgl_program *program
     return MGL_OK;
 }
 
-/* Whether a draw came to nothing. */
+/* Whether a draw changed nothing. */
 static bool is_unchanged(const mgl_draft *v, const mgl_proposal *base)
 {
     return !memcmp(&v->config, &base->config, sizeof v->config) &&
            v->moves.count == base->moves.count;
 }
 
-/* Draws as many as are priced at a time; *t: draws so far. */
+/* Draws as many drafts as are priced in parallel; *t counts the draws. */
 static mgl_status draw_batch(const mgl_search *search, const mgl_program *program,
                              const mgl_proposal *base, const mgl_known *parent, int tries, int *t,
                              uint64_t *state, mgl_batch *batch, mgl_error *err)
@@ -300,7 +300,8 @@ static mgl_status draw_batch(const mgl_search *search, const mgl_program *progra
     return status;
 }
 
-/* Takes those that leave hope, `most` in all; the state is the one behind the last. */
+/* Takes the promising drafts, up to `most`. If the limit is reached, *state is the state after the
+ * last one. */
 static void take_hopes(mgl_batch *batch, int most, uint64_t *state, mgl_draft *out, int *count)
 {
     int i = 0;
@@ -344,14 +345,14 @@ mgl_status mgl_search_draw_near(const mgl_search *search, int most, uint64_t *st
     return status;
 }
 
-/* ---- choosing ------------------------------------------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------------------- */
 
-/* What is believed of a draft beside its prediction: a mean and a variance. */
+/* Belief about a draft beyond its prediction: a mean and a variance. */
 struct belief {
     double mean, variance;
 };
 
-/* What the cost model missed with the like of a change, and less where these were refused. */
+/* Adds the past error of the cost model for similar changes, and a penalty for rejections. */
 static void believe(const mgl_credit *c, bool higher, double doubt, struct belief *b)
 {
     int priced = c->priced[higher] + 1;

@@ -1,10 +1,10 @@
 /*
- * Prices drafts by the cost model, several at a time: a prediction takes some ten milliseconds of a
- * processor, a proposal asks for a hundred of them, and a device waits meanwhile.
+ * Prices drafts with the cost model, several in parallel. A prediction takes about 10 ms of
+ * processor time and a proposal needs about a hundred, while the device may be idle.
  *
- * What a search proposes does not depend on how many are priced at a time. A draft is drawn from a
- * state; those of a batch are drawn as if none before them were taken, and where one is, the search
- * goes on with the state behind that one, and the rest of the batch is forgotten.
+ * The result does not depend on the number of parallel threads. The drafts of a batch are drawn as
+ * if none before them were accepted. When one is accepted, the search continues with the random
+ * state after that draft, and discards the rest of the batch.
  */
 #include "autotune/search/propose.h"
 
@@ -49,7 +49,7 @@ void mgl_batch_add(mgl_batch *batch, const mgl_draft *draft, uint64_t state, int
     batch->places[i] = place;
 }
 
-/* What the threads share. */
+/* Arguments of the threads. */
 struct pricing {
     const mgl_search *search;
     const mgl_program *other;

@@ -1,8 +1,8 @@
 /*
- * Random: configs of which every knob has any of its values, of those that fit; every fourth
- * has one to four moves as well. Where the device has costs, what the cost model leaves no hope for
- * is drawn again, of half as many knobs after every third draw. It learns nothing but what was
- * tried: what other proposers have to beat.
+ * Random search: configs with every knob drawn from its values, among those that fit; every fourth
+ * also has one to four moves. If the device has costs, drafts without promise are drawn again, with
+ * half as many changed knobs after every third priced draw. It learns only which configs were
+ * tried. It is the baseline for the other proposers.
  */
 #include "autotune/search/propose.h"
 
@@ -10,7 +10,7 @@
 
 enum { MOST_MOVES = 4, MOVES_EVERY = 4, TRIES = 50, PRICED = 15, HALVED_EVERY = 3 };
 
-/* The start with about a share of its knobs drawn, 1 / 2^halvings. False: nothing fits. */
+/* Changes about 1 / 2^halvings of the start's knobs. False: nothing fits. */
 static bool draw_config(const mgl_search *search, int halvings, uint64_t *state,
                         mgl_schedule_config *config)
 {

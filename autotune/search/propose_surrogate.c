@@ -1,9 +1,9 @@
 /*
- * Surrogate: proposes the program of the largest expected improvement, by the model of
- * surrogate.h, among many that are drawn and climbed to. Where the device has costs, the best
- * of them are priced by the cost model, and what it was wrong by so far has the last word: the
- * mean of what is expected is the prediction. Near a good start the candidates are near steps
- * (propose_near.c), with some of the others once these stop helping.
+ * Surrogate: Bayesian optimization. Proposes the candidate with the largest expected improvement by
+ * the model of surrogate.h, among candidates from random draws and hill climbing. If the device has
+ * costs, the best are priced by the cost model, and the final score uses the prediction corrected
+ * by the modeled error. From a good start the candidates are local steps (propose_near.c), with
+ * some of the wider ones once local steps stop helping.
  */
 #include "autotune/search/surrogate.h"
 
@@ -14,14 +14,14 @@
 #include <string.h>
 
 enum {
-    LEADERS = 4,     /* members that candidates are drawn from */
+    LEADERS = 4,     /* members from which candidates are drawn */
     POOL = 240,      /* candidates that are drawn */
-    CLIMBERS = 3,    /* of which the best climb */
-    CLIMBS = 8,      /* times at most */
+    CLIMBERS = 3,    /* number of the best that climb */
+    CLIMBS = 8,      /* steps of a climb, at most */
     PRICED = 8,      /* candidates that the cost model prices */
-    MOVED = 6,       /* candidates with moves more */
-    NEAR_ALONE = 30, /* the same, after which near steps are not all, near the start */
-    FEW = 4          /* near steps that are priced beside others */
+    MOVED = 6,       /* candidates with additional moves */
+    NEAR_ALONE = 30, /* trials without an improvement after which wide candidates are added */
+    FEW = 4          /* local steps that are priced together with other candidates */
 };
 
 /* ---- candidates ----------------------------------------------------------------------------- */
@@ -30,10 +30,10 @@ typedef struct candidate {
     const mgl_known *parent;
     mgl_schedule_config config;
     mgl_moves moves;
-    double score; /* the larger, the sooner it is proposed */
+    double score; /* larger is better */
 } candidate;
 
-/* A list of the best candidates so far, the best first; it owns their moves. */
+/* The best candidates so far, best first; it owns their moves. */
 struct best {
     candidate list[PRICED];
     int count, room;
@@ -69,8 +69,8 @@ static void consider(struct best *best, candidate *c)
     best->list[at] = *c;
 }
 
-/* The nearest value of the space, for each knob of it; what is not in the space stays as it
- * starts. */
+/* The config with each knob of the space at its nearest value. Knobs outside the space keep their
+ * start values. */
 static mgl_schedule_config snap(const mgl_surrogate *s, const mgl_schedule_config *config)
 {
     const mgl_search_space *space = &s->search.subject->space;
@@ -87,7 +87,7 @@ static mgl_schedule_config snap(const mgl_surrogate *s, const mgl_schedule_confi
     return out;
 }
 
-/* The fastest of this campaign, the fastest first. */
+/* The fastest trials of this campaign, fastest first. */
 static int find_leaders(const mgl_surrogate *s, const mgl_known *leaders[LEADERS])
 {
     int count = 0;
@@ -109,7 +109,7 @@ static int find_leaders(const mgl_surrogate *s, const mgl_known *leaders[LEADERS
     return count;
 }
 
-/* Weighs a candidate that is new and fits. Fails only where memory runs out. */
+/* Scores a candidate that is new and fits. Fails only if memory runs out. */
 static mgl_status weigh(const mgl_surrogate *s, const mgl_surrogate_fit *f, const mgl_known *parent,
                         const mgl_schedule_config *config, struct best *best, mgl_error *err)
 {
@@ -150,7 +150,7 @@ static mgl_status draw_pool(const mgl_surrogate *s, const mgl_surrogate_fit *f, 
     return status;
 }
 
-/* From a candidate to the best neighbour, one knob away, again and again. */
+/* Hill climbing: moves to the best config that differs in one knob, until none is better. */
 static mgl_status climb(const mgl_surrogate *s, const mgl_surrogate_fit *f, const candidate *from,
                         struct best *best, mgl_error *err)
 {
@@ -190,7 +190,7 @@ static mgl_status climb_all(const mgl_surrogate *s, const mgl_surrogate_fit *f, 
     return status;
 }
 
-/* Lineages of the leaders with moves more. */
+/* Draws candidates that add moves to the leaders. */
 static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
                              struct best *best, mgl_error *err)
 {
@@ -215,7 +215,7 @@ static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return status;
 }
 
-/* What a candidate is worth by the cost model's word; -INFINITY: that leaves no hope. */
+/* The score of a candidate with its prediction; -INFINITY: not promising. */
 static double price_one(const mgl_surrogate *s, const mgl_surrogate_fit *f, const candidate *c)
 {
     double predicted = mgl_search_predict(&s->search, &c->config, &c->moves);
@@ -226,7 +226,8 @@ static double price_one(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
                : c->score;
 }
 
-/* The cost model's word on the best: what it leaves no hope for is dropped. */
+/* Prices the best candidates and moves the best of them to the front. If none is promising, empties
+ * the list. */
 static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct best *best)
 {
     int chosen = 0;
@@ -252,8 +253,8 @@ static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct bes
 
 /* ---- proposing ------------------------------------------------------------------------------ */
 
-/* From the start, half of its knobs at any value: what each does is learned from few of them. With
- * costs, the first that leaves hope, or the best of those that were priced. */
+/* Initial design: changes each knob of the start with probability 1/2, so that few trials show the
+ * effect of each. With costs, takes the first promising draft, or the best priced one. */
 static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
 {
     enum { TRIES = 500 };
@@ -272,8 +273,8 @@ static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
     }
 }
 
-/* A near step: the one of the largest expected improvement, or, before enough is known, what the
- * cost model says; where `best` has a candidate, the better one. */
+/* Adds a local step: the one with the largest expected improvement or, before enough is known, by
+ * mgl_search_pick. If `best` has a candidate, keeps the better one. */
 static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit *f, int most,
                                 uint64_t *state, struct best *best, mgl_error *err)
 {
@@ -281,8 +282,8 @@ static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit 
     int count, chosen = -1;
     mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
     double score = -INFINITY;
-    /* Where most steps are level the process is too sure of the others: every other one is picked
-     * by what is not known of its knobs. */
+    /* If most steps have equal values, the process is too certain about the others. So every second
+     * step is picked by the uncertainty of its knobs (mgl_search_pick). */
     bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs &&
                   mgl_draw_below(state, 2);
     if (!status && count > 0 && !priced)
@@ -322,8 +323,9 @@ static mgl_status choose_far(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return status;
 }
 
-/* A trial of the wide kind, beside near ones: what earlier campaigns found good, while little is
- * known; and one in four once near steps do not help. */
+/* Whether to try wide candidates besides local steps: always from a poor start; with few own
+ * trials, configs of earlier campaigns (probability 1/2); after local steps stop helping, with
+ * probability 1/4. */
 static bool wants_wide(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state)
 {
     bool inherits = s->prior.count > 0 && f->own < MGL_SURROGATE_FOUNDERS;
@@ -353,7 +355,7 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
     if (!status && best->count == 0 && !wide)
         status = choose_far(s, &f, state, best, err);
     if (!status &&
-        best->count == 0) /* no hope is left anywhere near: a search goes on all the same */
+        best->count == 0) /* nothing promising is left nearby: continue with a random draft */
         found(s, state, best);
     mgl_surrogate_fit_clear(&f);
     return status;

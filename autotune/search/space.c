@@ -1,7 +1,8 @@
 /*
- * Spaces: the default's values, and JSON. The values of the default are ladders around what is
- * known to work; a run of queues begins and ends at shares of the target's. Whether values go
- * together is for lowering to say, so a space may hold many configs that are refused.
+ * Search spaces: the default values, and reading and writing of the JSON form. The default values
+ * of a knob are a few steps around values that are known to work; queue runs begin and end at
+ * fractions of the target's queues. Lowering decides whether values fit together, so a space may
+ * contain many rejected configs. Implements space.h.
  */
 #include "autotune/search/space.h"
 
@@ -14,12 +15,12 @@
 #define SCHEMA "megalith.space/1"
 enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 
-/* Values of the knobs that are no runs of queues. The CPU streams nothing: there `gpu` ones are
- * left out. `rows` and `many` stand in no ladder: fewer rows make prompts slower, which no workload
- * has, so a search would sell them for nothing, and so would those of a second list, `weighed` and
- * `warpgroups`. `share` stands in none, since it lost where a device was measured with it. Splits
- * of attention are merged by tasks of their own unless a config says otherwise, so `merge` has one
- * value more. */
+/* Default values of the knobs except queue runs; `gpu` knobs are left out on the CPU, which streams
+ * nothing. Some knobs are left out deliberately. `rows` and `many`: fewer rows make prompts slower,
+ * which no workload measures, so a search would reduce them without a visible cost. The same holds
+ * for the knobs of a second list, `weighed` and `warpgroups`. `share`: it was slower wherever it
+ * was measured. `merge` has one value besides the default, which merges splits of attention by
+ * tasks of their own. */
 #define KNOB_VALUES(X)                                                                             \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
@@ -47,7 +48,7 @@ static const struct {
 
 /* ---- the default ---------------------------------------------------------------------------- */
 
-/* Puts a value where it stands in order; false: it stands there, or there is no room. */
+/* Inserts a value in order; false: it is there already, or there is no room. */
 static bool add_value(mgl_knob *knob, int value)
 {
     int at = knob->count;
@@ -68,15 +69,15 @@ static mgl_knob knob_of(int number)
     return (mgl_knob){.name = row->name, .narrow = row->narrow};
 }
 
-/* A knob of one value has nothing to choose. */
+/* Adds a knob unless it has only one value. */
 static void add_knob(mgl_search_space *space, const mgl_knob *knob)
 {
     if (knob->count > 1)
         space->knobs[space->count++] = *knob;
 }
 
-/* Where runs begin: at 0 and at quarters. How long they are: eighths, the largest multiples of
- * 16 and 8 queues, which often divide rows evenly, and all. */
+/* Adds the knobs of a queue run. It begins at 0 or at a quarter. Its length is an eighth or a
+ * multiple of it, or the largest multiple of 16 or 8 queues, which often divides rows evenly. */
 static void add_runs(const mgl_target *target, mgl_step step, mgl_search_space *out)
 {
     mgl_knob first = knob_of(mgl_knob_first(step)), count = knob_of(mgl_knob_run(step));
@@ -106,8 +107,8 @@ void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_
         add_runs(target, (mgl_step)s, out);
 }
 
-/* What no search may sell for nothing, whoever asks: fewer rows, and a second list, which may
- * exchange other number formats. */
+/* Whether a search may not choose this value, because no workload measures its cost: fewer rows, or
+ * a second list, which may exchange other number formats. */
 static bool is_no_search_s(const char *name, int value)
 {
     if (!strcmp(name, "rows"))
@@ -127,7 +128,7 @@ void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedul
                             mgl_search_space *space)
 {
     for (int k = 0; k < MGL_PLAIN_KNOBS;
-         k++) { /* those of queues are there, if the target has some */
+         k++) { /* the default space already contains the queue knobs */
         mgl_knob knob = knob_of(k);
         const int value = mgl_knob_get(config, k);
         if (knob.narrow || has_knob(space, knob.name) || is_no_search_s(knob.name, value))
@@ -140,7 +141,7 @@ void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedul
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* What a text is read for. */
+/* State of parsing. */
 struct reading {
     const mgl_json *json;
     const mgl_target *target;
@@ -159,7 +160,7 @@ static mgl_status check_keys(const mgl_json *json, mgl_error *err)
     return MGL_OK;
 }
 
-/* A number of queues, or one of them, that the target has. */
+/* Checks that a number of queues, or a queue index, is within the target's queues. */
 static mgl_status check_queues(const struct reading *r, int number, int64_t value,
                                const char *where, mgl_error *err)
 {

@@ -1,4 +1,5 @@
-/* The model of the surrogate: see surrogate.h. */
+/* Implements surrogate.h: features, covariance, fitting of the weights, scores, and the prior from
+ * earlier campaigns. */
 #include "autotune/search/surrogate.h"
 
 #include "base/memory.h"
@@ -9,23 +10,26 @@
 
 enum {
     MOST_POINTS = 128, /* of this campaign */
-    MOST_PRIOR = 80,   /* of an earlier one */
-    MOST_SEEN = 300    /* trials that tell what is refused */
+    MOST_PRIOR = 80,   /* of one earlier campaign */
+    MOST_SEEN = 300    /* trials used for the rejection rate */
 };
-#define NOISE       1e-3 /* variance of a measurement, of 1 for the process */
-#define TASK_SHARE  0.7  /* covariance of two campaigns, of 1 within one */
-#define TASK_LEVEL  1.0  /* variance of a campaign's level */
-#define ZERO_AWAY   0.7  /* distance of "chosen" (0) from any number of a knob that has it */
-#define SUM_SHARE   0.5  /* of the covariance that is the mean over features */
-#define WARP        0.02 /* above the best: closer is much the same */
-#define DOUBT       0.1  /* for each trial without a better one: so sure it should not have been */
+#define NOISE      1e-3 /* variance of a measurement, relative to the process variance 1 */
+#define TASK_SHARE 0.7  /* covariance of two campaigns, relative to 1 within one */
+#define TASK_LEVEL 1.0  /* variance of a campaign's level */
+#define ZERO_AWAY  0.7  /* distance between 0 ("lowering chooses") and any number of a knob */
+#define SUM_SHARE  0.5  /* share of the additive kernel in the covariance */
+/* offset of the log warp: values this close to the best are almost equal */
+#define WARP 0.02
+/* growth of the deviations for each trial without an improvement, because the model was too
+ * certain */
+#define DOUBT       0.1
 #define BETTER      1e-3 /* of the log value */
 #define FIRST_GUESS 0.3  /* weight of a feature before it is fitted */
 
 /* ---- features ------------------------------------------------------------------------------- */
 
-/* Where a value stands between the least and the most of its knob: by logarithms where these
- * are sizes. */
+/* Position of a value between the smallest and the largest of its knob, in [0, 1], on a logarithmic
+ * scale. */
 static double place_knob(const mgl_knob *knob, int number, int start, int value)
 {
     const mgl_knob_row *row = mgl_knob_row_get(number);
@@ -66,7 +70,8 @@ static double distance(double a, double b)
     return (a < 0) != (b < 0) ? ZERO_AWAY : fabs(a - b);
 }
 
-/* The covariance from the sum of weights, the weighted sum of exp(-2 d), and that of d. */
+/* Combines both kernels: from the sum of weights, the weighted sum of exp(-2 d), and the weighted
+ * sum of d. */
 static double combine(double weights, double near, double away)
 {
     return SUM_SHARE * near / weights + (1 - SUM_SHARE) * exp(-2 * away);
@@ -132,8 +137,8 @@ static mgl_surrogate_point point_of(const mgl_surrogate *s, const mgl_known *kno
     return p;
 }
 
-/* Takes the trials among the first `limit`: all, or the better half of MOST_POINTS and the
- * latest. */
+/* Takes the points of the first `limit` trials: all, or up to MOST_POINTS. If there are more, old
+ * points must be near the best, and the latest MOST_POINTS / 2 are always eligible. */
 static void take_points(const mgl_surrogate *s, size_t limit, mgl_surrogate_fit *f)
 {
     double bound = INFINITY;
@@ -151,7 +156,7 @@ static void take_points(const mgl_surrogate *s, size_t limit, mgl_surrogate_fit 
         mgl_surrogate_point p = point_of(s, known);
         f->doubt = p.y < f->best - BETTER ? 1 : f->doubt;
         f->best = fmin(f->best, p.y + p.deviation);
-        bound = f->best + 0.05; /* of what is old, only what is good */
+        bound = f->best + 0.05; /* old points must be good */
         bool late = all-- <= MOST_POINTS / 2;
         if (f->count >= MOST_POINTS || (!late && all > MOST_POINTS && p.y > bound))
             continue;
@@ -161,13 +166,13 @@ static void take_points(const mgl_surrogate *s, size_t limit, mgl_surrogate_fit 
     f->own = f->count;
 }
 
-/* A log value as the process sees it: from the logarithm of how much above the best it is. */
+/* Log warp of a value: log(WARP + y - least). */
 static double warped(double y, double least)
 {
     return log(WARP + y - least);
 }
 
-/* Where a campaign's points end that begin at `first`, and the least of their values. */
+/* End index of the campaign's points that begin at `first`, and their smallest log value. */
 static int end_of_task(const mgl_surrogate_fit *f, int first, double *least)
 {
     int end = first;
@@ -177,8 +182,8 @@ static int end_of_task(const mgl_surrogate_fit *f, int first, double *least)
     return end;
 }
 
-/* What the process sees, about the mean of each campaign: residuals, or values by warped(),
- * which tells near the best more apart. Hands out the mean of this campaign's. */
+/* Computes the targets of the process, centered for each campaign: residuals, or values after
+ * warped(), which separates values near the best. Returns the mean of this campaign. */
 static double centre(const mgl_surrogate_fit *f, bool residual, double *y)
 {
     double own = 0, least;
@@ -196,7 +201,7 @@ static double centre(const mgl_surrogate_fit *f, bool residual, double *y)
     return own;
 }
 
-/* Sums over features for each pair (count, count, lower half), kept while one weight is changed. */
+/* Sums over features for each pair (count, count, lower half), updated when one weight changes. */
 struct sums {
     double *near, *away;
     double weights;
@@ -214,7 +219,7 @@ static void change_weight(const mgl_surrogate_fit *f, int feature, double by, st
     sums->weights += by;
 }
 
-/* The variance of the points' residuals. */
+/* Variance of the residuals of this campaign. */
 static double spread(const mgl_surrogate_fit *f)
 {
     double sum = 0, squares = 0;
@@ -226,7 +231,7 @@ static double spread(const mgl_surrogate_fit *f)
     return f->own ? fmax(squares / f->own - mean * mean, 1e-6) : 1;
 }
 
-/* Factors the covariance of the points; false: it has none. */
+/* Factors the covariance matrix of the points; false: not positive definite. */
 static bool factor(mgl_surrogate_fit *f, const struct sums *sums)
 {
     const double variance = spread(f);
@@ -258,7 +263,7 @@ static bool varies(const mgl_surrogate_fit *f, int feature)
     return false;
 }
 
-/* One feature after the other gets the weight of the largest evidence. */
+/* Coordinate ascent: gives one feature after the other the weight with the largest evidence. */
 static void fit_relevance(mgl_surrogate *s, mgl_surrogate_fit *f, struct sums *sums,
                           const double *y)
 {
@@ -284,8 +289,8 @@ static void fit_relevance(mgl_surrogate *s, mgl_surrogate_fit *f, struct sums *s
     }
 }
 
-/* Weights are fitted anew whenever there is a quarter more to fit them to: a function of the
- * trials. */
+/* Number of trials that weights are fitted to. They are refitted when it grows by a quarter. A
+ * function of the number of trials. */
 static size_t fit_size(size_t trials)
 {
     size_t size = MGL_SURROGATE_FOUNDERS;
@@ -301,7 +306,7 @@ void mgl_surrogate_reset(mgl_surrogate *s)
     s->fitted = (size_t)-1;
 }
 
-/* Sums with the weights as they are. */
+/* Computes the sums with the current weights. */
 static mgl_status open_sums(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct sums *sums,
                             mgl_error *err)
 {
@@ -351,7 +356,7 @@ static mgl_status refit(mgl_surrogate *s, size_t trials, mgl_error *err)
     return status;
 }
 
-/* Notes where trials were refused, and where not. */
+/* Records the features of the latest trials and whether they were rejected. */
 static mgl_status take_seen(const mgl_surrogate *s, mgl_surrogate_fit *f, mgl_error *err)
 {
     size_t count = s->search.known_count, from = count > MOST_SEEN ? count - MOST_SEEN : 0;
@@ -371,7 +376,8 @@ static mgl_status take_seen(const mgl_surrogate *s, mgl_surrogate_fit *f, mgl_er
     return MGL_OK;
 }
 
-/* The processes over all trials, with the weights fitted to some. f->count 0: nothing is known. */
+/* Fits the processes over all trials, with weights fitted to a part of them. f->count 0: nothing is
+ * known. */
 mgl_status mgl_surrogate_fit_all(mgl_surrogate *s, mgl_surrogate_fit *f, mgl_error *err)
 {
     struct sums sums = {0};
@@ -400,10 +406,9 @@ mgl_status mgl_surrogate_fit_all(mgl_surrogate *s, mgl_surrogate_fit *f, mgl_err
     return status;
 }
 
-/* ---- what a program is worth
- * ------------------------------------------------------------------- */
+/* ---- score of a program ---------------------------------------------------------------------- */
 
-/* The share of what is near that was not refused. */
+/* The similarity-weighted share of trials that were not rejected. */
 static double chance(const mgl_surrogate *s, const mgl_surrogate_fit *f, const double *features)
 {
     double good = 1, all = 1;
@@ -423,7 +428,7 @@ static void cover(const mgl_surrogate *s, const mgl_surrogate_fit *f, const doub
             of_tasks(covariance_of(s, features, f->points[i].features), 0, f->points[i].task);
 }
 
-/* The expected improvement; before this campaign has a trial, what is expected to be fast. */
+/* The expected improvement; before this campaign has a trial, the negative predicted log value. */
 double mgl_surrogate_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                            const mgl_schedule_config *config, const mgl_moves *moves)
 {
@@ -439,7 +444,7 @@ double mgl_surrogate_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return mgl_expected_improvement(p, warped(f->best, f->best)) * chance(s, f, features);
 }
 
-/* The same, where the cost model has said what the candidate takes. */
+/* The same for a candidate with a prediction in us. */
 double mgl_surrogate_priced_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                                   const mgl_schedule_config *config, const mgl_moves *moves,
                                   double predicted)
@@ -474,7 +479,7 @@ static mgl_status add_point(mgl_surrogate *s, const mgl_known *known, mgl_error 
     return MGL_OK;
 }
 
-/* The best half of MOST_PRIOR, and as many of the others, evenly. */
+/* Takes the best MOST_PRIOR / 2 trials, and about as many of the others at even distances. */
 static mgl_status add_points(mgl_surrogate *s, mgl_known *known, size_t count, mgl_error *err)
 {
     const size_t best = MOST_PRIOR / 2, rest = count > best ? count - best : 0;

@@ -1,7 +1,7 @@
 /*
- * Workloads as texts: "ctx=0,8192;batch=1,8" is every context with every batch. What is printed is
- * sorted and has each number once, so that the same workloads always have the same text: the store
- * compares them by it.
+ * Workloads as text: "ctx=0,8192;batch=1,8" means every context with every batch. The printed form
+ * is sorted and contains each number once, so equal workloads have equal texts. The store compares
+ * them by text. Implements mgl_workloads_parse and mgl_workloads_print.
  */
 #include "autotune/store/record.h"
 
@@ -23,8 +23,8 @@ static mgl_status fail_form(const char *at, mgl_error *err)
                     at);
 }
 
-/* A decimal number without a sign; *end behind it. -1: there is none, or it has more than 9 digits.
- * */
+/* Parses an unsigned decimal number; *end is the position after it. -1: there is none, or it has
+ * more than 9 digits. */
 static int scan_number(const char *at, const char **end)
 {
     int number = 0;
@@ -37,7 +37,7 @@ static int scan_number(const char *at, const char **end)
     return number;
 }
 
-/* Keeps the list in order. A number that is there already is not added again. */
+/* Inserts a number in order. A number that is already in the list is skipped. */
 static mgl_status add_number(number_list *list, int number, mgl_error *err)
 {
     int place = 0;
@@ -55,7 +55,7 @@ static mgl_status add_number(number_list *list, int number, mgl_error *err)
     return MGL_OK;
 }
 
-/* The numbers behind "ctx=", up to a semicolon or the end; *at behind them. */
+/* Parses the numbers after "ctx=", up to a semicolon or the end; *at is the position after them. */
 static mgl_status parse_numbers(const char **at, number_list *list, mgl_error *err)
 {
     for (;;) {
@@ -119,7 +119,7 @@ mgl_status mgl_workloads_parse(const char *text, mgl_workloads *out, mgl_error *
     return MGL_OK;
 }
 
-/* The contexts are those of the first batch; a batch begins where the number changes. */
+/* The contexts are those of the first batch. A new batch begins where its number changes. */
 void mgl_workloads_print(const mgl_workloads *workloads, mgl_text *out)
 {
     const mgl_workload *list = workloads->list;
