@@ -1,27 +1,27 @@
 /*
- * See compare.h.
+ * Implements compare.h. The error bounds are derived as follows.
  *
- * Logits are right when their relative L2 distance to the f32 reference's is at most
- * E = MGL_BENCH_ERROR, in every sequence and step that is compared.
+ * Logits are correct if their relative L2 distance to the f32 reference is at most E =
+ * MGL_BENCH_ERROR, in every compared sequence and step.
  *
- * A token is right when its f32 logit is near the largest one. How near follows from E. Let r be
- * the reference's V logits, l = r + d the machine's, m the reference's choice, i the machine's.
- * Since l_i >= l_m,
+ * A token is correct if its f32 logit is near the largest one. The allowed distance follows from E.
+ * Let r be the V logits of the reference, l = r + d those of the machine, m the reference's choice,
+ * i the machine's. Since l_i >= l_m,
  *
  *     r_m - r_i = (l_m - d_m) - (l_i - d_i) <= d_i - d_m,
  *
- * and |d_i| + |d_m| <= sqrt(2) |d| <= sqrt(2) E |r|: true of any d, and useless, since it lets the
- * whole error stand in two places. Errors of rounding do not: d is a product of the head's rows
- * with an error of its input, plus its own rounding, so that its elements are like independent
- * normal numbers of standard deviation s = |d| / sqrt(V) <= E |r| / sqrt(V), and d_i - d_m is like
- * one of sqrt(2) s. The machine picks the i that suits it, one of V, so that a difference above z
- * sqrt(2) s comes with a chance of at most V exp(-z^2 / 2). With z = sqrt(2 ln(V / p)) that is p,
- * here 1e-9 a token; the room is the smaller of the two bounds:
+ * and |d_i| + |d_m| <= sqrt(2) |d| <= sqrt(2) E |r|. This bound holds for any d, and is too weak,
+ * because it allows the whole error in two elements. Rounding errors are spread: d is a product of
+ * the head's rows with an error of its input, plus rounding of its own. So its elements resemble
+ * independent normal values with standard deviation s = |d| / sqrt(V) <= E |r| / sqrt(V), and d_i -
+ * d_m resembles one with sqrt(2) s. The machine selects the largest of V elements, so a difference
+ * above z sqrt(2) s has a probability of at most V exp(-z^2 / 2). With z = sqrt(2 ln(V / p)) this
+ * is p, here 1e-9 a token. The allowed distance is the smaller of the two bounds:
  *
  *     min(sqrt(2) E |r|, sqrt(2 ln(V / p)) sqrt(2) E |r| / sqrt(V)).
  *
- * For 128,256 logits that is 0.23 of their root mean square, where the token of a wrong program,
- * drawn as if by lot, is 4.5 below the largest.
+ * For 128,256 logits this is 0.23 of their root mean square. The token of a wrong program, which
+ * resembles a random one, is 4.5 below the largest.
  */
 #include "autotune/runner/compare.h"
 
@@ -42,8 +42,8 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-/* What outputs are filled with before a launch (eval/paired_bench.h): a signalling NaN, which no
- * arithmetic makes, or bytes of 0xA5. */
+/* Whether the value is the fill pattern of outputs before a launch (eval/paired_bench.h): a
+ * signaling NaN, which no arithmetic produces, or bytes of 0xA5. */
 static bool is_unwritten(float value)
 {
     uint32_t bits = bits_of(value);
@@ -62,16 +62,16 @@ int mgl_compare_words(const void *a, const void *b, size_t count)
 
 /* ---- patterns -------------------------------------------------------------------------------- */
 
-/* What is wrong with a vector of logits. An element is bad when it is off by more than the error
- * that the elements of a right one have, by the normal numbers above. */
+/* Statistics of a wrong vector of logits. An element is bad if its error exceeds the bound for
+ * elements of a correct vector, by the normal model above. */
 struct damage {
-    int bad, first, last; /* elements; indices */
-    int stride;           /* greatest common divisor of their distances; 0: fewer than two */
+    int bad, first, last; /* number, first and last index of bad elements */
+    int stride;           /* greatest common divisor of their index distances; 0: fewer than two */
     double largest;       /* absolute error */
-    double relative;      /* largest error relative to its element of the reference */
-    bool zero;            /* all that was computed is 0 */
-    double factor;        /* that fits best */
-    double rest;          /* relative L2 error that is left with it */
+    double relative;      /* largest error relative to the reference element */
+    bool zero;            /* all computed values are 0 */
+    double factor;        /* best-fitting constant factor */
+    double rest;          /* relative L2 error that remains after this factor */
 };
 
 static int divisor(int a, int b)
@@ -94,7 +94,7 @@ static void note_bad(struct damage *of, int i)
     of->bad++;
 }
 
-/* The factor c of the least |l - c r|, and what it leaves. */
+/* Least-squares fit of a factor c, minimizing |l - c r|, and its remaining error. */
 static void fit_factor(const float *l, const float *r, int vocab, struct damage *of)
 {
     double lr = 0, rr = 0, rest = 0;
@@ -127,7 +127,7 @@ static struct damage look_at(const float *l, const float *r, int vocab, double n
     return of;
 }
 
-/* Most of `count` elements are bad. */
+/* Whether at least 90 % of `count` elements are bad. */
 static bool is_most(int bad, int count)
 {
     return 10 * (int64_t)bad >= 9 * (int64_t)count;
@@ -164,7 +164,7 @@ static void name_place(const mgl_compare_place *at, char *to, size_t size)
                     at->workload.context, at->sequence, at->step);
 }
 
-/* The first element that is unwritten, or no number, and how many there are; -1: none. */
+/* Returns the first element for which `is` holds, and the number of such elements; -1: none. */
 static int find(const float *values, int count, bool (*is)(float value), int *many)
 {
     int first = -1;
@@ -226,7 +226,7 @@ mgl_outcome mgl_compare_logits(const mgl_compare_place *at, const float *logits,
                              diagnostic);
     double norm = norm_of(wanted, vocab);
     *error = distance(logits, wanted, vocab, norm);
-    if (*error <= MGL_BENCH_ERROR) /* false for what is no number */
+    if (*error <= MGL_BENCH_ERROR) /* false for NaN */
         return MGL_OUTCOME_OK;
     struct damage of = look_at(logits, wanted, vocab, norm);
     describe(&of, vocab, pattern, sizeof pattern);

@@ -1,4 +1,5 @@
-/* See process.h. How a child of the same binary is made: vm/cuda/child.c. */
+/* Implements process.h: spawning, monitoring and ending of a worker, and the exchange of messages.
+ * vm/cuda/child.c does the same for a compiler child of the same binary. */
 #include "autotune/runner/process.h"
 
 #include "autotune/runner/runner.h"
@@ -21,23 +22,23 @@
 #include <unistd.h>
 
 enum {
-    SOCKET = 3, /* descriptor of the worker's end */
+    SOCKET = 3, /* descriptor of the worker's end of the socket */
     MAX_STATUS = 1 << 16
 };
 static const double memory_every_s = 0.05, reap_s = 10, reap_aborted_s = 0.02;
 
 struct mgl_process {
     mgl_process_options options;
-    pid_t pid; /* 0: was reaped */
+    pid_t pid; /* 0: already reaped */
     int socket;
     bool dead;
-    int how; /* of waitpid */
+    int how; /* wait status */
     bool known;
-    mgl_request_kind kind; /* that is being worked on */
+    mgl_request_kind kind; /* kind of the current request */
     double deadline, limit_s, looked;
-    mgl_fate stopped;   /* why waiting was ended */
-    uint64_t peak;      /* bytes that it was seen to hold at most */
-    uint64_t oom_kills; /* of the machine, when it was started */
+    mgl_fate stopped;   /* why waiting ended */
+    uint64_t peak;      /* largest resident memory seen, in bytes */
+    uint64_t oom_kills; /* OOM kills of the machine when the worker started */
 };
 
 void mgl_answer_clear(mgl_answer *answer)
@@ -46,14 +47,14 @@ void mgl_answer_clear(mgl_answer *answer)
     *answer = (mgl_answer){0};
 }
 
-/* ---- the environment ------------------------------------------------------------------------- */
+/* ---- environment ----------------------------------------------------------------------------- */
 
 static bool begins(const char *text, const char *start)
 {
     return !strncmp(text, start, strlen(start));
 }
 
-/* Whether the name, up to its `=`, holds the word. */
+/* Whether the name of the entry (before `=`) contains the word. */
 static bool holds(const char *entry, const char *word)
 {
     const char *end = strchr(entry, '='), *at = strstr(entry, word);
@@ -98,9 +99,10 @@ char **mgl_process_environment(char *const *from, const char *kernels)
     return out;
 }
 
-/* ---- starting -------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* 0, or an error number. Standard streams are /dev/null: what a library prints is for nobody. */
+/* Returns 0 or an error number. Standard streams are /dev/null, because libraries may print to
+ * them. */
 static int set_files(posix_spawn_file_actions_t *files, int socket)
 {
     int error = posix_spawn_file_actions_adddup2(files, socket, SOCKET);
@@ -109,7 +111,8 @@ static int set_files(posix_spawn_file_actions_t *files, int socket)
     return error ? error : posix_spawn_file_actions_addclosefrom_np(files, SOCKET + 1);
 }
 
-/* 0, or an error number. A group of its own: a terminal's Ctrl-C goes to the lab, who ends it. */
+/* Returns 0 or an error number. The worker has its own process group: Ctrl-C in a terminal reaches
+ * only the runner, which ends the worker. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t none, all;
@@ -126,7 +129,7 @@ static int set_attributes(posix_spawnattr_t *attributes)
 
 enum { MOST_WORDS = 24 };
 
-/* 0, or an error number. */
+/* Returns 0 or an error number. */
 static int spawn(const mgl_process_options *options, int socket, char **environment, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
@@ -136,7 +139,7 @@ static int spawn(const mgl_process_options *options, int socket, char **environm
     int count = 0;
     for (; options->under && options->under[count] && count < MOST_WORDS; count++)
         argv[count] = (char *)options->under[count];
-    /* of a tool "/proc/self/exe" would be another program */
+    /* for a tool, "/proc/self/exe" would mean the tool itself */
     if (count > 0 && !realpath(options->program, program))
         return errno;
     if (count > 0)
@@ -161,8 +164,7 @@ static int spawn(const mgl_process_options *options, int socket, char **environm
     return error;
 }
 
-/* Processes that the kernel has killed for want of memory, anywhere on the machine; 0 where it does
- * not count them. */
+/* Number of OOM kills of the kernel on this machine; 0 if the kernel does not count them. */
 static uint64_t count_oom_kills(void)
 {
     static const char name[] = "\noom_kill ";
@@ -221,14 +223,14 @@ bool mgl_process_lives(const mgl_process *process)
     return process && !process->dead;
 }
 
-/* ---- ending ---------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static bool is_aborted(const mgl_process *p)
 {
     return p->options.abort && atomic_load(p->options.abort);
 }
 
-/* Waits until it is gone, or so long. */
+/* Waits until the process is reaped or the limit expires. */
 static void reap_within(mgl_process *p, double limit_s)
 {
     double end = mgl_clock_s() + limit_s;
@@ -245,13 +247,13 @@ static void reap_within(mgl_process *p, double limit_s)
     }
 }
 
-/* A process that has a GPU's context may take its time, and ends all the same. */
+/* Waits for a killed process. A process with a GPU context may take long to end. */
 static void reap(mgl_process *p)
 {
     reap_within(p, is_aborted(p) ? reap_aborted_s : reap_s);
 }
 
-/* Its children, compilers, die with it; those of a tool are of its group. */
+/* Kills the process. Its children (compilers) die with it; a tool's processes are in its group. */
 static void end_process(mgl_process *p)
 {
     if (p->pid)
@@ -284,16 +286,16 @@ bool mgl_process_finish(mgl_process *process, double limit_s)
     return ended;
 }
 
-/* ---- watching -------------------------------------------------------------------------------- */
+/* ---- monitoring ------------------------------------------------------------------------------ */
 
-/* Bytes that a line of /proc/PID/status tells of; 0: it tells nothing. */
+/* Bytes reported by a line of /proc/PID/status; 0: the line is missing. */
 static uint64_t bytes_in(const char *text, const char *line)
 {
     const char *at = strstr(text, line);
     return at ? (uint64_t)strtoull(at + strlen(line), NULL, 10) * 1024 : 0;
 }
 
-/* Resident memory in bytes, 0: nobody tells; and to *peak the most that it has been. */
+/* Resident memory in bytes (0: unknown), and its maximum so far in *peak. */
 static uint64_t resident_bytes(pid_t pid, uint64_t *peak)
 {
     char path[40], *text;
@@ -308,16 +310,16 @@ static uint64_t resident_bytes(pid_t pid, uint64_t *peak)
     return held;
 }
 
-/* SIGKILL comes of the kernel when memory runs out, or of somebody. It was somebody where the
- * worker held far less than it may, and where the kernel has killed nobody since the worker was
- * started. */
+/* Whether another process killed the worker. SIGKILL comes from the kernel's OOM killer or from a
+ * process. A process is assumed if the worker used less than half of its memory limit, and the
+ * kernel has killed no process for lack of memory since the worker started. */
 static bool is_killed(const mgl_process *p, int signal)
 {
     return signal == SIGKILL && (!p->options.limit_bytes || p->peak < p->options.limit_bytes / 2) &&
            count_oom_kills() == p->oom_kills;
 }
 
-/* Whether to wait on. */
+/* Callback of the wire: returns whether to continue waiting. */
 static bool watch(void *user)
 {
     mgl_process *p = user;
@@ -335,14 +337,14 @@ static bool watch(void *user)
     return p->stopped == MGL_FATE_ANSWERED;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static mgl_wire wire_of(mgl_process *p)
 {
     return (mgl_wire){.socket = p->socket, .go = watch, .user = p};
 }
 
-/* What is said of a worker that gave no answer. */
+/* Writes the message for a worker that gave no answer. */
 static void explain(const mgl_process *p, mgl_answer *out)
 {
     const char *what = mgl_request_name(out->kind);
@@ -365,11 +367,11 @@ static void explain(const mgl_process *p, mgl_answer *out)
                  p->known && WIFEXITED(p->how) ? WEXITSTATUS(p->how) : -1);
 }
 
-/* It has given no answer: ends it, if it did not end by itself. */
+/* Ends a worker that gave no answer. */
 static mgl_status give_up(mgl_process *p, mgl_fate fate, mgl_answer *out, mgl_error *err)
 {
     if (fate == MGL_FATE_DIED)
-        reap(p); /* before it is killed: how it ended is its own */
+        reap(p); /* reaped before it is killed, so that its own exit status is kept */
     end_process(p);
     out->fate = fate;
     out->kind = p->kind;
@@ -399,7 +401,7 @@ mgl_status mgl_process_post(mgl_process *p, const mgl_question *q, mgl_error *er
         end_process(p);
         return mgl_fail_interrupted(err);
     }
-    /* One that does not listen does not answer either: what became of it is found then. */
+    /* If sending fails, the cause is found when the reply is awaited. */
     if (p->dead || mgl_wire_send(&wire, &head, sizeof head) ||
         mgl_wire_send(&wire, q->fixed, q->fixed_length))
         return MGL_OK;
@@ -420,7 +422,7 @@ static bool is_form(const mgl_process *p, const mgl_wire_head *head)
            head->length <= MGL_WIRE_LARGEST;
 }
 
-/* Status and message of a reply, of which nothing is believed. */
+/* Reads status and message of a reply. The reply is untrusted. */
 static bool take_status(const mgl_wire_reply *reply, mgl_answer *out)
 {
     static const mgl_status known[] = {MGL_OK,     MGL_USAGE,      MGL_BAD_INPUT, MGL_REJECTED,
@@ -452,7 +454,7 @@ static mgl_status take_bytes(mgl_process *p, size_t length, mgl_answer *out, mgl
         return MGL_OK;
     out->bytes = mgl_alloc(length);
     if (!out->bytes) {
-        end_process(p); /* what it says is lost */
+        end_process(p); /* the rest of the reply is lost */
         return mgl_fail_memory(err, length);
     }
     out->length = length;

@@ -1,9 +1,8 @@
 /*
- * A worker process as its lab sees it: started with next to nothing of the lab's environment, asked
- * one thing at a time, watched while it works on it, and killed when it takes too long or too much
- * memory, when it breaks the protocol, and when nobody wants it any more.
- *
- * A worker dies with the thread that started it, and is used by that thread alone.
+ * A worker process, from the side of the runner. It is started with a minimal environment and
+ * answers one request at a time. The runner kills it at its time limit, at its memory limit, after
+ * a protocol error, or when it closes the process. A worker dies with the thread that started it,
+ * and only that thread may use it. Used by runner_*.c and the micro-kernel trials.
  */
 #ifndef MGL_AUTOTUNE_RUNNER_PROCESS_H
 #define MGL_AUTOTUNE_RUNNER_PROCESS_H
@@ -15,51 +14,50 @@
 typedef struct mgl_process mgl_process;
 
 typedef struct mgl_process_options {
-    const char *program;      /* "/proc/self/exe" */
-    const char *kernels;      /* folder of compiled kernels; NULL: the default one */
-    const atomic_int *abort;  /* may be NULL */
-    uint64_t limit_bytes;     /* of resident memory; 0: none */
-    const char *const *under; /* the words of a tool that runs the program, which stand in front of
-                               * it, the tool's path first; NULL at their end; NULL: none. All of
-                               * the tool's processes end with it */
+    const char *program;     /* "/proc/self/exe" */
+    const char *kernels;     /* folder of compiled kernels; NULL: the default folder */
+    const atomic_int *abort; /* may be NULL */
+    uint64_t limit_bytes;    /* limit of resident memory; 0: no limit */
+    /* command line of a tool that runs the program: path and flags, NULL-terminated, placed
+     * before the program; NULL: no tool. All processes of the tool end with the worker */
+    const char *const *under;
 } mgl_process_options;
 
-/* How a request ended. */
+/* The result of a request. */
 typedef enum mgl_fate {
     MGL_FATE_ANSWERED,
-    MGL_FATE_DIED,  /* it ended by itself */
-    MGL_FATE_HUNG,  /* was killed at its time limit */
-    MGL_FATE_GREW,  /* was killed at its memory limit */
-    MGL_FATE_BROKE, /* was killed since it answered with something else than a reply */
+    MGL_FATE_DIED,  /* the worker ended by itself */
+    MGL_FATE_HUNG,  /* killed at its time limit */
+    MGL_FATE_GREW,  /* killed at its memory limit */
+    MGL_FATE_BROKE, /* killed because its answer was not a valid reply */
     MGL_FATE_STOPPED
 } mgl_fate;
 
-/* What came of a request. Release with mgl_answer_clear. */
+/* The answer to a request. Release with mgl_answer_clear. */
 typedef struct mgl_answer {
     mgl_fate fate;
     mgl_request_kind kind;
-    mgl_error
-        error;   /* of the worker, code included; else how it ended; code MGL_OK: answered well */
-    int signal;  /* that ended it; 0: none, or unknown */
-    bool killed; /* by somebody who is neither the lab nor the kernel that ran out of memory */
-    double device_s; /* mgl_wire_reply; not negative */
-    void *bytes;     /* (length) behind the reply's head; NULL: none */
+    mgl_error error; /* the worker's error, or the reason of its end; code MGL_OK: success */
+    int signal;      /* signal that ended the worker; 0: none or unknown */
+    bool killed;     /* killed by another process: neither the runner nor the kernel's OOM killer */
+    double device_s; /* as in mgl_wire_reply; not negative */
+    void *bytes;     /* (length) after the reply's head; NULL: none */
     size_t length;
 } mgl_answer;
 void mgl_answer_clear(mgl_answer *answer);
 
-/* Starts the process: MGL_SYSTEM where that is not possible. It has not said anything yet. Release
- * with mgl_process_close. */
+/* Starts the process without contacting it. MGL_SYSTEM: this is impossible. Release with
+ * mgl_process_close. */
 mgl_status mgl_process_start(const mgl_process_options *options, mgl_process **out, mgl_error *err);
-void mgl_process_close(mgl_process *process); /* kills it; NULL is fine */
-/* Tells it that nobody asks any more, and waits until it has ended by itself; false: it did not,
- * and was killed. Close it all the same. */
+void mgl_process_close(mgl_process *process); /* kills the process; NULL is allowed */
+/* Closes the socket and waits until the process ends by itself. False: it did not end in time and
+ * was killed. mgl_process_close is still required. */
 bool mgl_process_finish(mgl_process *process, double limit_s);
 pid_t mgl_process_id(const mgl_process *process);
-/* False once it was killed or found dead. */
+/* False after it was killed or found dead. */
 bool mgl_process_lives(const mgl_process *process);
 
-/* What a request consists of behind its head: two parts, each of which may be empty. */
+/* The body of a request: two parts, each of which may be empty. */
 typedef struct mgl_question {
     mgl_request_kind kind;
     const void *fixed, *bytes;
@@ -67,21 +65,22 @@ typedef struct mgl_question {
     double limit_s;
 } mgl_question;
 
-#define MGL_PROCESS_ANY SIZE_MAX /* bytes of a reply: as many as there are */
+#define MGL_PROCESS_ANY SIZE_MAX /* accept a reply of any length */
 
-/* Asks and waits. A reply that is no failure must have `wanted` bytes behind its head. Fails only
- * with MGL_INTERRUPTED (the worker was killed) and MGL_NO_MEMORY: all else is in *out. */
+/* Sends a request and waits for its reply. A successful reply must have `wanted` bytes after its
+ * head. Fails only with MGL_INTERRUPTED (the worker was killed) and MGL_NO_MEMORY; every other
+ * problem is in *out. */
 mgl_status mgl_process_ask(mgl_process *process, const mgl_question *question, size_t wanted,
                            mgl_answer *out, mgl_error *err);
 
-/* The same in two halves; between them the caller does something else. */
+/* The two halves of mgl_process_ask, so that the caller can work in between. */
 mgl_status mgl_process_post(mgl_process *process, const mgl_question *question, mgl_error *err);
-bool mgl_process_has_reply(const mgl_process *process); /* or is dead */
+bool mgl_process_has_reply(const mgl_process *process); /* also true if the process is dead */
 mgl_status mgl_process_await(mgl_process *process, size_t wanted, mgl_answer *out, mgl_error *err);
 
-/* Of an environment (NULL at its end) what a worker gets, in one block: names by a list, and of
- * these none that holds a key, a token or the like. MEGALITH_CACHE is `kernels` unless that is
- * NULL. NULL: no memory. Release with mgl_free. */
+/* Filters an environment (NULL-terminated) for a worker, in one block. Only listed names pass, and
+ * no name that contains KEY, TOKEN or similar. MEGALITH_CACHE is set to `kernels` unless that is
+ * NULL. NULL: out of memory. Release with mgl_free. */
 char **mgl_process_environment(char *const *from, const char *kernels);
 
 #endif

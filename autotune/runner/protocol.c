@@ -1,4 +1,4 @@
-/* See protocol.h. */
+/* Implements protocol.h: names of requests and faults, and non-blocking transfers on the socket. */
 #include "autotune/runner/protocol.h"
 
 #include "autotune/frozen.h"
@@ -42,7 +42,7 @@ void mgl_wire_build(char out[128])
     snprintf(out, 128, "megalith %.40s, frozen %s", mgl_version(), mgl_frozen_digest());
 }
 
-/* Whether the socket is ready for `events`; what else ends the wait goes to *end. */
+/* Waits until the socket is ready for `events`. False: the reason is in *end. */
 static bool wait_for(const mgl_wire *wire, short events, mgl_wire_end *end)
 {
     struct pollfd one = {.fd = wire->socket, .events = events};

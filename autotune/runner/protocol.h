@@ -1,10 +1,9 @@
 /*
- * What a lab and its worker processes say to each other over a socket: requests of the lab, one
- * reply to each, in order. Both ends are one program (the greeting compares their versions), so a
- * message is a head, a struct of fixed fields, and bytes behind it.
- *
- * The worker believes the lab. The lab believes nothing that a worker says beyond its form: a
- * candidate runs in the worker, and may have damaged it.
+ * The protocol between a runner and its worker processes over a socket: the runner sends requests,
+ * and the worker replies to each in order. Both ends are the same program (the greeting compares
+ * versions), so a message is a head, a struct of fixed fields, and further bytes. The worker trusts
+ * the runner. The runner checks the form of every reply and trusts nothing else, because a
+ * candidate runs in the worker and may have damaged it.
  */
 #ifndef MGL_AUTOTUNE_RUNNER_PROTOCOL_H
 #define MGL_AUTOTUNE_RUNNER_PROTOCOL_H
@@ -14,7 +13,7 @@
 
 /*  enum    name    request                                  reply behind its head */
 #define MGL_REQUESTS(X)                                                                            \
-    X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device, but of a compiler */ \
+    X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device; compiler: none */    \
     X(FAULT, "fault")     /* i32 mgl_fault                   nothing */                            \
     X(SET, "set")         /* mgl_wire_set, texts, schedule   mgl_wire_facts */                     \
     X(RUN, "run")         /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */   \
@@ -41,26 +40,27 @@ typedef enum mgl_request_kind {
 } mgl_request_kind;
 const char *mgl_request_name(mgl_request_kind kind);
 
-/* What a worker does: executes candidates; refers, and never runs a candidate; compiles ahead. */
+/* The role of a worker: an executor runs candidates; a referee computes references and never runs a
+ * candidate; a compiler compiles kernels in advance. */
 typedef enum mgl_worker_role { MGL_EXECUTOR, MGL_REFEREE, MGL_COMPILER } mgl_worker_role;
 
-/* Tests only: what a worker does wrong in the candidate's launches, or instead of one.
- *  enum, name */
+/* For tests only: faults that a worker injects into the candidate's launches. Columns: enum,
+ * name. */
 #define MGL_FAULTS(X)                                                                              \
     X(NONE, "")                                                                                    \
     X(HANG, "hang")                                                                                \
     X(CRASH, "crash")                                                                              \
-    X(GARBAGE, "garbage") /* what it answers is no reply */                                        \
-    X(MEMORY, "memory")   /* takes memory without end */                                           \
-    X(SLOW, "slow")       /* says that a launch took 20 ms more */                                 \
+    X(GARBAGE, "garbage") /* the reply is invalid */                                               \
+    X(MEMORY, "memory")   /* allocates memory without limit */                                     \
+    X(SLOW, "slow")       /* reports 20 ms more for a launch */                                    \
     X(WRONG_LOGITS, "wrong_logits")                                                                \
     X(WRONG_TOKEN, "wrong_token")                                                                  \
-    X(NO_TOKEN, "no_token") /* one that is not in the vocabulary */                                \
+    X(NO_TOKEN, "no_token") /* a token outside the vocabulary */                                   \
     X(NAN, "nan")                                                                                  \
     X(SECOND_DIFFERS, "second_differs")                                                            \
-    X(POISON, "poison")     /* a logit is what outputs are filled with */                          \
-    X(CANARY, "canary")     /* a write outside every buffer is found */                            \
-    X(WATCHDOG, "watchdog") /* the device's watchdog ends it */                                    \
+    X(POISON, "poison")     /* a logit has the fill pattern of outputs */                          \
+    X(CANARY, "canary")     /* a write outside every buffer is detected */                         \
+    X(WATCHDOG, "watchdog") /* the device watchdog ends the launch */                              \
     X(ADDRESS, "address")   /* an illegal address on the device */
 
 typedef enum mgl_fault {
@@ -72,47 +72,47 @@ typedef enum mgl_fault {
 bool mgl_fault_parse(const char *name, mgl_fault *out); /* false: no such fault */
 
 enum {
-    MGL_WIRE_STEPS = 8,              /* of a REFER, at most */
+    MGL_WIRE_STEPS = 8,              /* steps of a REFER, at most */
     MGL_WIRE_LARGEST = 512 << 20,    /* bytes of a message */
-    MGL_WIRE_STREAM_LOOKS = 1 << 10, /* of a STREAM, at most */
-    MGL_WIRE_POSITIONS = 1 << 10,    /* of a sequence of a DECODE, at most */
-    MGL_WIRE_SOURCES = 32,           /* of a SET, at most */
+    MGL_WIRE_STREAM_LOOKS = 1 << 10, /* passes of a STREAM, at most */
+    MGL_WIRE_POSITIONS = 1 << 10,    /* positions of a sequence of a DECODE, at most */
+    MGL_WIRE_SOURCES = 32,           /* sources of a SET, at most */
 };
 
-/* ---- structs: of fixed fields, their padding zero -------------------------------------------- */
+/* ---- structs (fixed fields, zero padding) ---------------------------------------------------- */
 
 typedef struct mgl_wire_head {
     char magic[8]; /* MGL_WIRE_MAGIC */
-    uint32_t kind; /* mgl_request_kind; a reply has its request's */
+    uint32_t kind; /* mgl_request_kind; a reply repeats its request's kind */
     uint32_t reply;
-    uint64_t length; /* of what is behind it */
+    uint64_t length; /* bytes after the head */
 } mgl_wire_head;
 #define MGL_WIRE_MAGIC "mgltune"
 
-/* What a reply begins with, behind the head. More stands behind it only where `status` is 0. */
+/* The start of a reply, after the head. Further bytes follow only if `status` is 0. */
 typedef struct mgl_wire_reply {
     int32_t status;  /* mgl_status */
-    double device_s; /* that the device worked for it, beside the launch of a RUN */
+    double device_s; /* seconds that the device worked for it, without the launch of a RUN */
     char where[256], message[1600];
 } mgl_wire_reply;
 
 typedef struct mgl_wire_hello {
     char build[128]; /* mgl_wire_build */
     int32_t role;
-    int64_t parent; /* process */
+    int64_t parent; /* process id */
     char device[64];
     mgl_config config;
 } mgl_wire_hello;
-/* Names the program that this is: both ends have to be the same. */
+/* Writes the identity of this program. Both ends must be equal. */
 void mgl_wire_build(char out[128]);
 
-/* A program, whose kernel is compiled with other texts of some of its sources: they stand behind
- * this struct, one behind the other, and behind them the schedule text. */
+/* A program and replacement texts of some of its kernel sources. After this struct come the texts,
+ * one after the other, and then the schedule text. */
 typedef struct mgl_wire_set {
-    int32_t side;    /* of a SET, */
-    int32_t context; /* and of the load that follows it, */
-    uint64_t seed;   /* likewise */
-    char arch[16];   /* of a COMPILE */
+    int32_t side;    /* for SET */
+    int32_t context; /* for SET: context of the next load */
+    uint64_t seed;   /* for SET: seed of the next load */
+    char arch[16];   /* for COMPILE */
     int32_t source_count;
     char files[MGL_WIRE_SOURCES][96]; /* (source_count) */
     uint64_t lengths[MGL_WIRE_SOURCES];
@@ -124,8 +124,8 @@ typedef struct mgl_wire_load {
     uint64_t seed;
 } mgl_wire_load;
 
-/* Behind it the tokens that were made: i32 (batch, tokens). The reply: f32 largest, chosen and
- * norms (3, batch, tokens), then f32 logits (step_count, batch, vocab). */
+/* The generated tokens follow: i32 (batch, tokens). The reply: f32 largest, chosen and norms (3,
+ * batch, tokens), then f32 logits (step_count, batch, vocab). */
 typedef struct mgl_wire_refer {
     mgl_wire_load load;
     int32_t step_count, steps[MGL_WIRE_STEPS];
@@ -136,20 +136,20 @@ typedef struct mgl_wire_stream {
     int32_t count;
 } mgl_wire_stream;
 
-/* Puts a program on the weights of a checkpoint, in place of the one that was there. */
+/* Loads a program with the weights of a checkpoint, replacing the current one. */
 typedef struct mgl_wire_checkpoint {
-    int32_t side; /* mgl_side; the default is MGL_INCUMBENT */
+    int32_t side; /* mgl_side; MGL_INCUMBENT stands for the default */
     char path[4096];
 } mgl_wire_checkpoint;
 
-/* A launch of that program. Behind it the prompts: i32 (count, length). The reply: i32 tokens
- * (count, tokens), or with `score` f32 logarithms of the prompts' likelihoods (count, length). */
+/* A launch of that program. The prompts follow: i32 (count, length). The reply: i32 tokens (count,
+ * tokens), or with `score` f32 log-likelihoods of the prompts (count, length). */
 typedef struct mgl_wire_decode {
     int32_t score, count, length, tokens;
 } mgl_wire_decode;
 
-/* The median of `count` launches of the baseline (eval/baseline.h), behind some that do not count.
- * Of the load batch, context, tokens and seed count. */
+/* Returns the median of `count` launches of the baseline (eval/baseline.h), after warm-up launches.
+ * Only batch, context, tokens and seed of the load are used. */
 typedef struct mgl_wire_baseline {
     mgl_wire_load load;
     int32_t count;
@@ -157,8 +157,9 @@ typedef struct mgl_wire_baseline {
 
 enum { MGL_WIRE_VALUES = 16, MGL_WIRE_NAME = 40 };
 
-/* Compiles a program's kernel with another text of one source. Behind it that text (text_length),
- * then the schedule text. The reply: mgl_wire_kernel_report, then the compiler's log, then PTX. */
+/* Compiles a program's kernel with another text of one source. That text follows (text_length),
+ * then the schedule text. The reply: mgl_wire_kernel_report, then the compiler's log, then the
+ * PTX. */
 typedef struct mgl_wire_kernel {
     char arch[16], file[128];
     uint64_t text_length;
@@ -191,7 +192,7 @@ typedef struct mgl_wire_device {
     uint64_t memory_total, memory_free, l2_bytes;
 } mgl_wire_device;
 
-/* What a worker may not do from now on (sandbox.h). */
+/* The restrictions of a worker after it entered the sandbox (sandbox.h). */
 typedef struct mgl_wire_sandbox {
     int32_t seccomp, landlock;
     char missing[200]; /* "": nothing */
@@ -201,12 +202,12 @@ typedef struct mgl_wire_sandbox {
 
 typedef enum mgl_wire_end {
     MGL_WIRE_DONE,
-    MGL_WIRE_CLOSED, /* the other end is gone */
-    MGL_WIRE_STOPPED /* `go` said so */
+    MGL_WIRE_CLOSED, /* the other end is closed */
+    MGL_WIRE_STOPPED /* `go` returned false */
 } mgl_wire_end;
 
-/* One end of a socket. `go` is asked every few milliseconds while it waits; NULL: it waits for
- * ever. */
+/* One end of a socket. While waiting, `go` is called every 10 ms; false ends the wait. NULL: waits
+ * without limit. */
 typedef struct mgl_wire {
     int socket;
     bool (*go)(void *user);

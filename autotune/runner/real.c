@@ -1,4 +1,4 @@
-/* See real.h. */
+/* Implements real.h: encodes the built-in text, and judges replies and likelihoods. */
 #include "autotune/runner/real.h"
 
 #include "autotune/search/campaign.h"
@@ -22,8 +22,8 @@ static const char story[] =
     "order: it reads two numbers, adds them, and writes down the sum. The capital of France is "
     "Paris, the capital of Italy is Rome, and water boils at 100 degrees.";
 
-/* Text i begins with the first token, as all texts do, and goes on somewhere in the story, which
- * begins anew where it is over. */
+/* Text i begins with the first token (BOS) and continues at some position of the story, which wraps
+ * around. */
 static void cut_texts(const mgl_ids *ids, mgl_real_texts *out)
 {
     size_t rest = ids->count - 1;
@@ -59,7 +59,7 @@ static mgl_status check_ids(const mgl_ids *ids, int vocab, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- the checkpoint -------------------------------------------------------------------------- */
+/* ---- checkpoint ------------------------------------------------------------------------------ */
 
 static mgl_status check_shape(const char *path, const mgl_subject *subject, mgl_error *err)
 {
@@ -115,9 +115,9 @@ mgl_status mgl_real_open(const char *path, const mgl_subject *subject, mgl_real_
     return status;
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- judgment -------------------------------------------------------------------------------- */
 
-/* The first token of a reply that the programs have otherwise; -1: none. */
+/* Returns the first position where the two replies differ; -1: none. */
 static int find_other(const mgl_real_texts *texts, const mgl_real_numbers *numbers, int text)
 {
     int first = text * texts->length;
@@ -127,9 +127,9 @@ static int find_other(const mgl_real_texts *texts, const mgl_real_numbers *numbe
     return -1;
 }
 
-/* Up to where two replies part their tokens have the same past, so that the default's likelihoods
- * of the two that differ say how much nearer the default's own was. Behind it there is nothing to
- * compare. */
+/* Compares replies. Up to the first difference both have the same past, so the default's
+ * likelihoods of the two different tokens show their distance. Positions after the first difference
+ * are not comparable. */
 static bool replies_agree(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
                           int sequences, double gap, mgl_real_facts *facts, char *diagnostic)
 {
@@ -141,7 +141,7 @@ static bool replies_agree(const mgl_real_texts *texts, const mgl_real_numbers *n
         double found = (double)numbers->of_made[MGL_INCUMBENT][at] -
                        (double)numbers->of_made[MGL_CANDIDATE][at];
         facts->parted++;
-        if (found <= gap) /* what is no number is not */
+        if (found <= gap) /* false for NaN */
             continue;
         mgl_format_into(
             diagnostic, MGL_MAX_DIAGNOSTIC + 1,
@@ -155,7 +155,7 @@ static bool replies_agree(const mgl_real_texts *texts, const mgl_real_numbers *n
     return true;
 }
 
-/* Nats a token. */
+/* Mean negative log-likelihood in nats a token. */
 static double mean_nll(const mgl_real_texts *texts, const float *scores)
 {
     double sum = 0;
@@ -178,7 +178,7 @@ mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *
     facts->checked = true;
     facts->nll = (facts->nll * before + nll * MGL_REAL_TEXTS) / facts->texts;
     facts->nll_default = (facts->nll_default * before + wanted * MGL_REAL_TEXTS) / facts->texts;
-    if (fabs(nll - wanted) <= share * MGL_REAL_NLL) /* what is no number is not */
+    if (fabs(nll - wanted) <= share * MGL_REAL_NLL) /* false for NaN */
         return MGL_OUTCOME_OK;
     mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
                     "on the real checkpoint, %d sequence%s: the winner's likelihood is %.5f nats a "

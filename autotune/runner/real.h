@@ -1,11 +1,11 @@
 /*
- * The real checkpoint: what the default and the winner of a campaign make of it, compared. Trials
- * run on synthetic weights, which say whether a program computes what the model does; the user's
- * own weights say it once more where it counts.
+ * The check on the real checkpoint: compares the default and the winner of a campaign on the user's
+ * own weights. Trials use synthetic weights, which show whether a program computes the model; this
+ * check confirms it on the real weights.
  *
- * Both programs continue the same prompts greedily, and score the same texts. A text that stands in
- * the binary is encoded by the model's own tokenizer, so that nobody has to bring one. Tokens and
- * likelihoods come from a worker (runner_real.c); they are judged here, by whoever started it.
+ * Both programs continue the same prompts greedily and score the same texts. The text is built into
+ * the binary and encoded by the model's tokenizer. Tokens and likelihoods come from a worker
+ * (runner_real.c) and are judged in the campaign's process. Called by campaign_final.c.
  */
 #ifndef MGL_AUTOTUNE_RUNNER_REAL_H
 #define MGL_AUTOTUNE_RUNNER_REAL_H
@@ -15,57 +15,58 @@
 #include "eval/paired_bench.h"
 
 enum {
-    MGL_REAL_TEXTS = MGL_MAX_ROWS, /* so that all rows of an epoch of the first list have one */
+    MGL_REAL_TEXTS = MGL_MAX_ROWS, /* one for each row of an epoch of the first list */
     MGL_REAL_LENGTH = 64,          /* tokens of a text, at most */
-    MGL_REAL_PROMPT = 16           /* of these, what a reply continues */
+    MGL_REAL_PROMPT = 16           /* prompt length in tokens; the reply continues it */
 };
 
 /*
- * How far two programs may be from each other. tests/vm/test_golden.c allows a machine of bf16
- * weights and f32 sums 3e-3 of the likelihood of a token (nats, the mean of all), and other greedy
- * tokens where the f32 logits of both are within 0.2. Default and winner are each as far from f32,
- * in whatever direction, so that the sum of both is allowed between them. A winner of other number
- * formats may have 1.25 of the default's error (MGL_ERROR_SHARE).
+ * Allowed differences of the two programs. tests/vm/test_golden.c allows a machine with bf16
+ * weights and f32 sums a difference of 3e-3 in the mean negative log-likelihood (nats a token), and
+ * other greedy tokens if the f32 logits of both are within 0.2. Default and winner may each differ
+ * from f32 by as much, in any direction, so twice these values are allowed between them. A winner
+ * with other number formats may have 1.25 times the default's error (MGL_ERROR_SHARE).
  */
 #define MGL_REAL_NLL 3e-3
 #define MGL_REAL_GAP 0.2
 
-/* What both programs are given. */
+/* The input of both programs. */
 typedef struct mgl_real_texts {
-    const char *path;                              /* of the checkpoint; lent */
+    const char *path;                              /* path of the checkpoint; borrowed */
     int32_t ids[MGL_REAL_TEXTS * MGL_REAL_LENGTH]; /* (MGL_REAL_TEXTS, length) */
     int32_t length;                                /* tokens of a text */
 } mgl_real_texts;
 
-/* Encodes the texts. MGL_BAD_INPUT and the like: the checkpoint can not be looked at, and why. */
+/* Encodes the texts. An error such as MGL_BAD_INPUT explains why the checkpoint cannot be used. */
 mgl_status mgl_real_open(const char *path, const mgl_subject *subject, mgl_real_texts *out,
                          mgl_error *err);
 
-/* What came out, of each mgl_side: the default's stands at MGL_INCUMBENT. All are (texts, length).
- */
+/* The results of each mgl_side; the default uses MGL_INCUMBENT. All are (texts, length). */
 typedef float mgl_real_scores[MGL_REAL_TEXTS * MGL_REAL_LENGTH];
 typedef struct mgl_real_numbers {
-    /* the prompt and the tokens that were made behind it */
+    /* the prompt and the generated tokens */
     int32_t made[MGL_SIDES][MGL_REAL_TEXTS * MGL_REAL_LENGTH];
-    mgl_real_scores scores[MGL_SIDES];  /* ln p of each token of the texts; [0] of a text is 0 */
-    mgl_real_scores of_made[MGL_SIDES]; /* likewise of `made`, by the default; where replies part */
+    mgl_real_scores scores[MGL_SIDES]; /* ln p of each token of the texts; [0] of a text is 0 */
+    /* ln p of `made` under the default, computed only if the replies differ */
+    mgl_real_scores of_made[MGL_SIDES];
 } mgl_real_numbers;
 
-/* What is told of it. */
+/* Summary of the check. */
 typedef struct mgl_real_facts {
-    bool checked;            /* both programs ran on the checkpoint */
-    int texts, parted;       /* replies of all programs; those that part where tokens are close */
-    double nll, nll_default; /* nats a token, the mean of all programs */
-    char note[MGL_MAX_DIAGNOSTIC + 1]; /* why nothing was checked; "": there was no checkpoint */
+    bool checked; /* both programs ran on the checkpoint */
+    /* replies of all programs; replies that differ at tokens with close likelihoods */
+    int texts, parted;
+    double nll, nll_default;           /* nats a token, the mean over all programs */
+    char note[MGL_MAX_DIAGNOSTIC + 1]; /* why nothing was checked; "": there is no checkpoint */
 } mgl_real_facts;
 
-/* Judges one program, of so many sequences, and adds it to the facts. MGL_OUTCOME_OK, or
- * MGL_OUTCOME_MODEL_MISMATCH with a diagnostic. */
+/* Judges one program for a number of sequences, and adds the result to the facts. Returns
+ * MGL_OUTCOME_OK, or MGL_OUTCOME_MODEL_MISMATCH with a diagnostic. */
 mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
                            int sequences, bool narrow, mgl_real_facts *facts,
                            char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
 
-/* As the member "checkpoint" of an object: checked, replies, parted, nll, nll_default, note. */
+/* Writes the JSON member "checkpoint": checked, replies, parted, nll, nll_default, note. */
 void mgl_real_put(mgl_json_out *out, const mgl_real_facts *facts);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * The lab: who executes candidates. A lab has no opinion: it answers with outcomes of executing (it
- * hung, it was wrong) and with raw pairs; whether something is kept is decided by its caller.
+ * The runner interface: executes candidates, checks their correctness, and returns outcomes and raw
+ * timing pairs. The caller decides whether to keep a candidate.
  *
- * Three labs: `device` runs worker processes on a GPU or, for correctness alone, on the CPU; `none`
- * measures nothing; tests have one that plays a device with a virtual clock.
+ * Implementations: `device` uses worker processes on a GPU, or on the CPU for correctness only
+ * (runner_device.c); `none` executes nothing (runner_none.c); tests use a scripted runner with a
+ * virtual clock. Called by the campaign loop and the micro-kernel trials.
  */
 #ifndef MGL_AUTOTUNE_RUNNER_RUNNER_H
 #define MGL_AUTOTUNE_RUNNER_RUNNER_H
@@ -12,26 +13,28 @@
 #include "autotune/search/gate.h"
 #include "eval/paired_bench.h"
 
-/* What the device is, as results name it. */
+/* Facts of the device, as stored with results. */
 typedef struct mgl_runner_device {
     char name[128], uuid[48], driver[32];
     mgl_target target;
     uint64_t memory_total, memory_free, l2_bytes;
-    char sandbox[256]; /* what its workers may do in spite of sandbox.h, a sentence; "": nothing */
+    /* sentence about missing parts of the workers' sandbox (sandbox.h); "": it is complete */
+    char sandbox[256];
 } mgl_runner_device;
 
-/* What came of running a candidate for correctness. */
+/* Result of a correctness check. */
 typedef struct mgl_runner_check {
     mgl_outcome outcome; /* MGL_OUTCOME_OK: correct on every workload */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    double errors[MGL_MAX_WORKLOADS]; /* (workloads) relative L2 of logits, the largest; -1: none */
-    double defaults[MGL_MAX_WORKLOADS]; /* (workloads) of the default, on the same nonce */
+    /* (workloads) largest relative L2 error of logits; -1: none */
+    double errors[MGL_MAX_WORKLOADS];
+    /* (workloads) the same for the default, on the same nonce */
+    double defaults[MGL_MAX_WORKLOADS];
     bool same_kernel;
     double compile_s, seconds;
 } mgl_runner_check;
 
-/* What a launch of one token of each sequence is made of, and what it left (eval/paired_bench.h).
- */
+/* Parameters of a launch of one token for each sequence, and its results (eval/paired_bench.h). */
 typedef struct mgl_runner_look {
     int workload;
     mgl_synthetic_kind kind;
@@ -44,125 +47,124 @@ typedef struct mgl_runner_memory {
     size_t length;
 } mgl_runner_memory;
 
-/* A tool that runs a worker and looks at what its launches do. */
+/* A tool that runs a worker and checks its launches, such as a memory checker. */
 typedef struct mgl_runner_tool {
-    const char *const *words; /* its path and flags; NULL at their end */
-    bool no_sandbox;          /* its part in the worker can not work there */
+    const char *const *words; /* path and flags, NULL-terminated */
+    bool no_sandbox;          /* the tool cannot work inside the sandbox */
 } mgl_runner_tool;
-/* What came of it. What the tool found is in its own log. */
+/* Result of a run under a tool. The tool writes its findings to its own log. */
 typedef struct mgl_runner_under {
-    bool done;                        /* all launches ended well, and then the tool */
-    bool hung;                        /* it did not end within its time, and was killed */
-    char why[MGL_MAX_DIAGNOSTIC + 1]; /* of one that is not done */
+    bool done;                        /* all launches and the tool ended successfully */
+    bool hung;                        /* the time limit expired, and the process was killed */
+    char why[MGL_MAX_DIAGNOSTIC + 1]; /* reason, if not `done` */
 } mgl_runner_under;
 
-/* Kernels that a lab compiles at the same time, at most. */
+/* Limit of parallel kernel compilations of a runner. */
 enum { MGL_MOST_COMPILERS = 12 };
 
-/* What took so long, all together. */
+/* Accumulated time of one activity. */
 typedef struct mgl_runner_time {
-    const char *what; /* NULL: nothing did */
+    const char *what; /* NULL: unused entry */
     double seconds;
     int64_t count;
 } mgl_runner_time;
 
 enum { MGL_RUNNER_WAITS = 20 /* kinds of requests */ };
 
-/* What a device does for a lab. */
+/* Kinds of device work. */
 typedef enum mgl_runner_work {
     MGL_RUNNER_LAUNCHES,  /* of programs */
-    MGL_RUNNER_WEIGHTS,   /* and cache, made of a seed */
-    MGL_RUNNER_REFERENCE, /* in f32 */
+    MGL_RUNNER_WEIGHTS,   /* generating weights and cache from a seed */
+    MGL_RUNNER_REFERENCE, /* computing the f32 reference */
     MGL_RUNNER_STREAM,
     MGL_RUNNER_WORKS
 } mgl_runner_work;
 
 typedef struct mgl_runner mgl_runner;
 struct mgl_runner {
-    bool measures; /* has a clock */
-    bool executes; /* can tell what is correct */
-    double busy_s; /* of all works so far, by the device's clock: a sum of `works` */
-    int compilers; /* kernels that it compiles at the same time; at most MGL_MOST_COMPILERS */
-    mgl_runner_time waits[MGL_RUNNER_WAITS]; /* whoever asked for something has waited so long */
-    mgl_runner_time
-        works[MGL_RUNNER_WORKS]; /* and the device has worked so long, by its own clock */
-    /* The device; also what it is now. */
+    bool measures;                           /* has a clock */
+    bool executes;                           /* executes programs and checks their correctness */
+    double busy_s;                           /* device seconds so far: the sum of `works` */
+    int compilers;                           /* parallel compilations; at most MGL_MOST_COMPILERS */
+    mgl_runner_time waits[MGL_RUNNER_WAITS]; /* time spent waiting for requests, by kind */
+    mgl_runner_time works[MGL_RUNNER_WORKS]; /* time that the device worked, by its own clock */
+    /* Returns the device and its current state. */
     mgl_status (*get_device)(mgl_runner *self, mgl_runner_device *out, mgl_error *err);
-    /* Takes the default's programs as incumbent: the start of a campaign, and of every run of it.
-     */
+    /* Makes the candidate the incumbent, and starts the workers. Called at the start of every
+     * run. */
     mgl_status (*start)(mgl_runner *self, const mgl_candidate *incumbent, mgl_error *err);
-    /* Makes a candidate resident and looks whether it is correct, before any clock. */
+    /* Loads a candidate and checks its correctness, before any timing. */
     mgl_status (*check)(mgl_runner *self, const mgl_candidate *candidate,
                         const unsigned char nonce[MGL_SHA256_BYTES], mgl_runner_check *out,
                         mgl_error *err);
-    /* A candidate of which nothing is known yet, for `look` alone. NULL: the lab executes nothing.
-     */
+    /* Loads a candidate without a check, for `look` only. NULL: the runner executes nothing. */
     mgl_status (*take)(mgl_runner *self, const mgl_candidate *candidate, mgl_error *err);
-    /* One launch of a side on poisoned memory, and what it left. *outcome as for `pair`, of the
-     * candidate. NULL: the lab executes nothing. */
+    /* Runs one launch of a side on poisoned memory, and returns its memory. *outcome is as for
+     * `pair`, for the candidate. NULL: the runner executes nothing. */
     mgl_status (*look)(mgl_runner *self, mgl_side side, const mgl_runner_look *at,
                        mgl_runner_memory *out, mgl_outcome *outcome,
                        char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
-    /* A launch of one token of each workload of the subject, by a worker of its own that a tool
-     * runs. A candidate that hangs or fails there is no failure. NULL: the lab executes nothing. */
+    /* Launches one token of each workload in a separate worker that a tool runs. A candidate that
+     * hangs or fails there is no error. NULL: the runner executes nothing. */
     mgl_status (*under)(mgl_runner *self, const mgl_runner_tool *tool,
                         const mgl_candidate *candidate, uint64_t seed, mgl_runner_under *out,
                         mgl_error *err);
-    /* `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
-     * candidate that was checked last; with `control` the incumbent stands on both sides. *outcome
-     * is MGL_OUTCOME_OK, or what ended it, with `diagnostic`. */
+    /* Times `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
+     * candidate checked last. With `control`, both sides are the incumbent. *outcome is
+     * MGL_OUTCOME_OK, or the reason of an early end, with `diagnostic`. */
     mgl_status (*pair)(mgl_runner *self, int workload, int count, uint64_t seed, bool control,
                        mgl_pair *out, mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
                        mgl_error *err);
-    /* Microseconds that the workload's bytes of the candidate take at the device's fastest stream;
-     * 0: the working set is under twice the L2 cache, or there is no clock. */
+    /* The floor in microseconds: the time to read the workload's bytes of the candidate with the
+     * device's fastest stream. `again`: measure the stream again. 0: the working set is below twice
+     * the L2 cache, or there is no clock. */
     mgl_status (*floor)(mgl_runner *self, int workload, bool again, double *us, mgl_error *err);
-    /* What the default and the candidate that was checked last make of the texts on the weights of
-     * a real checkpoint: one program of each, of `sequences` sequences. It has a worker of its own.
-     * *outcome as for `pair`, of the candidate; that the default comes to grief is a failure. NULL:
-     * the lab executes nothing. */
+    /* Runs one program (for `sequences` sequences) of the default and of the candidate checked last
+     * on the weights of a real checkpoint, in a separate worker. *outcome is as for `pair`, for the
+     * candidate; a failure of the default is an error. NULL: the runner executes nothing. */
     mgl_status (*decode)(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,
                          mgl_real_numbers *out, mgl_outcome *outcome,
                          char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
-    /* Microseconds that bench's baseline, a CUDA graph of cuBLAS calls, takes a token of the
-     * workload, in a worker of its own. MGL_DEVICE where there is no cuBLAS, or no room. NULL:
-     * there is no clock. */
+    /* Times the cuBLAS CUDA graph baseline in microseconds a token of the workload, in a separate
+     * worker. MGL_DEVICE: there is no cuBLAS or not enough memory. NULL: there is no clock. */
     mgl_status (*baseline)(mgl_runner *self, int workload, double *us, mgl_error *err);
-    /* The candidate that was checked last becomes the incumbent. */
+    /* Makes the candidate checked last the incumbent. */
     mgl_status (*promote)(mgl_runner *self, mgl_error *err);
-    /* A compile that will be wanted soon: goes on beside everything else. May do nothing. */
+    /* Starts compiling a candidate's kernels in the background. May do nothing. */
     void (*prepare)(mgl_runner *self, const mgl_candidate *candidate);
-    /* Whether no compile is left to wait for. NULL: there never is one. */
+    /* Whether the candidate's kernels are compiled. NULL: nothing is ever compiled. */
     bool (*is_ready)(mgl_runner *self, const mgl_candidate *candidate);
     void (*close)(mgl_runner *self);
 };
 
 typedef struct mgl_runner_options {
-    const mgl_subject *subject; /* must outlive the lab */
+    const mgl_subject *subject; /* must outlive the runner */
     const char *device;         /* "cuda", "cuda:1", "cpu" */
-    const char *program;        /* that the worker is: "/proc/self/exe"; its main hands what stands
-                                   behind MGL_WORKER_FLAG to mgl_worker_main */
-    const char *kernels;        /* folder of the campaign's kernel cache */
-    uint64_t kernel_bytes;      /* that it may have; 0: no limit */
-    const atomic_int *abort;    /* may be NULL */
-    double limit_s;             /* for one request of a worker; 0: 60, and more for compiling */
-    uint64_t limit_bytes;       /* of a worker's resident memory; 0: half of the machine's */
-    bool no_sandbox;            /* workers may do whatever this process may */
-    const char *fault; /* tests only: what the worker does wrong in the first check, "hang", or in
-                          the first pairs, "pair:hang", or on a real checkpoint, "real:hang":
-                          MGL_FAULTS in protocol.h; NULL: nothing */
+    /* the worker's executable: "/proc/self/exe"; its main passes the argument after
+     * MGL_WORKER_FLAG to mgl_worker_main */
+    const char *program;
+    const char *kernels;     /* folder of the campaign's kernel store */
+    uint64_t kernel_bytes;   /* limit of that folder; 0: no limit */
+    const atomic_int *abort; /* may be NULL */
+    double limit_s;          /* time limit of a request; 0: 60, and more for compiling */
+    uint64_t limit_bytes;    /* limit of a worker's resident memory; 0: half of the machine's */
+    bool no_sandbox;         /* workers run without the sandbox */
+    /* For tests only: fault that the worker injects in the first check ("hang"), in the first
+     * pairs ("pair:hang"), or on a real checkpoint ("real:hang"); names in MGL_FAULTS of
+     * protocol.h. NULL: none. */
+    const char *fault;
 } mgl_runner_options;
 
-/* Bytes that a campaign needs of its device: two machines as large as the candidate's largest, and
- * the reference. */
+/* Device memory that a campaign needs in bytes: two machines of the size of the candidate's largest
+ * program, and the reference. */
 uint64_t mgl_runner_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
 
 #define MGL_WORKER_FLAG       "--tune-worker"
-#define MGL_WORKER_UNDER_TOOL ",tool"    /* behind the socket's number: a tool has started it */
-int mgl_worker_main(const char *socket); /* the exit code of the process */
+#define MGL_WORKER_UNDER_TOOL ",tool"    /* suffix of the socket number under a tool */
+int mgl_worker_main(const char *socket); /* returns the exit code of the process */
 
-/* A lab is used by one thread, which outlives it: its workers die with the thread that started
- * them. Strings of the options are copied. */
+/* Opens a device runner. Only one thread may use it, and that thread must outlive it, because
+ * workers die with the thread that started them. Strings of the options are copied. */
 mgl_status mgl_runner_device_open(const mgl_runner_options *options, mgl_runner **out,
                                   mgl_error *err);
 mgl_status mgl_runner_none_open(const mgl_subject *subject, mgl_runner **out, mgl_error *err);

@@ -1,7 +1,8 @@
 /*
- * Compiling ahead: a kernel that a candidate will want is made while others are measured, by a
- * worker that needs no device, into the cache where the executor finds it. What comes while all
- * compilers are busy is compiled when it is wanted.
+ * Background compilation (build-ahead): compiles a candidate's kernels in compiler workers, which
+ * need no device, while other candidates are measured. The result goes to the cache that the
+ * executor reads. If all compilers are busy, the kernel is compiled later, when it is needed.
+ * Implements prepare and is_ready of runner.h.
  */
 #include "autotune/runner/runner_state.h"
 
@@ -28,7 +29,8 @@ void mgl_runner_end_compilers(mgl_runner_state *runner)
         retire(runner, i);
 }
 
-/* Takes the reply of a compiler. What it could not compile, the executor will say. */
+/* Takes the reply of a compiler. Compile errors are ignored here, because the executor reports
+ * them. */
 static mgl_status take_reply(mgl_runner_state *runner, int i, mgl_error *err)
 {
     mgl_answer answer;
@@ -55,7 +57,7 @@ mgl_status mgl_runner_await_kernel(mgl_runner_state *runner, const char *key, mg
     return MGL_OK;
 }
 
-/* A compiler that has nothing to do; -1: none. */
+/* Returns an idle compiler; -1: none. */
 static int find_idle(mgl_runner_state *runner)
 {
     int idle = -1;
@@ -76,8 +78,8 @@ static bool is_compiled(const mgl_runner_state *runner, const char *key)
     return false;
 }
 
-/* What can not be removed stays: a campaign looks at the disk itself. A kernel that is removed
- * before it is used is compiled again. */
+/* Trims the kernel cache. Files that cannot be removed stay; the campaign checks the disk. A kernel
+ * that is removed before its use is compiled again. */
 static void trim(const mgl_runner_state *runner)
 {
     uint64_t left;
@@ -85,7 +87,8 @@ static void trim(const mgl_runner_state *runner)
         mgl_cuda_cache_trim(runner->kernels, runner->options.kernel_bytes, &left, NULL);
 }
 
-/* One that is not noted for want of memory is looked for again: it is in the cache. */
+/* Records a compiled kernel. If memory is short, it is not recorded, and is found in the cache
+ * later. */
 void mgl_runner_note_kernel(mgl_runner_state *runner, const char *key)
 {
     if (is_compiled(runner, key) || !mgl_grow((void **)&runner->ready, &runner->ready_capacity,
@@ -131,8 +134,8 @@ static void start_compiling(mgl_runner_state *runner, int i, const mgl_candidate
     mgl_runner_set_clear(&set);
 }
 
-/* The keys of a candidate's kernels, one a program. Texts in the place of sources are no part of
- * its digest. Good until the next call. */
+/* Returns the keys of a candidate's kernels, one for each program, valid until the next call.
+ * Replacement texts are not part of the candidate's digest, so such keys are not cached. */
 static char (*keys_of(mgl_runner_state *runner, const mgl_candidate *candidate))[MGL_SHA256_HEX]
 {
     const bool named = candidate->digest[0] && candidate->source_count == 0;
@@ -160,7 +163,7 @@ bool mgl_runner_is_ready(mgl_runner *self, const mgl_candidate *candidate)
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
     bool ready = true;
-    find_idle(runner); /* takes the replies that are there */
+    find_idle(runner); /* takes the replies that have arrived */
     if (!compiles(runner))
         return true;
     char(*keys)[MGL_SHA256_HEX] = keys_of(runner, candidate);

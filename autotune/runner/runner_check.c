@@ -1,16 +1,16 @@
 /*
- * Whether a candidate is correct, before any clock. For each workload, with weights, first tokens
- * and cache made of the nonce, on poisoned memory, the two patterns in turn:
+ * Correctness check of a candidate, before any timing. For each workload, with weights, first
+ * tokens and cache generated from the nonce, on poisoned memory with two alternating patterns:
  *
- *     two whole launches           the same tokens and last logits, bit by bit
- *     a launch up to each of four  the same tokens so far; its last step's logits are compared with
- *     steps drawn from the nonce   the reference's
- *     the referee's reference,     every token near the largest f32 logit, the logits of the four
- *     fed with these tokens        steps within the error limit, of every sequence
+ *     two complete launches        same tokens and last logits, bitwise
+ *     a launch up to each of four  same tokens so far; the logits of its last step are compared
+ *     steps drawn from the nonce   with the reference
+ *     the referee's reference,     every token is near the largest f32 logit; the logits of the
+ * four fed with these tokens        steps are within the error limit, for every sequence
  *
- * Then the incumbent runs once on the same nonce: its tokens are what pairs are compared with.
- * Where it is the default its error is measured too; in campaigns that may change number formats
- * the default's always is.
+ * Then the incumbent runs once on the same nonce; timed launches are compared with its tokens. If
+ * the incumbent is the default, its error is measured too. In campaigns that may change number
+ * formats, the default's error is always measured. Implements mgl_runner.check.
  */
 #include "autotune/runner/runner_state.h"
 
@@ -25,19 +25,19 @@
 
 enum { TOKENS = MGL_WORKLOAD_TOKENS };
 
-/* A check while it goes on. */
+/* State of a check. */
 struct check {
     mgl_runner_state *runner;
     mgl_runner_check *out;
     mgl_runner_verdict verdict;
-    uint64_t draws; /* state of the generator */
+    uint64_t draws; /* state of the random generator */
     int vocab;
     int32_t steps[MGL_COMPARED_STEPS]; /* ascending */
     float *first, *second;             /* (batch, vocab) of two launches */
     float *logits;                     /* (MGL_COMPARED_STEPS, batch, vocab) */
-    float *reference; /* largest, chosen, norms (3, batch, TOKENS), then logits like the above */
-    int32_t fed[MGL_MAX_SEQUENCES * TOKENS]; /* the tokens that the reference is of */
-    bool referred;                           /* there is one of the workload at hand */
+    float *reference; /* largest, chosen, norms (3, batch, TOKENS), then logits in the same form */
+    int32_t fed[MGL_MAX_SEQUENCES * TOKENS]; /* the tokens that the reference was fed with */
+    bool referred;                           /* the reference of the current workload is present */
 };
 
 static const mgl_workload *workload_of(const struct check *c, int w)
@@ -108,7 +108,7 @@ static mgl_status get_logits(struct check *c, mgl_side side, int batch, float *l
     return status;
 }
 
-/* A launch of so many tokens, and the logits of its last step; `logits` may be NULL. */
+/* Launches a number of tokens, and gets the logits of the last step; `logits` may be NULL. */
 static mgl_status launch(struct check *c, mgl_side side, int w, int tokens, int32_t *made,
                          float *logits, mgl_error *err)
 {
@@ -137,7 +137,7 @@ static mgl_status fail_twice(struct check *c, int w, const char *what, int first
     return end_with(c, MGL_OUTCOME_NONDETERMINISTIC);
 }
 
-/* Two whole launches; the tokens go to `made`. */
+/* Runs two complete launches. The tokens go to `made`. */
 static mgl_status launch_twice(struct check *c, int w, int32_t *made, mgl_error *err)
 {
     mgl_runner_tokens again;
@@ -157,7 +157,8 @@ static mgl_status launch_twice(struct check *c, int w, int32_t *made, mgl_error 
     return logit >= 0 ? fail_twice(c, w, "logits", logit) : MGL_OK;
 }
 
-/* The first token of a shorter launch that the whole one has otherwise; -1: none. */
+/* Returns the index of the first token of a shorter launch that differs from the complete one; -1:
+ * none. */
 static int find_other(const int32_t *made, const int32_t *shorter, int batch, int tokens)
 {
     for (int s = 0; s < batch; s++)
@@ -167,7 +168,7 @@ static int find_other(const int32_t *made, const int32_t *shorter, int batch, in
     return -1;
 }
 
-/* The logits of the steps that are compared. */
+/* Gets the logits of the compared steps by shorter launches. */
 static mgl_status launch_steps(struct check *c, mgl_side side, int w, const int32_t *made,
                                mgl_error *err)
 {
@@ -186,7 +187,7 @@ static mgl_status launch_steps(struct check *c, mgl_side side, int w, const int3
     return MGL_OK;
 }
 
-/* ---- the reference --------------------------------------------------------------------------- */
+/* ---- reference ------------------------------------------------------------------------------- */
 
 static mgl_status need_referee(mgl_runner_state *runner, mgl_error *err)
 {
@@ -197,7 +198,7 @@ static mgl_status need_referee(mgl_runner_state *runner, mgl_error *err)
     return mgl_runner_start_worker(runner, MGL_REFEREE, &runner->referee, err);
 }
 
-/* Asks the referee, and once more another one if it comes to grief: no candidate runs there. */
+/* Asks the referee. If it fails, asks a new one once; no candidate runs there. */
 static mgl_status ask_referee(mgl_runner_state *runner, const mgl_question *question, size_t wanted,
                               mgl_answer *answer, mgl_error *err)
 {
@@ -224,7 +225,7 @@ static mgl_status check_reference(const struct check *c, size_t count, mgl_error
     return MGL_OK;
 }
 
-/* The reference fed with the tokens (batch, TOKENS), unless it is there. */
+/* Gets the reference fed with the tokens (batch, TOKENS), unless it is already present. */
 static mgl_status refer(struct check *c, int w, const int32_t *made, mgl_error *err)
 {
     mgl_answer answer;
@@ -259,9 +260,9 @@ static mgl_status refer(struct check *c, int w, const int32_t *made, mgl_error *
     return status;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------------ */
 
-/* The logits of the steps up to `last`; the largest error to *error. */
+/* Compares the logits of the steps up to `last`. The largest error goes to *error. */
 static void compare_steps(struct check *c, int w, int last, double *error)
 {
     const mgl_workload *load = workload_of(c, w);
@@ -277,7 +278,8 @@ static void compare_steps(struct check *c, int w, int last, double *error)
         }
 }
 
-/* A token is as wrong as the logits that it was chosen by: where these are too, they are told. */
+/* Compares tokens and logits. If the logits before a wrong token are wrong too, the verdict reports
+ * the logits. */
 static void compare(struct check *c, int w, const int32_t *made, double *error)
 {
     const mgl_workload *load = workload_of(c, w);
@@ -295,7 +297,7 @@ static void compare(struct check *c, int w, const int32_t *made, double *error)
 
 /* ---- workloads ------------------------------------------------------------------------------- */
 
-/* Four different steps, in order. */
+/* Draws four different steps in ascending order. */
 static void draw_steps(struct check *c)
 {
     for (int i = 0; i < MGL_COMPARED_STEPS;) {
@@ -339,8 +341,8 @@ static mgl_status check_candidate(struct check *c, int w, mgl_error *err)
     return status;
 }
 
-/* The error of a program that was found right before, on a side; its tokens to `made`. What goes
- * wrong is the lab's error. */
+/* Measures the error of a side's program that was found correct earlier. Its tokens go to `made`. A
+ * failure is an error of the runner. */
 static mgl_status measure_error(struct check *c, mgl_side side, int w, int32_t *made, double *error,
                                 mgl_error *err)
 {
@@ -385,7 +387,7 @@ static mgl_status check_workload(struct check *c, int w, mgl_error *err)
     return status || is_over(c) ? status : run_incumbent(c, w, err);
 }
 
-/* The default in the candidate's place, where the incumbent is another one. */
+/* Measures the default on the candidate's side, if the incumbent is another program. */
 static mgl_status measure_default(struct check *c, int w, mgl_error *err)
 {
     mgl_runner_state *runner = c->runner;
@@ -403,7 +405,7 @@ static mgl_status measure_default(struct check *c, int w, mgl_error *err)
     return measure_error(c, MGL_CANDIDATE, w, made, &c->out->defaults[w], err);
 }
 
-/* Workloads of one program behind each other. */
+/* Calls `work` for each workload, grouped by program. */
 static mgl_status each_workload(struct check *c, const mgl_runner_set *set,
                                 mgl_status (*work)(struct check *c, int w, mgl_error *err),
                                 mgl_error *err)
@@ -417,7 +419,7 @@ static mgl_status each_workload(struct check *c, const mgl_runner_set *set,
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- complete check -------------------------------------------------------------------------- */
 
 static uint64_t seed_of(const unsigned char *bytes)
 {
@@ -440,7 +442,7 @@ static mgl_status check_all(struct check *c, mgl_error *err)
     mgl_runner_state *runner = c->runner;
     mgl_fault fault = mgl_runner_take_fault(runner, MGL_RUNNER_CHECK);
     mgl_status status = allocate(c, err);
-    if (!status) /* finds out whether the device is there before somebody is blamed */
+    if (!status) /* a missing device must not be blamed on the candidate */
         status = runner->runner.get_device(&runner->runner, &(mgl_runner_device){0}, err);
     if (!status && fault)
         status = mgl_runner_arm(runner, fault, err);

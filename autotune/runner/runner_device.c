@@ -1,17 +1,16 @@
 /*
- * The device lab, the parent's side: which workers there are and what is resident in them. Two
- * processes hold a device: the executor runs incumbent and candidate, the referee makes the f32
- * reference and never runs a program of anybody's. Compilers, which need no device, work ahead.
+ * The device runner, parent side: manages workers and the programs loaded in them. Two processes
+ * use the device. The executor runs the incumbent and the candidate; the referee computes the f32
+ * reference and never runs a candidate. Compilers need no device and work in the background.
  *
- * All that is remembered stands here: a worker may die at any moment, and the next one gets
- * programs, weights and cache anew when it is asked for something that needs them. What a worker
- * did wrong while a candidate ran is the candidate's verdict, provided that a new worker does
- * better.
+ * All state is kept here, because a worker may die at any moment. The next worker gets programs,
+ * weights and cache again when a request needs them. A failure of a worker while a candidate runs
+ * becomes the candidate's verdict, provided that a new worker works.
  *
- * The other files: runner_check.c (correctness), runner_look.c (what a launch
- * leaves in memory), runner_under.c (what a tool says of a launch), runner_pair.c (times),
- * runner_real.c (a real checkpoint, and the baseline), runner_build_ahead.c (compiling),
- * runner_set.c (what is kept of a candidate), process.c (one worker), worker.c (the worker itself).
+ * Other files: runner_check.c (correctness), runner_look.c (memory after a launch), runner_under.c
+ * (launches under a tool), runner_pair.c (timing), runner_real.c (real checkpoint, baseline),
+ * runner_build_ahead.c (compilation), runner_set.c (programs of a candidate), process.c (one
+ * worker), worker.c (the worker process).
  */
 #include "autotune/runner/runner_state.h"
 
@@ -60,7 +59,7 @@ static mgl_status greet(const mgl_runner_state *runner, mgl_process *process, mg
     return mgl_process_post(process, &question, err);
 }
 
-/* The answer to the greeting: one that is no failure has the device's facts, but for a compiler. */
+/* Awaits the reply to the greeting. Except for a compiler, it contains the device's facts. */
 static mgl_status await_greeting(mgl_runner_state *runner, mgl_process *process,
                                  mgl_worker_role role, mgl_error *err)
 {
@@ -75,7 +74,7 @@ static mgl_status await_greeting(mgl_runner_state *runner, mgl_process *process,
     return status;
 }
 
-/* What the worker says of itself before it has seen a candidate. */
+/* Puts the worker into the sandbox, before it receives a candidate, and records its report. */
 static mgl_status confine(mgl_runner_state *runner, mgl_process *process, mgl_error *err)
 {
     mgl_wire_sandbox found;
@@ -187,7 +186,7 @@ mgl_status mgl_runner_ask_process(mgl_runner_state *runner, mgl_process *process
     const double began = mgl_clock_s();
     mgl_status status = mgl_process_ask(process, question, wanted, out, err);
     mgl_runner_note_wait(runner, question->kind, began);
-    if (!status && out->device_s > 0) /* no worker has worked for longer than it was waited for */
+    if (!status && out->device_s > 0) /* a worker cannot have worked longer than the wait */
         mgl_runner_note_work(runner, works[question->kind],
                              fmin(out->device_s, mgl_clock_s() - began));
     return status;
@@ -205,8 +204,8 @@ mgl_status mgl_runner_ask(mgl_runner_state *runner, const mgl_question *question
     return status;
 }
 
-/* The device as it is now. An executor that died between two requests is nobody's fault: a new one
- * is asked. */
+/* Asks for the device's current state. If the executor died between two requests, asks a new
+ * one. */
 static mgl_status ask_device(mgl_runner_state *runner, mgl_error *err)
 {
     mgl_answer answer;
@@ -255,14 +254,14 @@ static mgl_outcome outcome_of_end(const mgl_answer *a)
     enum { KILLED = 9, BUS = 7, SEGMENT = 11 };
     if (a->fate == MGL_FATE_HUNG)
         return MGL_OUTCOME_HANG;
-    if (a->fate == MGL_FATE_GREW || a->signal == KILLED) /* memory ran out */
+    if (a->fate == MGL_FATE_GREW || a->signal == KILLED) /* out of memory */
         return MGL_OUTCOME_VM_RESOURCES;
     if (a->signal == SEGMENT || a->signal == BUS)
         return MGL_OUTCOME_ILLEGAL_ADDRESS;
     return MGL_OUTCOME_LAUNCH;
 }
 
-/* The driver's own names of what went wrong stand in its messages (vm/cuda/driver.c). */
+/* The outcome of a device error, by the driver's names in its message (vm/cuda/driver.c). */
 static mgl_outcome outcome_of_device(const mgl_answer *a)
 {
     const char *message = a->error.message;
@@ -280,7 +279,8 @@ static mgl_outcome outcome_of_device(const mgl_answer *a)
     return driver ? MGL_OUTCOME_LAUNCH : MGL_OUTCOME_VM_RESOURCES;
 }
 
-/* What mgl_paired_bench_run finds wrong with a launch that ended (eval/paired_bench.c). */
+/* The outcome of a launch that ended and that mgl_paired_bench_run found wrong
+ * (eval/paired_bench.c). */
 static mgl_outcome outcome_of_gate(const mgl_answer *a)
 {
     if (strstr(a->error.message, "not numbers"))
@@ -313,7 +313,7 @@ static mgl_outcome outcome_of(const mgl_answer *a)
     }
 }
 
-/* Refused before anything ran: the worker is as good as before. */
+/* Whether the candidate was rejected before anything ran, so that the worker is undamaged. */
 static bool is_harmless(mgl_outcome outcome)
 {
     return outcome == MGL_OUTCOME_REJECTED || outcome == MGL_OUTCOME_COMPILE_OTHER ||
@@ -343,7 +343,7 @@ static mgl_status take_failure(mgl_runner_state *runner, mgl_side side, const mg
     return mgl_runner_fail(answer, err);
 }
 
-/* Positions before those that the first workload of a program makes. */
+/* The context of the first workload of a program. */
 static int context_of(const mgl_runner_state *runner, const mgl_runner_set *set, int program)
 {
     const mgl_workloads *workloads = &runner->options.subject->workloads;
@@ -417,11 +417,11 @@ mgl_status mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load
     return status;
 }
 
-/* ---- once more ------------------------------------------------------------------------------- */
+/* ---- repetition ------------------------------------------------------------------------------ */
 
-/* A worker that somebody killed says nothing of the candidate that it was at work on: the same is
- * done once more, and what comes of that counts, whatever it is. A candidate that has workers
- * killed again and again must not hold a campaign up. */
+/* If another process killed the worker of a candidate, the operation is repeated once, and its
+ * second result counts. A candidate whose workers are killed repeatedly must not block a
+ * campaign. */
 static mgl_status check_candidate(mgl_runner *self, const mgl_candidate *candidate,
                                   const unsigned char nonce[MGL_SHA256_BYTES],
                                   mgl_runner_check *out, mgl_error *err)
@@ -463,7 +463,7 @@ static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int prog
     return mgl_runner_decode(self, texts, program, sequences, out, outcome, diagnostic, err);
 }
 
-/* ---- the lab's functions --------------------------------------------------------------------- */
+/* ---- functions of the interface -------------------------------------------------------------- */
 
 static mgl_status get_device(mgl_runner *self, mgl_runner_device *out, mgl_error *err)
 {
@@ -510,7 +510,7 @@ static bool is_same(const mgl_runner_set *a, const mgl_runner_set *b)
     return same;
 }
 
-/* The sequences of a program, whichever workload asks for it. */
+/* The number of sequences of a program, from any workload that uses it. */
 static int sequences_of(const mgl_subject *subject, const mgl_candidate *candidate, int program)
 {
     int w = 0;
@@ -519,8 +519,8 @@ static int sequences_of(const mgl_subject *subject, const mgl_candidate *candida
     return subject->workloads.list[w].batch;
 }
 
-/* The default, with as many programs as the incumbent has: what lowering makes of the config that
- * the campaign began with. */
+/* Makes the default, with as many programs as the incumbent, by lowering the campaign's start
+ * config. */
 static mgl_status make_default(mgl_runner_state *runner, const mgl_candidate *incumbent,
                                mgl_error *err)
 {
@@ -560,7 +560,8 @@ static mgl_status take_incumbent(mgl_runner_state *runner, const mgl_candidate *
     return status;
 }
 
-/* The incumbent's kernels are awaited while the referee opens its device. */
+/* Loads the incumbent's programs, which waits for its kernels, while the referee opens its
+ * device. */
 static mgl_status start_referee(mgl_runner_state *runner, mgl_error *err)
 {
     mgl_runner_verdict none = {.outcome = MGL_OUTCOME_OK};
@@ -572,9 +573,9 @@ static mgl_status start_referee(mgl_runner_state *runner, mgl_error *err)
     return end_worker(&runner->referee, status);
 }
 
-/* From new workers, so that a device that was lost and is back is found: only an executor that was
- * asked for its device alone, before the lab was started first, stays. The incumbent's kernels are
- * compiled beside all of it. */
+/* Starts with new workers, so that a device that was lost and returned is detected. An executor
+ * that was only asked for its device before the first start is kept. The incumbent's kernels are
+ * compiled in parallel. */
 static mgl_status start(mgl_runner *self, const mgl_candidate *incumbent, mgl_error *err)
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
@@ -622,14 +623,14 @@ static uint64_t half_of_memory(void)
     return (bytes < limits.memory ? bytes : limits.memory) / 2;
 }
 
-/* Half of the processors: the others propose and prove. */
+/* Half of the processors; the others propose and prove. */
 static int choose_compilers(void)
 {
     int half = mgl_parallel_processors() / 2;
     return half < 2 ? 2 : half < MGL_MOST_COMPILERS ? half : MGL_MOST_COMPILERS;
 }
 
-/* "hang", "pair:hang" or "real:hang". */
+/* Parses "hang", "pair:hang" or "real:hang". */
 static mgl_status read_fault(mgl_runner_state *runner, const char *fault, mgl_error *err)
 {
     static const char *const starts[] = {[MGL_RUNNER_PAIR] = "pair:", [MGL_RUNNER_REAL] = "real:"};

@@ -1,5 +1,5 @@
-/* Single launches for those who look at more than tokens and logits: what each task of a program
- * left in memory. See runner_state.h. */
+/* Single launches that return memory: what each task of a program wrote, besides tokens and logits.
+ * Implements take and look of runner.h. Used by the micro-kernel correctness checks. */
 #include "autotune/runner/runner_state.h"
 
 #include "base/memory.h"

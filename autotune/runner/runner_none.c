@@ -1,6 +1,6 @@
 /*
- * The lab without a device: it executes nothing and measures nothing. Every candidate that passes
- * the gates is UNMEASURED, and what is said of its speed is the cost model's.
+ * The runner without a device: executes nothing and measures nothing. Every candidate that passes
+ * the gates is UNMEASURED, and its only speed is the prediction of the cost model.
  */
 #include "autotune/runner/runner.h"
 
@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 typedef struct runner_none {
-    mgl_runner runner; /* first */
+    mgl_runner runner; /* first member */
     const mgl_subject *subject;
 } runner_none;
 

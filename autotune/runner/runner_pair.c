@@ -1,7 +1,7 @@
 /*
- * Times: pairs of launches of the incumbent and the candidate, one behind the other in random
- * order, both resident; and the stream that no program beats. A time without the tokens that were
- * checked is none.
+ * Timing: pairs of launches of the incumbent and the candidate, one after the other in random
+ * order, with both loaded; and the stream that gives the floor. A time counts only if the launch
+ * generated the tokens of the correctness check. Implements pair, floor and promote of runner.h.
  */
 #include "autotune/runner/runner_state.h"
 
@@ -14,26 +14,27 @@
 
 enum { WARM_UPS = 2, STREAM_LOOKS = 7, LEAST_TOKENS = 2 };
 
-/* Seconds that a launch is to take: a slow program makes fewer tokens in it. */
+/* Target duration of a launch in seconds: a slow program generates fewer tokens in a launch. */
 static const double long_launch = 0.02;
 
-/* NVML's reasons that hold the clocks back: a power cap, hardware slowdown, heat, the brake. */
+/* NVML clock event reasons that reduce clocks: power cap, hardware slowdown, thermal slowdown,
+ * power brake. */
 static const uint64_t throttling = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
-/* Pairs while they are measured. */
+/* State of a measurement. */
 struct pairs {
     mgl_runner_state *runner;
     mgl_runner_verdict verdict;
     const mgl_workload *workload;
     int w;
     bool control;
-    uint64_t seed;                      /* of weights, cache and first tokens */
-    int tokens;                         /* of a sequence, in a launch */
-    const int32_t *expected[MGL_SIDES]; /* tokens (batch, MGL_WORKLOAD_TOKENS) */
-    mgl_runner_tokens of_control;       /* what the incumbent makes in a control */
-    bool known;                         /* ... was found out, by a launch of all tokens */
-    bool swapped;         /* in this pair of a control the machines stand for each other */
-    mgl_wire_clocks last; /* the last look: behind the warm-ups, or behind the pair before */
+    uint64_t seed;                      /* seed of weights, cache and first tokens */
+    int tokens;                         /* tokens of a sequence in a launch */
+    const int32_t *expected[MGL_SIDES]; /* expected tokens (batch, MGL_WORKLOAD_TOKENS) */
+    mgl_runner_tokens of_control;       /* the incumbent's tokens in a control */
+    bool known;                         /* of_control is set, from a launch of all tokens */
+    bool swapped;         /* in this pair of a control, the two machines are exchanged */
+    mgl_wire_clocks last; /* clocks after the warm-up, or after the previous pair */
 };
 
 static bool is_over(const struct pairs *p)
@@ -43,8 +44,8 @@ static bool is_over(const struct pairs *p)
 
 /* ---- one launch ------------------------------------------------------------------------------ */
 
-/* Other tokens than those that were checked. The incumbent's own mean that somebody wrote into its
- * memory, or into its inputs. */
+/* Compares the tokens with those of the correctness check. A difference of the incumbent means that
+ * something wrote into its memory or its inputs. */
 static void compare_tokens(struct pairs *p, mgl_side side, const int32_t *made)
 {
     int s = 0, t = -1;
@@ -70,7 +71,7 @@ static void compare_tokens(struct pairs *p, mgl_side side, const int32_t *made)
                     (int)expected[s * MGL_WORKLOAD_TOKENS + t]);
 }
 
-/* Microseconds a token of one launch. */
+/* Times one launch in microseconds a token. */
 static mgl_status time_launch(struct pairs *p, mgl_side side, double *us, mgl_error *err)
 {
     mgl_runner_tokens made;
@@ -114,8 +115,8 @@ static mgl_status look(struct pairs *p, mgl_wire_clocks *out, mgl_error *err)
 
 /* ---- one pair -------------------------------------------------------------------------------- */
 
-/* looks: before, between and behind. Known clocks go to the pair; what happened in only one of the
- * launches, and a process of somebody else, make it one to drop. */
+/* looks: clocks before, between and after the launches. Stores them in the pair, and drops the pair
+ * if throttling began in only one launch, or if another process used the device. */
 static void note_clocks(const mgl_wire_clocks looks[3], mgl_pair *pair)
 {
     int first = pair->candidate_first ? MGL_CANDIDATE : MGL_INCUMBENT;
@@ -133,9 +134,9 @@ static void note_clocks(const mgl_wire_clocks looks[3], mgl_pair *pair)
     pair->dropped |= began;
 }
 
-/* The machine that stands for a side. Two machines of one program differ by up to 0.1 %, always in
- * the same direction, by where they lie in memory. In a control they stand for each other in half
- * of the pairs, so that the control tells of the clock and of chance alone. */
+/* The machine of a side. Two machines of one program differ by up to 0.1 % in a constant direction,
+ * because of their memory addresses. In a control they are exchanged in half of the pairs, so that
+ * the control measures only the clock and chance. */
 static mgl_side machine_of(const struct pairs *p, mgl_side side)
 {
     return p->swapped ? (side == MGL_CANDIDATE ? MGL_INCUMBENT : MGL_CANDIDATE) : side;
@@ -175,8 +176,8 @@ static mgl_status place_both(struct pairs *p, mgl_error *err)
     return status;
 }
 
-/* Launches that do not count. The incumbent's tell how many tokens those that do make: a number
- * that is fixed before the first pair, the same for both sides. */
+/* Runs launches that do not count. The incumbent's time determines the number of tokens of the
+ * measured launches. The number is fixed before the first pair and equal for both sides. */
 static mgl_status warm_up(struct pairs *p, mgl_error *err)
 {
     double us;
@@ -249,7 +250,7 @@ mgl_status mgl_runner_measure_pairs(mgl_runner *self, int workload, int count, u
     return status;
 }
 
-/* ---- the floor ------------------------------------------------------------------------------- */
+/* ---- floor ----------------------------------------------------------------------------------- */
 
 static mgl_status drop_candidate(mgl_runner_state *runner, mgl_error *err)
 {
@@ -265,8 +266,8 @@ static mgl_status drop_candidate(mgl_runner_state *runner, mgl_error *err)
     return status;
 }
 
-/* Seconds of the fastest of some streams. Where its buffer has no room beside two machines, it gets
- * that of the candidate, who comes back when it is wanted. */
+/* Time of the fastest of several streams in seconds. If its buffer does not fit beside two
+ * machines, the candidate is unloaded; it is loaded again when needed. */
 static mgl_status stream(mgl_runner_state *runner, double bytes, double *seconds, mgl_error *err)
 {
     mgl_wire_stream wire;
@@ -319,9 +320,9 @@ mgl_status mgl_runner_measure_floor(mgl_runner *self, int workload, bool again, 
     return MGL_OK;
 }
 
-/* ---- the new incumbent ----------------------------------------------------------------------- */
+/* ---- promotion ------------------------------------------------------------------------------- */
 
-/* In the worker too, where it is resident. */
+/* Promotes the candidate in the worker, if it is loaded there. */
 static mgl_status promote_resident(mgl_runner_state *runner, mgl_error *err)
 {
     mgl_answer answer;

@@ -1,10 +1,10 @@
 /*
- * What nobody needs but the end of a campaign: both programs on the weights of a real checkpoint,
- * and the baseline's time. Each has an executor of its own, so that what is resident for the pairs
- * takes no memory from it, and a winner that comes to grief takes nothing along.
+ * The final steps of a campaign: both programs on the weights of a real checkpoint, and the time of
+ * the cuBLAS baseline. Each uses its own executor, so programs loaded for pairs use no memory
+ * meanwhile, and a failing winner damages nothing else.
  *
- * The default goes first: what it can not do with the checkpoint is no fault of the winner's. Where
- * their replies part, the default says how likely both are.
+ * The default runs first: a failure of the default is not attributed to the winner. If the replies
+ * differ, the default computes the likelihood of both. Implements decode and baseline of runner.h.
  */
 #include "autotune/runner/runner_state.h"
 
@@ -14,14 +14,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { BASELINE_LAUNCHES = 21 }; /* as many as `bench` takes samples */
+enum { BASELINE_LAUNCHES = 21 }; /* as many samples as `bench` takes */
 
 struct real {
     mgl_runner_state *runner;
     const mgl_real_texts *texts;
     mgl_runner_verdict verdict;
-    mgl_side side; /* whose program is there */
-    int sequences; /* of it */
+    mgl_side side; /* side of the loaded program */
+    int sequences; /* sequences of that program */
 };
 
 static bool is_over(const struct real *r)
@@ -29,7 +29,7 @@ static bool is_over(const struct real *r)
     return r->verdict.outcome != MGL_OUTCOME_OK;
 }
 
-/* Asks the executor: what goes wrong with the candidate's program is its verdict. */
+/* Sends a request to the executor. A failure of the candidate's program becomes its verdict. */
 static mgl_status ask(struct real *r, const mgl_question *question, size_t wanted, void *to,
                       mgl_error *err)
 {
@@ -47,7 +47,7 @@ static mgl_status ask(struct real *r, const mgl_question *question, size_t wante
     return status;
 }
 
-/* The program of a side takes the other one's place. */
+/* Loads the program of a side in place of the other one. */
 static mgl_status open_program(struct real *r, mgl_side side, const mgl_runner_set *set,
                                int program, mgl_error *err)
 {
@@ -69,9 +69,9 @@ static mgl_status open_program(struct real *r, mgl_side side, const mgl_runner_s
     return ask(r, &question, 0, NULL, err);
 }
 
-/* Launches of all texts, as many at a time as the program has sequences. Of each text `length` ids
- * of `ids` (texts, stride) are the prompt; what comes out is `words` long and goes to `out` (texts,
- * stride). */
+/* Launches all texts, as many at a time as the program has sequences. The prompts are the first
+ * `length` ids of each text in `ids` (texts, stride). Each result has `words` words and goes to
+ * `out` (texts, stride). */
 static mgl_status launch_all(struct real *r, const mgl_wire_decode *wire, const int32_t *ids,
                              int words, void *out, mgl_error *err)
 {
@@ -99,7 +99,7 @@ static mgl_status launch_all(struct real *r, const mgl_wire_decode *wire, const 
     return status;
 }
 
-/* Greedy replies: the prompts and what is made behind them. */
+/* Generates greedy replies: `made` gets the prompts and the tokens after them. */
 static mgl_status reply(struct real *r, int32_t *made, mgl_error *err)
 {
     int length = r->texts->length, tokens = length - MGL_REAL_PROMPT;
@@ -120,7 +120,7 @@ static mgl_status score(struct real *r, const int32_t *ids, float *scores, mgl_e
     return is_over(r) ? MGL_OK : launch_all(r, &wire, ids, r->texts->length, scores, err);
 }
 
-/* Only what is in the vocabulary can be scored. */
+/* Tokens outside the vocabulary cannot be scored: they become the verdict. */
 static void check_known(struct real *r, const int32_t *made)
 {
     int vocab = r->runner->options.subject->config.geometry.vocab;
@@ -137,7 +137,7 @@ static void check_known(struct real *r, const int32_t *made)
     }
 }
 
-/* What a side's program makes, in a worker of its own. */
+/* Runs the program of a side in a new worker. */
 static mgl_status run_side(struct real *r, mgl_side side, int program, mgl_real_numbers *out,
                            mgl_error *err)
 {
@@ -158,7 +158,8 @@ static mgl_status run_side(struct real *r, mgl_side side, int program, mgl_real_
     return status;
 }
 
-/* The default's word on replies that part, from a worker that the winner has not damaged. */
+/* If the replies differ, scores both with the default, in a new worker that the winner cannot have
+ * damaged. */
 static mgl_status score_replies(struct real *r, int program, mgl_real_numbers *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -199,7 +200,7 @@ mgl_status mgl_runner_decode(mgl_runner *self, const mgl_real_texts *texts, int 
         return status;
     runner->readable = texts->path;
     status = run_side(&r, MGL_INCUMBENT, program, out, err);
-    if (!status && is_over(&r)) /* on the default's side that is no verdict of the candidate */
+    if (!status && is_over(&r)) /* a failure of the default is not a verdict on the candidate */
         status = mgl_fail(err, MGL_GATE, "default", "%s", r.verdict.diagnostic);
     if (!status)
         status = run_side(&r, MGL_CANDIDATE, program, out, err);
@@ -212,7 +213,7 @@ mgl_status mgl_runner_decode(mgl_runner *self, const mgl_real_texts *texts, int 
     return status;
 }
 
-/* ---- the baseline ---------------------------------------------------------------------------- */
+/* ---- baseline -------------------------------------------------------------------------------- */
 
 mgl_status mgl_runner_time_baseline(mgl_runner *self, int workload, double *us, mgl_error *err)
 {

@@ -1,5 +1,5 @@
-/* The programs of a candidate as the lab keeps them, and what they take of a device. See
- * runner_state.h. */
+/* The programs of a candidate as the runner stores them, their kernel keys, and the device memory
+ * that they need. Declared in runner_state.h. */
 #include "autotune/runner/runner_state.h"
 
 #include "base/memory.h"
@@ -18,7 +18,7 @@ void mgl_runner_set_clear(mgl_runner_set *set)
     *set = (mgl_runner_set){0};
 }
 
-/* Tapes and buffers of a program's machine. */
+/* Bytes of the tapes and buffers of a program's machine. */
 static uint64_t machine_bytes(const mgl_program *program)
 {
     uint64_t bytes = 0;
@@ -30,8 +30,8 @@ static uint64_t machine_bytes(const mgl_program *program)
     return bytes;
 }
 
-/* Bytes that a token reads of its program, all sequences together: the tapes once, and the cache at
- * its mean length. */
+/* Bytes that one step reads, for all sequences together: the tapes once, and the KV cache at its
+ * mean length. */
 static double streamed_bytes(const mgl_program *program, mgl_workload workload)
 {
     const mgl_geometry *g = &program->geometry;
@@ -42,14 +42,14 @@ static double streamed_bytes(const mgl_program *program, mgl_workload workload)
                        (double)mgl_dtype_size(program->kv_dtype);
 }
 
-/* Whether the kernel of a candidate's program has the candidate's texts. */
+/* Whether the kernel of a candidate's program uses the replacement texts. */
 static bool takes_sources(const mgl_candidate *candidate, int program)
 {
     return candidate->everywhere || mgl_cuda_takes_sources(candidate->programs[program]);
 }
 
-/* The canonical texts count, and nothing else that a lab has does: a lab's own kernels, which are
- * compiled without such texts, have the compiler's key. */
+/* The key of a kernel. It depends only on the canonical texts and the replacement texts. Without
+ * replacement texts it is the compiler's key. */
 void mgl_runner_kernel_key(const mgl_candidate *candidate, int program, const char *arch,
                            char key[MGL_SHA256_HEX])
 {
@@ -137,10 +137,11 @@ mgl_status mgl_runner_set_make(const mgl_subject *subject, const mgl_candidate *
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static const uint64_t context_bytes = 1 << 30; /* of another process on a GPU, with some to spare */
+/* bytes of another process's GPU context, with a reserve */
+static const uint64_t context_bytes = 1 << 30;
 
-/* What the reference takes, whose weights are made as they are needed: its process, and values,
- * logits and cache of every step. */
+/* Bytes of the reference, whose weights are generated on demand: its process, and values, logits
+ * and cache of every step. */
 static uint64_t reference_bytes(const mgl_subject *subject)
 {
     const mgl_geometry *g = &subject->config.geometry;

@@ -1,5 +1,5 @@
-/* Launches of a candidate by a worker that a tool runs, such as one that checks each access to
- * memory. The worker is one of its own, of which the lab remembers nothing. See runner_state.h. */
+/* Launches of a candidate under a tool, such as a checker of memory accesses. A separate worker
+ * runs them, which the runner does not keep. Implements mgl_runner.under. */
 #include "autotune/runner/runner_state.h"
 
 #include "base/clock.h"
@@ -8,9 +8,10 @@
 
 #include <string.h>
 
-enum { SLOWER = 2 }; /* times, under such a tool: limits are far from what launches take */
+/* factor on limits under such a tool; normal launches are far below the limits */
+enum { SLOWER = 2 };
 
-/* Asks, and has in *out what did not go well; false: not to go on. */
+/* Sends a request. A failure goes to *out. Returns whether to continue. */
 static bool ask(mgl_runner_state *runner, mgl_process *worker, const mgl_question *question,
                 mgl_runner_under *out, mgl_status *status, mgl_error *err)
 {
@@ -79,8 +80,8 @@ static mgl_status run(mgl_runner_state *runner, mgl_process *worker, const mgl_r
     return status;
 }
 
-/* A tool that does not get as far as a worker that greets has a reason, which is no failure. It has
- * as long as a launch. */
+/* Starts a worker under the tool, within the time limit of a launch. If the tool fails before the
+ * worker greets, the reason goes to *out and is no error. */
 static mgl_status start(mgl_runner_state *runner, const mgl_runner_tool *tool, mgl_process **worker,
                         mgl_runner_under *out, mgl_error *err)
 {

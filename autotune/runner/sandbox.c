@@ -1,4 +1,5 @@
-/* See sandbox.h. What is refused stands in sandbox_calls.c and sandbox_files.c. */
+/* Implements sandbox.h: enters both mechanisms and describes the result. sandbox_calls.c and
+ * sandbox_files.c contain the rules. */
 #include "autotune/runner/sandbox_parts.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static const char *reason_of(int error)
     }
 }
 
-/* `calls`, `files`: error numbers of the two parts. */
+/* `calls`, `files`: error numbers of the two mechanisms. */
 static void describe(int calls, int files, int abi, mgl_sandbox *out)
 {
     *out = (mgl_sandbox){.seccomp = !calls, .landlock = files ? 0 : abi};
@@ -30,11 +31,12 @@ static void describe(int calls, int files, int abi, mgl_sandbox *out)
              files ? "no Landlock: " : "", files ? reason_of(files) : "");
 }
 
-/* Landlock first, since the filter refuses nothing that it needs, and it makes system calls. */
+/* Landlock first: it makes system calls, and the seccomp filter rejects none that Landlock
+ * needs. */
 void mgl_sandbox_enter(const mgl_sandbox_options *options, mgl_sandbox *out)
 {
     int abi = 0;
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* both want it of whoever is not root */
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* both mechanisms require it without root */
     mgl_sandbox_drop_rights();
     int files = mgl_sandbox_refuse_files(options, &abi);
     int calls = mgl_sandbox_refuse_calls();

@@ -1,17 +1,17 @@
 /*
- * System calls that a worker has no use for, as one list, and the filter that is made of it: a
- * program of classic BPF, which the kernel runs at each call. A call that is not on the list is
- * allowed. One that is on it has an instruction that compares its number and, behind that, what is
- * asked of an argument:
+ * seccomp part of the sandbox: a list of system calls that a worker does not need, and the classic
+ * BPF program made from it, which the kernel runs at each call. Calls that are not listed are
+ * allowed. Each listed call has an instruction that compares its number, and then a condition on an
+ * argument:
  *
- *     load arch; another than ours: kill       a number means another call there
+ *     load arch; different from ours: kill     numbers mean other calls there
  *     load number; x32: ENOSYS
  *     number == N ?  [load argument; compare]  return EPERM, or allow
  *     ...
  *     return allow
  *
- * The kernel knows of a call that is allowed by its number alone, and does not run the filter for
- * it: what a driver does a thousand times a second is no slower.
+ * The kernel caches calls that are allowed by their number alone and skips the filter for them, so
+ * frequent calls of a driver are not slower.
  */
 #include "autotune/runner/sandbox_parts.h"
 
@@ -33,8 +33,8 @@
 #define ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* Rights of root that let it look into other processes, among others: no rule of files holds there.
- * A driver gets by without, as for any other user. */
+/* Drops capabilities of root that would allow, among other things, inspecting other processes,
+ * which file rules cannot prevent. A driver does not need them, as for other users. */
 void mgl_sandbox_drop_rights(void)
 {
     static const unsigned kept = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH |
@@ -64,21 +64,21 @@ int mgl_sandbox_refuse_calls(void)
 
 #else
 
-/* When a call is allowed all the same. Arguments are looked at in their lower 32 bits, which is all
- * that these have, but for a pointer. */
+/* Conditions under which a listed call is allowed. Arguments are compared in their lower 32 bits,
+ * which is their full width except for pointers. */
 typedef enum condition {
     NEVER,
-    NEVER_KNOWN, /* fails with ENOSYS: the C library has another way then */
-    IF_OWN,      /* the argument is this process */
+    NEVER_KNOWN, /* fails with ENOSYS, so that the C library uses a fallback */
+    IF_OWN,      /* the argument is this process's id */
     IF_OWN_OR_0,
     IF_THREAD, /* the argument has CLONE_THREAD */
     IF_NULL,   /* the argument, a pointer, is NULL */
     IF_NOT_PDEATHSIG
 } condition;
 
-/*  call, condition, the argument that it is of */
+/* call, condition, index of the argument */
 #define CALLS(X)                                                                                   \
-    /* the network, and any other socket than the one that is open */                              \
+    /* network, and sockets other than the open one */                                             \
     X(socket, NEVER, 0)                                                                            \
     X(socketpair, NEVER, 0)                                                                        \
     X(connect, NEVER, 0)                                                                           \
@@ -87,13 +87,13 @@ typedef enum condition {
     X(accept, NEVER, 0)                                                                            \
     X(accept4, NEVER, 0)                                                                           \
     X(sendto, IF_NULL, 4)                                                                          \
-    /* programs and processes of its own */                                                        \
+    /* starting programs and processes */                                                          \
     X(execve, NEVER, 0)                                                                            \
     X(execveat, NEVER, 0)                                                                          \
     X(clone, IF_THREAD, 0)                                                                         \
-    X(clone3, NEVER_KNOWN, 0) /* its flags are in memory, which a filter does not see */           \
+    X(clone3, NEVER_KNOWN, 0) /* its flags are in memory, which a filter cannot read */            \
     X(prctl, IF_NOT_PDEATHSIG, 0)                                                                  \
-    /* processes of others */                                                                      \
+    /* other processes */                                                                          \
     X(kill, IF_OWN, 0)                                                                             \
     X(tgkill, IF_OWN, 0)                                                                           \
     X(tkill, NEVER, 0)                                                                             \
@@ -109,7 +109,7 @@ typedef enum condition {
     X(pidfd_open, NEVER, 0)                                                                        \
     X(pidfd_getfd, NEVER, 0)                                                                       \
     X(pidfd_send_signal, NEVER, 0)                                                                 \
-    /* ways around a check of calls or of paths */                                                 \
+    /* calls that bypass checks of calls or paths */                                               \
     X(io_uring_setup, NEVER, 0)                                                                    \
     X(io_uring_enter, NEVER, 0)                                                                    \
     X(io_uring_register, NEVER, 0)                                                                 \
@@ -120,7 +120,7 @@ typedef enum condition {
     X(add_key, NEVER, 0)                                                                           \
     X(request_key, NEVER, 0)                                                                       \
     X(keyctl, NEVER, 0)                                                                            \
-    /* the machine, should the worker be root */                                                   \
+    /* machine administration, if the worker is root */                                            \
     X(unshare, NEVER, 0)                                                                           \
     X(setns, NEVER, 0)                                                                             \
     X(chroot, NEVER, 0)                                                                            \
@@ -153,7 +153,7 @@ typedef enum condition {
     X(setdomainname, NEVER, 0)                                                                     \
     X(syslog, NEVER, 0)
 
-/* Of x86-64 alone. */
+/* x86-64 only. */
 #ifdef __x86_64__
 #define OLD_CALLS(X)                                                                               \
     X(fork, NEVER, 0)                                                                              \
@@ -165,8 +165,8 @@ typedef enum condition {
 #define OLD_CALLS(X)
 #endif
 
-/* Calls that are younger than the headers of some systems. Their numbers are the same everywhere.
- */
+/* Calls that are newer than the headers of some systems. Their numbers are equal on all
+ * architectures. */
 #ifndef SYS_process_mrelease
 #define SYS_process_mrelease 448
 #endif
@@ -186,9 +186,9 @@ static const struct call {
 
 enum {
     CALL_COUNT = sizeof calls / sizeof *calls,
-    MOST_OF_A_CALL = 7, /* instructions */
+    MOST_OF_A_CALL = 7, /* instructions of one call, at most */
     MOST = 8 + CALL_COUNT * MOST_OF_A_CALL,
-    X32 = 0x40000000 /* numbers from here on are another way into x86-64 */
+    X32 = 0x40000000 /* numbers from here on are x32 calls of x86-64 */
 };
 
 typedef struct filter {
@@ -211,7 +211,8 @@ static void answer(filter *f, uint32_t what)
     add(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
 }
 
-/* Goes on with the next step where the comparison (BPF_JEQ, ...) holds, and else skips so many. */
+/* Continues with the next instruction if the comparison (BPF_JEQ, ...) holds, else skips
+ * `skipped`. */
 static void unless_skip(filter *f, unsigned comparison, uint32_t value, uint8_t skipped)
 {
     add(f,
@@ -223,7 +224,7 @@ static size_t argument_at(const struct call *call)
     return offsetof(struct seccomp_data, args) + call->argument * sizeof(uint64_t);
 }
 
-/* The comparison of an argument, and the answer where it allows the call. */
+/* Appends the comparison of an argument, and the answer if it allows the call. */
 static void add_condition(filter *f, const struct call *call)
 {
     uint32_t self = (uint32_t)getpid();
@@ -277,8 +278,8 @@ int mgl_sandbox_look_calls(void)
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) ? errno : 0;
 }
 
-/* Of all threads. Without SPEC_ALLOW older kernels slow down what the processor speculates on, of
- * which the times would tell. */
+/* Installs the filter for all threads. Without SPEC_ALLOW, older kernels disable speculation for
+ * the process, which would change times. */
 int mgl_sandbox_refuse_calls(void)
 {
     filter f = {.count = 0};
@@ -286,7 +287,8 @@ int mgl_sandbox_refuse_calls(void)
     const struct sock_fprog program = {f.count, f.steps};
     long left = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                         SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program);
-    return left < 0 ? errno : left > 0 ? EBUSY : 0; /* above 0: a thread that can not follow */
+    /* above 0: id of a thread that cannot be synchronized */
+    return left < 0 ? errno : left > 0 ? EBUSY : 0;
 }
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Files that a worker may open, by Landlock: what is not listed here is refused, for reading too.
- * Not all kernels know all rights; what one does not know can not be refused there. Constants and
- * structs are those of the kernel's interface, written out, since the headers of a system are often
- * older than its kernel.
+ * Landlock part of the sandbox: files that a worker may open. Everything that is not listed is
+ * rejected, also for reading. Rights unknown to an older kernel cannot be restricted there.
+ * Constants and structs of the kernel interface are repeated here, because system headers are often
+ * older than the kernel.
  *
- * A rule of a folder holds for what is beneath it, through mounts too. /proc is allowed as a whole,
- * to read: what tells of the memory, descriptors and environment of a process outside of the
- * sandbox is refused by Landlock all the same.
+ * A rule for a folder applies to everything below it, including mounts. /proc is readable as a
+ * whole; Landlock still rejects the memory, descriptors and environment of processes outside the
+ * sandbox.
  */
 #include "autotune/runner/sandbox_parts.h"
 
@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* linux/landlock.h: the numbers of the calls are the same on all architectures. */
+/* linux/landlock.h: the numbers of the calls are equal on all architectures. */
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 };
 enum { CREATE_VERSION = 1, RULE_PATH_BENEATH = 1, RESTRICT_ALL_THREADS = 1 << 3 };
 
@@ -43,22 +43,22 @@ enum {
     READ_DIR = 1 << 3,
     REMOVE_FILE = 1 << 5,
     MAKE_REG = 1 << 8,
-    REFER = 1 << 13,     /* from ABI 2 on */
-    TRUNCATE = 1 << 14,  /* 3 */
-    IOCTL_DEV = 1 << 15, /* 5 */
+    REFER = 1 << 13,     /* since ABI 2 */
+    TRUNCATE = 1 << 14,  /* since ABI 3 */
+    IOCTL_DEV = 1 << 15, /* since ABI 5 */
     ALL_1 = (1 << 13) - 1,
-    NET_BIND_AND_CONNECT = 3,   /* 4: TCP */
-    SCOPE_SOCKET_AND_SIGNAL = 3 /* 6: abstract sockets, signals to others */
+    NET_BIND_AND_CONNECT = 3,   /* since ABI 4: TCP */
+    SCOPE_SOCKET_AND_SIGNAL = 3 /* since ABI 6: abstract sockets, signals to others */
 };
 enum {
     READ = READ_FILE | READ_DIR,
-    USE = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV, /* of a file */
+    USE = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV, /* for a file */
     KEEP = READ | WRITE_FILE | REMOVE_FILE | MAKE_REG | REFER | TRUNCATE
 };
 
 typedef struct ruleset {
     int descriptor, abi;
-    uint64_t handled; /* rights of files that this kernel knows */
+    uint64_t handled; /* file rights that this kernel knows */
 } ruleset;
 
 int mgl_sandbox_look_files(int *abi)
@@ -68,7 +68,7 @@ int mgl_sandbox_look_files(int *abi)
     return found > 0 ? 0 : errno;
 }
 
-/* 0, or an error number. */
+/* Returns 0 or an error number. */
 static int open_ruleset(ruleset *out)
 {
     int error = mgl_sandbox_look_files(&out->abi);
@@ -85,7 +85,8 @@ static int open_ruleset(ruleset *out)
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* What does not stand needs no rule. What can not be opened stays refused. */
+/* Adds a rule. A path that does not exist needs none. A path that cannot be opened stays
+ * rejected. */
 static void allow(const ruleset *set, const char *path, uint64_t rights)
 {
     struct stat facts;
@@ -93,13 +94,13 @@ static void allow(const ruleset *set, const char *path, uint64_t rights)
     if (at < 0)
         return;
     if (!fstat(at, &facts) && !S_ISDIR(facts.st_mode))
-        rights &= USE; /* a file has no other rights */
+        rights &= USE; /* files have no other rights */
     const struct path_beneath_attr rule = {rights & set->handled, at};
     syscall(ADD_RULE, set->descriptor, RULE_PATH_BENEATH, &rule, 0);
     close(at);
 }
 
-/* Whether a folder holds more than programs and libraries: everything, or all files of somebody. */
+/* Whether a folder contains more than programs and libraries: the root, or a user's home. */
 static bool is_too_much(const char *folder)
 {
     char real[PATH_MAX], own[PATH_MAX];
@@ -112,7 +113,7 @@ static bool is_too_much(const char *folder)
     return !strncmp(own, real, length) && (own[length] == '/' || !own[length]);
 }
 
-/* A list of folders, with ":" between them, as of LD_LIBRARY_PATH; NULL: there is none. */
+/* Allows each folder of a ":"-separated list such as LD_LIBRARY_PATH; NULL: no list. */
 static void allow_list(const ruleset *set, const char *list)
 {
     char folder[PATH_MAX];
@@ -126,7 +127,8 @@ static void allow_list(const ruleset *set, const char *list)
     }
 }
 
-/* The folder of a loaded library: it may load parts of itself from there, as NVRTC does. */
+/* Allows the folder of a loaded library, which may load parts of itself from there, as NVRTC
+ * does. */
 static int allow_library(struct dl_phdr_info *info, size_t size, void *user)
 {
     const ruleset *set = user;
@@ -158,13 +160,13 @@ static void allow_system(ruleset *set)
         allow(set, read[i], READ);
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         allow(set, used[i], USE);
-    allow(set, "/proc/self", READ | WRITE_FILE); /* names of threads */
+    allow(set, "/proc/self", READ | WRITE_FILE); /* to set thread names */
     dl_iterate_phdr(allow_library, set);
     allow_list(set, getenv("LD_LIBRARY_PATH"));
     allow_list(set, getenv("CUDA_HOME"));
 }
 
-/* The files of a snapshot are links into another folder. */
+/* Allows a model folder. The files of a snapshot are links to another folder. */
 static void allow_model(const ruleset *set, const char *model)
 {
     char path[PATH_MAX];
@@ -177,7 +179,7 @@ static void allow_model(const ruleset *set, const char *model)
         closedir(entries);
 }
 
-/* Device files of NVIDIA's drivers: of a PC, of Jetson, of Windows' Linux. */
+/* Device files of NVIDIA drivers: desktop and server, Jetson, WSL. */
 static bool is_of_gpu(const char *name)
 {
     static const char *const starts[] = {"nvidia", "nvhost", "nvmap", "dxg"};
@@ -201,9 +203,9 @@ static void allow_gpu(const ruleset *set)
     allow(set, "/dev/shm", KEEP);
 }
 
-/* ---- entering -------------------------------------------------------------------------------- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
-/* 0, or an error number. A kernel that says ABI 8 may be told not to know the flag. */
+/* Returns 0 or an error number. A kernel that reports ABI 8 may still not know the flag. */
 static int restrict_self(const ruleset *set)
 {
     if (set->abi >= 8 && !syscall(RESTRICT_SELF, set->descriptor, RESTRICT_ALL_THREADS))

@@ -1,4 +1,5 @@
-/* The two parts of the sandbox. Private to sandbox*.c. Of all functions: 0, or an error number. */
+/* The two mechanisms of the sandbox, private to sandbox*.c. The int functions return 0 or an error
+ * number. */
 #ifndef MGL_AUTOTUNE_RUNNER_SANDBOX_PARTS_H
 #define MGL_AUTOTUNE_RUNNER_SANDBOX_PARTS_H
 
@@ -7,7 +8,8 @@
 /* sandbox_calls.c: seccomp */
 int mgl_sandbox_look_calls(void);
 int mgl_sandbox_refuse_calls(void);
-/* Of root: what files, memory and priorities take is kept. Nothing to do for others. */
+/* If root: drops all capabilities except those for files, memory and priorities. Otherwise
+ * nothing. */
 void mgl_sandbox_drop_rights(void);
 
 /* sandbox_files.c: Landlock; its ABI to *abi */

@@ -1,11 +1,11 @@
 /*
- * A worker: the process that executes candidates for a lab, and makes references for it in another
- * process of the same kind. It takes requests from a socket, one behind the other, answers each,
- * and decides nothing. See protocol.h for what is said.
+ * The worker process: executes candidates, computes references or compiles kernels for a runner. It
+ * reads requests from a socket one after the other, answers each, and decides nothing. protocol.h
+ * describes the requests.
  *
- * It holds a duel (eval/paired_bench.h): its own context of the device, with the incumbent, the
- * candidate and their kernels. When the lab goes away, so does the worker: the kernel ends it with
- * the thread that started it, and a socket that was closed ends it too.
+ * A worker owns a paired benchmark (eval/paired_bench.h): a device context with the incumbent, the
+ * candidate and their kernels. If the runner ends, the worker ends too: by PR_SET_PDEATHSIG of the
+ * thread that started it, or by the closed socket.
  */
 #include "autotune/kernels/trial/worker_kernel.h"
 #include "autotune/runner/protocol.h"
@@ -34,20 +34,20 @@ struct worker {
     mgl_worker_role role;
     mgl_config config;
     mgl_paired_bench *paired_bench; /* NULL in a compiler */
-    bool gpu;                       /* the duel's device is one */
+    bool gpu;                       /* the device is a GPU */
     mgl_wire_sandbox sandbox;
-    bool confined;   /* it is in there */
-    bool under_tool; /* that started it, in the place of the lab */
+    bool confined;   /* the sandbox was entered */
+    bool under_tool; /* a tool started the process, instead of the runner */
     mgl_worker_fault fault;
     mgl_worker_real real;
     char device[sizeof((mgl_wire_hello *)0)->device + 1]; /* "cuda:1" */
 };
 
-/* A request while it is answered. */
+/* The current request. */
 struct request {
-    const char *bytes; /* (length) behind its head, a 0 behind them */
+    const char *bytes; /* (length) after its head, followed by a 0 byte */
     size_t length;
-    mgl_text reply; /* what goes behind the reply's head */
+    mgl_text reply; /* bytes after the reply's head */
 };
 
 static void put(struct request *r, const void *bytes, size_t length)
@@ -55,7 +55,7 @@ static void put(struct request *r, const void *bytes, size_t length)
     mgl_text_append(&r->reply, bytes, length);
 }
 
-/* The struct that a request begins with. False: it is too short. */
+/* Copies the struct at the start of a request. False: the request is too short. */
 static bool take(const struct request *r, void *to, size_t size)
 {
     if (r->length < size)
@@ -99,13 +99,14 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     mgl_wire_build(build);
     if (!take(r, &hello, sizeof hello) || memcmp(hello.build, build, sizeof build) != 0)
         return mgl_fail(err, MGL_GATE, NULL, "the worker is another program than the lab");
-    if (!w->under_tool && getppid() != (pid_t)hello.parent) /* it died before PR_SET_PDEATHSIG */
+    if (!w->under_tool &&
+        getppid() != (pid_t)hello.parent) /* it died too early for PR_SET_PDEATHSIG */
         return mgl_fail(err, MGL_SYSTEM, NULL, "the lab is gone");
     w->role = (mgl_worker_role)hello.role;
     w->config = hello.config;
     if (w->role == MGL_COMPILER || w->paired_bench)
         return MGL_OK;
-    mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is such a child itself */
+    mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is itself such a child */
     memcpy(w->device, hello.device, sizeof hello.device);
     w->gpu = strcmp(w->device, "cpu") != 0;
     mgl_paired_bench_options options = {.config = w->config, .device = w->device};
@@ -113,9 +114,9 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     return status ? status : put_device(w, r, err);
 }
 
-/* Whether compiled kernels are kept, in a folder that stands then. The libraries of compiler
- * and linker are opened with it: the sandbox lets nobody open them later. A worker without a GPU
- * and without a compiler makes no kernels. */
+/* Finds the folder of compiled kernels and creates it. Also opens the libraries of compiler and
+ * linker, because the sandbox prevents opening them later. False: there is none; a worker without a
+ * GPU and without the compiler role makes no kernels. */
 static bool find_cache(const struct worker *w, char path[PATH_MAX])
 {
     const mgl_nvrtc *nvrtc;
@@ -126,8 +127,8 @@ static bool find_cache(const struct worker *w, char path[PATH_MAX])
     return mgl_cuda_cache_path(path, PATH_MAX) && !mgl_folder_make(path, 0777, NULL);
 }
 
-/* From here on a kernel is compiled in this process, which may start no other one: the lab ends it
- * where that takes too long. */
+/* Enters the sandbox. Afterwards kernels are compiled in this process, because it cannot start
+ * others. The runner kills the worker if that takes too long. */
 static mgl_status confine_more(struct worker *w, struct request *r, mgl_error *err)
 {
     char cache[PATH_MAX];
@@ -164,7 +165,7 @@ static bool is_side(int32_t side)
     return side >= 0 && side < MGL_SIDES;
 }
 
-/* A program as a request has it, and the texts that its kernel is compiled with. */
+/* The program of a request, and its replacement texts of kernel sources. */
 struct sourced {
     mgl_wire_set wire;
     char *texts[MGL_WIRE_SOURCES]; /* owned */
@@ -214,7 +215,7 @@ static mgl_status put_program(struct worker *w, struct request *r, const struct 
     mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
     if (!status)
         mgl_paired_bench_expect(w->paired_bench, s->wire.seed, s->wire.context);
-    if (!status) /* taken over, whatever comes of it */
+    if (!status) /* takes ownership of the program, also on failure */
         status =
             mgl_paired_bench_set(w->paired_bench, (mgl_side)s->wire.side, program, &facts, err);
     if (status)
@@ -411,7 +412,7 @@ static mgl_status drop(struct worker *w, struct request *r, mgl_error *err)
     return MGL_OK;
 }
 
-/* Into the cache, where the executor finds it. */
+/* Compiles into the cache that the executor reads. */
 static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
 {
     (void)w;
@@ -421,7 +422,7 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     mgl_status status = take_sourced(r, MGL_REQUEST_COMPILE, &s, err);
     if (!status)
         status = mgl_schedule_parse(s.schedule, s.length, "program", &program, err);
-    mgl_cuda_compile_use_processors(2); /* other compilers are at work beside it */
+    mgl_cuda_compile_use_processors(2); /* other compilers run in parallel */
     if (!status)
         status = mgl_cuda_compile(program, s.wire.arch, 0, NULL, &image, err);
     mgl_cuda_image_clear(&image);
@@ -430,7 +431,7 @@ static mgl_status compile(struct worker *w, struct request *r, mgl_error *err)
     return status;
 }
 
-/* A kernel with a text that somebody proposes: where no sandbox is entered, nothing is compiled. */
+/* Compiles a kernel with a proposed source text, only inside the sandbox. */
 static mgl_status compile_kernel(struct worker *w, struct request *r, mgl_error *err)
 {
     if (w->role != MGL_COMPILER || !w->confined)
@@ -438,8 +439,7 @@ static mgl_status compile_kernel(struct worker *w, struct request *r, mgl_error 
     return mgl_worker_kernel(r->bytes, r->length, &r->reply, err);
 }
 
-/* ---- a real checkpoint, and the baseline -------------------------------------------------------
- */
+/* ---- real checkpoint and baseline ------------------------------------------------------------ */
 
 static mgl_status open_checkpoint(struct worker *w, struct request *r, mgl_error *err)
 {
@@ -459,7 +459,7 @@ static bool is_decode(const mgl_wire_decode *wire, const struct request *r)
            r->length == sizeof *wire + (size_t)wire->count * (size_t)wire->length * sizeof(int32_t);
 }
 
-/* `numbers` has room for tokens or likelihoods, which are as large. */
+/* `numbers` has room for tokens or log-likelihoods, which have equal size. */
 static mgl_status decode_into(struct worker *w, struct request *r, const mgl_wire_decode *wire,
                               int32_t *numbers, mgl_error *err)
 {
@@ -543,7 +543,7 @@ static mgl_status answer(struct worker *w, mgl_request_kind kind, struct request
     return answers[kind](w, r, err);
 }
 
-/* ---- the loop -------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status status, double device_s,
                        const mgl_error *err, const mgl_text *reply)
@@ -564,7 +564,7 @@ static bool send_reply(struct worker *w, mgl_request_kind kind, mgl_status statu
            mgl_wire_send(&w->wire, reply->bytes, length) == MGL_WIRE_DONE;
 }
 
-/* One request. False: there are no more. */
+/* Serves one request. False: the socket is closed or the request invalid. */
 static bool serve(struct worker *w)
 {
     mgl_wire_head head;
@@ -592,14 +592,13 @@ static bool serve(struct worker *w)
     return good;
 }
 
-/* What holds for the process from its first moment: it ends with the lab, leaves no core behind,
- * and gets no rights by running another program. The rest is sandbox.h, when its device is open.
- * A tool may have started it from a thread that has ended since: there the socket's end is its own.
- */
+/* Restricts the process from its start: it ends with the runner, writes no core dump, and gains no
+ * rights by running another program. sandbox.h follows after its device is open. Under a tool, the
+ * thread that started the process may have ended already, so only the closed socket ends it. */
 static void confine(bool under_tool)
 {
     struct rlimit none = {0, 0};
-    prctl(PR_SET_NAME, "megalith-tune"); /* and not "exe" */
+    prctl(PR_SET_NAME, "megalith-tune"); /* instead of "exe" */
     if (!under_tool)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -617,9 +616,9 @@ int mgl_worker_main(const char *socket)
     struct worker w = {.wire = {.socket = (int)descriptor}, .under_tool = under_tool};
     while (serve(&w))
         ;
-    if (w.under_tool) { /* which looks at how its process ends */
+    if (w.under_tool) { /* the tool checks how the process ends */
         mgl_paired_bench_close(w.paired_bench);
         return 0;
     }
-    _exit(0); /* nobody is there any more: what it holds goes with it, at once */
+    _exit(0); /* the runner is gone: release everything at once */
 }

@@ -1,4 +1,4 @@
-/* See worker_fault.h. */
+/* Implements worker_fault.h: the injected faults. */
 #include "autotune/runner/worker_fault.h"
 
 #include "base/memory.h"
@@ -23,7 +23,7 @@ static void hang(void)
         pause();
 }
 
-/* Takes memory, and touches it, until somebody ends the process. */
+/* Allocates and touches memory until the process is killed. */
 static void grow(void)
 {
     struct timespec time = {.tv_nsec = 1000000};

@@ -1,4 +1,4 @@
-/* See worker_real.h. */
+/* Implements worker_real.h: import of the checkpoint, and launches that generate or score. */
 #include "autotune/runner/worker_real.h"
 
 #include "api/pipeline.h"

@@ -1,5 +1,5 @@
-/* A real checkpoint in a worker: one program on its weights at a time. See protocol.h for the
- * requests. */
+/* The real checkpoint in a worker: holds one program with its weights at a time. Serves the
+ * requests CHECKPOINT and DECODE of protocol.h. Called by worker.c. */
 #ifndef MGL_AUTOTUNE_RUNNER_WORKER_REAL_H
 #define MGL_AUTOTUNE_RUNNER_WORKER_REAL_H
 
@@ -8,20 +8,19 @@
 
 typedef struct mgl_worker_real {
     mgl_checkpoint *checkpoint;
-    mgl_program *program; /* of the machine */
+    mgl_program *program; /* program of the machine */
     mgl_vm *vm;           /* NULL: none is open */
-    int32_t side;         /* that the program is of */
+    int32_t side;         /* mgl_side of the program */
 } mgl_worker_real;
 
-/* Imports the checkpoint and opens a machine of the program, whose text this is, with its weights.
- */
+/* Imports the checkpoint, and opens a machine of the program, given as text, with these weights. */
 mgl_status mgl_worker_real_open(mgl_worker_real *real, const char *device,
                                 const mgl_wire_checkpoint *wire, const char *text, size_t length,
                                 mgl_error *err);
 void mgl_worker_real_close(mgl_worker_real *real);
 
-/* One launch: `made` (count, tokens) behind the prompts (count, length), or `scores` (count,
- * length). */
+/* Runs one launch. Writes `made` (count, tokens), the tokens after the prompts (count, length), or
+ * `scores` (count, length). */
 mgl_status mgl_worker_real_run(mgl_worker_real *real, const mgl_wire_decode *wire,
                                const int32_t *prompts, int32_t *made, float *scores,
                                mgl_error *err);
