@@ -1,4 +1,4 @@
-/* What the writer and the reader of archives agree on. */
+/* Definitions shared by the writer and the reader of archives (archive_write.c, archive_read.c). */
 #ifndef MGL_AUTOTUNE_STORE_ARCHIVE_FIELDS_H
 #define MGL_AUTOTUNE_STORE_ARCHIVE_FIELDS_H
 
@@ -9,20 +9,20 @@
 
 #define MGL_ARCHIVE_SCHEMA "megalith.archive/1"
 enum {
-    MGL_ARCHIVE_PLAIN = 128,    /* bytes of a name, a target, a driver, ... */
-    MGL_ARCHIVE_SHAPE = 1 << 16 /* bytes of the shape's JSON */
+    MGL_ARCHIVE_PLAIN = 128,    /* largest name, target, driver and similar text, in bytes */
+    MGL_ARCHIVE_SHAPE = 1 << 16 /* largest JSON text of the shape, in bytes */
 };
 
-/* MGL_BAD_INPUT, with its number: what the store says of a trial that was kept does not follow from
- * its pairs. *lost: 0 for the first keep of a campaign, and as it was left for the others
- * (mgl_judge_add_loss); NULL: of a campaign of another manifest, which may have had no such bound.
- */
+/* Checks that the stored result of a kept trial follows from its pairs. MGL_BAD_INPUT, with the
+ * trial's number: it does not. *lost: 0 before the first keep of a campaign, then updated by each
+ * call (mgl_judge_add_loss). NULL: the campaign has another manifest, which may not have had this
+ * bound. */
 mgl_status mgl_archive_check_keep(const mgl_trial *trial, int workloads, double *lost,
                                   mgl_error *err);
 
-/* Whether a field stands in an archive as one of its own. Left out: what stands there in another
- * form (the proposal, the shape), what is of the machine and its user (options, the space, state),
- * and what only the store knows. */
+/* Whether a field is written to an archive under its own name. Left out are fields written in
+ * another form (proposal, shape), facts of the machine and its user (options, space, state), and
+ * facts that only matter in the store. */
 static inline bool mgl_archive_has(const mgl_field *field)
 {
     static const char *const left_out[] = {"shape",    "space",  "options",    "state",

@@ -1,3 +1,4 @@
+/* Defines the field tables of fields.h from its lists. */
 #include "autotune/store/fields.h"
 
 #include <string.h>

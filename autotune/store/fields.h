@@ -1,7 +1,6 @@
 /*
- * The fields of what a campaign keeps, as lists: from them come the store's statements and the
- * archive's keys, so that a field has one name and stands in one list. A name is the column's and
- * the key's.
+ * The fields of campaign data as X-macro lists. They generate the SQL statements of the store and
+ * the keys of archives, so each field has one name, which is both the column and the key.
  *
  * X(kind, name, member)
  */
@@ -16,21 +15,21 @@ typedef enum mgl_field_kind {
     MGL_FIELD_INT,
     MGL_FIELD_UINT,
     MGL_FIELD_BOOL,
-    MGL_FIELD_REAL,    /* double; NaN stands for none */
+    MGL_FIELD_REAL,    /* double; NaN means no value */
     MGL_FIELD_TEXT,    /* char *, owned; may be NULL */
     MGL_FIELD_CHARS,   /* char[] */
     MGL_FIELD_OUTCOME, /* mgl_outcome, as its name */
-    MGL_FIELD_CONFIG,  /* mgl_schedule_config, as JSON; none where all of it is 0 */
-    MGL_FIELD_MOVES    /* mgl_moves, as text; none where it is empty */
+    MGL_FIELD_CONFIG,  /* mgl_schedule_config, as JSON; NULL if all members are 0 */
+    MGL_FIELD_MOVES    /* mgl_moves, as text; NULL if empty */
 } mgl_field_kind;
 
 typedef struct mgl_field {
     mgl_field_kind kind;
     const char *name;
-    size_t offset, size; /* of the member, in bytes */
+    size_t offset, size; /* offset and size of the member in bytes */
 } mgl_field;
 
-/* What a campaign is from its beginning. */
+/* A campaign. */
 #define MGL_CAMPAIGN_FIELDS(X)                                                                     \
     X(TEXT, name, name)                                                                            \
     X(TEXT, model, model)                                                                          \
@@ -82,7 +81,7 @@ typedef struct mgl_field {
     X(CHARS, manifest, manifest)                                                                   \
     X(INT64, condemned, quarantined)
 
-/* Of one workload of a trial. */
+/* One workload of a trial. */
 #define MGL_RESULT_FIELDS(X)                                                                       \
     X(REAL, predicted_us, predicted_us)                                                            \
     X(REAL, incumbent_us, incumbent_us)                                                            \
@@ -109,20 +108,20 @@ typedef struct mgl_field {
     X(UINT, temperature, temperature)                                                              \
     X(BITS64, reasons, reasons)
 
-/* The lists as tables. */
+/* The lists as tables, for code that iterates over fields. */
 typedef struct mgl_fields {
     const mgl_field *list; /* (count) */
     int count;
 } mgl_fields;
 extern const mgl_fields mgl_campaign_fields, mgl_trial_fields, mgl_result_fields, mgl_pair_fields;
 
-/* The member of a record. */
+/* The address of the member in a record. */
 static inline void *mgl_field_of(const mgl_field *field, void *record)
 {
     return (char *)record + field->offset;
 }
 
-/* Whether anything was chosen: a trial that nobody proposed has none. */
+/* Whether all members are 0, as in a trial without a proposal. */
 bool mgl_config_is_none(const mgl_schedule_config *config);
 
 #endif

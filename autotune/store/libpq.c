@@ -1,3 +1,4 @@
+/* Implements libpq.h: loads libpq.so.5 and fills the table of its functions. */
 #include "autotune/store/libpq.h"
 
 #include "base/symbols.h"

@@ -1,12 +1,12 @@
-/* libpq, PostgreSQL's client, opened at run time: the few functions that the store needs. Names,
- * numbers and meanings are those of libpq's reference (its ABI 5 has had them for twenty years);
- * the declarations are our own. */
+/* Bindings of libpq, PostgreSQL's client library, loaded at run time with dlopen. Only the
+ * functions that the store needs are declared. Names, numbers and meanings follow libpq's reference
+ * (ABI 5); the declarations are our own. Called by store_postgres*.c. */
 #ifndef MGL_AUTOTUNE_STORE_LIBPQ_H
 #define MGL_AUTOTUNE_STORE_LIBPQ_H
 
 #include "base/error.h"
 
-/* One of the list of PQconninfoParse, which ends where the keyword is NULL. */
+/* Element of the list of PQconninfoParse, which ends with a NULL keyword. */
 typedef struct mgl_libpq_option {
     char *keyword, *environment, *compiled, *value, *label, *display;
     int size;
@@ -51,18 +51,19 @@ typedef struct mgl_libpq {
 
 enum {
     MGL_LIBPQ_CONNECTED = 0,
-    MGL_LIBPQ_RESULT_COMMAND = 1, /* done, no rows */
+    MGL_LIBPQ_RESULT_COMMAND = 1, /* success without rows */
     MGL_LIBPQ_RESULT_ROWS = 2,
     MGL_LIBPQ_FIELD_CODE = 'C', /* SQLSTATE */
     MGL_LIBPQ_FIELD_TEXT = 'M',
     MGL_LIBPQ_IDLE = 0, /* no transaction */
-    /* types of values */
+    /* type numbers (OIDs) of values */
     MGL_LIBPQ_INT64 = 20,
     MGL_LIBPQ_TEXT = 25,
     MGL_LIBPQ_REAL = 701
 };
 
-/* The table, opened on first use and kept. MGL_USAGE: it is not there. Not thread safe. */
+/* Returns the function table, which is loaded on first use and kept. MGL_USAGE: the library is
+ * missing or too old. Not thread-safe. */
 mgl_status mgl_libpq_open(const mgl_libpq **out, mgl_error *err);
 
 #endif

@@ -1,3 +1,4 @@
+/* Implements record.h: release of records, and diagnostics of errors. */
 #include "autotune/store/record.h"
 
 #include "base/format.h"
@@ -5,7 +6,7 @@
 
 #include <string.h>
 
-/* A line that only points at what stands in the line above. */
+/* Whether a line only contains carets that point at the line above. */
 static bool is_caret(const char *line, size_t length)
 {
     size_t drawn = 0;
@@ -17,7 +18,7 @@ static bool is_caret(const char *line, size_t length)
     return drawn > 0;
 }
 
-/* The lines of a message in one, without those that point. */
+/* Joins the lines of a message with " | ", without caret lines. */
 static void join_lines(const char *message, char *to, size_t size)
 {
     size_t used = 0;

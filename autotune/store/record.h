@@ -1,6 +1,6 @@
 /*
- * What a campaign keeps: plain data that proposers, judges, the store, the report and the command
- * line share. Strings are owned by the record that has them; NULL stands for none.
+ * Records of a campaign: plain data shared by proposers, the judge, the store, the reports and the
+ * commands. A record owns its strings; NULL means no value.
  */
 #ifndef MGL_AUTOTUNE_STORE_RECORD_H
 #define MGL_AUTOTUNE_STORE_RECORD_H
@@ -10,42 +10,43 @@
 
 enum {
     MGL_MAX_WORKLOADS = 16,
-    MGL_WORKLOAD_TOKENS = 32, /* of a sequence, in a launch */
-    MGL_MAX_DIAGNOSTIC = 300, /* bytes that a proposer reads back */
+    MGL_WORKLOAD_TOKENS = 32, /* tokens of a sequence in a launch */
+    MGL_MAX_DIAGNOSTIC = 300, /* bytes; proposers read diagnostics */
     MGL_MAX_HYPOTHESIS = 500  /* bytes */
 };
 
-/* What is decoded. The objective is the geometric mean over the workloads of microseconds a token,
- * of all sequences together. */
+/* A measured decoding workload. The objective is the geometric mean over the workloads of
+ * microseconds a token, for all sequences together. */
 typedef struct mgl_workload {
     int batch;   /* sequences */
-    int context; /* positions in the cache of each */
+    int context; /* positions in the KV cache of each sequence */
 } mgl_workload;
 
 typedef struct mgl_workloads {
-    mgl_workload list[MGL_MAX_WORKLOADS]; /* (count), by batch */
+    mgl_workload list[MGL_MAX_WORKLOADS]; /* (count), sorted by batch */
     int count;
 } mgl_workloads;
 
-/* "ctx=0,8192;batch=1,8": every context with every batch; either may be left out (0; 1). */
+/* "ctx=0,8192;batch=1,8": every context with every batch. Either key may be left out (defaults 0
+ * and 1). */
 mgl_status mgl_workloads_parse(const char *text, mgl_workloads *out, mgl_error *err);
 void mgl_workloads_print(const mgl_workloads *workloads, mgl_text *out);
 
-/* What somebody proposes: a config and moves, or a whole schedule text. */
+/* A proposal: a config and moves, or a whole schedule text. */
 typedef struct mgl_proposal {
     char *proposer;   /* "evolve" */
-    char *hypothesis; /* one line, data: never an instruction, never shown unescaped */
-    int64_t parent;   /* number of the trial that it stands on; 0: the default */
+    char *hypothesis; /* one line of data: never interpreted, never displayed unescaped */
+    int64_t parent;   /* number of the parent trial; 0: the default */
     mgl_schedule_config config;
     mgl_moves moves;
-    char *schedule; /* the text of a whole program, in place of config and moves; or NULL */
-    int64_t queued; /* id of the submission that it came by; 0: none */
+    char *schedule; /* text of a whole program, instead of config and moves; or NULL */
+    int64_t queued; /* id of the submission; 0: not from a submission */
 } mgl_proposal;
 void mgl_proposal_clear(mgl_proposal *proposal);
 
-/* What a pair was measured for: a cheap look, a second one at what survived it, the decision on
- * fresh pairs, an A/A control, the decision once more, where it was too good to be believed, or the
- * decision on fewer pairs, where the cheap look left no doubt. */
+/* Purpose of a pair: a cheap screen, a second look at survivors, the decision on fresh pairs, an
+ * A/A control, a repeated decision for a suspicious gain, or a decision on fewer pairs after a
+ * clear screen. */
 typedef enum mgl_pair_stage {
     MGL_PAIRS_SCREEN,
     MGL_PAIRS_SURVIVORS,
@@ -56,88 +57,91 @@ typedef enum mgl_pair_stage {
     MGL_PAIRS_STAGES
 } mgl_pair_stage;
 
-/* One pair: incumbent and candidate, one launch each, one behind the other. */
+/* A pair: one launch of the incumbent and one of the candidate, one directly after the other. */
 typedef struct mgl_pair {
     int workload;
     int stage; /* mgl_pair_stage */
     bool candidate_first;
-    bool dropped; /* an event: throttling, other clocks, another process; counted, not used */
-    double incumbent_us, candidate_us; /* a token */
+    /* an event occurred (throttling, different clocks, another process): counted, not used */
+    bool dropped;
+    double incumbent_us, candidate_us; /* microseconds a token */
     unsigned sm_mhz[2], memory_mhz;    /* of incumbent and candidate; 0: unknown */
     unsigned temperature;
-    uint64_t reasons; /* NVML's clock event reasons */
+    uint64_t reasons; /* NVML clock event reasons */
 } mgl_pair;
 
-/* What was found out about one workload. */
+/* The results of one workload. */
 typedef struct mgl_workload_result {
-    double predicted_us;               /* of the cost model; 0: none */
+    double predicted_us;               /* by the cost model; 0: none */
     double incumbent_us, candidate_us; /* medians; 0: not measured */
-    double gain, gain_lo, gain_hi;     /* of log(incumbent / candidate): its centre, its interval */
-    double stream_us;            /* its bytes at the fastest stream of the session; 0: no floor */
-    double error, error_default; /* relative L2 of logits against f32; -1: not compared */
+    double gain, gain_lo, gain_hi;     /* of log(incumbent / candidate): estimate and interval */
+    double stream_us; /* time to stream its bytes at the session's fastest rate; 0: no floor */
+    double error, error_default; /* relative L2 error of logits against f32; -1: not compared */
     int pairs, dropped;
 } mgl_workload_result;
 
-/* The diagnostic of an error, in one line: lines that are added to its message, as of a compiler's
- * log, stand behind each other as far as there is room, without those that only point at a place;
- * of a long sentence both ends. */
+/* Converts an error to a one-line diagnostic. Additional lines, such as a compiler's log, are
+ * joined as far as there is room, without lines that only contain carets. A long single sentence is
+ * shortened in the middle. */
 void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1]);
 
-/* One trial, as the store has it. */
+/* A trial as it is stored. */
 typedef struct mgl_trial {
-    int64_t id;       /* of the store; 0: not stored */
-    int64_t campaign; /* id */
-    int64_t number;   /* 1, 2, ... in the campaign */
-    int64_t against;  /* number of the incumbent that it is measured against; not stored */
+    int64_t id;       /* assigned by the store; 0: not stored */
+    int64_t campaign; /* campaign id */
+    int64_t number;   /* 1, 2, ... within the campaign */
+    int64_t against;  /* number of the incumbent that it was measured against; not stored */
     mgl_proposal proposal;
-    char digest[MGL_SHA256_HEX]; /* of the programs, without names; "" where there is none */
-    char nonce[MGL_SHA256_HEX];  /* that weights, tokens and cache were made of; "" where none */
-    bool control;                /* A/A pairs, the incumbent against itself: NO_GAIN where they find
-                                    nothing, SUSPICIOUS where they are bad */
-    bool same_kernel;            /* as the incumbent's: exchanged rather than compiled */
+    char digest[MGL_SHA256_HEX]; /* of the programs, without names; "": none */
+    char nonce[MGL_SHA256_HEX];  /* source of weights, tokens and cache; "": none */
+    /* A/A pairs, the incumbent against itself: NO_GAIN if they show no difference, SUSPICIOUS if
+     * they are bad */
+    bool control;
+    bool same_kernel; /* same kernel as the incumbent: exchanged instead of compiled */
     mgl_outcome outcome;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* first diagnostic of the outcome */
-    int duplicate_of;                        /* number of the trial; 0: none */
-    /* It was the incumbent, and was found wrong when the campaign ended, which its outcome says
-     * since: id of the last trial that was stored before that. 0: no such trial. */
+    int duplicate_of;                        /* number of the earlier trial; 0: no duplicate */
+    /* Set if the trial was the incumbent and the final measurement found it wrong; its outcome then
+     * states the error. The value is the id of the last trial stored before that. 0: not
+     * quarantined. */
     int64_t quarantined;
-    double predicted_us;           /* the objective; 0: none */
-    double gain, gain_lo, gain_hi; /* of the objective, log ratio; all 0: not measured */
-    double p_value;                /* of "no gain"; -1: not measured */
-    double level;                  /* the share of the campaign's error rate that it had */
+    double predicted_us;           /* predicted objective; 0: none */
+    double gain, gain_lo, gain_hi; /* log ratio of the objective; all 0: not measured */
+    double p_value;                /* of the hypothesis "no gain"; -1: not measured */
+    double level;                  /* the share of the campaign's error rate that was used */
     int workload_count;
     mgl_workload_result workloads[MGL_MAX_WORKLOADS];
     mgl_pair *pairs; /* (pair_count) owned */
     int pair_count;
-    double seconds; /* of the whole trial */
+    double seconds; /* duration of the whole trial */
     double compile_s, gpu_s;
-    int64_t started_unix; /* seconds */
+    int64_t started_unix; /* Unix time in seconds */
     char commit[48], driver[32], device_uuid[48];
     char manifest[MGL_SHA256_HEX]; /* mgl_frozen_digest */
 } mgl_trial;
 void mgl_trial_clear(mgl_trial *trial);
 
-/* A campaign, as the store has it. */
+/* A campaign as it is stored. */
 typedef struct mgl_campaign_record {
     int64_t id;
     char *name;
-    char *model;  /* name of the shape, or the hash of config.json's geometry: never a path */
-    char *shape;  /* JSON of the geometry: what the synthetic graph is made of */
+    char *model;  /* name of the shape, or a hash of its geometry; never a path */
+    char *shape;  /* JSON of the geometry, from which the synthetic graph is made */
     char *device; /* "NVIDIA H200"; "none" */
     char *target; /* "sm_90a:132" */
     char *dtype;
-    char *workloads; /* mgl_workloads_print */
+    char *workloads; /* output of mgl_workloads_print */
     char *space;     /* JSON */
-    char *options;   /* JSON of the rest that shapes it: proposers and shares, allow_narrow, ... */
+    char *options;   /* JSON of the other settings: proposers and shares, allow_narrow, ... */
     char *state;     /* "running", "paused", "ended", "stopped" */
-    char *reason;    /* why it is paused or ended; one sentence */
+    char *reason;    /* why it is paused or ended, as one sentence */
     int64_t capacity;
     uint64_t seed;
     int64_t created_unix, updated_unix;
-    char manifest[MGL_SHA256_HEX]; /* that it began with */
-    double seconds;                /* spent so far, over all of its runs */
-    int64_t trials;                /* so far */
-    int64_t incumbent;             /* number of the trial; 0: the default */
+    char manifest[MGL_SHA256_HEX]; /* manifest at its start */
+    double seconds;                /* seconds spent so far, over all runs */
+    int64_t trials;                /* trials so far */
+    int64_t incumbent;             /* number of the incumbent trial; 0: the default */
 } mgl_campaign_record;
 void mgl_campaign_record_clear(mgl_campaign_record *record);
 

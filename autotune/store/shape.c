@@ -1,3 +1,7 @@
+/*
+ * Implements shape.h: prints a config in the form of a config.json, parses it, and names it by its
+ * hash.
+ */
 #include "autotune/store/shape.h"
 
 #include "base/json_out.h"
@@ -14,7 +18,7 @@ static const char *const rope_names[] = {
 #undef MGL_X
 };
 
-/* What yarn and longrope have beyond the factor. */
+/* Writes the parameters of yarn and longrope, except the factor. */
 static void print_scaled(const mgl_rope *rope, int32_t half, mgl_json_out *out)
 {
     mgl_json_out_real(out, "original_max_position_embeddings", rope->original_max_positions);
@@ -52,8 +56,8 @@ static void print_rope(const mgl_rope *rope, int32_t half, mgl_json_out *out)
     mgl_json_out_close_object(out);
 }
 
-/* The architecture whose models have these biases and norms, and its flags for the biases that it
- * may have. */
+/* Writes the architecture whose models have these biases and norms, and its flags for optional
+ * biases. */
 static void print_family(unsigned extras, mgl_json_out *out)
 {
     const bool qkv = extras & MGL_EXTRA_QKV_BIAS, o = extras & MGL_EXTRA_O_BIAS;

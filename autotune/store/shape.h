@@ -1,7 +1,7 @@
 /*
- * The shape of a model as a campaign keeps it: sizes, rope, and which biases and norms it has, in
- * the form of a config.json, from which a graph with synthetic weights is made. No path, no name of
- * a folder.
+ * The shape of a model, as stored with a campaign: sizes, rope, biases and norms, in the form of a
+ * config.json, from which a graph with synthetic weights is made. It contains no path and no folder
+ * name. Called by tune.c, gate.c and the archive code.
  */
 #ifndef MGL_AUTOTUNE_STORE_SHAPE_H
 #define MGL_AUTOTUNE_STORE_SHAPE_H
@@ -10,9 +10,9 @@
 #include "importer/config.h"
 
 void mgl_shape_print(const mgl_config *config, mgl_text *out);
-/* As strict as a checkpoint's config.json: a store may come from a stranger. */
+/* Parses a shape as strictly as a checkpoint's config.json, because a store is untrusted input. */
 mgl_status mgl_shape_parse(const char *text, mgl_config *out, mgl_error *err);
-/* What a shape without a name is called: "model-" and the first digits of its hash. */
+/* Size of a generated name: "model-" and the first digits of the shape's hash. */
 enum { MGL_SHAPE_NAME = 24 };
 mgl_status mgl_shape_name(const mgl_config *config, char out[MGL_SHAPE_NAME], mgl_error *err);
 

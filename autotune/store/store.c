@@ -1,12 +1,12 @@
 /*
- * The store: opening and closing one.
+ * Opening and closing of a store, with SQLite as the default engine.
  *
- * Durability: write-ahead log with synchronous=FULL, so that a commit is on the disk when it
- * returns. The log is copied into the file by SQLite now and then and by who closes the store last;
- * a killed process leaves it beside the file, and the next one to open the store goes on from it.
+ * Durability: write-ahead log with synchronous=FULL, so a commit is on the disk when it returns.
+ * SQLite copies the log into the file periodically and at the last close. A killed process leaves
+ * the log beside the file, and the next process that opens the store recovers from it.
  *
- * A store comes from a path that somebody names, so it may be anything: what is no store, is newer
- * or is damaged is refused before anything is changed, and what it holds is checked as it is read.
+ * The path of a store is user input, so the file is untrusted. A file that is not a store, is newer
+ * or is damaged is rejected before anything is changed, and values are checked when they are read.
  */
 #include "autotune/store/store_postgres.h"
 
@@ -17,11 +17,11 @@
 #include <string.h>
 
 enum {
-    APPLICATION = 0x4D676C43, /* "MglC": what the file says it is of */
-    WAIT_MS = 5000,           /* for another process that writes */
-    LARGEST_TEXT = 96 << 20,  /* bytes: a schedule text may have 64 MiB */
-    LOG_BYTES = 64 << 20,     /* that the log keeps once it was copied */
-    CHECKED_BYTES = 256 << 20 /* of a store that is checked as a whole when it is opened: 0.7 s */
+    APPLICATION = 0x4D676C43, /* "MglC": SQLite application id of the file */
+    WAIT_MS = 5000,           /* for a lock of another writer */
+    LARGEST_TEXT = 96 << 20,  /* bytes; a schedule text may have 64 MiB */
+    LOG_BYTES = 64 << 20,     /* size to which the log is truncated after a checkpoint */
+    CHECKED_BYTES = 256 << 20 /* largest store that is checked fully when opened (0.7 s) */
 };
 
 const char *mgl_store_path(const mgl_store *store)
@@ -65,7 +65,7 @@ void mgl_store_close(mgl_store *store)
     mgl_free(store);
 }
 
-/* ---- what the file is ----------------------------------------------------------------------- */
+/* ---- identity of the file -------------------------------------------------------------------- */
 
 typedef struct identity {
     int64_t application, version, tables;
@@ -79,8 +79,7 @@ static mgl_status read_number(mgl_store *store, const char *sql, int64_t *out, m
     return mgl_query_close(&q);
 }
 
-/* As the file is at one moment: while the first statement is open, what another process commits is
- * not seen. */
+/* Reads the identity in one snapshot: the open first statement hides commits of other processes. */
 static mgl_status read_identity(mgl_store *store, identity *out, mgl_error *err)
 {
     *out = (identity){0};
@@ -110,7 +109,7 @@ static mgl_status check_identity(const mgl_store *store, const identity *is, mgl
     return MGL_OK;
 }
 
-/* Brings a store of `version` to the newest, in the transaction that is open. */
+/* Migrates a store of `version` to the newest version, inside the open transaction. */
 static mgl_status migrate(mgl_store *store, int64_t version, mgl_error *err)
 {
     char sql[80];
@@ -122,7 +121,8 @@ static mgl_status migrate(mgl_store *store, int64_t version, mgl_error *err)
     return status ? status : mgl_store_execute(store, sql, err);
 }
 
-/* Another process may do the same at the same time: looked at again within the transaction. */
+/* Another process may migrate at the same time, so the identity is read again inside the
+ * transaction. */
 static mgl_status bring_up_to_date(mgl_store *store, mgl_error *err)
 {
     identity is;
@@ -137,9 +137,9 @@ static mgl_status bring_up_to_date(mgl_store *store, mgl_error *err)
     return mgl_store_end(store, status, err);
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- open ------------------------------------------------------------------------------------ */
 
-/* What holds for every connection. The file may be hostile: its schema calls no functions with side
+/* Configures a connection. The file is untrusted: its schema may not call functions with side
  * effects, and its cells are checked. */
 static mgl_status configure(mgl_store *store, mgl_error *err)
 {
@@ -155,7 +155,8 @@ static mgl_status configure(mgl_store *store, mgl_error *err)
                              err);
 }
 
-/* The log in place. Two processes that make one store meet here, and SQLite does not wait then. */
+/* Switches to the write-ahead log. Retries, because SQLite does not wait if two processes create
+ * one store at the same time. */
 static mgl_status start_log(mgl_store *store, mgl_error *err)
 {
     enum { STEP_MS = 20 };
@@ -183,8 +184,8 @@ static mgl_status start_log(mgl_store *store, mgl_error *err)
     return status;
 }
 
-/* All pages hold together, and rows what their columns may hold. Of a larger store SQLite and the
- * columns' readers see damage only where they come to it. */
+/* Checks all pages and column types. In a larger store, damage is detected only where data is
+ * read. */
 static mgl_status check_integrity(mgl_store *store, mgl_error *err)
 {
     struct stat facts;
@@ -211,7 +212,7 @@ static mgl_status set_up(mgl_store *store, mgl_error *err)
     if (!status && is.tables)
         status = check_integrity(store, err);
     if (!status &&
-        !is.tables) /* of a file without tables alone; a deleted campaign gives room back */
+        !is.tables) /* possible only before the first table; deleted campaigns then free space */
         status = mgl_store_execute(store, "PRAGMA auto_vacuum = INCREMENTAL", err);
     if (!status)
         status = start_log(store, err);
@@ -223,7 +224,7 @@ static mgl_status set_up(mgl_store *store, mgl_error *err)
     return status;
 }
 
-/* One that is only read has to be whole and of this version as it is. */
+/* Checks a store that is opened for reading: it must already have this version. */
 static mgl_status look_at(mgl_store *store, mgl_error *err)
 {
     identity is;
@@ -238,18 +239,18 @@ static mgl_status look_at(mgl_store *store, mgl_error *err)
                                : "is empty: no campaign was ever kept there");
 }
 
-/* Opens the file by a name that SQLite takes for nothing else. */
+/* Opens the file by a name that SQLite cannot interpret in another way. */
 static mgl_status connect(mgl_store *store, const char *name, int flags, mgl_error *err)
 {
     int code = sqlite3_open_v2(name, &store->database, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (!store->database)
         return mgl_fail_memory(err, 0);
     if (!code && (flags & SQLITE_OPEN_READWRITE) && sqlite3_db_readonly(store->database, NULL))
-        code = SQLITE_READONLY; /* SQLite opens what it can not write to be read */
+        code = SQLITE_READONLY; /* SQLite silently opens files that it cannot write for reading */
     return code ? mgl_store_fail(store, code, err) : configure(store, err);
 }
 
-/* As a URI that says that nobody writes the file: for a folder in which nothing can be made. */
+/* Opens the file as an immutable URI, for a folder in which no log files can be created. */
 static mgl_status connect_frozen(mgl_store *store, mgl_error *err)
 {
     mgl_text uri = {0};
@@ -269,7 +270,7 @@ static mgl_status connect_frozen(mgl_store *store, mgl_error *err)
     return status ? status : look_at(store, err);
 }
 
-/* Whether what failed is that the log's files could not be made beside a store that has no log. */
+/* Whether opening failed because log files could not be created beside a store without a log. */
 static bool is_frozen(const mgl_store *store)
 {
     char log[PATH_MAX + 8];

@@ -1,4 +1,5 @@
-/* The store: campaigns, and what is asked of and said about one as a whole. */
+/* Campaigns in the store: adding, finding, changing and deleting their rows. Implements the
+ * campaign part of store.h. */
 #include "autotune/store/store_query.h"
 
 #include "base/memory.h"
@@ -15,7 +16,7 @@ enum { LONGEST_NAME = 128 };
 
 /* ---- adding --------------------------------------------------------------------------------- */
 
-/* A name is also that of a folder of kernels, and stands in messages. */
+/* A name is also the name of a kernel folder, and appears in messages. */
 mgl_status mgl_store_check_name(const char *name, mgl_error *err)
 {
     size_t length = name ? strlen(name) : 0;
@@ -58,7 +59,7 @@ mgl_status mgl_store_add_campaign(mgl_store *store, mgl_campaign_record *campaig
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The row that the query stands on. */
+/* Reads the current row of the query. */
 static mgl_status get_campaign(mgl_query *query, mgl_campaign_record *out)
 {
     *out = (mgl_campaign_record){0};
@@ -71,7 +72,7 @@ static mgl_status get_campaign(mgl_query *query, mgl_campaign_record *out)
     return query->status;
 }
 
-/* The newest names, for who asked for one that there is not. */
+/* Fails with the newest existing names. */
 static mgl_status fail_unknown(mgl_store *store, const char *name, mgl_error *err)
 {
     enum { SHOWN = 8 };
@@ -131,7 +132,7 @@ mgl_status mgl_store_each_campaign(mgl_store *store, mgl_store_campaign_fn *each
 
 /* ---- changing ------------------------------------------------------------------------------- */
 
-/* Runs a change of one row, and closes it. */
+/* Runs a change of one row, and closes the query. Fails if there was no row. */
 static mgl_status change_one(mgl_query *query, mgl_error *err)
 {
     int64_t id = mgl_query_change(query);
@@ -178,7 +179,7 @@ mgl_status mgl_store_delete_campaign(mgl_store *store, int64_t campaign, mgl_err
     mgl_query q = mgl_query_open(store, "DELETE FROM campaigns WHERE id = ? RETURNING id", err);
     mgl_query_put_int(&q, campaign);
     mgl_status status = change_one(&q, err);
-    if (!status) /* that the room can not be given back is no failure of the deletion */
+    if (!status) /* failing to free disk space does not fail the deletion */
         store->engine->give_back(store);
     return status;
 }

@@ -1,12 +1,12 @@
 /*
- * Locks of devices: one process a GPU. A lock is flock(2) on a small file, so it ends with the
- * process that has it, however that ends, and a file that was left locks nothing. The file says who
- * has it: the process, and the boot of the machine, for people who look; and, where a signal ended
- * that process in the middle of its work, this.
+ * Device locks: one process for each GPU. A lock is flock(2) on a small file, so it ends with its
+ * process, however that ends, and a leftover file locks nothing. For people who inspect it, the
+ * file contains the process id and the boot id of the machine. If a signal ended the process during
+ * work, the file also contains a mark.
  *
- * The lock of a GPU stands in the user's state folder, whatever store is used, since the GPU is the
- * same. What is no GPU ("none:7", "cpu:7") is locked for a campaign: beside its store. There the
- * lock of a GPU stands too where nothing says which the state folder is.
+ * The lock file of a GPU is in the user's state folder, for all stores, because the GPU is the
+ * same. Locks for campaigns without a GPU ("none:7", "cpu:7") are beside the store. If no state
+ * folder is known, GPU locks are beside the store too.
  */
 #include "autotune/store/store_query.h"
 
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIGNATURE = 128 }; /* bytes of the file at most, with a 0 */
+enum { SIGNATURE = 128 }; /* largest content of the file with its final 0, in bytes */
 
 struct mgl_store_lock {
     int descriptor;
@@ -35,7 +35,7 @@ static bool is_of_campaign(const char *uuid)
     return strchr(uuid, ':') || !strcmp(uuid, "none") || !strcmp(uuid, "cpu");
 }
 
-/* The name with nothing in it but letters, digits and dashes. */
+/* Appends the name, with every character except letters and digits replaced by a dash. */
 static void put_plain(mgl_text *out, const char *name)
 {
     enum { LONGEST = 64 };
@@ -64,7 +64,7 @@ mgl_status mgl_store_lock_path(const mgl_store *store, const char *uuid, mgl_tex
     return !status && out->failed ? mgl_fail_memory(err, 0) : status;
 }
 
-/* Says whose the lock is. That nothing was written is no error: the lock holds without it. */
+/* Writes the owner to the lock file. A failed write is no error, because the lock holds anyway. */
 static void sign(int descriptor)
 {
     char *boot = NULL, text[SIGNATURE];
@@ -93,8 +93,7 @@ static mgl_status fail_taken(const char *path, int descriptor, const char *uuid,
                     who);
 }
 
-/* Whoever only looks at a lock has it for some microseconds: a second try is not taken in by that.
- */
+/* Takes the lock with a few retries, because mgl_store_lock_look holds it for some microseconds. */
 static bool take(int descriptor)
 {
     enum { TRIES = 4 };
@@ -175,11 +174,11 @@ void mgl_store_lock_release(mgl_store_lock *lock)
     mgl_free(lock);
 }
 
-/* ---- a mark ---------------------------------------------------------------------------------- */
+/* ---- interruption mark ----------------------------------------------------------------------- */
 
 static const char mark[] = "\ninterrupted";
 
-/* What the file says; its length, 0 where nothing can be read. */
+/* Reads the lock file; returns its length, 0 if it cannot be read. */
 static size_t read_lock(int descriptor, char *text, size_t size)
 {
     ssize_t n = descriptor < 0 ? 0 : pread(descriptor, text, size - 1, 0);
@@ -196,7 +195,7 @@ void mgl_store_lock_mark(const char *path)
     size_t length = read_lock(descriptor, text, sizeof text);
     if (strtol(text, NULL, 10) == getpid() && !strstr(text, mark) &&
         pwrite(descriptor, mark, sizeof mark - 1, (off_t)length) < 0)
-        length = 0; /* then it counts as killed */
+        length = 0; /* then the process counts as killed */
     close(descriptor);
 }
 

@@ -1,5 +1,5 @@
-/* The store: proposals that wait, exchanges with a model and what they cost, and the campaign's
- * log. */
+/* Submissions, exchanges with a language model and their costs, and events in the store. Implements
+ * the last parts of store.h. */
 #include "autotune/store/store_query.h"
 
 #include "base/memory.h"
@@ -31,7 +31,7 @@ mgl_status mgl_store_add_submission(mgl_store *store, int64_t campaign, const ch
     return mgl_query_close(&q);
 }
 
-/* The row of a query that begins with these columns; closes it. */
+/* Reads the only row of a query with these columns, and closes it. */
 #define SUBMISSION "SELECT id, campaign, text, origin, trial FROM submissions "
 static mgl_status take_submission(mgl_query *query, bool *found, mgl_submission *out)
 {

@@ -1,8 +1,8 @@
 /*
- * Where a store may stand: the default path, the file and its folder, and the file systems that are
- * refused. SQLite's write-ahead log needs memory that all processes share, and locks that all of
- * them see; over a network neither is sure, and a store that two machines write is lost. FUSE
- * passes: most of it is local, and nothing here tells it from the rest.
+ * Location of a store: the default path, creation of folder and file, and rejected file systems.
+ * SQLite's write-ahead log requires memory and locks shared by all processes. Network file systems
+ * guarantee neither, and a store that two machines write would be corrupted. FUSE is allowed: most
+ * of it is local, and it cannot be distinguished here. Implements store_place.h.
  */
 #include "autotune/store/store_place.h"
 #include "autotune/store/store.h"
@@ -22,12 +22,12 @@
 
 enum { PRIVATE_FOLDER = 0700, PRIVATE_FILE = 0600 };
 
-/* ---- the default path ----------------------------------------------------------------------- */
+/* ---- default path ---------------------------------------------------------------------------- */
 
 mgl_status mgl_store_state_folder(mgl_text *out, mgl_error *err)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && state[0] == '/') /* others are to be ignored, says the XDG specification */
+    if (state && state[0] == '/') /* the XDG specification requires ignoring relative paths */
         mgl_text_format(out, "%s/megalith", state);
     else if (home && home[0] == '/')
         mgl_text_format(out, "%s/.local/state/megalith", home);
@@ -49,8 +49,8 @@ mgl_status mgl_store_default_path(mgl_text *out, mgl_error *err)
 
 /* ---- file systems --------------------------------------------------------------------------- */
 
-/* Numbers of statfs(2), of linux/magic.h and of the file systems' own sources; the last three are
- * of disks that several machines share. */
+/* statfs(2) types, from linux/magic.h and the file systems' sources. The last three are cluster
+ * file systems on shared disks. */
 static const struct {
     uint32_t type;
     const char *name;
@@ -77,7 +77,7 @@ const char *mgl_store_remote_name(uint32_t type)
     return NULL;
 }
 
-/* Of the file, where it stands: a link may lead elsewhere. */
+/* Checks the file system of the file itself, because a link may lead elsewhere. */
 static mgl_status check_file_system(const char *path, const char *folder, mgl_error *err)
 {
     struct statfs facts;
@@ -93,10 +93,11 @@ static mgl_status check_file_system(const char *path, const char *folder, mgl_er
                     name);
 }
 
-/* ---- the file ------------------------------------------------------------------------------- */
+/* ---- file ------------------------------------------------------------------------------------ */
 
-/* An empty file, for its owner alone: SQLite gives what it puts beside it the same rights. Never
- * opened where it stands, since closing it would let go of this process's locks on it. */
+/* Creates an empty file, readable only by its owner; SQLite uses the same permissions for the files
+ * beside it. An existing file is never opened here, because closing it would release this process's
+ * POSIX locks on it. */
 static mgl_status make_file(const char *path, mgl_error *err)
 {
     int descriptor =
@@ -147,10 +148,10 @@ mgl_status mgl_store_prepare_place(const char *path, bool write, mgl_error *err)
     return status ? status : check_file(path, write, err);
 }
 
-/* ---- who writes ----------------------------------------------------------------------------- */
+/* ---- lock holder ----------------------------------------------------------------------------- */
 
-/* The line of /proc/locks is "1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120": its process,
- * where it holds the lock of that byte of that file; else 0. */
+/* Parses a line of /proc/locks, such as "1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120".
+ * Returns the process if it holds a lock on that byte of that file; else 0. */
 static int64_t parse_lock(const char *line, uint64_t inode, uint64_t byte)
 {
     long long pid = 0;
@@ -163,7 +164,8 @@ static int64_t parse_lock(const char *line, uint64_t inode, uint64_t byte)
 
 int64_t mgl_store_find_writer(const char *path)
 {
-    enum { WRITE_LOCK = 120, MAX_LOCKS = 16 << 20 }; /* of -shm: "WAL-mode file format", 2.2.2 */
+    /* byte of the -shm file: "WAL-mode file format", section 2.2.2 */
+    enum { WRITE_LOCK = 120, MAX_LOCKS = 16 << 20 };
     char shared[PATH_MAX + 8], *locks = NULL;
     struct stat facts;
     size_t length = 0;

@@ -1,12 +1,12 @@
 /*
- * PostgreSQL behind the store: statements, transactions, and what its codes mean. Values travel in
- * binary, so that every bit of a number comes back. A statement is sent once all of its arguments
- * are known, and all rows of its answer are here then: another statement may run between two of
- * them.
+ * The PostgreSQL engine of the store: statements, transactions, and error codes. Values are
+ * transferred in binary, so numbers are exact. A statement is sent when all its arguments are
+ * known, and all rows of the result are then in memory, so other statements may run between two
+ * rows.
  *
- * Statements are written once, for SQLite, in what both databases understand; mgl_postgres_adapt
- * turns the marks of arguments and the names of types. PostgreSQL keeps text in an encoding, so a
- * byte that is no UTF-8 becomes a question mark.
+ * Statements are written once, in SQL that both databases understand with the translation of
+ * mgl_postgres_adapt. PostgreSQL requires a valid encoding, so each byte that is not UTF-8 becomes
+ * a question mark. Implements mgl_store_engine.
  */
 #include "autotune/store/store_postgres.h"
 
@@ -25,14 +25,14 @@ typedef struct statement {
     int row, count;
     unsigned types[MOST_ARGUMENTS];
     int lengths[MOST_ARGUMENTS];
-    char *texts[MOST_ARGUMENTS]; /* owned; NULL: a number, or no value */
+    char *texts[MOST_ARGUMENTS]; /* owned; NULL: a number or no value */
     bool present[MOST_ARGUMENTS];
     char numbers[MOST_ARGUMENTS][BYTES];
 } statement;
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- translation ----------------------------------------------------------------------------- */
 
-/* Longer ones first. */
+/* Longer patterns come first. */
 static const struct {
     const char *from, *to;
 } words[] = {
@@ -44,7 +44,7 @@ static const struct {
     {" STRICT", ""},
 };
 
-/* Puts what stands for the beginning of `sql`, and says how many bytes of it that was. */
+/* Appends the translation of the start of `sql`, and returns the number of translated bytes. */
 static size_t adapt_one(const char *sql, int *count, mgl_text *out)
 {
     if (*sql == '?') {
@@ -81,7 +81,7 @@ static const char *field_of(const mgl_postgres *p, const void *result, int field
     return text ? text : "";
 }
 
-/* Codes of SQLSTATE, by how they begin; the first that fits. */
+/* Meaning of SQLSTATE codes by prefix; the first match is used. */
 static const struct {
     const char *code;
     mgl_status status;
@@ -105,7 +105,7 @@ static mgl_status fail_result(const mgl_store *store, const void *result, mgl_er
     const mgl_postgres *p = store->postgres;
     const char *code = field_of(p, result, MGL_LIBPQ_FIELD_CODE);
     const char *text = field_of(p, result, MGL_LIBPQ_FIELD_TEXT);
-    /* No code is libpq's own: it could not send or receive. 57P: the server shuts down. */
+    /* An empty code is a libpq error: sending or receiving failed. 57P: the server shuts down. */
     if (p->api->status(p->connection) != MGL_LIBPQ_CONNECTED || !code[0] ||
         !strncmp(code, "08", 2) || !strncmp(code, "57P", 3))
         return mgl_fail(err, MGL_SYSTEM, store->path,
@@ -190,7 +190,7 @@ static bool step(mgl_query *query)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* Room for the argument at that place; -1: there is none. */
+/* Reserves the argument at that position; -1: there is no room. */
 static int take_place(mgl_query *query, int place, unsigned type, bool present)
 {
     statement *s = query->statement;
@@ -205,7 +205,7 @@ static int take_place(mgl_query *query, int place, unsigned type, bool present)
     return place - 1;
 }
 
-/* The most significant byte goes first. */
+/* Stores a number in big-endian order. */
 static void put_number(mgl_query *query, int place, unsigned type, bool present, uint64_t bits)
 {
     statement *s = query->statement;
@@ -229,7 +229,7 @@ static void put_real(mgl_query *query, int place, double value)
     put_number(query, place, MGL_LIBPQ_REAL, !isnan(value), bits);
 }
 
-/* Bytes that are no UTF-8 become question marks, so that no text grows. */
+/* Copies text. Bytes that are not UTF-8 become question marks, so the length is unchanged. */
 static char *copy_valid(const char *text, size_t length)
 {
     char *copy = mgl_alloc(length + 1);
@@ -274,7 +274,7 @@ static bool is_null(mgl_query *query, int column)
     return query->store->postgres->api->is_null(s->result, s->row, column);
 }
 
-/* A server may be another than it seems: what is not of that type is refused. */
+/* Reads a number. A value of another type is rejected, because the server is untrusted. */
 static uint64_t get_number(mgl_query *query, int column, unsigned type)
 {
     const statement *s = query->statement;
@@ -343,7 +343,7 @@ static void undo(mgl_store *store)
 
 static void give_back(mgl_store *store)
 {
-    (void)store; /* the server sees to that */
+    (void)store; /* the server frees space itself */
 }
 
 static void close_store(mgl_store *store)

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL behind the store: a server that several machines write. Its tables are those of
- * store_schema.c, in the schema "megalith" of the database that the URL names.
+ * The PostgreSQL engine of the store, for a server that several machines write to. Its tables are
+ * those of store_schema.c, in the schema "megalith" of the URL's database.
  */
 #ifndef MGL_AUTOTUNE_STORE_STORE_POSTGRES_H
 #define MGL_AUTOTUNE_STORE_STORE_POSTGRES_H
@@ -13,16 +13,16 @@ struct mgl_postgres {
     void *connection;
 };
 
-/* "postgresql://..." or "postgres://...". */
+/* Whether it begins with "postgresql://" or "postgres://". */
 bool mgl_postgres_is_url(const char *path);
-/* Fills a store that is all 0. MGL_USAGE: no libpq, or no URL; MGL_SYSTEM: the server does not
- * answer. No password is ever repeated. */
+/* Connects a zeroed store. MGL_USAGE: libpq is missing, or the URL is invalid. MGL_SYSTEM: the
+ * server does not answer. Messages never contain a password. */
 mgl_status mgl_postgres_connect(mgl_store *store, const char *url, bool write, mgl_error *err);
 
 extern const mgl_store_engine mgl_store_postgres;
 
-/* A statement of SQLite's in PostgreSQL's words: `?` is $1, $2, ...; types and tables by their
- * names. */
+/* Translates a SQLite statement to PostgreSQL: `?` becomes $1, $2, ..., and type and table keywords
+ * are replaced. */
 void mgl_postgres_adapt(const char *sql, mgl_text *out);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * PostgreSQL behind the store: the way there. The URL is libpq's own, and so are the places where
- * it looks for what the URL leaves out (PGPASSWORD, ~/.pgpass). A URL may hold a password, and a
- * mistyped one may hold a part of it anywhere; so none of it is ever repeated but the host and the
- * database, and these only once the URL makes sense.
+ * Connection to a PostgreSQL store: parsing of the URL, connecting, and migration. libpq parses the
+ * URL and finds missing parts (PGPASSWORD, ~/.pgpass). A URL may contain a password, and a mistyped
+ * URL may contain parts of it anywhere. Therefore messages contain only host and database, and only
+ * after the URL was parsed successfully.
  */
 #include "autotune/store/store_postgres.h"
 
@@ -26,7 +26,7 @@ static mgl_status fail_url(mgl_error *err)
                     "%%3F or %%25");
 }
 
-/* Host and port are what libpq repeats in its errors. */
+/* Whether host and port, which libpq repeats in its errors, contain no part of a password. */
 static bool is_plain(const mgl_libpq_option *option)
 {
     if (!option->value)
@@ -55,7 +55,7 @@ static void ignore_notice(void *user, const char *text)
     (void)user, (void)text;
 }
 
-/* What errors call it, and where on this machine what belongs to it stands. */
+/* Sets the name used in errors, and the local path prefix of files that belong to the store. */
 static mgl_status take_names(mgl_store *store, mgl_error *err)
 {
     const mgl_postgres *p = store->postgres;
@@ -89,7 +89,7 @@ static mgl_status take_names(mgl_store *store, mgl_error *err)
 
 static mgl_status connect(mgl_store *store, const char *url, mgl_error *err)
 {
-    /* Of a word that stands twice, the later one counts. */
+    /* If a keyword appears twice, the later value is used. */
     const char *const keywords[] = {"fallback_application_name", "connect_timeout",
                                     "tcp_user_timeout",          "dbname",
                                     "client_encoding",           NULL};
@@ -108,9 +108,9 @@ static mgl_status connect(mgl_store *store, const char *url, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- the tables ------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* 0: there is no store yet. */
+/* Returns 0 if there is no store yet. */
 static mgl_status read_version(mgl_store *store, int64_t *out, mgl_error *err)
 {
     bool stands = false;
@@ -118,7 +118,7 @@ static mgl_status read_version(mgl_store *store, int64_t *out, mgl_error *err)
     mgl_query q = mgl_query_open(store,
                                  "SELECT 1 FROM pg_catalog.pg_tables"
                                  " WHERE schemaname = 'megalith' AND tablename = 'about'",
-                                 err); /* by the rows: a name's absence is cached */
+                                 err); /* by its row: PostgreSQL caches missing names */
     stands = mgl_query_step(&q);
     mgl_status status = mgl_query_close(&q);
     if (status || !stands)
@@ -160,7 +160,8 @@ static mgl_status migrate(mgl_store *store, int64_t version, mgl_error *err)
     return status ? status : mgl_store_execute(store, sql, err);
 }
 
-/* Another process may do the same at the same time: one waits for the other, and then looks. */
+/* Another process may migrate at the same time: an advisory lock serializes both, and the second
+ * one checks the version again. */
 static mgl_status bring_up_to_date(mgl_store *store, mgl_error *err)
 {
     int64_t version = 0;

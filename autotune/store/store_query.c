@@ -1,6 +1,6 @@
 /*
- * Statements of the store, whatever database is behind them: arguments and columns by the lists of
- * fields, and transactions. What a database does in its own way is in its mgl_store_engine.
+ * Implements store_query.h: arguments and columns by the field lists, and transactions.
+ * Engine-specific code is in mgl_store_engine.
  */
 #include "autotune/store/store_query.h"
 
@@ -76,7 +76,7 @@ void mgl_query_put_text(mgl_query *query, const char *text)
         query->store->engine->put_text(query, ++query->put, text, text ? strlen(text) : 0, true);
 }
 
-/* A text that is made here: the statement has a copy. One that is empty stands for none. */
+/* Binds a temporary text, which the engine copies. An empty text becomes NULL. */
 static void put_made(mgl_query *query, mgl_text *text)
 {
     if (!query->status && text->failed)
@@ -86,7 +86,8 @@ static void put_made(mgl_query *query, mgl_text *text)
     mgl_text_clear(text);
 }
 
-/* What would not be read back is refused while its trial is not yet stored. */
+/* Binds a config. A config that could not be parsed again is rejected before the trial is
+ * stored. */
 static void put_config(mgl_query *query, const mgl_schedule_config *config)
 {
     mgl_text text = {0};
@@ -111,7 +112,7 @@ static void put_field(mgl_query *query, mgl_field_kind kind, const void *at)
 {
     switch (kind) {
     case MGL_FIELD_INT64:
-    case MGL_FIELD_BITS64: /* its bits */
+    case MGL_FIELD_BITS64: /* stored as a signed number with the same bits */
         mgl_query_put_int(query, *(const int64_t *)at);
         return;
     case MGL_FIELD_INT:
@@ -171,7 +172,7 @@ static void fail_column(mgl_query *query, int column)
             query->store, query->store->engine->get_name(query, column), query->err);
 }
 
-/* The text of a column, of the statement; NULL: none, or it failed. */
+/* Returns the text of a column, valid as long as the statement; NULL: no value, or an error. */
 static const char *peek_text(mgl_query *query, int column)
 {
     size_t length = 0;

@@ -1,28 +1,28 @@
 /*
- * The tables of the store, and how they came to be: mgl_store_migrations[v] makes version v + 1 of
- * version v. What was released is never changed, only followed by another entry.
+ * The tables of the store and their migrations: mgl_store_migrations[v] migrates version v to v +
+ * 1. A released entry is never changed; new versions append entries.
  *
- * A night is some 10,000 trials of some 100 pairs, so pairs decide how large a store is. They are
- * rows of a table without rowid, which anybody can read with the sqlite3 shell: 44 to 52 bytes
- * each, since flags, workload and stage take no more than their byte of the row's header. As a blob
- * they would take 32.
+ * A campaign overnight has about 10,000 trials with about 100 pairs each, so pairs determine the
+ * size of a store. They are rows of a WITHOUT ROWID table, readable with the sqlite3 shell, of 44
+ * to 52 bytes each: flags, workload and stage use only their header byte. A blob would use 32
+ * bytes.
  *
- * Texts of a proposal and of a model are data: no statement is ever made of them.
+ * Texts of proposals and language models are data, and never become part of a statement.
  */
 #include "autotune/store/store_query.h"
 
 static const char version_1[] =
     "CREATE TABLE campaigns ("
-    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* an id is never given twice */
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT," /* AUTOINCREMENT: ids are never reused */
     "  name TEXT NOT NULL UNIQUE,"
     "  model TEXT, shape TEXT, device TEXT, target TEXT, dtype TEXT, workloads TEXT, space TEXT,"
     "  options TEXT, state TEXT, reason TEXT,"
     "  capacity INTEGER NOT NULL,"
-    "  seed INTEGER NOT NULL," /* its 64 bits, as a signed number */
+    "  seed INTEGER NOT NULL," /* 64 bits, as a signed number */
     "  created_unix INTEGER NOT NULL, updated_unix INTEGER NOT NULL,"
     "  manifest TEXT NOT NULL,"
     "  seconds REAL NOT NULL,"
-    "  stop INTEGER NOT NULL DEFAULT 0" /* somebody asked for its end */
+    "  stop INTEGER NOT NULL DEFAULT 0" /* 1: a stop was requested */
     ") STRICT;"
 
     "CREATE TABLE trials ("
@@ -31,7 +31,7 @@ static const char version_1[] =
     "  number INTEGER NOT NULL CHECK (number > 0)," /* 1, 2, ... in the campaign */
     "  proposer TEXT, hypothesis TEXT,"
     "  parent INTEGER NOT NULL,"                /* number; 0: the default */
-    "  config TEXT, moves TEXT, schedule TEXT," /* a config as JSON, a move a line; NULL: none */
+    "  config TEXT, moves TEXT, schedule TEXT," /* config as JSON; one move a line; NULL: none */
     "  queued INTEGER NOT NULL,"                /* submissions.id; 0: none */
     "  digest TEXT NOT NULL, nonce TEXT NOT NULL,"
     "  control INTEGER NOT NULL, same_kernel INTEGER NOT NULL,"
@@ -42,7 +42,7 @@ static const char version_1[] =
     "  started_unix INTEGER NOT NULL,"
     "  commit_id TEXT NOT NULL, driver TEXT NOT NULL, device_uuid TEXT NOT NULL,"
     "  manifest TEXT NOT NULL,"
-    "  decided INTEGER NOT NULL," /* it has pairs of the stage that decides */
+    "  decided INTEGER NOT NULL," /* has pairs of a deciding stage */
     "  UNIQUE (campaign, number)"
     ") STRICT;"
     "CREATE INDEX trials_digest ON trials (campaign, digest) WHERE digest <> '';"
@@ -52,7 +52,7 @@ static const char version_1[] =
 
     "CREATE TABLE results ("
     "  trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
-    "  place INTEGER NOT NULL," /* of the workload in campaigns.workloads, from 0 */
+    "  place INTEGER NOT NULL," /* index of the workload in campaigns.workloads, from 0 */
     "  predicted_us REAL, incumbent_us REAL, candidate_us REAL,"
     "  gain REAL, gain_lo REAL, gain_hi REAL, stream_us REAL, error REAL, error_default REAL,"
     "  pairs INTEGER NOT NULL, dropped INTEGER NOT NULL,"
@@ -61,7 +61,7 @@ static const char version_1[] =
 
     "CREATE TABLE pairs ("
     "  trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
-    "  place INTEGER NOT NULL," /* in the trial's list, from 0 */
+    "  place INTEGER NOT NULL," /* index in the trial's list, from 0 */
     "  workload INTEGER NOT NULL,"
     "  stage INTEGER NOT NULL," /* 0 screen, 1 survivors, 2 decision, 3 control */
     "  candidate_first INTEGER NOT NULL, dropped INTEGER NOT NULL,"
@@ -76,7 +76,7 @@ static const char version_1[] =
     "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
     "  unix INTEGER NOT NULL,"
     "  text TEXT NOT NULL, origin TEXT,"
-    "  trial INTEGER NOT NULL DEFAULT 0" /* number; 0: it waits */
+    "  trial INTEGER NOT NULL DEFAULT 0" /* number; 0: waiting */
     ") STRICT;"
     "CREATE INDEX submissions_waiting ON submissions (campaign, id) WHERE trial = 0;"
 
@@ -84,7 +84,7 @@ static const char version_1[] =
     "  id INTEGER PRIMARY KEY,"
     "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
     "  unix INTEGER NOT NULL,"
-    "  trial INTEGER NOT NULL," /* number; 0: it led to none */
+    "  trial INTEGER NOT NULL," /* number; 0: no trial resulted */
     "  request TEXT, response TEXT,"
     "  outcome TEXT NOT NULL,"
     "  tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, estimated INTEGER NOT NULL,"
@@ -99,7 +99,7 @@ static const char version_1[] =
     ") STRICT;"
     "CREATE INDEX events_campaign ON events (campaign, id);"
 
-    /* Derived, so that they can not disagree with the trials and the messages. */
+    /* Views, so that they cannot disagree with trials and messages. */
     "CREATE VIEW incumbents AS"
     "  SELECT campaign, number, started_unix, gain FROM trials"
     "  WHERE outcome = 'OK' AND control = 0;"
@@ -108,7 +108,7 @@ static const char version_1[] =
     "         sum(tokens_out) AS tokens_out, sum(seconds) AS seconds"
     "  FROM messages GROUP BY campaign;";
 
-/* An incumbent that was found wrong at the end of its campaign has that outcome from then on. */
+/* Version 2: a quarantined incumbent has the outcome of its final measurement. */
 static const char version_2[] =
     "ALTER TABLE trials ADD COLUMN condemned INTEGER NOT NULL DEFAULT 0;" /* trials.id; 0: no */
     "CREATE INDEX trials_condemned ON trials (campaign) WHERE condemned > 0;";
@@ -116,22 +116,22 @@ static const char version_2[] =
 const char *const mgl_store_migrations[MGL_STORE_VERSION] = {version_1, version_2};
 
 /*
- * Who works on a campaign, and on which of its trials. A worker lives as long as it says so in
- * time; one that does not is removed, and its numbers are free for the others (store_share.c).
+ * Tables of a shared store: workers, and the trial numbers that they reserved. A worker must renew
+ * its lease in time; otherwise it is removed and its numbers become free (store_share.c).
  */
 const char mgl_store_sharing[] =
     "CREATE TABLE workers ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
-    "  boot TEXT NOT NULL, pid INTEGER NOT NULL," /* of the machine and the process */
+    "  boot TEXT NOT NULL, pid INTEGER NOT NULL," /* boot id of the machine, process id */
     "  device TEXT NOT NULL, device_uuid TEXT NOT NULL,"
-    "  until REAL NOT NULL" /* the server's clock, in seconds */
+    "  until REAL NOT NULL" /* end of the lease by the server's clock, in seconds */
     ") STRICT;"
 
     "CREATE TABLE claims ("
     "  campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE,"
-    "  number INTEGER NOT NULL,"                              /* of the trial */
-    "  worker INTEGER REFERENCES workers ON DELETE SET NULL," /* NULL: free */
+    "  number INTEGER NOT NULL,"                              /* trial number */
+    "  worker INTEGER REFERENCES workers ON DELETE SET NULL," /* NULL: the number is free */
     "  submission INTEGER NOT NULL DEFAULT 0,"                /* submissions.id; 0: none */
     "  PRIMARY KEY (campaign, number)"
     ") STRICT;"

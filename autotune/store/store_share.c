@@ -1,11 +1,11 @@
 /*
- * Workers of a campaign, and what they have taken. All of it is of PostgreSQL alone. Time is the
- * server's, since the clocks of two machines differ.
+ * Implements store_share.h for PostgreSQL: leases of workers, and reservations of trial numbers and
+ * submissions. All times are the server's, because clocks of machines differ.
  *
- * A free number is taken with SKIP LOCKED, so that workers do not wait for each other; a new
- * number, a submission and the storing of a trial lock the campaign's row first, so that each of
- * them sees what the others did. The heart beats in a thread with a connection of its own: a
- * compilation may take longer than a worker may be silent.
+ * A free number is reserved with SKIP LOCKED, so workers do not wait for each other. A new number,
+ * a submission and the storing of a trial first lock the campaign's row, so each sees the effects
+ * of the others. A thread with its own connection renews the lease, because a compilation may take
+ * longer than the lease.
  */
 #include "autotune/store/store_share.h"
 #include "autotune/store/store_query.h"
@@ -27,21 +27,21 @@
 enum { BEAT_S = 5 };
 
 struct mgl_store_worker {
-    mgl_store *store; /* lent */
+    mgl_store *store; /* borrowed */
     int64_t campaign, id;
-    char boot[120]; /* of the machine, and its space of process numbers */
+    char boot[120]; /* boot id and PID namespace of the machine */
     char device[128], uuid[48];
     pthread_t thread;
     bool beats;
     pthread_mutex_t lock;
     pthread_cond_t woken;
-    bool over;            /* under the lock */
-    int64_t id_of_thread; /* likewise: id */
+    bool over;            /* protected by the lock */
+    int64_t id_of_thread; /* protected by the lock: the worker's id */
 };
 
-/* ---- who is alive ---------------------------------------------------------------------------- */
+/* ---- liveness -------------------------------------------------------------------------------- */
 
-/* Two containers on one machine have one boot, but not one space of process numbers. */
+/* Two containers on one machine have the same boot id, but different PID namespaces. */
 static void read_boot(char *out, size_t size)
 {
     char *boot = NULL, space[64];
@@ -54,7 +54,7 @@ static void read_boot(char *out, size_t size)
     mgl_free(boot);
 }
 
-/* Only where the process can be looked for: the same boot, the same space. */
+/* Whether the process has ended. Known only for the same boot id and PID namespace. */
 static bool is_dead(const char *boot, const char *here, int64_t pid)
 {
     return boot && here[0] != ' ' && !strcmp(boot, here) && pid > 0 && pid <= INT32_MAX &&
@@ -85,7 +85,7 @@ static mgl_status remove_worker(mgl_store *store, int64_t id, mgl_error *err)
     return mgl_query_close(&q);
 }
 
-/* Whoever was silent for too long, or is no process any more. What they had becomes free. */
+/* Removes workers with an expired lease or an ended process. Their numbers become free. */
 static mgl_status remove_dead(mgl_store_worker *w, mgl_error *err)
 {
     mgl_query q = mgl_query_open(w->store,
@@ -107,9 +107,9 @@ static mgl_status remove_dead(mgl_store_worker *w, mgl_error *err)
     return mgl_query_close(&q);
 }
 
-/* ---- the heart ------------------------------------------------------------------------------- */
+/* ---- heartbeat ------------------------------------------------------------------------------- */
 
-/* True: the worker is known. */
+/* Renews the lease. True: the worker is still registered. */
 static bool beat(mgl_store *store, int64_t id, mgl_status *status, mgl_error *err)
 {
     mgl_query q = mgl_query_open(
@@ -120,7 +120,7 @@ static bool beat(mgl_store *store, int64_t id, mgl_status *status, mgl_error *er
     return known != 0;
 }
 
-/* A beat that fails is made up for by the next one, on a new connection. */
+/* Renews the lease once. After a failure, the next call uses a new connection. */
 static void beat_once(mgl_store **own, const char *url, int64_t id)
 {
     mgl_status status = *own ? MGL_OK : mgl_store_open(url, true, own, NULL);
@@ -242,7 +242,7 @@ static mgl_status take_free(mgl_store_worker *w, int64_t *number, mgl_error *err
     return mgl_query_close(&q);
 }
 
-/* The first that nobody made or took yet. */
+/* Finds the smallest number above all stored and reserved numbers. */
 static mgl_status find_new(mgl_store_worker *w, int64_t *number, mgl_error *err)
 {
     mgl_query q =
@@ -276,7 +276,7 @@ static mgl_status take_new(mgl_store_worker *w, int64_t most, int64_t *number, m
     return mgl_query_close(&q);
 }
 
-/* A worker that was removed, since nobody heard of it, comes back under another id. */
+/* Reserves a number. A worker that was removed registers again under another id. */
 static mgl_status take_any(mgl_store_worker *w, int64_t most, int64_t *number, mgl_error *err)
 {
     mgl_status status;
@@ -336,7 +336,7 @@ static mgl_status claim_submission(mgl_store_worker *w, int64_t number, int64_t 
     mgl_query_put_int(&q, number);
     mgl_query_put_int(&q, w->id);
     if (!mgl_query_change(&q))
-        *id = 0; /* the number is lost, and the trial will be */
+        *id = 0; /* the number was taken over, and so will be the trial */
     return mgl_query_close(&q);
 }
 

@@ -1,6 +1,6 @@
 /*
- * SQLite behind the store: statements, transactions, and what its codes mean to whoever runs a
- * campaign. Every error of SQLite becomes a sentence here and nowhere else.
+ * The SQLite engine of the store: statements, transactions, and error codes. All SQLite errors are
+ * converted to messages here. Implements mgl_store_engine.
  */
 #include "autotune/store/store_query.h"
 
@@ -33,7 +33,7 @@ static mgl_status fail_open(const mgl_store *store, mgl_error *err)
                     "the store can not be opened: its folder is missing or may not be used");
 }
 
-/* The disk, or what stands between it and us. */
+/* Fails with a disk error. */
 static mgl_status fail_disk(const mgl_store *store, mgl_error *err)
 {
     int why = sqlite3_system_errno(store->database);
@@ -126,7 +126,7 @@ static bool step(mgl_query *query)
 
 static void reset(mgl_query *query)
 {
-    sqlite3_reset(query->statement); /* its code is that of the step */
+    sqlite3_reset(query->statement); /* returns the code of the last step again */
 }
 
 static void put_int(mgl_query *query, int place, int64_t value)
@@ -189,7 +189,7 @@ static mgl_status begin(mgl_store *store, bool write, mgl_error *err)
 
 static void undo(mgl_store *store)
 {
-    if (!sqlite3_get_autocommit(store->database)) /* some errors undo it themselves */
+    if (!sqlite3_get_autocommit(store->database)) /* some errors roll back by themselves */
         sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
 }
 

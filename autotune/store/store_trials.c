@@ -1,6 +1,7 @@
 /*
- * The store: trials, their results and their pairs. A trial is written in one transaction with all
- * that follows from it, and never changed, but for an incumbent that is condemned.
+ * Trials, results and pairs in the store. A trial is written in one transaction with all its
+ * consequences, and never changed afterwards, except when an incumbent is quarantined. Implements
+ * the trial part of store.h.
  */
 #include "autotune/store/store_query.h"
 
@@ -37,7 +38,7 @@ static mgl_status insert_trial(mgl_store *store, const mgl_trial *trial, int64_t
     return mgl_query_close(&q);
 }
 
-/* Rows of a trial: `count` records of `size` bytes. */
+/* Inserts rows of a trial: `count` records of `size` bytes. */
 static mgl_status insert_rows(mgl_store *store, const char *sql, int64_t id,
                               const mgl_fields *fields, const void *records, int count, size_t size,
                               mgl_error *err)
@@ -97,9 +98,9 @@ static mgl_status add_all(mgl_store *store, const mgl_trial *trial, int64_t *id,
     return status ? status : mark_campaign(store, trial->campaign, err);
 }
 
-/* ---- by one of several workers --------------------------------------------------------------- */
+/* ---- trials of distributed workers ----------------------------------------------------------- */
 
-/* The number has to be the worker's; it is given up. */
+/* Releases the worker's reservation of the number. Fails if the worker no longer holds it. */
 static mgl_status give_up_claim(mgl_store *store, const mgl_trial *trial, mgl_error *err)
 {
     mgl_query q = mgl_query_open(store,
@@ -115,7 +116,8 @@ static mgl_status give_up_claim(mgl_store *store, const mgl_trial *trial, mgl_er
                            : mgl_fail(err, MGL_USAGE, store->path, "its number was taken over");
 }
 
-/* A gain over what is the incumbent no more says nothing. */
+/* Changes a kept trial to NO_GAIN if the incumbent changed meanwhile, because the gain is relative
+ * to the old one. */
 static mgl_status check_incumbent(mgl_store *store, mgl_trial *trial, mgl_error *err)
 {
     int64_t now = 0;
@@ -168,7 +170,7 @@ static mgl_query open_results(mgl_store *store, mgl_error *err)
                           err);
 }
 
-/* A store may be hostile: places beyond the array are no results. */
+/* Reads results. The store is untrusted: places must be consecutive and within the array. */
 static void get_results(mgl_query *results, mgl_trial *trial)
 {
     mgl_query_put_int(results, trial->id);
@@ -184,7 +186,7 @@ static void get_results(mgl_query *results, mgl_trial *trial)
     mgl_query_run(results);
 }
 
-/* The row that `trials` stands on, with its results. */
+/* Reads the current row of `trials`, with its results. */
 static mgl_status get_trial(mgl_query *trials, mgl_query *results, mgl_trial *out)
 {
     *out = (mgl_trial){0};
@@ -244,7 +246,7 @@ mgl_status mgl_store_get_trial(mgl_store *store, int64_t campaign, int64_t numbe
     return status;
 }
 
-/* Tells of the rows of a query, and closes it. */
+/* Visits the rows of a query, and closes it. */
 static mgl_status tell_trials(mgl_query *trials, mgl_store_trial_fn *each, void *user,
                               mgl_error *err)
 {
@@ -285,7 +287,7 @@ mgl_status mgl_store_each_newer(mgl_store *store, int64_t campaign, int64_t afte
 
 /* ---- incumbents ----------------------------------------------------------------------------- */
 
-/* The one number that a query of a campaign finds; 0: it finds none. */
+/* Returns the number that a query of a campaign selects; 0: no row. */
 static mgl_status find_number(mgl_store *store, const char *sql, int64_t campaign, int64_t *out,
                               mgl_error *err)
 {
