@@ -1,3 +1,4 @@
+/* Prints the message of a failed assertion and ends the process. See assert.h. */
 #include "base/assert.h"
 
 #include <stdio.h>

@@ -1,10 +1,12 @@
 /*
- * What the code relies on, said where it relies on it: MGL_ASSERT(condition) ends the process with
- * the place and the condition where the condition does not hold. It is for what a mistake in the
- * code alone can break; what a file, a caller or the system can break is an error (base/error.h).
+ * MGL_ASSERT(condition): checks an invariant of the code. If the condition is false, the process
+ * prints the condition with its file and line, and ends. Use an assertion for what only a mistake
+ * in the code can break. Use an error (base/error.h) for what a file, a caller or the system can
+ * break.
  *
- * Conditions are looked at in builds for debugging, for sanitizers and for fuzzing (MGL_ASSERTS,
- * which CMake defines there). Elsewhere they cost nothing: they are compiled and not evaluated.
+ * Conditions are evaluated in builds that define MGL_ASSERTS (CMake defines it for debugging, for
+ * sanitizers and for fuzzing). In other builds they are compiled but not evaluated, and cost
+ * nothing.
  */
 #ifndef MGL_BASE_ASSERT_H
 #define MGL_BASE_ASSERT_H

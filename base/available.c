@@ -1,5 +1,5 @@
-/* Available memory (memory.h): the value of Linux in /proc/meminfo, within the limits of the
- * process's control groups. */
+/* Available memory (mgl_memory_available, memory.h): MemAvailable and SwapFree of Linux's
+ * /proc/meminfo, limited by the process's control groups. */
 #include "base/cgroup.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -13,7 +13,7 @@
 
 enum { MOST_TEXT = 64 << 10 };
 
-/* The whole of a small file; NULL where there is none. Release with mgl_free. */
+/* Reads a whole small file; returns NULL if there is no such file. Release with mgl_free. */
 static char *read_text(const char *path)
 {
     char *text = NULL;
@@ -21,7 +21,7 @@ static char *read_text(const char *path)
     return mgl_file_read(path, MOST_TEXT, &text, &length, NULL) == MGL_OK ? text : NULL;
 }
 
-/* The kilobytes behind a name in /proc/meminfo, as bytes. */
+/* Returns the number of kilobytes after a name in /proc/meminfo, as bytes. */
 static size_t find_amount(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -46,7 +46,7 @@ size_t mgl_memory_available_below(const char *root)
     mgl_cgroup_read(root, &limits);
     if (limits.memory_left == SIZE_MAX || (bytes && bytes < limits.memory_left))
         return bytes;
-    return limits.memory_left ? limits.memory_left : 1; /* 0 would be "not known" */
+    return limits.memory_left ? limits.memory_left : 1; /* 0 would mean "not known" */
 }
 
 size_t mgl_memory_available(void)

@@ -1,8 +1,10 @@
 /*
- * /proc/self/cgroup names the group of the process in each hierarchy, and /proc/self/mountinfo
- * says where a hierarchy is mounted and which of its groups the mount begins with (its root). The
- * path of a group below the root of the mount is its path below the mount point. Both are relative
- * to the cgroup namespace of the process; paths above the namespace begin with "/..".
+ * Reads the limits of control groups. See cgroup.h.
+ *
+ * /proc/self/cgroup names the group of the process in each hierarchy. /proc/self/mountinfo lists
+ * where a hierarchy is mounted, and the group that the mount begins with (its root). The path of a
+ * group relative to the root of the mount is its path below the mount point. Both paths are
+ * relative to the cgroup namespace of the process; paths above the namespace begin with "/..".
  */
 #include "base/cgroup.h"
 
@@ -18,10 +20,10 @@
 #include <sys/stat.h>
 
 enum { MOST_TEXT = 16 << 20, MOST_PATH = PATH_MAX };
-/* Version 1 writes the largest multiple of a page for "no limit". */
+/* Version 1 writes "no limit" as the largest multiple of the page size. */
 #define MOST_MEMORY ((uint64_t)1 << 60)
 
-/* The whole of a small file; NULL if there is none. Release with mgl_free. */
+/* Reads a whole small file; returns NULL if there is no such file. Release with mgl_free. */
 static char *read_text(const char *folder, const char *name)
 {
     char path[MOST_PATH + 64], *text = NULL;
@@ -31,7 +33,7 @@ static char *read_text(const char *folder, const char *name)
                                                                                          : NULL;
 }
 
-/* The number that a file holds; false for "max", for -1 and if there is no such file. */
+/* Reads the number in a file; returns false for "max", for -1 and if there is no such file. */
 static bool read_number(const char *folder, const char *name, uint64_t *out)
 {
     char *text = read_text(folder, name);
@@ -60,12 +62,12 @@ static uint64_t find_number(const char *text, const char *name)
 typedef struct hierarchy {
     const char *controller;
     char group[MOST_PATH];  /* of the process */
-    char mount[MOST_PATH];  /* where the group's folder is looked for, `root` of the reader included
-                             */
-    char folder[MOST_PATH]; /* of the group, or of the lowest group above it that can be seen */
+    char mount[MOST_PATH];  /* where the group's folder is looked up, including `root` of the
+                             * reader */
+    char folder[MOST_PATH]; /* of the group, or of the lowest visible group above it */
 } hierarchy;
 
-/* Whether a list of words with commas between them holds the word. */
+/* Returns whether the word is in a list of words separated by commas. */
 static bool lists(const char *list, size_t length, const char *word)
 {
     size_t size = strlen(word);
@@ -79,7 +81,8 @@ static bool lists(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* A line is ID:CONTROLLERS:PATH; the line of version 2 is 0::PATH. */
+/* Finds the group of the process in a hierarchy. A line is ID:CONTROLLERS:PATH; the line of
+ * version 2 is 0::PATH. */
 static bool find_group(const char *groups, hierarchy *h)
 {
     for (const char *line = groups; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -98,7 +101,7 @@ static bool find_group(const char *groups, hierarchy *h)
     return false;
 }
 
-/* A field of mountinfo, in which \040 is a blank. False if it is too long. */
+/* Copies a field of mountinfo, in which \040 is a space. Returns false if the field is too long. */
 static bool copy_field(const char *field, char to[MOST_PATH])
 {
     size_t length = 0;
@@ -115,7 +118,7 @@ static bool copy_field(const char *field, char to[MOST_PATH])
     return !*field || *field == ' ' || *field == '\n';
 }
 
-/* The field behind `count` blanks of a line, NULL if the line ends before. */
+/* Returns the field after `count` spaces of a line, or NULL if the line ends before. */
 static const char *skip_fields(const char *line, int count)
 {
     for (; count; count--) {
@@ -126,8 +129,8 @@ static const char *skip_fields(const char *line, int count)
     return line;
 }
 
-/* A mount of the hierarchy at this line: ID PARENT DEVICE ROOT POINT OPTIONS [...] - TYPE SOURCE
- * SUPER_OPTIONS. */
+/* Returns whether this line is a mount of the hierarchy: ID PARENT DEVICE ROOT POINT OPTIONS
+ * [...] - TYPE SOURCE SUPER_OPTIONS. */
 static bool is_mount(const char *line, const hierarchy *h)
 {
     size_t length = strcspn(line, "\n");
@@ -147,7 +150,8 @@ static bool is_folder(const char *path)
     return !stat(path, &facts) && S_ISDIR(facts.st_mode);
 }
 
-/* The group's path below the root of a mount; NULL if it is not below it. */
+/* Returns the group's path relative to the root of a mount, or NULL if the group is outside the
+ * mount. */
 static const char *find_below(const char *group, const char *top)
 {
     size_t length = strcmp(top, "/") ? strlen(top) : 0;
@@ -156,14 +160,15 @@ static const char *find_below(const char *group, const char *top)
     return strstr(group + length, "..") ? NULL : group + length;
 }
 
-/* Whether a mount that does not show the process's own group can show a group above it. The mount's
- * root is above the namespace, or the mount was made in another namespace. */
+/* Returns whether a mount that does not show the process's own group can show a group above it.
+ * Then the mount's root is above the namespace, or the mount was made in another namespace. */
 static bool may_be_above(const char *group, const char *top)
 {
     return strstr(top, "..") || strstr(group, "..") || find_below(top, group);
 }
 
-/* Cuts the last part of a path, down to `least` bytes; false if nothing is left to cut. */
+/* Removes the last part of a path, down to `least` bytes; returns false if nothing is left to
+ * remove. */
 static bool cut_part(char *path, size_t least)
 {
     size_t length = strlen(path);
@@ -177,7 +182,7 @@ static bool cut_part(char *path, size_t least)
     return true;
 }
 
-/* Looks for the group's folder in a mount. *whole: it is the group's own. */
+/* Looks up the group's folder in a mount. *whole: the folder is the group's own. */
 static bool resolve(hierarchy *h, const char *root, const char *line, bool *whole)
 {
     char top[MOST_PATH], point[MOST_PATH];
@@ -202,8 +207,8 @@ static bool resolve(hierarchy *h, const char *root, const char *line, bool *whol
     return true;
 }
 
-/* Fills the folders of a hierarchy: of the first mount that shows the group itself, else of the
- * first that shows a group above it. */
+/* Fills the folders of a hierarchy from the first mount that shows the group itself. If there is
+ * none, the first mount that shows a group above it is used. */
 static bool find_folder(const char *mounts, const char *root, hierarchy *h)
 {
     hierarchy other = *h;
@@ -235,7 +240,8 @@ static void limit_memory(mgl_cgroup_limits *out, uint64_t limit, uint64_t used)
     out->memory_left = left < out->memory_left ? (size_t)left : out->memory_left;
 }
 
-/* Bytes that the group uses, without the cached parts of files, which the kernel gives back. */
+/* Returns the bytes that the group uses, without cached parts of files, which the kernel can
+ * reclaim. */
 static uint64_t count_used(const char *folder, const char *usage, const char *stat,
                            const char *inactive, const char *active)
 {
@@ -249,7 +255,7 @@ static uint64_t count_used(const char *folder, const char *usage, const char *st
     return used - cached;
 }
 
-/* Of one group of version 2. */
+/* Reads the limits of one group of version 2. */
 static void read_unified(const char *folder, mgl_cgroup_limits *out)
 {
     char *cpu = read_text(folder, "cpu.max"); /* "QUOTA PERIOD" or "max PERIOD" */
@@ -266,7 +272,7 @@ static void read_unified(const char *folder, mgl_cgroup_limits *out)
         limit_memory(out, limit, used);
 }
 
-/* Of one group of the controller cpu of version 1. */
+/* Reads the limits of one group of the version 1 controller cpu. */
 static void read_cpu(const char *folder, mgl_cgroup_limits *out)
 {
     uint64_t quota = 0, period = 0;
@@ -275,7 +281,7 @@ static void read_cpu(const char *folder, mgl_cgroup_limits *out)
         limit_processors(out, (double)quota, (double)period);
 }
 
-/* Of one group of the controller memory of version 1. */
+/* Reads the limits of one group of the version 1 controller memory. */
 static void read_memory(const char *folder, mgl_cgroup_limits *out)
 {
     uint64_t limit = 0, used = count_used(folder, "memory.usage_in_bytes", "memory.stat",

@@ -1,4 +1,5 @@
-/* The checksum: see checksum.h, which has the formula. */
+/* Computes the checksum of checksum.h, which has the formula. Four independent lanes, 32 bytes a
+ * step. */
 #include "base/checksum.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ static uint64_t step(uint64_t hash, uint64_t word)
     return product << 29 | product >> 35;
 }
 
-/* One word of each lane. Both machines that we build for are little-endian. */
+/* Steps each lane over one word. Both supported architectures are little-endian. */
 static void step_lanes(uint64_t hash[LANES], const void *bytes)
 {
     uint64_t words[LANES];

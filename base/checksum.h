@@ -1,15 +1,16 @@
 /*
- * A checksum at the speed of memory, against damage and not against malice: every weight of a
- * compiled model goes through it on its way to the device.
+ * A checksum that runs at memory bandwidth. It detects damage, not manipulation. Every weight of a
+ * compiled model is checked with it when the weights are copied to the device.
  *
  *     step(h, w) = rotate_left((h ^ w) * K, 29)                 K = 0x9E3779B97F4A7C15
  *
- * in arithmetic modulo 2^64. The bytes, with zeros up to a multiple of 32, are little-endian words
- * w[0], w[1], ...; lane i of four starts as h[i] = i + 1 and steps over w[i], w[i + 4], ...; the
- * checksum steps from the length over h[0] to h[3], and is then x ^ x >> 32 times K.
+ * Arithmetic is modulo 2^64. The bytes, padded with zeros to a multiple of 32, are little-endian
+ * words w[0], w[1], ... Four lanes: lane i starts as h[i] = i + 1 and steps over w[i], w[i + 4],
+ * ... The checksum starts as the length and steps over h[0] to h[3]. The result is (x ^ (x >> 32))
+ * * K.
  *
- * A step is a bijection of h for every w, and of w for every h: what differs in one word, or in
- * words of one lane that do not undo each other, never has the same sum.
+ * A step is a bijection of h for every w, and of w for every h. So inputs that differ in one word
+ * never have the same checksum, nor do inputs that differ in words of one lane that do not cancel.
  */
 #ifndef MGL_BASE_CHECKSUM_H
 #define MGL_BASE_CHECKSUM_H

@@ -1,4 +1,4 @@
-/* Monotonic time in seconds, for timings that are reported. */
+/* Monotonic time in seconds, for reported timings and timeouts. */
 #ifndef MGL_BASE_CLOCK_H
 #define MGL_BASE_CLOCK_H
 #include <time.h>
@@ -8,7 +8,7 @@ static inline double mgl_clock_s(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
-/* That clock's time after so many milliseconds, for pthread_cond_timedwait. */
+/* The time of that clock `ms` milliseconds from now, for pthread_cond_timedwait. */
 static inline struct timespec mgl_clock_after(int ms)
 {
     struct timespec then;

@@ -1,3 +1,4 @@
+/* Names of number formats, and conversions between f32, bf16 and f16. See dtype.h. */
 #include "base/dtype.h"
 
 static const struct {
@@ -91,7 +92,7 @@ void mgl_convert(void *to, mgl_dtype to_dtype, const void *from, mgl_dtype from_
         memcpy(to, from, count * mgl_dtype_size(to_dtype));
         return;
     }
-    if (to_dtype == MGL_F32 && from_dtype == MGL_BF16) { /* the frequent one, in a plain loop */
+    if (to_dtype == MGL_F32 && from_dtype == MGL_BF16) { /* the frequent case, in a plain loop */
         for (size_t i = 0; i < count; i++) {
             uint16_t half;
             memcpy(&half, (const char *)from + 2 * i, 2);

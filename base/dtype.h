@@ -1,4 +1,5 @@
-/* Number formats: their names, sizes, and exact conversions. Round to nearest, ties to even. */
+/* Number formats: names, sizes and exact conversions. Conversions round to nearest, ties to
+ * even. */
 #ifndef MGL_BASE_DTYPE_H
 #define MGL_BASE_DTYPE_H
 
@@ -17,16 +18,17 @@ typedef enum mgl_dtype {
 } mgl_dtype;
 
 const char *mgl_dtype_name(mgl_dtype dtype);
-size_t mgl_dtype_size(mgl_dtype dtype);                             /* bytes an element */
+size_t mgl_dtype_size(mgl_dtype dtype);                             /* bytes per element */
 bool mgl_dtype_parse(const char *name, mgl_dtype *out);             /* "bf16" */
 bool mgl_dtype_parse_safetensors(const char *name, mgl_dtype *out); /* "BF16" */
 
-/* Converts `count` elements; f32, bf16 and f16 only. Unaligned memory is fine. */
+/* Converts `count` elements between f32, bf16 and f16 (no other formats). Pointers may be
+ * unaligned. */
 void mgl_convert(void *to, mgl_dtype to_dtype, const void *from, mgl_dtype from_dtype,
                  size_t count);
 
 float mgl_f16_to_f32(uint16_t half);
-uint16_t mgl_f32_to_f16(float value); /* overflows to infinity, as IEEE says */
+uint16_t mgl_f32_to_f16(float value); /* overflows to infinity (IEEE 754) */
 
 static inline float mgl_bf16_to_f32(uint16_t bits)
 {

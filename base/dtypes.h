@@ -1,5 +1,5 @@
-/* The list of number formats, for base/dtype.h and for the kernel: plain C that NVRTC compiles too,
- * without includes. */
+/* The list of number formats, for base/dtype.h and for device code. Plain C without includes,
+ * because NVRTC compiles it too. */
 #ifndef MGL_BASE_DTYPES_H
 #define MGL_BASE_DTYPES_H
 

@@ -1,3 +1,4 @@
+/* Fills errors. See error.h. */
 #include "base/error.h"
 
 #include "base/format.h"
@@ -21,7 +22,7 @@ mgl_status mgl_fail(mgl_error *err, mgl_status code, const char *where, const ch
 
 mgl_status mgl_fail_memory(mgl_error *err, size_t bytes)
 {
-    if (bytes == 0) /* of several things */
+    if (bytes == 0) /* several allocations; no single size */
         return mgl_fail(err, MGL_NO_MEMORY, NULL, "out of memory");
     return mgl_fail(err, MGL_NO_MEMORY, NULL, "out of memory: %zu bytes could not be allocated",
                     bytes);

@@ -1,11 +1,12 @@
 /*
- * Files that are read. Every system call that a test may want to fail goes through mgl_file_denied
- * first.
+ * Reads and maps files. See file.h. Before every system call that a test can make fail, the code
+ * calls mgl_file_denied.
  *
- * A map is read by memcpy under a guard: touching a page behind the end of a file that shrank
- * raises SIGBUS in the reading thread, whose handler jumps back into the guarded copy. The page
- * that holds the new end reads as zeros instead, so the size is asked for once more after the copy.
- * A SIGBUS of anybody else goes to whatever handler stood there before.
+ * A map is read with memcpy under a guard. Touching a page past the end of a file that shrank
+ * raises SIGBUS in the reading thread. The signal handler jumps back into the guarded copy with
+ * siglongjmp. The page that contains the new end reads as zeros instead, so the size is checked
+ * again after the copy. A SIGBUS from other code is passed to the handler that was installed
+ * before.
  */
 #include "base/file.h"
 
@@ -28,17 +29,17 @@
 #include <unistd.h>
 
 enum {
-    PAGE = 4096,              /* of memory; where pages are larger, madvise refuses parts of them */
-    RELEASED_BYTES = 1 << 16, /* reads of so many are of weights, which are read once */
+    PAGE = 4096,              /* of memory; if pages are larger, madvise rejects partial ones */
+    RELEASED_BYTES = 1 << 16, /* reads of this size or more are of weights, which are read once */
     FIRST_ROOM = 4096,
-    DEVICE_CAP = 4096 /* bytes that are read of a device: /dev/null has its use */
+    DEVICE_CAP = 4096 /* bytes that are read from a device: enough for /dev/null */
 };
 
 struct mgl_map {
     char *path;        /* owned: for messages */
     const char *bytes; /* (size), NULL for an empty file */
     size_t size;       /* when it was mapped */
-    int descriptor;    /* stays open: asked for the size after every read */
+    int descriptor;    /* stays open: its size is queried after every read */
 };
 
 static _Atomic uint64_t operations;
@@ -88,7 +89,7 @@ typedef struct reading {
     int descriptor;
     const char *path; /* for messages */
     size_t cap;       /* bytes at most */
-    bool fits;        /* false: it has more */
+    bool fits;        /* false: the file has more than `cap` bytes */
 } reading;
 
 static mgl_status fail_size(reading *r, mgl_error *err)
@@ -101,8 +102,8 @@ static mgl_status fail_size(reading *r, mgl_error *err)
                     device ? " of a device" : "");
 }
 
-/* Where reading begins: how much room, and how much is read at most. A device that is no terminal,
- * such as /dev/zero, may have no end. */
+/* Computes the initial buffer size, and lowers the limit for devices: a character device other
+ * than a terminal, such as /dev/zero, may have no end. */
 static mgl_status measure(reading *r, size_t *room, mgl_error *err)
 {
     struct stat facts;
@@ -121,7 +122,7 @@ static mgl_status measure(reading *r, size_t *room, mgl_error *err)
     return MGL_OK;
 }
 
-/* Reads to the end of the file: a pipe has no size to ask for. */
+/* Reads to the end of the file with a growing buffer, because a pipe has no size. */
 static mgl_status read_all(reading *r, char **out, size_t *length, mgl_error *err)
 {
     size_t used = 0, capacity;
@@ -161,7 +162,7 @@ static mgl_status read_all(reading *r, char **out, size_t *length, mgl_error *er
     return MGL_OK;
 }
 
-/* Reads what was opened, and closes it. */
+/* Reads the open file, and closes it. */
 static mgl_status read_opened(reading *r, char **out, size_t *length, mgl_error *err)
 {
     *out = NULL;
@@ -175,7 +176,8 @@ static mgl_status read_opened(reading *r, char **out, size_t *length, mgl_error 
     return status;
 }
 
-/* Standard input is not opened by its name: that fails for a socket, and begins a file anew. */
+/* Standard input is duplicated, not opened by its name: opening fails for a socket, and restarts
+ * a file at its beginning. */
 static int open_input(void)
 {
     return mgl_file_denied() ? -1 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -216,7 +218,7 @@ mgl_status mgl_file_read_regular(const char *path, size_t cap, char **out, size_
     return status;
 }
 
-/* What a look at a path that ended with `result` says. */
+/* Converts the result of a stat call: 0, or -1 with errno. */
 static mgl_status tell_of(const char *path, int result, bool *stands, mgl_error *err)
 {
     *stands = result == 0;
@@ -340,7 +342,7 @@ static bool is_one(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Whether both lead to one thing; *neither: nothing stands at the one nor at the other. */
+/* Sets *same if both paths lead to the same file, and *neither if neither path exists. */
 static mgl_status is_same(const char *a, const char *b, bool *same, bool *neither, mgl_error *err)
 {
     struct stat facts[2];
@@ -377,8 +379,8 @@ mgl_status mgl_file_check_output(const char *output, const char *input, mgl_erro
 
 /* ---- maps ----------------------------------------------------------------------------------- */
 
-/* Where the guarded copy of this thread continues after a SIGBUS; NULL outside of one. Static
- * thread storage, since a signal handler must not be the one that allocates it. */
+/* Where the guarded copy of this thread continues after a SIGBUS; NULL outside a guard. Static
+ * thread-local storage, because a signal handler must not trigger its allocation. */
 static _Thread_local sigjmp_buf *volatile guard __attribute__((tls_model("initial-exec")));
 
 static struct sigaction earlier_handler;
@@ -392,8 +394,8 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
     } else if (earlier_handler.sa_handler != SIG_DFL && earlier_handler.sa_handler != SIG_IGN) {
         earlier_handler.sa_handler(signal);
     } else {
-        sigaction(SIGBUS, &earlier_handler, NULL); /* a fault happens again on return; */
-        if (info->si_code <= 0)                    /* what was sent must be sent again */
+        sigaction(SIGBUS, &earlier_handler, NULL); /* the fault repeats on return; */
+        if (info->si_code <= 0)                    /* a signal that was sent is sent again */
             raise(signal);
     }
 }
@@ -402,21 +404,21 @@ static void install_handler(void)
 {
     struct sigaction action = {0};
     action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER; /* so that the jump leaves no mask to restore */
+    action.sa_flags = SA_SIGINFO | SA_NODEFER; /* so that the jump has no mask to restore */
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, NULL, &earlier_handler);
     sigaction(SIGBUS, &action, NULL);
 }
 
-/* The handler leaves the mask of signals alone (SA_NODEFER), so the jump need not restore it; the
- * thread sanitizer's own handler, which stands in front, does not. */
+/* The handler leaves the signal mask unchanged (SA_NODEFER), so the jump need not restore it.
+ * The thread sanitizer's own handler, which runs first, does change the mask. */
 #ifdef __SANITIZE_THREAD__
 enum { KEEP_MASK = 1 };
 #else
 enum { KEEP_MASK = 0 };
 #endif
 
-/* The jump comes back into this function, in which no variable lives across it. */
+/* The jump returns into this function. None of its variables live across the jump. */
 __attribute__((noinline)) bool mgl_map_guard(mgl_guarded_fn *work, void *user)
 {
     sigjmp_buf here;
@@ -444,8 +446,7 @@ static void copy_bytes(void *user)
     memcpy(c->to, c->from, c->length);
 }
 
-/* Gives the pages of a range that was read back to the system, which still has them in its cache.
- */
+/* Returns the pages of a range that was read to the system, which keeps them in its page cache. */
 static void release_pages(const char *from, size_t length)
 {
     uintptr_t start = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE;
@@ -482,7 +483,7 @@ mgl_status mgl_map_open(const char *path, mgl_map **out, mgl_error *err)
     if (!map)
         return mgl_fail_memory(err, sizeof *map);
     map->path = mgl_strdup(path);
-    /* Not blocking: a named pipe in the place of a file is refused instead of waited for. */
+    /* Non-blocking: a named pipe instead of a file is rejected without waiting. */
     map->descriptor = map->path ? open_file(path, O_NONBLOCK) : -1;
     mgl_status status = MGL_OK;
     if (!map->path)

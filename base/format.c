@@ -1,4 +1,5 @@
-/* Formatting for a terminal. See format.h. */
+/* Implements the printf subset of format.h. Numbers are formatted by snprintf, one at a time;
+ * strings are filtered character by character. */
 #include "base/format.h"
 
 #include "base/utf8.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A copy can be handed on by address, which a parameter of type va_list can not. */
+/* A struct, because a parameter of type va_list cannot be passed on by address. */
 typedef struct arguments {
     va_list list;
 } arguments;
@@ -21,7 +22,7 @@ typedef struct formatter {
     arguments args;
 } formatter;
 
-/* A conversion: "%-*.80s". */
+/* One conversion, such as "%-*.80s". */
 typedef struct conversion {
     char flags[8];
     int width;     /* 0: none */
@@ -50,7 +51,7 @@ static int take_number(formatter *f, const char **at, bool *argument)
     return number;
 }
 
-/* The conversion behind a percent sign. Returns what follows it. */
+/* Parses the conversion after a percent sign. Returns the text after it. */
 static const char *parse(formatter *f, const char *at, conversion *out)
 {
     bool unused;
@@ -74,7 +75,7 @@ static const char *parse(formatter *f, const char *at, conversion *out)
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* How many bytes of a string a conversion shows, and whether there are more of them. */
+/* Returns how many bytes of a string a conversion shows. *more: the string has more bytes. */
 static size_t shown_bytes(const conversion *c, const char *text, bool *more)
 {
     *more = false;
@@ -84,7 +85,7 @@ static size_t shown_bytes(const conversion *c, const char *text, bool *more)
     if (c->exact || length < most || !text[length])
         return length;
     *more = true;
-    for (size_t at = 0; at < length; at += used) /* back to the end of a character */
+    for (size_t at = 0; at < length; at += used) /* back to a character boundary */
         if (mgl_utf8_look(text + at, length - at, &used) == MGL_UTF8_CUT)
             return at;
     return length;
@@ -134,7 +135,7 @@ static uint64_t take_unsigned(formatter *f, const conversion *c)
     return c->length ? (uint64_t)take_signed(f, c) : va_arg(f->args.list, unsigned);
 }
 
-/* The conversion as printf reads it, its argument an intmax_t where it is a whole number. */
+/* Writes the conversion for snprintf; an integer argument is an intmax_t. */
 static void write_conversion(const conversion *c, bool whole, char *to)
 {
     int width = c->width < 100 ? c->width : 100;
@@ -147,7 +148,7 @@ static void write_conversion(const conversion *c, bool whole, char *to)
     sprintf(to, "%s%c", whole ? "j" : "", c->letter);
 }
 
-/* By snprintf, one number at a time. */
+/* Formats one number with snprintf. */
 static void put_number(formatter *f, const conversion *c)
 {
     char format[64] = {'%', 'j', c->letter}, text[512];
@@ -199,7 +200,7 @@ void mgl_format(mgl_put_fn *put, void *user, const char *format, va_list args)
     va_end(f.args.list);
 }
 
-/* A buffer that is being filled. */
+/* The output buffer of mgl_format_into. */
 typedef struct buffer {
     char *to;
     size_t size, used;
@@ -236,8 +237,8 @@ void mgl_format_into(char *to, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* Where the last sentences begin that have at most `most` bytes: behind the mark of a sentence or a
- * part of one, else at a word. */
+/* Returns where the last sentences of at most `most` bytes begin: after the end of a sentence or
+ * clause, else at a word. */
 static const char *find_end(const char *text, size_t length, size_t most)
 {
     const char *first = text + length - most, *word = NULL;

@@ -1,8 +1,9 @@
 /*
- * JSON, strictly. Two passes: `scan_*` reads the text once by the grammar of RFC 8259 and knows
- * the place of whatever it refuses; then cJSON, which is lenient about most of that, builds the
- * tree, and `check_tree` walks it for what the grammar alone does not tell (keys that stand twice,
- * numbers that overflow). After an accepted scan cJSON can only fail for want of memory.
+ * Implements the strict JSON reader of json.h in two passes. `scan_*` checks the text by the
+ * grammar of RFC 8259 and records the position of the first error. cJSON, which is lenient about
+ * most of the grammar, then builds the tree. `check_tree` walks the tree for what the grammar
+ * does not cover: duplicate keys, and numbers that overflow. After a successful scan, cJSON
+ * fails only if memory runs out.
  */
 #include "base/json.h"
 
@@ -19,8 +20,8 @@
 
 enum {
     MAX_DEPTH = 64,
-    MAX_VALUES = 1 << 24, /* as a tree, some 64 bytes each */
-    MAX_NUMBER = 63,      /* cJSON reads no more characters of a number */
+    MAX_VALUES = 1 << 24, /* about 64 bytes each in the tree */
+    MAX_NUMBER = 63,      /* characters of a number; cJSON reads no more */
 };
 
 /* ---- the grammar ---------------------------------------------------------------------------- */
@@ -30,7 +31,7 @@ typedef struct scanner {
     int depth;
     bool zeros;         /* strings may hold U+0000 */
     size_t values;      /* so far */
-    const char *reason; /* of the refusal; NULL so far */
+    const char *reason; /* why the text is rejected; NULL so far */
 } scanner;
 
 static bool refuse(scanner *s, const char *reason)
@@ -65,7 +66,7 @@ static int hex_value(int c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The four digits behind \u, at s->at; -1 when they are not. */
+/* Reads the four hex digits after \u, at s->at; -1 if they are invalid. */
 static int scan_hex4(scanner *s)
 {
     int value = 0;
@@ -79,7 +80,7 @@ static int scan_hex4(scanner *s)
     return value;
 }
 
-/* s->at stands behind a backslash. */
+/* Scans the rest of an escape; s->at is after the backslash. */
 static bool scan_escape(scanner *s, bool zeros)
 {
     int c = peek(s);
@@ -107,7 +108,7 @@ static bool scan_escape(scanner *s, bool zeros)
            refuse(s, "a high surrogate without its low surrogate");
 }
 
-/* One character of more than one byte, as Unicode's table of well-formed UTF-8 allows it. */
+/* Scans one multi-byte character by Unicode's table of well-formed UTF-8. */
 static bool scan_utf8(scanner *s)
 {
     unsigned c = *s->at, low = 0x80, high = 0xBF;
@@ -115,7 +116,7 @@ static bool scan_utf8(scanner *s)
     if (c < 0xC2 || c > 0xF4)
         return refuse(s, "a byte that is not UTF-8");
     if (c == 0xE0)
-        low = 0xA0; /* shorter forms exist */
+        low = 0xA0; /* excludes overlong forms */
     else if (c == 0xED)
         high = 0x9F; /* surrogates */
     else if (c == 0xF0)
@@ -215,7 +216,7 @@ static bool scan_key(scanner *s)
     return true;
 }
 
-/* An object or an array: the two differ by the keys. */
+/* Scans an object (keyed) or an array. */
 static bool scan_children(scanner *s, bool keyed)
 {
     int close = keyed ? '}' : ']';
@@ -288,7 +289,7 @@ static mgl_status scan_text(const char *text, size_t length, bool zeros, const c
 
 /* ---- the tree ------------------------------------------------------------------------------- */
 
-/* Appends the path of `node` below `from`, as in "rope_scaling.factor"; false: not found there. */
+/* Appends the path of `node` below `from`, such as "rope_scaling.factor"; false: not found. */
 static bool find_path(const cJSON *from, const cJSON *node, mgl_text *path)
 {
     size_t length = path->length, index = 0;
@@ -332,8 +333,9 @@ static uint64_t hash_key(const char *key)
     return hash ^ hash >> 29;
 }
 
-/* The first member whose key stood before in the same object; NULL when there is none. Objects of
- * a few keys are compared pairwise, larger ones through a hash set (a vocabulary has 128,000). */
+/* Finds the first member whose key occurred before in the same object; NULL if there is none.
+ * Objects of a few keys are compared pairwise, larger ones through a hash set (a vocabulary has
+ * 128,000 keys). */
 static mgl_status find_twice(const cJSON *object, const cJSON **twice, mgl_error *err)
 {
     size_t count = 0, slots = 16;
@@ -398,7 +400,7 @@ static void set_hooks(void)
     cJSON_InitHooks(&hooks);
 }
 
-/* The tree of a text that was scanned. */
+/* Builds the tree of a text that passed the scan. */
 static mgl_status build(const char *text, size_t length, const char *file, mgl_json *out,
                         mgl_error *err)
 {
@@ -420,7 +422,7 @@ static mgl_status build(const char *text, size_t length, const char *file, mgl_j
     return MGL_OK;
 }
 
-/* Looks at all of a text, before anything is made of it. */
+/* Checks the size and the grammar of a whole text. */
 static mgl_status check_text(const char *text, size_t length, size_t cap, bool zeros,
                              const char *file, mgl_error *err)
 {
@@ -437,7 +439,7 @@ mgl_status mgl_json_parse(const char *text, size_t length, size_t cap, const cha
     return status ? status : build(text, length, file, out, err);
 }
 
-/* Parses the text of a file, and releases it. */
+/* Parses the text of a file, and frees it. */
 static mgl_status parse_owned(char *text, size_t length, size_t cap, const char *file,
                               mgl_json *out, mgl_error *err)
 {
@@ -464,8 +466,7 @@ mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mg
 
 /* ---- texts that hold U+0000 ------------------------------------------------------------------ */
 
-/* What stands for U+0000 in a C string, as in Java's modified UTF-8: two bytes that no UTF-8 has.
- */
+/* U+0000 in a C string, as in Java's modified UTF-8: two bytes that are not valid UTF-8. */
 static const char zero[] = "\xC0\x80";
 enum { ZERO = sizeof zero - 1, ZERO_ESCAPE = 6 /* \u0000 */ };
 
@@ -474,7 +475,8 @@ static bool is_zero_escape(const char *at, size_t length)
     return length >= ZERO_ESCAPE && !memcmp(at, "\\u0000", ZERO_ESCAPE);
 }
 
-/* Each escape of U+0000 becomes `zero`; backslashes stand in strings alone. The new length. */
+/* Replaces each escape of U+0000 by `zero`; backslashes occur only in strings. Returns the new
+ * length. */
 static size_t mask_zeros(char *text, size_t length)
 {
     size_t to = 0, at = 0;
@@ -485,7 +487,7 @@ static size_t mask_zeros(char *text, size_t length)
             at += ZERO_ESCAPE;
             continue;
         }
-        if (text[at] == '\\') /* with what it escapes, which may be a backslash */
+        if (text[at] == '\\') /* copy the escaped character too: it may be a backslash */
             text[to++] = text[at++];
         text[to++] = text[at++];
     }
@@ -507,10 +509,10 @@ mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_
     return status;
 }
 
-/* ---- numbers as they stand ------------------------------------------------------------------- */
+/* ---- numbers with their source text ---------------------------------------------------------- */
 
-/* From *at to behind the next number of a text that was scanned; *at becomes its first character.
- */
+/* Moves *at to the first character of the next number of a scanned text; returns the end of the
+ * number. */
 static const char *find_number(const char **at)
 {
     const char *c = *at;
@@ -525,7 +527,8 @@ static const char *find_number(const char **at)
     return c + strspn(c, "+-.0123456789eE");
 }
 
-/* Numbers stand in the text in the order of the tree. */
+/* Stores each number's source text in its node. Numbers occur in the text in the order of the
+ * tree. */
 static bool keep_numbers(cJSON *node, const char **at)
 {
     if (cJSON_IsNumber(node)) {
@@ -591,7 +594,7 @@ static const char *type_name(const cJSON *item)
         return "null";
     case cJSON_Number:
         return "a number";
-    case cJSON_String: /* a number that is not finite: base/json_python.c */
+    case cJSON_String: /* a non-finite number: base/json_python.c */
         return !strcmp(item->valuestring, "NaN")         ? "NaN"
                : !strcmp(item->valuestring, "Infinity")  ? "Infinity"
                : !strcmp(item->valuestring, "-Infinity") ? "-Infinity"
@@ -611,8 +614,8 @@ const cJSON *mgl_json_member(const cJSON *object, const char *key)
     return NULL;
 }
 
-/* The member of one of the cJSON types in the mask `types`, which `wanted` names; NULL without an
- * error when it is missing or null and not required. */
+/* Finds the member whose cJSON type is in the mask `types` (named `wanted` in messages). *out is
+ * NULL without an error if the member is missing or null and not required. */
 static mgl_status get_typed(const mgl_json *json, const cJSON *object, const char *key,
                             bool required, int types, const char *wanted, const cJSON **out,
                             mgl_error *err)
@@ -662,7 +665,7 @@ mgl_status mgl_json_get_int(const mgl_json *json, const cJSON *object, const cha
         return status;
     int64_t value = 0;
     status = to_int(item, "", lo, hi, &value, NULL);
-    if (status) { /* the path is worked out for failures alone: it costs a walk */
+    if (status) { /* the path is computed only for errors, because it needs a walk */
         describe(json, object, key, where, sizeof where);
         return to_int(item, where, lo, hi, &value, err);
     }

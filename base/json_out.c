@@ -1,3 +1,4 @@
+/* Writes JSON into a growing text. See json_out.h. */
 #include "base/json_out.h"
 
 #include "base/utf8.h"
@@ -28,7 +29,7 @@ static void put_quoted(mgl_json_out *out, const char *text, size_t length)
     mgl_text_clear(&valid);
 }
 
-/* What stands before a value: a comma, and its key within an object. */
+/* Writes what precedes a value: a comma, and the key within an object. */
 static void start_item(mgl_json_out *out, const char *key)
 {
     if (out->comma)

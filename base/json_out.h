@@ -1,7 +1,7 @@
 /*
- * JSON that is written: one object, built in memory, so that a failure on the way never leaves half
- * of one where it goes. Commas are put by the writer. Strings
- * come out as valid UTF-8 whatever bytes they hold; numbers that JSON can not say become null.
+ * JSON writer. It builds one object in memory, so a failure never leaves half an object in the
+ * output. The writer inserts commas. Strings are written as valid UTF-8 whatever bytes they
+ * contain; numbers that JSON cannot represent become null.
  */
 #ifndef MGL_BASE_JSON_OUT_H
 #define MGL_BASE_JSON_OUT_H
@@ -13,15 +13,16 @@
 
 typedef struct mgl_json_out {
     mgl_text text;
-    bool comma; /* something stands before the next item */
+    bool comma; /* the next item needs a comma before it */
 } mgl_json_out;
 
-/* Opens the outermost object with its "schema". Zero-initialise before. */
+/* Opens the outermost object with its "schema". Zero-initialize *out before. */
 void mgl_json_out_begin(mgl_json_out *out, const char *schema);
-/* Closes it. Where memory ran out on the way, text.failed tells. Release the text. */
+/* Closes the outermost object. If memory ran out, text.failed is set. The caller releases the
+ * text. */
 void mgl_json_out_close(mgl_json_out *out);
 
-/* `key` NULL: an element of an array. */
+/* `key` NULL: the value is an element of an array. */
 void mgl_json_out_object(mgl_json_out *out, const char *key);
 void mgl_json_out_close_object(mgl_json_out *out);
 void mgl_json_out_array(mgl_json_out *out, const char *key);
@@ -36,8 +37,8 @@ void mgl_json_out_float(mgl_json_out *out, const char *key, float value);
 void mgl_json_out_double(mgl_json_out *out, const char *key, double value);
 void mgl_json_out_bool(mgl_json_out *out, const char *key, bool value);
 void mgl_json_out_null(mgl_json_out *out, const char *key);
-/* A value of a tree: numbers as they stand where mgl_json_parse_values made it, and as doubles
- * where not. It takes the texts of the tree. */
+/* Writes a value of a cJSON tree: numbers with their source text if mgl_json_parse_values made
+ * the tree, else as doubles. Consumes the texts of the tree (mgl_json_take_text). */
 void mgl_json_out_value(mgl_json_out *out, const char *key, cJSON *value);
 void mgl_json_out_ids(mgl_json_out *out, const char *key, const int32_t *ids, size_t count);
 

@@ -1,7 +1,7 @@
 /*
- * JSON as Python's json module writes it: numbers that are not finite are written as NaN, Infinity
- * or -Infinity. Before the text is parsed, such a word is put in quotes. A reader that expects a
- * number then reports the key.
+ * Reads the JSON dialect of Python's json module, which writes non-finite numbers as NaN,
+ * Infinity or -Infinity. Before the text is parsed, such a word is put in quotes. A getter of
+ * numbers then reports the key. See json.h.
  */
 #include "base/file.h"
 #include "base/json.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* The bytes of the constant at `at`, or 0. */
+/* Returns the length of the constant at `at`, or 0. */
 static size_t constant_at(const char *at, size_t length)
 {
     static const char *const constants[] = {"NaN", "Infinity", "-Infinity"};

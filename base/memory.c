@@ -1,3 +1,4 @@
+/* Allocation with injected failures for tests, and growing arrays. See memory.h. */
 #include "base/memory.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* Memory: the one seam through which the library allocates, so that a test can make the n-th
- * allocation fail. Also checked arithmetic for sizes, and growing arrays. */
+/* Memory: every allocation of the library goes through these functions, so that a test can make
+ * the n-th allocation fail. Also overflow-checked size arithmetic and growing arrays. */
 #ifndef MGL_BASE_MEMORY_H
 #define MGL_BASE_MEMORY_H
 
@@ -7,28 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *mgl_alloc(size_t bytes);                   /* uninitialised; NULL when memory ran out */
+void *mgl_alloc(size_t bytes);                   /* uninitialized; NULL if memory ran out */
 void *mgl_alloc_zero(size_t count, size_t size); /* zeroed; NULL on overflow too */
-void *mgl_realloc(void *old, size_t bytes);      /* `old` stays valid when NULL is returned */
-void *mgl_alloc_aligned(size_t alignment, size_t bytes); /* released by mgl_free as well */
+void *mgl_realloc(void *old, size_t bytes);      /* `old` stays valid if NULL is returned */
+void *mgl_alloc_aligned(size_t alignment, size_t bytes); /* also released by mgl_free */
 char *mgl_strdup(const char *text);
 char *mgl_strndup(const char *text, size_t length);
 void mgl_free(void *memory); /* NULL is fine */
 
-/* Bytes that the system can still give: memory that is free or can be freed, and swap, within what
- * the limits of the process's control groups leave (cgroup.h); 0 if that is not known. */
+/* Bytes that the system can still provide: free and reclaimable memory, and swap, within the
+ * limits of the process's control groups (cgroup.h); 0 if not known. */
 size_t mgl_memory_available(void);
-/* The same of a machine whose /proc and control groups are below `root`, for tests. */
+/* Same for a machine whose /proc and control groups are below `root`, for tests. */
 size_t mgl_memory_available_below(const char *root);
-/* Tests: what it tells from now on; 0: the truth. */
+/* For tests: the value that mgl_memory_available returns from now on; 0: the real value. */
 void mgl_memory_pretend(size_t bytes);
 
-/* Makes room for one element more in an array that doubles: *items has *capacity elements of
- * `size` bytes, of which `count` are in use. False when memory ran out; nothing is lost. */
+/* Makes room for one more element in an array that doubles: *items has *capacity elements of
+ * `size` bytes, of which `count` are in use. Returns false if memory ran out; the array is then
+ * unchanged. */
 bool mgl_grow(void **items, size_t *capacity, size_t count, size_t size);
 
-/* Tests: the n-th allocation from now (1 is the next) fails, as do all after it if `forever`.
- * 0 switches it off. Counts in every thread. */
+/* For tests: the n-th allocation from now (1 is the next) fails, and all later ones too if
+ * `forever`. 0 switches this off. Allocations of all threads count. */
 void mgl_alloc_fail_at(uint64_t n, bool forever);
 uint64_t mgl_alloc_count(void); /* allocations since the last mgl_alloc_fail_at */
 

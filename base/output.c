@@ -1,11 +1,12 @@
 /*
- * Outputs: see output.h. The folder is held open: a file is made, linked, renamed and removed in it
- * whatever becomes of the path meanwhile.
+ * Implements the atomic output files of output.h. The folder stays open: the file is created,
+ * linked, renamed and removed relative to the folder, even if the path changes in the meantime.
  *
- * Locks: a writer locks its file before it has a name, or else right after, and lets go of the lock
- * when the file is renamed or removed. Who removes what was left takes the lock first and then
- * looks whether the name still stands for that file. So the two never meet, but for a file that got
- * its name and not yet its lock: its writer looks likewise, and takes another name.
+ * Locks: a writer locks its file before the file has a name, or else right after, and unlocks it
+ * when the file is renamed or removed. A process that removes a leftover file takes the lock first,
+ * and then checks that the name still refers to the locked file. So removal and writing exclude
+ * each other, except for a file that has its name but not yet its lock. Its writer makes the same
+ * check after locking, and uses another name if the check fails.
  */
 #include "base/output.h"
 
@@ -28,17 +29,18 @@
 enum {
     DIGITS = 8,
     SUFFIX = sizeof MGL_OUTPUT_MARK - 1 + DIGITS + sizeof MGL_OUTPUT_END - 1,
-    PREFIX = 100, /* bytes of X in the temporary's name, so that this is a name where X is one */
+    PREFIX = 100, /* bytes of X in the temporary name, so that the temporary name is valid if X
+                   * is */
     TRIES = 100
 };
 static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
 
 struct mgl_output {
-    char *path;                          /* owned: as it was given, for messages */
-    char *name;                          /* owned: what it will be called in the folder */
+    char *path;                          /* owned: as given, for messages */
+    char *name;                          /* owned: the final name in the folder */
     int folder;                          /* descriptor */
     int descriptor;                      /* of the file; -1: not open */
-    char temporary[PREFIX + SUFFIX + 1]; /* what it is called in the folder; "": it has no name */
+    char temporary[PREFIX + SUFFIX + 1]; /* the current name in the folder; "": unnamed */
 };
 
 static atomic_bool only_names;
@@ -56,7 +58,7 @@ static int prefix_of(const char *name)
     return length < PREFIX ? (int)length : PREFIX;
 }
 
-/* A name that is most likely new: from the time, and the number of the draw. */
+/* Makes a name that is most likely unused, from the time and a counter. */
 static void draw_temporary(mgl_output *output)
 {
     static atomic_uint_fast64_t draws;
@@ -72,7 +74,7 @@ static void draw_temporary(mgl_output *output)
              drawn);
 }
 
-/* Whether a writer of `name` may have called its file so. */
+/* Returns whether `entry` matches the temporary names of a writer of `name`. */
 static bool is_temporary(const char *entry, const char *name)
 {
     int prefix = prefix_of(name);
@@ -85,7 +87,7 @@ static bool is_temporary(const char *entry, const char *name)
     return strspn(entry, digits) >= DIGITS && !strcmp(entry + DIGITS, MGL_OUTPUT_END);
 }
 
-/* Whether the name stands for the open file. */
+/* Returns whether the name refers to the open file. */
 static bool has_name(int descriptor, int folder, const char *name)
 {
     struct stat opened, named;
@@ -93,7 +95,7 @@ static bool has_name(int descriptor, int folder, const char *name)
            opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/* ---- what a killed process left ------------------------------------------------------------- */
+/* ---- leftovers of killed processes ----------------------------------------------------------- */
 
 static void remove_if_free(int folder, const char *name)
 {
@@ -108,7 +110,7 @@ static void remove_if_free(int folder, const char *name)
     close(left);
 }
 
-/* What fails here is left to the next writer. */
+/* Removes leftover files. Errors are ignored: the next writer tries again. */
 static void remove_left(const mgl_output *output)
 {
     int list = openat(output->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -151,7 +153,7 @@ static mgl_status fail_create(const mgl_output *output, mgl_error *err)
     return mgl_fail_path(err, output->path, "could not be created");
 }
 
-/* A regular file may stand there, or nothing. */
+/* Only a regular file may exist at the path, or nothing. */
 static mgl_status check_kind(const mgl_output *output, bool *stands, mgl_error *err)
 {
     struct stat facts;
@@ -165,7 +167,7 @@ static mgl_status check_kind(const mgl_output *output, bool *stands, mgl_error *
     return errno == ENOENT ? MGL_OK : fail_create(output, err);
 }
 
-/* The path without links at its end, in `to` (PATH_MAX). */
+/* Resolves the links at the end of the path into `to` (PATH_MAX bytes). */
 static mgl_status follow_links(const mgl_output *output, char *to, mgl_error *err)
 {
     struct stat facts;
@@ -188,7 +190,7 @@ static mgl_status follow_links(const mgl_output *output, char *to, mgl_error *er
     return realpath(path, to) ? MGL_OK : fail_create(output, err);
 }
 
-/* A folder that can be written and not read can be neither listed nor flushed. */
+/* A folder that is writable but not readable can be neither listed nor flushed. */
 static int open_folder(const char *path)
 {
     int folder = mgl_file_denied() ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -209,8 +211,8 @@ static mgl_status find_place(mgl_output *output, mgl_error *err)
     return output->folder < 0 ? fail_create(output, err) : MGL_OK;
 }
 
-/* False with errno: EWOULDBLOCK when somebody else has it. Where there are no locks, nobody can
- * take one to remove the file. */
+/* Returns false with errno; EWOULDBLOCK means that another process holds the lock. On a file
+ * system without locks, no other process can lock the file in order to remove it. */
 static bool take_lock(int descriptor)
 {
     if (mgl_file_denied())
@@ -225,7 +227,7 @@ static void print_link(int descriptor, char link[64])
     snprintf(link, 64, "/proc/self/fd/%d", descriptor);
 }
 
-/* -1 with EOPNOTSUPP where a file can not be without a name, or can not be given one later. */
+/* Returns -1 with EOPNOTSUPP if unnamed files are not supported, or cannot be named later. */
 static int create_unnamed(const mgl_output *output)
 {
     char link[64];
@@ -258,7 +260,7 @@ static int create_named(mgl_output *output)
     if (locked && has_name(file, output->folder, output->temporary))
         return file;
     if (locked || errno == EWOULDBLOCK)
-        errno = EEXIST; /* it was taken for one that was left, and is removed */
+        errno = EEXIST; /* a cleaner took it for a leftover, and removes it */
     else
         unlinkat(output->folder, output->temporary, 0);
     output->temporary[0] = 0;
@@ -267,7 +269,7 @@ static int create_named(mgl_output *output)
     return errno = why, -1;
 }
 
-/* A file without a name where the file system has such, else a named one. Locked. */
+/* Creates an unnamed file if the file system supports that, else a named one. Locks it. */
 static mgl_status create(mgl_output *output, mgl_error *err)
 {
     output->descriptor = create_unnamed(output);
@@ -332,8 +334,8 @@ static mgl_status fail_write(const mgl_output *output, mgl_error *err)
     return mgl_fail_errno(err, output->path, "could not be written");
 }
 
-/* The disk writes while more is made: the end, which has to wait for it and which nothing can
- * interrupt, is then soon. Where that is not possible, the end waits for all of it. */
+/* Starts writeback early, while more data is produced. The final flush cannot be interrupted,
+ * and then has little left to wait for. If this fails, the final flush waits for all the data. */
 static void start_writing(const mgl_output *output, off64_t offset, off64_t count)
 {
     if (sync_file_range(output->descriptor, offset, count, SYNC_FILE_RANGE_WRITE))
@@ -360,7 +362,7 @@ mgl_status mgl_output_write(mgl_output *output, uint64_t offset, const void *byt
     return MGL_OK;
 }
 
-/* True when it is on the disk. */
+/* Returns true if the data is on the disk. */
 static bool flush(int descriptor)
 {
     int result;
@@ -372,7 +374,7 @@ static bool flush(int descriptor)
     return !result;
 }
 
-/* Gives the file without a name one beside its place. */
+/* Gives the unnamed file a temporary name in the folder. */
 static bool link_temporary(mgl_output *output)
 {
     char link[64];
@@ -398,8 +400,8 @@ static bool rename_temporary(mgl_output *output)
     return true;
 }
 
-/* The name is on the disk when the folder is. Not every folder can be flushed: one that can not be
- * read (EBADF), and those of some file systems (EINVAL). */
+/* The name is on the disk once the folder is flushed. Not every folder can be flushed: an
+ * unreadable one gives EBADF, and some file systems give EINVAL. */
 static mgl_status confirm(mgl_output *output, mgl_error *err)
 {
     bool flushed = flush(output->folder) || errno == EBADF || errno == EINVAL;
@@ -414,8 +416,8 @@ static mgl_status confirm(mgl_output *output, mgl_error *err)
                           "is written, but the disk did not confirm that it stays there");
 }
 
-/* Who may read the file that stands there may read the new one: no more, no fewer. False with
- * errno; a file system without rights has none to keep. */
+/* Copies the mode of the existing file, so that the same users can read the new file. Returns
+ * false with errno. On a file system without modes there is nothing to copy. */
 static bool keep_rights(const mgl_output *output)
 {
     struct stat facts;

@@ -1,4 +1,5 @@
-/* Sharing work: each thread takes the next item that nobody has, until there is none. */
+/* Implements the parallel for of parallel.h. Each thread takes the next item from a shared
+ * atomic counter until none is left. */
 #include "base/parallel.h"
 
 #include "base/cgroup.h"
@@ -10,12 +11,12 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* What the threads share. */
+/* State shared by the threads. */
 typedef struct job {
     mgl_parallel_fn *work;
     void *user;
     size_t count;
-    atomic_size_t next; /* item that nobody has taken */
+    atomic_size_t next; /* the next item to take */
     atomic_bool failed;
     pthread_mutex_t lock; /* of the next three */
     size_t item;          /* the first one that failed */
@@ -30,13 +31,14 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* Processors that the scheduler may run the process on. */
+/* Returns the number of processors in the affinity mask. */
 static int count_affine(void)
 {
     cpu_set_t set;
     if (!sched_getaffinity(0, sizeof set, &set))
         return CPU_COUNT(&set);
-    return (int)sysconf(_SC_NPROCESSORS_ONLN); /* more than a set of fixed size holds */
+    return (int)sysconf(_SC_NPROCESSORS_ONLN); /* the machine has more processors than a
+                                                * cpu_set_t holds */
 }
 
 int mgl_parallel_processors_below(const char *root)
@@ -69,8 +71,8 @@ int mgl_parallel_threads(void)
     return count < MGL_MAX_THREADS ? count : MGL_MAX_THREADS;
 }
 
-/* Items are taken in order and what is taken is done, so the first of all that fail is among those
- * that come here, whichever thread is the faster. */
+/* Keeps the error of the lowest failed item. Items are taken in order and every taken item is
+ * completed, so the lowest failing item always gets here, whichever thread is faster. */
 static void keep_failure(job *j, size_t item, mgl_status status, const mgl_error *error)
 {
     pthread_mutex_lock(&j->lock);

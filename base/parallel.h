@@ -1,4 +1,4 @@
-/* Work that several threads share: items that do not know of each other, taken in order. */
+/* A parallel for: threads share a range of independent items, which are started in order. */
 #ifndef MGL_BASE_PARALLEL_H
 #define MGL_BASE_PARALLEL_H
 
@@ -8,21 +8,22 @@
 
 enum { MGL_MAX_THREADS = 16 };
 
-/* Does item `item`. `worker`, below the number of threads, is the same for all that a thread does;
- * worker 0 is the thread that called mgl_parallel. */
+/* Processes item `item`. `worker`, below the number of threads, identifies the thread; worker 0
+ * is the thread that called mgl_parallel. */
 typedef mgl_status mgl_parallel_fn(void *user, int worker, size_t item, mgl_error *err);
 
-/* Processors that this process may use: those that it may run on, and no more than the processor
- * time that its control groups allow (cgroup.h), rounded up. */
+/* Processors available to this process: the scheduler's affinity mask, limited by the processor
+ * time of its control groups (cgroup.h), rounded up. */
 int mgl_parallel_processors(void);
 /* The same with the control groups below `root`, for tests. */
 int mgl_parallel_processors_below(const char *root);
-/* As many threads for mgl_parallel: at most MGL_MAX_THREADS. */
+/* The number of threads for mgl_parallel: mgl_parallel_processors, at most MGL_MAX_THREADS. */
 int mgl_parallel_threads(void);
 
-/* Does items 0 to count - 1 on at most `threads` threads (fewer where the system gives none), and
- * returns when all are done, or, after one failed, when those begun have ended: the status and
- * error of the lowest item that fails, however many threads there are. */
+/* Processes items 0 to count - 1 on at most `threads` threads (fewer if the system provides
+ * fewer), and returns when all are done. If an item fails, no new items are started, and the
+ * function returns when the running items have ended. It returns the status and error of the
+ * lowest item that fails, independent of the number of threads. */
 mgl_status mgl_parallel(int threads, size_t count, mgl_parallel_fn *work, void *user,
                         mgl_error *err);
 

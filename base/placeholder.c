@@ -1,3 +1,4 @@
+/* Recognizes Git LFS pointers and web pages. See placeholder.h. */
 #include "base/placeholder.h"
 
 #include <stdio.h>
@@ -5,9 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_POINTER = 1024 }; /* bytes, as the specification of Git LFS has it */
+enum { MOST_POINTER = 1024 }; /* bytes; the limit in the specification of Git LFS */
 
-/* First lines of pointers: the specification's, and those of its two predecessors. */
+/* First lines of pointers: of the current specification and of its two predecessors. */
 static const char *const versions[] = {"version https://git-lfs.github.com/spec/",
                                        "version https://hawser.github.com/spec/",
                                        "version http://git-media.io/v/"};

@@ -1,4 +1,4 @@
-/* SHA-256, as FIPS 180-4 states it. */
+/* SHA-256 (FIPS 180-4), in portable C. */
 #include "base/sha256.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static uint32_t get_word(const unsigned char *from)
     return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
 }
 
-/* The words of a block, and what the standard's schedule makes of them. */
+/* Computes the message schedule of a block. */
 static void expand(uint32_t w[64], const unsigned char block[64])
 {
     for (int i = 0; i < 16; i++)
@@ -34,9 +34,9 @@ static void expand(uint32_t w[64], const unsigned char block[64])
                (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
 }
 
-/* A round, on variables a to h of the standard, of which two change: those that it calls e and a
- * when it has renamed all eight. Here they keep their places, and the caller takes the next ones.
- */
+/* One round on the standard's variables a to h. A round changes two of them: `d` (the next e)
+ * and `h` (the next a). The standard then renames all eight. Here the variables keep their
+ * places, and the caller rotates the arguments. */
 static inline void turn_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
                               uint32_t f, uint32_t g, uint32_t *h, uint32_t word)
 {
@@ -51,7 +51,7 @@ static void compress(uint32_t state[8], const unsigned char block[64])
     uint32_t w[64], s[8];
     expand(w, block);
     memcpy(s, state, sizeof s);
-    for (int i = 0; i < 64; i += 8) /* after eight rounds every variable is in its place again */
+    for (int i = 0; i < 64; i += 8) /* after eight rounds each variable is back in its place */
         for (int j = 0; j < 8; j++)
             turn_round(s[(8 - j) % 8], s[(9 - j) % 8], s[(10 - j) % 8], &s[(11 - j) % 8],
                        s[(12 - j) % 8], s[(13 - j) % 8], s[(14 - j) % 8], &s[(15 - j) % 8],

@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4): what names compiled kernels and tells whether a file is whole. */
+/* SHA-256 (FIPS 180-4): names compiled kernels in the cache and checks the integrity of files. */
 #ifndef MGL_BASE_SHA256_H
 #define MGL_BASE_SHA256_H
 
@@ -7,20 +7,20 @@
 
 enum { MGL_SHA256_BYTES = 32, MGL_SHA256_HEX = 2 * MGL_SHA256_BYTES + 1 };
 
-/* A hash in the making. */
+/* An incremental hash. */
 typedef struct mgl_sha256 {
     uint32_t state[8];
     uint64_t length;         /* bytes so far */
-    unsigned char block[64]; /* the bytes of the block that is not full */
+    unsigned char block[64]; /* the bytes of the incomplete block */
 } mgl_sha256;
 void mgl_sha256_start(mgl_sha256 *hash);
 void mgl_sha256_add(mgl_sha256 *hash, const void *bytes, size_t length);
 void mgl_sha256_end(mgl_sha256 *hash, unsigned char out[MGL_SHA256_BYTES]);
 
-/* All three of them. */
+/* Hashes one run of bytes: start, add and end. */
 void mgl_sha256_of(const void *bytes, size_t length, unsigned char out[MGL_SHA256_BYTES]);
 
-/* In hexadecimal digits, with a 0 behind them. */
+/* Writes the hash in hexadecimal digits, 0-terminated. */
 void mgl_sha256_hex(const unsigned char hash[MGL_SHA256_BYTES], char out[MGL_SHA256_HEX]);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Diagnostics of a text. The echoed line is built column by column: each character of the source
- * takes one column, whatever it was, so that the caret stands under it. Lines of any length cost
- * the same few hundred bytes of the message.
+ * Builds the diagnostics of source.h. The source line is echoed column by column: each character
+ * takes one column, so that the caret is under the right character. A line of any length takes
+ * at most a few hundred bytes of the message.
  */
 #include "base/source.h"
 
@@ -12,11 +12,11 @@
 
 enum {
     WIDTH = 96,      /* columns of the echoed line */
-    BEFORE = 60,     /* of these, the ones in front of the caret where a long line is cut */
-    WHERE_FILE = 200 /* bytes of the file's name that fit into mgl_error.where */
+    BEFORE = 60,     /* of these, the columns before the caret if a long line is cut */
+    WHERE_FILE = 200 /* bytes of the file name that fit into mgl_error.where */
 };
 
-/* The next character; what is no UTF-8 is one by itself. */
+/* Moves to the next character; an invalid byte counts as one character. */
 static const char *next(const char *at, const char *end)
 {
     size_t used;
@@ -32,7 +32,7 @@ static int columns(const char *from, const char *to)
     return n;
 }
 
-/* The line from column `skip` on. */
+/* Writes the line from column `skip` on. */
 static void echo(const char *line, const char *end, int skip, char *out)
 {
     const char *at = line;
@@ -47,7 +47,7 @@ static void echo(const char *line, const char *end, int skip, char *out)
     sprintf(out, "%s", at < end ? "..." : "");
 }
 
-/* The caret and its tildes, under that line. */
+/* Writes the caret and its tildes, under that line. */
 static void point(int skip, int column, int length, char *out)
 {
     int before = column - skip + (skip ? 3 : 0), room = WIDTH - (column - skip) - 1;

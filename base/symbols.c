@@ -1,4 +1,4 @@
-/* See symbols.h. */
+/* Fills a function table with dlsym. See symbols.h. */
 #include "base/symbols.h"
 
 #include <dlfcn.h>

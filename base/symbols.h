@@ -1,7 +1,8 @@
 /*
- * Functions of a library that is opened at run time. A table is a struct of function pointers, and
- * a list of names and offsets says which symbol each of them is. What opens the library, and what
- * to install where it is missing, is its user's: each library is looked for in other places.
+ * Function tables of libraries that are opened at run time (the CUDA driver, NVRTC). A table is
+ * a struct of function pointers. A list of names and offsets maps symbols to its members. The
+ * caller opens the library and reports what to install, because each library is searched in
+ * other places.
  */
 #ifndef MGL_BASE_SYMBOLS_H
 #define MGL_BASE_SYMBOLS_H
@@ -13,7 +14,7 @@ typedef struct {
     size_t offset; /* of the pointer in the table */
 } mgl_symbol;
 
-/* Fills a table from an open library; the name of the first symbol that it lacks, or NULL. */
+/* Fills a table from an open library. Returns the name of the first missing symbol, or NULL. */
 const char *mgl_symbols_fill(void *library, const mgl_symbol *symbols, size_t count, void *table);
 
 #endif

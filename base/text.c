@@ -1,3 +1,4 @@
+/* Growing strings and edit distance. See text.h. */
 #include "base/text.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* UTF-8 by hand: checking, repairing, writing. See utf8.h. */
+/* Checks, repairs and writes UTF-8. See utf8.h. */
 #include "base/utf8.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ mgl_utf8_kind mgl_utf8_look(const char *text, size_t length, size_t *used)
     if (lead < 0xC2 || lead > 0xF4)
         return MGL_UTF8_BAD;
     size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    /* The second byte excludes overlong forms, surrogates and what is above U+10FFFF. */
+    /* The range of the second byte excludes overlong forms, surrogates and values above
+     * U+10FFFF. */
     if (lead == 0xE0)
         lo = 0xA0;
     else if (lead == 0xED)
@@ -53,7 +54,7 @@ size_t mgl_utf8_valid(const char *text, size_t length)
     return at;
 }
 
-/* The encoding whose byte order mark the text begins with; NULL: none. */
+/* Returns the encoding whose byte order mark the text begins with, or NULL. */
 static const char *find_mark(const char *text, size_t length)
 {
     static const struct mark {
@@ -61,7 +62,7 @@ static const char *find_mark(const char *text, size_t length)
         size_t length;
         const char *encoding;
     } marks[] = {{"\xEF\xBB\xBF", 3, "UTF-8"},
-                 {"\xFF\xFE\0\0", 4, "UTF-32"}, /* before the first half of it */
+                 {"\xFF\xFE\0\0", 4, "UTF-32"}, /* tested before its prefix, the mark of UTF-16 */
                  {"\0\0\xFE\xFF", 4, "UTF-32"},
                  {"\xFF\xFE", 2, "UTF-16"},
                  {"\xFE\xFF", 2, "UTF-16"}};
@@ -97,7 +98,7 @@ void mgl_utf8_repair(const char *text, size_t length, mgl_text *out)
     }
 }
 
-/* C0, DEL, C1; what turns the direction of writing; what ends a line or paragraph. */
+/* C0, DEL, C1; direction marks and overrides; line and paragraph separators. */
 static bool does_something(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x61C || c == 0x200E || c == 0x200F ||

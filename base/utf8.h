@@ -1,8 +1,8 @@
 /*
- * UTF-8 by hand. Text that enters the tokenizer is made valid once (mgl_utf8_repair); everything
- * behind that point walks characters without checking. An invalid sequence counts as one U+FFFD
- * per maximal subpart (Unicode 3.9, "substitution of maximal subparts"), as Hugging Face's reader
- * has it. What goes to a terminal passes through mgl_utf8_show.
+ * UTF-8 decoding and validation. Text that enters the tokenizer is made valid once
+ * (mgl_utf8_repair); later code walks characters without checking. An invalid sequence counts as
+ * one U+FFFD per maximal subpart (Unicode 3.9, "substitution of maximal subparts"), as in
+ * Hugging Face's decoder. Text for a terminal passes through mgl_utf8_show.
  */
 #ifndef MGL_BASE_UTF8_H
 #define MGL_BASE_UTF8_H
@@ -16,28 +16,27 @@
 
 typedef enum mgl_utf8_kind {
     MGL_UTF8_WHOLE, /* one character of *used bytes */
-    MGL_UTF8_BAD,   /* *used bytes (at least 1) that can not begin a character */
-    MGL_UTF8_CUT    /* the text ends within a character that is good so far */
+    MGL_UTF8_BAD,   /* *used bytes (at least 1) that cannot begin a character */
+    MGL_UTF8_CUT    /* the text ends within a character that is valid so far */
 } mgl_utf8_kind;
 
-/* What stands at the start of `text` (length at least 1). */
+/* Classifies the bytes at the start of `text` (length at least 1). */
 mgl_utf8_kind mgl_utf8_look(const char *text, size_t length, size_t *used);
 
-/* How many leading bytes are valid UTF-8. */
+/* Returns how many leading bytes are valid UTF-8. */
 size_t mgl_utf8_valid(const char *text, size_t length);
 
-/* MGL_BAD_INPUT where the text of `file` begins with a byte order mark, of UTF-8 or another
- * encoding: what is read here has none. */
+/* Returns MGL_BAD_INPUT if the text of `file` begins with a byte order mark (UTF-8, UTF-16 or
+ * UTF-32): the project's input files must not have one. */
 mgl_status mgl_utf8_check_mark(const char *text, size_t length, const char *file, mgl_error *err);
 
-/* Appends `text` with U+FFFD for what is invalid. */
+/* Appends `text`, with U+FFFD for invalid sequences. */
 void mgl_utf8_repair(const char *text, size_t length, mgl_text *out);
 
-/* The character at the start of `text` (length at least 1) as a terminal may have it: itself, or
- * `?` where it would do something rather than be seen (a control, the beginning of an escape
- * sequence, an override of the direction of writing, a separator of lines) or is no UTF-8; a tab is
- * a space. Writes 1 to 4 bytes to `to` and returns how many; *used bytes of `text` are shown by
- * that. */
+/* Makes the character at the start of `text` (length at least 1) safe for a terminal. Controls,
+ * the start of escape sequences, direction overrides, line separators and invalid UTF-8 become
+ * `?`; a tab becomes a space; other characters are unchanged. Writes 1 to 4 bytes to `to` and
+ * returns how many. *used becomes the number of bytes of `text` that were consumed. */
 size_t mgl_utf8_show(const char *text, size_t length, char to[4], size_t *used);
 
 /* Bytes of the character that starts with `lead`, in valid text. */
@@ -64,7 +63,7 @@ static inline size_t mgl_utf8_next(const char *text, uint32_t *character)
     return size;
 }
 
-/* Where the last character of a valid, non-empty text starts. */
+/* Returns where the last character of a valid, non-empty text starts. */
 static inline size_t mgl_utf8_last(const char *text, size_t length)
 {
     size_t at = length - 1;
