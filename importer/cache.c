@@ -1,4 +1,5 @@
-/* Where a MODEL lies: a path, or a model of the local Hugging Face cache (importer/hub.h). */
+/* Resolves MODEL (checkpoint.h): a path, or a name in the local Hugging Face cache
+ * (importer/hub.h). */
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"

@@ -1,11 +1,11 @@
 /*
- * From a folder, or a compiled model, to a graph: read config.json, open the tensors, compare the
- * two, bind them.
+ * Builds the graph of a folder or a compiled model: reads config.json, opens the tensors, compares
+ * them with the graph, and binds them.
  *
- * The comparison goes both ways. Every tensor that the graph wants must be stored with its shape
- * and a usable dtype; every tensor that is stored and not wanted must be one of the few that are
- * known as harmless, or else it is a reason: silently leaving out a bias would give another model.
- * Reasons of one kind are told once, with the first tensor and how many there are.
+ * The comparison goes both ways. Every tensor of the graph must be stored with its shape and a
+ * usable dtype. Every stored tensor that the graph does not use must be of a harmless kind;
+ * otherwise the model is not supported, because leaving out a bias silently would give another
+ * model. Reasons of one kind are reported once, with the first tensor and the count.
  */
 #include "importer/checkpoint.h"
 
@@ -24,11 +24,11 @@
 
 enum { MAX_CONFIG = 16 * 1000 * 1000 };
 
-/* The reader behind graph->read. */
+/* The state of graph->read. */
 typedef struct source {
     mgl_safetensors *files; /* owned */
-    mgl_view *views;        /* owned (graph tensor_count): where each is stored in files */
-    bool *used;             /* owned (stored tensors): the graph has it, or a part of it */
+    mgl_view *views;        /* owned (graph tensor_count): where each is stored */
+    bool *used;             /* owned (stored tensors): the graph uses at least a part of it */
 } source;
 
 static void close_source(void *reader)
@@ -67,7 +67,7 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
         return mgl_fail(err, MGL_USAGE, t->name,
                         "%" PRId64 " rows from row %" PRId64 " of a tensor of %" PRId64 " rows",
                         count, row, t->rows);
-    /* The one row of a tensor of rank 1 is `cols` rows of one element. */
+    /* A tensor of rank 1 has one row; it is read as `cols` rows of one element. */
     const int64_t width = t->rank == 1 ? 1 : t->cols, rows = t->rank == 1 ? count * t->cols : count;
     const int64_t run = view->interleave ? 1 : rows;
     const size_t bytes = (size_t)width * mgl_dtype_size(t->dtype);
@@ -83,11 +83,11 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
     return status;
 }
 
-/* ---- stored tensors that the graph does not want -------------------------------------------- */
+/* ---- stored tensors that the graph does not use ---------------------------------------------- */
 
 enum match { ENDS, HOLDS };
 
-/*  how, text in the name, why the tensor is refused; the first that fits tells */
+/*  how, text in the name, why the tensor is rejected; the first match applies */
 static const struct foreign {
     enum match match;
     const char *text;
@@ -129,7 +129,8 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* The first entry of the table with the words that fit this name. */
+/* Returns the first entry of the table with the same explanation as the entry that matches this
+ * name. */
 static size_t classify(const char *name)
 {
     size_t i = 0, same = 0;
@@ -141,7 +142,7 @@ static size_t classify(const char *name)
     return same;
 }
 
-/* Which tensors are told as one reason: those refused for the same words. */
+/* Tensors that are reported as one reason, because the explanation is the same. */
 typedef struct group {
     const char *first; /* name of the first one; NULL for none */
     size_t count;
@@ -183,7 +184,8 @@ static const char *print_shape(int rank, const int64_t *shape, char *text, size_
     return text;
 }
 
-/* `total`: the rows of the stored tensor, of which the tensor may be a part. */
+/* Compares shapes. `total`: the rows of the stored tensor; the graph's tensor may be a part of
+ * it. */
 static bool has_shape(const mgl_stored_tensor *stored, const mgl_tensor *tensor, int64_t total)
 {
     return stored->rank == tensor->rank && stored->shape[0] == total &&
@@ -285,8 +287,8 @@ static void bind_tensors(comparison *c)
                         missing - 1);
 }
 
-/* Precomputed rope frequencies, the head of a tied model that equals the embedding (see
- * is_head_own), and the parts of a wrapper that do not read text. */
+/* Harmless unused tensors: precomputed rope frequencies, the head of a tied model that equals
+ * the embedding (see is_head_own), and the parts of a wrapper that do not process text. */
 static bool is_harmless(const comparison *c, const mgl_stored_tensor *stored)
 {
     char head[160];
@@ -296,7 +298,7 @@ static bool is_harmless(const comparison *c, const mgl_stored_tensor *stored)
            (c->graph->tied && !strcmp(stored->name, head));
 }
 
-/* Looks at every stored tensor that is not wanted; the number of harmless ones. */
+/* Checks every stored tensor that the graph does not use; returns the number of harmless ones. */
 static int check_unwanted(comparison *c)
 {
     group groups[sizeof foreign_tensors / sizeof *foreign_tensors] = {0};
@@ -317,7 +319,7 @@ static int check_unwanted(comparison *c)
     return harmless;
 }
 
-/* The graph's dtype is that of its largest tensor. */
+/* Counts parameters and bytes. The graph's dtype becomes the dtype of its largest tensor. */
 static void count_graph(mgl_graph *graph, mgl_checkpoint *checkpoint)
 {
     uint64_t largest = 0;
@@ -334,7 +336,7 @@ static void count_graph(mgl_graph *graph, mgl_checkpoint *checkpoint)
     }
 }
 
-/* What is stored, for a checkpoint that makes no graph. */
+/* Counts the stored tensors instead, for a checkpoint without a graph. */
 static void count_stored(const mgl_safetensors *files, mgl_checkpoint *checkpoint)
 {
     checkpoint->parameters = checkpoint->bytes = 0;
@@ -350,14 +352,14 @@ static void count_stored(const mgl_safetensors *files, mgl_checkpoint *checkpoin
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Whether the sizes are whole enough to say which tensors the model has. */
+/* Returns whether all sizes are known, so that the list of tensors can be built. */
 static bool has_sizes(const mgl_config *config)
 {
     const mgl_geometry *g = &config->geometry;
     return g->hidden && g->layers && g->heads && g->kv_heads && g->head_dim && g->ffn && g->vocab;
 }
 
-/* Whether two stored tensors have the same shape, dtype and bytes. */
+/* Compares two stored tensors: shape, dtype and bytes. */
 static mgl_status are_equal(const mgl_safetensors *files, int a, int b, bool *equal, mgl_error *err)
 {
     enum { CHUNK = 1 << 20 };
@@ -380,8 +382,8 @@ static mgl_status are_equal(const mgl_safetensors *files, int a, int b, bool *eq
     return status;
 }
 
-/* Whether the head of a model whose config ties it is stored with values of its own: such a head is
- * used, as Transformers 5 does. A compiled model lists a head only if its program has one. */
+/* Returns whether a model whose config ties the head stores a head with its own values. Such a
+ * head is used, as in Transformers 5. A compiled model lists a head only if its program has one. */
 static mgl_status is_head_own(const mgl_naming *naming, bool *own, mgl_error *err)
 {
     char name[160];
@@ -400,7 +402,7 @@ static mgl_status is_head_own(const mgl_naming *naming, bool *own, mgl_error *er
     return status;
 }
 
-/* Builds the graph and compares it with the files, which on success belong to it. */
+/* Builds the graph and compares it with the files. On success the graph owns the files. */
 static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *config,
                              mgl_safetensors *files, mgl_error *err)
 {
@@ -438,7 +440,7 @@ static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *confi
     return MGL_OK;
 }
 
-/* The list of tensors of a compiled model: bytes of the weights (8, little-endian), header. */
+/* Reads the tensor list of a compiled model: bytes of the weights (8, little-endian), header. */
 static mgl_status list_tensors(const mgl_mega *mega, const char *file, mgl_safetensors **out,
                                mgl_error *err)
 {
@@ -473,7 +475,7 @@ static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_mega *mega,
     bool bound = checkpoint->graph && checkpoint->graph->reader;
     if (!status && checkpoint->reasons.count)
         count_stored(files, checkpoint);
-    if (!bound) /* nobody took them over */
+    if (!bound) /* the graph did not take ownership */
         mgl_safetensors_close(files);
     if (!status && checkpoint->reasons.count) {
         mgl_graph_free(checkpoint->graph);
@@ -503,7 +505,7 @@ mgl_status mgl_checkpoint_find_tie(const char *path, mgl_config *config, mgl_err
     return status == MGL_NO_MEMORY ? status : MGL_OK;
 }
 
-/* The same from a compiled model. */
+/* Reads a JSON section of a compiled model. */
 static mgl_status read_section(const mgl_mega *mega, const char *name, const char *file,
                                mgl_json *out, mgl_error *err)
 {
@@ -517,7 +519,7 @@ static mgl_status read_section(const mgl_mega *mega, const char *name, const cha
     return status;
 }
 
-/* `mega`: a compiled model, or NULL for a folder. */
+/* Reads a JSON file. `mega`: a compiled model, or NULL for a folder. */
 static mgl_status read_json(const char *folder, const mgl_mega *mega, const char *name,
                             bool required, mgl_json *out, mgl_error *err)
 {
@@ -536,7 +538,7 @@ static mgl_status read_json(const char *folder, const mgl_mega *mega, const char
     return status;
 }
 
-/* The name that config.json gives, or "". */
+/* Copies the architecture's name in config.json, or "". */
 static mgl_status copy_architecture(const mgl_json *config, mgl_checkpoint *checkpoint,
                                     mgl_error *err)
 {
@@ -547,7 +549,8 @@ static mgl_status copy_architecture(const mgl_json *config, mgl_checkpoint *chec
     return checkpoint->architecture ? MGL_OK : mgl_fail_memory(err, strlen(name) + 1);
 }
 
-/* The object with the end tokens: for a wrapper without the key, text_config. */
+/* Returns the object with the end tokens: text_config for a wrapper without the key, else the
+ * root. */
 static mgl_json end_token_object(const mgl_json *json, const mgl_config *config)
 {
     mgl_json out = *json;
@@ -569,7 +572,7 @@ static void check_ends(mgl_checkpoint *checkpoint)
                         count, MGL_MOST_END_TOKENS);
 }
 
-/* Everything of a folder or, where `mega` is one, of a compiled model, into an empty checkpoint. */
+/* Reads a folder, or the compiled model `mega` if not NULL, into an empty checkpoint. */
 static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, mgl_error *err)
 {
     mgl_json config_json = {0}, generation_json = {0};
@@ -687,14 +690,14 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
 
 /* ---- outputs -------------------------------------------------------------------------------- */
 
-/* The files of a folder in Hugging Face layout, but for the shards. Those of the second line are
- * not read here; whoever reads the folder with another program misses them as well. */
+/* The files of a folder in Hugging Face layout, except the shards. Some are not read here, but
+ * other programs that read the folder need them. */
 static const char *const folder_files[] = {
     MGL_MEGA_CONFIG,       MGL_MEGA_GENERATION,       MGL_MEGA_TOKENIZER, MGL_SAFETENSORS_SINGLE,
     MGL_SAFETENSORS_INDEX, MGL_MEGA_TOKENIZER_CONFIG, MGL_MEGA_TOKENS,    MGL_MEGA_TEMPLATE,
     MGL_MEGA_ADDED_TOKENS, "tokenizer.model",         "vocab.json",       "merges.txt"};
 
-/* The further chat templates of a folder. */
+/* Checks the additional chat templates of a folder. */
 static mgl_status check_templates(const char *folder, const char *output, mgl_error *err)
 {
     mgl_file_list files = {0};

@@ -1,8 +1,8 @@
 /*
- * Reading config.json: family, sizes, biases, activation and windows; rope is read in
- * config_rope.c. Keys that other models use to compute something else stand in one table with their
- * neutral value: a key that is present but switched off is accepted, any other value is a reason
- * against the checkpoint. Keys in no table are not read: they do not change what these models
+ * Reads config.json: family, sizes, biases, activation and windows. config_rope.c reads rope.
+ * Keys that other models use to compute something else are in one table with their neutral
+ * value. A key with its neutral value is accepted; any other value is a reason against the
+ * checkpoint. Keys in no table are ignored, because they do not change what these models
  * compute.
  */
 #include "importer/config_reader.h"
@@ -17,7 +17,7 @@
 
 enum { MAX_POSITIONS = 1 << 28, DEFAULT_WINDOW_LAYERS = 28 };
 
-/*  key                          neutral  why any other value is refused */
+/*  key                          neutral  why any other value is rejected */
 static const struct forbidden {
     const char *key;
     mgl_neutral neutral;
@@ -65,7 +65,7 @@ static const struct forbidden {
     {"add_cross_attention", MGL_NEUTRAL_OFF, "cross attention cannot be represented"},
 };
 
-/* ---- reading with reasons ------------------------------------------------------------------- */
+/* ---- reading, with reasons ------------------------------------------------------------------- */
 
 typedef mgl_config_reader reader;
 
@@ -89,7 +89,7 @@ void mgl_config_take(reader *r, mgl_status status, const mgl_error *cause)
         r->status = status;
 }
 
-/* The name of a key in the config: its own, or the family's other name. */
+/* Returns the name of a key in the config: the usual name, or the family's alias. */
 static const char *name_of(reader *r, const char *key)
 {
     const char *alias = mgl_model_family_alias(r->family, key);
@@ -100,7 +100,7 @@ static const char *name_of(reader *r, const char *key)
     return other && !own ? alias : key;
 }
 
-/* A size within [1, most]; `missing` where the key is not there, 0 meaning that it must be. */
+/* Reads a size within [1, most]. `missing`: the value of a missing key; 0: the key is required. */
 static int32_t read_size(reader *r, const char *key, int32_t most, int32_t missing)
 {
     int64_t value = missing;
@@ -138,8 +138,9 @@ const char *mgl_config_string(reader *r, const cJSON *object, const char *key)
 
 /* ---- what the model is ---------------------------------------------------------------------- */
 
-/* The first of `architectures` that is not supported is told, and the last that is is taken: a list
- * has one entry. Without a list model_type says it. */
+/* Finds the family. `architectures` is a list, normally of one entry: the first unsupported
+ * entry is reported, and the last supported entry is used. Without a list, model_type selects
+ * the family. */
 static void read_family(reader *r)
 {
     const cJSON *list = mgl_json_member(r->root, "architectures"), *item;
@@ -181,7 +182,7 @@ static void read_family(reader *r)
     r->family = found ? found : mgl_model_family_default();
 }
 
-/* The wrapper that the file describes, or NULL. */
+/* Returns the wrapper that the file describes, or NULL. */
 static const mgl_wrapper *find_wrapper(const cJSON *root)
 {
     const cJSON *list = mgl_json_member(root, "architectures");
@@ -193,8 +194,8 @@ static const mgl_wrapper *find_wrapper(const cJSON *root)
     return cJSON_IsString(type) ? mgl_wrapper_find(NULL, type->valuestring) : NULL;
 }
 
-/* Steps into text_config if the file describes a wrapper. Returns whether the wrapper's own keys
- * tie the head to the embedding. */
+/* Enters text_config if the file describes a wrapper. Returns whether the wrapper's own keys tie
+ * the head to the embedding. */
 static bool enter_wrapper(reader *r)
 {
     const mgl_wrapper *wrapper = find_wrapper(r->root);
@@ -254,7 +255,7 @@ static void read_geometry(reader *r)
 {
     mgl_geometry *g = &r->config->geometry;
     const mgl_geometry_fact *fact = &mgl_geometry_facts[MGL_FACT_eps];
-    /* A text_config may leave out what equals the default of its class. */
+    /* A text_config may omit a key whose value equals the default of its class. */
     const mgl_model_family none = {0}, *class = r->root == r->json->root ? &none : r->family;
     read_fact(r, MGL_FACT_hidden, class->sizes.hidden);
     read_fact(r, MGL_FACT_layers, class->sizes.layers);
@@ -289,7 +290,7 @@ static void check_activation(reader *r)
 
 /* ---- windows -------------------------------------------------------------------------------- */
 
-/* The window of the layers that have one, in positions; 0: no layer has one. */
+/* Returns the window of the layers that have one, in positions; 0: no window. */
 static int64_t read_window(reader *r)
 {
     int64_t window = r->family->window_size;
@@ -302,8 +303,7 @@ static int64_t read_window(reader *r)
         return 0;
     if (cJSON_IsNull(given) || cJSON_IsFalse(given))
         return 0;
-    /* Attention over no positions at all is rejected; a class that does not read the key ignores
-     * it. */
+    /* A window of 0 is rejected, except for a class that does not read the key. */
     mgl_config_take(r,
                     mgl_json_get_int(r->json, r->root, "sliding_window", false,
                                      rule == MGL_WINDOW_ALWAYS, INT64_MAX >> 11, &window, &cause),
@@ -311,8 +311,8 @@ static int64_t read_window(reader *r)
     return window;
 }
 
-/* Whether layer_types, which stands before max_window_layers, gives a layer a window. Types that
- * are neither full nor over a window are refused. */
+/* Returns whether layer_types, which overrides max_window_layers, gives a layer a window. Other
+ * types than full and sliding attention are rejected. */
 static bool list_has_window(reader *r, const cJSON *list)
 {
     char value[64];
@@ -334,7 +334,7 @@ static bool list_has_window(reader *r, const cJSON *list)
     return sliding;
 }
 
-/* The first layer with a window. */
+/* Returns the first layer with a window. */
 static int64_t read_window_layers(reader *r)
 {
     int64_t first = DEFAULT_WINDOW_LAYERS;
@@ -346,8 +346,8 @@ static int64_t read_window_layers(reader *r)
     return first;
 }
 
-/* A layer with a sliding window computes what full attention computes as long as no sequence is
- * longer than the window: the window limits the positions of the graph. */
+/* Applies the sliding window. While no sequence is longer than the window, such a layer computes
+ * full attention. So the window limits the positions of the graph. */
 static void read_windows(reader *r)
 {
     const cJSON *list = mgl_json_member(r->root, "layer_types");
@@ -356,7 +356,7 @@ static void read_windows(reader *r)
     bool is_active = is_listed ? list_has_window(r, list) : window > 0;
     if (!is_listed && is_active && r->family->window == MGL_WINDOW_SWITCHED)
         is_active = read_window_layers(r) < r->config->geometry.layers;
-    /* Mistral's class reads no layer_types: a window applies to all layers. */
+    /* Mistral's class does not read layer_types: a window applies to all layers. */
     if (r->family->window == MGL_WINDOW_ALWAYS)
         is_active = is_active || window > 0;
     if (is_active && window == 0)
@@ -367,7 +367,7 @@ static void read_windows(reader *r)
         r->config->max_positions = r->config->window = (int32_t)window;
 }
 
-/* Whether the key is one of the family's own, which read_extras reads. */
+/* Returns whether the key is one of the family's bias keys, which read_extras reads. */
 static bool is_bias_key(const mgl_model_family *family, const char *key)
 {
     for (int i = 0; i < MGL_FAMILY_BIAS_KEYS && family->biases[i].key; i++) {

@@ -1,8 +1,8 @@
-/* Makes the graph of a config. */
+/* Builds the graph of a config (config.h): the geometry's graph and rope's frequencies. */
 #include "base/memory.h"
 #include "importer/config.h"
 
-/* The frequencies of longer sequences, if they differ. */
+/* Adds the frequencies for longer sequences, if they differ. */
 static mgl_status add_long_frequencies(const mgl_rope *rope, mgl_graph *graph, mgl_error *err)
 {
     const int32_t head_dim = graph->geometry.head_dim;

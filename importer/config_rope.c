@@ -1,7 +1,7 @@
 /*
- * Reading rope: rope_parameters of Transformers 5, or rope_scaling and rope_theta of the older
- * form. Defaults and priorities follow RotaryEmbeddingConfigMixin in Hugging Face's
- * modeling_rope_utils.py, and Phi3Config for that family.
+ * Reads the rope parameters of a config: rope_parameters of Transformers 5, or rope_scaling and
+ * rope_theta of the older form. Defaults and priorities follow RotaryEmbeddingConfigMixin in
+ * Hugging Face's modeling_rope_utils.py, and Phi3Config for Phi-3.
  */
 #include "importer/config_reader.h"
 #include "importer/neutral.h"
@@ -14,8 +14,8 @@ typedef mgl_config_reader reader;
 
 #define BIT(type) (1u << MGL_ROPE_##type)
 
-/*  keys of a rope object, beyond rope_type and type, with the types that they have a meaning for;
-    the last three may stand in any, as Hugging Face and publishers write them */
+/*  keys of a rope object, other than rope_type and type, with the types that use them;
+ *    the last three are allowed in any object, because Hugging Face and publishers write them */
 static const struct {
     const char *key;
     unsigned types;
@@ -93,7 +93,7 @@ static void check_keys(reader *r, const source *s, mgl_rope_type type)
     }
 }
 
-/* original_max_position_embeddings: the key beside the object has priority over the key in it. */
+/* Reads original_max_position_embeddings: the key beside the object overrides the key in it. */
 static double read_original(reader *r, const source *s)
 {
     static const char key[] = "original_max_position_embeddings";
@@ -195,7 +195,7 @@ static void read_longrope(reader *r, const source *s, mgl_rope *rope)
         rope);
 }
 
-/* The rope type of an object; false: it was rejected. */
+/* Reads the rope type of an object; false: it was rejected. */
 static bool read_type(reader *r, const source *s, mgl_rope_type *type)
 {
     const char *name = mgl_config_string(r, s->object, "rope_type");
@@ -221,7 +221,7 @@ static void read_theta(reader *r, const source *s, mgl_rope *rope)
                           rope->theta, s->key, inner);
 }
 
-/* One rope object, of either form. */
+/* Reads one rope object of either form. */
 static mgl_rope read_object(reader *r, const source *s)
 {
     mgl_rope rope = {.factor = 1, .attention_factor = 1};

@@ -1,4 +1,4 @@
-/* The tables of families, wrappers and other names of keys. */
+/* The tables of families, wrappers and key aliases, and their lookup. See family.h. */
 #include "importer/family.h"
 
 #include <string.h>
@@ -108,12 +108,13 @@ static const mgl_model_family families[] = {
 };
 enum { FAMILY_COUNT = sizeof families / sizeof *families };
 
-/* Other names of architectures, from code that was published before Transformers had the class. */
+/* Earlier names of architectures, from code that was published before Transformers had the
+ * class. */
 static const struct {
     const char *architecture, *of;
 } renamed[] = {{"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"}};
 
-/* Wrappers whose language model computes the same as without the wrapper. */
+/* Wrappers. Inside each, the language model computes the same as without the wrapper. */
 static const mgl_wrapper wrappers[] = {
     {"Mistral3ForConditionalGeneration", "mistral3", true, "mistral"},
     {"LlavaForConditionalGeneration", "llava", false, "llama"},
@@ -125,7 +126,7 @@ static const mgl_wrapper wrappers[] = {
     {"SmolVLMForConditionalGeneration", "smolvlm", false, "llama"},
 };
 
-/*  model_type, key, its other name in that family's configs */
+/*  model_type, key, its alias in that family's configs */
 static const struct {
     const char *model_type, *key, *alias;
 } aliases[] = {

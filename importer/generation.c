@@ -1,7 +1,7 @@
 /*
- * generation_config.json. Values that shape sampling are read one by one. A value that cannot be
- * used is an error only when a reply is sampled with these values. Keys that change which token is
- * drawn in another way are in one table with their neutral value.
+ * Reads generation_config.json. See generation.h. A sampling value that cannot be used is an
+ * error only when a reply is sampled with the file's values. Other keys that change which token
+ * is drawn are in one table with their neutral value.
  */
 #include "importer/generation.h"
 
@@ -11,8 +11,7 @@
 #include <float.h>
 #include <stdio.h>
 
-/*  key                       neutral: values that change which token is drawn, beyond those that
- * are read */
+/*  keys that change which token is drawn and are not supported, with their neutral value */
 static const struct {
     const char *key;
     mgl_neutral neutral;
@@ -41,7 +40,7 @@ static const struct {
     {"watermarking_config", MGL_NEUTRAL_OFF},
 };
 
-/* Adds an id at its place in the order, or its source to the one that is there. */
+/* Inserts an id in ascending order, or adds its source if the id is already present. */
 static void add_id(int32_t *ids, unsigned char *sources, size_t *count, int32_t id,
                    unsigned char source)
 {
@@ -68,7 +67,7 @@ static void add_end(mgl_generation *out, int32_t id, unsigned char source, int32
         add_id(out->beyond_tokens, out->beyond_sources, &out->beyond_count, id, source);
 }
 
-/* eos_token_id of a file: missing, null, one id, or a list. */
+/* Returns the first item of eos_token_id, which is missing, null, one id, or a list. */
 static const cJSON *find_ends(const mgl_json *json, size_t *count)
 {
     const cJSON *value = mgl_json_member(json->root, "eos_token_id");
@@ -92,7 +91,7 @@ static mgl_status read_end_tokens(const mgl_json *json, unsigned char source, in
     return status;
 }
 
-/* The union of both files. */
+/* Reads the union of both files. */
 static mgl_status read_all_ends(const mgl_json *generation, const mgl_json *config, int32_t vocab,
                                 mgl_generation *out, mgl_error *err)
 {
@@ -154,7 +153,7 @@ static mgl_status read_sampling(const mgl_json *json, mgl_generation *out, mgl_e
     return MGL_OK;
 }
 
-/* The same. Bad values become the field `invalid`, and the defaults stay. */
+/* Reads the sampling values. An invalid value sets the field `invalid`, and the defaults stay. */
 static mgl_status take_sampling(const mgl_json *json, mgl_generation *out, mgl_error *err)
 {
     mgl_error why = {0};
@@ -168,7 +167,7 @@ static mgl_status take_sampling(const mgl_json *json, mgl_generation *out, mgl_e
     return MGL_OK;
 }
 
-/* Notes the first key of the table that is not neutral. */
+/* Records the first key of the table that is not neutral. */
 static mgl_status note_foreign(const mgl_json *json, mgl_generation *out, mgl_error *err)
 {
     char value[64], text[160];

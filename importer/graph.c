@@ -1,7 +1,7 @@
 /*
- * Building the graph of a decoder and looking things up in it. Node and tensor lists are
- * sized once, from the geometry; `add_node` and `add_tensor` fill them in order, so that every
- * node stands behind its inputs.
+ * Builds the graph of a decoder, and implements lookups in a graph. See graph.h. The node and
+ * tensor lists are allocated once, from the geometry. `add_node` and `add_tensor` fill them in
+ * order, so every node comes after its inputs.
  */
 #include "importer/graph.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYER_NODES = 22, LAYER_TENSORS = 18 }; /* at most, of any family */
+enum { LAYER_NODES = 22, LAYER_TENSORS = 18 }; /* upper bounds for all families */
 
 static const char *const kind_names[] = {
 #define MGL_X(id, name, inputs, meaning) name,
@@ -112,7 +112,7 @@ int mgl_graph_find_tensor(const mgl_graph *graph, const char *name)
 unsigned mgl_graph_extras(const mgl_graph *graph)
 {
     static const struct {
-        const char *tensor; /* that the first layer has with the extra alone */
+        const char *tensor; /* a tensor of the first layer that only this extra adds */
         mgl_extras extra;
     } signs[] = {{"model.layers.0.self_attn.q_proj.bias", MGL_EXTRA_QKV_BIAS},
                  {"model.layers.0.self_attn.o_proj.bias", MGL_EXTRA_O_BIAS},
@@ -125,16 +125,17 @@ unsigned mgl_graph_extras(const mgl_graph *graph)
     return extras;
 }
 
-/* A graph under construction. Once memory ran out, further calls do nothing. */
+/* A graph under construction. After memory ran out, further calls do nothing. */
 typedef struct builder {
     mgl_graph *graph;
     unsigned extras; /* mgl_extras */
     mgl_dtype dtype;
-    int layer; /* being built, or -1 */
+    int layer; /* the current layer, or -1 */
     bool failed;
 } builder;
 
-/* The name is "model.layers.<layer>.<name>" inside a layer, `name` elsewhere. rows < 0: rank 1. */
+/* Adds a tensor: "model.layers.<layer>.<name>" inside a layer, `name` elsewhere. rows < 0: rank
+ * 1. */
 static int add_tensor(builder *b, const char *name, int64_t rows, int64_t cols)
 {
     char full[96];
@@ -176,7 +177,7 @@ static int add_linear(builder *b, int in, const char *name, int width)
     return add_node(b, MGL_NODE_LINEAR, in, -1, -1, tensor, width);
 }
 
-/* The projection "<name>.weight" and, if the model has that extra, "<name>.bias". */
+/* Adds the projection "<name>.weight" and, if the model has that extra, "<name>.bias". */
 static int add_projection(builder *b, int in, const char *name, int width, mgl_extras bias)
 {
     char full[64];
@@ -189,7 +190,7 @@ static int add_projection(builder *b, int in, const char *name, int width, mgl_e
     return add_node(b, MGL_NODE_BIAS, out, -1, -1, tensor, width);
 }
 
-/* The norm of q's or k's heads, if the model has it. */
+/* Adds the norm of the heads of q or k, if the model has it. */
 static int add_head_norm(builder *b, int in, const char *name)
 {
     if (!(b->extras & MGL_EXTRA_QK_NORM))
@@ -198,7 +199,7 @@ static int add_head_norm(builder *b, int in, const char *name)
     return add_node(b, MGL_NODE_HEAD_NORM, in, -1, -1, tensor, b->graph->nodes[in].width);
 }
 
-/* One decoder layer on the value x; its output. */
+/* Adds one decoder layer with input x; returns its output node. */
 static int add_layer(builder *b, int x)
 {
     const mgl_geometry *g = &b->graph->geometry;

@@ -1,9 +1,10 @@
 /*
- * The graph: a checkpoint in model terms, and the specification that a program is checked against.
- * It knows nothing of queues, tasks or devices. Nodes stand in topological order; every value has
- * one row a token and `width` columns.
+ * The graph: a checkpoint in model terms. It is the specification that a program is validated
+ * against. It contains no queues, tasks or devices. Nodes are in topological order. Every value has
+ * one row per token and `width` columns. The importer builds graphs; lowering, the validator, the
+ * packers and the oracles read them.
  *
- * The decoder layer l (0-based) of a Llama-family model, as in Hugging Face's modeling_llama.py (in
+ * Decoder layer l (0-based) of a Llama-family model, as in Hugging Face's modeling_llama.py (in
  * Qwen2 a bias follows q, k and v; in Qwen3 a head_norm follows q and k: mgl_extras):
  *
  *     n = norm(x, input_layernorm)           q, k, v = linear(n, q_proj), (n, k_proj), (n, v_proj)
@@ -11,8 +12,8 @@
  *     m = norm(x, post_attention_layernorm)
  *     x = add(x, linear(swiglu(linear(m, gate_proj), linear(m, up_proj)), down_proj))
  *
- * and around the layers: x = embed(tokens), logits = linear(norm(x, model.norm), lm_head),
- * output = sample(logits).
+ * Around the layers: x = embed(tokens), logits = linear(norm(x, model.norm), lm_head), output =
+ * sample(logits).
  */
 #ifndef MGL_IMPORTER_GRAPH_H
 #define MGL_IMPORTER_GRAPH_H
@@ -46,25 +47,26 @@ const char *mgl_node_kind_name(mgl_node_kind kind);
 
 typedef struct mgl_node {
     mgl_node_kind kind;
-    int in[3];  /* indices of nodes; -1 where there are fewer inputs */
-    int tensor; /* index of its tensor; -1 for none */
+    int in[3];  /* indices of nodes; unused entries are -1 */
+    int tensor; /* index of its tensor, or -1 */
     int layer;  /* decoder layer, or -1 */
-    int width;  /* columns of its value */
+    int width;  /* columns of its output */
 } mgl_node;
 
 /* One weight of the checkpoint. A rank-1 tensor has rows = 1 and cols = its length. */
 typedef struct mgl_tensor {
-    char *name;      /* as in the checkpoint */
-    mgl_dtype dtype; /* as in the file */
+    char *name;      /* the name in Hugging Face's Llama checkpoints */
+    mgl_dtype dtype; /* the dtype in the file */
     int rank;        /* 1 or 2 */
     int64_t rows, cols;
 } mgl_tensor;
 
-/* The facts of a model: the numbers that shape a program. One row is one fact; config reading,
- * equality, the model line of the text form, the digest, the meaning check, the constants of the
- * kernel, `info`, tuned entries and the shapes of campaigns are loops over mgl_geometry_facts.
+/* The geometry facts: the numbers that define the shape of a model. Each row is one fact.
+ * Everything that handles all facts loops over mgl_geometry_facts: config reading, equality, the
+ * model line of the text form, the digest, the meaning check, the constants of the kernel, `info`,
+ * tuned entries and the shapes of campaigns.
  *
- *  type     name      key in config.json         largest  kernel constant, NULL: none of its own */
+ * type     name      key in config.json         largest  kernel constant; NULL: none */
 #define MGL_GEOMETRY_FACTS(X)                                                                      \
     X(int32_t, hidden, "hidden_size", 1 << 17, "HIDDEN")                                           \
     X(int32_t, layers, "num_hidden_layers", 1 << 10, NULL)                                         \
@@ -85,9 +87,9 @@ typedef struct mgl_geometry_fact {
     const char *name; /* in the text form, in `info` and in tuned entries */
     const char *key;  /* in config.json */
     size_t offset;    /* in mgl_geometry */
-    int32_t most;     /* the largest size that an importer accepts; a float is below it */
+    int32_t most;     /* the largest size that the importer accepts; a float must be below it */
     bool is_float;
-    const char *constant; /* of the kernel; NULL: the kernel needs it in no form, or derives it */
+    const char *constant; /* in the kernel; NULL: the kernel does not use the fact, or derives it */
 } mgl_geometry_fact;
 
 enum {
@@ -98,88 +100,89 @@ enum {
 };
 extern const mgl_geometry_fact mgl_geometry_facts[MGL_GEOMETRY_FACT_COUNT];
 
-/* Where a fact of the geometry stands: of a size (int32_t), of a float. */
+/* Returns a pointer to a fact in the geometry: a size (int32_t) or a float. */
 int32_t *mgl_fact_size(mgl_geometry *geometry, const mgl_geometry_fact *fact);
 float *mgl_fact_float(mgl_geometry *geometry, const mgl_geometry_fact *fact);
 
-/* The bits of a fact (a size itself, or those of the float), and its value. */
+/* Returns the bits of a fact (the size itself, or the bits of the float), and its value. */
 int32_t mgl_fact_bits(const mgl_geometry *geometry, const mgl_geometry_fact *fact);
 double mgl_fact_value(const mgl_geometry *geometry, const mgl_geometry_fact *fact);
 
-/* What a family's decoder layer has beyond Llama's: bits. */
+/* Bit mask: what a family's decoder layer has in addition to Llama's. */
 typedef enum mgl_extras {
     MGL_EXTRA_NONE = 0,
-    MGL_EXTRA_QKV_BIAS = 1, /* self_attn.q_proj.bias, and of k and v */
+    MGL_EXTRA_QKV_BIAS = 1, /* self_attn.q_proj.bias, k_proj.bias and v_proj.bias */
     MGL_EXTRA_O_BIAS = 2,   /* self_attn.o_proj.bias */
-    MGL_EXTRA_MLP_BIAS = 4, /* mlp.gate_proj.bias, and of up and down */
+    MGL_EXTRA_MLP_BIAS = 4, /* mlp.gate_proj.bias, up_proj.bias and down_proj.bias */
     MGL_EXTRA_QK_NORM = 8   /* self_attn.q_norm.weight and k_norm.weight, (head_dim) each */
 } mgl_extras;
 
-/* The same in every number, eps bit for bit. */
+/* Returns whether two geometries are equal in every number, eps bit for bit. */
 bool mgl_geometry_equal(const mgl_geometry *a, const mgl_geometry *b);
 
 struct mgl_graph;
 
-/* Reads rows [row, row + count) of a tensor, as they are in the file (its own dtype), into `to`.
- * Thread safe. Fails when the file shrank or can not be read. */
+/* Reads rows [row, row + count) of a tensor in the file's dtype into `to`. Thread safe. Fails if
+ * the file has shrunk or cannot be read. */
 typedef mgl_status mgl_tensor_read_fn(const struct mgl_graph *graph, int tensor, int64_t row,
                                       int64_t count, void *to, mgl_error *err);
 
 typedef struct mgl_graph {
     mgl_geometry geometry;
     int32_t max_positions; /* max_position_embeddings, or the sliding window if it is smaller */
-    mgl_dtype dtype;       /* the checkpoint's: that of its largest tensor */
-    bool tied;             /* the head is the embedding table */
-    int32_t window;        /* not 0: the sliding window, which is what limits max_positions */
-    bool own_head;         /* the config ties the head, and the files have one with other values,
-                              which is used: `tied` is false */
+    mgl_dtype dtype;       /* the dtype of the largest tensor */
+    bool tied;             /* the head uses the embedding table */
+    int32_t window;        /* the sliding window if it limits max_positions, else 0 */
+    bool own_head;         /* the config ties the head, but the files have a head with other
+                            * values, which is used: `tied` is false */
     float *inv_freq;       /* (head_dim / 2) f32: rope's inverse frequencies after scaling; the
-                              angle at position p is inv_freq[i] * (float)p in f32 */
-    float *long_inv_freq;  /* (head_dim / 2): those of a cache of more than `short_positions`
-                              positions (longrope); NULL: the same */
+                            * angle at position p is inv_freq[i] * (float)p in f32 */
+    float *long_inv_freq;  /* (head_dim / 2): for a cache of more than `short_positions`
+                            * positions (longrope); NULL: inv_freq applies */
     int32_t short_positions;
-    float rope_scale;    /* multiplies cos and sin; 1 */
+    float rope_scale;    /* multiplies cos and sin; usually 1 */
     mgl_tensor *tensors; /* (tensor_count) */
     int tensor_count;
     mgl_node *nodes; /* (node_count), topological */
     int node_count;
     int output;                         /* the SAMPLE node */
-    mgl_tensor_read_fn *read;           /* the checkpoint's bytes */
-    void *reader;                       /* for `read`; owned by whoever set it */
+    mgl_tensor_read_fn *read;           /* reads the checkpoint's bytes */
+    void *reader;                       /* argument of `read`, owned by the code that set it */
     void (*close_reader)(void *reader); /* NULL: nothing to close */
-    bool any_numbers;                   /* tests only: packed even where they are not finite */
+    bool any_numbers;                   /* tests only: pack weights even if they are not finite */
 } mgl_graph;
 
-/* The names of the embedding table and of an untied head. */
+/* Names of the embedding table and of an untied head. */
 #define MGL_TENSOR_EMBEDDING "model.embed_tokens.weight"
 #define MGL_TENSOR_HEAD      "lm_head.weight"
 
-/* The key of config.json that limits the positions. */
+/* Returns the key of config.json that limits the positions. */
 const char *mgl_graph_limit_key(const mgl_graph *graph);
 
-/* The inverse frequencies of a program with a cache of `capacity` positions. */
+/* Returns the inverse frequencies for a program with a cache of `capacity` positions. */
 const float *mgl_graph_frequencies(const mgl_graph *graph, int64_t capacity);
 
 /* Releases the graph and, through close_reader, the checkpoint's files. NULL is fine. */
 void mgl_graph_free(mgl_graph *graph);
 
-/* The node (kind, inputs, tensor), or -1: what the meaning of a task is looked up by. */
+/* Returns the node (kind, inputs, tensor), or -1. The meaning check looks up a task's node with
+ * it. */
 int mgl_graph_find(const mgl_graph *graph, mgl_node_kind kind, const int in[3], int tensor);
 
-/* The index of the tensor of that name, or -1. */
+/* Returns the index of the tensor of that name, or -1. */
 int mgl_graph_find_tensor(const mgl_graph *graph, const char *name);
 
-/* What its layers have beyond Llama's: bits of mgl_extras. */
+/* Returns what the graph's layers have in addition to Llama's: bits of mgl_extras. */
 unsigned mgl_graph_extras(const mgl_graph *graph);
 
-/* Builds nodes and tensor list of a decoder from its geometry: names as Hugging Face's, all
- * tensors of `dtype`. `extras`: bits of mgl_extras. `read` is left NULL. The importer and the tools
- * that make random models share it. inv_freq (head_dim / 2) is copied. */
+/* Builds the nodes and the tensor list of a decoder from its geometry. Names are Hugging Face's;
+ * all tensors have `dtype`. `extras`: bits of mgl_extras. `read` stays NULL. inv_freq (head_dim
+ * / 2) is copied. Called by the importer and by tools that make random models. */
 mgl_status mgl_graph_build(const mgl_geometry *geometry, unsigned extras, int32_t max_positions,
                            bool tied, mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
                            mgl_error *err);
 
-/* The same of a Llama decoder, which has no extras. */
+/* Same for a Llama decoder, which has no extras. */
 mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_positions, bool tied,
                                  mgl_dtype dtype, const float *inv_freq, mgl_graph **out,
                                  mgl_error *err);

@@ -1,3 +1,4 @@
+/* Resolves model names in the Hugging Face cache. See hub.h. */
 #include "importer/hub.h"
 
 #include "base/file.h"
@@ -12,7 +13,7 @@ enum { MAX_REF = 256, LEAST_DIGITS = 7 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* A part of a name or a revision: nothing that could lead elsewhere. */
+/* Returns whether a part of a name or of a revision is safe in a path. */
 static bool is_plain(const char *text, size_t length)
 {
     static const char allowed[] =
@@ -21,7 +22,8 @@ static bool is_plain(const char *text, size_t length)
            strspn(text, allowed) >= length;
 }
 
-/* Parts with slashes between them: "v1.0", "refs/pr/3". */
+/* Returns whether the text is a revision: parts separated by slashes, such as "v1.0" or
+ * "refs/pr/3". */
 static bool is_revision(const char *text)
 {
     if (strlen(text) > MAX_REF)
@@ -54,7 +56,7 @@ bool mgl_hub_parse(const char *model, mgl_hub_name *out)
 
 /* ---- the cache ------------------------------------------------------------------------------- */
 
-/* Appends `path`, in which a leading ~ stands for the home folder. */
+/* Appends `path`, with a leading ~ replaced by the home folder. */
 static void put_expanded(mgl_text *text, const char *path)
 {
     const char *home = getenv("HOME");
@@ -121,7 +123,7 @@ mgl_status mgl_hub_read_ref(const char *repository, const char *ref, char **out,
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-/* What is looked for, and where. */
+/* The wanted model and its place in the cache. */
 typedef struct search {
     const mgl_hub_name *name;
     const char *repository;  /* models--ORG--NAME of the cache */
@@ -152,7 +154,8 @@ static mgl_status fail_revision(const search *s, const char *why, mgl_error *err
     return status;
 }
 
-/* *out stays NULL where there is no such ref; one that leads nowhere is refused. */
+/* Finds the snapshot of a ref. *out stays NULL if there is no such ref; a ref without a snapshot
+ * is an error. */
 static mgl_status follow_ref(const search *s, const char *ref, const char **out, mgl_error *err)
 {
     char why[200], *commit;
@@ -168,7 +171,7 @@ static mgl_status follow_ref(const search *s, const char *ref, const char **out,
     return status;
 }
 
-/* The snapshot whose commit begins so. */
+/* Finds the snapshot whose commit begins with these digits. */
 static mgl_status find_beginning(const search *s, const char *digits, const char **out,
                                  mgl_error *err)
 {
@@ -198,7 +201,7 @@ static mgl_status find_revision(const search *s, const char *revision, const cha
     return status;
 }
 
-/* The snapshot of a model without a revision. */
+/* Finds the snapshot of a model without a revision. */
 static mgl_status find_main(const search *s, const char **out, mgl_error *err)
 {
     *out = NULL;
@@ -226,7 +229,7 @@ static mgl_status list_snapshots(search *s, mgl_error *err)
     return status;
 }
 
-/* Appends "/snapshots/COMMIT" to the repository that is there. */
+/* Appends "/snapshots/COMMIT" to the path of an existing repository. */
 static mgl_status put_snapshot(const mgl_hub_name *name, mgl_text *path, mgl_error *err)
 {
     search s = {.name = name, .repository = path->bytes};

@@ -1,3 +1,4 @@
+/* Lists revisions and similar model names for messages. See hub_list.h. */
 #include "importer/hub_list.h"
 
 #include "base/memory.h"
@@ -13,9 +14,9 @@ enum {
     SHOWN_MODELS = 5,
     SHOWN_DIGITS = 7,
     MAX_NAME = 200,    /* bytes of ORG/NAME */
-    LEAST_PART = 3,    /* of a name within another one */
-    NEAR_EDITS = 3,    /* ... or one in so many bytes, */
-    BYTES_PER_EDIT = 5 /* as in SmolLM2-135M for SmolLM2-360M */
+    LEAST_PART = 3,    /* of a name that occurs within another name */
+    NEAR_EDITS = 3,    /* edits that are always allowed, or one per */
+    BYTES_PER_EDIT = 5 /* bytes: SmolLM2-135M is near SmolLM2-360M */
 };
 
 /* ---- revisions ------------------------------------------------------------------------------- */
@@ -33,7 +34,7 @@ static int compare_times(const void *a, const void *b)
     return strcmp(x->commit, y->commit);
 }
 
-/* As many as tell it from the others. */
+/* Returns how many digits distinguish the commit from the others. */
 static int count_digits(const mgl_file_list *snapshots, const char *commit)
 {
     size_t digits = SHOWN_DIGITS, length = strlen(commit);
@@ -56,7 +57,8 @@ static time_t time_of(const char *repository, const char *commit)
     return stands ? facts.st_mtime : 0;
 }
 
-/* Branches and tags that are at the commit. Those in folders, such as refs/pr/1, are left out. */
+/* Appends the branches and tags at the commit. Refs in subfolders, such as refs/pr/1, are left
+ * out. */
 static void put_refs(const char *repository, const char *commit, mgl_text *out)
 {
     mgl_text folder = {0};
@@ -106,7 +108,7 @@ void mgl_hub_list_revisions(const char *repository, const mgl_file_list *snapsho
 
 typedef struct model {
     char name[MAX_NAME + 1]; /* ORG/NAME */
-    int edits;               /* from the one that is looked for; 0: one name is in the other */
+    int edits;               /* distance from the wanted name; 0: one name contains the other */
 } model;
 
 static void copy_lower(char *to, const char *from, size_t length)
@@ -116,7 +118,7 @@ static void copy_lower(char *to, const char *from, size_t length)
     to[length] = 0;
 }
 
-/* "models--ORG--NAME" as "ORG/NAME". Names of one part alone can not be asked for. */
+/* Converts "models--ORG--NAME" to "ORG/NAME". A name of one part cannot be given as a MODEL. */
 static bool read_folder(const char *folder, char *to)
 {
     static const char prefix[] = "models--";
@@ -135,7 +137,7 @@ static bool is_part(const char *a, const char *b)
     return strlen(a) >= LEAST_PART && strstr(b, a) != NULL;
 }
 
-/* Both in lower case. */
+/* Returns whether the names are similar. `wanted` is in lower case. */
 static bool is_near(const char *wanted, model *other)
 {
     char name[MAX_NAME + 1];

@@ -1,7 +1,8 @@
 /*
- * Folders that are not a model. One table maps names of files to the missing file that they
- * explain; the first row that matches a name in the folder is reported. The general cases follow
- * the table: an empty folder, an unfinished download, a model in a folder below.
+ * Explains folders that are not a model. See layout.h. A table maps patterns of file names to
+ * the missing file that they explain; the first row that matches a name in the folder is
+ * reported. The general cases follow: an empty folder, an unfinished download, a model in a
+ * subfolder.
  */
 #include "importer/layout.h"
 
@@ -25,10 +26,10 @@ enum { MAX_ADAPTER = 1000 * 1000, MAX_HUB_NAME = 200 };
 #define TAKE_SAFETENSORS                                                                           \
     "take the model in Hugging Face layout, with config.json, tokenizer.json and *.safetensors"
 
-/* What to do. */
+/* The advice of a message. */
 enum advice { TAKE, CONVERT_WEIGHTS, CONVERT_TOKENIZER, TAKE_TOKENIZER, TAKE_INDEX, RENAME, MERGE };
 
-/*  missing file, pattern of a name in the folder, kind of that file, what to do */
+/*  missing file, pattern of a name in the folder, kind of that file, advice */
 static const struct row {
     unsigned lacks;
     const char *pattern, *what;
@@ -64,7 +65,7 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* ---- looking around -------------------------------------------------------------------------- */
+/* ---- inspecting folders ---------------------------------------------------------------------- */
 
 /* Whether FOLDER/NAME exists; links are followed. */
 static mgl_status look(const char *folder, const char *name, bool *stands, mgl_error *err)
@@ -79,14 +80,14 @@ static mgl_status look(const char *folder, const char *name, bool *stands, mgl_e
     return status;
 }
 
-/* The same for a message; if the lookup fails, the file is reported as missing. */
+/* Same, for a message; if the lookup fails, the file counts as missing. */
 static bool holds(const char *folder, const char *name)
 {
     bool stands;
     return !look(folder, name, &stands, NULL) && stands;
 }
 
-/* Whether a folder below holds files that a download has not finished. */
+/* Returns whether a subfolder contains files of an unfinished download. */
 static bool has_incomplete(const char *folder, const char *below)
 {
     static const char *const suffixes[] = {".incomplete", ".part", ".crdownload", ".aria2"};
@@ -102,7 +103,7 @@ static bool has_incomplete(const char *folder, const char *below)
     return has;
 }
 
-/* Whether a link of that name leads nowhere, as in a cache whose blob was deleted. */
+/* Returns whether the name is a dangling link, as in a cache whose blob was deleted. */
 static bool is_dangling(const char *folder, const char *name)
 {
     mgl_text path = {0};
@@ -120,7 +121,7 @@ static bool is_unfinished(const char *folder)
            (strstr(folder, "/snapshots/") && has_incomplete(folder, "../../blobs"));
 }
 
-/* "ORG/NAME" of a snapshot in the cache of Hugging Face, else "ORG/NAME" itself. */
+/* Returns the model name of a snapshot in the Hugging Face cache, else the text "ORG/NAME". */
 static const char *name_download(const char *folder, char name[MAX_HUB_NAME + 1])
 {
     static const char mark[] = "models--";
@@ -151,7 +152,7 @@ static const struct lack_row {
                  {MGL_LACKS_WEIGHTS, "model.safetensors.index.json"},
                  {MGL_LACKS_TOKENIZER, "tokenizer.json"}};
 
-/* Fails like opening this file of the folder. */
+/* Fails with the same message as opening this file of the folder. */
 static mgl_status fail_absent(const char *folder, const char *name, const char *advice,
                               mgl_error *err)
 {
@@ -179,7 +180,7 @@ static mgl_status check_links(const char *folder, mgl_lack lack, mgl_error *err)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* The base model of the adapter; "" if it is not known. Release with mgl_free. */
+/* Returns the base model of the adapter; "" if it is not known. Release with mgl_free. */
 static char *read_base(const char *folder)
 {
     const char *base = NULL;
@@ -231,7 +232,7 @@ static mgl_status fail_empty(const char *folder, mgl_error *err)
                     "*.safetensors: `hf download ORG/NAME --local-dir FOLDER` makes one");
 }
 
-/* The first name in the folder that the pattern matches. */
+/* Returns the first name in the folder that the pattern matches. */
 static const char *find_match(const mgl_file_list *files, const char *pattern)
 {
     for (size_t i = 0; i < files->count; i++)
@@ -240,7 +241,7 @@ static const char *find_match(const mgl_file_list *files, const char *pattern)
     return NULL;
 }
 
-/* `folder` is for the command lines. */
+/* Appends the advice. `folder` is used in command lines. */
 static void put_advice(mgl_text *out, enum advice advice, const char *folder, const char *name)
 {
     switch (advice) {
@@ -298,7 +299,7 @@ static mgl_status check_rows(const char *folder, const mgl_file_list *files, mgl
     return MGL_OK;
 }
 
-/* A repository of the cache, or a folder with a model in it. */
+/* Fails if the folder is a repository of the cache, or has a model in a subfolder. */
 static mgl_status check_below(const char *folder, const mgl_file_list *files, mgl_lack lack,
                               mgl_error *err)
 {
@@ -400,7 +401,7 @@ mgl_status mgl_layout_fail_shard(const char *folder, const char *shard, size_t t
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/*  pattern, what the file is; what to do is to name its folder, or else `advice` */
+/*  pattern, what the file is, advice; NULL: give the file's folder instead */
 static const struct file_row {
     const char *pattern, *what, *advice;
 } file_rows[] = {
@@ -464,7 +465,8 @@ mgl_status mgl_layout_fail_file(const char *path, mgl_error *err)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Behind "https://", or behind nothing; NULL: `model` begins like neither. */
+/* Returns the text after the host of an address (with or without "https://"); NULL: not Hugging
+ * Face. */
 static const char *find_host(const char *model, bool *address)
 {
     static const char *const hosts[] = {"huggingface.co/", "www.huggingface.co/", "hf.co/",
@@ -479,13 +481,14 @@ static const char *find_host(const char *model, bool *address)
     return *address && !strncmp(model, "hf://", 5) ? at : NULL;
 }
 
-/* The part of a path that ends at a slash, a question mark or a sign of a fragment. */
+/* Returns the length of the path component, which ends at a slash, a question mark or a fragment
+ * sign. */
 static int part_length(const char *at)
 {
     return (int)strcspn(at, "/?#");
 }
 
-/* Where a page of a model names a revision: ORG/NAME/tree/REVISION. */
+/* Returns the revision in the address of a page: ORG/NAME/tree/REVISION. */
 static const char *find_revision(const char *behind_name)
 {
     static const char *const words[] = {"/tree/", "/blob/", "/resolve/", "/commit/"};
@@ -495,7 +498,7 @@ static const char *find_revision(const char *behind_name)
     return "";
 }
 
-/* The address of a model at Hugging Face. */
+/* Fails for the address of a model at Hugging Face. */
 static mgl_status fail_hub_address(const char *model, const char *at, mgl_error *err)
 {
     char name[MAX_HUB_NAME + 1], plain[2 * MAX_HUB_NAME + 2];

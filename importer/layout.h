@@ -1,35 +1,38 @@
 /*
- * Messages for folders, files and addresses that are not a model: adapters, weights in other
- * formats, unfinished downloads, addresses of web pages. Each message says what to do.
+ * Error messages for folders, files and addresses that are not a model: adapters, weights in
+ * other formats, unfinished downloads, addresses of web pages. Each message tells the user what
+ * to do.
  */
 #ifndef MGL_IMPORTER_LAYOUT_H
 #define MGL_IMPORTER_LAYOUT_H
 
 #include "base/error.h"
 
-/* What a folder lacks. */
+/* The file that a folder lacks (bits). */
 typedef enum mgl_lack {
     MGL_LACKS_CONFIG = 1,   /* config.json */
     MGL_LACKS_WEIGHTS = 2,  /* model.safetensors or its shards */
     MGL_LACKS_TOKENIZER = 4 /* tokenizer.json */
 } mgl_lack;
 
-/* MGL_BAD_INPUT: why the folder lacks that. Fails otherwise if it cannot be read. */
+/* Returns MGL_BAD_INPUT with the reason why the file is missing, or another error if the folder
+ * cannot be read. */
 mgl_status mgl_layout_fail_folder(const char *folder, mgl_lack lack, mgl_error *err);
-/* MGL_BAD_INPUT: `shard` is missing. The index names `count` shards, and `there` of them exist. */
+/* Returns MGL_BAD_INPUT: `shard` is missing. The index names `count` shards, of which `there`
+ * exist. */
 mgl_status mgl_layout_fail_shard(const char *folder, const char *shard, size_t there, size_t count,
                                  mgl_error *err);
-/* MGL_BAD_INPUT if the folder lacks tokenizer.json. */
+/* Returns MGL_BAD_INPUT if the folder lacks tokenizer.json. */
 mgl_status mgl_layout_check_tokenizer(const char *folder, mgl_error *err);
-/* MGL_BAD_INPUT: a file that is given as a MODEL and is not a model. */
+/* Returns MGL_BAD_INPUT for a file that was given as a MODEL and is not a model. */
 mgl_status mgl_layout_fail_file(const char *path, mgl_error *err);
-/* The same if the name of the file says what it is; else MGL_OK. */
+/* Same if the file's name matches a known kind of file; else MGL_OK. */
 mgl_status mgl_layout_check_file(const char *path, mgl_error *err);
-/* MGL_BAD_INPUT: a MODEL that does not exist, or the address of a web page. */
+/* Returns MGL_BAD_INPUT for a MODEL that does not exist, or is the address of a web page. */
 mgl_status mgl_layout_fail_name(const char *model, mgl_error *err);
 
-/* MGL_BAD_INPUT if the folder lacks config.json, or holds a LoRA adapter, which Transformers would
- * add to the weights beside it. */
+/* Returns MGL_BAD_INPUT if the folder lacks config.json, or contains a LoRA adapter, which
+ * Transformers would add to the weights beside it. */
 mgl_status mgl_layout_check_folder(const char *folder, mgl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The container of a compiled model: see mega.h, which draws it. */
+/* Reads and writes the container of a compiled model. mega.h specifies the format. */
 #include "importer/mega.h"
 
 #include "base/file.h"
@@ -38,13 +38,13 @@ static void put_number(unsigned char *to, uint64_t value, int bytes)
         to[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* The next multiple of a page. */
+/* Rounds up to a multiple of a page. */
 static uint64_t round_up(uint64_t offset)
 {
     return (offset + MGL_MEGA_PAGE - 1) / MGL_MEGA_PAGE * MGL_MEGA_PAGE;
 }
 
-/* Where the last section ends. */
+/* Returns the end of the last section. */
 static uint64_t end_of(const mgl_mega_table *table)
 {
     const mgl_mega_section *last = table->sections + (table->count ? table->count - 1 : 0);
@@ -59,7 +59,8 @@ static bool is_zero(const unsigned char *bytes, size_t length)
     return true;
 }
 
-/* What tells another file, version or machine from damage comes before the hash. */
+/* Before the hash is checked, detects other formats, versions and byte orders, so that they are
+ * not reported as damage. */
 static mgl_status check_kind(const unsigned char *page, size_t length, const char *file,
                              mgl_error *err)
 {
@@ -81,7 +82,7 @@ static mgl_status check_kind(const unsigned char *page, size_t length, const cha
     return MGL_OK;
 }
 
-/* The words of the header that are not sections. */
+/* Checks the header fields other than the sections. */
 static mgl_status check_header(const unsigned char *page, uint64_t file_bytes, const char *file,
                                mgl_error *err)
 {
@@ -120,7 +121,8 @@ static const mgl_mega_section *find(const mgl_mega_table *table, const char *nam
     return NULL;
 }
 
-/* Appends an entry; false where it is malformed or not where the one before ends. */
+/* Appends an entry; returns false if the entry is malformed or its section does not follow the
+ * one before. */
 static bool read_entry(const unsigned char *from, uint64_t file_bytes, mgl_mega_table *out)
 {
     uint64_t start = round_up(end_of(out));
@@ -183,7 +185,7 @@ struct mgl_mega {
     mgl_mega_table table;
 };
 
-/* Whether a file begins like a compiled model. */
+/* Sets *does if the file begins with the magic bytes. */
 static mgl_status begins_like_one(const char *path, bool *does, mgl_error *err)
 {
     unsigned char start[MAGIC_BYTES] = {0};
@@ -211,7 +213,7 @@ mgl_status mgl_mega_stands(const char *path, bool *stands, mgl_error *err)
     return *stands ? MGL_OK : begins_like_one(path, stands, err);
 }
 
-/* Between two sections there is nothing, so that no byte of the file is unwatched. */
+/* Checks that the gaps between sections are zero, so that every byte of the file is checked. */
 static mgl_status check_gaps(const mgl_mega *mega, mgl_error *err)
 {
     unsigned char gap[MGL_MEGA_PAGE];
@@ -343,7 +345,7 @@ mgl_status mgl_mega_check(const mgl_mega *mega, mgl_error *err)
 struct mgl_mega_writer {
     mgl_output *output;
     mgl_mega_table table;
-    uint64_t reserved; /* offset of the section that was reserved last */
+    uint64_t reserved; /* offset of the last reserved section */
 };
 
 mgl_status mgl_mega_create(const char *path, mgl_mega_writer **out, mgl_error *err)
@@ -360,7 +362,7 @@ mgl_status mgl_mega_create(const char *path, mgl_mega_writer **out, mgl_error *e
     return status;
 }
 
-/* The next section, with its name and place. */
+/* Adds the next section's entry, with name and offset. */
 static mgl_status append(mgl_mega_writer *writer, const char *name, uint64_t bytes,
                          mgl_mega_section **out, mgl_error *err)
 {
@@ -395,7 +397,7 @@ mgl_status mgl_mega_reserve(mgl_mega_writer *writer, const char *name, uint64_t 
     if (status)
         return status;
     writer->reserved = section->offset;
-    /* the last byte, so that the file has its length whatever follows */
+    /* writes the last byte, so that the file has its full length */
     return bytes ? mgl_output_write(writer->output, section->offset + bytes - 1, "", 1, err)
                  : MGL_OK;
 }

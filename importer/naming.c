@@ -1,14 +1,14 @@
 /*
- * The table of names. A row replaces a part of a graph's name by the name in a family's
- * checkpoints, and selects the rows of a fused tensor. Rows are applied in order. Then "model." and
- * "lm_head." are replaced by one of the prefixes that programs write.
+ * Maps tensor names with a table. See naming.h. A row replaces a part of the graph's name by the
+ * name in a family's checkpoints, and selects the rows of a fused tensor. Rows are applied in
+ * order. Then "model." and "lm_head." are replaced by one of the prefixes in use.
  */
 #include "importer/naming.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Which rows of the stored tensor a tensor of the graph is. */
+/* The rows of the stored tensor that a tensor of the graph covers. */
 enum part {
     WHOLE,
     FUSED_Q, /* q, k and v, in this order */
@@ -41,8 +41,7 @@ static const struct row {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-/*  in place of "model." and "lm_head.", whether only wrappers have it; the first that fits is taken
- */
+/*  replace "model." and "lm_head."; only in wrappers; the first row that fits applies */
 static const struct prefix {
     const char *body, *head;
     bool wrapper;
@@ -62,7 +61,8 @@ static const char *const heads[] = {"model.lm_head.", "language_model.lm_head.",
 
 static const struct prefix canonical = {"model.", "lm_head.", false};
 
-/* Replaces the first `from` in `text` by `to`; false: not found, or no room. */
+/* Replaces the first `from` in `text` by `to`; returns false if not found, or if there is no
+ * room. */
 static bool replace(char text[160], const char *from, const char *to)
 {
     char *at = strstr(text, from);

@@ -1,6 +1,7 @@
 /*
- * Naming: where the tensors of a graph are stored in a checkpoint. Graph names are canonical
- * (Transformers' names for Llama); a tensor of the graph is a view of a stored tensor.
+ * Maps tensors of the graph to stored tensors of a checkpoint. Graph names are canonical
+ * (Transformers' names for Llama). A tensor of the graph is a view (a range of rows) of a stored
+ * tensor. Used by checkpoint.c.
  */
 #ifndef MGL_IMPORTER_NAMING_H
 #define MGL_IMPORTER_NAMING_H
@@ -8,7 +9,7 @@
 #include "importer/config.h"
 #include "importer/safetensors.h"
 
-/* A tensor of the graph as rows of a stored tensor; of rank 1, its elements are the rows. */
+/* A tensor of the graph as rows of a stored tensor. For rank 1, each element is a row. */
 typedef struct mgl_view {
     int stored;         /* index in the files; -1: missing */
     int64_t row;        /* first row */
@@ -18,28 +19,28 @@ typedef struct mgl_view {
                            head_dim / 2 + 1, ... of the graph's */
 } mgl_view;
 
-/* The stored row of row `row` of a view. */
+/* Returns the stored row of row `row` of a view. */
 int64_t mgl_view_row(const mgl_view *view, int64_t row);
 
-/* How one checkpoint names its tensors. */
+/* The naming scheme of one checkpoint. */
 typedef struct mgl_naming {
     const mgl_config *config;
     const mgl_safetensors *files;
-    bool canonical;          /* the graph's own names and order: a compiled model */
-    bool renamed;            /* the family's own names, not Llama's */
+    bool canonical;          /* a compiled model: the graph's own names and order */
+    bool renamed;            /* the family's own names instead of Llama's */
     const char *body, *head; /* replace "model." and "lm_head." */
 } mgl_naming;
 
-/* Finds the naming of the files for a model of this config; if none fits, Llama's. */
+/* Finds the naming scheme of the files for a model of this config; Llama's if none fits. */
 mgl_naming mgl_naming_find(const mgl_config *config, const mgl_safetensors *files);
 
-/* The name that a tensor of the graph has in the files: at most 159 bytes. */
+/* Writes the stored name of a tensor of the graph: at most 159 bytes. */
 void mgl_naming_name(const mgl_naming *naming, const char *name, char out[160]);
 
-/* The view of a tensor of the graph. */
+/* Returns the view of a tensor of the graph. */
 mgl_view mgl_naming_view(const mgl_naming *naming, const mgl_tensor *tensor);
 
-/* Whether a stored tensor belongs to another part of a wrapper than its language model. */
+/* Returns whether a stored tensor belongs to a wrapper but not to its language model. */
 bool mgl_naming_is_outside(const mgl_naming *naming, const char *stored);
 
 #endif

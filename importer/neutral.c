@@ -1,4 +1,4 @@
-/* Neutral values of JSON keys. See neutral.h. */
+/* Implements the check for neutral values. See neutral.h. */
 #include "importer/neutral.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Neutral values: those of a JSON key that change nothing, as if the key were missing. */
+/* Neutral values of a JSON key: values that have the same effect as a missing key. */
 #ifndef MGL_IMPORTER_NEUTRAL_H
 #define MGL_IMPORTER_NEUTRAL_H
 
@@ -10,7 +10,7 @@ typedef enum mgl_neutral {
     MGL_NEUTRAL_TRUE /* true */
 } mgl_neutral;
 
-/* Whether the value of a key is neutral; NULL: the key is missing, which is neutral too. */
+/* Returns whether the value of a key is neutral. NULL (the key is missing) is neutral too. */
 bool mgl_is_neutral(const cJSON *item, mgl_neutral neutral);
 
 /* Prints a value as JSON, cut to the size of `text`. Returns `text`. */

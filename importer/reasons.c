@@ -1,4 +1,4 @@
-/* The list of reasons against a checkpoint. */
+/* The list of reasons against a checkpoint. See reasons.h. */
 #include "importer/reasons.h"
 
 #include "base/format.h"

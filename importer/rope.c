@@ -1,7 +1,8 @@
 /*
- * Rope's inverse frequencies, after Hugging Face's modeling_rope_utils.py. Its tensors are f32 and
- * so is every step here, in the same order; a number divided by a tensor is there the tensor's
- * reciprocal times the number. Only the power is computed in double and rounded once.
+ * Computes rope's inverse frequencies as Hugging Face's modeling_rope_utils.py does. Every step
+ * is in f32 and in the same order, as in its tensors. A number divided by a tensor is computed
+ * as the tensor's reciprocal times the number. Only the power is computed in double and rounded
+ * once.
  */
 #include "importer/config.h"
 
@@ -31,8 +32,8 @@ bool mgl_rope_equal(const mgl_rope *a, const mgl_rope *b)
            !memcmp(a->long_factor, b->long_factor, sizeof a->long_factor);
 }
 
-/* The llama3 rule for one frequency: long wavelengths are slowed by `factor`, short ones are left,
- * and those between are blended. */
+/* The llama3 scaling of one frequency: long wavelengths are divided by `factor`, short ones are
+ * kept, and those between are blended. */
 static float scale_llama3(const mgl_rope *rope, float frequency)
 {
     float factor = (float)rope->factor, context = (float)rope->original_max_positions;
@@ -49,7 +50,8 @@ static float scale_llama3(const mgl_rope *rope, float frequency)
     return (1.0f - smooth) * frequency / factor + smooth * frequency;
 }
 
-/* The index of the dimension that turns `rotations` times within the original length. */
+/* Returns the index of the dimension that makes `rotations` full rotations within the original
+ * length. */
 static double yarn_dimension(const mgl_rope *rope, int32_t head_dim, double rotations)
 {
     return head_dim * log(rope->original_max_positions / (rotations * 2 * M_PI)) /
@@ -57,7 +59,8 @@ static double yarn_dimension(const mgl_rope *rope, int32_t head_dim, double rota
 }
 
 /* YaRN (https://arxiv.org/abs/2309.00071, section 3.2): dimensions below `low` keep their
- * frequency, those above `high` are divided by the factor, and a ramp blends those between. */
+ * frequency, dimensions above `high` are divided by the factor, and a linear ramp blends those
+ * between. */
 static float scale_yarn(const mgl_rope *rope, int32_t head_dim, int32_t i, float power)
 {
     double low = yarn_dimension(rope, head_dim, rope->beta_fast);

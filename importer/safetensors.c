@@ -1,8 +1,8 @@
 /*
- * Reading safetensors. A header becomes a list of tensors in three steps: the JSON, one entry after
- * the other (`read_entry`), and then the ranges together, in the order of the file, which must
- * follow one another from 0 to the end (`check_ranges`). Shards are read one after the other into
- * the same list, and the index must agree with what they hold in both directions.
+ * Reads safetensors. See safetensors.h. A header becomes a list of tensors in three steps: the
+ * JSON is parsed, each entry is read (`read_entry`), and the ranges are checked together: sorted
+ * by offset, they must be contiguous from 0 to the end (`check_ranges`). Shards are read one
+ * after another into the same list. The index and the shards must contain the same tensors.
  */
 #include "importer/safetensors.h"
 
@@ -19,7 +19,7 @@
 
 enum { MAX_SHARDS = 1000, MAX_INDEX = 100 * 1000 * 1000 };
 
-/* Every dtype that the format knows, with the bits of one element. */
+/* Every dtype of the format, with the bits per element. */
 static const struct {
     const char *name;
     unsigned bits;
@@ -38,7 +38,7 @@ static mgl_status fail_tensor(mgl_error *err, const char *file, const char *tens
     return mgl_fail(err, MGL_BAD_INPUT, file, "tensor %.200s: %s", tensor, problem);
 }
 
-/* Sets dtype and the bits of one element; 0 for a name that the format does not know. */
+/* Sets the dtype; returns the bits per element, or 0 for an unknown name. */
 static unsigned find_dtype(const char *name, mgl_stored_tensor *tensor)
 {
     for (size_t i = 0; i < sizeof stored_dtypes / sizeof *stored_dtypes; i++) {
@@ -96,7 +96,7 @@ static mgl_status read_offsets(const mgl_json *json, const cJSON *entry, const c
     return MGL_OK;
 }
 
-/* Everything of one entry that can be checked without the others. */
+/* Reads one entry, and checks everything that does not depend on the others. */
 static mgl_status read_entry(const mgl_json *json, const cJSON *entry, mgl_stored_tensor *tensor,
                              mgl_error *err)
 {
@@ -150,7 +150,8 @@ static int by_offset(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* The ranges follow one another without a gap and end where the file does. Sorts the tensors. */
+/* Sorts the tensors by offset. Checks that the ranges are contiguous and end at the end of the
+ * file. */
 static mgl_status check_ranges(mgl_stored_tensor *tensors, size_t count, size_t data_bytes,
                                const char *file, mgl_error *err)
 {
@@ -281,7 +282,8 @@ static mgl_status join_path(const char *folder, const char *name, char **out, mg
     return MGL_OK;
 }
 
-/* A shard is a plain file name: the index of a stranger must not make us open other folders. */
+/* Returns whether the name is a plain file name: an untrusted index must not open files in other
+ * folders. */
 static bool is_shard_name(const char *name)
 {
     size_t length = strlen(name), suffix = strlen(".safetensors");
@@ -295,8 +297,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-/* The distinct shard names of the map, ascending, in names (of which there are at least *count,
- * the number of entries). */
+/* Fills `names` with the distinct shard names of the map, ascending. `names` has room for one name
+ * per entry; *count becomes the number of names. */
 static mgl_status list_shards(const mgl_json *json, const cJSON *map, const char **names,
                               size_t *count, mgl_error *err)
 {
@@ -323,7 +325,7 @@ static mgl_status list_shards(const mgl_json *json, const cJSON *map, const char
     return MGL_OK;
 }
 
-/* A download that was interrupted leaves some of the shards. */
+/* Fails if a shard is missing, as after an interrupted download. */
 static mgl_status check_shards(const char *folder, const char **names, size_t count, mgl_error *err)
 {
     const char *missing = NULL;
@@ -372,7 +374,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Sorts by name; a name that two shards hold is an error. */
+/* Sorts by name; a name that occurs in two shards is an error. */
 static mgl_status sort_tensors(mgl_safetensors *files, const char *where, mgl_error *err)
 {
     mgl_stored_tensor *items = files->tensors.items;
@@ -386,7 +388,8 @@ static mgl_status sort_tensors(mgl_safetensors *files, const char *where, mgl_er
     return MGL_OK;
 }
 
-/* Both ways: what the index names stands in that shard, and what a shard holds is in the index. */
+/* Checks that every tensor of the index is in its shard, and every tensor of a shard is in the
+ * index. */
 static mgl_status compare_index(const mgl_safetensors *files, const mgl_json *json,
                                 const cJSON *map, const char **names, mgl_error *err)
 {
@@ -448,7 +451,7 @@ static mgl_status open_single(mgl_safetensors *files, const char *path, mgl_erro
     return status ? status : sort_tensors(files, path, err);
 }
 
-/* As Hugging Face does: the single file where both stand. */
+/* If both exist, the single file is used, as Hugging Face does. */
 static mgl_status open_either(mgl_safetensors *files, const char *folder, const char *single,
                               const char *index, mgl_error *err)
 {

@@ -1,11 +1,11 @@
 /*
- * The safetensors format, strictly: 8 bytes of header length (little endian), a JSON header, then
- * the tensors' bytes, in one file or in shards that an index names. Refused: a header over 100 MB
- * or beyond the end of the file, anything in it that the format does not know, names that stand
- * twice, sizes that are not shape times dtype, ranges that leave holes, overlap or do not end
- * exactly where the file ends, and shards whose name leaves the folder. All arithmetic is checked.
+ * Strict reader of the safetensors format: 8 bytes of header length (little-endian), a JSON header,
+ * then the tensors' bytes, in one file or in shards listed in an index. Rejected: a header over 100
+ * MB or past the end of the file, unknown header keys, duplicate names, sizes that are not shape
+ * times dtype, ranges with holes or overlaps or that do not end at the end of the file, and shard
+ * names that leave the folder. All arithmetic is overflow-checked.
  *
- * Tensors of any dtype and rank are listed: whether one can be used is the importer's question.
+ * Tensors of any dtype and rank are listed; checkpoint.c checks which ones can be used.
  */
 #ifndef MGL_IMPORTER_SAFETENSORS_H
 #define MGL_IMPORTER_SAFETENSORS_H
@@ -23,7 +23,7 @@ typedef struct mgl_stored_tensor {
     mgl_dtype dtype;          /* when usable */
     int rank;
     int64_t shape[MGL_STORED_MAX_RANK]; /* (rank) */
-    size_t offset, bytes;               /* behind the header */
+    size_t offset, bytes;               /* relative to the end of the header */
     int file;                           /* index into mgl_safetensors.files */
 } mgl_stored_tensor;
 
@@ -34,19 +34,19 @@ typedef struct mgl_stored_list {
 
 typedef struct mgl_stored_file {
     mgl_map *map;
-    size_t data; /* offset of the first byte behind the header */
+    size_t data; /* offset of the first byte after the header */
 } mgl_stored_file;
 
-/* The tensors of a checkpoint, sorted by name. */
+/* All tensors of a checkpoint, sorted by name. */
 typedef struct mgl_safetensors {
     mgl_stored_list tensors;
-    mgl_stored_file *files; /* (file_count); none: a list without bytes */
+    mgl_stored_file *files; /* (file_count); none: tensors are listed but cannot be read */
     int file_count;
 } mgl_safetensors;
 
-/* Appends to `list` the tensors of one header of `length` bytes, behind which `data_bytes` bytes
- * stand in the file. `file` is for messages, `index` becomes the tensors' file. On failure what was
- * appended stays in the list. */
+/* Appends the tensors of one header of `length` bytes to `list`. The header is followed by
+ * `data_bytes` bytes in the file. `file` is for messages; `index` becomes the tensors' file. On
+ * failure, tensors already appended stay in the list. */
 mgl_status mgl_safetensors_parse_header(const char *header, size_t length, size_t data_bytes,
                                         const char *file, int index, mgl_stored_list *list,
                                         mgl_error *err);
@@ -58,13 +58,13 @@ void mgl_stored_list_clear(mgl_stored_list *list);
 /* Opens model.safetensors of the folder, or else the shards of model.safetensors.index.json.
  * Release with mgl_safetensors_close. */
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err);
-/* The tensors of a header alone, behind which `data_bytes` bytes stood: they are listed, and can
- * not be read. */
+/* Lists the tensors of a header without a file; they cannot be read. `data_bytes` is the size of
+ * the data that followed the header. */
 mgl_status mgl_safetensors_list(const char *header, size_t length, size_t data_bytes,
                                 const char *file, mgl_safetensors **out, mgl_error *err);
 void mgl_safetensors_close(mgl_safetensors *files); /* NULL is fine */
 
-/* The index of the tensor of that name, or -1. */
+/* Returns the index of the tensor of that name, or -1. */
 int mgl_safetensors_find(const mgl_safetensors *files, const char *name);
 
 /* Copies bytes [offset, offset + length) of a tensor. Thread safe. */
