@@ -1,4 +1,4 @@
-/* Added tokens. See added.h. */
+/* Searches added tokens in a text with a sorted table. See added.h. */
 #include "importer/tokenizer/added.h"
 
 #include "base/memory.h"
@@ -38,7 +38,7 @@ static int by_text(const void *a, const void *b)
         return order;
     if (left->searched_length != right->searched_length)
         return left->searched_length < right->searched_length ? -1 : 1;
-    return (left > right) - (left < right); /* by their place in the file */
+    return (left > right) - (left < right); /* by order in the file */
 }
 
 static bool same_text(const mgl_added_token *a, const mgl_added_token *b)
@@ -91,13 +91,14 @@ mgl_status mgl_added_finish(mgl_added *added, const char *file, mgl_error *err)
 
 /* ---- searching ------------------------------------------------------------------------------ */
 
-/* The longest token of a set that stands at the start of `text`; NULL when none does. */
+/* Returns the longest token of a set that the text starts with, or NULL. */
 static const mgl_added_token *longest_at(const mgl_added_set *set, const char *text, size_t length)
 {
     unsigned char first = (unsigned char)text[0];
     size_t lo = set->first[first], hi = set->first[first + 1], depth = 1;
     const mgl_added_token *best = NULL;
-    /* sorted[lo .. hi) all start with the first `depth` bytes of text; the shortest comes first. */
+    /* Binary search, one byte at a time. sorted[lo .. hi) start with the first `depth` bytes of
+     * text; the shortest comes first. */
     while (lo < hi) {
         if (set->sorted[lo]->searched_length == depth)
             best = set->sorted[lo++];
@@ -105,7 +106,7 @@ static const mgl_added_token *longest_at(const mgl_added_set *set, const char *t
             break;
         unsigned char next = (unsigned char)text[depth];
         size_t from = lo, to = hi;
-        while (from < to) { /* the first whose byte is not below `next` */
+        while (from < to) { /* the first whose byte is at least `next` */
             size_t middle = from + (to - from) / 2;
             if ((unsigned char)set->sorted[middle]->searched[depth] < next)
                 from = middle + 1;
@@ -114,7 +115,7 @@ static const mgl_added_token *longest_at(const mgl_added_set *set, const char *t
         }
         lo = from;
         to = hi;
-        while (from < to) { /* the first whose byte is above it */
+        while (from < to) { /* the first whose byte is greater */
             size_t middle = from + (to - from) / 2;
             if ((unsigned char)set->sorted[middle]->searched[depth] <= next)
                 from = middle + 1;
@@ -127,7 +128,7 @@ static const mgl_added_token *longest_at(const mgl_added_set *set, const char *t
     return best;
 }
 
-/* Whether a match has no word character on either side. */
+/* Sets *alone if neither neighbor of a match is a word character. */
 static mgl_status stands_alone(const mgl_added *added, mgl_matcher *matcher, const char *text,
                                size_t length, size_t at, size_t to, bool *alone, mgl_error *err)
 {

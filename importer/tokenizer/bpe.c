@@ -1,4 +1,4 @@
-/* Byte pair encoding. See bpe.h for the idea. */
+/* Implements byte pair encoding. bpe.h describes the algorithm. */
 #include "importer/tokenizer/bpe.h"
 
 #include "base/memory.h"
@@ -9,20 +9,20 @@
 
 #define FREE_KEY   UINT64_MAX
 #define NO_RANK    UINT32_MAX
-#define SHORT_WORD 48 /* symbols up to which a linear search is faster than a heap */
+#define SHORT_WORD 48 /* symbols; up to here a linear search is faster than a heap */
 #define CACHE_BITS 15
 #define CACHE_KEY  30
 #define CACHE_IDS  8
 
-/* One word and its ids, a cache line. */
+/* A cached word and its ids: one cache line. */
 struct mgl_bpe_word {
-    uint8_t length; /* of the key; 0 where the entry is free */
+    uint8_t length; /* of the key; 0: the entry is free */
     uint8_t count;
     char key[CACHE_KEY];
     int32_t ids[CACHE_IDS];
 };
 
-/* A possible merge: `order` is rank << 32 | position, so that the least is the next to do. */
+/* A possible merge. `order` is rank << 32 | position, so the minimum is the next merge. */
 typedef struct heap_item {
     uint64_t order;
     int32_t id;
@@ -31,7 +31,7 @@ typedef struct heap_item {
 struct mgl_bpe_heap {
     heap_item *items;
     size_t count, capacity;
-    uint32_t *next, *previous; /* (links) neighbours of a symbol; NO_LINK at the ends */
+    uint32_t *next, *previous; /* (links) neighbors of a symbol; NO_LINK at the ends */
     size_t links;
 };
 
@@ -84,7 +84,7 @@ static mgl_bpe_merge *merge_slot(const mgl_bpe *bpe, uint64_t key)
     return &bpe->merges[at];
 }
 
-/* The merge of two neighbours; NULL when there is none. */
+/* Returns the merge of two neighbors, or NULL. */
 static const mgl_bpe_merge *find_merge(const mgl_bpe *bpe, int32_t left, int32_t right)
 {
     const mgl_bpe_merge *merge = merge_slot(bpe, pair_key(left, right));
@@ -113,7 +113,7 @@ static size_t join_bit(uint32_t left, uint32_t right)
     return (size_t)(hash >> (64 - MGL_BPE_JOIN_BITS));
 }
 
-/* Notes that `left` and `right` may become neighbours within a token. */
+/* Records that `left` and `right` can become neighbors within a token. */
 static void note_join(mgl_bpe *bpe, int32_t left, int32_t right)
 {
     size_t left_length, right_length;
@@ -183,14 +183,15 @@ void mgl_bpe_clear(mgl_bpe *bpe)
 
 /* ---- characters -> symbols ------------------------------------------------------------------ */
 
-/* The id of one character's own token; -1 when it has none. */
+/* Returns the id of one character's own token, or -1. */
 static int32_t character_id(const mgl_bpe *bpe, uint32_t character, const char *text, size_t size)
 {
     return character < MGL_BPE_DIRECT ? bpe->direct[character]
                                       : mgl_vocab_find(&bpe->vocab, text, size);
 }
 
-/* The byte tokens of a character, if all of them exist. *done says whether. */
+/* Appends the byte tokens of a character if all of them exist (*done). Returns false if memory
+ * ran out. */
 static bool append_fallback(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *text, size_t size,
                             bool *done)
 {
@@ -207,7 +208,7 @@ static bool append_fallback(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char
     return true;
 }
 
-/* What one character adds to the symbols. *pending: an unknown token is waiting to be added. */
+/* Appends the symbols of one character. *pending: an unknown token is still to be appended. */
 static mgl_status append_character(const mgl_bpe *bpe, mgl_bpe_workspace *w, uint32_t character,
                                    const char *text, size_t size, bool *pending, mgl_error *err)
 {
@@ -273,10 +274,10 @@ static uint32_t pair_rank(const mgl_bpe *bpe, int32_t left, int32_t right)
     return merge ? merge->rank : NO_RANK;
 }
 
-/* Merges `count` symbols in place; returns how many are left. */
+/* Merges `count` symbols in place with a linear search; returns how many are left. */
 static size_t merge_short(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbols, size_t count)
 {
-    uint32_t *ranks = w->ranks; /* (count - 1) of each symbol with its right neighbour */
+    uint32_t *ranks = w->ranks; /* (count - 1) of each symbol with its right neighbor */
     for (size_t i = 0; i + 1 < count; i++)
         ranks[i] = pair_rank(bpe, symbols[i], symbols[i + 1]);
     while (count > 1) {
@@ -288,7 +289,7 @@ static size_t merge_short(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *sym
         if (ranks[best] == NO_RANK)
             break;
         symbols[best] = find_merge(bpe, symbols[best], symbols[best + 1])->id;
-        size_t behind = count - best - 2; /* symbols behind the pair */
+        size_t behind = count - best - 2; /* symbols after the pair */
         memmove(symbols + best + 1, symbols + best + 2, behind * sizeof *symbols);
         if (behind)
             memmove(ranks + best, ranks + best + 1, behind * sizeof *ranks);
@@ -341,7 +342,7 @@ static bool push_pair(const mgl_bpe *bpe, mgl_bpe_workspace *w, const int32_t *s
     return !merge || heap_push(w->heap, merge->rank, left, merge->id);
 }
 
-/* Room for the links of `count` symbols, linked in order. */
+/* Makes room for the links of `count` symbols, and links them in order. */
 static bool link_symbols(mgl_bpe_heap *heap, size_t count)
 {
     if (heap->links < count) {
@@ -361,7 +362,8 @@ static bool link_symbols(mgl_bpe_heap *heap, size_t count)
     return true;
 }
 
-/* Does one merge if it still stands; a symbol that was merged into its left neighbour is -1. */
+/* Applies one merge if its pair still exists. A symbol that was merged into its left neighbor is
+ * -1. */
 static bool apply_merge(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbols, heap_item item)
 {
     mgl_bpe_heap *heap = w->heap;
@@ -381,7 +383,8 @@ static bool apply_merge(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbo
            (behind == NO_LINK || push_pair(bpe, w, symbols, left, behind));
 }
 
-/* As merge_short, for any length in n log n. False when memory ran out. */
+/* Same result as merge_short, for any length, in O(n log n) with a heap. Returns false if memory
+ * ran out. */
 static bool merge_long(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbols, size_t *count)
 {
     mgl_bpe_heap *heap = w->heap;
@@ -404,7 +407,7 @@ static bool merge_long(const mgl_bpe *bpe, mgl_bpe_workspace *w, int32_t *symbol
     return true;
 }
 
-/* Merges w->symbols and appends them. */
+/* Merges w->symbols and appends the result to *out. */
 static mgl_status merge_symbols(const mgl_bpe *bpe, mgl_bpe_workspace *w, mgl_id_list *out,
                                 mgl_error *err)
 {
@@ -427,7 +430,8 @@ static mgl_status merge_symbols(const mgl_bpe *bpe, mgl_bpe_workspace *w, mgl_id
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* *id of the whole piece where the model prefers it to merges; -1 when there is none. */
+/* Sets *id to the token of the whole piece if the model prefers it to merges; -1 if there is
+ * none. */
 static mgl_status whole_piece(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *piece,
                               size_t length, int32_t *id, mgl_error *err)
 {
@@ -455,7 +459,7 @@ static mgl_status encode_word(const mgl_bpe *bpe, mgl_bpe_workspace *w, const ch
     return status ? status : merge_symbols(bpe, w, out, err);
 }
 
-/* A word through the cache; `whole` when it is the whole piece. */
+/* Encodes a word through the cache. `whole`: the word is the whole piece. */
 static mgl_status encode_cached(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *word,
                                 size_t length, bool whole, mgl_id_list *out, mgl_error *err)
 {
@@ -484,7 +488,7 @@ static mgl_status encode_cached(const mgl_bpe *bpe, mgl_bpe_workspace *w, const 
     return MGL_OK;
 }
 
-/* Where the first part of a text ends that no merge can join to what follows. */
+/* Returns the length of the first part that no merge can join to the rest. */
 static size_t independent_part(const mgl_bpe *bpe, const char *text, size_t length)
 {
     uint32_t left, right;
@@ -518,7 +522,8 @@ mgl_status mgl_bpe_encode(const mgl_bpe *bpe, mgl_bpe_workspace *w, const char *
         return encode_word(bpe, w, piece, length, out, err);
     while (length) {
         size_t part = independent_part(bpe, piece, length);
-        /* Where whole pieces come before merges, the cache holds whole pieces alone. */
+        /* If the token of a whole piece has priority over merges, the cache contains only whole
+         * pieces. */
         status = part <= CACHE_KEY && !bpe->ignore_merges
                      ? encode_cached(bpe, w, piece, part, false, out, err)
                      : encode_word(bpe, w, piece, part, out, err);

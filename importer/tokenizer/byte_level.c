@@ -1,9 +1,9 @@
-/* GPT-2's byte alphabet. See byte_level.h. */
+/* Converts between bytes and GPT-2's byte alphabet. See byte_level.h. */
 #include "importer/tokenizer/byte_level.h"
 
 #include "base/utf8.h"
 
-/* Bytes that stand for themselves: ! to ~, U+00A1 to U+00AC, U+00AE to U+00FF. */
+/* Bytes that map to themselves: ! to ~, U+00A1 to U+00AC, U+00AE to U+00FF. */
 static bool stands_for_itself(uint32_t byte)
 {
     return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) ||

@@ -1,5 +1,5 @@
-/* The tokenizer's class. See class.h; tokenization_auto.py and tokenization_llama.py of
- * Transformers 5.24. */
+/* Finds the tokenizer's class. See class.h. Source: tokenization_auto.py and
+ * tokenization_llama.py of Transformers 5.24. */
 #include "importer/tokenizer/class.h"
 
 #include "base/memory.h"
@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-/* Model types for which AutoTokenizer of Transformers 5 does not take the class LlamaTokenizer from
- * the files: it maps them to a class that reads tokenizer.json unchanged, or to a class of their
- * own. */
+/* Model types for which AutoTokenizer of Transformers 5 ignores a LlamaTokenizer in the files.
+ * It maps them to a class that reads tokenizer.json unchanged, or to their own class. */
 static const char *const unchanged[] = {
     "arctic",      "ernie4_5",    "ernie4_5_moe",  "flex_olmo",   "glm",
     "glm4",        "glm4_moe",    "gpt_bigcode",   "granite",     "granitemoe",
@@ -30,7 +29,7 @@ static bool is_unchanged(const char *model_type)
     return false;
 }
 
-/* Whether a component of this type is in the value, however deep. */
+/* Returns whether the value contains a component of this type, at any depth. */
 static bool has_type(const cJSON *value, const char *type)
 {
     const cJSON *own = cJSON_IsObject(value) ? mgl_json_member(value, "type") : NULL;
@@ -51,7 +50,7 @@ static bool is_byte_level(const cJSON *root)
     return false;
 }
 
-/* A string of a file that may not exist; "" if there is none. */
+/* Reads a string of a file that may not exist; "" if there is none. */
 static mgl_status read_name(const mgl_json *json, const char *key, const char **out, mgl_error *err)
 {
     *out = "";
@@ -63,7 +62,7 @@ static mgl_status read_flag(const mgl_json *json, const char *key, bool *out, mg
     return json->root ? mgl_json_get_bool(json, json->root, key, false, out, err) : MGL_OK;
 }
 
-/* Options that would make other ids or other texts. */
+/* Rejects options that would change ids or texts. */
 static mgl_status reject_options(const mgl_json *config, mgl_error *err)
 {
     static const char *const keys[] = {

@@ -1,7 +1,8 @@
 /*
- * The tokenizer's class. tokenizer.json decides, with one exception that follows Transformers 5:
- * LlamaTokenizer replaces normalizer, pre-tokenizer and decoder of the file by its own, in which
- * the space before a text is prepended once, not behind every added token.
+ * The class of the tokenizer in Transformers. tokenizer.json defines the tokenizer, with one
+ * exception as in Transformers 5: the class LlamaTokenizer replaces the file's normalizer,
+ * pre-tokenizer and decoder by its own. Its parts prepend the space once before the text, not
+ * after every added token.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_CLASS_H
 #define MGL_IMPORTER_TOKENIZER_CLASS_H
@@ -9,15 +10,16 @@
 #include "importer/tokenizer/files.h"
 
 typedef struct mgl_tokenizer_class {
-    bool llama;         /* the exception applies; the rest is for it */
+    bool llama;         /* the exception applies; the next field is used only then */
     const char *scheme; /* Metaspace's prepend_scheme */
 } mgl_tokenizer_class;
 
-/* Also rejects options of tokenizer_config.json that change ids or texts and are not supported. */
+/* Reads the class. Rejects options of tokenizer_config.json that change ids or texts and are not
+ * supported. */
 mgl_status mgl_tokenizer_class_read(const mgl_tokenizer_files *files, mgl_tokenizer_class *out,
                                     mgl_error *err);
 
-/* The parts of tokenizer.json that the class LlamaTokenizer puts in place of those of the file. */
+/* Returns, as JSON, the parts of tokenizer.json that the class LlamaTokenizer replaces. */
 mgl_status mgl_tokenizer_class_parts(const mgl_tokenizer_class *class, const char *file,
                                      mgl_json *out, mgl_error *err);
 

@@ -1,4 +1,4 @@
-/* Declared tokens. See declared.h. */
+/* Collects the declared tokens of a tokenizer's files in Transformers' order. See declared.h. */
 #include "importer/tokenizer/declared.h"
 
 #include "base/memory.h"
@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ID    ((int64_t)1 << 53) /* of what the files state; such an id only orders */
+#define MAX_ID    ((int64_t)1 << 53) /* of ids in the files; they only define the order */
 #define MAX_NAMES 4096
 
-/* A token with the key or the id that it has in its file. */
+/* A token with its key or its id in the file. */
 typedef struct item {
     const char *key; /* of a named token */
     int64_t id;      /* of added_tokens_decoder and of added_tokens.json */
-    size_t order;    /* of reading */
+    size_t order;    /* order of reading */
     mgl_declared_token token;
     bool set;     /* false: a standard name without a token */
-    bool counted; /* it makes a token of added_tokens.json special */
+    bool counted; /* the same text in added_tokens.json is special too */
 } item;
 
 typedef struct list {
@@ -26,7 +26,7 @@ typedef struct list {
     size_t count, capacity;
 } list;
 
-/* The named tokens that every tokenizer may have, in Transformers' order. */
+/* The standard named tokens, in Transformers' order. */
 static const char *const standard[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                        "pad_token", "cls_token", "mask_token"};
 enum { STANDARD = sizeof standard / sizeof *standard };
@@ -34,11 +34,11 @@ enum { STANDARD = sizeof standard / sizeof *standard };
 typedef struct reader {
     const mgl_tokenizer_files *files;
     bool llama;
-    list named;              /* the standard ones, then others that AddedToken objects name */
-    list specific;           /* names of this model, which come last and win */
+    list named;              /* the standard names, then other names of AddedToken objects */
+    list specific;           /* names of this model; added last, they override */
     list extra;              /* tokens without a name */
     bool has_extra;          /* the key extra_special_tokens exists */
-    const cJSON *additional; /* additional_special_tokens that nothing has replaced, or NULL */
+    const cJSON *additional; /* additional_special_tokens, if nothing replaced it; or NULL */
     const mgl_json *additional_in;
     list decoder; /* tokens with ids */
     mgl_error *err;
@@ -75,7 +75,7 @@ static mgl_status set(const reader *r, list *to, item value)
     return append(r, to, value);
 }
 
-/* A text, or an object of flags. */
+/* Reads a token: a string, or an object with flags. */
 static mgl_status read_token(const reader *r, const mgl_json *json, const cJSON *value,
                              const char *key, item *out)
 {
@@ -124,7 +124,7 @@ static int find_standard(const char *key)
     return -1;
 }
 
-/* A standard name; null takes its token away. */
+/* Sets a standard name; null removes its token. */
 static mgl_status set_standard(const reader *r, const mgl_json *json, const cJSON *value, int name,
                                bool special)
 {
@@ -147,7 +147,7 @@ static mgl_status set_named(const reader *r, list *to, const mgl_json *json, con
     return status ? status : set(r, to, made);
 }
 
-/* The members of an object are named tokens. */
+/* Reads the members of an object as named tokens. */
 static mgl_status set_members(reader *r, list *to, const mgl_json *json, const cJSON *object)
 {
     mgl_status status = MGL_OK;
@@ -156,8 +156,8 @@ static mgl_status set_members(reader *r, list *to, const mgl_json *json, const c
     return status;
 }
 
-/* The elements of a list are tokens without a name. They are special, but for objects of the type
- * AddedToken that say otherwise; `special`: those too. */
+/* Reads the elements of a list as tokens without a name. All are special, except AddedToken
+ * objects with a false flag; with `special`, those too. */
 static mgl_status add_elements(reader *r, const mgl_json *json, const cJSON *array, bool special)
 {
     item made;
@@ -178,7 +178,7 @@ static mgl_status fail_extra(const reader *r, const mgl_json *json, const char *
                     "%s is neither a list of tokens nor an object of them", key);
 }
 
-/* Whether Python treats the value as false. */
+/* Returns whether the value is falsy in Python. */
 static bool is_empty(const cJSON *value)
 {
     return !value || cJSON_IsNull(value) || cJSON_IsFalse(value) ||
@@ -229,7 +229,7 @@ static mgl_status read_config(reader *r)
     return status ? status : read_config_extra(r);
 }
 
-/* An id as Python's int() reads it. */
+/* Parses an id like Python's int(). */
 static mgl_status read_id(const reader *r, const char *text, int64_t *out)
 {
     char *end;
@@ -313,7 +313,7 @@ static bool has_text(const mgl_vocab *texts, const char *text)
     return mgl_vocab_find(texts, text, strlen(text)) >= 0;
 }
 
-/* The texts that are special in added_tokens.json. */
+/* Collects the texts that are special in added_tokens.json. */
 static mgl_status find_special(const reader *r, mgl_vocab *out)
 {
     mgl_status status = MGL_OK;
@@ -346,7 +346,7 @@ static mgl_status read_added(reader *r)
     return status;
 }
 
-/* The added tokens of tokenizer.json, with the ids that the file states. */
+/* Reads the added tokens of tokenizer.json, with the ids in the file. */
 static mgl_status read_own(reader *r)
 {
     const mgl_json *json = &r->files->tokenizer;
@@ -367,7 +367,7 @@ static mgl_status read_own(reader *r)
 
 /* ---- the order of adding --------------------------------------------------------------------- */
 
-/* additional_special_tokens count if nothing else has set the extra tokens. */
+/* Reads additional_special_tokens, which are used only if nothing else has set the extra tokens. */
 static mgl_status read_additional(reader *r)
 {
     const cJSON *value = r->additional;
@@ -379,7 +379,7 @@ static mgl_status read_additional(reader *r)
                                 : fail_extra(r, r->additional_in, value->string);
 }
 
-/* The names of this model win over names that were written as objects, in their places. */
+/* Merges the names of this model into the named tokens; they override names written as objects. */
 static mgl_status join_names(reader *r)
 {
     mgl_status status = MGL_OK;
@@ -401,8 +401,8 @@ static bool is_replaced(const list *sorted, size_t i)
     return i + 1 < sorted->count && sorted->items[i + 1].id == sorted->items[i].id;
 }
 
-/* A standard name that means a token of the decoder whose id another token took away has the flags
- * of that token. */
+/* Copies flags. If a standard name refers to a token of the decoder whose id was overridden by
+ * another token, the name has that token's flags. */
 static void find_flags(reader *r)
 {
     for (int i = 0; i < STANDARD; i++) {
@@ -419,11 +419,11 @@ static void find_flags(reader *r)
     }
 }
 
-/* What has been put in the list of tokens to add, and what is an added token anyway. */
+/* The list of tokens to add, and the texts that are already added tokens. */
 typedef struct output {
     reader *r;
-    mgl_vocab known; /* texts that a named or an extra token is not added for */
-    mgl_vocab names; /* texts of the named tokens: these are special */
+    mgl_vocab known; /* texts that need no named or extra token */
+    mgl_vocab names; /* texts of the named tokens, which are special */
     mgl_declared *out;
 } output;
 
@@ -450,7 +450,7 @@ static mgl_status put_unknown(output *o, const list *items)
     return status;
 }
 
-/* The tokens with ids, and the texts of all that are added tokens without the names. */
+/* Adds the tokens with ids, and records their texts as known. */
 static mgl_status put_decoder(output *o)
 {
     list *decoder = &o->r->decoder;
@@ -498,7 +498,7 @@ static mgl_status put_all(reader *r, mgl_declared *out)
     return status;
 }
 
-/* Without a token of its own, and without null, a name has the default of the class. */
+/* A name without a token and without null has the default of the class. */
 static void set_defaults(reader *r)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Decoders. See decode.h. */
+/* Implements the decoder stages and their pipeline. See decode.h. */
 #include "importer/tokenizer/decode.h"
 
 #include "base/memory.h"
@@ -7,32 +7,32 @@
 
 #include <string.h>
 
-/* The messages to a stage. Text comes between a begin and an end; the finish comes last. The mark
- * is the end of a prompt: between two tokens, or within the one token that a stage has made of all.
- */
+/* The events that a stage receives. TEXT comes between BEGIN and END; FINISH comes last. MARK is
+ * the end of a prompt: between two tokens, or within the single token of a stage that fuses all
+ * tokens. */
 typedef enum event { BEGIN, TEXT, MARK, END, FINISH } event;
 
-/* What a stage remembers. */
+/* The state of a stage. */
 typedef struct stage_state {
-    bool begun;     /* it has seen a token, or opened its only one */
-    bool inside;    /* ByteFallback: this token is no byte token, its text goes through */
+    bool begun;     /* a token was seen, or the only token was opened */
+    bool inside;    /* ByteFallback: not a byte token, its text is forwarded */
     size_t tokens;  /* tokens that have ended */
-    size_t dropped; /* Strip: leading characters of this token that were left out */
-    size_t kept;    /* Strip: trailing characters that may be left out */
-    bool leading;   /* Strip: nothing of this token was handed on yet */
-    mgl_text held;  /* text of the token so far that is kept back */
-    mgl_text run;   /* ByteFallback: the run of bytes; ByteLevel: the cut character */
-    size_t held_mark, run_mark; /* where the mark is in them, and one; 0: it is not there */
+    size_t dropped; /* Strip: leading characters of this token that were removed */
+    size_t kept;    /* Strip: trailing characters that may be removed */
+    bool leading;   /* Strip: nothing of this token was forwarded yet */
+    mgl_text held;  /* text of the token that is held back */
+    mgl_text run;   /* ByteFallback: the run of bytes; ByteLevel: the incomplete character */
+    size_t held_mark, run_mark; /* 1 + position of the mark in them; 0: none */
 } stage_state;
 
 struct mgl_decoding {
     const mgl_decoder *decoder;
     stage_state *states;  /* (count) */
-    size_t count;         /* stages; closing does not need the decoder any more */
-    mgl_matcher *matcher; /* NULL where no stage searches */
+    size_t count;         /* number of stages; closing does not need the decoder */
+    mgl_matcher *matcher; /* NULL if no stage searches */
     mgl_growth growth;    /* of the stages */
     mgl_text *out;        /* where the last stage writes */
-    bool prompt;          /* the mark has not come out yet: nothing is written */
+    bool prompt;          /* the mark has not reached the end: no text is output */
     mgl_error *err;
 };
 
@@ -68,7 +68,7 @@ static mgl_status tell_text(mgl_decoding *d, size_t index, const char *text, siz
     return length ? tell(d, index, TEXT, text, length) : MGL_OK;
 }
 
-/* A token that is complete. */
+/* Sends a complete token to a stage. */
 static mgl_status tell_token(mgl_decoding *d, size_t index, const char *text, size_t length)
 {
     mgl_status status = tell(d, index, BEGIN, NULL, 0);
@@ -77,8 +77,8 @@ static mgl_status tell_token(mgl_decoding *d, size_t index, const char *text, si
     return status ? status : tell(d, index, END, NULL, 0);
 }
 
-/* Hands on a part of a text, and the mark if it is there or was before. A mark at the end of the
- * part is handed on too. */
+/* Forwards a part of a text, and the mark if it is in the part or before it. A mark at the end
+ * of the part is forwarded too. */
 static mgl_status tell_part(mgl_decoding *d, size_t index, const mgl_text *text, size_t from,
                             size_t to, size_t *mark)
 {
@@ -95,15 +95,15 @@ static mgl_status tell_part(mgl_decoding *d, size_t index, const mgl_text *text,
     return status || from == to ? status : tell(d, index, TEXT, text->bytes + from, to - from);
 }
 
-/* Moves a mark within whole characters (up to `end`) behind the one that it divides: a character
- * that the prompt has begun is none of what follows. */
+/* If the mark is inside a whole character (up to `end`), moves it after the character: a
+ * character that the prompt began does not belong to the text after it. */
 static void raise_mark(const mgl_text *text, size_t end, size_t *mark)
 {
     while (*mark && *mark - 1 < end && (text->bytes[*mark - 1] & 0xC0) == 0x80)
         ++*mark;
 }
 
-/* The mark follows text that is held back and must wait. False: no text is held back. */
+/* Places the mark after the held text, which it must follow. Returns false if no text is held. */
 static bool keep_mark(stage_state *state)
 {
     if (state->held.length)
@@ -113,7 +113,7 @@ static bool keep_mark(stage_state *state)
     return state->held.length || state->run.length;
 }
 
-/* Empties a text that is kept for its room; an error when it has lost something. */
+/* Empties a text and keeps its memory; returns an error if an append had failed. */
 static mgl_status emptied(mgl_decoding *d, mgl_text *text)
 {
     bool failed = text->failed;
@@ -125,7 +125,7 @@ static mgl_status emptied(mgl_decoding *d, mgl_text *text)
 
 /* ---- ByteLevel ------------------------------------------------------------------------------ */
 
-/* Hands on what is certain of the bytes in state->run, all of them if `last`. */
+/* Forwards the bytes in state->run that are certain; all of them if `last`. */
 static mgl_status hand_bytes(mgl_decoding *d, size_t index, stage_state *state, bool last)
 {
     mgl_text *run = &state->run;
@@ -160,7 +160,8 @@ static size_t count_characters(const mgl_text *text, size_t end)
     return count;
 }
 
-/* A whole token: its bytes if all of its characters stand for one, else itself. */
+/* Maps a whole token to bytes if all of its characters are in the alphabet; else keeps it
+ * unchanged. */
 static mgl_status map_token(mgl_decoding *d, size_t index, stage_state *state)
 {
     mgl_text *held = &state->held, *run = &state->run;
@@ -168,7 +169,7 @@ static mgl_status map_token(mgl_decoding *d, size_t index, stage_state *state)
     bool mapped = mgl_byte_level_unmap(held->bytes, held->length, run);
     if (!mapped)
         mgl_text_append(run, held->bytes, held->length);
-    if (place) /* of mapped text, each character before it is a byte */
+    if (place) /* in mapped text, each character before it is one byte */
         state->run_mark = before + 1 + (mapped ? count_characters(held, place - 1) : place - 1);
     state->held_mark = 0;
     mgl_status status = emptied(d, held);
@@ -210,7 +211,7 @@ static int hex(char c)
                                   : -1;
 }
 
-/* As in Rust's u8::from_str_radix, "+H" is a number as well. */
+/* Like Rust's u8::from_str_radix, accepts "+H" as a number too. */
 int mgl_decode_byte_token(const char *token, size_t length)
 {
     if (length != 6 || memcmp(token, "<0x", 3) || token[5] != '>')
@@ -219,7 +220,7 @@ int mgl_decode_byte_token(const char *token, size_t length)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* The run of bytes has ended: one token of its characters, or one U+FFFD for each byte. */
+/* Ends the run of bytes: emits one token with its characters, or one U+FFFD per byte. */
 static mgl_status end_run(mgl_decoding *d, size_t index, stage_state *state)
 {
     mgl_text *run = &state->run;
@@ -245,7 +246,7 @@ static mgl_status end_run(mgl_decoding *d, size_t index, stage_state *state)
     return status;
 }
 
-/* The token is no byte token: it goes through, what is held of it first. */
+/* Forwards a token that is not a byte token, starting with the held text. */
 static mgl_status let_through(mgl_decoding *d, size_t index, stage_state *state)
 {
     mgl_status status = end_run(d, index, state);
@@ -282,7 +283,7 @@ static mgl_status on_byte_fallback(mgl_decoding *d, size_t index, stage_state *s
     if (byte >= 0) {
         char one = (char)byte;
         mgl_text_append(&state->run, &one, 1);
-        if (state->held_mark) /* within the token: its byte is the prompt's */
+        if (state->held_mark) /* the mark is within the token: its byte belongs to the prompt */
             state->run_mark = state->run.length + 1;
         state->held_mark = 0;
         return emptied(d, &state->held);
@@ -295,7 +296,7 @@ static mgl_status on_byte_fallback(mgl_decoding *d, size_t index, stage_state *s
 
 /* ---- Replace -------------------------------------------------------------------------------- */
 
-/* Hands on the token so far with its matches replaced, but for `keep` bytes at its end. */
+/* Forwards the held text with its matches replaced, except `keep` bytes at its end. */
 static mgl_status hand_replaced(mgl_decoding *d, size_t index, stage_state *state, size_t keep)
 {
     const mgl_decode_stage *stage = &d->decoder->stages[index];
@@ -326,7 +327,7 @@ static mgl_status hand_replaced(mgl_decoding *d, size_t index, stage_state *stat
     return status;
 }
 
-/* Bytes at the end of `text` that may be the start of a match. */
+/* Returns the number of bytes at the end of `text` that may begin a match. */
 static size_t begun_match(const char *text, size_t length, const char *literal)
 {
     size_t whole = strlen(literal), most = whole - 1 < length ? whole - 1 : length;
@@ -345,7 +346,7 @@ static mgl_status on_replace(mgl_decoding *d, size_t index, stage_state *state, 
         mgl_text_append(&state->held, text, length);
         if (state->held.failed)
             return emptied(d, &state->held);
-        if (!literal) /* a match of an expression may depend on all of the token */
+        if (!literal) /* a match of an expression may depend on the whole token */
             return MGL_OK;
         return hand_replaced(d, index, state,
                              begun_match(state->held.bytes, state->held.length, literal));
@@ -406,7 +407,7 @@ static mgl_status on_metaspace(mgl_decoding *d, size_t index, stage_state *state
     return status;
 }
 
-/* One character of a token that is stripped. */
+/* Processes one character of a token that is stripped. */
 static mgl_status strip_character(mgl_decoding *d, size_t index, stage_state *state,
                                   const char *text, size_t size)
 {
@@ -422,7 +423,7 @@ static mgl_status strip_character(mgl_decoding *d, size_t index, stage_state *st
         state->kept++;
         return MGL_OK;
     }
-    if (same) /* one of those that were kept back can go, this one stays for it */
+    if (same) /* forward one held-back character; this one replaces it */
         return tell_text(d, index + 1, stage->content, size);
     for (; state->kept && !status; state->kept--)
         status = tell_text(d, index + 1, stage->content, strlen(stage->content));
@@ -440,7 +441,8 @@ static mgl_status on_strip(mgl_decoding *d, size_t index, stage_state *state, ev
     if (what != TEXT)
         return tell(d, index + 1, what, NULL, 0);
     while (length && !status) {
-        /* Where nothing is left to do at the front and nothing is done at the back. */
+        /* If nothing is left to remove in front and nothing is removed at the end, forward the
+         * rest. */
         if (!d->decoder->stages[index].stop &&
             (!state->leading || state->dropped == d->decoder->stages[index].start))
             return tell_text(d, index + 1, text, length);
@@ -534,7 +536,8 @@ mgl_status mgl_decoding_token(mgl_decoding *decoding, const char *token, size_t 
 {
     decoding->out = out;
     decoding->err = err;
-    mgl_growth_add(&decoding->growth, length + 1); /* a space before it, at least */
+    mgl_growth_add(&decoding->growth, length + 1); /* counts at least one more byte, for a space
+                                                    * before it */
     mgl_status status = tell_token(decoding, 0, token, length);
     return !status && out->failed ? mgl_fail_memory(err, length) : status;
 }

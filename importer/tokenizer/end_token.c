@@ -1,4 +1,4 @@
-/* The end token of a model's chats. See checkpoint.h. */
+/* Reads the end token of a model's chats from tokenizer_config.json. See checkpoint.h. */
 #include "importer/checkpoint.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* Facts of a tokenizer, for `info`. */
+/* Properties of a tokenizer that the verb `info` prints. */
 #ifndef MGL_IMPORTER_TOKENIZER_FACTS_H
 #define MGL_IMPORTER_TOKENIZER_FACTS_H
 
@@ -11,8 +11,8 @@ typedef struct mgl_tokenizer_facts {
     size_t added;     /* added tokens */
     size_t model_ids; /* of the model's vocabulary by config.json; 0: not known */
     bool llama;       /* the class LlamaTokenizer replaced parts of tokenizer.json */
-    bool truncation;  /* tokenizer.json asks for it, which is ignored */
-    bool padding;     /* the same */
+    bool truncation;  /* tokenizer.json requests it; ignored */
+    bool padding;     /* likewise */
 } mgl_tokenizer_facts;
 
 mgl_tokenizer_facts mgl_tokenizer_get_facts(const mgl_tokenizer *tokenizer);

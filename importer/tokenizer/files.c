@@ -1,4 +1,4 @@
-/* Reading the files of a tokenizer. See files.h. */
+/* Reads the files of a tokenizer. See files.h. */
 #include "importer/tokenizer/files.h"
 
 #include "base/file.h"
@@ -28,7 +28,7 @@ typedef struct source {
     mgl_mega *mega; /* NULL: a folder */
 } source;
 
-/* The bytes of a file; *text is NULL if it does not exist. */
+/* Reads the bytes of a file; *text is NULL if the file does not exist. */
 static mgl_status read_bytes(const source *from, const char *path, const char *name, char **text,
                              size_t *length, mgl_error *err)
 {
@@ -62,7 +62,7 @@ static mgl_status read_other(const source *from, const char *name, parse_fn *par
     return status;
 }
 
-/* A chat template may hold U+0000, and config.json NaN. */
+/* Reads the optional files. A chat template may contain U+0000, and config.json NaN. */
 static mgl_status read_others(const source *from, mgl_tokenizer_files *out, mgl_error *err)
 {
     parse_fn *values = mgl_json_parse_values;

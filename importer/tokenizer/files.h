@@ -1,6 +1,6 @@
 /*
- * The files of a model that define its tokenizer: those of a folder in the Hugging Face layout, or
- * the sections of the same names in a compiled model.
+ * Reads the files of a model that define its tokenizer: from a folder in Hugging Face layout, or
+ * from the sections of the same names in a compiled model.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_FILES_H
 #define MGL_IMPORTER_TOKENIZER_FILES_H
@@ -9,7 +9,7 @@
 
 #define MGL_TOKENIZER_CAP ((size_t)512 << 20) /* bytes of the largest tokenizer.json */
 
-/* The root of a file that does not exist is NULL; the other roots are objects. */
+/* The parsed files. If a file does not exist, its root is NULL; the other roots are objects. */
 typedef struct mgl_tokenizer_files {
     mgl_json tokenizer; /* tokenizer.json */
     mgl_json config;    /* tokenizer_config.json */
@@ -19,9 +19,8 @@ typedef struct mgl_tokenizer_files {
     bool alone;         /* tokenizer.json is read without the others */
 } mgl_tokenizer_files;
 
-/* Reads the files that `path` means: a folder, the name of a model in the local cache, a compiled
- * model, or a file tokenizer.json, which is then read alone. The caller clears *out, also after a
- * failure. */
+/* Reads the files at `path`: a folder, the name of a model in the local cache, a compiled model,
+ * or a file tokenizer.json (which is then read alone). Clear *out also after a failure. */
 mgl_status mgl_tokenizer_files_read(const char *path, mgl_tokenizer_files *out, mgl_error *err);
 
 void mgl_tokenizer_files_clear(mgl_tokenizer_files *files);

@@ -1,4 +1,4 @@
-/* The bound on what a tokenizer makes of a text. See growth.h. */
+/* Counts what each step of a tokenizer produces. See growth.h. */
 #include "importer/tokenizer/growth.h"
 
 #include "base/memory.h"

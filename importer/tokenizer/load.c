@@ -1,6 +1,7 @@
 /*
- * tokenizer.json -> components. Each kind of component has a table of the types it may have; a type
- * that is not in the table is refused by its name. Sequences are flattened while they are read.
+ * Loads the components of tokenizer.json: normalizer, pre-tokenizer and decoder. Each kind of
+ * component has a table of supported types; a type that is not in the table is rejected by name.
+ * Sequences are flattened while they are read.
  */
 #include "importer/tokenizer/tokenizer.h"
 
@@ -10,14 +11,14 @@
 
 #include <string.h>
 
-#define MAX_DEPTH 16   /* sequences within sequences */
+#define MAX_DEPTH 16   /* nested sequences */
 #define MAX_STEPS 1000 /* components of one kind */
 
-/* GPT-2's own pattern, ByteLevel's default; in Oniguruma's syntax as everywhere else. */
+/* GPT-2's pattern, the default of ByteLevel; in Oniguruma's syntax, like all patterns here. */
 #define BYTE_LEVEL_PATTERN                                                                         \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
-/* What the readers of components share. */
+/* State shared by the readers of components. */
 typedef struct loader {
     mgl_tokenizer *tokenizer;
     const mgl_json *json;
@@ -57,7 +58,7 @@ static mgl_status read_component(loader *l, const cJSON *value, const component 
                     l->what, type);
 }
 
-/* All components of a Sequence, which are in the array `key`. */
+/* Reads all components of a Sequence, in the array `key`. */
 static mgl_status read_sequence(loader *l, const cJSON *value, const char *key,
                                 const component *table)
 {
@@ -73,7 +74,7 @@ static mgl_status read_sequence(loader *l, const cJSON *value, const char *key,
     return status;
 }
 
-/* A string that must be one character. */
+/* Reads a string that must be one character. */
 static mgl_status read_character(loader *l, const cJSON *value, const char *key, const char **out)
 {
     mgl_status status = mgl_json_get_string(l->json, value, key, true, out, l->err);
@@ -83,7 +84,8 @@ static mgl_status read_character(loader *l, const cJSON *value, const char *key,
     return status;
 }
 
-/* {"String": "..."} or {"Regex": "..."}. *literal is the text of the first, NULL for the second. */
+/* Reads {"String": "..."} or {"Regex": "..."}. *literal is the text of the first form, NULL for
+ * the second. */
 static mgl_status read_pattern(loader *l, const cJSON *value, mgl_pattern **out,
                                const char **literal)
 {
@@ -231,7 +233,7 @@ static mgl_status add_splitter(loader *l, mgl_split_step step)
     return mgl_splitter_add(&l->tokenizer->splitter, step, l->err);
 }
 
-/* Cuts at an expression of our own. */
+/* Adds a split step with a built-in expression. */
 static mgl_status add_cut(loader *l, const char *pcre, mgl_split_behavior behavior, bool invert)
 {
     mgl_split_step step = {.kind = MGL_SPLIT_PATTERN, .behavior = behavior, .invert = invert};
@@ -295,7 +297,7 @@ static mgl_status read_byte_splitter(loader *l, const cJSON *value)
     return status ? status : add_splitter(l, step);
 }
 
-/* prepend_scheme, and add_prefix_space of older files. */
+/* Reads prepend_scheme, or add_prefix_space of older files. */
 static mgl_status read_scheme(loader *l, const cJSON *value, mgl_split_scheme *out)
 {
     const char *name = NULL;

@@ -1,4 +1,5 @@
-/* The added tokens of tokenizer.json, and those that the files beside it declare. */
+/* Loads the added tokens of tokenizer.json, and those that the files beside it declare
+ * (declared.h). */
 #include "base/memory.h"
 #include "importer/tokenizer/tokenizer.h"
 
@@ -43,7 +44,7 @@ static mgl_status read_added(const mgl_json *json, const cJSON *item, mgl_added_
     return status;
 }
 
-/* The searched text and the decoded text of the token. */
+/* Sets the searched text and the decoded text of the token. */
 static mgl_status set_texts(const mgl_tokenizer *tokenizer, mgl_workspace *w,
                             mgl_added_token *token, const char *content, mgl_error *err)
 {
@@ -68,12 +69,12 @@ static mgl_status set_texts(const mgl_tokenizer *tokenizer, mgl_workspace *w,
 typedef struct added_names {
     mgl_vocab index;  /* content -> index in added.tokens */
     int32_t next;     /* the next free id */
-    mgl_workspace *w; /* for what normalizes them */
+    mgl_workspace *w; /* for normalizing the tokens */
 } added_names;
 
-/* The id: that of the vocabulary or the next free one. Hugging Face's tokenizers do not read the id
- * of the file (`stated`, -1 if there is none) either. If that differs, it must at least not belong
- * to another token. */
+/* Assigns the id: the id in the vocabulary, or the next free id. Like Hugging Face's tokenizers,
+ * it does not use the id in the file (`stated`, -1 if there is none). If that id differs, it
+ * must not belong to another token. */
 static mgl_status give_id(mgl_tokenizer *tokenizer, mgl_added_token *token, int32_t stated,
                           int32_t *next, mgl_error *err)
 {
@@ -97,7 +98,7 @@ static mgl_status give_id(mgl_tokenizer *tokenizer, mgl_added_token *token, int3
     return MGL_OK;
 }
 
-/* A new token, whose texts become owned by the tokenizer. */
+/* Adds a new token. The tokenizer takes ownership of its texts. */
 static mgl_status put_new(mgl_tokenizer *tokenizer, mgl_added_token *token, int32_t stated,
                           added_names *names, mgl_error *err)
 {
@@ -114,8 +115,8 @@ static mgl_status put_new(mgl_tokenizer *tokenizer, mgl_added_token *token, int3
     return status;
 }
 
-/* The later of two entries for one text holds, but special stays special and a normalized form
- * stays what it decodes to, as in Hugging Face's tokenizers. */
+/* Replaces an entry by a later one for the same text, as Hugging Face's tokenizers do: a special
+ * token stays special, and a normalized form stays the decoded text. */
 static void replace(mgl_added_token *old, mgl_added_token token)
 {
     token.id = old->id;
@@ -130,7 +131,7 @@ static void replace(mgl_added_token *old, mgl_added_token token)
     *old = token;
 }
 
-/* `token` has the flags; `file` is for messages. */
+/* Adds or replaces a token. `token` has the flags; `file` is for messages. */
 static mgl_status put_token(mgl_tokenizer *tokenizer, const char *file, mgl_added_token token,
                             const char *content, int32_t stated, added_names *names, mgl_error *err)
 {
@@ -161,7 +162,7 @@ static mgl_status load_one(mgl_tokenizer *tokenizer, const mgl_json *json, const
     return status ? status : put_token(tokenizer, json->file, token, content, stated, names, err);
 }
 
-/* Ids of declared tokens follow the largest of an added token. */
+/* Adds the declared tokens. Their new ids follow the largest id of an added token. */
 static mgl_status put_declared(mgl_tokenizer *tokenizer, const mgl_declared *declared,
                                added_names *names, mgl_error *err)
 {
@@ -183,7 +184,7 @@ static mgl_status put_declared(mgl_tokenizer *tokenizer, const mgl_declared *dec
     return status;
 }
 
-/* A token is left out of a decode when the text it decodes to is that of a special token. */
+/* Marks hidden tokens: the text that the token decodes to is that of a special token. */
 static void find_hidden(mgl_added *added, const mgl_vocab *index)
 {
     for (size_t i = 0; i < added->count; i++) {

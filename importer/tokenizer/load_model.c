@@ -1,6 +1,6 @@
 /*
- * tokenizer.json -> vocabulary and merges. These are the large parts of the file: a
- * hundred thousand entries are normal, so each is walked once.
+ * Loads vocabulary and merges of tokenizer.json. These are the large parts of the file (a
+ * hundred thousand entries are normal), so each list is walked once.
  */
 #include "importer/tokenizer/tokenizer.h"
 
@@ -42,7 +42,7 @@ static mgl_status load_vocab(mgl_tokenizer *tokenizer, const mgl_json *json, con
     return MGL_OK;
 }
 
-/* The two sides of a merge: "a b" or ["a", "b"]. */
+/* Splits a merge into its two sides: "a b" or ["a", "b"]. */
 static mgl_status merge_sides(const mgl_json *json, const cJSON *item, const char *side[2],
                               size_t length[2], mgl_error *err)
 {
@@ -129,7 +129,7 @@ static mgl_status load_merges(mgl_tokenizer *tokenizer, const mgl_json *json, co
     return status;
 }
 
-/* What BPE can have and this implementation has not. */
+/* Rejects options of BPE that are not implemented. */
 static mgl_status refuse_options(const mgl_json *json, const cJSON *model, mgl_error *err)
 {
     static const char *const texts[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -174,7 +174,7 @@ mgl_status mgl_tokenizer_load_model(mgl_tokenizer *tokenizer, const mgl_json *js
     mgl_status status = mgl_json_get_string(json, value, "type", false, &type, err);
     if (status)
         return status;
-    /* Files from before the type was written are BPE when they have merges. */
+    /* Older files without a type are BPE if they have merges. */
     if (type ? strcmp(type, "BPE") != 0 : !mgl_json_member(value, "merges"))
         return mgl_fail(
             err, MGL_BAD_INPUT, json->file,

@@ -1,4 +1,4 @@
-/* Normalizers. See normalize.h. */
+/* Implements the normalizer steps. See normalize.h. */
 #include "importer/tokenizer/normalize.h"
 
 #include "base/memory.h"
@@ -44,8 +44,8 @@ void mgl_normalizer_workspace_clear(mgl_normalizer_workspace *workspace)
 
 /* ---- normal forms --------------------------------------------------------------------------- */
 
-/* Leading bytes that the form surely leaves as they are: ASCII, and up to U+02FF when it composes
- * canonically (all of these are composed, and none joins with what stands before it). */
+/* Returns the number of leading bytes that the form does not change: ASCII, and up to U+02FF for
+ * NFC (all of these are composed, and none combines with the character before it). */
 static size_t unchanged_prefix(const mgl_normalize_step *step, const char *text, size_t length)
 {
     unsigned char limit = step->compose && !step->compatible ? 0xCC : 0x80;
@@ -55,7 +55,7 @@ static size_t unchanged_prefix(const mgl_normalize_step *step, const char *text,
     return at;
 }
 
-/* The decomposition of one character behind characters[*count]. */
+/* Appends the decomposition of one character at characters[*count]. */
 static mgl_status decompose_one(mgl_normalizer_workspace *w, int32_t character, int options,
                                 size_t *count, mgl_error *err)
 {
@@ -70,7 +70,7 @@ static mgl_status decompose_one(mgl_normalizer_workspace *w, int32_t character, 
                                           (utf8proc_option_t)options, &class);
         else if (to)
             *to = character;
-        if (got < 0) /* cannot be: every character of valid UTF-8 is one */
+        if (got < 0) /* cannot happen: valid UTF-8 has only such characters */
             return mgl_fail(err, MGL_BAD_INPUT, NULL, "U+%04X has no normal form",
                             (unsigned)character);
         if ((size_t)got <= room) {
@@ -93,7 +93,8 @@ static int combining_class(int32_t character)
     return class && mgl_unicode_is_young_mark((uint32_t)character) ? 0 : class;
 }
 
-/* Sorts a run of combining marks by class, equal ones in order; linear for long runs. */
+/* Sorts a run of combining marks by class with a stable sort: insertion sort for short runs,
+ * counting sort for long ones. */
 static bool order_marks(int32_t *marks, size_t count)
 {
     if (count <= 32) {
@@ -134,8 +135,8 @@ static mgl_status order_all(int32_t *characters, size_t count, mgl_error *err)
     return MGL_OK;
 }
 
-/* Composes in place; returns how many are left. Characters that are too young to take part are cut
- * points: nothing is composed across them. */
+/* Composes in place; returns how many characters are left. Characters newer than the reference's
+ * Unicode version are cut points: nothing is composed across them. */
 static size_t compose(int32_t *characters, size_t count, int options)
 {
     size_t left = 0;
@@ -179,13 +180,13 @@ static mgl_status put_form(mgl_normalizer_workspace *w, const mgl_normalize_step
     return status;
 }
 
-/* The form of a whole text, and of its head alone to know how long that has become. */
+/* Applies the form to a whole text, and to its head alone to get the head's new length. */
 static mgl_status run_form(mgl_normalizer_workspace *w, const mgl_normalize_step *step,
                            const char *text, size_t length, size_t *head, mgl_text *out,
                            mgl_error *err)
 {
     size_t same = unchanged_prefix(step, text, length), old_head = *head;
-    /* The last unchanged character may join with what follows it. */
+    /* The last unchanged character may combine with what follows it. */
     if (same && same < length)
         same = mgl_utf8_last(text, same);
     mgl_text_append(out, text, same);
@@ -213,7 +214,7 @@ typedef struct run {
     mgl_error *err;
 } run;
 
-/* The step has made `bytes` more. */
+/* Counts `bytes` of output of the current step. */
 static mgl_status count_made(const run *r, size_t bytes)
 {
     return mgl_growth_take(r->w->growth, r->step, bytes, "normalizer", r->normalizer->file, r->err);
@@ -239,7 +240,7 @@ static mgl_status run_replace(const run *r, const mgl_normalize_step *step, cons
         if (!found)
             return MGL_OK;
         mgl_text_append(out, step->content, content);
-        /* What is put in belongs to the character before its end. */
+        /* The replacement belongs to the character before the end of the match. */
         if (old_head && (scan.end ? scan.end - 1 < old_head : true))
             *head = out->length;
         copied = scan.end;
@@ -253,7 +254,7 @@ static void run_lowercase(const char *text, size_t length, size_t *head, mgl_tex
         uint32_t character;
         char bytes[8];
         size_t size = mgl_utf8_next(text + at, &character), put;
-        if (character == 0x130) { /* the one whose lower case is two characters */
+        if (character == 0x130) { /* the only one whose lower case is two characters */
             put = mgl_utf8_put('i', bytes);
             put += mgl_utf8_put(0x307, bytes + put);
         } else {
@@ -298,8 +299,8 @@ static void run_byte_level(const char *text, size_t length, size_t *head, mgl_te
     mgl_byte_level_map(text + old_head, length - old_head, out);
 }
 
-/* Fills `out`. Replace counts on its way what it makes, the others make a bounded number of bytes.
- */
+/* Runs one step into `out`. Replace counts its output as it goes; the other steps have bounded
+ * output. */
 static mgl_status run_step(const run *r, const char *text, size_t length, size_t *head,
                            mgl_text *out)
 {

@@ -1,9 +1,11 @@
 /*
- * Normalizers: what is done to the text before it is cut. A list of steps, each text -> text.
+ * Normalizers: transform the text before it is split. A normalizer is a list of steps, each text ->
+ * text.
  *
- * Beside the text goes one number, `head`: how many leading bytes come from the first character of
- * the original text. Metaspace's prepend scheme "first" asks for it (Hugging Face's tokenizers keep
- * an alignment for every byte and ask whether the original offset is 0; nothing else needs it).
+ * Each step also updates `head`: the number of leading bytes that come from the first character of
+ * the original text. Metaspace's prepend scheme "first" needs it. (Hugging Face's tokenizers keep
+ * an alignment for every byte and check whether the original offset is 0; nothing else needs the
+ * alignment.)
  */
 #ifndef MGL_IMPORTER_TOKENIZER_NORMALIZE_H
 #define MGL_IMPORTER_TOKENIZER_NORMALIZE_H
@@ -14,15 +16,15 @@
 typedef enum mgl_normalize_kind {
     MGL_NORMALIZE_FORM,      /* NFC, NFD, NFKC, NFKD */
     MGL_NORMALIZE_PREPEND,   /* `content`, unless the text is empty */
-    MGL_NORMALIZE_REPLACE,   /* `pattern` by `content` */
-    MGL_NORMALIZE_LOWERCASE, /* character by character */
-    MGL_NORMALIZE_STRIP,     /* white space at `left` and `right` */
-    MGL_NORMALIZE_BYTE_LEVEL /* bytes -> GPT-2's alphabet */
+    MGL_NORMALIZE_REPLACE,   /* `pattern` -> `content` */
+    MGL_NORMALIZE_LOWERCASE, /* each character by itself */
+    MGL_NORMALIZE_STRIP,     /* removes white space at `left` and `right` */
+    MGL_NORMALIZE_BYTE_LEVEL /* bytes -> GPT-2's byte alphabet */
 } mgl_normalize_kind;
 
 typedef struct mgl_normalize_step {
     mgl_normalize_kind kind;
-    bool compose, compatible; /* the form: NFC and NFKC compose, NFKC and NFKD are compatible */
+    bool compose, compatible; /* form: NFC and NFKC compose, NFKC and NFKD are compatible */
     bool left, right;
     char *content;        /* owned */
     mgl_pattern *pattern; /* owned */
@@ -34,23 +36,23 @@ typedef struct mgl_normalizer {
     const char *file; /* for messages; not owned */
 } mgl_normalizer;
 
-/* What a run writes: one for each thread that runs a normalizer. Zero-initialise but for what is
- * borrowed. */
+/* Scratch memory, one per thread that runs a normalizer. Zero-initialize the members that are
+ * not borrowed. */
 typedef struct mgl_normalizer_workspace {
-    mgl_text text, spare; /* the result lies in `text` */
-    int32_t *characters;  /* of the normal forms */
+    mgl_text text, spare; /* the result is in `text` */
+    int32_t *characters;  /* for the normal forms */
     size_t character_room;
     mgl_matcher *matcher; /* borrowed */
-    mgl_growth *growth;   /* borrowed; the steps are the first of its own */
+    mgl_growth *growth;   /* borrowed; these steps are its first counters */
 } mgl_normalizer_workspace;
 
 void mgl_normalizer_workspace_clear(mgl_normalizer_workspace *workspace);
 
-/* Appends a step and takes over what it owns, also when memory runs out. */
+/* Appends a step and takes ownership of its members, also if memory runs out. */
 mgl_status mgl_normalizer_add(mgl_normalizer *normalizer, mgl_normalize_step step, mgl_error *err);
 
-/* Runs all steps on valid UTF-8. *out is `text` itself or lies in the workspace until its next
- * use. *head goes in as the head of `text` and comes out as that of *out. */
+/* Runs all steps on valid UTF-8. *out is `text` itself, or is in the workspace and valid until
+ * its next use. *head is the head of `text` on input and the head of *out on output. */
 mgl_status mgl_normalizer_run(const mgl_normalizer *normalizer, mgl_normalizer_workspace *workspace,
                               const char *text, size_t length, const char **out, size_t *out_length,
                               size_t *head, mgl_error *err);

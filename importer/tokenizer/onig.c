@@ -1,17 +1,18 @@
 /*
- * Oniguruma's regular expressions rewritten for PCRE2. The two agree on most of what tokenizers
- * use; where they differ this parser writes out what Oniguruma means:
+ * Translates Oniguruma's regular expressions to PCRE2 with a recursive-descent parser. The two
+ * agree on most of what tokenizers use. Where they differ, the parser writes out Oniguruma's
+ * meaning:
  *
  *     \s \w \d \h \b      Oniguruma's Unicode classes, as explicit classes and lookarounds
  *     ^ $ .               line anchors everywhere; (?m) is PCRE2's (?s)
  *     \p{Han}             a script, not its extensions; long names of categories
  *     [a[^b]&&[c-d]]      nested classes and intersections, by lookaheads
  *     x{2,3}+ x{2}? x{,3} a repeated repeat, an optional one, from zero; not possessive or lazy
- *     a(?i)b|c            the option holds to the end of the group, its branches included
- *     (?i)ss              the sharp s as well, see onig_case.h
+ *     a(?i)b|c            the option applies to the end of the group, including its branches
+ *     (?i)ss              also matches the sharp s, see onig_case.h
  *
- * What has no counterpart here (callouts, absent operators, conditionals, subexpression calls, \k)
- * is refused by name. Source of the rules: Oniguruma's doc/RE and its behaviour.
+ * Features without a counterpart (callouts, absent operators, conditionals, subexpression calls,
+ * \k) are rejected by name. Source of the rules: Oniguruma's doc/RE and its behavior.
  */
 #include "importer/tokenizer/onig.h"
 
@@ -79,7 +80,7 @@ void mgl_onig_put_literal(mgl_text *out, uint32_t character)
         mgl_text_format(out, "\\x{%X}", (unsigned)character);
 }
 
-/* A blank or a comment of (?x), or (?#...), at the cursor. */
+/* Skips white space or a comment of (?x), or (?#...), at the cursor. */
 static bool skip_blank(mgl_onig *t)
 {
     if (t->extended && t->at < t->end && strchr(" \t\n\r\f\v", *t->at)) {
@@ -103,7 +104,8 @@ static void skip_blanks(mgl_onig *t)
         t->parted = true;
 }
 
-/* {n}, {n,}, {,m} or {n,m} at the brace; false when it is none and stands for itself. */
+/* Reads {n}, {n,}, {,m} or {n,m} at the brace. Returns false if it is not an interval; the brace
+ * is then a literal. */
 static bool take_interval(mgl_onig *t, uint32_t *lo, uint32_t *hi, bool *exact)
 {
     const char *start = t->at;
@@ -128,8 +130,8 @@ static bool take_interval(mgl_onig *t, uint32_t *lo, uint32_t *hi, bool *exact)
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-/* (?imx-imx) or (?imx-imx:, behind the question mark. Writes "(?..:" for both; an option without a
- * group of its own holds for the rest of the enclosing one. */
+/* Translates (?imx-imx) or (?imx-imx:, after the question mark. Writes "(?..:" for both; an
+ * option without its own group applies to the rest of the enclosing group. */
 static mgl_status parse_options(mgl_onig *t)
 {
     bool on = true, extended = t->extended, before = t->extended;
@@ -168,7 +170,7 @@ static mgl_status parse_options(mgl_onig *t)
     }
 }
 
-/* (?<name>, behind the less-than sign: the group is written without its name. */
+/* Skips (?<name>, after the less-than sign: the group is written without its name. */
 static mgl_status skip_name(mgl_onig *t)
 {
     const char *close = memchr(t->at, '>', (size_t)(t->end - t->at));
@@ -216,9 +218,9 @@ static mgl_status parse_group(mgl_onig *t)
     return MGL_OK;
 }
 
-/* ---- letters without regard to case --------------------------------------------------------- */
+/* ---- caseless letters ------------------------------------------------------------------------ */
 
-/* Does a repeat follow at `at`? {1} is none: Oniguruma drops it. */
+/* Returns whether a repeat follows at `at`. {1} does not count: Oniguruma drops it. */
 static bool repeat_follows(const mgl_onig *t, const char *at)
 {
     mgl_onig look = *t;
@@ -232,15 +234,15 @@ static bool repeat_follows(const mgl_onig *t, const char *at)
     return c == '*' || c == '+' || c == '?';
 }
 
-/* Is the character at `at` a letter of a literal, as it stands? */
+/* Returns whether the character at `at` is an unescaped letter of a literal. */
 static bool is_plain(const mgl_onig *t, const char *at)
 {
     return at < t->end && *at && !strchr("\\^$.|?*+()[{", *at) &&
            !(t->extended && strchr(" \t\n\r\f\v#", *at));
 }
 
-/* Letters that fold to `first` .. `last` come next. Oniguruma joins literals across groups that do
- * nothing, and finds foldings in what comes out. */
+/* Records that letters which fold to `first` .. `last` come next. Oniguruma joins literals
+ * across groups without effect, and finds foldings in the result; such patterns are rejected. */
 static mgl_status join(mgl_onig *t, uint32_t first, uint32_t last)
 {
     bool split = t->parted && mgl_folding_joins(t->before, first);
@@ -251,7 +253,7 @@ static mgl_status join(mgl_onig *t, uint32_t first, uint32_t last)
                  : MGL_OK;
 }
 
-/* Letters and the characters that fold to the same. */
+/* Writes letters and the characters with the same folding as alternatives. */
 static void put_folding(mgl_onig *t, const mgl_folding *folding)
 {
     mgl_text_put(t->out, "(?:");
@@ -264,8 +266,8 @@ static void put_folding(mgl_onig *t, const mgl_folding *folding)
     mgl_text_put(t->out, "])");
 }
 
-/* The folding at the cursor: that of the character there, or the longest of the letters from there
- * on, of which a repeat may not take the last away. *to: behind it. */
+/* Finds the folding at the cursor: of the character there, or the longest folding of the letters
+ * from there on. A letter that a repeat applies to is not included. *to: the position after it. */
 static const mgl_folding *folding_here(const mgl_onig *t, const char **to)
 {
     uint32_t folded[3], character;
@@ -289,7 +291,7 @@ static const mgl_folding *folding_here(const mgl_onig *t, const char **to)
     return found;
 }
 
-/* A literal at the cursor that has a folding. *done false: there is none. */
+/* Translates a literal at the cursor that has a folding. *done: false if there is none. */
 static mgl_status parse_folding(mgl_onig *t, bool *done)
 {
     const char *to;
@@ -305,13 +307,13 @@ static mgl_status parse_folding(mgl_onig *t, bool *done)
     return join(t, folding->folded[0], folding->folded[mgl_folding_length(folding) - 1]);
 }
 
-/* One character of a literal. */
+/* Writes one character of a literal. */
 static mgl_status put_letter(mgl_onig *t, uint32_t character)
 {
     mgl_onig_put_literal(t->out, character);
     if (!t->caseless)
         return MGL_OK;
-    if (mgl_folding_of(character)) /* by its number */
+    if (mgl_folding_of(character)) /* given by its number */
         return mgl_onig_refuse(t,
                                "a character that is several without regard to case, as an escape");
     return join(t, mgl_fold(character), mgl_fold(character));
@@ -375,7 +377,7 @@ static mgl_status parse_atom(mgl_onig *t)
     mgl_status status = parse_folding(t, &done);
     if (status || done)
         return status;
-    if (is_plain(t, t->at) || c == '{') /* a brace that begins no interval, or one of nothing */
+    if (is_plain(t, t->at) || c == '{') /* a brace that does not begin an interval */
         return put_letter(t, mgl_onig_take(t));
     if (c != '(' && c != '\\')
         t->before = 0;
@@ -397,7 +399,7 @@ static mgl_status parse_atom(mgl_onig *t)
     return MGL_OK;
 }
 
-/* Puts what was written from `start` on into a group, so that one more repeat may follow. */
+/* Wraps the output from `start` on into a group, so that another repeat can follow. */
 static void wrap(mgl_onig *t, size_t start)
 {
     mgl_text_put(t->out, "(?:)");
@@ -409,7 +411,7 @@ static void wrap(mgl_onig *t, size_t start)
     bytes[t->out->length - 1] = ')';
 }
 
-/* One repeat at the cursor, if there is one. *done false when there is none. */
+/* Translates one repeat at the cursor. *done: false if there is none. */
 static mgl_status parse_repeat(mgl_onig *t, bool *done)
 {
     uint32_t c = mgl_onig_peek(t), lo, hi;
@@ -469,11 +471,11 @@ static mgl_status parse_piece(mgl_onig *t)
     return status;
 }
 
-/* Branches up to the closing parenthesis (left to the caller) or the end. */
+/* Translates branches up to the closing parenthesis (left to the caller) or the end. */
 static mgl_status parse_branches(mgl_onig *t, bool inside)
 {
     mgl_status status = MGL_OK;
-    bool one = true; /* branch */
+    bool one = true; /* there is only one branch so far */
     if (++t->depth > MGL_ONIG_MAX_DEPTH)
         return mgl_onig_refuse(t, "groups nested too deeply");
     while (!status) {

@@ -1,7 +1,7 @@
 /*
- * What the parts of the translation of Oniguruma's expressions share: the cursor, and what both
- * sides of a bracket need. onig.c has the grammar, onig_class.c escapes and character classes,
- * onig_case.c the folding of case.
+ * Internal header of the translator from Oniguruma's regular expressions to PCRE2: the cursor,
+ * and functions used both inside and outside character classes. onig.c parses the grammar,
+ * onig_class.c escapes and character classes, onig_case.c handles case folding.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_ONIG_H
 #define MGL_IMPORTER_TOKENIZER_ONIG_H
@@ -14,45 +14,47 @@
 #define MGL_ONIG_MAX_DEPTH 100 /* of groups or classes */
 #define MGL_ONIG_END       UINT32_MAX
 
-/* A pattern being translated. */
+/* The translation state of a pattern. */
 typedef struct mgl_onig {
     const char *pattern, *at, *end;
     const char *file; /* for messages */
     mgl_text *out;
     mgl_error *err;
     int depth;
-    bool extended;   /* (?x): blanks and comments are left out */
+    bool extended;   /* (?x): white space and comments are ignored */
     bool caseless;   /* (?i) */
-    bool behind;     /* within a lookbehind */
-    uint32_t before; /* what the letter before folds to; 0: none stands right before */
-    bool parted;     /* Oniguruma may join the next letter to it although something is between */
+    bool behind;     /* inside a lookbehind */
+    uint32_t before; /* the case folding of the letter directly before; 0: none */
+    bool parted;     /* Oniguruma may join the next letter to it despite an empty group between */
 } mgl_onig;
 
-/* MGL_BAD_INPUT: the pattern has `what` at the cursor. */
+/* Returns MGL_BAD_INPUT: the pattern has the unsupported element `what` at the cursor. */
 mgl_status mgl_onig_refuse(mgl_onig *t, const char *what);
 mgl_status mgl_onig_malformed(mgl_onig *t, const char *what);
 
-/* The character at the cursor, MGL_ONIG_END behind the last; taken, or left there. */
+/* Returns the character at the cursor, or MGL_ONIG_END; peek leaves the cursor, take advances
+ * it. */
 uint32_t mgl_onig_peek(const mgl_onig *t);
 uint32_t mgl_onig_take(mgl_onig *t);
 
-/* Does this text stand at the cursor? mgl_onig_skip takes it then. */
+/* Returns whether this text is at the cursor. mgl_onig_skip also advances past it. */
 bool mgl_onig_starts(const mgl_onig *t, const char *text);
 bool mgl_onig_skip(mgl_onig *t, const char *text);
 
-/* Up to `most` digits of a number. False when there is none. */
+/* Reads a number of up to `most` digits. Returns false if there is none. */
 bool mgl_onig_take_number(mgl_onig *t, int base, int most, uint32_t *out);
 
-/* A literal character, safe inside and outside of a class. */
+/* Writes a literal character, escaped for use inside and outside a class. */
 void mgl_onig_put_literal(mgl_text *out, uint32_t character);
 
-/* The one character that an escape stands for, its letter taken. */
+/* Reads the rest of an escape for one character; its letter is already taken. */
 mgl_status mgl_onig_take_escaped(mgl_onig *t, uint32_t letter, uint32_t *out);
 
-/* An escape that stands for a set, its letter taken, outside of a class. *done: it was one. */
+/* Translates an escape for a set outside a class; its letter is already taken. *done: the escape
+ * was a set. */
 mgl_status mgl_onig_parse_set(mgl_onig *t, uint32_t letter, bool *done);
 
-/* A character class, from its bracket on. */
+/* Translates a character class, starting at its bracket. */
 mgl_status mgl_onig_parse_class(mgl_onig *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* Case in Oniguruma's patterns. See onig_case.h. */
+/* Case folding tables for Oniguruma's patterns, and closing classes under case. See onig_case.h. */
 #include "importer/tokenizer/onig_case.h"
 
 #include "base/memory.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* The rows of status F in Unicode's CaseFolding.txt, by what they fold to. None was added since
- * Unicode 5.1. */
+/* The rows of status F in Unicode's CaseFolding.txt, by folding. None was added since Unicode
+ * 5.1. */
 static const mgl_folding foldings[] = {
     {{0x73, 0x73}, {0xDF, 0x1E9E}},
     {{0x69, 0x307}, {0x130}},
@@ -86,7 +86,11 @@ static const mgl_folding foldings[] = {
     {{0x574, 0x56D}, {0xFB17}},
 };
 
-enum { FOLDINGS = sizeof foldings / sizeof *foldings, CASED = 0x20000 /* no case from here on */ };
+enum {
+    FOLDINGS = sizeof foldings / sizeof *foldings,
+    CASED = 0x20000 /* characters from here on
+                     * have no case */
+};
 
 size_t mgl_folding_length(const mgl_folding *folding)
 {
@@ -136,13 +140,13 @@ uint32_t mgl_fold(uint32_t character)
 
 /* ---- classes -------------------------------------------------------------------------------- */
 
-/* A class that is asked for its members. */
+/* Tests the members of a class. */
 typedef struct membership {
     mgl_pattern *pattern;
     mgl_matcher *matcher;
     bool negated;
     mgl_error *err;
-    mgl_status status; /* of the first question that failed */
+    mgl_status status; /* of the first test that failed */
 } membership;
 
 static bool has(membership *m, uint32_t character)
@@ -160,7 +164,8 @@ static void list(mgl_text *out, uint32_t character)
     mgl_text_format(out, "\\x{%X}", (unsigned)character);
 }
 
-/* `wanted` has a bit for each character that a member folds to: all that fold there are members. */
+/* Lists missing partners. `wanted` has a bit for each folding of a member: all characters with
+ * that folding must be members. */
 static void list_partners(membership *m, uint64_t *wanted, mgl_text *out)
 {
     for (uint32_t c = 0; c < CASED; c++) {
@@ -180,7 +185,7 @@ static void list_partners(membership *m, uint64_t *wanted, mgl_text *out)
     }
 }
 
-/* The same for those that fold to several alike. */
+/* Same for characters that fold to the same several characters. */
 static void list_folding_partners(membership *m, mgl_text *out, uint32_t *several)
 {
     *several = 0;

@@ -1,4 +1,4 @@
-/* Escapes and character classes of Oniguruma's patterns, for PCRE2. See onig.c. */
+/* Translates escapes and character classes of Oniguruma's patterns to PCRE2. See onig.h. */
 #include "importer/tokenizer/onig.h"
 
 #include "importer/tokenizer/onig_case.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* One character class while it is being read: what a PCRE2 class can list, and what it can not. */
+/* A character class that is being read: what a PCRE2 class can list, and what it cannot list. */
 typedef struct class_parts {
     mgl_text listed; /* inside of [...] */
-    mgl_text others; /* further alternatives, each a matcher of one character, with a | before */
+    mgl_text others; /* further alternatives, each a pattern for one character, preceded by | */
 } class_parts;
 
 /* ---- escapes -------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ bool mgl_onig_take_number(mgl_onig *t, int base, int most, uint32_t *out)
     return digits > 0;
 }
 
-/* \x{H..}, \xHH, \uHHHH and octal, behind the letter. */
+/* Reads \x{H..}, \xHH, \uHHHH and octal, after the letter. */
 static mgl_status take_code(mgl_onig *t, uint32_t letter, uint32_t *out)
 {
     bool good, braces = letter == 'x' && mgl_onig_skip(t, "{");
@@ -57,7 +57,7 @@ static mgl_status take_code(mgl_onig *t, uint32_t letter, uint32_t *out)
     return MGL_OK;
 }
 
-/* The character of a simple escape such as \n; 0 when `letter` is none. */
+/* Returns the character of a simple escape such as \n, or 0. */
 static uint32_t control_escape(uint32_t letter)
 {
     switch (letter) {
@@ -80,7 +80,7 @@ static uint32_t control_escape(uint32_t letter)
     }
 }
 
-/* \p{Name}, \p{^Name}, \P{Name} behind the letter: the category's row and whether it is negated. */
+/* Reads \p{Name}, \p{^Name} or \P{Name} after the letter: the name, and whether it is negated. */
 static mgl_status take_property(mgl_onig *t, bool *negated, char name[64])
 {
     size_t length = 0;
@@ -103,7 +103,7 @@ static mgl_status take_property(mgl_onig *t, bool *negated, char name[64])
     return MGL_OK;
 }
 
-/* Appends a set to a class, the complement of it if `negated`. `body` is the inside of [...]. */
+/* Appends a set to a class, complemented if `negated`. `body` is the inside of [...]. */
 static void put_set(class_parts *parts, const char *body, bool negated)
 {
     if (negated)
@@ -130,8 +130,8 @@ static mgl_status put_property(mgl_onig *t, class_parts *parts, bool inside, boo
     return MGL_OK;
 }
 
-/* An escape that stands for a set, its letter taken. *done says whether it was one. Inside of a
- * class Oniguruma's \\w lacks the six digits of Latin-1 (superscripts, fractions) that it has
+/* Appends the set of an escape whose letter is already taken. *done: it was a set. Inside a
+ * class, Oniguruma's \w lacks the six digits of Latin-1 (superscripts, fractions) that it has
  * outside. */
 static mgl_status put_set_escape(mgl_onig *t, class_parts *parts, bool inside, uint32_t letter,
                                  bool *done)
@@ -188,7 +188,7 @@ static void clear_parts(class_parts *parts)
     mgl_text_clear(&parts->others);
 }
 
-/* Writes a finished class as one matcher of one character. */
+/* Writes a finished class as one pattern for one character. */
 static void put_class(mgl_text *out, const class_parts *parts, bool negated)
 {
     const char *listed = parts->listed.length ? parts->listed.bytes : NULL;
@@ -212,10 +212,10 @@ static bool parts_failed(const class_parts *parts)
     return parts->listed.failed || parts->others.failed;
 }
 
-/* [:alpha:] and its like. *done false when this is none. */
+/* Reads [:alpha:] and similar. *done: false for other text. */
 static mgl_status posix_class(mgl_onig *t, class_parts *parts, bool *done)
 {
-    char name[24] = "Posix"; /* the prefix matters for those that differ */
+    char name[24] = "Posix"; /* the prefix matters for classes that differ */
     size_t prefix = strlen(name), length = prefix;
     const char *start = t->at;
     *done = false;
@@ -240,7 +240,7 @@ static mgl_status posix_class(mgl_onig *t, class_parts *parts, bool *done)
     return MGL_OK;
 }
 
-/* One character of a class, which may start a range. *set: it was a set and is written. */
+/* Reads one character of a class, which may start a range. *set: it was a set, which is written. */
 static mgl_status class_character(mgl_onig *t, class_parts *parts, uint32_t *out, bool *set)
 {
     *set = false;
@@ -293,14 +293,14 @@ static mgl_status class_item(mgl_onig *t, class_parts *parts)
 
 static mgl_status parse_class(mgl_onig *t, mgl_text *out);
 
-/* [..] within [..]: one more alternative. */
+/* Translates a class within a class: one more alternative. */
 static mgl_status nested_class(mgl_onig *t, class_parts *parts)
 {
     mgl_text_put(&parts->others, "|");
     return parse_class(t, &parts->others);
 }
 
-/* The items up to && or the closing bracket. */
+/* Reads the items up to && or the closing bracket. */
 static mgl_status class_items(mgl_onig *t, class_parts *parts, bool first)
 {
     mgl_status status = MGL_OK;
@@ -323,7 +323,7 @@ static mgl_status class_items(mgl_onig *t, class_parts *parts, bool first)
     return status;
 }
 
-/* A class from its bracket on, as one matcher of one character. */
+/* Translates a class, from its bracket on, to one pattern for one character. */
 static mgl_status parse_class(mgl_onig *t, mgl_text *out)
 {
     class_parts parts = {0};
@@ -359,7 +359,7 @@ static mgl_status parse_class(mgl_onig *t, mgl_text *out)
     return status;
 }
 
-/* A class without regard to case, closed under it here rather than by PCRE2. */
+/* Translates a caseless class. It is closed under case here instead of by PCRE2. */
 static mgl_status parse_caseless_class(mgl_onig *t)
 {
     mgl_text matcher = {0}, missing = {0};
@@ -389,7 +389,7 @@ mgl_status mgl_onig_parse_class(mgl_onig *t)
     return t->caseless ? parse_caseless_class(t) : parse_class(t, t->out);
 }
 
-/* Oniguruma's sets do not depend on case by themselves. */
+/* Oniguruma's set escapes ignore the caseless option. */
 mgl_status mgl_onig_parse_set(mgl_onig *t, uint32_t letter, bool *done)
 {
     class_parts parts = {0};

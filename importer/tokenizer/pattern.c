@@ -1,4 +1,4 @@
-/* Finding literals and, by PCRE2, regular expressions. See pattern.h. */
+/* Searches literals directly, and regular expressions with PCRE2. See pattern.h. */
 #include "importer/tokenizer/pattern.h"
 
 #include "base/memory.h"
@@ -9,8 +9,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-/* What one search may cost: steps, nested groups, KiB of heap, and bytes of the JIT's stack. A
- * pattern that needs more is an error, not a hang. */
+/* Limits of one search: steps, nested groups, KiB of heap, and bytes of the JIT stack. A pattern
+ * that exceeds them is an error instead of a hang. */
 #define MATCH_LIMIT     10000000
 #define STEPS_A_BYTE    64
 #define DEPTH_LIMIT     1000000
@@ -30,7 +30,7 @@ struct mgl_matcher {
     pcre2_general_context *general;
     pcre2_match_data *data; /* the match itself, without its groups */
     pcre2_match_context *context;
-    pcre2_jit_stack *stack; /* NULL: the JIT's code has to do with its small default */
+    pcre2_jit_stack *stack; /* NULL: JIT code uses its small default stack */
 };
 
 static void *seam_alloc(PCRE2_SIZE bytes, void *unused)
@@ -105,7 +105,7 @@ mgl_status mgl_pattern_literal(const char *text, mgl_pattern **out, mgl_error *e
     return MGL_OK;
 }
 
-/* pattern->code from PCRE2's syntax; `shown` is the text that a message quotes. */
+/* Compiles PCRE2's syntax into pattern->code; messages quote `shown`. */
 static mgl_status compile(mgl_pattern *pattern, const char *pcre, const char *shown, mgl_error *err)
 {
     int code;
@@ -123,7 +123,7 @@ static mgl_status compile(mgl_pattern *pattern, const char *pcre, const char *sh
         return MGL_OK;
     PCRE2_UCHAR reason[160] = "";
     pcre2_get_error_message(code, reason, sizeof reason);
-    if (code == PCRE2_ERROR_NOMEMORY || code == 121) /* 121: compile's own "no memory" */
+    if (code == PCRE2_ERROR_NOMEMORY || code == 121) /* 121: "no memory" during compilation */
         return mgl_fail_memory(err, strlen(pcre));
     return mgl_fail(err, MGL_BAD_INPUT, pattern->file,
                     "the pattern \"%.80s\" can not be compiled: %s", shown, (const char *)reason);
@@ -144,7 +144,7 @@ static mgl_status make_regex(const char *pcre, const char *shown, const char *fi
         mgl_pattern_free(pattern);
         return status;
     }
-    /* Without a JIT compiler for this machine the interpreter does the same, slower. */
+    /* Without a JIT compiler for this architecture, the interpreter is used, which is slower. */
     pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE);
     *out = pattern;
     return MGL_OK;
@@ -166,7 +166,7 @@ mgl_status mgl_pattern_regex(const char *onig, const char *file, mgl_pattern **o
     return status;
 }
 
-/* One search from `from`; the match is in the matcher. */
+/* Searches once from `from`; the match is in the matcher. */
 static mgl_status search(const mgl_pattern *pattern, mgl_matcher *matcher, const char *text,
                          size_t length, size_t from, uint32_t options, bool *found, mgl_error *err)
 {

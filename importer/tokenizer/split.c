@@ -1,4 +1,4 @@
-/* Pre-tokenizers. See split.h. */
+/* Implements the pre-tokenizer steps. See split.h. */
 #include "importer/tokenizer/split.h"
 
 #include "base/memory.h"
@@ -55,16 +55,16 @@ static mgl_status run_step(run *r, size_t index, mgl_piece piece);
 
 /* ---- cutting at a pattern ------------------------------------------------------------------- */
 
-/* A walk over the stretches of a piece, matches and what is between them. One stretch may be held
- * back, because the next can still be joined to it. */
+/* A walk over the stretches of a piece: the matches and the text between them. One stretch may
+ * be held back, because the next can still be joined to it. */
 typedef struct cut {
     run *r;
     size_t next; /* index of the step that gets the parts */
     mgl_piece piece;
     mgl_split_behavior behavior;
-    bool map;          /* parts are mapped to GPT-2's alphabet */
-    mgl_text *mapped;  /* where */
-    bool held, before; /* a stretch is held; the stretch before was a match */
+    bool map;          /* parts are mapped to GPT-2's byte alphabet */
+    mgl_text *mapped;  /* buffer for the mapping */
+    bool held, before; /* a stretch is held; the last stretch was a match */
     size_t held_at, held_to;
 } cut;
 
@@ -96,7 +96,7 @@ static mgl_status release(cut *c)
     return held ? hand_on(c, c->held_at, c->held_to) : MGL_OK;
 }
 
-/* Holds [at, to) back, or lengthens what is held by it if `join`. */
+/* Holds [at, to) back; with `join`, appends it to the held stretch. */
 static mgl_status hold(cut *c, bool join, size_t at, size_t to)
 {
     if (!(join && c->held)) {
@@ -110,7 +110,7 @@ static mgl_status hold(cut *c, bool join, size_t at, size_t to)
     return MGL_OK;
 }
 
-/* The next stretch. Stretches come in order and without gaps. */
+/* Processes the next stretch. Stretches come in order and without gaps. */
 static mgl_status stretch(cut *c, size_t at, size_t to, bool match)
 {
     bool before = c->before;
@@ -154,7 +154,7 @@ static mgl_status cut_at_pattern(cut *c, const mgl_pattern *pattern, bool invert
 
 /* ---- Metaspace ------------------------------------------------------------------------------ */
 
-/* The piece with the replacement for its spaces, in `text`. */
+/* Replaces the spaces of the piece, in `text`. */
 static void replace_spaces(const mgl_split_step *step, mgl_text *text, mgl_piece *piece)
 {
     size_t size = strlen(step->replacement), head = 0;

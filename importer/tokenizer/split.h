@@ -1,11 +1,11 @@
 /*
- * Pre-tokenizers: how a text is cut into the pieces that BPE sees. A list of steps; each takes a
- * piece and hands smaller ones to the next, depth first, so that nothing but the piece at hand is
- * ever held. Three kinds are enough: cutting at a pattern (Split, Digits, Punctuation, Whitespace
- * and WhitespaceSplit are that), Metaspace, and ByteLevel.
+ * Pre-tokenizers: split a text into the pieces that BPE encodes. A splitter is a list of steps.
+ * Each step takes a piece and passes smaller pieces to the next step, depth first, so that only the
+ * current piece is in memory. There are three kinds: splitting at a pattern (Split, Digits,
+ * Punctuation, Whitespace and WhitespaceSplit), Metaspace, and ByteLevel.
  *
- * The mapping of bytes to GPT-2's alphabet, which ends ByteLevel, is left to BPE (which has tables
- * for it) when ByteLevel is the last step.
+ * ByteLevel ends by mapping bytes to GPT-2's alphabet. If ByteLevel is the last step, BPE does the
+ * mapping, because it has tables for it.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_SPLIT_H
 #define MGL_IMPORTER_TOKENIZER_SPLIT_H
@@ -13,7 +13,7 @@
 #include "importer/tokenizer/growth.h"
 #include "importer/tokenizer/pattern.h"
 
-/*  enum  Hugging Face's name: what becomes of the delimiters (the matches) */
+/*  enum  Hugging Face's name: treatment of the delimiters (the matches) */
 #define MGL_SPLIT_BEHAVIORS(X)                                                                     \
     X(ISOLATED, "Isolated")                                                                        \
     X(REMOVED, "Removed")                                                                          \
@@ -28,8 +28,8 @@ typedef enum mgl_split_behavior {
 } mgl_split_behavior;
 
 typedef enum mgl_split_scheme {
-    MGL_SPLIT_ALWAYS, /* the replacement goes before every piece that does not start with it */
-    MGL_SPLIT_FIRST,  /* only where the piece starts the original text */
+    MGL_SPLIT_ALWAYS, /* the replacement is prepended to every piece that does not start with it */
+    MGL_SPLIT_FIRST,  /* only if the piece starts the original text */
     MGL_SPLIT_NEVER
 } mgl_split_scheme;
 
@@ -41,14 +41,14 @@ typedef enum mgl_split_kind {
 
 typedef struct mgl_split_step {
     mgl_split_kind kind;
-    mgl_pattern *pattern; /* owned; of ByteLevel NULL when it does not cut */
+    mgl_pattern *pattern; /* owned; NULL for a ByteLevel that does not split */
     mgl_split_behavior behavior;
-    bool invert;         /* what lies between the matches is the delimiter */
-    char replacement[5]; /* Metaspace: stands for a space */
+    bool invert;         /* the text between the matches is the delimiter */
+    char replacement[5]; /* Metaspace: the character for a space */
     mgl_split_scheme scheme;
-    bool cut;          /* Metaspace: cut before each replacement */
-    bool prefix_space; /* ByteLevel: a space before each piece without one */
-    bool map;          /* ByteLevel: bytes -> GPT-2's alphabet here */
+    bool cut;          /* Metaspace: split before each replacement */
+    bool prefix_space; /* ByteLevel: prepend a space if missing */
+    bool map;          /* ByteLevel: map bytes to GPT-2's alphabet here */
 } mgl_split_step;
 
 typedef struct mgl_splitter {
@@ -57,23 +57,23 @@ typedef struct mgl_splitter {
     const char *file; /* for messages; not owned */
 } mgl_splitter;
 
-/* What a step writes while its piece is being cut. */
+/* Scratch memory of a step. */
 typedef struct mgl_split_texts {
     mgl_text text, mapped;
 } mgl_split_texts;
 
-/* What a run writes: one for each thread that runs a splitter. */
+/* Scratch memory of a run, one per thread that runs a splitter. */
 typedef struct mgl_splitter_workspace {
-    mgl_split_texts *texts; /* (count) of the steps */
+    mgl_split_texts *texts; /* (count), one per step */
     size_t count;
     mgl_matcher *matcher; /* borrowed */
     mgl_growth *growth;   /* borrowed */
-    size_t first;         /* the index that `growth` has for the first step; the pieces that come
-                             out are counted behind the last */
+    size_t first;         /* index in `growth` of the first step; the final pieces have the index
+                           * after the last step */
 } mgl_splitter_workspace;
 
-/* Fills what is not borrowed, for a splitter of `count` steps; to be cleared also when memory ran
- * out, which is false. */
+/* Fills the members that are not borrowed, for a splitter of `count` steps. Returns false if
+ * memory ran out; it must be cleared in both cases. */
 bool mgl_splitter_workspace_open(mgl_splitter_workspace *workspace, size_t count);
 void mgl_splitter_workspace_clear(mgl_splitter_workspace *workspace);
 
@@ -85,10 +85,10 @@ typedef struct mgl_piece {
 
 typedef mgl_status mgl_piece_fn(void *user, const char *text, size_t length, mgl_error *err);
 
-/* Appends a step and takes over its pattern, also when memory runs out. */
+/* Appends a step and takes ownership of its pattern, also if memory runs out. */
 mgl_status mgl_splitter_add(mgl_splitter *splitter, mgl_split_step step, mgl_error *err);
 
-/* Cuts a piece and calls `take` for each part, in order; ends at the first failure. */
+/* Splits a piece and calls `take` for each part, in order; stops at the first failure. */
 mgl_status mgl_splitter_run(const mgl_splitter *splitter, mgl_splitter_workspace *workspace,
                             mgl_piece piece, mgl_piece_fn *take, void *user, mgl_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * See stops.h.
+ * Finds stop strings in a stream (Knuth-Morris-Pratt). See stops.h.
  */
 #include "importer/tokenizer/stops.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is matched behind one more byte. */
+/* Returns the length of the matched prefix after one more byte. */
 static size_t step(const mgl_stop_text *text, size_t matched, char byte)
 {
     while (matched && text->bytes[matched] != byte)
@@ -72,7 +72,8 @@ void mgl_stops_clear(mgl_stops *stops)
     *stops = (mgl_stops){0};
 }
 
-/* Has every text look at a byte: the length of the longest that is whole with it; 0: none is. */
+/* Advances every stop string by a byte. Returns the length of the longest one that is now
+ * complete, or 0. */
 static size_t look(mgl_stops *stops, char byte)
 {
     size_t whole = 0;
@@ -86,7 +87,7 @@ static size_t look(mgl_stops *stops, char byte)
     return whole;
 }
 
-/* Bytes at the end of the stream that one of the texts begins with. */
+/* Returns how many bytes at the end of the stream begin a stop string. */
 static size_t begun(const mgl_stops *stops)
 {
     size_t most = 0;
@@ -95,7 +96,7 @@ static size_t begun(const mgl_stops *stops)
     return most;
 }
 
-/* Takes what came out of the last call from the front of the text. */
+/* Removes the output of the last call from the text. */
 static void drop_out(mgl_stops *stops)
 {
     mgl_text *text = &stops->text;

@@ -1,13 +1,14 @@
 /*
- * Texts at which a stream of text ends. Bytes go in as they come, in any pieces, and what surely
- * stands before the first of these texts comes out. A beginning of one is held back.
+ * Stop strings of a text stream. Bytes go in as they arrive, in pieces of any size. Text that
+ * certainly precedes the first stop string comes out. Text that may begin a stop string is held
+ * back. Used by the detokenizer.
  *
- * Of several, the one that is whole first ends the stream; of those that end with the same byte,
- * the longest. So the pieces make no difference.
+ * The stop string that is complete first ends the stream. If several end at the same byte, the
+ * longest counts. So the result does not depend on the pieces.
  *
- * Each text has its failure table (Knuth, Morris, Pratt, "Fast Pattern Matching in Strings", 1977,
- * section 2): a byte is looked at once, and what has to be held back is the longest beginning that
- * the tables stand at.
+ * The search uses one failure table per stop string (Knuth, Morris, Pratt, "Fast Pattern Matching
+ * in Strings", 1977, section 2). Each byte is examined once. The held-back text is the longest
+ * prefix of a stop string at the end of the stream.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_STOPS_H
 #define MGL_IMPORTER_TOKENIZER_STOPS_H
@@ -15,31 +16,32 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* One of the texts. */
+/* One stop string. */
 typedef struct mgl_stop_text {
     char *bytes; /* (length) */
     size_t length;
-    size_t *shorter; /* (length + 1) of a beginning: the longest that it ends with, itself apart */
-    size_t matched;  /* bytes of the beginning that the stream ends with */
+    size_t *shorter; /* failure table (length + 1): of each prefix, its longest proper prefix
+                      * that is also its suffix */
+    size_t matched;  /* length of the prefix that the stream ends with */
 } mgl_stop_text;
 
-/* Zero-initialise; release with mgl_stops_clear. */
+/* Zero-initialize; release with mgl_stops_clear. */
 typedef struct mgl_stops {
     mgl_stop_text *texts; /* (count) */
     size_t count;
-    mgl_text text; /* what came out of the last call, and behind it what is held back */
-    size_t out;    /* bytes of the former */
+    mgl_text text; /* the output of the last call, then the held-back text */
+    size_t out;    /* bytes of that output */
     bool found;
 } mgl_stops;
 
-/* Takes the texts (count), which are copied. MGL_BAD_INPUT: one is empty or no UTF-8, which would
- * never be found. *stops is empty before. */
+/* Copies the texts (count) into an empty *stops. Returns MGL_BAD_INPUT if one is empty or not
+ * UTF-8, because it would never be found. */
 mgl_status mgl_stops_open(mgl_stops *stops, const char *const *texts, size_t count, mgl_error *err);
 void mgl_stops_clear(mgl_stops *stops);
 
-/* Takes further bytes of whole characters. What comes out is stops->text, `out` bytes: whole
- * characters too. Nothing does once one of the texts was found. With `last`, nothing is held back.
- */
+/* Processes further bytes (whole characters). The output is the first `out` bytes of
+ * stops->text, also whole characters. After a stop string was found, there is no output. With
+ * `last`, nothing is held back. */
 mgl_status mgl_stops_next(mgl_stops *stops, const char *bytes, size_t length, bool last,
                           mgl_error *err);
 

@@ -1,10 +1,10 @@
 /*
- * Post-processors: where the tokenizer's own special tokens go. They are run once, when the file is
- * read, on a stand-in for the text (MGL_TEMPLATE_TEXT); what comes out are two flat lists, one with
- * the special tokens and one without, and encoding fills in the text.
+ * Post-processors: where the tokenizer's own special tokens are inserted. They run once, when the
+ * file is read, on a placeholder for the text (MGL_TEMPLATE_TEXT). The results are two flat lists,
+ * one with the special tokens and one without. Encoding inserts the text's ids into one of them.
  *
- * As in Hugging Face's tokenizers a processor takes a list of encodings and makes a new one, and a
- * template looks at how many there are: one is a single text, two are a pair.
+ * As in Hugging Face's tokenizers, a processor takes a list of encodings and makes a new list. A
+ * template depends on the number of encodings: one is a single text, two are a pair.
  */
 #include "importer/tokenizer/tokenizer.h"
 
@@ -15,7 +15,7 @@
 #define MAX_ITEMS 65536 /* ids in a template */
 #define MAX_DEPTH 16
 
-/* A list of encodings, flat: ids, and where each encoding ends. */
+/* A flat list of encodings: all ids, and where each encoding ends. */
 typedef struct encodings {
     mgl_id_list ids;
     size_t *ends; /* (count) */
@@ -24,7 +24,7 @@ typedef struct encodings {
 
 typedef struct expander {
     const mgl_json *json;
-    bool special; /* special tokens are wanted */
+    bool special; /* insert special tokens */
     int depth;
     mgl_error *err;
 } expander;
@@ -51,7 +51,7 @@ static mgl_status append_id(expander *x, encodings *list, int32_t id)
     return MGL_OK;
 }
 
-/* Ends the encoding that append_id filled. */
+/* Ends the current encoding. */
 static mgl_status end_encoding(expander *x, encodings *list)
 {
     if (!mgl_grow((void **)&list->ends, &list->capacity, list->count, sizeof *list->ends))
@@ -60,7 +60,7 @@ static mgl_status end_encoding(expander *x, encodings *list)
     return MGL_OK;
 }
 
-/* {"Sequence": {"id": "A"}} */
+/* Expands {"Sequence": {"id": "A"}}. */
 static mgl_status put_sequence(expander *x, const cJSON *piece, const encodings *in, encodings *out)
 {
     const char *id;
@@ -77,7 +77,7 @@ static mgl_status put_sequence(expander *x, const cJSON *piece, const encodings 
     return status ? status : end_encoding(x, out);
 }
 
-/* {"SpecialToken": {"id": "<s>"}}, whose ids are in special_tokens. */
+/* Expands {"SpecialToken": {"id": "<s>"}}, whose ids are in special_tokens. */
 static mgl_status put_special(expander *x, const cJSON *template, const cJSON *piece,
                               encodings *out)
 {

@@ -1,4 +1,5 @@
-/* The public functions of the tokenizer. See tokenizer.h for the way of a text through it. */
+/* The public functions of the tokenizer: opening, encoding, decoding. tokenizer.h lists the
+ * steps. */
 #include "importer/tokenizer/tokenizer.h"
 
 #include "base/memory.h"
@@ -60,7 +61,7 @@ static mgl_status check_version(const mgl_json *json, mgl_error *err)
 typedef mgl_status part_fn(mgl_tokenizer *tokenizer, const mgl_json *json, const cJSON *value,
                            mgl_error *err);
 
-/* A part of a file, or NULL for a part that is missing or null. */
+/* Loads a part of a file; NULL for a part that is missing or null. */
 static mgl_status load_part(mgl_tokenizer *tokenizer, const mgl_json *json, const char *key,
                             part_fn *load, mgl_error *err)
 {
@@ -69,7 +70,7 @@ static mgl_status load_part(mgl_tokenizer *tokenizer, const mgl_json *json, cons
     return status ? status : load(tokenizer, json, part, err);
 }
 
-/* The parts between a text and its pieces, and back: of tokenizer.json, or of the class. */
+/* Loads normalizer, splitter and decoder from tokenizer.json or from the class. */
 static mgl_status load_steps(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
 {
     mgl_status status =
@@ -111,7 +112,7 @@ static mgl_status load_added(mgl_tokenizer *tokenizer, const mgl_tokenizer_files
     return status;
 }
 
-/* The vocabulary of the model that the tokenizer is of, if its config.json is there. */
+/* Reads the size of the model's vocabulary, if there is a config.json. */
 static mgl_status find_model_vocab(mgl_tokenizer *tokenizer, const mgl_json *json, mgl_error *err)
 {
     int64_t vocab = 0;
@@ -126,7 +127,8 @@ static mgl_status find_model_vocab(mgl_tokenizer *tokenizer, const mgl_json *jso
     return status;
 }
 
-/* The added tokens come last: they are normalized, and their ids depend on the vocabulary. */
+/* Loads all parts. The added tokens come last: they are normalized, and their ids depend on the
+ * vocabulary. */
 static mgl_status load_parts(mgl_tokenizer *tokenizer, const mgl_tokenizer_files *files,
                              mgl_error *err)
 {
@@ -204,12 +206,12 @@ mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
-/* One text on its way. */
+/* The state of encoding one text. */
 typedef struct encoding {
     const mgl_tokenizer *tokenizer;
     mgl_workspace *w;
     const char *text; /* the raw text */
-    const char *part; /* the normalized stretch that is being cut */
+    const char *part; /* the normalized stretch that is being split */
     size_t head;      /* of `part`, see normalize.h */
 } encoding;
 
@@ -227,7 +229,7 @@ static mgl_status take_piece(void *user, const char *text, size_t length, mgl_er
     return mgl_bpe_encode(&e->tokenizer->bpe, &e->w->bpe, text, length, &e->w->ids, err);
 }
 
-/* A stretch of normalized text, or an added token found in it. */
+/* Encodes a stretch of normalized text, or an added token found in it. */
 static mgl_status take_normalized(void *user, const mgl_added_token *token, size_t at, size_t to,
                                   mgl_error *err)
 {
@@ -240,7 +242,7 @@ static mgl_status take_normalized(void *user, const mgl_added_token *token, size
     return mgl_splitter_run(&e->tokenizer->splitter, &e->w->splitter, piece, take_piece, e, err);
 }
 
-/* A stretch of raw text, or an added token found in it. */
+/* Encodes a stretch of raw text, or an added token found in it. */
 static mgl_status take_raw(void *user, const mgl_added_token *token, size_t at, size_t to,
                            mgl_error *err)
 {
@@ -257,7 +259,7 @@ static mgl_status take_raw(void *user, const mgl_added_token *token, size_t at, 
                                      e->part, length, take_normalized, e, err);
 }
 
-/* Puts the ids of the text into the template. */
+/* Inserts the ids of the text into the template. */
 static mgl_status fill_template(const mgl_id_list *template, const mgl_id_list *text, mgl_ids *out,
                                 mgl_error *err)
 {
@@ -289,7 +291,7 @@ mgl_status mgl_tokenizer_take_workspace(const mgl_tokenizer *tokenizer, mgl_work
                                tokenizer->splitter.count, out, err);
 }
 
-/* The text itself where it is valid UTF-8, else mended. */
+/* Repairs the text if it is not valid UTF-8. */
 static mgl_status repair(mgl_workspace *w, const char **text, size_t *length, mgl_error *err)
 {
     if (mgl_utf8_valid(*text, *length) == *length)
@@ -305,7 +307,7 @@ static mgl_status repair(mgl_workspace *w, const char **text, size_t *length, mg
     return MGL_OK;
 }
 
-/* The ids of a text, in the workspace. */
+/* Encodes a text into the ids of the workspace. */
 static mgl_status encode(const mgl_tokenizer *tokenizer, mgl_workspace *w, const char *text,
                          size_t length, mgl_error *err)
 {
@@ -320,7 +322,7 @@ static mgl_status encode(const mgl_tokenizer *tokenizer, mgl_workspace *w, const
                             take_raw, &e, err);
 }
 
-/* Added tokens may have ids that the tables of the model do not reach. */
+/* Rejects ids outside the model's vocabulary; added tokens can have such ids. */
 static mgl_status check_ids(const mgl_tokenizer *tokenizer, mgl_ids *ids, mgl_error *err)
 {
     int32_t vocab = tokenizer->model_vocab;
@@ -397,13 +399,13 @@ struct mgl_detokenizer {
     const mgl_tokenizer *tokenizer;
     bool skip_special;
     mgl_decoding *decoding;
-    bool begun;    /* it has seen a prompt or a token */
-    mgl_text text; /* what the last call made certain */
+    bool begun;    /* a prompt or a token was decoded */
+    mgl_text text; /* what the last call decoded */
     mgl_stops stops;
 };
 
-/* One id. One within the vocabulary that has no token is nothing, as in Hugging Face's tokenizers.
- */
+/* Decodes one id. An id within the vocabulary but without a token decodes to nothing, as in
+ * Hugging Face's tokenizers. */
 static mgl_status decode_id(mgl_detokenizer *stream, int32_t id, mgl_error *err)
 {
     bool special;
@@ -478,7 +480,7 @@ mgl_status mgl_detokenizer_prime(mgl_detokenizer *stream, const int32_t *ids, si
     return status ? status : mgl_decoding_end_prompt(stream->decoding, &stream->text, err);
 }
 
-/* Hands out what became certain; of a stream that ends at texts, what stands before the first. */
+/* Returns the text that became certain; with stop strings, only the text before the first one. */
 static mgl_status hand_out(mgl_detokenizer *stream, bool last, const char **text, size_t *length,
                            mgl_error *err)
 {

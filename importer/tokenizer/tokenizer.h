@@ -1,6 +1,6 @@
 /*
- * A tokenizer as it is in memory: tokenizer.json and the files beside it, compiled. The steps
- * of encoding:
+ * The in-memory tokenizer: tokenizer.json and the files beside it, compiled. Behind the public
+ * API's mgl_tokenizer. The steps of encoding and decoding:
  *
  *     text -> added tokens (raw) -> normalizer -> added tokens (normalized) -> splitter -> BPE
  *          -> template (the tokenizer's own special tokens) -> ids
@@ -23,7 +23,7 @@
 #include "importer/tokenizer/split.h"
 #include "importer/tokenizer/workspace.h"
 
-#define MGL_TEMPLATE_TEXT (-1) /* in a template: the ids of the text go here */
+#define MGL_TEMPLATE_TEXT (-1) /* in a template: placeholder for the ids of the text */
 
 struct mgl_tokenizer {
     char *file; /* for messages */
@@ -35,14 +35,14 @@ struct mgl_tokenizer {
     mgl_id_list plain, special; /* templates: ids and MGL_TEMPLATE_TEXT */
     uint32_t *added_by_id;      /* (added_ids) index into added.tokens + 1, 0 for none */
     size_t added_ids;
-    int32_t last_id;     /* the largest that a token has; -1: there are no tokens */
-    int32_t model_vocab; /* of config.json: ids from this one on are errors; 0: not known */
+    int32_t last_id;     /* the largest id of a token; -1: there are no tokens */
+    int32_t model_vocab; /* from config.json: ids from here on are errors; 0: not known */
     bool llama, truncation, padding; /* see facts.h */
-    mgl_workspaces *workspaces;      /* the one thing that encoding changes */
+    mgl_workspaces *workspaces;      /* the only member that encoding changes */
 };
 
-/* Fill a tokenizer, of which `file` and `workspaces` are set and the rest is zero, part by part,
- * each from its own value in the file (NULL where it is missing or null). */
+/* Each function fills a part of a tokenizer from its value in the file (NULL if missing or
+ * null). `file` and `workspaces` are already set; the rest starts as zero. */
 mgl_status mgl_tokenizer_load_normalizer(mgl_tokenizer *tokenizer, const mgl_json *json,
                                          const cJSON *value, mgl_error *err);
 mgl_status mgl_tokenizer_load_splitter(mgl_tokenizer *tokenizer, const mgl_json *json,
@@ -57,23 +57,23 @@ mgl_status mgl_tokenizer_load_added(mgl_tokenizer *tokenizer, const mgl_json *js
                                     const cJSON *value, const mgl_declared *declared,
                                     mgl_error *err);
 
-/* A workspace for this tokenizer; to be given back with mgl_workspaces_give. */
+/* Takes a workspace for this tokenizer. Return it with mgl_workspaces_give. */
 mgl_status mgl_tokenizer_take_workspace(const mgl_tokenizer *tokenizer, mgl_workspace **out,
                                         mgl_error *err);
 
-/* The text of an id as the decoder is given it, not 0-terminated, and whether decoding leaves it
- * out as special; NULL when the id has none. */
+/* Returns the text of an id for the decoder, not 0-terminated, or NULL if the id has no token.
+ * *special: decoding omits it as a special token. */
 const char *mgl_tokenizer_text_of(const mgl_tokenizer *tokenizer, int32_t id, size_t *length,
                                   bool *special);
-/* MGL_BAD_INPUT: the id is outside the vocabulary. */
+/* Returns MGL_BAD_INPUT: the id is outside the vocabulary. */
 mgl_status mgl_tokenizer_fail_id(const mgl_tokenizer *tokenizer, int32_t id, mgl_error *err);
 
-/* A tokenizer of files that were read; tokenizer.json must be one of them. Release *out with
+/* Makes a tokenizer from parsed files; tokenizer.json must exist. Release *out with
  * mgl_tokenizer_close. */
 mgl_status mgl_tokenizer_make(const mgl_tokenizer_files *files, mgl_tokenizer **out,
                               mgl_error *err);
 
-/* Reads tokenizer.json alone, from memory, as Hugging Face's tokenizers do. Release *out with
+/* Parses tokenizer.json alone, from memory, as Hugging Face's tokenizers do. Release *out with
  * mgl_tokenizer_close. */
 mgl_status mgl_tokenizer_parse(const char *text, size_t length, const char *file,
                                mgl_tokenizer **out, mgl_error *err);

@@ -1,8 +1,8 @@
 /*
- * Tokens one by one: the bytes that each adds to a text, and the token that adds given bytes. A
- * decode tells what is certain of a whole text, in whole characters; half a character has bytes
- * here. What a decoder does to the text as a whole, behind the stage that makes one of all tokens,
- * and to its first token, is left out: the bytes are those of a token in the middle of a text.
+ * Single tokens: the bytes that a token adds to a text, and the token that adds given bytes.
+ * Unlike a decode, which outputs whole characters, this includes the bytes of an incomplete
+ * character. The bytes are those of a token in the middle of a text. So stages after a stage
+ * that fuses all tokens are skipped, and so is the special treatment of the first token.
  */
 #include "importer/tokenizer/tokenizer.h"
 
@@ -26,13 +26,13 @@ mgl_tokenizer_facts mgl_tokenizer_get_facts(const mgl_tokenizer *tokenizer)
                                  .padding = tokenizer->padding};
 }
 
-/* One token after the other on its way through the stages. */
+/* State for passing tokens through the stages. */
 typedef struct reading {
     const mgl_tokenizer *tokenizer;
     mgl_matcher *matcher;
     mgl_growth growth; /* of the stages */
-    mgl_text text;     /* of the token at hand */
-    mgl_text other;    /* what a stage makes of it */
+    mgl_text text;     /* of the current token */
+    mgl_text other;    /* the output of a stage */
 } reading;
 
 static mgl_status begin_reading(reading *r, mgl_error *err)
@@ -49,7 +49,7 @@ static void end_reading(reading *r)
     mgl_text_clear(&r->other);
 }
 
-/* What the stage has made takes the place of what there was. */
+/* Makes the output of the stage the current text. */
 static void exchange(reading *r)
 {
     mgl_text made = r->other;
@@ -110,7 +110,7 @@ static void strip(reading *r, const mgl_decode_stage *stage)
     r->text.length = to - from;
 }
 
-/* The token is these bytes, which no later stage changes. */
+/* If the token is a byte token, replaces it by its byte, which no later stage changes. */
 static bool take_byte(reading *r)
 {
     int byte = mgl_decode_byte_token(r->text.bytes, r->text.length);
@@ -127,7 +127,7 @@ static void take_bytes(reading *r)
         exchange(r);
 }
 
-/* One stage; *last: nothing behind it is done to a single token. */
+/* Runs one stage. *last: no later stage changes a single token. */
 static mgl_status pass(reading *r, size_t index, bool *last, mgl_error *err)
 {
     const mgl_decode_stage *stage = &r->tokenizer->decoder.stages[index];
@@ -156,7 +156,7 @@ static mgl_status pass(reading *r, size_t index, bool *last, mgl_error *err)
     return MGL_OK;
 }
 
-/* The bytes of an id, in r->text; *has: it has a token. */
+/* Reads the bytes of an id into r->text; *has: the id has a token. */
 static mgl_status read_token(reading *r, int32_t id, bool *has, mgl_error *err)
 {
     const mgl_decoder *decoder = &r->tokenizer->decoder;

@@ -1,12 +1,12 @@
-/* Characters and what they are. See unicode_tables.h. */
+/* Tables of Unicode character properties, and their lookup. See unicode_tables.h. */
 #include "importer/tokenizer/unicode_tables.h"
 
 #include <stddef.h>
 #include <strings.h>
 #include <utf8proc.h>
 
-/* What Unicode 15, 15.1 and 16 added to a category after PCRE2 10.42. A newer PCRE2 has it
- * twice. */
+/* Characters that Unicode 15, 15.1 and 16 added to a category after PCRE2 10.42. In a newer
+ * PCRE2 they are listed twice, which is harmless. */
 #define NEWER_LU "\\x{1C89}\\x{A7CB}-\\x{A7CC}\\x{A7DA}\\x{A7DC}\\x{10D50}-\\x{10D65}"
 #define NEWER_LL "\\x{1C8A}\\x{A7CD}\\x{A7DB}\\x{10D70}-\\x{10D85}\\x{1DF25}-\\x{1DF2A}"
 #define NEWER_LM                                                                                   \
@@ -54,7 +54,7 @@
 #define NEWER_P  NEWER_PD NEWER_PO
 #define NEWER_S  NEWER_SM NEWER_SO
 
-/* The same for properties, beside what they get from the categories above. */
+/* Same for properties, in addition to what the categories above give them. */
 #define NEWER_ALPHABETIC_MARKS                                                                     \
     "\\x{363}-\\x{36F}\\x{897}\\x{C04}\\x{CF3}\\x{F82}-\\x{F83}\\x{1DD3}-\\x{1DE6}\\x{10D69}"      \
     "\\x{10EFC}\\x{11080}-\\x{11081}\\x{11241}\\x{113B8}-\\x{113C0}\\x{113C2}\\x{113C5}"           \
@@ -203,7 +203,7 @@ typedef struct range {
     uint32_t from, to;
 } range;
 
-/* Ranges in ascending order. */
+/* Binary search in ascending ranges. */
 static bool is_in(uint32_t character, const range *ranges, size_t count)
 {
     size_t lo = 0, hi = count;

@@ -1,4 +1,4 @@
-/* Text <-> id. See vocab.h. */
+/* The hash table and the arena of a vocabulary. See vocab.h. */
 #include "importer/tokenizer/vocab.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* The workspaces of a tokenizer. See workspace.h. */
+/* The free list of a tokenizer's workspaces. See workspace.h. */
 #include "importer/tokenizer/workspace.h"
 
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 struct mgl_workspaces {
-    pthread_mutex_t lock; /* of the next field alone */
+    pthread_mutex_t lock; /* protects only the next field */
     mgl_workspace *idle;
 };
 
