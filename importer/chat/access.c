@@ -1,7 +1,7 @@
 /*
- * Attributes, items and slices. Jinja looks for an attribute first in `object.name` and for an item
- * first in `object['name']`, and for the other one behind that; what neither finds is undefined,
- * and no error yet.
+ * Evaluates attributes, items and slices. For `object.name`, Jinja first looks for an attribute,
+ * then for an item; for `object['name']`, first for an item, then for an attribute. If neither
+ * exists, the result is undefined, which is not yet an error.
  */
 #include "importer/chat/markup.h"
 
@@ -87,7 +87,7 @@ static bool loop_depth(mgl_render *r, mgl_loop *loop, mgl_value *out)
 {
     (void)r;
     (void)loop;
-    *out = mgl_integer(1); /* of recursive loops, which are refused */
+    *out = mgl_integer(1); /* always 1: recursive loops are rejected */
     return true;
 }
 
@@ -143,7 +143,7 @@ static bool bind_method(mgl_render *r, mgl_value object, int row, mgl_value *out
     return true;
 }
 
-/* What Python's getattr finds; *found false: nothing. */
+/* Finds what Python's getattr finds; *found: whether it exists. */
 static bool own_attribute(mgl_render *r, mgl_value object, const char *name, size_t length,
                           mgl_value *out, bool *found)
 {
@@ -187,7 +187,7 @@ bool mgl_attribute(mgl_render *r, mgl_value object, const char *name, size_t len
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
-/* The item of an index, which counts from the end when it is negative. */
+/* Returns the item at an index; a negative index counts from the end. */
 static bool item_at(mgl_render *r, mgl_value object, int64_t index, mgl_value *out, bool *found)
 {
     size_t length, at;
@@ -240,7 +240,7 @@ bool mgl_item(mgl_render *r, mgl_value object, mgl_value key, mgl_value *out)
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* One bound of a slice, brought within [low, high]; `missing` where none was given. */
+/* Reads one bound of a slice, clamped to [low, high]; `missing` if it is not given. */
 static bool clamp(mgl_render *r, mgl_value bound, int64_t length, int64_t low, int64_t high,
                   int64_t missing, int64_t *out)
 {

@@ -1,5 +1,6 @@
 /*
- * Chunks double up to a mebibyte. What is larger than a chunk gets one of its own.
+ * Implements the arena of arena.h. Chunk sizes double up to 1 MiB. A larger allocation gets its
+ * own chunk.
  */
 #include "importer/chat/arena.h"
 
@@ -12,7 +13,7 @@ enum { ALIGNMENT = alignof(max_align_t), FIRST = 4096, LARGEST = 1 << 20 };
 
 struct mgl_arena_chunk {
     alignas(max_align_t) mgl_arena_chunk *older;
-    size_t capacity; /* bytes behind this struct */
+    size_t capacity; /* bytes after this struct */
 };
 
 static char *bytes_of(mgl_arena_chunk *chunk)

@@ -1,6 +1,6 @@
 /*
- * Memory that is given back all at once, with a bound: what a template makes lives as long as its
- * rendering. A hostile template meets the bound before it meets the machine's.
+ * An arena (region allocator) with a limit: everything that a rendering allocates is freed at
+ * once. A hostile template reaches the limit before it exhausts the machine's memory.
  */
 #ifndef MGL_IMPORTER_CHAT_ARENA_H
 #define MGL_IMPORTER_CHAT_ARENA_H
@@ -10,20 +10,20 @@
 
 typedef struct mgl_arena_chunk mgl_arena_chunk;
 
-/* Zero-initialise but for the limit; release with mgl_arena_clear. */
+/* Zero-initialize all members except the limit; release with mgl_arena_clear. */
 typedef struct mgl_arena {
     mgl_arena_chunk *chunk; /* the newest; NULL: none yet */
-    size_t used;            /* bytes of it */
+    size_t used;            /* used bytes of `chunk` */
     size_t bytes;           /* of all chunks */
-    size_t limit;           /* of these */
-    bool full;              /* the last that was refused would have gone over the limit */
+    size_t limit;           /* maximum of `bytes` */
+    bool full;              /* the last failed allocation would have exceeded the limit */
 } mgl_arena;
 
-/* Uninitialised bytes, aligned for anything; NULL: over the limit, or memory ran out. */
+/* Returns uninitialized bytes, aligned for any type; NULL: over the limit, or memory ran out. */
 void *mgl_arena_take(mgl_arena *arena, size_t bytes);
 
-/* More room for what mgl_arena_take gave last, in place; false: something was taken since, or the
- * chunk has no room. */
+/* Extends the most recent allocation in place. Returns false if something was allocated since,
+ * or if the chunk has no room. */
 bool mgl_arena_extend(mgl_arena *arena, const void *taken, size_t bytes, size_t wanted);
 
 void mgl_arena_clear(mgl_arena *arena);

@@ -1,5 +1,5 @@
 /*
- * Calls: arguments meet parameters, of macros and of what is built in.
+ * Calls: binds arguments to the parameters of macros and built-in callables.
  */
 #include "importer/chat/render.h"
 
@@ -56,9 +56,9 @@ bool mgl_want_integer(mgl_render *r, const char *what, mgl_value value, int64_t 
            mgl_render_fail(r, "%s must be a whole number, not '%s'", what, mgl_value_type(value));
 }
 
-/* ---- what is built in ------------------------------------------------------------------------ */
+/* ---- built-in callables ---------------------------------------------------------------------- */
 
-/* The index of a name in a list of names between blanks; -1: it is none of them. */
+/* Returns the index of a name in a list of names separated by spaces, or -1. */
 static int find_parameter(const char *parameters, const char *name, size_t length)
 {
     for (int i = 0; *parameters; i++) {
@@ -132,7 +132,7 @@ typedef struct macro_call {
     const mgl_macro *macro;
     const mgl_arguments *arguments;
     mgl_scope *scope; /* of the call */
-    uint64_t *used;   /* (keyword_count) whether a parameter has taken it */
+    uint64_t *used;   /* (keyword_count) whether a parameter has used it */
 } macro_call;
 
 static const mgl_keyword *take_keyword(mgl_render *r, macro_call *call, uint32_t name)
@@ -157,7 +157,8 @@ static bool set_missing(mgl_render *r, macro_call *call, uint32_t name)
            mgl_scope_set(r, call->scope, name, missing);
 }
 
-/* Gives the parameters what was given, then the others their defaults, which see those before. */
+/* Sets the given arguments, then the defaults of the other parameters. A default can use earlier
+ * parameters. */
 static bool set_parameters(mgl_render *r, macro_call *call, size_t *taken)
 {
     const mgl_syntax *first = call->macro->definition->a;
@@ -198,7 +199,7 @@ static bool wants(const macro_call *call, unsigned symbol)
     return call->macro->definition->wants & 1u << symbol;
 }
 
-/* `caller`, where the macro uses it and has no parameter of that name. */
+/* Sets `caller` if the macro uses it and has no parameter of that name. */
 static bool set_caller(mgl_render *r, macro_call *call)
 {
     for (const mgl_syntax *p = call->macro->definition->a; p; p = p->next)

@@ -1,6 +1,6 @@
 /*
- * Characters as Python's str has them: blanks, letters, cases. The cases of one character are
- * utf8proc's; those that become several are in casing.def.
+ * Character properties and case conversion as in Python's str. Cases of one character come from
+ * utf8proc. Cases of several characters are in casing.def.
  */
 #include "base/utf8.h"
 #include "importer/chat/render.h"
@@ -115,7 +115,7 @@ static const struct special *find_special(uint32_t character)
     return NULL;
 }
 
-/* A letter with cases, or a mark that words go on behind. */
+/* Returns whether the character is a letter with case, by Python's definition. */
 static bool is_cased(uint32_t c)
 {
     return category(c) == UTF8PROC_CATEGORY_LT || utf8proc_toupper((utf8proc_int32_t)c) != (int)c ||
@@ -123,7 +123,8 @@ static bool is_cased(uint32_t c)
            mgl_character_is_upper(c);
 }
 
-/* Marks that stand between letters without ending a word, for the last sigma. */
+/* Returns whether the character is ignored when looking for the end of a word, for the final
+ * sigma. */
 static bool is_ignorable(uint32_t c)
 {
     utf8proc_category_t of = category(c);
@@ -132,7 +133,7 @@ static bool is_ignorable(uint32_t c)
            c == ':' || c == 0xB7 || c == 0x2019;
 }
 
-/* Whether the sigma at byte `at` ends a word. */
+/* Returns whether the sigma at byte `at` ends a word. */
 static bool is_last_sigma(const mgl_string *string, size_t at)
 {
     uint32_t c = 0;
@@ -183,7 +184,7 @@ static bool put_cased(mgl_render *r, mgl_sink *sink, uint32_t c, bool title)
 mgl_string *mgl_string_case(mgl_render *r, const mgl_string *string, mgl_case wanted)
 {
     mgl_sink sink = {0};
-    bool start = true; /* of what gets a capital */
+    bool start = true; /* at the start of a part that gets a capital */
     for (size_t at = 0; at < string->length;) {
         uint32_t c;
         size_t size = mgl_utf8_next(string->bytes + at, &c);

@@ -1,5 +1,6 @@
 /*
- * mgl_chat_template of the public header: a model's templates, and conversations through them.
+ * Implements mgl_chat_template of the public header: opens a model's templates, and renders
+ * conversations.
  */
 #include "importer/chat/chat.h"
 
@@ -68,7 +69,8 @@ static mgl_status fail_unnamed(const mgl_chat_template *chat, const char *wanted
     return status;
 }
 
-/* The one that was named; else the one for tools where there are tools and it, else the default. */
+/* Chooses the template of the given name. Without a name: tool_use if there are tools and such a
+ * template, else the default. */
 static mgl_status choose_template(const mgl_chat_template *chat, const char *name, bool tools,
                                   const mgl_named_template **out, mgl_error *err)
 {
@@ -82,7 +84,7 @@ static mgl_status choose_template(const mgl_chat_template *chat, const char *nam
     return chosen->jinja ? MGL_OK : MGL_BAD_INPUT;
 }
 
-/* The special tokens, in front of the other variables, which count more. */
+/* Adds the special tokens as variables; the other variables override them. */
 static mgl_status add_tokens(const mgl_chat_template *chat, cJSON **variables, mgl_error *err)
 {
     cJSON *all = cJSON_Duplicate(chat->tokens, true);

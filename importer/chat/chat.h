@@ -1,6 +1,6 @@
 /*
- * The chat templates of a model, behind the public mgl_chat_template: where they lie, which one is
- * taken, and what a template is given.
+ * The chat templates of a model, behind the public mgl_chat_template: loading the templates,
+ * choosing one, and building its variables.
  */
 #ifndef MGL_IMPORTER_CHAT_CHAT_H
 #define MGL_IMPORTER_CHAT_CHAT_H
@@ -9,7 +9,7 @@
 
 #define MGL_CHAT_CAP ((size_t)64 << 20) /* bytes of the largest JSON that is read */
 
-/* A template of a model. One that can not be read is an error when it is chosen. */
+/* A template of a model. A template that cannot be parsed is an error only when it is chosen. */
 typedef struct mgl_named_template {
     char *name;       /* owned: "default", "tool_use" ... */
     mgl_jinja *jinja; /* owned; NULL: see `failure` */
@@ -20,17 +20,19 @@ struct mgl_chat_template {
     char *path;                    /* owned: of the model, for messages */
     mgl_named_template *templates; /* owned (count) */
     size_t count, capacity;
-    cJSON *tokens; /* owned: variables of the special tokens */
+    cJSON *tokens; /* owned: the variables for special tokens */
 };
 
-/* Fill an empty one from a folder or a compiled model; `file`, or NULL, has the template. */
+/* Fills an empty mgl_chat_template from a folder or a compiled model. `file`: the template's
+ * file, or NULL. */
 mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl_error *err);
 
-/* The variables of a rendering, from the texts of a conversation; release with cJSON_Delete. */
+/* Builds the variables of a rendering from the texts of a conversation. Release with
+ * cJSON_Delete. */
 mgl_status mgl_conversation_read(const mgl_conversation *conversation, cJSON **out, mgl_error *err);
 
-/* The further templates of a model's folder, additional_chat_templates, as MGL_MEGA_TEMPLATES has
- * them; *text NULL: there are none. Release *text with mgl_free. */
+/* Packs the additional templates of a model's folder (additional_chat_templates) as the section
+ * MGL_MEGA_TEMPLATES; *text is NULL if there are none. Release *text with mgl_free. */
 mgl_status mgl_chat_templates_pack(const char *folder, char **text, size_t *length, mgl_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A conversation as JSON, brought to what templates are given by Hugging Face's
- * apply_chat_template: keys of messages that are null are left out, and what the assistant thought
- * stands under the names that templates read, whichever it came by.
+ * Converts a conversation to the variables that Hugging Face's apply_chat_template passes to
+ * templates. Null keys of messages are removed. The assistant's reasoning is stored under every
+ * name that templates read, whichever name it had.
  */
 #include "importer/chat/chat.h"
 
@@ -54,7 +54,7 @@ static void drop_nulls(cJSON *message)
     }
 }
 
-/* A member of an object, to the front. */
+/* Inserts a member at the front of an object. */
 static bool put_first(cJSON *message, cJSON *item, const char *key)
 {
     if (!item->string)
@@ -62,7 +62,7 @@ static bool put_first(cJSON *message, cJSON *item, const char *key)
     return item->string && cJSON_InsertItemInArray(message, 0, item);
 }
 
-/* {"thinking": thought, ...message, "reasoning_content": thought} */
+/* Makes {"thinking": thought, ...message, "reasoning_content": thought}. */
 static mgl_status name_thought(cJSON *message, mgl_error *err)
 {
     static const char *const names[] = {"reasoning_content", "thinking", "reasoning"};
@@ -95,7 +95,7 @@ static mgl_status name_thought(cJSON *message, mgl_error *err)
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-/* Moves the value of a text into the object. */
+/* Moves the root of a parsed text into the object. */
 static mgl_status move_root(cJSON *variables, const char *key, mgl_json *json, mgl_error *err)
 {
     if (!cJSON_AddItemToObject(variables, key, json->root))
@@ -137,7 +137,7 @@ static mgl_status add_tools(const mgl_conversation *conversation, cJSON *variabl
     return status;
 }
 
-/* A further variable may take the place of a special token, and of nothing else. */
+/* Checks additional variables. They may override special tokens, but no other variable. */
 static mgl_status check_args(const mgl_json *json, mgl_error *err)
 {
     static const char *const stated[] = {"messages", "tools", "add_generation_prompt"};
@@ -191,10 +191,10 @@ mgl_status mgl_conversation_read(const mgl_conversation *conversation, cJSON **o
     return status;
 }
 
-/* ---- a conversation that grows --------------------------------------------------------------- */
+/* ---- appending messages ---------------------------------------------------------------------- */
 
-/* Bytes of an array in front of its closing bracket, and whether it has an element. What is within
- * is looked at when it is rendered. */
+/* Measures an array up to its closing bracket; *empty: it has no element. The elements are
+ * checked only when they are rendered. */
 static mgl_status measure(const char *messages, size_t *length, bool *empty, mgl_error *err)
 {
     static const char blanks[] = " \t\r\n";

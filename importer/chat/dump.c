@@ -1,5 +1,6 @@
 /*
- * JSON as Python's json.dumps writes it, which is how Hugging Face's tojson shows tools to a model.
+ * Writes JSON like Python's json.dumps. Hugging Face's filter tojson passes tools to a model in
+ * this form.
  */
 #include "importer/chat/filters.h"
 
@@ -56,11 +57,11 @@ static bool put_string(dumper *d, const mgl_string *string)
     return mgl_sink_put(d->r, d->sink, string->bytes + plain, at - plain) && put(d, "\"");
 }
 
-/* ---- what holds others ----------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static bool dump(dumper *d, mgl_value value);
 
-/* The line end and indentation in front of an item or a closing bracket. */
+/* Writes the line end and indentation before an item or a closing bracket. */
 static bool put_line(dumper *d)
 {
     if (!d->how->indent)
@@ -97,7 +98,7 @@ static bool put_list(dumper *d, const mgl_list *list)
     return put_line(d) && put(d, "]");
 }
 
-/* Keys that are no strings are shown as such. */
+/* Writes a key. Numbers, bools and None are written as strings. */
 static bool put_key(dumper *d, mgl_value key)
 {
     const mgl_string *colon = d->how->colon;
@@ -110,12 +111,12 @@ static bool put_key(dumper *d, mgl_value key)
            (colon ? mgl_sink_put(d->r, d->sink, colon->bytes, colon->length) : put(d, ": "));
 }
 
-/* The entries of a dict by their keys. */
+/* Sorts the entries of a dict by key. */
 static bool sort_entries(dumper *d, const mgl_dict *dict, mgl_dict **out)
 {
     mgl_bound none = {0};
     mgl_value sorted;
-    none.values[0] = mgl_bool(true); /* case counts */
+    none.values[0] = mgl_bool(true); /* case sensitive */
     mgl_value input = {.kind = MGL_VALUE_DICT};
     *out = mgl_dict_new(d->r, dict->count);
     mgl_dict copy = *dict;

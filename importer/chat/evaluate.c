@@ -1,5 +1,6 @@
 /*
- * Expressions: each kind of part has a function, which evaluates what it is made of first.
+ * Evaluates expressions by walking the tree: one function per kind of node, which evaluates its
+ * operands first.
  */
 #include "importer/chat/render.h"
 
@@ -104,7 +105,7 @@ static bool evaluate_unary(mgl_render *r, const mgl_syntax *part, mgl_value *out
     return mgl_operate_unary(r, part->operation, a, out);
 }
 
-/* a < b < c is a < b and b < c. */
+/* Evaluates chained comparisons: a < b < c is a < b and b < c. */
 static bool evaluate_comparison(mgl_render *r, const mgl_syntax *part, mgl_value *out)
 {
     mgl_value left, right;
@@ -123,7 +124,7 @@ static bool evaluate_comparison(mgl_render *r, const mgl_syntax *part, mgl_value
     return true;
 }
 
-/* The value of `and` and `or` is that of the side that decided. */
+/* The value of `and` and `or` is the value of the operand that decided. */
 static bool evaluate_logic(mgl_render *r, const mgl_syntax *part, mgl_value *out)
 {
     if (!mgl_evaluate(r, part->a, out))
@@ -217,7 +218,7 @@ static bool evaluate_arguments(mgl_render *r, const mgl_syntax *list, mgl_argume
     return true;
 }
 
-/* `caller`: of a call block, or NULL. */
+/* Evaluates a call. `caller`: from a call block, or NULL. */
 static bool evaluate_call_with(mgl_render *r, const mgl_syntax *part, const mgl_value *caller,
                                mgl_value *out)
 {
@@ -285,7 +286,7 @@ static bool evaluate_test(mgl_render *r, const mgl_syntax *part, mgl_value *out)
     return true;
 }
 
-/* ---- which ----------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 static bool evaluate(mgl_render *r, const mgl_syntax *part, mgl_value *out)
 {

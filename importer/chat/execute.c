@@ -1,6 +1,7 @@
 /*
- * Statements. A block with variables of its own (a loop's round, a macro, a captured block) gets a
- * scope; `set` writes into the innermost, and what it wrote is gone with it. An `if` has none.
+ * Executes statements by walking the tree. A block with its own variables (an iteration of a
+ * loop, a macro, a captured block) gets a scope. `set` writes to the innermost scope, and its
+ * variables end with that scope. An `if` has no scope.
  */
 #include "importer/chat/render.h"
 
@@ -19,7 +20,7 @@ bool mgl_execute(mgl_render *r, const mgl_syntax *statements)
     return true;
 }
 
-/* In a scope, and then back in the one before. */
+/* Executes statements in a scope, and restores the scope before. */
 static bool execute_within(mgl_render *r, const mgl_syntax *statements, mgl_scope *scope)
 {
     mgl_scope *before = r->scope;
@@ -44,7 +45,7 @@ bool mgl_capture(mgl_render *r, const mgl_syntax *statements, mgl_scope *scope, 
 
 static bool assign(mgl_render *r, const mgl_syntax *target, mgl_value value);
 
-/* Each item to its target, and there must be as many. */
+/* Assigns each item to its target; the counts must be equal. */
 static bool assign_items(mgl_render *r, const mgl_syntax *tuple, mgl_value value)
 {
     size_t wanted = 0, given = 0;
@@ -92,7 +93,7 @@ static bool execute_set(mgl_render *r, const mgl_syntax *part)
     return mgl_evaluate(r, part->b, &value) && assign(r, part->a, value);
 }
 
-/* The filters of a block, of which the first has no input yet. */
+/* Applies the filters of a block; the first filter's input is the block's text. */
 static bool apply_filters(mgl_render *r, const mgl_syntax *filter, mgl_value *value)
 {
     if (!filter)
@@ -134,7 +135,7 @@ static bool execute_with(mgl_render *r, const mgl_syntax *part)
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* A round's scope: the last one's, emptied, unless a macro remembers that. */
+/* Prepares the scope of an iteration. The previous scope is reused unless a macro captured it. */
 static bool clear_scope(mgl_render *r, mgl_scope **scope, mgl_scope *parent)
 {
     if (*scope && !(*scope)->captured) {
@@ -145,7 +146,7 @@ static bool clear_scope(mgl_render *r, mgl_scope **scope, mgl_scope *parent)
     return *scope != NULL;
 }
 
-/* Whether the condition in the loop's head holds for an item. */
+/* Evaluates the condition in the loop's head for an item. */
 static bool passes(mgl_render *r, const mgl_loop *loop, mgl_value item, bool *out)
 {
     mgl_scope *before = r->scope;
@@ -159,7 +160,7 @@ static bool passes(mgl_render *r, const mgl_loop *loop, mgl_value item, bool *ou
     return good;
 }
 
-/* The next item of what is walked over that the head lets through. */
+/* Returns the next item for which the condition holds. */
 static bool take(mgl_render *r, mgl_loop *loop, mgl_value *out, bool *end)
 {
     bool passed = false;
@@ -210,7 +211,7 @@ bool mgl_loop_next(mgl_render *r, mgl_loop *loop, bool *end)
     return true;
 }
 
-/* Reads the rest to count it, where what is walked over does not know its length. */
+/* Returns the length. If the iterated value has no length, reads the remaining items ahead. */
 bool mgl_loop_length(mgl_render *r, mgl_loop *loop, int64_t *out)
 {
     size_t length;
@@ -230,7 +231,7 @@ bool mgl_loop_length(mgl_render *r, mgl_loop *loop, int64_t *out)
     return true;
 }
 
-/* One round. */
+/* Executes one iteration. */
 static bool execute_round(mgl_render *r, const mgl_syntax *part, mgl_loop *loop, mgl_scope *scope)
 {
     mgl_scope *before = r->scope;

@@ -1,10 +1,10 @@
 /*
- * Expressions, by Jinja's grammar; the later the level, the tighter it binds:
+ * Parses expressions by Jinja's grammar (recursive descent). Later levels bind tighter:
  *
  *     a if b else c     or     and     not     == != < > <= >= in, not in     + -     ~
  *     * / // %     **     unary + -     a.b a[b] a(b)     |filter, is test
  *
- * A sign takes what is behind it without filters: -x|abs is (-x)|abs.
+ * A sign applies to its operand without filters: -x|abs is (-x)|abs.
  */
 #include "importer/chat/parser.h"
 #include "importer/chat/render.h"
@@ -15,7 +15,7 @@ static mgl_syntax *parse_or(mgl_parser *p);
 static mgl_syntax *parse_unary(mgl_parser *p, bool filters);
 static mgl_syntax *parse_postfix(mgl_parser *p, mgl_syntax *part);
 
-/* Links `item` behind the list whose last `next` is *end. */
+/* Appends `item` to the list whose last `next` is *end. */
 static void append(mgl_syntax ***end, mgl_syntax *item)
 {
     **end = item;
@@ -49,7 +49,7 @@ static mgl_syntax *parse_argument(mgl_parser *p)
     return argument;
 }
 
-/* What Python's calls allow: values, then *values, then names, then **names. */
+/* The order that Python's calls require: values, then *values and keywords, then **keywords. */
 static int rank(mgl_syntax_kind kind)
 {
     return kind == MGL_SYNTAX_SPREAD            ? 1
@@ -58,7 +58,7 @@ static int rank(mgl_syntax_kind kind)
                                                 : 0;
 }
 
-/* "(a, b=c)"; the parenthesis stands next. */
+/* Parses "(a, b=c)"; the parenthesis is next. */
 static bool parse_arguments(mgl_parser *p, mgl_syntax **out)
 {
     mgl_syntax **end = out;
@@ -83,7 +83,7 @@ static bool parse_arguments(mgl_parser *p, mgl_syntax **out)
     return mgl_parser_expect(p, MGL_EXPR_RIGHT_PAREN);
 }
 
-/* ---- what stands alone ----------------------------------------------------------------------- */
+/* ---- primary expressions --------------------------------------------------------------------- */
 
 static const struct word {
     const char *word;
@@ -120,7 +120,7 @@ static mgl_syntax *parse_word(mgl_parser *p)
     return part;
 }
 
-/* Strings that stand side by side are one. */
+/* Parses a constant; adjacent strings are concatenated. */
 static mgl_syntax *parse_constant(mgl_parser *p)
 {
     const mgl_lexeme *first = p->at++;
@@ -197,7 +197,7 @@ static mgl_syntax *parse_dict(mgl_parser *p)
     return dict;
 }
 
-/* "(a)", "(a, b)" and "()". */
+/* Parses "(a)", "(a, b)" and "()". */
 static mgl_syntax *parse_parenthesis(mgl_parser *p)
 {
     uint32_t from = p->at++->from;
@@ -225,7 +225,7 @@ static mgl_syntax *parse_primary(mgl_parser *p)
     return NULL;
 }
 
-/* ---- what stands behind ---------------------------------------------------------------------- */
+/* ---- postfix expressions --------------------------------------------------------------------- */
 
 static bool at_bound_end(const mgl_parser *p)
 {
@@ -233,7 +233,7 @@ static bool at_bound_end(const mgl_parser *p)
            mgl_parser_is(p, MGL_EXPR_RIGHT_BRACKET);
 }
 
-/* An index, or "a:b:c", of which each may be missing. */
+/* Parses an index, or "a:b:c", of which each may be missing. */
 static mgl_syntax *parse_index(mgl_parser *p)
 {
     uint32_t from = p->at->from;
@@ -255,7 +255,7 @@ static mgl_syntax *parse_index(mgl_parser *p)
     return slice;
 }
 
-/* "[a]"; with commas, the index is a tuple. */
+/* Parses "[a]"; with commas, the index is a tuple. */
 static mgl_syntax *parse_item(mgl_parser *p, mgl_syntax *object)
 {
     uint32_t from = p->at++->from;
@@ -284,7 +284,7 @@ static mgl_syntax *parse_item(mgl_parser *p, mgl_syntax *object)
     return item;
 }
 
-/* ".name" or ".0" */
+/* Parses ".name" or ".0". */
 static mgl_syntax *parse_attribute(mgl_parser *p, mgl_syntax *object)
 {
     const mgl_lexeme *name = ++p->at;
@@ -339,7 +339,7 @@ static mgl_syntax *parse_postfix(mgl_parser *p, mgl_syntax *part)
 
 /* ---- filters and tests ----------------------------------------------------------------------- */
 
-/* "name" or "name.name" of a filter or test: from its first byte to behind its last. */
+/* Parses "name" or "name.name" of a filter or test; returns the text. */
 static bool parse_dotted(mgl_parser *p, const char **name, size_t *length)
 {
     uint32_t unused, from = p->at->from;
@@ -353,8 +353,8 @@ static bool parse_dotted(mgl_parser *p, const char **name, size_t *length)
     return true;
 }
 
-/* Jinja refuses an unknown one when it reads the template, but within conditions when it meets it.
- */
+/* Records an unknown filter or test. Jinja rejects it when the template is parsed, but within a
+ * condition only when it is evaluated. */
 static void note_unknown(mgl_parser *p, const mgl_syntax *part)
 {
     if (part->row < 0 && !p->conditions && !p->unknown)
@@ -390,7 +390,8 @@ mgl_syntax *mgl_parse_filters(mgl_parser *p, mgl_syntax *input, bool named)
     return filter;
 }
 
-/* What can begin the one argument that a test may have without parentheses. */
+/* Returns whether the next lexeme can begin the single argument that a test may have without
+ * parentheses. */
 static bool at_test_argument(const mgl_parser *p)
 {
     if (p->at->kind == MGL_LEXEME_NAME)
@@ -414,7 +415,7 @@ static bool parse_test_arguments(mgl_parser *p, mgl_syntax **out)
     return *out != NULL;
 }
 
-/* Behind "is". */
+/* Parses a test, after "is". */
 static mgl_syntax *parse_test(mgl_parser *p, mgl_syntax *input)
 {
     bool negated = mgl_parser_skip_word(p, "not");
@@ -487,7 +488,7 @@ static mgl_syntax *parse_unary(mgl_parser *p, bool filters)
     return filters ? parse_filters_and_tests(p, part) : part;
 }
 
-/* Operators that take their left side first, level by level. */
+/* Left-associative operators, by level. */
 static const mgl_operator levels[][5] = {
     {MGL_EXPR_ADD, MGL_EXPR_SUBTRACT, MGL_EXPR_COUNT},
     {MGL_EXPR_CONCATENATE, MGL_EXPR_COUNT},
@@ -519,7 +520,7 @@ static mgl_syntax *parse_level(mgl_parser *p, int level)
     return left;
 }
 
-/* The comparison that stands next, which is passed; MGL_EXPR_COUNT: none. */
+/* Consumes the next comparison operator; MGL_EXPR_COUNT: none. */
 static mgl_operator skip_comparison(mgl_parser *p)
 {
     static const mgl_operator comparisons[] = {MGL_EXPR_EQUAL,   MGL_EXPR_UNEQUAL,
@@ -586,7 +587,7 @@ static mgl_syntax *parse_or(mgl_parser *p)
     return left;
 }
 
-/* "a if b else c", with `chosen` read and "if" passed. */
+/* Parses "a if b else c" after `chosen` and "if". */
 static mgl_syntax *parse_choice(mgl_parser *p, mgl_syntax *chosen)
 {
     mgl_syntax *condition = parse_or(p), *other = NULL;
@@ -613,7 +614,7 @@ mgl_syntax *mgl_parse_expression(mgl_parser *p, bool choices)
     return part;
 }
 
-/* ---- several --------------------------------------------------------------------------------- */
+/* ---- tuples ---------------------------------------------------------------------------------- */
 
 static bool at_tuple_end(const mgl_parser *p)
 {
@@ -623,7 +624,7 @@ static bool at_tuple_end(const mgl_parser *p)
 
 typedef mgl_syntax *parse_fn(mgl_parser *p, bool option);
 
-/* Items with commas between them, up to a word or the end. */
+/* Parses items separated by commas, up to a word or the end. */
 static mgl_syntax *parse_several(mgl_parser *p, parse_fn *parse, bool option, const char *end_word)
 {
     uint32_t from = p->at->from;
@@ -702,6 +703,6 @@ mgl_syntax *mgl_parse_target(mgl_parser *p, bool members)
 {
     unsigned wants = p->wants;
     mgl_syntax *target = parse_targets(p, members);
-    p->wants = wants; /* what is assigned to is not used */
+    p->wants = wants; /* an assigned name does not count as used */
     return target;
 }

@@ -1,5 +1,5 @@
 /*
- * Filters on texts, numbers and single values; and how filters are found and called.
+ * Filters on texts, numbers and single values; lookup and calls of filters.
  */
 #include "importer/chat/filters.h"
 #include "importer/chat/markup.h"
@@ -72,7 +72,8 @@ static bool begins_word(uint32_t before)
     return mgl_character_is_space(before) || (before < 0x80 && strchr("-({[<", (int)before));
 }
 
-/* The first character upper, and the rest lower as a text of its own. */
+/* Capitalizes a word: the first character upper case, the rest lower case (converted
+ * separately). */
 static mgl_string *capitalize_word(mgl_render *r, const char *word, size_t length)
 {
     uint32_t c;
@@ -84,7 +85,7 @@ static mgl_string *capitalize_word(mgl_render *r, const char *word, size_t lengt
     return head && rest ? mgl_string_join(r, head, rest) : NULL;
 }
 
-/* Jinja's own: words begin behind blanks, hyphens and opening brackets. */
+/* Jinja's title: words begin after white space, hyphens and opening brackets. */
 bool mgl_filter_title(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
     mgl_string *text, *joined = NULL;
@@ -168,7 +169,7 @@ bool mgl_filter_format(mgl_render *r, mgl_value input, const mgl_bound *bound, m
     return dict && mgl_format_percent(r, text, mgl_of_dict(dict), out);
 }
 
-/* What stands in front of each line: a text, or so many blanks. */
+/* Returns the text before each line: a string, or a number of spaces. */
 static mgl_string *indent_of(mgl_render *r, mgl_value width, bool given)
 {
     mgl_string blank = {" ", 1, 1, NULL};
@@ -225,7 +226,7 @@ bool mgl_filter_wordcount(mgl_render *r, mgl_value input, const mgl_bound *bound
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* The two separators of a pair. */
+/* Reads the two separators from a pair. */
 static bool read_separators(mgl_render *r, mgl_value pair, mgl_dump *how)
 {
     if (pair.kind == MGL_VALUE_NONE)
@@ -272,7 +273,7 @@ bool mgl_filter_abs(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_
            (out->kind != MGL_VALUE_REAL || (out->real = fabs(out->real), true));
 }
 
-/* int(value), as far as there is one. */
+/* int(value); *good: whether the conversion is possible. */
 static bool to_integer(mgl_render *r, mgl_value value, int base, mgl_value *out, bool *good)
 {
     double real;
@@ -323,8 +324,8 @@ bool mgl_filter_float(mgl_render *r, mgl_value input, const mgl_bound *bound, mg
     return true;
 }
 
-/* To a digit behind the point, or (negative) in front of it; halves go to the even one, of what the
- * number really is. */
+/* Rounds to a digit after the point, or (negative) before it. Halves of the exact binary value
+ * round to even. */
 static double round_at(double real, int64_t digits)
 {
     enum { MOST = 330 };
@@ -372,7 +373,7 @@ bool mgl_filter_round(mgl_render *r, mgl_value input, const mgl_bound *bound, mg
     if (!up && !down && input.kind != MGL_VALUE_REAL)
         return round_whole(r, input, digits, out);
     double unit = pow(10, (double)digits);
-    /* Python's ceil and floor are integers, which have no -0. */
+    /* Python's ceil and floor return integers, which have no -0. */
     *out = mgl_real(up     ? (ceil(number * unit) + 0.0) / unit
                     : down ? (floor(number * unit) + 0.0) / unit
                            : round_at(number, digits));
@@ -393,7 +394,7 @@ bool mgl_filter_default(mgl_render *r, mgl_value input, const mgl_bound *bound, 
     return true;
 }
 
-/* object.name without the detour to object['name']. */
+/* object.name without the fallback to object['name']. */
 bool mgl_filter_attr(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
     mgl_string *name;

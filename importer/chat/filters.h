@@ -1,6 +1,6 @@
 /*
- * The filters' functions, one for each in filters.def: on texts and numbers in filters.c, on
- * sequences in filters_list.c.
+ * Declares the filter functions, one per row of filters.def. filters.c implements filters on
+ * texts and numbers, filters_list.c filters on sequences.
  */
 #ifndef MGL_IMPORTER_CHAT_FILTERS_H
 #define MGL_IMPORTER_CHAT_FILTERS_H
@@ -13,14 +13,14 @@
 #include "importer/chat/filters.def"
 #undef X
 
-/* str() of the input of filters that take any value for a text. */
+/* Converts the input with str(), for filters that accept any value as a text. */
 static inline bool mgl_filter_text(mgl_render *r, mgl_value input, mgl_string **out)
 {
     *out = mgl_value_string(r, input);
     return *out != NULL;
 }
 
-/* The result of what may have failed. */
+/* Returns a string as the result; NULL means that it failed. */
 static inline bool mgl_filter_give(mgl_string *string, mgl_value *out)
 {
     *out = mgl_of_string(string);

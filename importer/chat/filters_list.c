@@ -1,6 +1,6 @@
 /*
- * Filters on sequences. Those that Jinja makes generators of (map, select, unique ...) give what is
- * read once.
+ * Filters on sequences. Filters that return generators in Jinja (map, select, unique ...) return
+ * values that can be read only once.
  */
 #include "importer/chat/filters.h"
 
@@ -17,7 +17,7 @@ static bool give_generator(mgl_render *r, mgl_list *list, mgl_value *out)
     return true;
 }
 
-/* The items of what map, select and their like are given: of anything false there are none. */
+/* Returns the input's items for map, select and similar filters; a false input has no items. */
 static mgl_list *items_of(mgl_render *r, mgl_value input)
 {
     return mgl_value_truth(input) ? mgl_list_of(r, input) : mgl_list_new(r, 0);
@@ -30,7 +30,7 @@ static bool give_missing(mgl_render *r, const char *reason, mgl_value *out)
 
 /* ---- attributes of items --------------------------------------------------------------------- */
 
-/* One part of "a.b.0": digits are an index. */
+/* Reads one part of "a.b.0"; digits are an index. */
 static bool get_part(mgl_render *r, const char *part, size_t length, mgl_value *item)
 {
     mgl_value key;
@@ -45,8 +45,8 @@ static bool get_part(mgl_render *r, const char *part, size_t length, mgl_value *
     return mgl_item(r, *item, key, item);
 }
 
-/* item.a.b.0; `path` of no kind is the item itself, a number an index. `instead` takes the place of
- * what is missing; NULL: nothing does. */
+/* Reads item.a.b.0. Without a `path`, the result is the item itself; a number is an index.
+ * `instead` replaces a missing value; NULL: no replacement. */
 static bool get_path(mgl_render *r, mgl_value path, const mgl_value *instead, mgl_value *item)
 {
     if (path.kind == MGL_VALUE_UNDEFINED || path.kind == MGL_VALUE_NONE)
@@ -67,7 +67,7 @@ static bool get_path(mgl_render *r, mgl_value path, const mgl_value *instead, mg
     return true;
 }
 
-/* Texts are compared without their case, unless that counts. */
+/* Converts texts to lower case for comparison, unless the comparison is case sensitive. */
 static bool fold(mgl_render *r, bool exact, mgl_value *value)
 {
     if (exact || value->kind != MGL_VALUE_STRING)
@@ -82,7 +82,7 @@ static bool get_key(mgl_render *r, mgl_value path, bool exact, mgl_value *item)
 
 /* ---- sorting --------------------------------------------------------------------------------- */
 
-/* Items with what they are sorted by. */
+/* An item with its sort key. */
 typedef struct keyed {
     mgl_value key, item;
 } keyed;
@@ -110,7 +110,7 @@ static bool merge(mgl_render *r, keyed *items, size_t half, size_t count, keyed 
     return true;
 }
 
-/* Equal ones keep their order. */
+/* Stable merge sort. */
 static bool sort_keyed(mgl_render *r, keyed *items, size_t count, keyed *spare, bool reverse)
 {
     size_t half = count / 2;
@@ -121,7 +121,7 @@ static bool sort_keyed(mgl_render *r, keyed *items, size_t count, keyed *spare, 
            merge(r, items, half, count, spare, reverse);
 }
 
-/* A list of items by keys that `list` has in the same order. */
+/* Sorts the items of `list` by keys in the same order. */
 static bool sort_by(mgl_render *r, const mgl_list *list, const mgl_list *keys, bool reverse,
                     mgl_value *out)
 {
@@ -139,8 +139,8 @@ static bool sort_by(mgl_render *r, const mgl_list *list, const mgl_list *keys, b
     return true;
 }
 
-/* The key is a list, of one part where "a,b" does not name several: parts that are equal are not
- * ordered, of whatever type they are. */
+/* Makes the sort key: a list of the values of the paths in "a,b", or of one value. Comparing lists
+ * skips equal parts without ordering them, so equal parts may have any type. */
 static bool get_sort_key(mgl_render *r, mgl_value path, bool exact, mgl_value item, mgl_value *out)
 {
     mgl_string comma = {",", 1, 1, NULL};
@@ -233,7 +233,7 @@ bool mgl_filter_max(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_
     return find_extreme(r, input, bound, true, out);
 }
 
-/* ---- choosing -------------------------------------------------------------------------------- */
+/* ---- selecting ------------------------------------------------------------------------------- */
 
 static bool is_filter_arguments(mgl_render *r, const mgl_arguments *all, const char *what)
 {
@@ -251,7 +251,7 @@ static bool find_row(mgl_render *r, const char *kind, int (*find)(const char *, 
                                         (int)(text->length < 80 ? text->length : 80), text->bytes);
 }
 
-/* The arguments behind the first `count`. */
+/* Returns the arguments after the first `count`. */
 static mgl_arguments rest_of(const mgl_arguments *all, size_t count)
 {
     mgl_arguments rest = *all;
@@ -260,8 +260,8 @@ static mgl_arguments rest_of(const mgl_arguments *all, size_t count)
     return rest;
 }
 
-/* Items (or an attribute of theirs) that a test holds for, or does not. Without a test, those that
- * are true. */
+/* Selects items that pass a test, or that do not (`wanted`); with `attribute`, an attribute is
+ * tested. Without a test, the item's truth counts. */
 static bool choose(mgl_render *r, mgl_value input, const mgl_bound *bound, bool attribute,
                    bool wanted, mgl_value *out)
 {
@@ -310,7 +310,7 @@ bool mgl_filter_rejectattr(mgl_render *r, mgl_value input, const mgl_bound *boun
     return choose(r, input, bound, true, false, out);
 }
 
-/* map(attribute=...), with a default. */
+/* Implements map(attribute=...), with an optional default. */
 static bool map_attribute(mgl_render *r, const mgl_list *list, const mgl_arguments *all,
                           mgl_list *mapped)
 {
@@ -379,7 +379,7 @@ bool mgl_filter_unique(mgl_render *r, mgl_value input, const mgl_bound *bound, m
     return seen && give_generator(r, kept, out);
 }
 
-/* ---- taking together ------------------------------------------------------------------------- */
+/* ---- aggregating ----------------------------------------------------------------------------- */
 
 bool mgl_filter_join(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
@@ -435,7 +435,7 @@ bool mgl_filter_batch(mgl_render *r, mgl_value input, const mgl_bound *bound, mg
     return rows && give_generator(r, rows, out);
 }
 
-/* ---- views ----------------------------------------------------------------------------------- */
+/* ---- conversions ----------------------------------------------------------------------------- */
 
 bool mgl_filter_list(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {
@@ -497,6 +497,6 @@ bool mgl_filter_reverse(mgl_render *r, mgl_value input, const mgl_bound *bound, 
     }
     if (input.kind != MGL_VALUE_GENERATOR && input.kind != MGL_VALUE_UNDEFINED)
         return give_generator(r, list, out);
-    *out = mgl_of_list(list); /* Jinja makes a list where Python has no way back */
+    *out = mgl_of_list(list); /* Jinja returns a list if Python cannot reverse the input */
     return list != NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * "%s and %5.2f" % values and "{} and {0:>8}".format(values), by Python's rules. Both come down to
- * one form of how a value is shown.
+ * Implements "%s and %5.2f" % values and "{} and {0:>8}".format(values) by Python's rules. Both
+ * use the same description of a format.
  */
 #include "base/format.h"
 #include "importer/chat/render.h"
@@ -14,18 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST = 10 * 1000 }; /* width and precision */
+enum { LARGEST = 10 * 1000 }; /* of width and precision */
 
-/* How a value is shown. */
+/* A format specification. */
 typedef struct form {
-    char type;      /* s d x X o b e E f F g G % c, 0: by the value */
-    char align;     /* < > ^ =, 0: by the value */
-    char sign;      /* + or blank: what stands before a number that is not negative; 0: nothing */
+    char type;      /* s d x X o b e E f F g G % c, 0: by type */
+    char align;     /* < > ^ =, 0: by type */
+    char sign;      /* + or space: printed before a nonnegative number; 0: nothing */
     char group;     /* , or _ between thousands; 0: nothing */
     bool alternate; /* #: 0x */
     int width;      /* characters */
     int precision;  /* -1: not given */
-    char fill[4];   /* a character */
+    char fill[4];   /* one character */
     size_t fill_bytes;
 } form;
 
@@ -39,7 +39,7 @@ static bool pad(mgl_render *r, mgl_sink *sink, const form *f, int count)
     return true;
 }
 
-/* `front` (a sign, a prefix) and the rest, filled up to the width. */
+/* Writes `front` (a sign, a prefix) and the rest, padded to the width. */
 static bool put_padded(mgl_render *r, mgl_sink *sink, const form *f, const char *front,
                        mgl_string *rest, char align)
 {
@@ -61,7 +61,7 @@ static bool put_text(mgl_render *r, mgl_sink *sink, const form *f, mgl_string *t
     return put_padded(r, sink, f, "", &cut, '<');
 }
 
-/* Digits with `group` between thousands (or, of hexadecimal ones, every four). */
+/* Inserts `group` between every `every` digits: 3, or 4 for hexadecimal digits. */
 static void group_digits(const char *digits, char group, int every, char *out)
 {
     size_t whole = strcspn(digits, ".eE%"), used = 0;
@@ -110,7 +110,7 @@ static bool put_whole(mgl_render *r, mgl_sink *sink, const form *f, int64_t whol
     return put_number(r, sink, f, whole < 0, prefix, at, base == 10 ? 3 : 4);
 }
 
-/* C's digits of a number that is not negative, with a point whatever the locale. */
+/* Prints a nonnegative number with C's digits, with a point in every locale. */
 static void print_real(char *to, size_t size, char type, int precision, double real)
 {
     char format[8] = {'%', '.', '*', type, 0};
@@ -188,7 +188,7 @@ typedef struct percent {
     mgl_render *r;
     const char *at, *end;
     mgl_value values;
-    size_t next; /* of a tuple */
+    size_t next; /* index in a tuple */
     bool named;  /* the last conversion had a name */
     mgl_sink sink;
 } percent;
@@ -217,7 +217,7 @@ static bool named_value(percent *p, mgl_value *out)
     return true;
 }
 
-/* A number, or * for the next value; -1: none. */
+/* Reads a number, or * for the next value; -1: none. */
 static bool read_size(percent *p, int *out)
 {
     int64_t size = -1;
@@ -249,7 +249,7 @@ static void read_flags(percent *p, form *f)
     }
 }
 
-/* Where "%d" gets a real number, its whole part. */
+/* Writes one value. For "%d", a real number is truncated. */
 static bool put_percent_value(percent *p, form *f, mgl_value value)
 {
     if (f->type == 'r' || f->type == 's') {
@@ -274,7 +274,7 @@ static bool put_percent_value(percent *p, form *f, mgl_value value)
     return put_formed(p->r, &p->sink, f, value);
 }
 
-/* Behind the "%". */
+/* Formats one conversion, after the "%". */
 static bool put_conversion(percent *p)
 {
     form f = {.precision = -1, .fill = " ", .fill_bytes = 1};
@@ -333,7 +333,7 @@ typedef struct braces {
     mgl_render *r;
     const char *at, *end;
     const mgl_arguments *arguments;
-    size_t next; /* "{}": the next value */
+    size_t next; /* for "{}": the next value */
     mgl_sink sink;
 } braces;
 
@@ -343,7 +343,7 @@ static bool fail_braces(braces *b)
                                  "and '{{' is a brace");
 }
 
-/* The value that "0", "name" or "" names. */
+/* Finds the value for "0", "name" or "". */
 static bool find_argument(braces *b, const char *name, size_t length, mgl_value *out)
 {
     size_t index = 0, digits = 0;
@@ -365,7 +365,7 @@ static bool find_argument(braces *b, const char *name, size_t length, mgl_value 
     return true;
 }
 
-/* ".name" and "[key]" behind it. */
+/* Follows ".name" and "[key]" after the value. */
 static bool follow(braces *b, const char *to, mgl_value *value)
 {
     while (b->at < to) {
@@ -404,7 +404,7 @@ static bool is_align(char c)
     return c && strchr("<>=^", c);
 }
 
-/* "[[fill]align][sign][#][0][width][,][.precision][type]" */
+/* Parses "[[fill]align][sign][#][0][width][,][.precision][type]". */
 static bool read_form(braces *b, const char *at, const char *end, form *f)
 {
     *f = (form){.precision = -1, .fill = " ", .fill_bytes = 1};
@@ -460,7 +460,7 @@ static bool put_braced(braces *b, const char *form_at, const char *form_end, cha
     return put_formed(b->r, &b->sink, &f, value);
 }
 
-/* Behind the "{". */
+/* Formats one field, after the "{". */
 static bool put_field(braces *b)
 {
     const char *close = memchr(b->at, '}', (size_t)(b->end - b->at)), *name = b->at;
@@ -483,7 +483,7 @@ static bool put_field(braces *b)
     return put_braced(b, colon ? colon + 1 : close, close, conversion, value);
 }
 
-/* Text up to a brace, and what that brace begins. */
+/* Writes the text up to a brace, and the field or literal brace that follows. */
 static bool put_part(braces *b)
 {
     const char *from = b->at;

@@ -1,5 +1,5 @@
 /*
- * Functions that every template has: Jinja's, and Hugging Face's raise_exception and strftime_now.
+ * Global functions of templates: Jinja's, and Hugging Face's raise_exception and strftime_now.
  */
 #include "importer/chat/render.h"
 
@@ -11,7 +11,7 @@
 #define FUNCTION(name)                                                                             \
     static bool call_##name(mgl_render *r, mgl_value object, const mgl_bound *bound, mgl_value *out)
 
-/* Functions of Jinja that chat templates have no use for. */
+/* Functions of Jinja that are not supported, because chat templates do not use them. */
 FUNCTION(unknown)
 {
     (void)object;
@@ -35,7 +35,7 @@ FUNCTION(raise_exception)
 
 /* ---- range ----------------------------------------------------------------------------------- */
 
-/* How many steps there are from start to stop; -1: more than are accepted. */
+/* Returns the number of steps from start to stop; -1: more than the limit. */
 static int64_t count_steps(int64_t start, int64_t stop, int64_t step)
 {
     if (step > 0 ? stop <= start : stop >= start)
@@ -73,7 +73,7 @@ FUNCTION(range)
 
 /* ---- dict and namespace ---------------------------------------------------------------------- */
 
-/* The entries of a dict, or pairs of a sequence. */
+/* Copies the entries of a dict, or the pairs of a sequence. */
 static bool copy_entries(mgl_render *r, mgl_value from, mgl_dict *to)
 {
     mgl_walk walk;
@@ -137,7 +137,7 @@ FUNCTION(namespace)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Now, or what SOURCE_DATE_EPOCH says, in UTC, so that a text can be made again. */
+/* Gets the local time, or the time in SOURCE_DATE_EPOCH in UTC for reproducible texts. */
 static bool get_time(mgl_render *r, struct tm *out)
 {
     const char *given = getenv("SOURCE_DATE_EPOCH");
@@ -152,7 +152,8 @@ static bool get_time(mgl_render *r, struct tm *out)
     return true;
 }
 
-/* One conversion, "%Y" or "%-d", in the C locale. What tells a time zone tells nothing. */
+/* Writes one conversion, "%Y" or "%-d", in the C locale. Conversions for time zones write
+ * nothing. */
 static bool put_conversion(mgl_render *r, mgl_sink *sink, const char *text, size_t length,
                            const struct tm *time)
 {
@@ -200,7 +201,7 @@ FUNCTION(strftime_now)
     return made != NULL;
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const mgl_callable functions[] = {
 #define X(name, function, parameters, required) {#name, call_##function, parameters, required},

@@ -1,5 +1,6 @@
 /*
- * A template from its text: line ends and UTF-8, the table of its names, and where errors point.
+ * Makes a template from its text: normalizes line ends, checks UTF-8, keeps the symbol table,
+ * and reports error positions. See jinja.h.
  */
 #include "importer/chat/jinja.h"
 
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-enum { PARSE_MEMORY = 192 << 20 }; /* bytes of the tree of the largest template, and more */
+enum { PARSE_MEMORY = 192 << 20 }; /* bytes; more than the tree of the largest template needs */
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -44,7 +45,7 @@ static uint64_t hash_of(const char *bytes, size_t length)
     return hash;
 }
 
-/* The place in the table of a name, or the free one where it belongs. */
+/* Returns the slot of a name in the hash table, or the free slot for it. */
 static size_t find_place(const mgl_jinja *jinja, const char *bytes, size_t length)
 {
     size_t place = (size_t)hash_of(bytes, length) & (jinja->table_size - 1);
@@ -56,7 +57,7 @@ static size_t find_place(const mgl_jinja *jinja, const char *bytes, size_t lengt
     return place;
 }
 
-/* Twice as large; at most half of it is ever taken. */
+/* Doubles the table; at most half of it is used. */
 static bool grow_table(mgl_jinja *jinja)
 {
     size_t size = jinja->table_size ? jinja->table_size * 2 : 128;
@@ -96,7 +97,7 @@ uint32_t mgl_jinja_symbol(mgl_jinja *jinja, const char *bytes, size_t length)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Line ends become \n, and one at the end of the text is left out, as Jinja does. */
+/* Converts line ends to \n, and removes one at the end of the text, as Jinja does. */
 static size_t normalize(char *text, size_t length)
 {
     size_t to = 0;

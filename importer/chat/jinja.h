@@ -1,9 +1,9 @@
 /*
- * The Jinja of chat templates: a template is parsed once, and rendered with variables from JSON. It
- * does what Hugging Face's environment does (Jinja's immutable sandbox with trim_blocks,
- * lstrip_blocks, break and continue, `generation` blocks and a tojson of its own), for the parts of
- * the language that chat templates use. What it does not know it refuses by name. A template that
- * takes too much (time, memory, depth) ends with a sentence.
+ * Jinja interpreter for chat templates: a template is parsed once, and rendered with variables from
+ * JSON. It behaves like Hugging Face's environment (Jinja's immutable sandbox with trim_blocks,
+ * lstrip_blocks, break and continue, `generation` blocks and its own tojson), for the parts of the
+ * language that chat templates use. Unknown features are rejected by name. A template that exceeds
+ * a limit (time, memory, depth) ends with an error.
  *
  *     text -> lexemes (lexer.c) -> tree (expressions.c, statements.c) -> text (evaluate.c ...)
  */
@@ -16,13 +16,15 @@ typedef struct mgl_jinja mgl_jinja;
 
 #define MGL_JINJA_CAP ((size_t)1 << 20) /* bytes of the largest template */
 
-/* `file` names the template in messages: where is file:line:column. Release with mgl_jinja_free. */
+/* Parses a template. `file` names it in messages, as file:line:column. Release with
+ * mgl_jinja_free. */
 mgl_status mgl_jinja_parse(const char *text, size_t length, const char *file, mgl_jinja **out,
                            mgl_error *err);
 void mgl_jinja_free(mgl_jinja *jinja); /* NULL is fine */
 
-/* Renders with the members of an object of mgl_json_parse_values as variables: its strings are
- * taken (mgl_json_take_text). The text has a 0 behind it; release *out with mgl_free. */
+/* Renders the template. The variables are the members of an object from mgl_json_parse_values;
+ * its strings are consumed (mgl_json_take_text). The text is 0-terminated; release *out with
+ * mgl_free. */
 mgl_status mgl_jinja_render(const mgl_jinja *jinja, cJSON *variables, char **out, size_t *length,
                             mgl_error *err);
 

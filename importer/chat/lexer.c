@@ -1,10 +1,11 @@
 /*
- * From the text of a template to its lexemes. Between tags stands data; what the tags take off it
- * (trim_blocks, lstrip_blocks, `-` and `+`) is settled here, so that the parser sees none of that:
+ * Splits the text of a template into lexemes. The text between tags is data. The lexer removes the
+ * white space that the tags trim (trim_blocks, lstrip_blocks, `-` and `+`), so the parser does not
+ * handle it:
  *
- *     {%- {{- {#-   all blanks before are taken off      -%} -}} -#}   all blanks behind
- *     {% {#         blanks before, where the line begins with them; {%+ and {#+ keep them
- *     %} #}         the end of the line behind; +%} and +#} keep it
+ *     {%- {{- {#-   trim all white space before          -%} -}} -#}   and all after
+ *     {% {#         trim spaces before, if the line begins with them; {%+ and {#+ keep them
+ *     %} #}         trim the line end after the tag; +%} and +#} keep it
  */
 #include "base/format.h"
 #include "base/memory.h"
@@ -22,7 +23,7 @@ typedef struct lexer {
     const char *text;
     size_t at, end;
     size_t capacity; /* of the lexemes */
-    char open[64];   /* (depth) brackets that are to be closed */
+    char open[64];   /* (depth) open brackets */
     size_t depth;
     mgl_status status;
     mgl_error *err;
@@ -80,7 +81,7 @@ static bool add_constant(lexer *l, size_t from, mgl_value value)
                                .value = value});
 }
 
-/* A string whose bytes stay where they are; threads share it, so that its characters are counted
+/* Makes a string that shares the bytes. Threads share the string, so its characters are counted
  * now. */
 static mgl_string *make_string(lexer *l, const char *bytes, size_t length)
 {
@@ -112,7 +113,7 @@ static size_t skip_space(const lexer *l, size_t at)
     return at;
 }
 
-/* [from, to) without the blanks at its end. */
+/* Removes the white space at the end of [from, to). */
 static size_t strip_end(const lexer *l, size_t from, size_t to)
 {
     while (to > from) {
@@ -126,7 +127,7 @@ static size_t strip_end(const lexer *l, size_t from, size_t to)
     return to;
 }
 
-/* Without the blanks that the last line consists of. */
+/* Removes the white space of the last line, if the line contains nothing else. */
 static size_t strip_line(const lexer *l, size_t from, size_t to)
 {
     size_t line = to;
@@ -136,7 +137,7 @@ static size_t strip_line(const lexer *l, size_t from, size_t to)
     return begins && skip_space(l, line) >= to ? line : to;
 }
 
-/* The data in front of a tag with that sign behind its first two characters. */
+/* Adds the data before a tag. `sign` is the character after the tag's first two characters. */
 static bool add_data(lexer *l, size_t from, size_t to, char sign, bool block)
 {
     if (sign == '-')
@@ -152,8 +153,8 @@ static bool add_data(lexer *l, size_t from, size_t to, char sign, bool block)
                                          .value = mgl_of_string(string)});
 }
 
-/* Behind the end of a tag whose last two characters begin at `at`, and which takes a line end or
- * all blanks along. */
+/* Returns the position after the end of a tag. The tag's last two characters begin at `at`;
+ * depending on the sign, a line end or all white space is skipped too. */
 static size_t skip_end(const lexer *l, size_t at, char sign, bool trims)
 {
     at += 2;
@@ -169,7 +170,7 @@ static char sign_at(const lexer *l, size_t at)
 
 /* ---- comments and raw ------------------------------------------------------------------------ */
 
-/* l->at stands behind the beginning of the comment, which was at `from`. */
+/* Skips a comment; l->at is after its opening mark, which was at `from`. */
 static bool skip_comment(lexer *l, size_t from)
 {
     const char *end = memmem(l->text + l->at, l->end - l->at, "#}", 2);
@@ -180,7 +181,7 @@ static bool skip_comment(lexer *l, size_t from)
     return true;
 }
 
-/* Behind "{% word %}", blanks and signs around; 0: that does not stand at `at`. */
+/* Returns the position after "{% word %}", with white space and signs; 0: no such tag at `at`. */
 static size_t match_tag(const lexer *l, size_t at, const char *word, bool trims)
 {
     at += 2;
@@ -195,7 +196,7 @@ static size_t match_tag(const lexer *l, size_t at, const char *word, bool trims)
     return skip_end(l, at, sign, trims);
 }
 
-/* Everything up to the end of a raw block is data; l->at stands behind its beginning. */
+/* Adds everything up to the end of a raw block as data; l->at is after its opening tag. */
 static bool read_raw(lexer *l, size_t from)
 {
     size_t start = l->at, at = start;
@@ -228,7 +229,7 @@ static int digit_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 99;
 }
 
-/* So many digits at most; `least` of them have to be there. */
+/* Reads at most `most` digits; at least `least` are required. */
 static bool read_code(unescaper *u, int base, int least, int most, uint32_t *out)
 {
     int n = 0;
@@ -246,7 +247,8 @@ static bool put_code(unescaper *u, uint32_t code)
     return good;
 }
 
-/* Behind a backslash: as in Python's strings. False: the escape is none. */
+/* Decodes an escape, after the backslash, by the rules of Python's strings. False: invalid
+ * escape. */
 static bool unescape_one(unescaper *u)
 {
     static const char plain[] = "\\'\"abfnrtv", codes[] = "\\'\"\a\b\f\n\r\t\v";
@@ -272,7 +274,7 @@ static bool unescape_one(unescaper *u)
     return c != 'N';
 }
 
-/* What stands between the quotes. An escape never takes less room than what it stands for. */
+/* Decodes the text between the quotes. An escape is never shorter than its result. */
 static mgl_string *unescape(lexer *l, size_t from, size_t to)
 {
     char *bytes = mgl_arena_take(&l->jinja->memory, to - from + 1);
@@ -313,7 +315,7 @@ static bool read_string(lexer *l)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Digits of a base with single underscores between them; where they end. */
+/* Returns the end of the digits of a base, with single underscores between them. */
 static size_t skip_digits(const lexer *l, size_t at, int base)
 {
     while (at < l->end && digit_of(l->text[at]) < base) {
@@ -324,7 +326,7 @@ static size_t skip_digits(const lexer *l, size_t at, int base)
     return at;
 }
 
-/* Where the fraction and the exponent behind digits end; `at` when there are none. */
+/* Returns the end of the fraction and the exponent after digits; `at` if there are none. */
 static size_t skip_fraction(const lexer *l, size_t at)
 {
     size_t end = at, from = at;
@@ -339,7 +341,7 @@ static size_t skip_fraction(const lexer *l, size_t at)
     return end;
 }
 
-enum { NUMBER = 400 }; /* characters of the longest */
+enum { NUMBER = 400 }; /* characters of the longest number */
 
 static bool copy_number(lexer *l, size_t from, size_t to, char text[NUMBER])
 {
@@ -354,7 +356,7 @@ static bool copy_number(lexer *l, size_t from, size_t to, char text[NUMBER])
     return true;
 }
 
-/* Digits beyond 64 bits, without zeros in front. */
+/* Adds an integer beyond 64 bits as its digits, without leading zeros. */
 static bool add_large(lexer *l, size_t from, const char *digits)
 {
     while (*digits == '0' && digits[1])
@@ -401,7 +403,7 @@ static bool read_number(lexer *l)
         return read_integer(l, from, base, 2);
     }
     l->at = to;
-    if (l->text[from] == '0') /* zeros alone; what follows is another number */
+    if (l->text[from] == '0') /* only zeros; the rest is another number */
         for (l->at = from; l->at < to && strchr("0_", l->text[l->at]);)
             l->at++;
     return read_integer(l, from, 10, 0);
@@ -474,7 +476,7 @@ static bool read_operator(lexer *l)
     return fail(l, l->at, l->at + mgl_utf8_size(l->text[l->at]), "an unexpected character");
 }
 
-/* One lexeme of a tag. */
+/* Reads one lexeme of a tag. */
 static bool read_lexeme(lexer *l)
 {
     char c = l->text[l->at];
@@ -487,7 +489,7 @@ static bool read_lexeme(lexer *l)
     return read_operator(l);
 }
 
-/* The end of the tag, if it stands here. */
+/* Reads the end of the tag, if it is here. */
 static bool read_end(lexer *l, bool block, bool *ended)
 {
     const char *mark = block ? "%}" : "}}";
@@ -503,7 +505,7 @@ static bool read_end(lexer *l, bool block, bool *ended)
                     from + (sign != 0) + 2);
 }
 
-/* From behind "{{" or "{%" to behind its end. */
+/* Reads a tag, from after "{{" or "{%" through its end. */
 static bool read_tag(lexer *l, size_t from, bool block)
 {
     bool ended = false;
@@ -520,9 +522,9 @@ static bool read_tag(lexer *l, size_t from, bool block)
     return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole text -------------------------------------------------------------------------- */
 
-/* The next "{{", "{%" or "{#"; the end of the text where there is none. */
+/* Returns the position of the next "{{", "{%" or "{#", or the end of the text. */
 static size_t find_tag(const lexer *l, size_t at)
 {
     const char *brace;

@@ -1,6 +1,6 @@
 /*
- * Where the templates of a model lie, in Hugging Face's order: files of their own before the key of
- * tokenizer_config.json. And its special tokens, which templates know as variables.
+ * Loads the templates of a model in Hugging Face's order: separate files before the key of
+ * tokenizer_config.json. Also loads the special tokens, which templates use as variables.
  */
 #include "importer/chat/chat.h"
 
@@ -14,7 +14,7 @@
 
 #define SUFFIX ".jinja"
 
-/* What is read from: a folder, or a compiled model. */
+/* The source of the files: a folder, or a compiled model. */
 typedef struct source {
     const char *path;
     mgl_mega *mega; /* NULL: a folder */
@@ -27,7 +27,7 @@ static mgl_status join_path(const char *folder, const char *name, mgl_text *out,
     return out->failed ? mgl_fail_memory(err, strlen(folder)) : MGL_OK;
 }
 
-/* *text NULL where there is no such file. `path` is its name for messages. */
+/* Reads a file; *text is NULL if it does not exist. `path` is its name for messages. */
 static mgl_status read_file(const source *from, const char *path, const char *name, char **text,
                             size_t *length, mgl_error *err)
 {
@@ -75,7 +75,7 @@ static mgl_status add_file(mgl_chat_template *chat, const source *from, const ch
     return status;
 }
 
-/* Takes a template of the folder: its path, its name, and its text. */
+/* Called with each template of the folder: its path, its name, and its text. */
 typedef mgl_status template_fn(void *user, const char *path, const char *name, const char *text,
                                size_t length, mgl_error *err);
 
@@ -98,7 +98,7 @@ static mgl_status visit_file(const char *folder, const char *file, template_fn *
     return status;
 }
 
-/* The further templates of a model's folder, each by its file's name. */
+/* Visits the additional templates of a model's folder; each is named after its file. */
 static mgl_status visit_folder(const char *model, template_fn *each, void *user, mgl_error *err)
 {
     mgl_file_list files = {0};
@@ -129,7 +129,7 @@ static mgl_status add_files(mgl_chat_template *chat, const source *from, mgl_err
     return status || from->mega ? status : visit_folder(from->path, add_further, chat, err);
 }
 
-/* The template `text` of the config, and the name that it has there. */
+/* Adds the template `text` of the config under its name there. */
 static mgl_status add_string(mgl_chat_template *chat, const char *path, const char *name,
                              cJSON *text, mgl_error *err)
 {
@@ -145,7 +145,7 @@ static mgl_status add_string(mgl_chat_template *chat, const char *path, const ch
     return status;
 }
 
-/* "chat_template": a text, or a list of {name, template}. */
+/* Adds "chat_template": a text, or a list of {name, template}. */
 static mgl_status add_key(mgl_chat_template *chat, const mgl_json *config, mgl_error *err)
 {
     cJSON *key = cJSON_GetObjectItemCaseSensitive(config->root, "chat_template");
@@ -179,14 +179,14 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* The text of a token: a string, or an object whose content is one; NULL: it is no token. */
+/* Returns the text of a token: a string, or the content of an object; NULL: not a token. */
 static const char *token_text(const cJSON *item)
 {
     const cJSON *content = cJSON_IsObject(item) ? mgl_json_member(item, "content") : item;
     return cJSON_IsString(content) ? content->valuestring : NULL;
 }
 
-/* `replace`: also where there is one already. */
+/* Sets the variable of a token. `replace`: overrides an existing one. */
 static mgl_status set_token(mgl_chat_template *chat, const cJSON *item, bool replace,
                             mgl_error *err)
 {
@@ -201,7 +201,7 @@ static mgl_status set_token(mgl_chat_template *chat, const cJSON *item, bool rep
                : mgl_fail_memory(err, strlen(text));
 }
 
-/* The members NAME_token of an object; those of extra_special_tokens have names of any kind. */
+/* Sets the members NAME_token of an object; `any`: all members, as in extra_special_tokens. */
 static mgl_status set_tokens(mgl_chat_template *chat, const cJSON *object, bool replace, bool any,
                              mgl_error *err)
 {
@@ -212,9 +212,9 @@ static mgl_status set_tokens(mgl_chat_template *chat, const cJSON *object, bool 
     return status;
 }
 
-/* ---- both files ------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
-/* root NULL where there is no such file. */
+/* Reads a JSON file; its root is NULL if the file does not exist. */
 static mgl_status read_json(const source *from, const char *name, mgl_json *out, mgl_error *err)
 {
     mgl_text path;
@@ -233,8 +233,8 @@ static mgl_status read_json(const source *from, const char *name, mgl_json *out,
     return status;
 }
 
-/* Where the config does not list the added tokens, which old ones do not, the other file counts
- * more. */
+/* Loads the special tokens. If the config does not list the added tokens (older tokenizers), the
+ * other file has priority. */
 static mgl_status load_tokens(mgl_chat_template *chat, const mgl_json *config, const mgl_json *map,
                               mgl_error *err)
 {
@@ -249,7 +249,7 @@ static mgl_status load_tokens(mgl_chat_template *chat, const mgl_json *config, c
     return status;
 }
 
-/* The model's own templates. */
+/* Loads the model's own templates. */
 static mgl_status load_templates(mgl_chat_template *chat, const source *from,
                                  const mgl_json *config, mgl_error *err)
 {
@@ -284,7 +284,7 @@ static mgl_status load_from(mgl_chat_template *chat, const source *from, const c
     return status;
 }
 
-/* The template of a file that was named: it must be there. */
+/* Loads the template of a given file, which must exist. */
 static mgl_status load_named(mgl_chat_template *chat, const char *file, mgl_error *err)
 {
     char *text;

@@ -1,4 +1,4 @@
-/* Marked texts. See markup.h; markupsafe 3.0. */
+/* Implements marked texts by the rules of markupsafe 3.0. See markup.h. */
 #include "importer/chat/markup.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ void mgl_markup_end_filter(const char *name, mgl_value *out)
     out->markup |= out->kind == MGL_VALUE_STRING && is_one_of(name, marked);
 }
 
-/* All methods that give texts do; a list or a tuple of texts is new. */
+/* All methods with text results mark them, including the texts in a new list or tuple. */
 void mgl_markup_end_method(mgl_value *out)
 {
     if (out->kind == MGL_VALUE_STRING)

@@ -1,5 +1,5 @@
 /*
- * Methods of strings, lists, dicts and loops, as Python has them.
+ * Methods of strings, lists, dicts and loops, with Python's semantics. methods.def lists them.
  */
 #include "importer/chat/markup.h"
 
@@ -54,7 +54,7 @@ static bool is_decimal(uint32_t c)
     return mgl_character_is_digit(c) && c != 0xB2 && c != 0xB3 && c != 0xB9;
 }
 
-/*  method, what each character must be */
+/*  method, test of each character */
 #define CHARACTER_TESTS(X)                                                                         \
     X(isalnum, is_alnum)                                                                           \
     X(isalpha, mgl_character_is_letter)                                                            \
@@ -86,7 +86,7 @@ METHOD(str_islower)
            say(mgl_string_has_case(object.string, false), out);
 }
 
-/* ---- strings: cutting ------------------------------------------------------------------------ */
+/* ---- strings: stripping and splitting -------------------------------------------------------- */
 
 static bool strip(mgl_render *r, mgl_value object, const mgl_bound *bound, bool left, bool right,
                   mgl_value *out)
@@ -143,7 +143,8 @@ METHOD(str_splitlines)
     return list != NULL;
 }
 
-/* (before, separator, behind); where it does not stand, the whole is at one end. */
+/* Returns (before, separator, after). If the separator is not found, the whole text is at one
+ * end. */
 static bool partition(mgl_render *r, mgl_value object, const mgl_bound *bound, bool from_right,
                       mgl_value *out)
 {
@@ -176,7 +177,7 @@ METHOD(str_rpartition)
     return partition(r, object, bound, true, out);
 }
 
-/* ---- strings: looking ------------------------------------------------------------------------ */
+/* ---- strings: searching ---------------------------------------------------------------------- */
 
 static bool begins(const mgl_string *text, const mgl_string *part, bool at_end)
 {
@@ -185,7 +186,8 @@ static bool begins(const mgl_string *text, const mgl_string *part, bool at_end)
                    part->length);
 }
 
-/* Any of several, where a tuple is given; of a part of the text, where bounds are. */
+/* Tests a prefix or suffix. A tuple means any of several; with bounds, a part of the text is
+ * tested. */
 static bool test_edge(mgl_render *r, mgl_value object, const mgl_bound *bound, bool at_end,
                       mgl_value *out)
 {
@@ -238,7 +240,7 @@ METHOD(str_removesuffix)
     return mgl_string_value(r, text->bytes, text->length - cut, out);
 }
 
-/* The character at which the part begins, first or last; -1: nowhere. */
+/* Returns the index of the first or last occurrence of the part; -1: not found. */
 static bool find(mgl_render *r, mgl_value object, const mgl_bound *bound, bool last, int64_t *out)
 {
     mgl_string *part, before;
@@ -300,7 +302,7 @@ METHOD(str_count)
     return !r->status;
 }
 
-/* ---- strings: making ------------------------------------------------------------------------- */
+/* ---- strings: building ----------------------------------------------------------------------- */
 
 METHOD(str_replace)
 {
@@ -332,7 +334,7 @@ METHOD(str_format)
     return mgl_format_braces(r, object.string, bound->all, out);
 }
 
-/* The text between so many and so many fillers. */
+/* Pads a text with `left` and `right` fillers. */
 static bool pad(mgl_render *r, mgl_string *text, const mgl_string *filler, int64_t left,
                 int64_t right, mgl_value *out)
 {
@@ -342,7 +344,7 @@ static bool pad(mgl_render *r, mgl_string *text, const mgl_string *filler, int64
     return give(joined ? mgl_string_join(r, joined, b) : NULL, out);
 }
 
-/* How many fillers a text needs, and with what. */
+/* Reads the number of missing characters, and the filler. */
 static bool read_padding(mgl_render *r, mgl_value object, const mgl_bound *bound, int64_t *missing,
                          mgl_string *filler)
 {
@@ -505,7 +507,7 @@ METHOD(dict_copy)
     return true;
 }
 
-/*  method, what the view is of */
+/*  method, kind of the view */
 #define VIEWS(X)                                                                                   \
     X(keys, KEYS)                                                                                  \
     X(values, VALUES)                                                                              \
@@ -549,7 +551,7 @@ METHOD(loop_changed)
     return say(!same, out);
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const struct row {
     mgl_value_kind kind;

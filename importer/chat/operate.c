@@ -1,6 +1,6 @@
 /*
- * Operators, by Python's rules. Whole numbers are exact within 64 bits; what goes beyond is
- * refused.
+ * Operators by Python's rules. Integer arithmetic is exact within 64 bits; a larger result is an
+ * error.
  */
 #include "base/format.h"
 #include "importer/chat/markup.h"
@@ -38,9 +38,9 @@ static bool fail_zero(mgl_render *r)
     return mgl_render_fail(r, "division by zero");
 }
 
-/* ---- whole numbers --------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
-/* Python rounds quotients down. */
+/* Floor division and modulo, as in Python. */
 static bool divide_whole(mgl_render *r, mgl_operator operation, int64_t a, int64_t b,
                          mgl_value *out)
 {
@@ -66,7 +66,7 @@ static bool power_whole(mgl_render *r, int64_t base, int64_t exponent, mgl_value
         return true;
     }
     int64_t product = 1;
-    if (base == 0 || base == 1 || base == -1) { /* of any size */
+    if (base == 0 || base == 1 || base == -1) { /* any exponent is possible */
         *out = mgl_integer(!exponent ? 1 : base < 0 && exponent % 2 == 0 ? 1 : base);
         return true;
     }
@@ -211,7 +211,7 @@ static bool concatenate(mgl_render *r, mgl_value a, mgl_value b, mgl_value *out)
     return joined != NULL;
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 static bool operate_numbers(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b,
                             mgl_value *out)
@@ -251,7 +251,7 @@ bool mgl_operate(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b
     return fail_types(r, operation, a, b);
 }
 
-/* The digits with the other sign. */
+/* Negates a large integer by changing the sign of its digits. */
 static bool negate_large(mgl_render *r, mgl_value a, mgl_value *out)
 {
     mgl_sink sink = {0};
@@ -326,9 +326,10 @@ bool mgl_compare(mgl_render *r, mgl_operator operation, mgl_value a, mgl_value b
 
 /* ---- numbers from strings -------------------------------------------------------------------- */
 
-enum { NUMBER = 400 }; /* characters of the longest */
+enum { NUMBER = 400 }; /* characters of the longest number */
 
-/* The string without blanks around and underscores between digits, as C reads numbers. */
+/* Copies a number for C's parsers: without surrounding white space, and without underscores
+ * between digits. */
 static bool copy_number(const mgl_string *string, char text[NUMBER])
 {
     const char *at = string->bytes, *end = at + string->length;
@@ -359,7 +360,7 @@ bool mgl_string_to_real(const mgl_string *string, double *out)
     return !*end && end != text;
 }
 
-/* Whether text is a sign and digits of the base; *digits is behind sign and prefix. */
+/* Returns whether the text is a sign and digits of the base; *digits: after sign and prefix. */
 static bool check_digits(const char *text, int *base, const char **digits)
 {
     const char *at = text + (*text == '-' || *text == '+');

@@ -1,5 +1,5 @@
 /*
- * The ground of the parser: the next lexeme, and what is said where another one is expected.
+ * The base of the parser: access to the next lexeme, and syntax errors. See parser.h.
  */
 #include "importer/chat/parser.h"
 

@@ -1,6 +1,6 @@
 /*
- * A rendering from its beginning to its end, and what it may use on the way: every part that is
- * evaluated costs a step, and so do 64 bytes of text that are looked at or written.
+ * Runs a rendering and enforces its limits. See render.h. Each evaluated node costs a step, and
+ * so do every 64 bytes of text that are read or written.
  */
 #include "importer/chat/render.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP = 64 }; /* bytes of text that cost as much as a part */
+enum { STEP = 64 }; /* bytes of text that cost as much as a node */
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ bool mgl_render_fail(mgl_render *r, const char *format, ...)
 {
     char message[1000];
     va_list args;
-    if (r->status) /* the first reason counts */
+    if (r->status) /* keep the first error */
         return false;
     va_start(args, format);
     mgl_format_list(message, sizeof message, format, args);
@@ -36,7 +36,7 @@ bool mgl_render_fail_undefined(mgl_render *r, mgl_value value)
     return mgl_render_fail(r, "%s", why);
 }
 
-/* ---- what it may use ------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 void *mgl_render_take(mgl_render *r, size_t bytes)
 {
@@ -175,7 +175,7 @@ static bool dict_from_json(mgl_render *r, cJSON *json, mgl_value *out)
     return dict != NULL;
 }
 
-/* The tree outlives the rendering: its strings are shared. */
+/* Converts a JSON tree. Its strings are shared, because the tree outlives the rendering. */
 static bool from_json(mgl_render *r, cJSON *json, mgl_value *out)
 {
     const char *text;
@@ -200,7 +200,7 @@ static bool from_json(mgl_render *r, cJSON *json, mgl_value *out)
     }
 }
 
-/* Those that the template has a name for. */
+/* Sets the variables whose names occur in the template. */
 static bool set_variables(mgl_render *r, cJSON *variables)
 {
     for (cJSON *item = variables->child; item; item = item->next) {

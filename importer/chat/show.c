@@ -1,5 +1,5 @@
 /*
- * str() and repr() of values, to the byte as Python prints them.
+ * str() and repr() of values, byte for byte as Python prints them.
  */
 #include "base/utf8.h"
 #include "importer/chat/render.h"
@@ -13,8 +13,8 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* The shortest digits that read back as `real`, and the power of ten of the first. Positive and
- * finite. */
+/* Computes the shortest digits that read back as `real`, and the power of ten of the first
+ * digit. `real` is positive and finite. */
 static int shortest(double real, char digits[20], int *exponent)
 {
     char text[40];
@@ -35,7 +35,7 @@ static int shortest(double real, char digits[20], int *exponent)
     return count;
 }
 
-/* 1e+16 and above, and below 1e-4, as digits and exponent; else with a point. */
+/* Prints with an exponent from 1e+16 on and below 1e-4, else with a point. */
 static void print_finite(double real, char *to, size_t size)
 {
     enum { LARGEST = 16, SMALLEST = -4 };
@@ -87,7 +87,7 @@ static bool put_escape(mgl_render *r, mgl_sink *sink, uint32_t c)
     return mgl_sink_puts(r, sink, text);
 }
 
-/* In single quotes, or in double ones where that saves escapes. */
+/* Quotes with single quotes, or with double quotes if that saves escapes. */
 static bool put_quoted(mgl_render *r, mgl_sink *sink, const mgl_string *string)
 {
     bool single = string->length && memchr(string->bytes, '\'', string->length);
@@ -112,7 +112,7 @@ static bool put_quoted(mgl_render *r, mgl_sink *sink, const mgl_string *string)
     return mgl_sink_put(r, sink, &quote, 1);
 }
 
-/* ---- what holds others ----------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static bool put_items(mgl_render *r, mgl_sink *sink, const mgl_list *list)
 {

@@ -1,6 +1,6 @@
 /*
- * Statements: what the tags make of a template. STATEMENTS lists those that are known, and those
- * of Jinja that chat templates have no use for.
+ * Parses statements. STATEMENTS lists the supported tags, REFUSED the tags of Jinja that chat
+ * templates do not use.
  */
 #include "importer/chat/parser.h"
 
@@ -8,7 +8,7 @@
 
 static bool parse_body(mgl_parser *p, const char *const *ends, mgl_syntax **out);
 
-/*  tag, function; the function reads from behind the tag's name to in front of its "%}" */
+/*  tag, function; the function parses from after the tag's name to before its "%}" */
 #define STATEMENTS(X)                                                                              \
     X(if, parse_if)                                                                                \
     X(for, parse_for)                                                                              \
@@ -22,7 +22,7 @@ static bool parse_body(mgl_parser *p, const char *const *ends, mgl_syntax **out)
     X(break, parse_break)                                                                          \
     X(continue, parse_continue)
 
-/*  tag of Jinja, why it is refused */
+/*  tag of Jinja, why it is rejected */
 #define REFUSED(X)                                                                                 \
     X(include, "a chat template stands alone")                                                     \
     X(import, "a chat template stands alone")                                                      \
@@ -36,7 +36,8 @@ static bool parse_body(mgl_parser *p, const char *const *ends, mgl_syntax **out)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* From "%}" of the tag to one of `ends`, whose name is passed: *which says which. */
+/* Parses from "%}" of the tag to one of `ends`, and consumes its name; *which: the index in
+ * `ends`. */
 static bool parse_block(mgl_parser *p, const char *const *ends, mgl_syntax **out, size_t *which)
 {
     mgl_parser_skip(p, MGL_EXPR_COLON); /* as in Python */
@@ -62,7 +63,7 @@ static bool stands_among(const mgl_parser *p, const char *const *ends)
     return false;
 }
 
-/* The tag that closes the block, where others may come before. */
+/* Returns the tag that closes the block; other tags may come before it. */
 static const char *last_of(const char *const *ends)
 {
     while (ends[1])
@@ -148,7 +149,7 @@ static bool check_parameter(mgl_parser *p, const mgl_syntax *others, const mgl_s
                                                       "more than %d parameters", MOST_PARAMETERS);
 }
 
-/* "(a, b=1)", the parenthesis passed. */
+/* Parses "(a, b=1)", after the parenthesis. */
 static bool parse_parameters(mgl_parser *p, mgl_syntax **out)
 {
     mgl_syntax **end = out;
@@ -178,7 +179,8 @@ static bool parse_parameters(mgl_parser *p, mgl_syntax **out)
     return true;
 }
 
-/* A body that is called: loops around it are not its own, and special names are. */
+/* Parses a body that is called later: enclosing loops do not count for break and continue, and
+ * the special names that it uses are recorded. */
 static bool parse_called(mgl_parser *p, const char *end, mgl_syntax *made)
 {
     unsigned wants = p->wants;
@@ -225,7 +227,8 @@ static mgl_syntax *parse_filter_block(mgl_parser *p, uint32_t from)
     return parse_block_to(p, "endfilter", &made->b) ? made : NULL;
 }
 
-/* Marks what the assistant said, for training: here it is a scope and nothing else. */
+/* Parses a generation block, which marks the assistant's text for training. Here it is only a
+ * scope. */
 static mgl_syntax *parse_generation(mgl_parser *p, uint32_t from)
 {
     mgl_syntax *made = mgl_parser_make(p, MGL_SYNTAX_SCOPE, from);
@@ -251,7 +254,7 @@ static mgl_syntax *parse_with(mgl_parser *p, uint32_t from)
     return parse_block_to(p, "endwith", &made->b) ? made : NULL;
 }
 
-/* "{% print a, b %}" prints each. */
+/* Parses "{% print a, b %}", which prints each expression. */
 static mgl_syntax *parse_print(mgl_parser *p, uint32_t from)
 {
     mgl_syntax *first = NULL, **end = &first;
@@ -289,7 +292,7 @@ static mgl_syntax *parse_continue(mgl_parser *p, uint32_t from)
     return parse_jump(p, from, MGL_SYNTAX_CONTINUE);
 }
 
-/* ---- which statement ------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 static const struct statement {
     const char *tag;
@@ -327,7 +330,7 @@ static void fail_unknown(mgl_parser *p, const char *const *ends)
                         p->jinja->text + at->from);
 }
 
-/* "{%" is passed. */
+/* Parses a statement, after "{%". */
 static mgl_syntax *parse_statement(mgl_parser *p, const char *const *ends)
 {
     uint32_t from = p->at->from;
@@ -364,7 +367,7 @@ static mgl_syntax *parse_variable(mgl_parser *p)
     return mgl_parser_expect_kind(p, MGL_LEXEME_VARIABLE_END) ? made : NULL;
 }
 
-/* The next part, or *ended where one of `ends` stands, with "{%" passed, or the template does. */
+/* Parses the next part. *ended: one of `ends` is next (after "{%"), or the template ends. */
 static mgl_syntax *parse_part(mgl_parser *p, const char *const *ends, bool *ended)
 {
     *ended = p->at->kind == MGL_LEXEME_END;

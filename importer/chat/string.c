@@ -1,6 +1,7 @@
 /*
- * Strings: joined, cut and searched. A join extends its left part in place where nobody has done so
- * before, so that a text that grows piece by piece in a loop takes no more than twice its bytes.
+ * Implements strings: joining, splitting and searching. See string.h. A join extends the buffer
+ * of its left operand in place if it was not extended before. So a text that grows in a loop
+ * uses at most twice its bytes.
  */
 #include "importer/chat/string.h"
 
@@ -11,7 +12,7 @@
 
 /* ---- sinks ----------------------------------------------------------------------------------- */
 
-/* Room for so many bytes more, which cost steps. */
+/* Makes room for `more` bytes, which cost steps. */
 static bool reserve(mgl_render *r, mgl_sink *sink, size_t more)
 {
     if (more > MGL_JINJA_OUTPUT - sink->length)
@@ -142,7 +143,7 @@ int mgl_string_order(const mgl_string *a, const mgl_string *b)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* Window by window, so that what is found soon costs little whatever stands behind it. */
+/* Searches window by window, so that an early match is cheap however long the text is. */
 static const char *find(const char *bytes, size_t length, const mgl_string *part)
 {
     enum { LEAST = 1024 };
@@ -165,7 +166,8 @@ const char *mgl_string_find(mgl_render *r, const char *bytes, size_t length, con
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* Room for both in a new buffer; one that was extended before gets more, to be extended again. */
+/* Makes a new buffer for both operands. If the left one is already in a buffer, the new buffer
+ * has spare room. */
 static mgl_buffer *make_buffer(mgl_render *r, const mgl_string *a, size_t length)
 {
     mgl_buffer *buffer = mgl_render_take(r, sizeof *buffer);
@@ -217,7 +219,7 @@ mgl_string *mgl_string_repeat(mgl_render *r, const mgl_string *string, int64_t t
     return mgl_sink_string(r, &sink);
 }
 
-/* An empty part stands before each character and at the end. */
+/* Replaces an empty part, which occurs before each character and at the end. */
 static mgl_string *interleave(mgl_render *r, const mgl_string *string, const mgl_string *by,
                               uint64_t most)
 {
@@ -258,7 +260,7 @@ mgl_string *mgl_string_replace(mgl_render *r, mgl_string *string, const mgl_stri
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-/* Whether the character, of these bytes, is one to be stripped. */
+/* Returns whether the character at `at` is in the set to strip. */
 static bool is_in(const char *at, size_t size, const mgl_string *set)
 {
     uint32_t character;
@@ -309,7 +311,7 @@ static bool split_by(mgl_render *r, const mgl_string *string, const mgl_string *
     return !r->status && add_part(r, list, at, end);
 }
 
-/* NULL: it stands nowhere, or the render has failed. */
+/* Returns the last occurrence; NULL: not found, or the rendering has failed. */
 static const char *find_last(mgl_render *r, const char *start, const char *end,
                              const mgl_string *part)
 {
@@ -327,7 +329,7 @@ static const char *find_last(mgl_render *r, const char *start, const char *end,
     }
 }
 
-/* The parts come last first. */
+/* Splits from the right; the parts are appended last first. */
 static bool split_by_right(mgl_render *r, const mgl_string *string, const mgl_string *by,
                            uint64_t most, mgl_list *list)
 {
@@ -370,7 +372,7 @@ static bool split_words(mgl_render *r, const mgl_string *string, uint64_t most, 
     return at == end || add_part(r, list, at, end);
 }
 
-/* The start of the run of blanks, or of others, that ends at `at`. */
+/* Returns the start of the run of white space (or of other characters) that ends at `at`. */
 static const char *skip_back(const char *start, const char *at, bool space)
 {
     while (at > start) {
@@ -428,7 +430,7 @@ mgl_list *mgl_string_split(mgl_render *r, const mgl_string *string, const mgl_st
     return good ? list : NULL;
 }
 
-/* Bytes of the line end at `at`, as str.splitlines knows them; 0: none. */
+/* Returns the length of the line end at `at`, by the rules of str.splitlines, or 0. */
 static size_t line_end(const char *at, const char *end)
 {
     uint32_t c;

@@ -1,6 +1,6 @@
 /*
- * A template as it was parsed: a tree whose parts know where in the text they stand. It does not
- * change while it is rendered, so that any number of threads may render one.
+ * The syntax tree of a template. Each node has its position in the text. The tree is not
+ * modified by rendering, so any number of threads can render the same template.
  */
 #ifndef MGL_IMPORTER_CHAT_SYNTAX_H
 #define MGL_IMPORTER_CHAT_SYNTAX_H
@@ -9,7 +9,7 @@
 #include "importer/chat/jinja.h"
 #include "importer/chat/value.h"
 
-/*  operator, its text; the longer before the shorter that they begin with */
+/*  operator, its text; longer operators before their prefixes */
 #define MGL_OPERATORS(X)                                                                           \
     X(POWER, "**")                                                                                 \
     X(FLOOR_DIVIDE, "//")                                                                          \
@@ -43,7 +43,7 @@ typedef enum mgl_operator {
     MGL_OPERATORS(MGL_X)
 #undef MGL_X
         MGL_EXPR_COUNT,
-    MGL_EXPR_IN, /* words, in comparisons */
+    MGL_EXPR_IN, /* keywords, in comparisons */
     MGL_EXPR_NOT_IN
 } mgl_operator;
 
@@ -62,12 +62,12 @@ typedef enum mgl_lexeme_kind {
 typedef struct mgl_lexeme {
     mgl_lexeme_kind kind;
     mgl_operator operation;
-    uint32_t from, to; /* bytes of the text */
+    uint32_t from, to; /* byte range in the text */
     uint32_t name;     /* symbol of a NAME */
     mgl_value value;   /* of a CONSTANT */
 } mgl_lexeme;
 
-/* Names that mean something to the renderer have fixed symbols. */
+/* Names with a meaning for the interpreter have fixed symbols. */
 #define MGL_SYMBOLS(X) X(loop) X(caller) X(varargs) X(kwargs)
 enum {
 #define MGL_X(name) MGL_SYMBOL_##name,
@@ -75,7 +75,7 @@ enum {
 #undef MGL_X
 };
 
-/*  kind, what a, b, c and d are; lists are linked by `next` */
+/*  kind, the meaning of a, b, c and d; lists are linked by `next` */
 #define MGL_SYNTAX_KINDS(X)                                                                        \
     X(CONSTANT)        /* value */                                                                 \
     X(NAME)            /* name */                                                                  \
@@ -125,13 +125,13 @@ typedef struct mgl_syntax mgl_syntax;
 struct mgl_syntax {
     mgl_syntax_kind kind;
     mgl_operator operation;
-    uint32_t from, to; /* bytes of the text */
+    uint32_t from, to; /* byte range in the text */
     uint32_t name;     /* symbol */
-    int row;           /* of filters.def, tests.def; NAME: of functions.def; -1: none */
-    unsigned wants;    /* MACRO, CALL_BLOCK: bit 1 << symbol of each special name it uses */
+    int row;           /* row of filters.def or tests.def; NAME: of functions.def; -1: none */
+    unsigned wants;    /* MACRO, CALL_BLOCK: bit 1 << symbol of each special name that is used */
     mgl_syntax *a, *b, *c, *d;
-    mgl_syntax *extra; /* FOR: the filter in its head, or NULL */
-    mgl_syntax *next;  /* of the list that it stands in */
+    mgl_syntax *extra; /* FOR: the condition in its head, or NULL */
+    mgl_syntax *next;  /* next node of its list */
     mgl_value value;
 };
 
@@ -142,7 +142,7 @@ typedef struct mgl_symbol_name {
 
 struct mgl_jinja {
     char *file; /* owned: for messages */
-    char *text; /* owned (length): with \n at the line ends */
+    char *text; /* owned (length): line ends are \n */
     size_t length;
     mgl_arena memory;
     mgl_lexeme *lexemes; /* (lexeme_count), the last is END */
@@ -154,20 +154,20 @@ struct mgl_jinja {
     mgl_syntax *body;
 };
 
-/* Fills the lexemes. */
+/* Fills the lexemes from the text. */
 mgl_status mgl_jinja_lex(mgl_jinja *jinja, mgl_error *err);
-/* Fills the body from them. */
+/* Fills the body from the lexemes. */
 mgl_status mgl_jinja_read(mgl_jinja *jinja, mgl_error *err);
 
-/* The symbol of a name, which is made where there is none: UINT32_MAX: memory ran out. */
+/* Returns the symbol of a name, creating it if needed; UINT32_MAX: memory ran out. */
 uint32_t mgl_jinja_symbol(mgl_jinja *jinja, const char *bytes, size_t length);
-/* UINT32_MAX: the template has no such name. */
+/* Returns the symbol of a name; UINT32_MAX: the template does not contain the name. */
 uint32_t mgl_jinja_find_symbol(const mgl_jinja *jinja, const char *bytes, size_t length);
 
-/* MGL_BAD_INPUT: the message, and the source line with a caret under [from, to). */
+/* Returns MGL_BAD_INPUT with the message, and the source line with a caret under [from, to). */
 mgl_status mgl_jinja_fail(const mgl_jinja *jinja, size_t from, size_t to, mgl_error *err,
                           const char *message);
-/* MGL_NO_MEMORY, or MGL_BAD_INPUT where the template is too large. */
+/* Returns MGL_NO_MEMORY, or MGL_BAD_INPUT if the template is too large. */
 mgl_status mgl_jinja_fail_memory(const mgl_jinja *jinja, mgl_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Tests: what stands behind `is`.
+ * Tests: the operator `is`.
  */
 #include "importer/chat/render.h"
 
@@ -13,7 +13,7 @@ static bool say(bool holds, mgl_value *out)
     return true;
 }
 
-/* Tests that look at nothing but the value: name, what it is. */
+/* Tests that depend only on the value: name, condition. */
 #define PLAIN_TESTS(X)                                                                             \
     X(boolean, value.kind == MGL_VALUE_BOOL)                                                       \
     X(callable, value.kind >= MGL_VALUE_LOOP || value.kind == MGL_VALUE_UNDEFINED)                 \
@@ -62,7 +62,7 @@ PLAIN_TESTS(MGL_X)
 COMPARISONS(MGL_X)
 #undef MGL_X
 
-/* value % number == rest */
+/* Tests value % number == rest. */
 static bool has_rest(mgl_render *r, mgl_value value, mgl_value number, int64_t rest, mgl_value *out)
 {
     mgl_value is;
@@ -90,7 +90,7 @@ static bool test_odd(mgl_render *r, mgl_value value, const mgl_bound *bound, mgl
     return has_rest(r, value, mgl_integer(2), 1, out);
 }
 
-/* The same object: for what is not shared, the same value of the same type. */
+/* Tests identity; for values without identity, type and value. */
 static bool test_sameas(mgl_render *r, mgl_value value, const mgl_bound *bound, mgl_value *out)
 {
     mgl_value other = bound->values[0];
@@ -120,7 +120,7 @@ static bool test_test(mgl_render *r, mgl_value value, const mgl_bound *bound, mg
                out);
 }
 
-/* str.isupper and str.islower: letters of this case and none of the other. */
+/* str.isupper and str.islower: has letters of this case, and none of the other. */
 static bool has_case(mgl_render *r, mgl_value value, bool upper, mgl_value *out)
 {
     mgl_string *text = mgl_value_string(r, value);
@@ -141,7 +141,7 @@ static bool test_lower(mgl_render *r, mgl_value value, const mgl_bound *bound, m
     return has_case(r, value, false, out);
 }
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const mgl_callable tests[] = {
 #define X(name, function, parameters, required) {name, test_##function, parameters, required},

@@ -1,6 +1,6 @@
 /*
- * What values are to each other: truth, length, equality, order, membership, and the walk over what
- * they hold.
+ * Implements operations on values: truth, length, equality, order, membership and iteration. See
+ * value.h.
  */
 #include "importer/chat/value.h"
 
@@ -128,7 +128,7 @@ void mgl_missing_tell(const mgl_missing *missing, char *to, size_t size)
 
 /* ---- equality and order ---------------------------------------------------------------------- */
 
-/* -1, 0 or 1; 2 where one is not a number. Whole numbers are compared as such. */
+/* Returns -1, 0 or 1; 2 if one is not a number. Integers are compared exactly. */
 static int order_numbers(mgl_value a, mgl_value b)
 {
     int64_t i, k;
@@ -187,7 +187,7 @@ static bool equal_steps(const mgl_steps *a, const mgl_steps *b)
            (a->count < 2 || a->step == b->step);
 }
 
-/* Of the same kind, which holds others or has an identity. */
+/* Compares values of the same kind that are containers or have an identity. */
 static bool equal_objects(mgl_render *r, mgl_value a, mgl_value b, bool *out)
 {
     bool good = true;
@@ -202,7 +202,7 @@ static bool equal_objects(mgl_render *r, mgl_value a, mgl_value b, bool *out)
     else if (a.kind == MGL_VALUE_FUNCTION)
         *out = a.integer == b.integer;
     else
-        *out = a.list == b.list; /* any of the pointers */
+        *out = a.list == b.list; /* compares the pointer, whichever member it is */
     mgl_render_leave(r);
     return good;
 }
@@ -362,10 +362,10 @@ static bool check_key(mgl_render *r, mgl_value key)
     return good;
 }
 
-/* Keys are few in what templates see, so that a search by eye is quick; a step a dozen. */
+/* Charges for a linear search. Dicts in templates have few keys, so a linear search is fast. */
 static bool spend_search(mgl_render *r, size_t count)
 {
-    enum { STEP = 5 }; /* bytes of text that cost as much as looking at a key */
+    enum { STEP = 5 }; /* bytes of text that cost as much as comparing a key */
     return mgl_render_spend(r, count * STEP);
 }
 
@@ -504,7 +504,7 @@ bool mgl_walk_next(mgl_render *r, mgl_walk *walk, mgl_value *out, bool *end)
     case MGL_VALUE_LOOP:
         return walk_loop(r, over.loop, out, end);
     default:
-        return true; /* undefined: nothing */
+        return true; /* undefined: no items */
     }
 }
 

@@ -1,7 +1,7 @@
 /*
- * Values of a template, as Python has them. Strings are UTF-8 and never change; lists and dicts can
- * (append, pop), and are shared by those who hold them. Everything lies in the arena of a rendering
- * or of a template.
+ * Values of a template, with Python's types and semantics. Strings are immutable UTF-8. Lists
+ * and dicts are mutable (append, pop) and are shared by reference. All values are in the arena
+ * of a rendering or of a template.
  */
 #ifndef MGL_IMPORTER_CHAT_VALUE_H
 #define MGL_IMPORTER_CHAT_VALUE_H
@@ -12,20 +12,20 @@
 
 typedef struct mgl_render mgl_render;
 
-/*  kind, the name of its type in Python */
+/*  kind, name of the type in Python */
 #define MGL_VALUE_KINDS(X)                                                                         \
     X(UNDEFINED, "Undefined")                                                                      \
     X(NONE, "NoneType")                                                                            \
     X(BOOL, "bool")                                                                                \
     X(INTEGER, "int")                                                                              \
-    X(LARGE, "int") /* beyond 64 bits: its digits */                                               \
+    X(LARGE, "int") /* beyond 64 bits: stored as digits */                                         \
     X(REAL, "float")                                                                               \
     X(STRING, "str")                                                                               \
     X(LIST, "list")                                                                                \
     X(TUPLE, "tuple")                                                                              \
     X(DICT, "dict")                                                                                \
     X(VIEW, "dict view")      /* of keys, values or items */                                       \
-    X(GENERATOR, "generator") /* what is left of a list that is read once */                       \
+    X(GENERATOR, "generator") /* the rest of a list that can be read only once */                  \
     X(RANGE, "range")                                                                              \
     X(NAMESPACE, "Namespace")                                                                      \
     X(LOOP, "LoopContext")                                                                         \
@@ -39,17 +39,18 @@ typedef enum mgl_value_kind {
 #undef MGL_X
 } mgl_value_kind;
 
-/* Bytes that strings grow in. One that ends where the used bytes end can be extended in place. */
+/* A buffer for growing strings. A string that ends at the end of the used bytes can be extended
+ * in place. */
 typedef struct mgl_buffer {
     char *bytes;
     size_t used, capacity;
 } mgl_buffer;
 
 typedef struct mgl_string {
-    const char *bytes;  /* (length) UTF-8, no 0 behind them; may hold U+0000 */
+    const char *bytes;  /* (length) UTF-8, not 0-terminated; may contain U+0000 */
     size_t length;      /* bytes */
     size_t characters;  /* SIZE_MAX: not counted yet */
-    mgl_buffer *buffer; /* that it lies in, or NULL */
+    mgl_buffer *buffer; /* the buffer that contains it, or NULL */
 } mgl_string;
 
 typedef struct mgl_list mgl_list;
@@ -64,7 +65,7 @@ typedef struct mgl_loop mgl_loop;
 
 typedef struct mgl_value {
     mgl_value_kind kind;
-    bool markup; /* of STRING: see markup.h */
+    bool markup; /* for STRING: see markup.h */
     union {
         bool flag;                /* BOOL */
         int64_t integer;          /* INTEGER; FUNCTION: its row in functions.def */
@@ -75,7 +76,7 @@ typedef struct mgl_value {
         mgl_view *view;           /* VIEW */
         mgl_generator *generator; /* GENERATOR */
         mgl_steps *steps;         /* RANGE */
-        mgl_missing *missing;     /* UNDEFINED; NULL: of no name */
+        mgl_missing *missing;     /* UNDEFINED; NULL: without a reason */
         mgl_macro *macro;         /* MACRO */
         mgl_method *method;       /* METHOD */
         mgl_loop *loop;           /* LOOP */
@@ -92,7 +93,7 @@ typedef struct mgl_entry {
 } mgl_entry;
 
 struct mgl_dict {
-    mgl_entry *entries; /* (count), in the order in which they came */
+    mgl_entry *entries; /* (count), in insertion order */
     size_t count, capacity;
 };
 
@@ -110,13 +111,13 @@ struct mgl_steps {
     int64_t start, stop, step, count;
 };
 
-/* Why something is undefined: the sentence is made when somebody asks. */
+/* Why a value is undefined. The message is made only when it is needed. */
 struct mgl_missing {
     enum {
         MGL_MISSING_NAME,      /* no variable has this name */
         MGL_MISSING_ATTRIBUTE, /* the object has no such attribute or key */
         MGL_MISSING_UNSAFE,    /* Hugging Face's sandbox hides it */
-        MGL_MISSING_REASON     /* `name` is a sentence */
+        MGL_MISSING_REASON     /* `name` is the whole message */
     } why;
     const char *type; /* of the object */
     const char *name; /* (length) */
@@ -152,24 +153,24 @@ static inline mgl_value mgl_of_dict(mgl_dict *dict)
     return (mgl_value){.kind = MGL_VALUE_DICT, .dict = dict};
 }
 
-const char *mgl_value_type(mgl_value value); /* its name in Python */
+const char *mgl_value_type(mgl_value value); /* its type name in Python */
 bool mgl_value_truth(mgl_value value);
-/* A bool or an integer of 64 bits, as Python's bool is one. */
+/* Reads a bool or a 64-bit integer (in Python, bool is an integer type). */
 bool mgl_value_is_whole(mgl_value value, int64_t *out);
-/* The same, and reals. */
+/* Same, and real numbers. */
 bool mgl_value_is_number(mgl_value value, double *out);
-/* len(); false: it has none. */
+/* len(); false: the value has no length. */
 bool mgl_value_length(mgl_value value, size_t *out);
 
-/* Functions that take a rendering fail through it: false, and it says why. */
+/* Functions with a mgl_render parameter return false on failure; it then has the error. */
 
-/* ==, and the order of <. */
+/* a == b, and a < b. */
 bool mgl_value_equal(mgl_render *r, mgl_value a, mgl_value b, bool *out);
 bool mgl_value_less(mgl_render *r, mgl_value a, mgl_value b, bool *out);
-/* `needle in hay`. */
+/* needle in hay. */
 bool mgl_value_contains(mgl_render *r, mgl_value hay, mgl_value needle, bool *out);
 
-/* Why, in words: into `to`. */
+/* Writes the message into `to`. */
 void mgl_missing_tell(const mgl_missing *missing, char *to, size_t size);
 bool mgl_missing_make(mgl_render *r, int why, const char *type, const char *name, size_t length,
                       mgl_value *out);
@@ -181,22 +182,22 @@ bool mgl_list_add(mgl_render *r, mgl_list *list, mgl_value value);
 bool mgl_tuple_new(mgl_render *r, const mgl_value *items, size_t count, mgl_value *out);
 
 mgl_dict *mgl_dict_new(mgl_render *r, size_t capacity); /* NULL: failed */
-/* The entry of a key, NULL: none. A key that Python can not hash fails. */
+/* Finds the entry of a key; NULL: none. Fails if Python cannot hash the key. */
 bool mgl_dict_find(mgl_render *r, const mgl_dict *dict, mgl_value key, mgl_entry **out);
 mgl_entry *mgl_dict_find_bytes(mgl_render *r, const mgl_dict *dict, const char *key, size_t length);
 bool mgl_dict_set(mgl_render *r, mgl_dict *dict, mgl_value key, mgl_value value);
-/* The same of a key that is not there yet. */
+/* Same, for a key that is known to be new. */
 bool mgl_dict_add(mgl_render *r, mgl_dict *dict, mgl_value key, mgl_value value);
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
 typedef struct mgl_walk {
     mgl_value over;
-    size_t next; /* index, or byte of a string */
+    size_t next; /* index; for a string, byte offset */
 } mgl_walk;
-bool mgl_walk_start(mgl_render *r, mgl_value over, mgl_walk *out); /* fails: not iterable */
+bool mgl_walk_start(mgl_render *r, mgl_value over, mgl_walk *out); /* fails if not iterable */
 bool mgl_walk_next(mgl_render *r, mgl_walk *walk, mgl_value *out, bool *end);
-/* All that a walk gives, in a new list. */
+/* Collects all items in a new list. */
 mgl_list *mgl_list_of(mgl_render *r, mgl_value over); /* NULL: failed */
 
 #endif
