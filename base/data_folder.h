@@ -1,4 +1,4 @@
-/* The folder for user data, such as tuning results: $XDG_DATA_HOME/megalith, else
+/* The folder for user data, such as tuned schedules and kernels: $XDG_DATA_HOME/megalith, else
  * ~/.local/share/megalith. */
 #ifndef MGL_BASE_DATA_FOLDER_H
 #define MGL_BASE_DATA_FOLDER_H

@@ -446,7 +446,7 @@ static void copy_bytes(void *user)
     memcpy(c->to, c->from, c->length);
 }
 
-/* Returns the pages of a range that was read to the system, which keeps them in its page cache. */
+/* Releases the pages of a range after it was read; the file's data stays in the page cache. */
 static void release_pages(const char *from, size_t length)
 {
     uintptr_t start = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE;

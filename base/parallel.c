@@ -19,8 +19,8 @@ typedef struct job {
     atomic_size_t next; /* the next item to take */
     atomic_bool failed;
     pthread_mutex_t lock; /* of the next three */
-    size_t item;          /* the first one that failed */
-    mgl_status status;    /* of it */
+    size_t item;          /* the lowest failed item */
+    mgl_status status;    /* its status */
     mgl_error error;
 } job;
 

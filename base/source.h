@@ -1,6 +1,6 @@
 /*
  * Diagnostics for a source text: a position (line and column, in characters) and the source line
- * with a caret under it. Used by the parsers of schedule texts and of chat templates.
+ * with a caret under it. Used for schedule texts, PTX and chat templates.
  */
 #ifndef MGL_BASE_SOURCE_H
 #define MGL_BASE_SOURCE_H

@@ -1,8 +1,8 @@
 /*
- * Function tables of libraries that are opened at run time (the CUDA driver, NVRTC). A table is
- * a struct of function pointers. A list of names and offsets maps symbols to its members. The
- * caller opens the library and reports what to install, because each library is searched in
- * other places.
+ * Function tables of libraries that are opened at run time, such as the CUDA driver, cuBLAS or
+ * libcurl. A table is a struct of function pointers. A list of names and offsets maps symbols to
+ * its members. The caller opens the library and reports what to install, because each library is
+ * searched in other places.
  */
 #ifndef MGL_BASE_SYMBOLS_H
 #define MGL_BASE_SYMBOLS_H

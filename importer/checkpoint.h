@@ -1,6 +1,6 @@
 /*
  * A checkpoint in Hugging Face layout: config.json, *.safetensors, generation_config.json. Callers:
- * the public API (api/), the tokenizer and the tools.
+ * api/, cli/, eval/, and the tokenizer and chat templates.
  *
  *     mgl_checkpoint *checkpoint;
  *     if (mgl_import("tests/models/tales-5m", &checkpoint, &err))

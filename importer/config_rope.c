@@ -15,7 +15,7 @@ typedef mgl_config_reader reader;
 #define BIT(type) (1u << MGL_ROPE_##type)
 
 /*  keys of a rope object, other than rope_type and type, with the types that use them;
- *    the last three are allowed in any object, because Hugging Face and publishers write them */
+    the last three are allowed in any object, because Hugging Face and publishers write them */
 static const struct {
     const char *key;
     unsigned types;

@@ -15,9 +15,9 @@ uint32_t mgl_byte_level_character(uint8_t byte)
     if (stands_for_itself(byte))
         return byte;
     if (byte <= 0x20)
-        return 0x100u + byte; /* 33 of them */
+        return 0x100u + byte; /* 33 bytes */
     if (byte <= 0xA0)
-        return 0x121u + (byte - 0x7Fu); /* 34 of them */
+        return 0x121u + (byte - 0x7Fu); /* 34 bytes */
     return 0x143;                       /* 0xAD, the last */
 }
 

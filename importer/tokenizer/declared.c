@@ -401,8 +401,8 @@ static bool is_replaced(const list *sorted, size_t i)
     return i + 1 < sorted->count && sorted->items[i + 1].id == sorted->items[i].id;
 }
 
-/* Copies flags. If a standard name refers to a token of the decoder whose id was overridden by
- * another token, the name has that token's flags. */
+/* Gives a standard name the flags of the last decoder token with the same text. This matters if
+ * another token with the same id replaced that token. */
 static void find_flags(reader *r)
 {
     for (int i = 0; i < STANDARD; i++) {

@@ -31,7 +31,7 @@ struct mgl_decoding {
     size_t count;         /* number of stages; closing does not need the decoder */
     mgl_matcher *matcher; /* NULL if no stage searches */
     mgl_growth growth;    /* of the stages */
-    mgl_text *out;        /* where the last stage writes */
+    mgl_text *out;        /* the output of the last stage */
     bool prompt;          /* the mark has not reached the end: no text is output */
     mgl_error *err;
 };

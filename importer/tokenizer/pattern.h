@@ -36,7 +36,7 @@ void mgl_matcher_free(mgl_matcher *matcher); /* NULL is fine */
 typedef struct mgl_pattern_scan {
     const char *text; /* valid UTF-8 */
     size_t length;
-    size_t from;       /* where the next search starts */
+    size_t from;       /* start of the next search */
     size_t last_end;   /* end of the match before, if `matched` */
     bool matched;      /* there was a match before */
     size_t start, end; /* the match found */
