@@ -40,7 +40,7 @@ static void close_source(void *reader)
     mgl_free(s);
 }
 
-/* Elements of a tensor of rank 1 that is stored as F64. */
+/* Reads elements of a tensor of rank 1 that is stored as F64, converted to F32. */
 static mgl_status read_wide(const mgl_safetensors *files, int stored, int64_t first, int64_t count,
                             float *to, mgl_error *err)
 {
@@ -214,8 +214,8 @@ static void refuse_dtype(mgl_reasons *reasons, const mgl_stored_tensor *stored)
               "save_pretrained");
 }
 
-/* The stored tensor of a tensor of the graph. If a tied model stores only the head, the head is
- * also the embedding. */
+/* Finds the stored tensor of a tensor of the graph. If a tied model stores only the head, the
+ * head is also the embedding. */
 static mgl_view find_view(const comparison *c, const mgl_tensor *tensor)
 {
     mgl_view view = mgl_naming_view(c->naming, tensor);
@@ -227,7 +227,7 @@ static mgl_view find_view(const comparison *c, const mgl_tensor *tensor)
     return view;
 }
 
-/* Whether F32 holds each number of a tensor of rank 1 that is stored as F64. */
+/* Returns whether F32 represents each number of an F64 tensor of rank 1 exactly. */
 static bool fits_f32(const comparison *c, const mgl_stored_tensor *stored)
 {
     const int index = (int)(stored - c->files->tensors.items);
@@ -241,8 +241,8 @@ static bool fits_f32(const comparison *c, const mgl_stored_tensor *stored)
     return true;
 }
 
-/* Takes over the dtype of a stored tensor; false: it is rejected. F64 vectors, which norms and
- * biases are, are read as F32 if no number changes. */
+/* Copies the dtype of a stored tensor; false: the dtype is rejected. F64 vectors (norms and
+ * biases) are read as F32 if no number changes. */
 static bool take_dtype(const comparison *c, const mgl_stored_tensor *stored, mgl_tensor *tensor,
                        mgl_view *view)
 {
@@ -253,7 +253,7 @@ static bool take_dtype(const comparison *c, const mgl_stored_tensor *stored, mgl
     return stored->usable || view->wide;
 }
 
-/* Binds each tensor of the graph to the stored one of its name, whose dtype it takes over. */
+/* Binds each tensor of the graph to the stored tensor of its name, and copies the stored dtype. */
 static void bind_tensors(comparison *c)
 {
     size_t missing = 0, shapes = 0, dtypes = 0;

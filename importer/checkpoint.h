@@ -1,6 +1,6 @@
 /*
  * A checkpoint in Hugging Face layout: config.json, *.safetensors, generation_config.json. Callers:
- * api/, cli/, eval/, and the tokenizer and chat templates.
+ * api/, cli/, eval/, the tokenizer, and the chat templates.
  *
  *     mgl_checkpoint *checkpoint;
  *     if (mgl_import("tests/models/tales-5m", &checkpoint, &err))

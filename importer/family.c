@@ -137,7 +137,7 @@ static const struct {
     {"internlm3", "mlp_bias", "bias"},
 };
 
-/* Whether the name is that of the class without the head: LlamaModel for LlamaForCausalLM. */
+/* Returns whether the name is the class without the head: LlamaModel for LlamaForCausalLM. */
 static bool is_body_of(const char *name, const char *architecture)
 {
     const size_t length = strlen(architecture) - strlen("ForCausalLM");

@@ -56,7 +56,7 @@ static const struct prefix {
 };
 enum { PREFIX_COUNT = sizeof prefixes / sizeof *prefixes };
 
-/* Where the head may be stored, beside the prefixes above; all but the first are of wrappers. */
+/* Names of the head in addition to the prefixes above; all but the first only in wrappers. */
 static const char *const heads[] = {"model.lm_head.", "language_model.lm_head.", "lm_head."};
 
 static const struct prefix canonical = {"model.", "lm_head.", false};
@@ -94,7 +94,7 @@ static bool fits(const mgl_naming *naming)
     return mgl_safetensors_find(naming->files, name) >= 0;
 }
 
-/* The head may be stored under another prefix than that of the body. */
+/* Finds the head, whose prefix may differ from the body's. */
 static void find_head(mgl_naming *naming)
 {
     char name[160];

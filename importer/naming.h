@@ -14,9 +14,9 @@ typedef struct mgl_view {
     int stored;         /* index in the files; -1: missing */
     int64_t row;        /* first row */
     int64_t total;      /* rows of the whole stored tensor */
-    bool wide;          /* of rank 1: stored as F64, read as F32 */
-    int32_t interleave; /* not 0: head_dim; the rows of each head are stored as 0, head_dim / 2, 1,
-                           head_dim / 2 + 1, ... of the graph's */
+    bool wide;          /* rank 1: stored as F64, read as F32 */
+    int32_t interleave; /* 0, or head_dim: the rows of each head are stored as 0, head_dim / 2,
+                         * 1, head_dim / 2 + 1, ... of the graph's rows */
 } mgl_view;
 
 /* Returns the stored row of row `row` of a view. */
