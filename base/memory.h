@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *mgl_alloc(size_t bytes);                   /* uninitialized; NULL if memory ran out */
-void *mgl_alloc_zero(size_t count, size_t size); /* zeroed; NULL on overflow too */
-void *mgl_realloc(void *old, size_t bytes);      /* `old` stays valid if NULL is returned */
+void *mgl_alloc(size_t bytes);                           /* uninitialized; NULL if memory ran out */
+void *mgl_alloc_zero(size_t count, size_t size);         /* zeroed; NULL on overflow too */
+void *mgl_realloc(void *old, size_t bytes);              /* `old` stays valid if NULL is returned */
 void *mgl_alloc_aligned(size_t alignment, size_t bytes); /* also released by mgl_free */
 char *mgl_strdup(const char *text);
 char *mgl_strndup(const char *text, size_t length);
