@@ -1,3 +1,7 @@
+/*
+ * Implements answer.h: campaigns, trials, outcome counts, the incumbent and the task of external
+ * proposers.
+ */
 #include "autotune/report/answer.h"
 
 #include "autotune/search/gate.h"
@@ -8,7 +12,7 @@
 
 enum { LAST_VERDICTS = 20, SHOWN_DIAGNOSTIC = 160 };
 
-/* Strings of JSON have no line ends in them. */
+/* Copies JSON without line ends; JSON strings contain none. */
 void mgl_answer_json(mgl_json_out *out, const char *key, const char *json)
 {
     if (!json) {
@@ -54,7 +58,8 @@ static void put_gains(mgl_json_out *out, double gain, double lo, double hi)
 
 static bool is_measured(const mgl_trial *trial)
 {
-    return trial->p_value >= 0 && !trial->quarantined; /* of what is wrong no time is told */
+    /* times of an incorrect program are not shown */
+    return trial->p_value >= 0 && !trial->quarantined;
 }
 
 static void put_workload(mgl_json_out *out, const mgl_workload_result *w, bool timed)
@@ -118,9 +123,9 @@ mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, 
     return status;
 }
 
-/* ---- how many of each ------------------------------------------------------------------------ */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
-/* What a proposal of that outcome is counted as. */
+/* Returns the sum to which an outcome belongs. */
 static int64_t *find_sum(mgl_answer_counts *counts, mgl_outcome outcome)
 {
     if (outcome == MGL_OUTCOME_DUPLICATE)
@@ -160,7 +165,7 @@ void mgl_answer_outcomes(mgl_json_out *out, const mgl_answer_counts *counts)
     mgl_json_out_close_object(out);
 }
 
-/* ---- a language model ------------------------------------------------------------------------ */
+/* ---- language model -------------------------------------------------------------------------- */
 
 static void count_failed(mgl_answer_chat_facts *facts)
 {
@@ -222,7 +227,7 @@ void mgl_answer_chat_line(const mgl_answer_chat_facts *facts, mgl_text *out)
         }
 }
 
-/* ---- the best -------------------------------------------------------------------------------- */
+/* ---- incumbent ------------------------------------------------------------------------------- */
 
 static mgl_status add_gain(void *user, const mgl_trial *trial, mgl_error *err)
 {
@@ -294,7 +299,7 @@ int64_t mgl_answer_last(const mgl_campaign_record *campaign, int64_t count)
     return campaign->trials > count ? campaign->trials - count + 1 : 1;
 }
 
-/* ---- what is wanted -------------------------------------------------------------------------- */
+/* ---- task of an external proposer ------------------------------------------------------------ */
 
 static mgl_status put_verdict(void *user, const mgl_trial *trial, mgl_error *err)
 {
@@ -337,7 +342,7 @@ mgl_status mgl_answer_next(mgl_json_out *out, mgl_store *store, const mgl_campai
     return status;
 }
 
-/* ---- for people ------------------------------------------------------------------------------ */
+/* ---- text lines ------------------------------------------------------------------------------ */
 
 void mgl_answer_line(const mgl_trial *t, mgl_text *out)
 {

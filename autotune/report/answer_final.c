@@ -1,4 +1,5 @@
-/* What was measured at the end of a campaign, told: the text of its last such event is JSON. */
+/* The final measurement of a campaign, parsed from the JSON text of its last "final" event, as
+ * JSON, facts and text lines. Implements this part of answer.h. */
 #include "autotune/report/answer.h"
 
 #include "base/format.h"
@@ -9,9 +10,9 @@
 
 enum { MOST_TEXT = 1 << 20 };
 
-/* The last event of that kind; owned by whoever asks. */
+/* The last final event; owned by the caller. */
 typedef struct last_event {
-    char *text; /* NULL: there was none */
+    char *text; /* NULL: there is none */
 } last_event;
 
 static mgl_status take_event(void *user, int64_t unix_s, const char *kind, const char *text,
@@ -44,7 +45,7 @@ mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaig
     return status;
 }
 
-/* ---- as facts -------------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static mgl_status read_gains(const mgl_json *json, const cJSON *from, mgl_answer_gain *out,
                              mgl_error *err)
@@ -208,7 +209,7 @@ mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *c
                     mgl_outcome_name(facts.outcome), facts.diagnostic);
 }
 
-/* ---- as a line ------------------------------------------------------------------------------- */
+/* ---- text line ------------------------------------------------------------------------------- */
 
 static void put_times(const mgl_answer_gain *one, double cublas_us, mgl_text *out)
 {
@@ -258,7 +259,7 @@ void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
         put_real(&facts->real, out);
 }
 
-/* ---- what was condemned ---------------------------------------------------------------------- */
+/* ---- quarantined incumbents ------------------------------------------------------------------ */
 
 static mgl_status put_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
 {

@@ -65,7 +65,7 @@ mgl_status mgl_answer_find_predicted(mgl_store *store, const mgl_campaign_record
     if (!status)
         status = mgl_store_each_trial(store, campaign->id, 1, 0, take_trial, out, err);
     if (out->default_us > 0 && out->us >= out->default_us)
-        out->number = 0; /* the default is */
+        out->number = 0; /* the default is at least as fast */
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* The validator's verdict as JSON: the same for the command line and for agents. */
+/* The validator's verdict as JSON. The form is the same for the command line and for agents. */
 #include "autotune/report/answer.h"
 
 #include <stdio.h>

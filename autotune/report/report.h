@@ -1,7 +1,7 @@
 /*
- * The report of a campaign, from its store alone: one HTML file with inline SVG and no outside
- * resource, or Markdown for a terminal. What came from models, agents and files is escaped wherever
- * it stands.
+ * The report of a campaign, made from its store only: one HTML file with inline SVG and no external
+ * resources, or Markdown for a terminal. Text from models, agents and files is always escaped.
+ * Called by `campaign report`.
  */
 #ifndef MGL_AUTOTUNE_REPORT_REPORT_H
 #define MGL_AUTOTUNE_REPORT_REPORT_H
@@ -9,7 +9,7 @@
 #include "autotune/store/store.h"
 
 typedef struct mgl_report_options {
-    bool running; /* the page asks for itself again every 30 s */
+    bool running; /* the page reloads itself every 30 s */
 } mgl_report_options;
 
 mgl_status mgl_report_html(mgl_store *store, const mgl_campaign_record *campaign,

@@ -1,10 +1,11 @@
 /*
- * The two charts over trials: the trajectory, and the A/A controls. Both have the trials on the
- * same axis.
+ * The two charts over trials: the trajectory of gains, and the A/A controls. Both have the same
+ * trial axis.
  *
- * What is far slower than the default says nothing more than that, so the axis ends a little below
- * zero, and whatever is lower lies as a mark on its edge. Controls differ by a few hundredths of a
- * percent, so they are dots in the trajectory, and have a chart with an axis of their own.
+ * The exact value of a very slow trial is not useful, so the axis ends slightly below zero, and
+ * slower trials are marks at its edge. Controls differ by hundredths of a percent, so they are
+ * small dots in the trajectory, and have a chart with their own axis. Implements part of
+ * report_draw.h.
  */
 #include "autotune/report/report_draw.h"
 
@@ -15,9 +16,9 @@
 enum { WIDTH = 640, LEFT = 84, RIGHT = 96, TOP = 16, BOTTOM = 48, FONT = 13 };
 enum { TALL = 320, FLAT = 190 };
 
-/* From trials and percent to the drawing. */
+/* Mapping from trial numbers and percent to coordinates. */
 typedef struct axes {
-    double last;      /* trial; the first is 0 */
+    double last;      /* last trial number; the first is 0 */
     double low, high; /* percent */
     double tick;      /* percent */
     int height;
@@ -43,7 +44,7 @@ static double y_of(const axes *a, double percent)
     return TOP + (a->high - clipped) / (a->high - a->low) * (a->height - TOP - BOTTOM);
 }
 
-/* Both ends of the axis are ticks, which a flat chart has fewer of. */
+/* Rounds both ends of the axis to ticks. A flat chart has fewer ticks. */
 static void round_axes(axes *a)
 {
     a->tick = report_tick((a->high - a->low) * TALL / a->height);
@@ -99,7 +100,7 @@ static double find_last(const report_facts *f)
     return last;
 }
 
-/* What a reader sees who points at it. */
+/* Writes the tooltip of a point. */
 static void put_title(const report_point *p, mgl_text *out)
 {
     mgl_text_format(out, "<title>trial %lld, %s: ", (long long)p->number,
@@ -120,9 +121,10 @@ static void put_interval(const axes *a, double x, double lo, double hi, const ch
                     colour, x, y_of(a, lo), y_of(a, hi));
 }
 
-/* ---- the trajectory -------------------------------------------------------------------------- */
+/* ---- trajectory ------------------------------------------------------------------------------ */
 
-/* A quarter of the height at most is for what is slower, but two percent always are. */
+/* Chooses the range: slower trials get at most a quarter of the height, and at least two
+ * percent. */
 static axes find_axes(const report_facts *f)
 {
     axes a = {.last = find_last(f), .low = -.5, .high = .5, .height = TALL};
@@ -161,7 +163,7 @@ static void put_point(const axes *a, const report_point *p, mgl_text *out)
     mgl_text_put(out, "</circle>");
 }
 
-/* The best so far, which rises in steps: what was kept, or what is predicted where nothing was
+/* Draws the best value so far as a step line: kept trials, or predictions if nothing was
  * measured. */
 static void put_steps(const report_facts *f, const axes *a, mgl_text *out)
 {
@@ -177,7 +179,7 @@ static void put_steps(const report_facts *f, const axes *a, mgl_text *out)
             continue;
         best = p->value;
         const double x = x_of(a, (double)p->number);
-        if (x - drawn >= .5) { /* many steps of one pixel are one */
+        if (x - drawn >= .5) { /* steps within half a pixel are merged */
             mgl_text_format(out, "H%.1f", x);
             drawn = x;
         }
@@ -190,7 +192,7 @@ static void put_steps(const report_facts *f, const axes *a, mgl_text *out)
                         report_percent(best) < 10 ? 2 : 1, report_percent(best));
 }
 
-/* Every n-th of the kept and of the others, each with a share of what is drawn. */
+/* Draws every n-th of the kept trials, or of the others, within the limit. */
 static void put_points(const report_facts *f, const axes *a, bool kept, mgl_text *out)
 {
     size_t count = 0, at = 0;
@@ -213,7 +215,7 @@ void report_draw_trajectory(const report_facts *f, mgl_text *out)
     end(out);
 }
 
-/* ---- the controls ---------------------------------------------------------------------------- */
+/* ---- controls -------------------------------------------------------------------------------- */
 
 static void put_control(const axes *a, const report_point *p, mgl_text *out)
 {

@@ -1,24 +1,25 @@
-/* What the page of a report draws: SVG that stands within HTML, in the colours of its style. */
+/* Drawings of the HTML report: SVG fragments in the colors of the page's style. Called by
+ * report_html.c. */
 #ifndef MGL_AUTOTUNE_REPORT_REPORT_DRAW_H
 #define MGL_AUTOTUNE_REPORT_REPORT_DRAW_H
 
 #include "autotune/report/report_facts.h"
 
-/* Trial by trial, where each stands against the default. Needs a point at least. */
+/* Draws the gain of each trial over the default. Requires at least one point. */
 void report_draw_trajectory(const report_facts *facts, mgl_text *out);
-/* The A/A controls with their intervals and what they may differ by. Needs a control at least. */
+/* Draws the A/A controls with their intervals and limits. Requires at least one control. */
 void report_draw_controls(const report_facts *facts, mgl_text *out);
-/* One play's queues between two times, us. */
+/* Draws the queues of a simulated epoch between two times in us. */
 void report_draw_play(const report_play *play, double from, double until, mgl_text *out);
-/* What the colours of a play stand for. */
+/* Draws the legend of the colors of a timeline. */
 void report_draw_legend(mgl_text *out);
 
-/* 1, 2 or 5 times a power of ten, so that a span has about five of them. */
+/* Distance of axis ticks: 1, 2 or 5 times a power of ten, about five in a span. */
 double report_tick(double span);
 
-/* Points that are drawn at most, of whatever number there are: every n-th. */
+/* Limit of drawn points; of more points every n-th is drawn. */
 enum { REPORT_DRAWN = 1500 };
-/* The colours of a play: --s0, --s1, ... of the page's style. */
+/* Colors of a timeline: --s0, --s1, ... of the page's style. */
 enum { REPORT_COLOURS = MGL_STEP_COUNT + 1 };
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * One pass over a campaign's trials. Values are chained: a trial was measured against the incumbent
- * of its time, which itself was measured against the one before; the sum of the logarithms stands
- * against the default. A trial without a measurement has the value that the cost model gives it,
- * against the default's, and is told apart wherever it is shown.
+ * Collects the data of a report in one pass over a campaign's trials. Values are chained (chain.h):
+ * each trial was measured against the incumbent of its time, and the sum of the log ratios is the
+ * value relative to the default. A trial without a measurement has its predicted value relative to
+ * the predicted default, and is marked as predicted everywhere.
  *
- * An effect is what a change did: a trial is compared, knob by knob and move by move, with the
- * trial that it stood on.
+ * An effect is the result of a change: each trial is compared with its parent, knob by knob and
+ * move by move.
  */
 #include "autotune/report/report_facts.h"
 
@@ -21,18 +21,18 @@
 #include <string.h>
 #include <time.h>
 
-/* What is remembered of each trial for those that stand on it. */
+/* The data of a trial that its children need. */
 typedef struct stand {
     mgl_schedule_config config;
     int moves[MGL_MOVE_COUNT];
-    double value; /* against the default; NAN: none */
+    double value; /* log ratio to the default; NAN: none */
 } stand;
 
-enum { WIDEST_GAP = 4096 }; /* of the numbers of trials */
+enum { WIDEST_GAP = 4096 }; /* largest accepted gap between trial numbers */
 
 typedef struct gathering {
     report_facts *facts;
-    stand *stands; /* (count) by number; [0] is the default */
+    stand *stands; /* (count) indexed by number; [0] is the default */
     size_t count, capacity;
     mgl_chain chain; /* log ratios to the default */
 } gathering;
@@ -92,7 +92,7 @@ void report_put_time(int64_t unix_s, mgl_text *out)
     mgl_text_put(out, text);
 }
 
-/* As a terminal may have it; `quote` stands for a quote, and a line ends where `lines` says so. */
+/* Appends text in printable form. `quote` replaces single quotes; `lines` keeps line ends. */
 static void put_shown(const char *text, const char *quote, bool lines, mgl_text *out)
 {
     const size_t length = text ? strlen(text) : 0;
@@ -161,7 +161,7 @@ void report_put_device_time(const report_facts *facts, mgl_text *out)
     mgl_text_put(out, ".");
 }
 
-/* ---- what was changed ------------------------------------------------------------------------ */
+/* ---- effects of changes ---------------------------------------------------------------------- */
 
 static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
 {
@@ -170,7 +170,7 @@ static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
         counts[moves->moves[i].kind]++;
 }
 
-/* `refusal` is that of the trial, by its place among those so far. */
+/* Adds a trial to an effect. `refusal` is the trial's outcome, and `place` its index. */
 static void note_effect(report_effect *e, const mgl_trial *trial, const report_refusal *refusal,
                         int place, double ratio)
 {
@@ -195,7 +195,7 @@ static void note_changes(gathering *g, const mgl_trial *trial, int place, const 
 {
     report_facts *f = g->facts;
     const report_refusal *refusal = &f->refusals[place];
-    /* a prediction is set against a measurement nowhere */
+    /* a measurement is never compared with a prediction */
     bool told = f->measures ? mgl_outcome_is_correct(trial->outcome) : true;
     double ratio = told ? is->value - on->value : NAN;
     for (int k = 0; k < f->first_move; k++)
@@ -229,7 +229,8 @@ static double value_of(const gathering *g, const mgl_trial *trial)
     return NAN;
 }
 
-/* Numbers follow each other. A gap has no value; behind a wide one nothing is remembered. */
+/* Stores a trial by number. Missing numbers get no value. A trial beyond a large gap is not
+ * stored. */
 static mgl_status add_stand(gathering *g, int64_t number, const stand *is, mgl_error *err)
 {
     if (number < 1 || (uint64_t)number > g->count + WIDEST_GAP)
@@ -282,7 +283,7 @@ static void note_proposer(report_facts *f, const mgl_trial *trial)
     f->proposers[i].seconds += trial->seconds;
 }
 
-/* An outcome's name, with the validator's code where it has one. */
+/* Writes the outcome's name, with the validator's code if it has one. */
 static void name_refusal(const mgl_trial *trial, char name[REPORT_REFUSAL_NAME])
 {
     const char *why = trial->diagnostic;
@@ -292,8 +293,8 @@ static void name_refusal(const mgl_trial *trial, char name[REPORT_REFUSAL_NAME])
              code ? " " : "", code ? 5 : 0, why);
 }
 
-/* Its place among those so far. Codes for which there is no room any more are told with the last.
- */
+/* Counts an outcome and returns its index. If the list is full, the last entry collects further
+ * codes. */
 static int note_refusal(report_facts *f, const mgl_trial *trial)
 {
     char name[REPORT_REFUSAL_NAME];
@@ -383,7 +384,7 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     return status;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- collection ------------------------------------------------------------------------------ */
 
 static mgl_status take_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
 {
@@ -399,7 +400,7 @@ static mgl_status take_quarantined(void *user, const mgl_trial *trial, mgl_error
     return failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
 }
 
-/* What a reader of the report wants to know of; trials and controls stand elsewhere. */
+/* Whether the report shows this kind of event. Trials and controls have their own sections. */
 static bool is_shown(const char *kind)
 {
     static const char *const shown[] = {
@@ -438,7 +439,8 @@ static mgl_status take_trials(mgl_store *store, report_facts *f, mgl_error *err)
     return status;
 }
 
-/* The best is what was kept; where there is no clock, what is predicted to be the fastest. */
+/* The incumbent; without a clock, the trial with the lowest prediction if it is below the
+ * default's. */
 static int64_t find_best(const report_facts *f)
 {
     if (f->campaign->incumbent || f->measures)

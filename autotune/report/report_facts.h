@@ -1,4 +1,5 @@
-/* What a report tells, gathered in one pass over the store: shared by its HTML and its Markdown. */
+/* The data of a report, collected in one pass over the store. Shared by the HTML and the Markdown
+ * report. */
 #ifndef MGL_AUTOTUNE_REPORT_REPORT_FACTS_H
 #define MGL_AUTOTUNE_REPORT_REPORT_FACTS_H
 
@@ -8,35 +9,35 @@
 #include "autotune/search/gate.h"
 #include "autotune/search/space.h"
 
-/* Where a trial stands against the campaign's default: logarithm of how many times as fast. */
+/* The value of a trial: the log of its speed relative to the campaign's default. */
 typedef struct report_point {
     int64_t number;
-    float value, lo, hi; /* of measured trials with their interval; predicted: all the same */
-    float gain;          /* over what it was measured against */
+    float value, lo, hi; /* of measured trials with interval; of predictions all equal */
+    float gain;          /* relative to the incumbent of its time */
     mgl_outcome outcome;
     bool measured, kept, control;
 } report_point;
 
-/* Outcomes, and the validator's codes of those that it rejected: so many are told apart. */
+/* Limit of distinct outcomes, including the validator's codes of rejected trials. */
 enum { REPORT_REFUSALS = MGL_OUTCOME_COUNT + 78, REPORT_REFUSAL_NAME = 32 };
 
-/* What changing something did: against the trial that it stood on. */
+/* The effect of a change, relative to the parent trial. */
 typedef struct report_effect {
     char name[48];
     int64_t tried, refused, correct;
-    double sum;                     /* of log ratios, of those that have a value */
-    double best;                    /* the largest of them */
-    int64_t valued;                 /* that have one */
-    char most[REPORT_REFUSAL_NAME]; /* the commonest of what was no success; "": there is none */
+    double sum;                     /* sum of log ratios, over trials with a value */
+    double best;                    /* largest log ratio */
+    int64_t valued;                 /* trials with a value */
+    char most[REPORT_REFUSAL_NAME]; /* most frequent failure; "": none */
     int64_t most_count;
-    int64_t refusals[REPORT_REFUSALS]; /* of each, in order of their first appearance */
+    int64_t refusals[REPORT_REFUSALS]; /* count of each failure, in order of first appearance */
 } report_effect;
 
 /* An outcome with an example. */
 typedef struct report_refusal {
     char name[REPORT_REFUSAL_NAME]; /* "NO_GAIN", "REJECTED MG202" */
     mgl_outcome outcome;
-    int64_t count, example; /* number of the first such trial */
+    int64_t count, example; /* `example`: number of the first such trial */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
 } report_refusal;
 
@@ -46,7 +47,7 @@ typedef struct report_proposer {
     double seconds;
 } report_proposer;
 
-/* A line of the campaign's log. */
+/* An event of the campaign. */
 typedef struct report_event {
     int64_t unix_s;
     char kind[16], text[240];
@@ -54,7 +55,7 @@ typedef struct report_event {
 
 enum { REPORT_EVENTS = 50 };
 
-/* A trial that was kept, and found wrong at an end. */
+/* A kept trial that a final measurement found incorrect. */
 enum { REPORT_QUARANTINED = 8 };
 typedef struct report_quarantined {
     char line[2 * MGL_MAX_DIAGNOSTIC];
@@ -64,9 +65,9 @@ enum { REPORT_EFFECTS = MGL_MAX_KNOBS + MGL_MOVE_COUNT, REPORT_PROPOSERS = 16 };
 
 typedef struct report_facts {
     const mgl_campaign_record *campaign;
-    bool measures;           /* its device has a clock: else all values are predicted */
-    mgl_workloads workloads; /* count 0: they could not be read */
-    report_point *points;    /* (point_count) in order of trials */
+    bool measures;           /* the device has a clock; else all values are predictions */
+    mgl_workloads workloads; /* count 0: could not be parsed */
+    report_point *points;    /* (point_count) by trial number */
     size_t point_count, point_capacity;
     report_effect effects[REPORT_EFFECTS]; /* (effect_count) knobs, then moves */
     int effect_count, first_move;
@@ -74,58 +75,60 @@ typedef struct report_facts {
     int refusal_count;
     report_proposer proposers[REPORT_PROPOSERS]; /* (proposer_count) */
     int proposer_count;
-    mgl_trial best; /* the incumbent, with nothing of its pairs; number 0: the default */
-    mgl_answer_best_facts steps;         /* the incumbent's: of what was kept */
-    double best_predicted;               /* the lowest objective that was predicted, us; 0: none */
-    double best_each[MGL_MAX_WORKLOADS]; /* (workloads) of the same trial */
+    mgl_trial best;                      /* the incumbent without pairs; number 0: the default */
+    mgl_answer_best_facts steps;         /* keeps of the incumbent and their sum */
+    double best_predicted;               /* lowest predicted objective in us; 0: none */
+    double best_each[MGL_MAX_WORKLOADS]; /* (workloads) us of the same trial */
     int64_t best_predicted_number;
-    report_plays plays;                 /* start_us: what predicted values stand against */
-    int64_t played_best;                /* the trial whose play is the best; 0: the default */
-    report_event events[REPORT_EVENTS]; /* the last ones; of number n at n % REPORT_EVENTS */
-    int64_t event_count;                /* of those that a report shows */
+    report_plays plays;  /* timelines; start_us is the reference of predicted values */
+    int64_t played_best; /* trial of the best timeline; 0: the default */
+    /* ring buffer of the last events; event n is at n % REPORT_EVENTS */
+    report_event events[REPORT_EVENTS];
+    int64_t event_count; /* number of events that a report shows */
     int64_t trials, measured, kept, controls, bad_controls, dropped_pairs, pairs;
-    double control_largest; /* |gain| of a control */
+    double control_largest; /* largest |gain| of a control */
     double compile_s, gpu_s;
-    int64_t requests, tokens; /* of chat */
+    int64_t requests, tokens; /* of the language model */
     mgl_answer_chat_facts chat;
     mgl_answer_final_facts final;
     report_quarantined quarantined[REPORT_QUARANTINED]; /* (quarantined_count) the first ones */
     int quarantined_count;
 } report_facts;
 
-/* Release with report_facts_clear, after a failure too. */
+/* Collects the facts. Release with report_facts_clear, also after a failure. */
 mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *campaign,
                                report_facts *out, mgl_error *err);
 void report_facts_clear(report_facts *facts);
 
-/* What the incumbent gained, a sentence: report_facts.final where it was measured. */
+/* Writes a sentence about the incumbent's gain, from report_facts.final if it was measured. */
 void report_put_best(const report_facts *facts, mgl_text *out);
-/* What the sum of its steps is worth, a sentence. */
+/* Sentence on the bias of the sum of steps. */
 extern const char report_of_steps[];
 
-/* Percent faster, of a logarithm of a ratio. */
+/* Percent faster, from a log ratio. */
 double report_percent(double log_ratio);
 
-/* "batch 1, context 8192" of workload `w`, or its number. */
+/* Writes "batch 1, context 8192" for workload `w`, or its number. */
 void report_put_workload(const report_facts *facts, int w, mgl_text *out);
-/* "7.5e-03"; "-" where nothing was compared. */
+/* Writes "7.5e-03"; "-" if nothing was compared. */
 void report_put_error(double error, mgl_text *out);
 
-/* "2026-05-01 23:10", of the world's time. */
+/* Writes "2026-05-01 23:10" in UTC. */
 void report_put_time(int64_t unix_s, mgl_text *out);
-/* A name as one word of a shell. */
+/* Writes a name as one quoted shell word. */
 void report_put_quoted(const char *name, mgl_text *out);
-/* The lines of a proposal, as `campaign submit` takes it: what the incumbent is made again from. */
+/* Writes the incumbent's proposal in the form that `campaign submit` accepts. */
 void report_print_best(const report_facts *facts, mgl_text *out);
 
-/* What trials ran on, one sentence. */
+/* A sentence about the weights that trials used. */
 const char *report_weights(const report_facts *facts);
-/* Whether there is a predicted winner in place of a measured one; and how that is exported. */
+/* Whether there is a predicted winner instead of a measured one; and a sentence about its
+ * export. */
 bool report_has_prediction(const report_facts *facts);
 extern const char report_of_prediction[];
-/* How a campaign that kept nothing is made again, one sentence. */
+/* Writes how a campaign that kept nothing can be repeated. */
 void report_put_seed(const report_facts *facts, mgl_text *out);
-/* What compiling and launches took, one sentence; nothing where nothing was launched. */
+/* Writes the time of compilation and launches; nothing if nothing was launched. */
 void report_put_device_time(const report_facts *facts, mgl_text *out);
 
 /* "2.3 h", "41 min", "12 s" */

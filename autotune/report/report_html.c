@@ -1,10 +1,10 @@
 /*
- * The report as one HTML file: inline style and SVG, no script, no outside resource, dark and light
- * by the reader's own setting. While the campaign runs, the page asks for itself again.
+ * The HTML report: one file with inline style and SVG, no script, no external resources, in a dark
+ * or light scheme by the reader's setting. While the campaign runs, the page reloads itself.
+ * Implements mgl_report_html.
  *
- * Whatever came from a model, an agent or a file passes through put_data: it can show itself, and
- * do nothing else. The page stays small for any campaign: texts are cut, and of many points only
- * some are drawn (report_draw.c).
+ * Text from models, agents and files is escaped by put_data. The size of the page is bounded for
+ * every campaign: texts are cut, and only some of many points are drawn (report_draw.c).
  */
 #include "autotune/report/report_draw.h"
 
@@ -14,9 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_DATA = 1000 }; /* bytes of a text of others */
+enum { MOST_DATA = 1000 }; /* largest untrusted text, in bytes */
 
-/* Text of others: shown as a terminal may have it, and escaped for HTML. */
+/* Appends untrusted text in printable form, escaped for HTML. */
 static void put_piece(const char *text, size_t length, mgl_text *out)
 {
     for (size_t i = 0, used; i < length; i += used) {
@@ -44,7 +44,7 @@ static void put_data(const char *text, mgl_text *out)
         mgl_text_put(out, "...");
 }
 
-/* Whole, and with its lines: what somebody copies. */
+/* Appends a text completely and with its lines, for copying. */
 static void put_lines(const mgl_text *text, mgl_text *out)
 {
     const char *at = text->bytes ? text->bytes : "";
@@ -90,7 +90,7 @@ static const char style[] =
     "gap:16px}.legend{display:flex;flex-wrap:wrap;gap:4px 16px;color:var(--soft);"
     "font-size:.85rem}.legend i{display:inline-block;width:12px;height:12px;margin-right:6px;"
     "border-radius:2px;border:1px solid var(--line);vertical-align:-1px}"
-    /* Narrow screens: cells wrap, two columns are left out, and text in drawings stays large. */
+    /* Narrow screens: cells wrap, two columns are hidden, and text in drawings stays large. */
     "@media(max-width:700px){body{padding:16px 10px 48px}th,td{white-space:normal;padding:4px 6px "
     "4px 0;font-size:.8rem}th{font-size:.7rem}td.n{white-space:nowrap}"
     "td.why{min-width:10em}td.key{overflow-wrap:anywhere}svg.chart{font-size:19px}"
@@ -191,7 +191,7 @@ static void put_predicted_row(const report_facts *f, int w, mgl_text *out)
     mgl_text_put(out, "</td></tr>");
 }
 
-/* The best prediction beside the default's, each of the same workloads. */
+/* Writes the best prediction and the default's, for each workload. */
 static void put_predictions(const report_facts *f, mgl_text *out)
 {
     const long long number = (long long)f->best_predicted_number;
@@ -262,7 +262,7 @@ static void put_trajectory(const report_facts *f, mgl_text *out)
     report_draw_trajectory(f, out);
 }
 
-/* When the last task ends; of the layers', without the head and what follows it. */
+/* Returns the end of the last task; with `layers`, without the head and the steps after it. */
 static double end_of(const report_play *play, bool layers)
 {
     double last = 0;
@@ -272,7 +272,8 @@ static double end_of(const report_play *play, bool layers)
     return last;
 }
 
-/* Both plays for so long, side by side: from the beginning, or from the middle of their layers. */
+/* Draws both timelines side by side for the given duration, from the start or from the middle of
+ * the layers. */
 static void put_plays(const report_facts *f, bool middle, double us, mgl_text *out)
 {
     const report_plays *plays = &f->plays;
@@ -303,7 +304,7 @@ static void put_change(double change, mgl_text *out)
         mgl_text_format(out, "<td class=\"n\">%+.1f</td>", change);
 }
 
-/* Where the time goes, along the chain of what had to wait for each other. */
+/* Writes the parts of the critical path: what a token waits for, in us. */
 static void put_parts(const report_plays *plays, mgl_text *out)
 {
     const bool both = plays->best.span_count > 0;
@@ -355,7 +356,7 @@ static void put_timelines(const report_facts *f, mgl_text *out)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* A bar from the middle, of at most `most` percent to either side. */
+/* Draws a bar from the middle, up to `most` percent to either side. */
 static void put_bar(double mean, double best, double most, mgl_text *out)
 {
     double scale = 78 / most, at = report_percent(mean) * scale, dot = report_percent(best) * scale;
@@ -368,7 +369,7 @@ static void put_bar(double mean, double best, double most, mgl_text *out)
                     at < 0 ? "var(--bad)" : "var(--good)", fmax(2, fmin(158, 80 + dot)));
 }
 
-/* The largest effect, in percent: where bars end. */
+/* The largest effect in percent, which scales the bars. */
 static double largest_effect(const report_facts *f)
 {
     double most = 1;
@@ -542,7 +543,7 @@ static void put_costs(const report_facts *f, mgl_text *out)
     mgl_text_put(out, "</p>");
     if (f->requests) {
         mgl_text_put(out, "<p>A language model was asked ");
-        mgl_answer_chat_line(&f->chat, out); /* numbers, and names of outcomes */
+        mgl_answer_chat_line(&f->chat, out); /* only numbers and outcome names */
         mgl_text_put(out, ".</p>");
     }
 }

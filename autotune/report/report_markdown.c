@@ -1,5 +1,5 @@
-/* The report for a terminal and for a repository: Markdown, with what the HTML has but its
- * drawings. */
+/* The Markdown report, for terminals and repositories: the contents of the HTML report without
+ * drawings. Implements mgl_report_markdown. */
 #include "autotune/report/report_facts.h"
 
 #include "base/format.h"
@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* What would begin markup there, or a link. Within a word `_` begins nothing. */
+/* Whether the character would begin markup or a link. `_` inside a word does not. */
 static bool is_markup(const char *text, const char *at)
 {
     const unsigned char before = at > text ? (unsigned char)at[-1] : ' ';
@@ -20,7 +20,7 @@ static bool is_markup(const char *text, const char *at)
     return strchr("|\\`*<>[]#~&@$", *at) != NULL;
 }
 
-/* Text of others within a table: nothing in it can end the cell or begin markup. */
+/* Appends untrusted text to a table cell, so that it cannot end the cell or begin markup. */
 static void put_data(const char *text, mgl_text *out)
 {
     char shown[1024];
@@ -88,7 +88,7 @@ static void put_quarantined(const report_facts *f, mgl_text *out)
     }
 }
 
-/* The best prediction beside the default's, each of the same workloads. */
+/* Writes the best prediction and the default's, for each workload. */
 static void put_predictions(const report_facts *f, mgl_text *out)
 {
     mgl_text_format(out, "\nThe best prediction, %.1f us a token, is that of trial %lld",
@@ -258,7 +258,7 @@ static void put_reproduction(const report_facts *f, mgl_text *out)
     report_put_quoted(f->campaign->name, out);
     mgl_text_put(out, " -o campaign.json\n    megalith campaign import campaign.json\n");
     report_print_best(f, &text);
-    if (text.length) /* it is JSON, so that no line of it begins with a fence */
+    if (text.length) /* JSON: no line begins with a fence */
         mgl_text_format(out, "\n```json\n%s```\n", text.bytes);
     out->failed |= text.failed;
     mgl_text_clear(&text);

@@ -1,7 +1,7 @@
 /*
- * A report stands on the store alone, so both programs are lowered anew from the campaign's record.
- * A record that is not complete, a shape that can not be lowered and a device without costs are no
- * failure of a report: it says why it has no timelines.
+ * Implements report_plays.h. A report uses only the store, so both programs are lowered again from
+ * the campaign's record. An incomplete record, a shape that cannot be lowered and a device without
+ * costs are no errors; the report then states why timelines are missing.
  */
 #include "autotune/report/report_plays.h"
 
@@ -28,7 +28,7 @@ static void say_why(report_plays *plays, const char *why)
     mgl_format_into(plays->why, sizeof plays->why, "%s", why);
 }
 
-/* The campaign's first workload, as mgl_gate_predict prices it. */
+/* Simulates the campaign's first workload, as mgl_gate_predict prices it. */
 static mgl_status play_program(const mgl_subject *subject, const mgl_program *program,
                                report_play *out, mgl_error *err)
 {
@@ -51,7 +51,8 @@ static mgl_status play_program(const mgl_subject *subject, const mgl_program *pr
     return MGL_OK;
 }
 
-/* Lowers and plays; `plays` (may be NULL) gets the predictions, as those of the default. */
+/* Lowers and simulates a proposal. `plays` (may be NULL) receives the predictions of the
+ * default. */
 static mgl_status play_proposal(const mgl_subject *subject, const mgl_proposal *proposal,
                                 report_play *out, report_plays *plays, mgl_error *err)
 {
@@ -69,7 +70,7 @@ static mgl_status play_proposal(const mgl_subject *subject, const mgl_proposal *
     return status;
 }
 
-/* Of a failure, what the report has to fail with too. */
+/* Keeps only errors with which the report must fail. */
 static mgl_status keep_grave(mgl_status status)
 {
     return status == MGL_NO_MEMORY || status == MGL_SYSTEM ? status : MGL_OK;

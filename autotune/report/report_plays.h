@@ -1,6 +1,7 @@
 /*
- * The campaign's default and its best, each played through by the cost model: what the report draws
- * side by side. Such a play is a prediction, whatever the campaign measured.
+ * Simulated timelines ("plays") of the campaign's default and of its best program: one epoch of
+ * each, simulated by the cost model and drawn side by side in the report. They are predictions,
+ * even if the campaign measured. Called by report_facts.c.
  */
 #ifndef MGL_AUTOTUNE_REPORT_REPORT_PLAYS_H
 #define MGL_AUTOTUNE_REPORT_REPORT_PLAYS_H
@@ -8,7 +9,7 @@
 #include "autotune/store/store.h"
 #include "schedule/cost/cost.h"
 
-/* One epoch of a program. */
+/* The timeline of one epoch. */
 typedef struct report_play {
     mgl_cost cost;
     mgl_cost_span *spans; /* (span_count) by queue */
@@ -16,18 +17,19 @@ typedef struct report_play {
 } report_play;
 
 typedef struct report_plays {
-    mgl_schedule_config start;            /* the campaign's first config */
-    double start_us;                      /* its predicted objective; 0: none */
-    double start_each[MGL_MAX_WORKLOADS]; /* (workloads) the values of this mean */
-    mgl_workload workload;                /* the simulated workload: the campaign's first */
-    int layers;                           /* of the model */
-    report_play first, best;              /* span_count 0: there is none */
-    char why[120];                        /* the reason why a play is missing; "": both exist */
+    mgl_schedule_config start; /* the campaign's initial config */
+    double start_us;           /* its predicted objective in us; 0: none */
+    /* (workloads) predicted us; start_us is their geometric mean */
+    double start_each[MGL_MAX_WORKLOADS];
+    mgl_workload workload;   /* the simulated workload: the campaign's first */
+    int layers;              /* of the model */
+    report_play first, best; /* span_count 0: none */
+    char why[120];           /* the reason why a play is missing; "": both exist */
 } report_plays;
 
-/* Plays the default, and the proposal of trial `best` (0: the default alone). What can not be
- * played is said in `why`; it fails only where memory or the store does. Release with
- * report_plays_clear, after a failure too. */
+/* Simulate the default (start), and the proposal of trial `best` (0: nothing more). A program that
+ * cannot be simulated is explained in `why`; only failures of memory or the store are errors.
+ * Release with report_plays_clear, also after a failure. */
 mgl_status report_plays_start(mgl_store *store, const mgl_campaign_record *campaign,
                               report_plays *out, mgl_error *err);
 mgl_status report_plays_best(mgl_store *store, const mgl_campaign_record *campaign, int64_t best,

@@ -1,8 +1,9 @@
 /*
- * A play as a drawing: a row for each queue, time from left to right, a colour for each step. A
- * pixel has the step that takes most of it, and is left blank where the queue does next to nothing;
- * pixels that follow each other are one stroke. So a drawing has a size that its pixels bound,
- * whatever the number of tasks, and all strokes of one colour are one path.
+ * Drawing of a simulated timeline: a row for each queue, time from left to right, a color for each
+ * step. A pixel has the color of the step that takes most of its time, and is blank if the queue is
+ * mostly idle. Adjacent equal pixels are one stroke, and all strokes of a color are one path. So
+ * the size of a drawing is bounded by its pixels, for any number of tasks. Implements part of
+ * report_draw.h.
  */
 #include "autotune/report/report_draw.h"
 
@@ -11,17 +12,17 @@
 
 enum { COLUMNS = 440, ROWS = 132, LEFT = 34, TOP = 6, BOTTOM = 34, PLOT = 264, TALLEST = 12 };
 
-static const double LEAST_BUSY = .2; /* of a pixel that has a colour */
+static const double LEAST_BUSY = .2; /* smallest busy share of a pixel that gets a color */
 
 typedef struct canvas {
     double from;   /* us */
     double per_us; /* columns */
-    double row;    /* height */
+    double row;    /* height of a row */
     int rows;
     mgl_text strokes[REPORT_COLOURS];
 } canvas;
 
-/* How much of each column each step has of a queue's. */
+/* The share of each step in each column of a queue. */
 typedef double shares[COLUMNS][REPORT_COLOURS];
 
 static void add_span(const canvas *c, const mgl_cost_span *span, shares of)
@@ -32,7 +33,7 @@ static void add_span(const canvas *c, const mgl_cost_span *span, shares of)
         of[at][span->step] += fmin(to, at + 1) - fmax(from, at);
 }
 
-/* The step of a column; -1: it is blank. */
+/* The step with the largest share in a column; -1: blank. */
 static int colour_of(const double column[REPORT_COLOURS])
 {
     double busy = 0;
@@ -57,7 +58,7 @@ static void put_row(canvas *c, int row, shares of)
     }
 }
 
-/* Of more queues than rows, some. */
+/* Draws the queues. If there are more queues than rows, draws some of them. */
 static void put_queues(const report_play *play, canvas *c)
 {
     int span = 0;

@@ -1,8 +1,8 @@
 /*
- * The chain of incumbents, replayed from trials in the order of their ids. Each trial was measured
- * against the incumbent of its time, so its gain is relative to that incumbent. A trial that was
- * later quarantined (record.h) was the incumbent until then. From that point the last correct kept
- * trial before it is the incumbent again. Used by propose.c and by the reports.
+ * The chain of incumbents, replayed from trials in order. Each trial was measured against the
+ * incumbent of its time, so its gain is relative to that incumbent. A trial that was later
+ * quarantined (record.h) was the incumbent until then. From that point the last correct kept trial
+ * before it is the incumbent again. Used by propose.c and by the reports.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_CHAIN_H
 #define MGL_AUTOTUNE_SEARCH_CHAIN_H
