@@ -1,12 +1,12 @@
 /*
- * The distinct rectangles that the operands of a program name, buffer by buffer. A program has many
- * operands and few rectangles (every reader of x reads all of it), so the passes that compare
- * accesses compare rectangles instead: their work grows with operands times rectangles of a
- * buffer, not with pairs of operands.
+ * The distinct rectangles (boxes) that the operands of a program name, per buffer, in an implicit
+ * balanced bounding-volume tree. A program has many operands but few rectangles (every reader of x
+ * reads all of it), so the passes that compare accesses compare rectangles. Their work grows with
+ * operands times rectangles of a buffer, not with pairs of operands.
  *
- * The boxes of a buffer are sorted, and a tree lies over the sorted run: the middle box of a run is
- * the root of what is left and right of it, and keeps the bounds of all of them. So the boxes
- * that overlap a region are found without looking at the others.
+ * The boxes of a buffer are sorted. In the tree over a sorted run, the middle box is the root of
+ * the boxes on its left and right, and keeps the bounds of all of them. A search for the boxes that
+ * overlap a region skips subtrees whose bounds do not.
  */
 #include "validator/check.h"
 
@@ -55,7 +55,7 @@ static void number(mgl_check *check, const mgl_region *const *sorted, int count)
         boxes->first[buffer] = boxes->count;
 }
 
-/* Widens `to` so that it covers `range`. What is not fixed covers all. */
+/* Widens `to` so that it covers `range`. A range that is not fixed covers everything. */
 static void widen(mgl_range *to, const mgl_range *range)
 {
     if (to->kind != MGL_RANGE_FIXED || range->kind != MGL_RANGE_FIXED) {
@@ -66,8 +66,8 @@ static void widen(mgl_range *to, const mgl_range *range)
     to->hi = range->hi > to->hi ? range->hi : to->hi;
 }
 
-/* Fills the bounds of boxes [first, last) and returns their root; -1 for none. As deep as the
- * logarithm of the number of boxes. */
+/* Fills the bounds of boxes [first, last) and returns their root; -1 if there is none. The
+ * recursion depth is the logarithm of the number of boxes. */
 static int plant(mgl_check *check, int first, int last)
 {
     if (first >= last)
@@ -90,7 +90,7 @@ struct walk {
     int rank;
     int *to; /* (count) boxes that overlap the region */
     int count;
-    int64_t left; /* nodes that may still be visited; below 0: the walk did not end */
+    int64_t left; /* nodes that may still be visited; below 0: the walk was cut short */
 };
 
 /* Appends the boxes of [first, last) that overlap the region, in order. */

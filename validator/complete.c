@@ -1,8 +1,8 @@
 /*
- * MG6xx: every tape byte is consumed exactly once, in order (mgl_check_complete; the second list
- * has no tape of its own: lists.c finds its segments on the first one's), and every row of every
- * linear weight of the model is streamed exactly once (mgl_check_weights, with a graph). That all
- * logits and all parts of the running argmax are produced is MG601 in init.c.
+ * MG6xx: completeness. Every tape byte is consumed exactly once, in order (mgl_check_complete; the
+ * second list has no tape of its own, and lists.c finds its segments on the first list's tapes).
+ * Every row of every linear weight of the model is streamed exactly once (mgl_check_weights, with a
+ * graph). init.c checks that all logits and all parts of the running argmax are produced (MG601).
  */
 #include "validator/check.h"
 
@@ -62,7 +62,7 @@ static int compare_shares(const void *a, const void *b)
     return (x->task > y->task) - (x->task < y->task);
 }
 
-/* All shares, in order; *count of them. NULL when memory ran out. */
+/* All shares, sorted; *count is their number. NULL if memory ran out. */
 static struct share *collect(mgl_check *check, size_t *count)
 {
     const mgl_program *p = check->program;

@@ -1,8 +1,9 @@
 /*
- * What of a region the union of some boxes leaves uncovered. The region starts as one part; each
- * box is cut out of the parts, and what a cut leaves are the slabs on its sides. Boxes of a buffer
- * come sorted, so slices that stand side by side leave one part, not many. What one share of the
- * rows leaves of all rows are the others of as many; other columns may have another number of them.
+ * The part of a region that the union of some boxes does not cover (rectangle subtraction). The
+ * region starts as one part. Each box is cut out of the parts, and a cut leaves the slabs on its
+ * sides. Boxes of a buffer come sorted, so adjacent slices leave one part, not many. If a share of
+ * the rows is cut out of all rows, the other shares of the same count remain; other columns may
+ * have another share count. flags.c and init.c use it.
  */
 #include "validator/check.h"
 
@@ -30,8 +31,8 @@ static mgl_region simplify(const mgl_region *region, int rank)
     return out;
 }
 
-/* Whether a box can be cut out of a part: a share of the rows can be cut out of all rows, or out of
- * itself, and of nothing else. */
+/* Whether a box can be cut out of a part. A share of the rows can be cut out of all rows or out of
+ * the same share, but not out of other ranges. */
 static bool can_be_cut(const mgl_region *part, const mgl_region *box, int rank)
 {
     for (int d = 0; d < rank; d++) {
@@ -43,7 +44,7 @@ static bool can_be_cut(const mgl_region *part, const mgl_region *box, int rank)
     return true;
 }
 
-/* Adds the shares of a part's rows beside that of `cut`, which the part then has. */
+/* Adds the shares of a part's rows other than `cut`, and reduces the part to `cut`. */
 static void add_shares(mgl_cover *c, mgl_region *part, int d, const mgl_range *cut)
 {
     for (int64_t i = 0; i < cut->hi; i++) {
@@ -55,7 +56,7 @@ static void add_shares(mgl_cover *c, mgl_region *part, int d, const mgl_range *c
     part->ranges[d] = *cut;
 }
 
-/* Adds the slabs of a part on both sides of `cut`, which the part then has. */
+/* Adds the slabs of a part on both sides of `cut`, and reduces the part to `cut`. */
 static void add_slabs(mgl_cover *c, mgl_region *part, int d, const mgl_range *cut)
 {
     mgl_region slab = *part;
@@ -72,9 +73,9 @@ static void add_slabs(mgl_cover *c, mgl_region *part, int d, const mgl_range *cu
     }
 }
 
-/* Adds what of `part` lies outside `box`: the slabs on either side, dimension by dimension, and
- * then the other shares of the rows. Columns beside the box so keep all of their rows, which other
- * tasks may write in another number of shares. */
+/* Adds the parts of `part` outside `box`: the slabs on either side, dimension by dimension, and
+ * then the other shares of the rows. In this order, columns beside the box keep all of their rows,
+ * which other tasks may write in another number of shares. */
 static void add_outside(mgl_cover *c, mgl_region part, const mgl_region *box, int rank)
 {
     for (int d = 0; d < rank; d++)
@@ -85,7 +86,7 @@ static void add_outside(mgl_cover *c, mgl_region part, const mgl_region *box, in
             add_shares(c, &part, d, &box->ranges[d]);
 }
 
-/* Takes the box away from all parts. */
+/* Subtracts the box from all parts. */
 static void subtract(mgl_cover *c, const mgl_region *box, int rank)
 {
     size_t count = c->part_count, kept = 0;
@@ -100,7 +101,7 @@ static void subtract(mgl_cover *c, const mgl_region *box, int rank)
         if (c->check->no_memory)
             return;
     }
-    /* What was added behind the old parts moves up to those that were kept. */
+    /* Move the parts that were added after the old parts up to the kept parts. */
     for (size_t i = count; i < c->part_count; i++)
         c->parts[kept++] = c->parts[i];
     MGL_ASSERT(kept <= c->part_count);

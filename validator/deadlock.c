@@ -1,33 +1,33 @@
 /*
  * MG2xx: every epoch runs to its end, and epochs are totally ordered.
  *
- * Counters only grow, so a task that can run stays able to run: running whatever can run, in any
- * order, always ends in the same set (the least fixpoint). One epoch is simulated so; when it holds
- * every task, no execution of an epoch can get stuck. The order of the simulation is kept: it is
- * one legal order, and every happens-before edge points forward in it.
+ * Counters only grow, so a task that can run stays able to run. Therefore running any task that can
+ * run, in any order, always ends in the same set of tasks (the least fixpoint). The pass simulates
+ * one epoch in this way. If the set contains every task, no execution of an epoch can get stuck.
+ * The order of the simulation is kept: it is one legal order, and every happens-before edge points
+ * forward in it.
  *
  * A flag region works like a counter: the box that a task reads gets a signal from each writer of a
- * box that overlaps it, once an epoch, and the reader waits for all of them. So flags make tasks
- * wait here; the epoch edge (mgl_check_epochs) is proved without them.
+ * box that overlaps it, once per epoch, and the reader waits for all of them. So flags make tasks
+ * wait in the simulation. The proof of the epoch edge (mgl_check_epochs) does not use flags.
  *
- * Why one epoch stands for all. Suppose (mgl_check_epochs) that every task of an epoch happens
- * before its sample, that every enter waits for the counter that sample alone signals, with
- * threshold 0, and that enter opens every queue. Then every task of epoch e happens before
- * sample(e), before enter(e+1) of every queue, before every task of epoch e+1. So no signal of
- * epoch e+1 comes before a task of epoch e has done its work; in epoch e a counter can hold no
- * more than e * P plus the signals of this epoch, and a wait for e * P + t is met when, of this
- * epoch, t have come and the earlier ones have arrived, which they do: their tasks have run. Hence
- * a wait means the same in each epoch, and threshold 0 is always met in the end: on a counter
- * other than sample's such a wait orders nothing and is accepted as harmless.
+ * Why one epoch represents all. Assume (mgl_check_epochs) that every task of an epoch happens
+ * before its sample, that every enter waits with threshold 0 for the counter that only sample
+ * signals, and that enter is the first task of every queue. Then every task of epoch e happens
+ * before sample(e), which happens before enter(e+1) of every queue, which happens before every task
+ * of epoch e+1. So no signal of epoch e+1 comes before a task of epoch e has finished. In epoch e a
+ * counter holds at most e * P plus the signals of this epoch. A wait for e * P + t is met when t
+ * signals of this epoch have come and all earlier ones have arrived, which they have, because their
+ * tasks have run. Hence a wait means the same in each epoch. Threshold 0 is always met in the end:
+ * on a counter other than sample's such a wait orders nothing and is accepted as harmless.
  *
- * With two lists an epoch is of one of them, and a wait means all signals of the epochs before, of
- * either list, and t of this epoch (schedule/program.h). Suppose further (lists.c) that each enter
- * waits with threshold 0 for a counter that sample alone signals in both lists. Then the chain
- * above holds whatever list an epoch is of, and so does what follows from it.
+ * With two lists, an epoch is of one of them, and a wait means all signals of the earlier epochs,
+ * of either list, and t of this epoch (schedule/program.h). Assume further (lists.c) that each
+ * enter waits with threshold 0 for a counter that only the samples of both lists signal. Then the
+ * chain above holds for every sequence of lists, and so do its consequences.
  *
- * The end of a launch: in the epoch behind the last one each queue runs enter alone, reads that
- * there is nothing more to do and leaves. Nobody signals there, so enter may wait with threshold 0
- * only.
+ * The end of a launch: in the epoch after the last one, each queue runs only enter, reads that the
+ * launch ends, and leaves. No task signals in that epoch, so enter may wait with threshold 0 only.
  */
 #include "validator/check.h"
 
@@ -53,11 +53,11 @@ static void check_thresholds(mgl_check *check)
         }
 }
 
-/* The most epochs of a launch: sequences advance together. All of them run from epoch 0 on, one
- * that has ended never runs again, and an epoch gives each that runs at least one row
- * (schedule/step.h), so one position more. So a sequence that runs in epoch e has e positions or
- * more from the epochs before, which leaves at most capacity epochs in which one runs. In one more
- * the queues leave. */
+/* The largest number of epochs of a launch. Sequences advance together: all of them run from epoch
+ * 0 on, an ended sequence never runs again, and an epoch gives each running sequence at least one
+ * row (schedule/step.h), that is, one more position. So a sequence that runs in epoch e has at
+ * least e positions from earlier epochs, and at most `capacity` epochs have a running sequence. The
+ * queues leave in one more epoch. */
 static int64_t most_epochs(const mgl_limits *limits)
 {
     return (int64_t)limits->capacity + 1;
@@ -81,17 +81,17 @@ static void check_overflow(mgl_check *check)
 
 /* ---- the simulation of one epoch ---- */
 
-enum { QUEUES_A_STEP = 8 }; /* asked whether they still wait */
+enum { QUEUES_A_STEP = 8 }; /* queues tested per step whether they still wait */
 
-/* Edges are numbered: the counters, then the boxes of flag inputs. */
+/* Edges are numbered: first the counters, then the boxes of flag inputs. */
 struct simulation {
     mgl_check *check;
     int *value;   /* (edges) signals so far */
-    int *blocked; /* (edges) first queue that waits for it, or -1 */
+    int *blocked; /* (edges) first queue that waits for the edge, or -1 */
     int *next;    /* (queues) next queue that waits for the same edge, or -1 */
     int *done;    /* (queues) tasks that have run */
-    int *met;     /* (queues) waits, then inputs, of the front task that are met: they stay met */
-    int *ready;   /* (queues) stack of queues to look at */
+    int *met;     /* (queues) waits, then inputs, of the front task that are met, and stay met */
+    int *ready;   /* (queues) stack of queues to run */
     int ready_count;
     int ran; /* tasks that have run */
 };
@@ -112,10 +112,10 @@ static int box_edge(const struct simulation *s, int box)
 struct want {
     int edge; /* -1: nothing */
     int64_t least;
-    int region; /* of a flag edge, else -1 */
+    int region; /* region of a flag edge, else -1 */
 };
 
-/* Wait `i` of a task, or behind its waits input `i`. */
+/* Wait `i` of a task; indices after the last wait mean its inputs. */
 static struct want want_of(const struct simulation *s, const mgl_task *task, int i)
 {
     const mgl_program *p = s->check->program;
@@ -142,7 +142,7 @@ static struct want unmet(const struct simulation *s, int queue)
     return (struct want){-1, 0, -1};
 }
 
-/* Counts a signal and makes ready whoever waited for it. */
+/* Counts a signal and makes ready the queues that waited for it. */
 static void signal_edge(struct simulation *s, int edge)
 {
     size_t asked = 0;
@@ -161,7 +161,7 @@ static void signal_edge(struct simulation *s, int edge)
     mgl_check_spend(s->check, asked / QUEUES_A_STEP);
 }
 
-/* The task has written the words of a flag region. */
+/* Signals that the task has written the words of a flag region. */
 static void publish(struct simulation *s, int region)
 {
     int count;
@@ -182,7 +182,7 @@ static void signal_all(struct simulation *s, int task)
             publish(s, i);
 }
 
-/* Runs a queue until it ends, must wait, or the steps are spent. */
+/* Runs a queue until it ends, has to wait, or the steps are used up. */
 static void run_queue(struct simulation *s, int queue)
 {
     const mgl_program *p = s->check->program;
@@ -207,7 +207,7 @@ static bool has_run(const struct simulation *s, int task)
     return s->check->position[task] < s->done[s->check->queue_of[task]];
 }
 
-/* A writer of words of the region that has not run. */
+/* A task that writes words of the region and has not run. */
 static int blame_writer(const struct simulation *s, int region)
 {
     mgl_check *check = s->check;
@@ -221,8 +221,8 @@ static int blame_writer(const struct simulation *s, int region)
     return -1;
 }
 
-/* Why the front task of a queue is stuck: a producer of what it waits for that has not run; -1 when
- * the steps are spent. */
+/* The reason why the front task of a queue is stuck: a producer of the edge that has not run; -1
+ * when the steps are used up. */
 static int blame(const struct simulation *s, const struct want *want)
 {
     const mgl_check *check = s->check;
@@ -234,7 +234,7 @@ static int blame(const struct simulation *s, const struct want *want)
     return -1;
 }
 
-/* Whom the queue's front task waits for; *want is why. */
+/* The task that the queue's front task waits for; *want is the edge. */
 static int next_on_cycle(const struct simulation *s, int queue, struct want *want)
 {
     *want = unmet(s, queue);
@@ -256,14 +256,14 @@ static void witness_wait(struct simulation *s, int task, const struct want *want
                           s->value[want->edge], other);
 }
 
-/* From a stuck queue to whom it waits for, until the walk comes round: a queue of the cycle, or -1
- * when the steps are spent. */
+/* Follows the waits from a stuck queue until the walk repeats. Returns a queue of the cycle; -1
+ * when the steps are used up. */
 static int find_cycle(struct simulation *s, int queue, bool *flags)
 {
     const mgl_check *check = s->check;
     struct want want;
     for (int i = 0; i < check->program->queue_count; i++)
-        s->next[i] = 0; /* from here on: whether the walk was there */
+        s->next[i] = 0; /* from here on: the number of visits of the walk */
     while (s->next[queue]++ < 2) {
         int task = next_on_cycle(s, queue, &want);
         if (task < 0)
@@ -281,7 +281,7 @@ static void report_cycle(struct simulation *s, int stuck)
     char name[MGL_NAME_TEXT], other[MGL_NAME_TEXT];
     bool flags = false;
     int found = check->found, start = find_cycle(s, stuck, &flags), queue = start;
-    if (start < 0) { /* the steps are spent, and that is told; whatever else it is, it is stuck */
+    if (start < 0) { /* the steps are used up, which is reported; the task is stuck in any case */
         if (check->found == found)
             mgl_check_report(check, 202, front_task(s, stuck), 0, "%s can never run",
                              mgl_check_task(check, front_task(s, stuck), name));

@@ -1,25 +1,25 @@
 /*
  * MG304, MG305, MG503, MG604: the words of flagged buffers. Each word has at most one writing task,
- * each word that is read has one, and each word that is written has exactly one clear. None of this
- * asks for an order: it stands in the text of the program.
+ * each word that is read has a writer, and each word that is written has exactly one clear. These
+ * conditions need no order; they follow from the text of the program.
  *
- * Why nothing else is asked for. A flagged buffer has n >= 2 sets; in epoch e all its flag regions
- * mean set e mod n, and a clear resets set (e + 1) mod n. So the words of set e mod n are touched
+ * Why this suffices. A flagged buffer has n >= 2 sets. In epoch e all its flag regions refer to set
+ * e mod n, and a clear resets set (e + 1) mod n. So the words of set e mod n are accessed
  *
  *     by the clear of epoch e - 1, in epoch 0 by the host       they become "not written"
  *     in epoch e by their one writer, then by their readers     a reader waits for the words
  *     by the clear of epoch e + n - 1, the next one             not before epoch e + 1, as n >= 2
  *
- * and by nothing between. deadlock.c proves, from counters and queue order alone, that every task
- * of an epoch happens before its sample and every task of the next epoch after it; readers, writers
- * and clears are tasks. So a clear is before the write and before the polls of the epoch that it
- * prepares, and after the write and the reads of the epoch that it ends. Within an epoch the write
- * is before each read, because a read waits for it; two writes, and a write after a read, do
- * not exist. What remains is that a reader's writers run at all: that is deadlock.c, to which this
- * pass tells who writes what.
+ * and by no task in between. deadlock.c proves, from counters and queue order alone, that every
+ * task of an epoch happens before its sample and every task of the next epoch after it; readers,
+ * writers and clears are tasks. So a clear precedes the write and the polls of the epoch that it
+ * prepares, and follows the write and the reads of the epoch that it ends. Within an epoch the
+ * write precedes each read, because a read waits for it. Two writes, or a write after a read, do
+ * not exist. It remains to prove that a reader's writers run at all: deadlock.c does, with the
+ * writers that this pass records in mgl_flags.
  *
- * A flag orders its own words, write before read, and nothing else: order.c does not know flags,
- * so every other location needs counters or queue order, also where a flag was read before.
+ * A flag orders its own words, write before read, and nothing else. order.c ignores flags, so every
+ * other location needs counters or queue order, even after a flag was read.
  */
 #include "validator/check.h"
 
@@ -41,7 +41,8 @@ static bool has_flags(const mgl_program *p)
     return false;
 }
 
-/* Another task's box that overlaps the region, or -1. Two outputs of one task are MG303. */
+/* A box of another task that overlaps the region, or -1. Two overlapping outputs of one task are
+ * MG303. */
 static int find_other(struct words *w, const int *owner, int task, int region)
 {
     int count;
@@ -52,7 +53,8 @@ static int find_other(struct words *w, const int *owner, int task, int region)
     return -1;
 }
 
-/* The output region belongs to the task: nobody else may have a word of it. */
+/* Records the task as the owner of the output region; reports another task that owns a word of it.
+ */
 static void own(struct words *w, int *owner, int task, int region, int code)
 {
     mgl_check *check = w->check;
@@ -71,7 +73,7 @@ static void own(struct words *w, int *owner, int task, int region, int code)
                       mgl_check_region(check, check->boxes.boxes[other].region, place));
 }
 
-/* Who writes and who clears. */
+/* Finds the writer and the clearing task of each box. */
 static void find_owners(struct words *w)
 {
     mgl_check *check = w->check;
@@ -108,7 +110,7 @@ static void report_uncovered(struct words *w, int code, int task, int region)
     mgl_cover_witness(&w->cover, code == 503 ? "not written" : "not cleared");
 }
 
-/* Written boxes that overlap the region. */
+/* The number of written boxes that overlap the region. */
 static int count_parts(struct words *w, int region)
 {
     int count, parts = 0;
@@ -118,7 +120,7 @@ static int count_parts(struct words *w, int region)
     return parts;
 }
 
-/* A flag input needs writers, a flag output needs clears. Each input box is looked at once. */
+/* A flag input needs writers, a flag output needs clears. Each input box is checked once. */
 static void check_region(struct words *w, int task, int region, bool input)
 {
     mgl_check *check = w->check;

@@ -1,9 +1,9 @@
 /*
- * MG1xx, first half: the structure of the program (every index and every run inside its array) and
- * its declarations (geometry, tensors, buffers). Behind this pass the other passes follow indices
- * and read extents without asking again.
+ * MG1xx, first half: the structure of the program (every index and every run is inside its array)
+ * and its declarations (geometry, tensors, buffers). After this pass the other passes follow
+ * indices and read extents without further checks.
  *
- * Runs must tile their arrays in order, as the builder makes them: so no two tasks share a region,
+ * Runs must tile their arrays in order, as the builder makes them. So no two tasks share a region,
  * a segment or an edge.
  */
 #include "validator/check.h"
@@ -21,7 +21,7 @@ static bool within(int value, int lo, int hi)
     return value >= lo && value <= hi;
 }
 
-/* Reports MG101 and is false, or is true: a condition of the structure. */
+/* Checks a condition of the structure: if it is false, reports MG101. Returns the condition. */
 static bool intact(mgl_check *check, bool condition, const char *what, int index)
 {
     if (!condition)
@@ -62,7 +62,7 @@ static bool check_counts(mgl_check *check)
     return !large && !negative;
 }
 
-/* Whether the run starts at *next and ends inside `total`; moves *next behind it. */
+/* Whether the run starts at *next and ends inside `total`; moves *next to its end. */
 static bool tile(const mgl_run *run, int *next, int total)
 {
     if (run->first != *next || run->count < 0 || run->count > total - *next)
@@ -196,7 +196,7 @@ static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
                          mgl_weight_format_name(tensor->format));
 }
 
-/* The number that a symbol stands for; -1 for a fixed extent. */
+/* The value of a symbol; -1 for a fixed extent. */
 static int64_t symbol_value(const mgl_limits *limits, mgl_symbol symbol)
 {
     switch (symbol) {
@@ -212,7 +212,7 @@ static int64_t symbol_value(const mgl_limits *limits, mgl_symbol symbol)
     return -1;
 }
 
-/* (sequences, kv_heads, capacity, head_dim) */
+/* Whether the shape is (sequences, kv_heads, capacity, head_dim). */
 static bool is_kv_shape(const mgl_program *p, const mgl_buffer *b)
 {
     return b->rank == 4 && b->extents[0].count == p->limits.sequences &&
@@ -220,8 +220,8 @@ static bool is_kv_shape(const mgl_program *p, const mgl_buffer *b)
            b->extents[3].count == p->geometry.head_dim;
 }
 
-/* What is wrong with a buffer of its space, `rows` of whose extents are the symbol rows; or NULL.
- */
+/* What is wrong with a buffer for its space, or NULL. `rows`: how many of its extents are the
+ * symbol rows. */
 static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int rows)
 {
     switch (b->space) {
@@ -248,7 +248,7 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
     return "its space does not exist";
 }
 
-/* Whether every row of the buffer is whole granules. */
+/* Whether every row of the buffer consists of whole granules. */
 static bool has_whole_granules(const mgl_buffer *b)
 {
     const mgl_extent *last = &b->extents[b->rank - 1];
@@ -269,7 +269,7 @@ static void check_sets(mgl_check *check, const mgl_buffer *b)
                          b->name, MGL_GRANULE_BYTES);
 }
 
-/* MG132 */
+/* MG132: paged buffers. */
 static void check_pages(mgl_check *check, const mgl_buffer *b)
 {
     const mgl_program *p = check->program;
@@ -348,7 +348,7 @@ static void index_tasks(mgl_check *check)
             check->queue_of[p->queues[q].tasks.first + i] = q;
             check->position[p->queues[q].tasks.first + i] = i;
         }
-    /* A counting sort: first[c + 2] counts, then first[c + 1] is where the next one goes. */
+    /* A counting sort: first[c + 2] counts, then first[c + 1] is the place of the next producer. */
     int *first = check->producer_first;
     for (int i = 0; i < p->signal_count; i++)
         first[p->signals[i] + 2]++;
@@ -359,7 +359,7 @@ static void index_tasks(mgl_check *check)
             check->producers[first[p->signals[p->tasks[t].signals.first + i] + 1]++] = t;
 }
 
-/* A task stands twice in a row among a counter's producers when it signals it twice. */
+/* If a task signals a counter twice, it is listed twice in a row among the counter's producers. */
 static void check_signals(mgl_check *check)
 {
     const mgl_program *p = check->program;

@@ -1,16 +1,16 @@
 /*
- * MG5xx: every region read was written before, and MG601: so were the outputs that sample reads.
+ * MG5xx: every region is written before it is read; MG601 for the outputs that sample reads.
  *
- * Behind race.c any write that overlaps a read is ordered with it, so "happens before" is "stands
- * earlier in the order of the simulation". Tasks are taken in that order; a read must be covered
- * by the union of the boxes written so far in this epoch. Written stays written within an epoch,
- * so each box is examined until it is covered once. Values of earlier epochs do not count: an
- * epoch may have more rows than the one before.
+ * After race.c, any write that overlaps a read is ordered with it, so "happens before" equals
+ * "earlier in the order of the simulation". The pass visits tasks in that order. A read must be
+ * covered by the union of the boxes written so far in this epoch. Written data stays written within
+ * an epoch, so each box is examined until it is covered once. Values of earlier epochs do not
+ * count: an epoch may have more rows than the previous one.
  *
- * Not asked for: flag words (their readers wait for them: flags.c), const buffers (the host),
- * control, table, sequence, prompt and counts (the host, then sample of the epoch before). The
- * cache:
- * [:pos] of a head is initialised when some task appends to this head in every epoch.
+ * Not checked here: flag words (their readers wait for them: flags.c), const buffers (the host
+ * fills them), control, table, sequence, prompt and counts (the host fills them, then sample of the
+ * previous epoch). The cache: [:pos] of a head is initialized if some task appends to this head in
+ * every epoch.
  */
 #include "validator/check.h"
 
@@ -20,7 +20,7 @@ struct coverage {
     mgl_check *check;
     mgl_cover cover;
     bool *written; /* (boxes) */
-    bool *covered; /* (boxes) found to be covered */
+    bool *covered; /* (boxes) known to be covered */
 };
 
 static void report_uncovered(struct coverage *c, int task, int region)
@@ -35,7 +35,7 @@ static void report_uncovered(struct coverage *c, int task, int region)
     mgl_cover_witness(&c->cover, "not written");
 }
 
-/* Whether sample reads what the heads of this epoch made. */
+/* Whether the operand of sample holds results of this epoch's heads. */
 static bool is_of_heads(int operand)
 {
     return operand <= MGL_OPERAND(sample, best_id) || operand == MGL_OPERAND(sample, penalized);
@@ -75,7 +75,8 @@ static void check_task(struct coverage *c, int t)
 
 /* ---- the cache ---- */
 
-/* [:pos] of a kv head that nobody appends to. Both regions name one head and all of the rest. */
+/* Reports [:pos] of a kv head that no task appends to. Both regions name one head and all of the
+ * other dimensions. */
 static void check_cache(mgl_check *check, int t, int operand)
 {
     const mgl_program *p = check->program;

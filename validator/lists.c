@@ -1,19 +1,17 @@
 /*
- * The second list of a program goes with the first. Behind the other passes each list is proved for
- * itself: whatever epochs of it follow one another, each ends, is free of races, reads what was
- * written and computes the graph. What is left to prove is that epochs of the other list in between
- * change nothing:
+ * The second list of a program fits the first. The other passes prove each list alone: any sequence
+ * of its epochs ends, is free of races, reads what was written and computes the graph. This file
+ * proves that epochs of the other list in between change nothing:
  *
- *     MG130  both lists see the same declarations by the same indices; a buffer with rows is used
- *            by one list alone, and what one epoch hands to the next is in the same buffers
- *     MG208  every enter, of either list, waits for the sample of the epoch before, of either list:
- *            with that all epochs are totally ordered (deadlock.c)
- *     MG504  a head of a cache that one list reads is appended to in epochs of both
- *     MG605  the second list's weights lie on the first one's tapes
+ *     MG130  both lists see the same declarations by the same indices; only one list uses a buffer
+ *            with rows, and the data that an epoch passes to the next is in the same buffers
+ *     MG208  every enter, of either list, waits for the sample of the previous epoch, of either
+ * list: so all epochs are totally ordered (deadlock.c) MG504  a head of a cache that one list reads
+ * is appended to in epochs of both MG605  the second list's weights lie on the first list's tapes
  *     MG709  both lists keep the same values in a head of a cache
  *
- * So between two epochs of a list nobody writes what that list alone uses, and the cache and io
- * hold what an epoch of the list itself would have left there.
+ * So between two epochs of a list no task writes data that only that list uses, and the cache and
+ * io buffers hold what an epoch of the list itself would have left there.
  */
 #include "validator/check.h"
 
@@ -38,7 +36,7 @@ static bool same_settings(const mgl_program *a, const mgl_program *b)
            a->kv_dtype == b->kv_dtype && a->queue_count == b->queue_count;
 }
 
-/* Whether the list declares first what the first list does. */
+/* Whether the list's declarations begin with those of the first list. */
 static bool inherits(const mgl_program *first, const mgl_program *p)
 {
     bool same = first->tensor_count == p->tensor_count && first->buffer_count <= p->buffer_count &&
@@ -108,13 +106,13 @@ void mgl_check_rows(mgl_check *check)
         }
 }
 
-/* The buffer of a region that a task may leave out. */
+/* The name of a region's buffer; the region may be missing. */
 static const char *name_of(const mgl_program *program, const mgl_region *region)
 {
     return region ? program->buffers[region->buffer].name : "none";
 }
 
-/* What sample hands to the next epoch. */
+/* Checks the buffers by which sample passes data to the next epoch. */
 static void check_roles(mgl_check *check)
 {
     static const int roles[] = {MGL_OPERAND(sample, sequence), MGL_OPERAND(sample, prompt),
@@ -155,7 +153,7 @@ static bool waits_for_both(const mgl_check *list, const mgl_check *other, int en
     return false;
 }
 
-/* Every enter of `list`, which is one of the check's two. */
+/* Checks every enter of `list`, which is one of the two lists. */
 static void check_edges(mgl_check *check, const mgl_check *list, const mgl_check *other)
 {
     for (int q = 0; q < list->program->queue_count; q++) {
@@ -186,7 +184,7 @@ static bool appends(mgl_check *list, const mgl_region *region)
     return false;
 }
 
-/* What `reader` reads of earlier epochs, `writer` appends too. */
+/* `writer` must append to every cache head that `reader` reads from earlier epochs. */
 static void check_appended(mgl_check *check, const mgl_check *reader, mgl_check *writer)
 {
     const mgl_program *p = reader->program;

@@ -1,20 +1,21 @@
 /*
- * Happens-before within an epoch, as vector clocks: for each task and queue, how many tasks of that
- * queue happen before it in every execution. A task inherits the clock of the task in front of it
- * on its queue and joins, for each wait, what the wait proves.
+ * Happens-before within an epoch, as vector clocks: for each task and queue, the number of tasks of
+ * that queue that happen before the task in every execution. A task inherits the clock of the
+ * previous task on its queue and joins, for each wait, what the wait proves. race.c and deadlock.c
+ * use the result.
  *
- * A wait c >= t with t = P proves that all P producers are before it: the counter can not get there
- * without each of them, and no producer's next epoch comes early (deadlock.c). With 0 < t < P,
- * producer i is before waiter j when the counter can not reach t without i: when fewer than t of
- * the producers are neither i, nor ordered after i, nor j, nor ordered after j. Take an execution
- * in which j has seen t signals: one of them is i's or that of a task after i, and either way i's
- * stores are visible to j, since the counter's increments are one release sequence. The rule is
- * used with the order known so far, which can only leave out edges; rounds repeat until
- * nothing new follows. Whatever stays unproved is no edge: a race is then reported where
- * a better proof might find none.
+ * A wait c >= t with t = P proves that all P producers come before: the counter cannot reach P
+ * without each of them, and no producer signals early for the next epoch (deadlock.c). With 0 < t <
+ * P, producer i comes before waiter j if the counter cannot reach t without i. That holds if fewer
+ * than t producers are neither i, nor ordered after i, nor j, nor ordered after j. Proof: in an
+ * execution in which j has seen t signals, one of them is the signal of i or of a task after i.
+ * Either way the stores of i are visible to j, because the counter's increments are one release
+ * sequence. The rule uses the order known so far, which can only omit edges. Rounds repeat until no
+ * new edge follows. Order that remains unproved is no edge; a race may then be reported that a
+ * better proof would exclude.
  *
- * Flags are no edges here: they order nothing but their own words (flags.c). That they keep tasks
- * waiting only leaves out executions.
+ * Flags are no edges here, because they order only their own words (flags.c). Ignoring that flags
+ * make tasks wait only adds executions to consider.
  */
 #include "validator/check.h"
 
@@ -24,22 +25,23 @@
 #include <string.h>
 
 enum {
-    DIRECT_PRODUCERS = 4, /* joins of so few are not worth a cached row */
+    DIRECT_PRODUCERS = 4, /* joins of so few clocks do not justify a cached row */
     MOST_ROUNDS = 16,
-    QUEUES_A_STEP = 16 /* of a clock that is joined or kept */
+    QUEUES_A_STEP = 16 /* numbers of a clock that are joined or kept in one step */
 };
-#define MOST_STEPS ((int64_t)1 << 28) /* of the rule for t < P, in one check */
+#define MOST_STEPS ((int64_t)1 << 28) /* Limit of the steps of the rule for t < P, in one check.   \
+                                       */
 
 struct ordering {
     mgl_check *check;
     size_t queues;
     int *scratch;      /* (queues) */
     int **join;        /* (counters) cached clock of a full join, or NULL */
-    int *old_of, *old; /* the clocks of the round before; NULL in the first */
-    int64_t steps;     /* of the rule for t < P so far */
+    int *old_of, *old; /* the clocks of the previous round; NULL in the first */
+    int64_t steps;     /* steps of the rule for t < P so far */
     size_t joined;     /* numbers in `join` */
     bool partial;      /* there are waits with t < P */
-    bool changed;      /* this round ordered more than the one before */
+    bool changed;      /* this round ordered more than the previous one */
 };
 
 static bool clock_before(const mgl_check *check, const int *clock_of, const int *clocks, int a,
@@ -58,7 +60,7 @@ bool mgl_order_before(const mgl_check *check, int a, int b)
     return clock_before(check, check->clock_of, check->clocks, a, b);
 }
 
-/* clock = max(clock, that of `task` and the task itself) */
+/* clock = max(clock, clock of `task` with `task` itself) */
 static void join_task(const struct ordering *o, int *clock, int task)
 {
     const mgl_check *check = o->check;
@@ -71,7 +73,8 @@ static void join_task(const struct ordering *o, int *clock, int task)
         clock[own] = after;
 }
 
-/* Whether a round may keep so many numbers more in its clocks; the first that may not is MG121. */
+/* Whether the clocks of a round may take `numbers` more numbers. The first request above the limit
+ * is reported as MG121. */
 static bool has_room(struct ordering *o, size_t numbers)
 {
     mgl_check *check = o->check;
@@ -84,7 +87,7 @@ static bool has_room(struct ordering *o, size_t numbers)
     return false;
 }
 
-/* Spends the steps of that many clocks that are joined or kept. */
+/* Spends the steps for joining or keeping that many clocks. */
 static bool spend_clocks(struct ordering *o, size_t clocks)
 {
     return mgl_check_spend(o->check, clocks * (1 + o->queues / QUEUES_A_STEP));
@@ -115,13 +118,13 @@ static void join_all(struct ordering *o, int *clock, int counter)
             clock[q] = o->join[counter][q];
 }
 
-/* Whether a == b or a is known, from the round before, to happen before b. */
+/* Whether a == b or a happened before b in the previous round. */
 static bool not_after(const struct ordering *o, int a, int b)
 {
     return a == b || clock_before(o->check, o->old_of, o->old, a, b);
 }
 
-/* Joins those producers without which the counter can not reach the threshold. */
+/* Joins the producers without which the counter cannot reach the threshold. */
 static void join_necessary(struct ordering *o, int *clock, int waiter, const mgl_wait *wait)
 {
     const mgl_check *check = o->check;
@@ -143,13 +146,15 @@ static void join_necessary(struct ordering *o, int *clock, int waiter, const mgl
     }
 }
 
-/* Keeps the clock as a row of its own, or as that of the task in front when it is the same. */
+/* Keeps the clock as a new row, or shares the row of the previous task on the queue if both are
+ * equal. */
 static void keep_clock(struct ordering *o, int task, const int *clock)
 {
     mgl_check *check = o->check;
     if (check->position[task] > 0) {
         int row = check->clock_of[task - 1];
-        MGL_ASSERT((size_t)row < check->clock_rows); /* the order has the task in front first */
+        MGL_ASSERT((size_t)row < check->clock_rows); /* the order contains the previous task
+                                                        first */
         if (!memcmp(&check->clocks[(size_t)row * o->queues], clock, o->queues * sizeof *clock)) {
             check->clock_of[task] = row;
             return;
@@ -187,7 +192,7 @@ static void order_task(struct ordering *o, int task)
         else
             o->partial = true;
     }
-    /* What a task inherits of its own queue is told by positions, not by the clock. */
+    /* The order within the task's own queue follows from positions, not from the clock. */
     clock[check->queue_of[task]] = 0;
     if (!spend_clocks(o, 1))
         return;
@@ -207,7 +212,7 @@ static void forget_joins(struct ordering *o)
     o->joined = 0;
 }
 
-/* One pass over the epoch; the clocks of the round before are in old_of and old. */
+/* One pass over the epoch. The clocks of the previous round are in old_of and old. */
 static void run_round(struct ordering *o)
 {
     mgl_check *check = o->check;

@@ -1,15 +1,16 @@
 /*
- * MG3xx: any two accesses to overlapping regions, at least one a write, are ordered.
+ * MG3xx: any two accesses to overlapping regions, at least one a write, are ordered. This is a
+ * happens-before race detector with vector clocks (order.c).
  *
- * Tasks are taken in the order of the simulation, along which every happens-before edge points
- * forward. Each box remembers, for each queue, the last task that read it and the last that wrote
- * it: when that one happens before the task at hand, so do all earlier ones of the queue. So every
- * conflicting pair is decided, and the first unordered one of each operand is reported. Within one
- * epoch this is all; across epochs everything is ordered by the epoch edge (deadlock.c). The words
- * of flagged buffers are ordered by themselves: flags.c.
+ * The pass visits the tasks in the order of the simulation, in which every happens-before edge
+ * points forward. Each box keeps, for each queue, the last task that read it and the last that
+ * wrote it. If that task happens before the current one, so do all earlier tasks of the queue. So
+ * every conflicting pair is decided, and the first unordered pair of each operand is reported. The
+ * pass covers one epoch; the epoch edge orders accesses of different epochs (deadlock.c). Words of
+ * flagged buffers order themselves: flags.c.
  *
- * Rows are not told apart: [:rows] overlaps [:rows]. In the cache [:pos] never overlaps [pos], and
- * [pos] overlaps [pos] of the same head.
+ * Rows are not distinguished: [:rows] overlaps [:rows]. In the cache [:pos] never overlaps [pos],
+ * and [pos] overlaps [pos] of the same head.
  */
 #include "validator/check.h"
 
@@ -17,9 +18,9 @@
 
 #include <string.h>
 
-enum { USERS_A_STEP = 8 }; /* users stand side by side: these are as quick to look at as a box */
+enum { USERS_A_STEP = 8 }; /* users are contiguous in memory: so many take as long as a box */
 
-/* The last task of each queue that used a box in one way. */
+/* The last task of each queue that used a box, either reading or writing. */
 struct users {
     int *tasks;
     size_t count, capacity;
@@ -31,13 +32,13 @@ struct access {
 
 /* ---- within a task ---- */
 
-/* The operand at a place of the task. */
+/* The operand at an index of the task's regions. */
 static const mgl_operand *operand_at(const mgl_task *task, int place)
 {
     return &mgl_op_get(task->op)->operands[mgl_task_operand_at(task, place)];
 }
 
-/* Whether the op may write this output over this input, when both are the same rectangle. */
+/* Whether the op may write this output over this input if both are the same rectangle. */
 static bool in_place(const mgl_operand *in, const mgl_operand *out)
 {
     return out->over && !strcmp(out->over, in->name);
@@ -81,7 +82,7 @@ static void note_user(mgl_check *check, struct users *users, int task)
         check->no_memory = true;
 }
 
-/* A user that does not happen before the task, or -1: also when the steps are spent. */
+/* A user that does not happen before the task, or -1; also -1 when the steps are used up. */
 static int unordered(mgl_check *check, const struct users *users, int task)
 {
     if (!mgl_check_spend(check, 1 + users->count / USERS_A_STEP))

@@ -1,6 +1,7 @@
 /*
- * How faults are collected: diagnostics with their witnesses, and how tasks and regions are named
- * in them. Memory that runs out while reporting makes the whole check fail, never pass.
+ * Collection of faults: diagnostics with their witnesses, the step limit, and the names of tasks
+ * and regions in messages. If memory runs out during a report, the whole check fails; it never
+ * passes.
  */
 #include "validator/check.h"
 

@@ -1,11 +1,13 @@
 /*
- * MG705 and MG706: attention, its cache and its splits. Of all splits' partials `merge` gives the
- * attention that they are parts of; it is no node kind.
+ * MG705 and MG706: attention, its cache and its splits (split-KV attention). `merge` gives the
+ * attention that all splits' partials are parts of; it is no node kind. meaning.c calls these
+ * functions.
  *
  * Attention and time: [:pos] of a cache head holds what its one owner (attend, attend_tail)
- * appended in earlier epochs, the same node as today. attend_past may run before the owner, so a
- * partial keeps what it was made from, and merge compares: all splits the same queries and the
- * same cache, and exactly one the tail of that cache, whose node is then the attention.
+ * appended in earlier epochs, which is the same node as in this epoch. attend_past may run before
+ * the owner, so a partial keeps its sources, and merge compares them: all splits must have the same
+ * queries and the same cache, and exactly one is the tail of that cache. The tail's node is the
+ * attention.
  */
 #include "validator/meaning.h"
 
@@ -32,7 +34,7 @@ static void witness_partial(mgl_meaning *m, int64_t split, const mgl_partial *ce
                           m->program->buffers[cell->v_cache].name, cell->kv_head);
 }
 
-/* The attention that all splits of one head make together. */
+/* The attention that all splits of one head form together. */
 static bool merge_head(mgl_meaning *m, const mgl_partial *cells, int64_t splits,
                        mgl_node_value *out)
 {
@@ -81,7 +83,7 @@ static bool is_same_value(const mgl_node_value *a, const mgl_node_value *b)
     return a->index == b->index && a->lo == b->lo && a->hi == b->hi;
 }
 
-/* The task appends the value of operand `from` to the head of operand `to`. */
+/* Records that the task appends the value of operand `from` to the head of operand `to`. */
 static bool own_cache(mgl_meaning *m, const char *from, const char *to)
 {
     const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, to, strlen(to)));
@@ -100,8 +102,8 @@ static bool own_cache(mgl_meaning *m, const char *from, const char *to)
                             "it appends another value than a task of attend_rows reads there");
 }
 
-/* The task takes what the head of operand `past` holds for the earlier positions of operand `from`.
- * Who appends to that head may come before or behind it. */
+/* Records that the task relies on the head of operand `past` to hold the earlier positions of
+ * operand `from`. The task that appends to that head may run before or after. */
 static bool want_cache(mgl_meaning *m, const char *from, const char *past)
 {
     const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, past, strlen(past)));
@@ -132,7 +134,7 @@ bool mgl_splits_run_attend_rows(mgl_meaning *m)
     return own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now");
 }
 
-/* One partial for each head of the part's slice. */
+/* Stores one partial for each head of the part's slice. */
 static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
                            const mgl_node_value *attention)
 {
@@ -161,7 +163,7 @@ static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
     return true;
 }
 
-/* The queries that the task attends with: the first argument of its formula. */
+/* The queries of the task: the first argument of its formula. */
 static bool read_query(mgl_meaning *m, mgl_node_value *q)
 {
     int output;

@@ -1,6 +1,7 @@
 /*
- * The driver: runs the passes in their order, each only when those it relies on found nothing, and
- * hands out the list of codes. What is proved, and why one epoch stands for all, says check.h.
+ * The driver of the validator: it runs the passes in order, each only if the passes that it relies
+ * on found nothing, and serves the list of codes. check.h describes the passes and why one epoch
+ * represents all.
  */
 #include "validator/validator.h"
 
@@ -11,7 +12,8 @@
 
 typedef void pass_fn(mgl_check *check);
 
-/* In this order; a fault ends the row it stands in. Passes of one row do not rely on each other. */
+/* In this order. A fault ends the check after its row; passes of one row do not rely on each other.
+ */
 enum { ROW = 3 };
 static pass_fn *const passes[][ROW] = {
     {mgl_check_form},
@@ -48,7 +50,7 @@ static void check_clear(mgl_check *check)
     mgl_free(check->cached);
 }
 
-/* Runs the passes; how many rows of them were run. */
+/* Runs the passes and returns how many rows of them were run. */
 static size_t check_list(mgl_check *check)
 {
     size_t rows = sizeof passes / sizeof *passes, i = 0;
@@ -59,7 +61,7 @@ static size_t check_list(mgl_check *check)
     return i;
 }
 
-/* The second list, behind a first one that is well formed. */
+/* Checks the second list, if the first list is well formed. */
 static void check_second(mgl_check *first)
 {
     mgl_check check = {.program = first->program->many,
