@@ -29,8 +29,9 @@ enum {
     MOST_ROUNDS = 16,
     QUEUES_A_STEP = 16 /* numbers of a clock that are joined or kept in one step */
 };
-#define MOST_STEPS ((int64_t)1 << 28) /* Limit of the steps of the rule for t < P, in one check.   \
-                                       */
+#define MOST_STEPS                                                                                 \
+    ((int64_t)1 << 28) /* Limit of the steps of the rule for t < P, in one check.                  \
+                        */
 
 struct ordering {
     mgl_check *check;
