@@ -1,5 +1,5 @@
-/* The cache of compiled kernels: see cache.h. A file: magic (8 bytes), length of the payload (8,
- * little endian), its SHA-256 (32), payload. */
+/* Implements the kernel cache (cache.h). File layout: magic (8 bytes), payload length (8 bytes,
+ * little-endian), SHA-256 of the payload (32 bytes), payload. */
 #include "vm/cuda/cache.h"
 
 #include <dirent.h>
@@ -47,9 +47,9 @@ void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length)
         mgl_free(bytes);
         return NULL;
     }
-    utimensat(AT_FDCWD, path, NULL, 0); /* its time is that of its last use; may fail */
+    utimensat(AT_FDCWD, path, NULL, 0); /* record the last use in the file time; may fail */
     *length = n - HEADER_BYTES;
-    memmove(bytes, bytes + HEADER_BYTES, *length + 1); /* the 0 behind it too */
+    memmove(bytes, bytes + HEADER_BYTES, *length + 1); /* includes the final 0 */
     return bytes;
 }
 
@@ -59,7 +59,7 @@ static bool refuse(const char *folder, const char *why, char *reason, size_t rea
     return false;
 }
 
-/* Opens what is to become the file of that name in the folder, which is made if need be. */
+/* Opens an output file of that name in the folder, which is created if necessary. */
 static mgl_status open_file(const char *folder, const char *name, mgl_output **out, mgl_error *err)
 {
     char path[PATH];
@@ -118,7 +118,7 @@ typedef struct kept {
 typedef struct kept_list {
     kept *items; /* (count) */
     size_t count, capacity;
-    uint64_t bytes; /* of all */
+    uint64_t bytes; /* total */
 } kept_list;
 
 static int compare_used(const void *a, const void *b)
@@ -129,7 +129,7 @@ static int compare_used(const void *a, const void *b)
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Adds the file of that name, where it is a kernel's. False: memory ran out. */
+/* Adds the file to the list if it is a kernel. False when memory ran out. */
 static bool look_at(int folder, const char *name, kept_list *out)
 {
     struct stat facts;
@@ -150,7 +150,7 @@ static bool look_at(int folder, const char *name, kept_list *out)
     return true;
 }
 
-/* Unless somebody has it locked. */
+/* Removes a file unless it is locked. */
 static bool remove_kept(int folder, const char *name)
 {
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

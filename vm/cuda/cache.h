@@ -1,7 +1,8 @@
 /*
- * The cache of compiled kernels: one file a kernel, named by the SHA-256 of everything that made
- * it. A file says how long it is and what its bytes hash to, and is an output (base/output.h), so
- * any number of processes may share the folder, and what is damaged counts as missing.
+ * Cache of compiled kernels on disk. Each kernel is one file, named by the SHA-256 of all its
+ * inputs. A file contains its length and the hash of its bytes, and is written atomically
+ * (base/output.h). Any number of processes may share the folder, and damaged files count as
+ * missing. compile.c reads and writes it; autotune/ trims it.
  */
 #ifndef MGL_VM_CUDA_CACHE_H
 #define MGL_VM_CUDA_CACHE_H
@@ -11,20 +12,20 @@
 
 enum { MGL_CACHE_KEY = MGL_SHA256_HEX };
 
-/* The bytes kept under a key, with a 0 behind them; NULL: none, or damaged. Release with mgl_free.
- */
+/* The bytes stored under a key, followed by a 0 byte; NULL: missing or damaged. Release with
+ * mgl_free. */
 void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length);
 
-/* Removes the kernels that were kept or got the longest ago until the folder has at most `most`
- * bytes of them; *left: how many it has then. One that somebody has locked stays, and so does every
- * other file. A folder that does not stand has none. */
+/* Removes the least recently used kernels until the folder has at most `most` bytes of kernels;
+ * *left: the bytes that remain. Locked files and all other files stay. A missing folder counts as
+ * empty. */
 mgl_status mgl_cuda_cache_trim(const char *folder, uint64_t most, uint64_t *left, mgl_error *err);
 
-/* Keeps bytes under a key. False, with the reason, when that is not possible. */
+/* Stores bytes under a key. Returns false, with a reason, if that fails. */
 bool mgl_cuda_cache_put(const char *folder, const char *key, const void *bytes, size_t length,
                         char *reason, size_t reason_length);
 
-/* Whether files can be made in the folder, which is made if need be. */
+/* Whether files can be created in the folder, which is created if necessary. */
 bool mgl_cuda_cache_usable(const char *folder, char *reason, size_t reason_length);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * See canonical.h. A scanner of preprocessing tokens (ISO C++17 [lex.pptoken]) that writes each
- * token as soon as it is read. Characters are read through next_at, which skips the line splices
- * (a backslash before a line end); raw strings are copied, since they keep their splices.
+ * Implements canonical.h: a scanner of preprocessing tokens (ISO C++17 [lex.pptoken]) that writes
+ * each token as soon as it is read. Characters are read through next_at, which skips line splices
+ * (a backslash before a line end). Raw strings are copied unchanged, because they keep their
+ * splices.
  */
 #include "vm/cuda/canonical.h"
 
@@ -14,21 +15,22 @@
 
 enum { BUFFER = 512, WORD = 8 };
 
-/* A text in the making: its bytes, or their hash. */
+/* State of a scan. Output goes to a text or to a hash. */
 typedef struct scanner {
     const char *at;      /* the next character */
-    bool apart;          /* blanks or comments precede it */
-    bool starts_line;    /* no token of its line precedes it */
-    int directive;       /* tokens of the current directive so far; 0: in no directive */
+    bool apart;          /* whitespace or comments precede it */
+    bool starts_line;    /* it may begin the first token of its line */
+    int directive;       /* number of tokens in the current directive so far; 0: not in a
+                            directive */
     bool defines;        /* the directive is #define */
     bool includes;       /* the directive is #include */
-    bool line_is_empty;  /* of the canonical text */
-    char word[WORD];     /* how the current token begins */
+    bool line_is_empty;  /* the current line of the canonical text is empty */
+    char word[WORD];     /* first bytes of the current token */
     int word_length;     /* bytes of the current token, at most WORD */
-    char buffer[BUFFER]; /* (used) not written yet */
+    char buffer[BUFFER]; /* (used) output not flushed yet */
     size_t used;
-    mgl_text *text;   /* where the canonical text goes, or NULL */
-    mgl_sha256 *hash; /* likewise */
+    mgl_text *text;   /* output of the canonical text, or NULL */
+    mgl_sha256 *hash; /* output of its hash, or NULL */
 } scanner;
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -65,7 +67,7 @@ static const char *skip_splices(const char *at)
     return at;
 }
 
-/* The character after the one at `at`. */
+/* The character after the one at `at`, without splices. */
 static const char *next_at(const char *at)
 {
     return skip_splices(at + 1);
@@ -81,7 +83,7 @@ static void advance(scanner *s)
     s->at = next_at(s->at);
 }
 
-/* Writes the next character and goes past it. */
+/* Writes the next character and advances. */
 static void take(scanner *s)
 {
     if (s->word_length < WORD)
@@ -111,7 +113,7 @@ static void skip_block_comment(scanner *s)
         advance(s);
 }
 
-/* Skips blanks and comments. A line end closes a directive. */
+/* Skips whitespace and comments. A line end closes a directive. */
 static void skip_blanks(scanner *s)
 {
     s->apart = false;
@@ -136,7 +138,7 @@ static void skip_blanks(scanner *s)
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* A string or a character literal, with its suffix. A line end closes what has no closing quote. */
+/* Copies a string or character literal with its suffix. A line end ends an unterminated literal. */
 static void take_literal(scanner *s)
 {
     const char quote = *s->at;
@@ -153,7 +155,7 @@ static void take_literal(scanner *s)
         take(s);
 }
 
-/* A raw string from its quote on: its bytes as they are. */
+/* Copies a raw string from its quote on, unchanged. */
 static void take_raw_string(scanner *s)
 {
     enum { LONGEST = 16 };
@@ -197,7 +199,7 @@ static void take_number(scanner *s)
     }
 }
 
-/* The name of a header in angle brackets, which may contain `//`. */
+/* Copies a header name in angle brackets, which may contain `//`. */
 static void take_header(scanner *s)
 {
     while (*s->at && *s->at != '\n' && *s->at != '>')
@@ -206,7 +208,7 @@ static void take_header(scanner *s)
         take(s);
 }
 
-/* The longest operator that begins here, or else one character. */
+/* Copies the longest operator at this point, or else one character. */
 static void take_operator(scanner *s)
 {
     static const char *const operators[] = {"<<<", ">>>", "<<=", ">>=", "...", "->*", "<=>", "<<",
@@ -244,8 +246,8 @@ static void take_token(scanner *s)
         take_operator(s);
 }
 
-/* What precedes a token: a line end before a directive, nothing before the parameters of a macro,
- * or else a space. */
+/* Writes what precedes a token: a line end before a directive, nothing before the parameters of a
+ * macro, otherwise a space. */
 static void begin_token(scanner *s)
 {
     if (*s->at == '#' && s->starts_line) {

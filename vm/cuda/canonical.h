@@ -16,13 +16,13 @@
 #include "base/text.h"
 #include "vm/cuda/sources.h"
 
-/* Appends the preprocessing tokens of `text` (C++17 and `<<<` of CUDA), separated by a space. Each
- * directive has a line of its own. Comments are left out, and continued lines are joined. Two texts
- * have one canonical form exactly if they have the same tokens. There is no space before the
- * parameters of `#define F(x)`: they are not those of `#define F (x)`. */
+/* Appends the preprocessing tokens of `text` (C++17 plus CUDA's `<<<`), separated by a space. Each
+ * directive has its own line. Comments are removed, and continued lines are joined. Two texts have
+ * the same canonical form exactly if they have the same tokens. No space precedes the parameters of
+ * `#define F(x)`, to distinguish it from `#define F (x)`. */
 void mgl_cuda_canonical(const char *text, mgl_text *out);
 
-/* The SHA-256 of the canonical text of a source; a source that is built in is hashed once. */
+/* SHA-256 of the canonical text of a source. A built-in source is hashed once. */
 void mgl_cuda_source_digest(const mgl_cuda_source *source, unsigned char out[MGL_SHA256_BYTES]);
 
 #endif

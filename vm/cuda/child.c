@@ -1,12 +1,14 @@
 /*
- * NVRTC in a child: the same program, started once more with a hidden argument, that compiles one
- * recipe and answers. Unlike NVRTC, a process can be ended at any moment.
+ * Runs NVRTC in a child process: the same program, executed with a hidden argument, compiles one
+ * recipe and returns the result. Unlike NVRTC, a process can be killed at any moment. compile.c
+ * calls mgl_cuda_child_compile in the parent; main calls mgl_cuda_compile_worker in the child.
  *
- * The request is a file in memory, the child's standard input; the answer comes through a pipe, its
- * standard output. Both are in the child's own binary format, since both ends are one program. The
- * child has no other descriptor but standard error, default signals, and a process group of its
- * own: a terminal's Ctrl-C goes to the parent, who ends the child. It dies with the thread that
- * started it, and that thread stays until the child is gone.
+ * The request is a memfd, passed as the child's standard input. The answer comes through a pipe,
+ * its standard output. Both use the binary layout of the program, since both ends are the same
+ * binary. The child inherits no other descriptor except standard error. It has default signal
+ * handling and its own process group, so a terminal's Ctrl-C reaches only the parent, which kills
+ * the child. The child dies with the thread that started it; that thread waits until the child has
+ * ended.
  */
 #include "vm/cuda/compile.h"
 
@@ -28,18 +30,18 @@
 
 enum { POLL_MS = 10, LARGEST_RESULT = 256 << 20, LARGEST_REQUEST = 64 << 20 };
 
-/* What a request begins with; behind it, of each source, the name and the text, each with its 0. */
+/* Header of a request. For each source, its name and its text follow, each 0-terminated. */
 typedef struct request {
     char magic[8];
-    mgl_cuda_recipe recipe; /* its `sources` mean nothing */
+    mgl_cuda_recipe recipe; /* `sources` is invalid here */
 } request;
 
-/* What an answer begins with; behind it, `length` bytes of the result. */
+/* Header of an answer. The `length` bytes of the result follow. */
 typedef struct answer {
     char magic[8];
     mgl_status status;
     mgl_error error;
-    mgl_cuda_image image; /* its `bytes` mean nothing */
+    mgl_cuda_image image; /* `bytes` is invalid here */
 } answer;
 
 static const char request_magic[8] = "mglnvrq", answer_magic[8] = "mglnvan";
@@ -71,14 +73,14 @@ static bool write_all(int to, const void *bytes, size_t length)
     return true;
 }
 
-/* ---- the parent ------------------------------------------------------------------------------ */
+/* ---- parent --------------------------------------------------------------------------------- */
 
 typedef struct child {
     pid_t pid;
-    int from; /* its answer */
+    int from; /* read end of the answer pipe */
 } child;
 
-/* A descriptor to read the request from; -1 with errno. */
+/* Returns a descriptor from which the request is read; -1 with errno on error. */
 static int write_request(const mgl_cuda_recipe *recipe)
 {
     request head = {.recipe = *recipe};
@@ -99,7 +101,7 @@ static int write_request(const mgl_cuda_recipe *recipe)
     return -1;
 }
 
-/* 0, or an error number. */
+/* Returns 0 or an error number. */
 static int set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes, int in, int out)
 {
     sigset_t none, all;
@@ -120,7 +122,7 @@ static int set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribut
     return error ? error : posix_spawnattr_setpgroup(attributes, 0);
 }
 
-/* 0, or an error number. */
+/* Returns 0 or an error number. */
 static int spawn(const char *program, int in, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
@@ -163,7 +165,7 @@ static mgl_status start(const char *program, const mgl_cuda_recipe *recipe, chil
     return status;
 }
 
-/* Reads so many bytes of the answer; false when it ended before or `abort` was set. */
+/* Reads `length` bytes of the answer. False if the answer ended early or `abort` was set. */
 static bool read_answer(const child *c, void *to, size_t length, const atomic_int *abort)
 {
     char *at = to;
@@ -184,7 +186,7 @@ static bool read_answer(const child *c, void *to, size_t length, const atomic_in
     return true;
 }
 
-/* The answer of a child, whole or not at all: false. */
+/* Reads a complete answer of the child; false if it is incomplete. */
 static bool take_answer(const child *c, const atomic_int *abort, answer *head, mgl_cuda_image *out)
 {
     bool good = read_answer(c, head, sizeof *head, abort) &&
@@ -198,14 +200,14 @@ static bool take_answer(const child *c, const atomic_int *abort, answer *head, m
         return true;
     if (out->length == 0)
         return head->status != MGL_OK;
-    if (!out->bytes) /* the child did its part */
+    if (!out->bytes) /* the child succeeded: report the parent's own error */
         head->status = mgl_fail_memory(&head->error, out->length + 1);
     bool told = !out->bytes;
     mgl_cuda_image_clear(out);
     return told;
 }
 
-/* How it ended without an answer. */
+/* Error for a child that ended without an answer. */
 static mgl_status explain(int how, bool known, mgl_error *err)
 {
     if (known && WIFSIGNALED(how)) {
@@ -221,7 +223,7 @@ static mgl_status explain(int how, bool known, mgl_error *err)
                     known && WIFEXITED(how) ? WEXITSTATUS(how) : -1);
 }
 
-/* Waits until it is gone: whether it is known how it ended. */
+/* Waits until the child has ended. Returns whether its exit status is known. */
 static bool reap(const child *c, int *how)
 {
     pid_t pid;
@@ -247,7 +249,7 @@ mgl_status mgl_cuda_child_compile(const char *program, const mgl_cuda_recipe *re
     }
     bool answered = take_answer(&c, abort, head, out);
     bool aborted = abort && atomic_load(abort);
-    if (!answered) /* what ended by itself keeps its own end */
+    if (!answered) /* a child that answered exits by itself */
         kill(c.pid, SIGKILL);
     close(c.from);
     bool known = reap(&c, &how);
@@ -265,9 +267,9 @@ mgl_status mgl_cuda_child_compile(const char *program, const mgl_cuda_recipe *re
     return status;
 }
 
-/* ---- the child ------------------------------------------------------------------------------- */
+/* ---- child ---------------------------------------------------------------------------------- */
 
-/* All of standard input, which is a file, with a 0 behind it; NULL: there is no request. */
+/* Reads all of standard input, which is a file, and appends a 0 byte. NULL: no valid request. */
 static char *read_request(size_t *length)
 {
     struct stat facts;
@@ -290,7 +292,7 @@ static char *read_request(size_t *length)
     return bytes;
 }
 
-/* The next of the request's texts. */
+/* The next text of the request. */
 static const char *take_text(const char **at, const char *end)
 {
     const char *text = *at;
@@ -299,7 +301,7 @@ static const char *take_text(const char **at, const char *end)
     return text;
 }
 
-/* The recipe of a request, whose sources stay in its bytes. */
+/* Parses a request. The sources point into its bytes. */
 static bool parse_request(const char *bytes, size_t length,
                           mgl_cuda_source sources[MGL_RECIPE_SOURCES], mgl_cuda_recipe *out)
 {
@@ -339,11 +341,11 @@ int mgl_cuda_compile_worker(const char *parent)
     mgl_cuda_source sources[MGL_RECIPE_SOURCES];
     mgl_cuda_recipe recipe;
     size_t length;
-    prctl(PR_SET_NAME, "megalith-nvrtc"); /* and not "exe" */
+    prctl(PR_SET_NAME, "megalith-nvrtc"); /* instead of "exe" */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != atol(parent)) /* it may have died before that */
+    if (getppid() != atol(parent)) /* the parent may have died before prctl */
         return 1;
-    /* what a library prints must not get into the answer */
+    /* output that a library prints must not mix with the answer */
     int to = fcntl(1, F_DUPFD_CLOEXEC, 3);
     if (to < 0 || dup2(2, 1) < 0)
         return 1;

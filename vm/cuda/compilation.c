@@ -1,11 +1,11 @@
 /*
- * A compilation in progress: a thread that makes a kernel, and whoever waits for it. The thread
- * owns all that it needs, and the two share one object, which the last of them releases. So the one
- * who waits may leave: a child is then ended by the thread, and NVRTC in this process goes on to
- * its end, after which its result is kept in the cache and else dropped.
+ * A compilation in progress: a thread that makes a kernel, and the caller that waits for it
+ * (mgl_cuda_recipe_start, mgl_cuda_compile_finish). Both share one reference-counted object. The
+ * thread owns everything it needs, so the caller may abandon the compilation. The thread then kills
+ * a child. NVRTC in this process runs to its end, and its result is cached or dropped.
  *
- * At exit NVRTC's static data goes, and NVRTC crashes or never ends if it is still at work then. So
- * a process that exits waits for the threads that were left.
+ * At process exit NVRTC's static data is destroyed, and NVRTC would crash or hang if it still ran.
+ * An exiting process therefore waits for abandoned threads.
  */
 #include "vm/cuda/compile.h"
 
@@ -16,33 +16,34 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-/* STACK: as much as a process's first thread usually has, since a compiler runs there. */
+/* STACK: as large as the stack of a typical main thread, because a compiler runs on it. */
 enum { STACK = 8 << 20, TICK_MS = 20, TICKS_OF_A_REPORT = 8, PATIENCE_MS = 140 };
 
 struct mgl_cuda_compilation {
     mgl_cuda_recipe recipe;
-    atomic_int abort; /* nobody waits any more */
-    bool started;     /* there is a thread: else the work is done when it is waited for */
-    double begun;     /* clock */
+    atomic_int abort; /* the caller has abandoned the compilation */
+    bool started;     /* the thread was started; else the work is done in the waiting call */
+    double begun;     /* clock at the start, in s */
 
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t ended;
-    int holders; /* the thread, and who waits */
+    int holders; /* references: the thread and the caller */
     bool done;
-    mgl_status status; /* this and the next two are there when it is done */
+    mgl_status status; /* this and the next two are valid when done */
     mgl_error error;
     mgl_cuda_image image;
 };
 
-/* ---- threads that an exit waits for ---------------------------------------------------------- */
+/* ---- threads that process exit waits for ---------------------------------------------------- */
 
 static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
-static int crowd;                       /* threads that compile */
-static _Atomic pid_t home;              /* the process of these threads; a forked child has none of
-                                           them, and reads this without the lock, which a thread
-                                           of the parent may hold */
-static _Thread_local bool of_the_crowd; /* should NVRTC itself exit */
+static int crowd;                       /* number of compiling threads */
+static _Atomic pid_t home;              /* process that owns these threads. A forked child has
+                                           none of them. It reads this without the lock, which a
+                                           thread of the parent may hold */
+static _Thread_local bool of_the_crowd; /* this thread compiles, so that an exit called by NVRTC
+                                           does not wait for itself */
 
 void mgl_cuda_await_compilations(void)
 {
@@ -80,7 +81,7 @@ static void change_crowd(int by)
     pthread_mutex_unlock(&crowd_lock);
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- thread --------------------------------------------------------------------------------- */
 
 static void release(mgl_cuda_compilation *c)
 {
@@ -159,9 +160,9 @@ mgl_status mgl_cuda_recipe_start(const mgl_cuda_recipe *recipe, mgl_cuda_compila
     return MGL_OK;
 }
 
-/* ---- who waits ------------------------------------------------------------------------------- */
+/* ---- caller --------------------------------------------------------------------------------- */
 
-/* Waits for a tick at most: whether it is done. */
+/* Waits for at most one tick. Returns whether the compilation is done. */
 static bool await_tick(mgl_cuda_compilation *c)
 {
     const struct timespec until = mgl_clock_after(TICK_MS);
@@ -173,13 +174,13 @@ static bool await_tick(mgl_cuda_compilation *c)
     return done;
 }
 
-/* Milliseconds since it began; at least 1. */
+/* Milliseconds since the start, at least 1. */
 static uint64_t elapsed_ms(const mgl_cuda_compilation *c)
 {
     return 1 + (uint64_t)((mgl_clock_s() - c->begun) * 1e3);
 }
 
-/* Waits until it is done, or the watch is told to end: whether it is done. */
+/* Waits until the compilation is done or the watch aborts. Returns whether it is done. */
 static bool await(mgl_cuda_compilation *c, const mgl_cuda_watch *watch)
 {
     bool done = false;
@@ -196,8 +197,8 @@ static bool await(mgl_cuda_compilation *c, const mgl_cuda_watch *watch)
     return done;
 }
 
-/* Nobody needs it any more. A child is waited for, so that nothing of it is left: it takes some
- * milliseconds to end. */
+/* Abandons the compilation. Waits for a child to end, which takes a few milliseconds, so that no
+ * child process remains. */
 static mgl_status leave(mgl_cuda_compilation *c, mgl_error *err)
 {
     atomic_store(&c->abort, 1);

@@ -1,7 +1,8 @@
 /*
- * Compiling the kernel with NVRTC, specialised to a program by constants: the shapes that the inner
- * loops depend on. The sources are part of the library (sources.c, made from vm/cuda/device and the
- * ops when it is built), so no file is needed at run time.
+ * Compiles kernels with NVRTC (cuda.h, compile.h). A program's kernel is specialized by
+ * preprocessor constants: the shapes that inner loops depend on. The sources are embedded in the
+ * library (sources.h), so no file is needed at run time. Compiled kernels are cached by a SHA-256
+ * of all inputs.
  */
 #include "vm/cuda/compile.h"
 
@@ -23,7 +24,7 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/sources.h"
 
-enum { SHARED_AT = 1024 }; /* bytes of a block's shared memory that are the system's */
+enum { SHARED_AT = 1024 }; /* bytes of a block's shared memory that the system reserves */
 
 static void add(mgl_cuda_recipe *o, const char *format, const char *name, const char *value)
 {
@@ -50,13 +51,13 @@ void mgl_cuda_recipe_add(mgl_cuda_recipe *recipe, const char *option)
     add(recipe, "%s%s", option, "");
 }
 
-/* PTX is made for it, and no machine code. */
+/* Virtual architectures give PTX instead of machine code. */
 static bool is_virtual(const char *arch)
 {
     return !strncmp(arch, "compute_", 8);
 }
 
-/* A recipe whose options are those of every kernel. */
+/* Starts a recipe with the options of every kernel. */
 static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_source *sources,
                          int count)
 {
@@ -67,7 +68,7 @@ static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_so
     add(o, "%s%s", "-default-device", "");
 }
 
-/* The kernel of a program: with the constants of device/shared.cuh. */
+/* Builds the recipe of a program's kernel, with the constants of device/shared.cuh. */
 void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned extras,
                         mgl_cuda_recipe *o)
 {
@@ -140,7 +141,7 @@ static void add_text(mgl_sha256 *hash, const char *text)
     mgl_sha256_add(hash, text, strlen(text) + 1);
 }
 
-/* What a kernel is made of, except the compiler. Of the sources only the canonical text counts. */
+/* Hashes all inputs of a kernel except the compiler. Sources are hashed in canonical form. */
 static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
 {
     for (int i = 0; i < o->option_count; i++)
@@ -153,7 +154,8 @@ static void add_inputs(mgl_sha256 *hash, const mgl_cuda_recipe *o)
     }
 }
 
-/* The name of what this compiler makes of the recipe; linker NULL: as one text. */
+/* Cache key of what this compiler produces from the recipe; linker NULL: as one translation
+ * unit. */
 static void key_of(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker, const mgl_cuda_recipe *o,
                    char key[MGL_CACHE_KEY])
 {
@@ -190,7 +192,7 @@ void mgl_cuda_kernel_key(const mgl_program *program, const char *arch, unsigned 
     mgl_sha256_hex(bytes, key);
 }
 
-/* The first errors of the compiler's log. */
+/* Copies the start of the compiler's log. */
 static void read_log(const mgl_nvrtc *nvrtc, void *program, char *to, size_t length)
 {
     size_t bytes = 0;
@@ -278,9 +280,10 @@ mgl_status mgl_cuda_recipe_compile(const mgl_cuda_recipe *recipe, mgl_cuda_image
 
 static pthread_mutex_t settling = PTHREAD_MUTEX_INITIALIZER;
 
-/* Has an exit wait for NVRTC. What was registered last runs first at exit, and NVRTC registers its
- * own destructors as it goes: those of an architecture at its first compilation for that, however
- * small. So that comes first, once. */
+/* Makes process exit wait for NVRTC. Exit handlers run in reverse order of registration, and NVRTC
+ * registers destructors of an architecture at its first compilation for that architecture. So a
+ * minimal kernel is compiled first, once per architecture, and our handler is registered after
+ * that. */
 static void settle(const char *arch)
 {
     enum { ARCHS = 16 };
@@ -325,7 +328,8 @@ static mgl_status compile_here(const mgl_cuda_recipe *recipe, const atomic_int *
     return status ? status : mgl_cuda_recipe_compile(recipe, out, err);
 }
 
-/* In a child if there is a program for it and it starts, else here; as one text. */
+/* Compiles as one translation unit: in a child if one is configured and starts, else in this
+ * process. */
 static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *abort,
                                mgl_cuda_image *out, mgl_error *err)
 {
@@ -335,8 +339,9 @@ static mgl_status compile_text(const mgl_cuda_recipe *recipe, const atomic_int *
     return status == MGL_SYSTEM ? compile_here(recipe, abort, out, err) : status;
 }
 
-/* In objects, where it has some and they can be linked. *linker becomes NULL where they could not
- * be and the kernel is one text; out->log says why. */
+/* Compiles as linked objects if the recipe has objects and a linker is available. If linking fails,
+ * *linker becomes NULL and the kernel is compiled as one translation unit; out->log gives the
+ * reason. */
 static mgl_status compile_somewhere(const mgl_jitlink **linker, const mgl_cuda_recipe *recipe,
                                     const atomic_int *abort, mgl_cuda_image *out, mgl_error *err)
 {
@@ -354,14 +359,14 @@ static mgl_status compile_somewhere(const mgl_jitlink **linker, const mgl_cuda_r
     }
     *linker = NULL;
     status = compile_text(recipe, abort, out, err);
-    out->compile_s = mgl_clock_s() - start; /* the objects' time too */
+    out->compile_s = mgl_clock_s() - start; /* includes the time of the objects */
     if (!status && !out->log[0])
         snprintf(out->log, sizeof out->log, "%s", refused.message);
     return status;
 }
 
-/* From the cache; false: it has none. What could not be linked once is there as one text, and good
- * enough. */
+/* Reads the kernel from the cache; false if it is missing. A kernel whose link failed once is
+ * cached as one translation unit, and is used too. */
 static bool find_kept(const char *folder, const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
                       const mgl_cuda_recipe *recipe, mgl_cuda_image *out)
 {
@@ -374,7 +379,7 @@ static bool find_kept(const char *folder, const mgl_nvrtc *nvrtc, const mgl_jitl
     return find_kept(folder, nvrtc, NULL, recipe, out);
 }
 
-/* Through the cache. */
+/* Makes a kernel through the cache. */
 static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
                             const mgl_cuda_recipe *recipe, const atomic_int *abort,
                             mgl_cuda_image *out, mgl_error *err)
@@ -389,7 +394,7 @@ static mgl_status make_kept(const mgl_nvrtc *nvrtc, const mgl_jitlink *linker,
     if (find_kept(folder, nvrtc, linker, recipe, out))
         return MGL_OK;
     mgl_status status = compile_somewhere(&linker, recipe, abort, out, err);
-    key_of(nvrtc, linker, recipe, key); /* of what it has become */
+    key_of(nvrtc, linker, recipe, key); /* the key of the actual result: linked or not */
     if (!status)
         mgl_cuda_cache_put(folder, key, out->bytes, out->length, out->cache_note,
                            sizeof out->cache_note);
@@ -417,7 +422,7 @@ mgl_status mgl_cuda_compile_start(const mgl_program *program, const char *arch, 
     return mgl_cuda_recipe_start(&recipe, out, err);
 }
 
-/* Starts and waits. */
+/* Starts a compilation and waits for it. */
 static mgl_status make(const mgl_cuda_recipe *recipe, const mgl_cuda_watch *watch,
                        mgl_cuda_image *out, mgl_error *err)
 {

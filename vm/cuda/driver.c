@@ -1,4 +1,5 @@
-/* Opening the CUDA driver, NVRTC and nvJitLink at run time: see driver.h. */
+/* Opens the CUDA driver, NVRTC and nvJitLink with dlopen, fills their function tables (driver.h),
+ * and formats driver errors. */
 #include "vm/cuda/driver.h"
 
 #include "base/symbols.h"
@@ -19,9 +20,9 @@ static const mgl_cu *driver_override;
 static const mgl_nvrtc *compiler_override;
 static const mgl_jitlink *linker_override;
 
-enum { FIRST_LINKED = 13 }; /* NVRTC of CUDA 13.0 knows what device/objects.h asks of it */
+enum { FIRST_LINKED = 13 }; /* NVRTC of CUDA 13.0 supports what device/objects.h needs */
 
-static atomic_int sections; /* between mgl_cu_begin and mgl_cu_end */
+static atomic_int sections; /* open mgl_cu_begin brackets */
 
 void mgl_cu_begin(void)
 {
@@ -81,8 +82,8 @@ static void *open_in(const char *folder, const char *below, const char *name)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* A library of the toolkit: CUDA_HOME's, else the newest of where the loader looks and of the usual
- * place. NULL with what the loader says of the first name. */
+/* Opens a toolkit library: from CUDA_HOME, else the newest in the loader's path and
+ * /usr/local/cuda. On failure NULL, with the loader's message for the first name. */
 static void *open_tool(const char *const names[NAMES], char reason[160])
 {
     const char *home = getenv("CUDA_HOME");
@@ -100,10 +101,10 @@ static void *open_tool(const char *const names[NAMES], char reason[160])
     return library;
 }
 
-/* A library of the toolkit, and where its functions are to stand. */
+/* A toolkit library and the table for its functions. */
 typedef struct tool {
     const char *names[NAMES], *title, *what, *package, *oldest;
-    const char *entry; /* one of its symbols, by which its path is found */
+    const char *entry; /* a symbol that is used to find the library's path */
     const mgl_symbol *symbols;
     size_t count;
     void *table;

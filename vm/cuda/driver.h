@@ -1,8 +1,8 @@
 /*
- * The CUDA driver, NVRTC and nvJitLink, opened at run time: tables of the functions that this
- * folder calls, so that the same binary runs where they are missing and a test can put its own
- * table in their place. The declarations are our own (nothing of the toolkit is needed to build);
- * names and meanings are those of the CUDA Driver API and of the references of NVRTC and nvJitLink.
+ * Run-time binding of the CUDA driver, NVRTC and nvJitLink. Each library is a table of the
+ * functions that this folder calls. The same binary therefore runs without the libraries, and tests
+ * can substitute a table. The declarations are our own, so the toolkit is not needed to build.
+ * Names and semantics follow the CUDA Driver API and the NVRTC and nvJitLink references.
  */
 #ifndef MGL_VM_CUDA_DRIVER_H
 #define MGL_VM_CUDA_DRIVER_H
@@ -80,10 +80,10 @@ typedef struct mgl_cu {
 #define MGL_X(member, symbol, arguments) int(*member) arguments;
     MGL_CU_FUNCTIONS(MGL_X)
 #undef MGL_X
-    char path[256]; /* of the library */
+    char path[256]; /* path of the library */
 } mgl_cu;
 
-/* CUresult, attributes and flags that we use. */
+/* CUresult codes, attributes and flags in use. */
 enum {
     MGL_CU_OUT_OF_MEMORY = 2,
     MGL_CU_NOT_READY = 600,
@@ -151,33 +151,33 @@ typedef struct mgl_jitlink {
 /* nvJitLinkInputType */
 enum { MGL_JITLINK_CUBIN = 1, MGL_JITLINK_PTX = 2 };
 
-/* The tables, opened on first use and kept for the life of the process; safe from any thread. Not
- * found: MGL_DEVICE, saying where was looked. mgl_cu_open also initialises the driver. NVRTC and
- * nvJitLink are those of $CUDA_HOME/lib64 or $CUDA_HOME/lib, else the newest of where the loader
- * looks and of /usr/local/cuda/lib64. */
+/* Open the tables on first use and keep them for the life of the process. Thread-safe. MGL_DEVICE:
+ * a library was not found; *err names the places searched. mgl_cu_open also initializes the driver.
+ * NVRTC and nvJitLink come from $CUDA_HOME/lib64 or $CUDA_HOME/lib, else the newest in the loader's
+ * path and /usr/local/cuda/lib64. */
 mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err);
 mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err);
 mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err);
 
-/* The linker, if it can link what the compiler makes. NULL, with the reason: kernels are compiled
- * as one text. */
+/* Returns the linker if it can link the compiler's output. NULL, with a reason: kernels are
+ * compiled as one translation unit. */
 const mgl_jitlink *mgl_jitlink_for(const mgl_nvrtc *nvrtc, mgl_error *err);
 
-/* Tests: puts a table in the place of the library's; NULL: the library's again. Not thread safe. A
- * compiler that is put in has no linker, unless that is put in as well. */
+/* For tests: substitutes a table; NULL restores the library. Not thread-safe. A substituted
+ * compiler has no linker, unless a linker is substituted too. */
 void mgl_cu_override(const mgl_cu *table);
 void mgl_nvrtc_override(const mgl_nvrtc *table);
 void mgl_jitlink_override(const mgl_jitlink *table);
 
-/* Brackets around work with the driver, from any thread; they nest. Inside, a process is not to be
- * ended from outside: a kernel may be running, or the driver be in the middle of a call. */
+/* Brackets around driver calls, from any thread; they nest. The process must not be killed inside,
+ * because a kernel may be running or the driver may be within a call. */
 void mgl_cu_begin(void);
 void mgl_cu_end(void);
-/* Is there such work in any thread? */
+/* Whether any thread is inside such brackets. */
 bool mgl_cu_is_busy(void);
 
-/* MGL_OK for result 0; else MGL_DEVICE with what was tried, the driver's name for the error and
- * what it says. */
+/* Returns MGL_OK for result 0. Otherwise MGL_DEVICE with `what`, the driver's error name, and its
+ * description. */
 mgl_status mgl_cu_check(const mgl_cu *cu, int result, const char *what, mgl_error *err);
 
 #endif

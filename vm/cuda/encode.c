@@ -1,7 +1,7 @@
 /*
- * Programs as the kernel reads them: every region becomes an address with strides, every segment a
- * run of blocks on the tape, every edge a counter's number; one record a task, in the order of the
- * queue (device/record.h).
+ * Encodes programs for the kernel (encode.h). Each region becomes an address with strides, each
+ * segment a run of blocks on the tape, each edge a counter index. A queue has one record per task,
+ * in queue order (device/record.h).
  */
 #include "vm/cuda/encode.h"
 
@@ -15,9 +15,9 @@ _Static_assert(MGL_MAX_CAPACITY <= 1 << 25, "a position times 64 splits must fit
 _Static_assert(sizeof(mgl_record) % 16 == 0 && sizeof(mgl_device_operand) % 16 == 0,
                "operands stand behind the record");
 
-/* ---- what a record has ---------------------------------------------------------------------- */
+/* ---- contents of a record ------------------------------------------------------------------- */
 
-/* Operands in the record of a task: a `clear` has none, and a bias is no operand there. */
+/* Number of operands in the record of a task. A `clear` has none, and biases are not counted. */
 static int count_operands(const mgl_task *task)
 {
     return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - mgl_task_biases(task);
@@ -34,8 +34,8 @@ size_t mgl_cuda_record_bytes(const mgl_task *task)
            (size_t)clears * sizeof(mgl_device_clear);
 }
 
-/* A `clear` travels in the record of the task before it, unless it has edges, or that task is one
- * too, or its record has no room for it. */
+/* A `clear` is stored in the record of the preceding task, unless the clear has edges, that task is
+ * a clear too, or its record has no room. */
 static bool has_record(const mgl_program *program, int task)
 {
     const mgl_task *t = &program->tasks[task];
@@ -45,13 +45,13 @@ static bool has_record(const mgl_program *program, int task)
     return t[-1].op == MGL_OP_CLEAR || mgl_cuda_record_bytes(&t[-1]) + bytes > MGL_RECORD_BYTES;
 }
 
-/* The `clear` that travels in the record of a task, or -1. */
+/* The `clear` that is stored in the record of a task, or -1. */
 static int clear_behind(const mgl_program *program, int task)
 {
     return task + 1 < program->task_count && !has_record(program, task + 1) ? task + 1 : -1;
 }
 
-/* Regions that the record of a task resets. */
+/* Number of regions that the record of a task resets. */
 static int count_clears(const mgl_program *program, int task)
 {
     int behind = clear_behind(program, task);
@@ -65,7 +65,7 @@ bool mgl_cuda_find_clear(const mgl_program *program, const mgl_region *region,
     const mgl_buffer *b = &program->buffers[region->buffer];
     int64_t stride = (int64_t)mgl_dtype_size(b->dtype), run = 1;
     int rows = 0;
-    bool whole = true; /* of the dimensions behind the one at hand */
+    bool whole = true; /* the dimensions after the current one are complete */
     while (rows < b->rank && b->extents[rows].symbol != MGL_ROWS)
         rows++;
     if (rows > 1 || rows + 1 >= b->rank)
@@ -100,19 +100,19 @@ bool mgl_cuda_find_clear(const mgl_program *program, const mgl_region *region,
 
 struct encoder {
     const mgl_program *program; /* both lists */
-    const mgl_program *list;    /* the one at hand */
+    const mgl_program *list;    /* current list */
     const mgl_cuda_addresses *addresses;
-    mgl_dimensions dimensions; /* of the list */
-    const uint32_t *signals;   /* (counter_count) of an epoch of the list, */
-    const uint32_t *others;    /* and of one of the other list */
+    mgl_dimensions dimensions; /* of the current list */
+    const uint32_t *signals;   /* (counter_count) signals in an epoch of the current list */
+    const uint32_t *others;    /* and in an epoch of the other list */
     unsigned char *records;
     size_t length, capacity; /* of records */
-    size_t before;           /* offset of the queue's record before this one */
-    int first_task;          /* of the list, in the program */
+    size_t before;           /* offset of the queue's previous record */
+    int first_task;          /* first task of the list in the program */
     bool failed;             /* memory ran out */
 };
 
-/* Room at the end; NULL when memory ran out. */
+/* Appends `bytes` zeroed bytes; NULL when memory ran out. */
 static void *append(struct encoder *e, size_t bytes)
 {
     if (e->failed)
@@ -133,7 +133,7 @@ static void *append(struct encoder *e, size_t bytes)
     return at;
 }
 
-/* What comes next begins at a multiple of 16 bytes. */
+/* Aligns the next item to 16 bytes. */
 static void align(struct encoder *e)
 {
     append(e, (16 - e->length % 16) % 16);
@@ -170,11 +170,11 @@ static void add_operand(struct encoder *e, const mgl_region *region)
     o->first1 =
         b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED ? (int)region->ranges[1].lo : 0;
     o->paged = b->paged;
-    if (b->paged) /* where a column is depends on its number in the buffer */
+    if (b->paged) /* the place of a column depends on its index in the buffer */
         o->at = e->addresses->buffers[region->buffer];
 }
 
-/* The last task of the queue that has a tape, or its first. */
+/* The last task of the queue that has segments, or its first task. */
 static const mgl_task *last_product(const mgl_program *program, const mgl_queue *queue)
 {
     const mgl_task *last = &program->tasks[queue->tasks.first];
@@ -186,7 +186,7 @@ static const mgl_task *last_product(const mgl_program *program, const mgl_queue 
     return last;
 }
 
-/* Whether an attention stands behind a task, before the next one that has a tape. */
+/* Whether an attention task follows a task before the next one that has segments. */
 static bool attends_next(const mgl_program *program, const mgl_queue *queue, const mgl_task *task)
 {
     const mgl_task *end = &program->tasks[queue->tasks.first] + queue->tasks.count;
@@ -196,9 +196,9 @@ static bool attends_next(const mgl_program *program, const mgl_queue *queue, con
     return false;
 }
 
-/* The page at which the queue's tape goes on behind the last of a task's segments that it may let
- * go of: the end, behind the last task; behind the page of which an attention has the rest come
- * once more; else the page that the next task begins on. */
+/* The tape page up to which the consumer frees pages after a segment. After the queue's last
+ * product: the end of the tape. If an attention follows: the page after the segment's last page,
+ * because that page's rest is loaded again. Otherwise: the first page of the next segment. */
 static uint32_t end_page(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
                          int segment)
 {
@@ -230,8 +230,8 @@ static mgl_device_segment device_segment(const struct encoder *e, const mgl_queu
     };
 }
 
-/* Whether two segments of a task follow one another on the tape, row group by row group: then their
- * rows are as those of one. */
+/* Whether two segments of a task are contiguous on the tape in whole row groups, so that their rows
+ * form one segment. */
 static bool continues(const mgl_program *program, const mgl_segment *first,
                       const mgl_segment *second)
 {
@@ -240,7 +240,7 @@ static bool continues(const mgl_program *program, const mgl_segment *first,
            first->offset + mgl_segment_bytes(program, first) == second->offset;
 }
 
-/* A task's segments, those that follow one another as one; how many that are. */
+/* Adds a task's segments, contiguous ones merged. Returns the number of merged segments. */
 static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_task *task)
 {
     const mgl_segment *s = &e->program->segments[task->segments.first];
@@ -264,7 +264,7 @@ static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_tas
     return count;
 }
 
-/* A task's biases, in the order of its tensors. */
+/* Adds a task's biases, in the order of its tensors. */
 static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
 {
     const mgl_program *program = e->program;
@@ -343,7 +343,7 @@ static void add_clears(struct encoder *e, int index, size_t record)
     r->clear_at = (uint32_t)at;
 }
 
-/* The byte of the queue's tape behind a task, if `at` is the one before it. */
+/* Tape offset of the queue after a task, given the offset `at` before the task. */
 static int64_t tape_behind(const mgl_program *program, const mgl_queue *queue, const mgl_task *task,
                            int64_t at)
 {
@@ -354,9 +354,9 @@ static int64_t tape_behind(const mgl_program *program, const mgl_queue *queue, c
                                                 : last->offset + mgl_segment_bytes(program, last);
 }
 
-/* Where an attention stands, at byte `at` of the tape, among the pages. What the page there has
- * behind it comes once more (device/roles/loader.cuh), unless another attention stands there as
- * well. */
+/* Places an attention at byte `at` of the tape, in pages. The rest of the page at `at` is loaded
+ * again after the attention (device/roles/loader.cuh), unless another attention follows
+ * directly. */
 static void place_kv(const struct encoder *e, const mgl_queue *queue, const mgl_task *task,
                      int64_t at, mgl_record *r)
 {
@@ -365,7 +365,7 @@ static void place_kv(const struct encoder *e, const mgl_queue *queue, const mgl_
     r->kv_again = at % page != 0 && !attends_next(e->program, queue, task);
 }
 
-/* Address of position 0 of a task's keys or values. */
+/* Device address of position 0 of a task's keys or values. */
 static uint64_t kv_address(const struct encoder *e, const mgl_task *task, int operand)
 {
     const mgl_region *region = mgl_task_operand(e->program, task, operand);
@@ -393,7 +393,7 @@ static mgl_device_kv device_kv(const struct encoder *e, const mgl_task *task, in
     return kv;
 }
 
-/* The queue's attentions, behind its records. */
+/* Adds the queue's attention tasks for the loader, after its records. */
 static void add_kv(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
 {
     int64_t tape_at = 0;
@@ -409,8 +409,8 @@ static void add_kv(struct encoder *e, const mgl_queue *queue, mgl_device_queue *
     }
 }
 
-/* The queue's products of weighed values and its attentions of rows, which are without row groups,
- * behind its records. Of the second list, the segments are those of the first, in the same order
+/* Adds the queue's gamma-scaled products and row attentions (with 0 row groups) for the loader,
+ * after its records. The second list has the segments of the first, in the same order
  * (mgl_cuda_check_order). */
 static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_queue *out)
 {
@@ -436,7 +436,7 @@ static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_que
     }
 }
 
-/* One task behind the others, at byte `tape_at` of the tape; its record's length. */
+/* Appends one task, at byte `tape_at` of the tape. Returns the length of its record. */
 static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, int64_t tape_at)
 {
     const mgl_task *task = &e->program->tasks[index];
@@ -477,7 +477,7 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     return (uint32_t)(e->length - at);
 }
 
-/* Has the record at `at`, so many bytes, come behind the one before it. */
+/* Links the record at `at`, of `bytes` bytes, to the previous record. */
 static void link_record(struct encoder *e, size_t at, uint32_t bytes)
 {
     if (e->failed)
@@ -488,7 +488,8 @@ static void link_record(struct encoder *e, size_t at, uint32_t bytes)
     e->before = at;
 }
 
-/* Clears of nothing, behind a queue of `count` records, up to the least that two lists have. */
+/* Appends empty clears to a queue of `count` records, up to the minimum for programs with two
+ * lists. */
 static void add_padding(struct encoder *e, const mgl_queue *queue, int count)
 {
     for (; count < MGL_LEAST_RECORDS && !e->failed; count++) {
@@ -501,7 +502,7 @@ static void add_padding(struct encoder *e, const mgl_queue *queue, int count)
     }
 }
 
-/* The list's tasks of a queue, which has the tape of the first list's. */
+/* Adds a queue's tasks of the current list. Both lists use the tape of the first. */
 static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_device_queue *out)
 {
     const mgl_program *program = e->program;
@@ -539,7 +540,7 @@ static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_de
         add_kv(e, &queue, out);
 }
 
-/* The signals that each counter has in an epoch of a list; NULL: memory ran out. */
+/* Signals of each counter in an epoch of a list; NULL when memory ran out. */
 static uint32_t *count_signals(const mgl_program *list, int counters)
 {
     uint32_t *signals = mgl_alloc_zero((size_t)counters + 1, sizeof *signals);
@@ -548,7 +549,7 @@ static uint32_t *count_signals(const mgl_program *list, int counters)
     return signals;
 }
 
-/* Turns to a list, whose tasks stand behind so many others in the program. */
+/* Switches to a list, whose tasks start at `first_task` in the program. */
 static void begin_list(struct encoder *e, const mgl_program *list, int first_task)
 {
     e->list = list;
@@ -556,7 +557,8 @@ static void begin_list(struct encoder *e, const mgl_program *list, int first_tas
     mgl_dimensions_of_program(list, &e->dimensions);
 }
 
-/* All queues in turn: of each the first list, then the second. */
+/* Adds all queues of the first list, then of the second. Entries of a queue are adjacent in
+ * `out`. */
 static void add_queues(struct encoder *e, const mgl_program *first, const mgl_run *many,
                        uint32_t *const *signals, mgl_device_queue *out)
 {
@@ -570,7 +572,7 @@ static void add_queues(struct encoder *e, const mgl_program *first, const mgl_ru
     }
 }
 
-/* `joined`: both lists, or nothing. */
+/* `joined`: both lists, or empty. */
 static mgl_status encode(const mgl_program *first, const mgl_joined *joined,
                          const mgl_cuda_addresses *addresses, mgl_cuda_tables *out, mgl_error *err)
 {

@@ -1,83 +1,86 @@
-/* Programs as the kernel reads them: see device/record.h. */
+/* Translates a program into the tables that the kernel reads (device/record.h), checks that the
+ * CUDA machine can run it, and derives the kernel's compile-time facts. Implemented in encode.c
+ * (records), runnable.c and limits.c (checks), and kernel_facts.c. machine.c, exchange.c and
+ * compile.c call it. */
 #ifndef MGL_VM_CUDA_ENCODE_H
 #define MGL_VM_CUDA_ENCODE_H
 
 #include "schedule/program.h"
 #include "vm/cuda/device/record.h"
 
-/* Rows of a second list whose products are no panels. Panels have as many as their needs have room
- * for (schedule/variants.def). */
+/* Maximum rows of a second list with products other than panels. The requirements of panels
+ * (schedule/variants.def) determine their maximum. */
 enum { MGL_CUDA_MOST_SECOND = MGL_MAX_ROWS };
 
-/* Task lists of a program. */
+/* Number of task lists of a program. */
 static inline int mgl_cuda_lists(const mgl_program *program)
 {
     return program->many ? 2 : 1;
 }
 
-/* Where the program's memory is on the device. */
+/* Device addresses of the program's memory. */
 typedef struct mgl_cuda_addresses {
-    const uint64_t *buffers; /* (buffer_count) of both lists */
+    const uint64_t *buffers; /* (buffer_count) buffers of both lists */
     const uint64_t *tapes;   /* (queue_count) */
     bool kv_ring;            /* mgl_cuda_streams_kv */
 } mgl_cuda_addresses;
 
-/* Release with mgl_cuda_tables_clear. */
+/* Encoded program. Release with mgl_cuda_tables_clear. */
 typedef struct mgl_cuda_tables {
     unsigned char *records;
     size_t record_bytes;
-    mgl_device_queue *queues; /* (queue_entries): of each queue one for each list */
+    mgl_device_queue *queues; /* (queue_entries) for each queue, one entry per list */
     int queue_entries;
 } mgl_cuda_tables;
 
-/* Whether this machine can run the program: limits of the kernel, and
- * the shapes that the kernel takes for granted, so that a program that was never validated can not
- * make it leave its memory in an op either. MGL_BAD_INPUT with the task. */
+/* Checks that this machine can run the program: the kernel's limits and the shapes that it assumes.
+ * An unvalidated program thus cannot access memory out of bounds in an op either. MGL_BAD_INPUT
+ * names the task. */
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 
-/* The part of it that tasks do not matter to, of one list. */
+/* The checks of mgl_cuda_check_program that do not concern single tasks, for one list. */
 mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err);
 
-/* Whether the second list's products take all of each tape in its order, as the loader copies it;
- * MGL_BAD_INPUT with the queue. */
+/* Checks that the second list's products use the segments of each tape in the order of the first
+ * list, because the loader copies the tape the same way for both. MGL_BAD_INPUT names the queue. */
 mgl_status mgl_cuda_check_order(const mgl_program *program, mgl_error *err);
 
-/* Whole pages of so many bytes, at least one of something; and of a ring, which keeps room for one
- * more. */
+/* Whole pages in `bytes` bytes, at least 1 if bytes > 0. The ring version leaves one page of the
+ * ring free. */
 uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
 uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
 
-/* The variants that tasks of a family name, a bit each (1 << mgl_variant), which the kernel is
- * compiled with; not those that the architecture ("sm_90a", "compute_80") does not have. */
+/* The variants that tasks of a family use, as bits 1 << mgl_variant; the kernel is compiled with
+ * them. Variants that the architecture ("sm_90a", "compute_80") lacks are excluded. */
 uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const char *arch);
 
-/* MGL_BAD_INPUT: the program, made for a newer one, names a variant that this architecture does not
- * have. */
+/* MGL_BAD_INPUT: the program was made for a newer architecture and uses a variant that this one
+ * lacks. */
 mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl_error *err);
 
-/* Whether products merge splits as they read them (MGL_MERGE_ADD). */
+/* Whether products merge attention splits when they read them (MGL_MERGE_ADD). */
 bool mgl_cuda_has_merges(const mgl_program *program);
 /* Whether tasks draw tokens (MGL_DRAWS). */
 bool mgl_cuda_has_draws(const mgl_program *program);
-/* Whether products add biases (MGL_BIAS), and attention norms q and k (MGL_QK_NORM). */
+/* Whether products add biases (MGL_BIAS), and whether attention normalizes q and k
+ * (MGL_QK_NORM). */
 bool mgl_cuda_has_biases(const mgl_program *program);
 bool mgl_cuda_has_norms(const mgl_program *program);
 
-/* Whether attention has its keys and values from the ring (MGL_KV_RING): its variant is `ring`, and
+/* Whether attention reads keys and values from the ring (MGL_KV_RING): its variant is `ring`, and
  * the architecture ("sm_90a", "compute_80") has bulk copies. */
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
 
-/* Whether the chunks of a position stand in the cache as mgl_kv_chunk (schedule/variant_shapes.h)
- * has them.
- */
+/* Whether the cache stores the chunks of a position in the order of mgl_kv_chunk
+ * (schedule/variant_shapes.h). */
 bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch);
 
-/* Bytes of a task's record, at most, without a `clear` behind it. */
+/* Upper bound of the bytes of a task's record, without a following `clear`. */
 size_t mgl_cuda_record_bytes(const mgl_task *task);
 
-/* What a `clear` has to reset, without its address, and from which byte of the buffer on: at most
- * one dimension in front of the rows, one run of bytes behind them. False: it is not of that kind,
- * or too large. */
+/* Describes the bytes that a `clear` resets, without the address; *first is the first byte in the
+ * buffer. The region may have at most one dimension before the rows, and one run of bytes per row.
+ * Returns false if the region has another shape or is too large. */
 bool mgl_cuda_find_clear(const mgl_program *program, const mgl_region *region,
                          mgl_device_clear *out, int64_t *first);
 

@@ -1,11 +1,12 @@
 /*
- * Another program on an open machine. Context, kernel, stream and pinned memory stay; the arena is
- * planned anew, so that queues, edges and activations may differ from the old program's.
+ * Exchanges the program of an open CUDA machine (mgl_vm_exchange). Context, kernel, stream and
+ * pinned memory stay. The arena is planned anew, so queues, edges and activations may differ from
+ * the old program's.
  *
- * Weights that were packed are copied into a second arena, from wherever the first one has them,
- * and then the first is released: nothing is written where something is still to be read, and until
- * all of it has succeeded the old program is untouched. Weights that `fill` makes need not be
- * copied: they are made anew in the same arena, where the new program fits it.
+ * Packed weights are copied from the old arena into a second one, and the old arena is then
+ * released. No copy overwrites data that is still to be read, and the old program is unchanged
+ * until everything has succeeded. Weights made by `fill` need no copy: they are made anew in the
+ * same arena, if the new program fits.
  */
 #include <string.h>
 
@@ -15,9 +16,9 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
-/* The machine's architecture has to have all variants that the program names: a machine that is
- * opened for the program would refuse it likewise. Its kernel has to be the program's, and all its
- * queues have to fit the device at once. */
+/* Checks that the architecture has all variants of the program (opening a machine for the program
+ * would fail otherwise), that the program uses the same kernel, and that all queues can be
+ * co-resident. */
 static mgl_status check_kernel(const mgl_cuda_vm *vm, const mgl_program *program, mgl_error *err)
 {
     char old[MGL_SHA256_HEX], key[MGL_SHA256_HEX];
@@ -38,7 +39,7 @@ static mgl_status check_kernel(const mgl_cuda_vm *vm, const mgl_program *program
     return MGL_OK;
 }
 
-/* The machine with the program, whose arena is planned, but not there yet. */
+/* Prepares the machine state for the new program: the arena is planned, but not allocated. */
 static mgl_status plan_next(const mgl_cuda_vm *vm, const mgl_program *program, mgl_cuda_vm *next,
                             mgl_error *err)
 {
@@ -69,9 +70,9 @@ static void release_arena(mgl_cuda_vm *vm)
     vm->arena = 0;
 }
 
-/* ---- weights that were packed --------------------------------------------------------------- */
+/* ---- packed weights ------------------------------------------------------------------------- */
 
-/* A run of bytes that is copied at once. */
+/* A contiguous copy. */
 typedef struct run {
     mgl_cu_address to, from;
     size_t bytes;
@@ -85,7 +86,7 @@ static mgl_status copy_run(const mgl_cuda_vm *vm, const run *r, mgl_error *err)
                         "copying on the device", err);
 }
 
-/* The pieces that the old program has; those that follow one another here and there as one run. */
+/* Copies the pieces that the old program has. Pieces contiguous in both arenas form one copy. */
 static mgl_status copy_pieces(const mgl_cuda_vm *vm, const mgl_cuda_vm *next,
                               const mgl_weights *weights, mgl_error *err)
 {
@@ -108,7 +109,7 @@ static mgl_status copy_pieces(const mgl_cuda_vm *vm, const mgl_cuda_vm *next,
     return status ? status : copy_run(next, &r, err);
 }
 
-/* Both arenas are there at once; where they have no room, nothing has happened yet. */
+/* Allocates the second arena. If it does not fit, the exchange fails without changes. */
 static mgl_status allocate_beside(mgl_cuda_vm *next, mgl_error *err)
 {
     if (!mgl_cuda_allocate(next, err))
@@ -134,16 +135,16 @@ static mgl_status carry(const mgl_cuda_vm *vm, mgl_cuda_vm *next, const mgl_grap
         status = copy_pieces(vm, next, weights, err);
     if (!status)
         status = mgl_cuda_upload(next, weights, &options, err);
-    int result = next->cu->stream_synchronize(NULL); /* before either arena goes */
+    int result = next->cu->stream_synchronize(NULL); /* before either arena is released */
     if (!status)
         status = mgl_cu_check(next->cu, result, "copying on the device", err);
     mgl_weights_close(weights);
     return status;
 }
 
-/* ---- weights that `fill` makes -------------------------------------------------------------- */
+/* ---- weights made by `fill` ----------------------------------------------------------------- */
 
-/* In the old program's arena, or, where that is too small, in a new one in its place. */
+/* Uses the old program's arena or, if it is too small, replaces it by a new one. */
 static mgl_status refill(mgl_cuda_vm *vm, mgl_cuda_vm *next, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -159,9 +160,9 @@ static mgl_status refill(mgl_cuda_vm *vm, mgl_cuda_vm *next, mgl_error *err)
     return status ? status : mgl_cuda_fill(next, err);
 }
 
-/* ---- the exchange --------------------------------------------------------------------------- */
+/* ---- exchange ------------------------------------------------------------------------------- */
 
-/* The machine has no program any more: whatever went wrong is the device's failure. */
+/* Marks the machine as lost: it has no program, and the error becomes MGL_DEVICE. */
 static mgl_status lose(mgl_cuda_vm *vm, mgl_error *err)
 {
     vm->vm.program = NULL;
@@ -171,7 +172,7 @@ static mgl_status lose(mgl_cuda_vm *vm, mgl_error *err)
     return MGL_DEVICE;
 }
 
-/* Within the device's context. */
+/* Makes the new state. Call with the device's context current. */
 static mgl_status make_next(mgl_cuda_vm *vm, mgl_cuda_vm *next, const mgl_graph *graph,
                             mgl_error *err)
 {

@@ -1,10 +1,10 @@
 /*
- * Normalizing CUDA C: a scanner of the tokens of canonical texts (canonical.h), a pass that finds
- * the declared names, and a pass that writes the tokens with these names numbered.
+ * Normalizes CUDA C (kernel_digest.h): a scanner of the tokens of canonical texts (canonical.h), a
+ * pass that finds the declared names, and a pass that writes the tokens with these names numbered.
  *
- * A name is declared if it follows a name, as in `float x`, `struct x` or `#define x`, with `*` or
- * `&` possibly between, or if it is in the list of an enum. Every other name belongs to the
- * language, the compiler or a header (`rsqrtf`, `threadIdx`) and is not changed.
+ * A name counts as declared if it follows another name, as in `float x`, `struct x` or `#define x`,
+ * possibly with `*` or `&` between, or if it is in the list of an enum. Every other name belongs to
+ * the language, the compiler or a header (`rsqrtf`, `threadIdx`) and is not changed.
  */
 #include "vm/cuda/kernel_digest.h"
 
@@ -22,7 +22,7 @@
 
 typedef struct token {
     const char *at;
-    size_t length; /* 0: the end of a line of the preprocessor */
+    size_t length; /* 0: the end of a preprocessor line */
 } token;
 
 typedef struct tokens {
@@ -57,7 +57,7 @@ static bool is(token t, const char *text)
 
 /* ---- scanning ------------------------------------------------------------------------------- */
 
-/* The character after the string, number or other token that begins at `at`. */
+/* Returns the character after the string, number or other token that begins at `at`. */
 static const char *skip_string(const char *at)
 {
     const char quote = *at++;
@@ -79,15 +79,15 @@ static const char *skip_token(const char *at)
 
 typedef struct unit {
     const mgl_cuda_source *sources; /* (count) */
-    mgl_text *texts; /* (count) owned: their canonical texts, of those that are taken */
+    mgl_text *texts; /* (count) owned: canonical texts of the sources included so far */
     int count;
-    bool *taken; /* (count) included already */
+    bool *taken; /* (count) already included */
     tokens *out;
 } unit;
 
 static void scan(const unit *u, int index);
 
-/* The line of an include of one of the sources; false: it is another line. */
+/* Handles an #include of one of the sources; false for other lines. */
 static bool scan_include(const unit *u, const char *at)
 {
     char name[256];
@@ -102,7 +102,7 @@ static bool scan_include(const unit *u, const char *at)
     return false;
 }
 
-/* In a canonical text, `#` begins a line exactly if the line is a directive. */
+/* Scans a source. In a canonical text, a line begins with `#` exactly if it is a directive. */
 static void scan(const unit *u, int index)
 {
     bool starts_line = true, in_directive = false;
@@ -138,7 +138,7 @@ enum { BUCKETS = 1 << 14 };
 
 typedef struct name {
     token text;
-    int number; /* in the order of appearance, from 1; 0: not written yet */
+    int number; /* number in order of appearance, from 1; 0: not written yet */
     struct name *next;
 } name;
 
@@ -201,7 +201,7 @@ static bool is_keyword(token t)
     return t.length > 2 && t.at[0] == '_' && t.at[1] == '_';
 }
 
-/* Declares the names of an enum's list, from its brace on. */
+/* Declares the names of an enum's list, from its opening brace on. */
 static void declare_enum(const tokens *t, size_t i, names *n)
 {
     int depth = 0;
@@ -216,8 +216,8 @@ static void declare_enum(const tokens *t, size_t i, names *n)
     } while (depth > 0 && i < t->count);
 }
 
-/* Whether the name at `i`, behind `*` or `&`, may be one that is declared: not a function that is
- * called in a product, and no object with members. */
+/* Whether the name at `i`, after `*` or `&`, may be a declaration: not a function called in a
+ * product, and not an object whose member is accessed. */
 static bool may_declare(const tokens *t, size_t i)
 {
     static const char *const behind[] = {",", ")", ";", "=", "["};

@@ -1,7 +1,7 @@
 /*
- * What the host derives from a program: which code the kernel is compiled with, by the variants
- * that its tasks name (schedule/variants.def) and their extra operands, whether the machine at hand
- * has it, and how many pages bytes are.
+ * Derives compile-time facts of a program's kernel (encode.h): the variants that tasks use
+ * (schedule/variants.def) and their optional operands, whether an architecture supports them, and
+ * byte counts in pages.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
- * One reply, one launch: the start of the launch is uploaded, the kernel runs on its own, and the
- * host hands out tokens as they appear in pinned memory until the kernel is done.
+ * Runs a request on the CUDA machine in one cooperative launch. The host uploads the launch state,
+ * starts the kernel, and polls pinned memory to deliver tokens until the kernel ends. Implements
+ * mgl_cuda_run, the logits readers and mgl_cuda_get_trace.
  */
 #include <string.h>
 #include <time.h>
@@ -15,7 +16,7 @@
 
 enum { POLL_NS = 20000 };
 
-/* Words of an array (sequences, capacity), in bytes. */
+/* Bytes of a (sequences, capacity) array of words. */
 static size_t word_bytes(const mgl_cuda_vm *vm)
 {
     const mgl_limits *limits = &vm->vm.program->limits;
@@ -38,7 +39,8 @@ static mgl_status fill(mgl_cuda_vm *vm, mgl_cu_address at, unsigned char value, 
                         err);
 }
 
-/* Counts of the prompts that penalties need. Those of the others are 0. */
+/* Uploads the prompts' token counts for sequences with penalties. Counts of other sequences are
+ * 0. */
 static mgl_status count_prompts(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_error *err)
 {
     const size_t bytes = (size_t)vm->vm.program->geometry.vocab * sizeof *vm->counts;
@@ -57,7 +59,7 @@ static mgl_status count_prompts(mgl_cuda_vm *vm, const mgl_vm_request *request, 
     return status;
 }
 
-/* Everything that a launch changes, back to how it starts. */
+/* Resets everything that a launch changes. */
 static mgl_status reset(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_error *err)
 {
     const mgl_limits *limits = &vm->vm.program->limits;
@@ -85,13 +87,13 @@ static mgl_status reset(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_erro
     if (!status)
         status = count_prompts(vm, request, err);
     memset((void *)(uintptr_t)vm->pinned, 0, vm->pinned_bytes);
-    /* the memory operations above are done before the kernel starts on a stream of its own */
+    /* the default-stream operations above must finish before the kernel starts on its own stream */
     return status
                ? status
                : mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "starting the launch", err);
 }
 
-/* Room in the pinned memory for what sample tells beside the tokens. */
+/* Grows the pinned memory if sample reports more than tokens. */
 static mgl_status make_room(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_error *err)
 {
     void *pinned = NULL;
@@ -152,14 +154,14 @@ static mgl_status launch(mgl_cuda_vm *vm, mgl_error *err)
 _Static_assert(MGL_HOST_ASKED((int)MGL_ASKED_WORDS) <= (int)MGL_HOST_WORDS,
                "there is a word for all that the host asks");
 
-/* A reply in progress, as the host sees it. */
+/* Host view of a launch in progress. */
 struct progress {
     mgl_cuda_vm *vm;
     const mgl_vm_request *request;
     mgl_vm_delivery delivery;
 };
 
-/* What sample told of the next token of a sequence; NULL: it is not asked. */
+/* What sample reported about the next token of a sequence; NULL if not requested. */
 static const volatile int32_t *likely_of(const struct progress *p, int s)
 {
     const mgl_limits *limits = &p->vm->vm.program->limits;
@@ -168,7 +170,7 @@ static const volatile int32_t *likely_of(const struct progress *p, int s)
     return words ? p->vm->pinned->stream + (size_t)limits->sequences * capacity + at * words : NULL;
 }
 
-/* Whether all its words have landed, which come in any order. */
+/* Whether all words of the report have arrived; they arrive in any order. */
 static bool has_landed(const struct progress *p, const volatile int32_t *likely)
 {
     bool landed = !likely || likely[MGL_LIKELY_OWN] != 0;
@@ -178,14 +180,14 @@ static bool has_landed(const struct progress *p, const volatile int32_t *likely)
     return landed;
 }
 
-/* Tells the kernel what is asked of it. */
+/* Sends the host's requests to the kernel. */
 static void ask(const struct progress *p)
 {
     for (int i = 0; i < MGL_ASKED_WORDS; i++)
         p->vm->pinned->host[MGL_HOST_ASKED(i)] = p->delivery.asked[i];
 }
 
-/* Hands out what has appeared since the last time. */
+/* Delivers the tokens that have appeared since the last poll. */
 static void hand_out(struct progress *p)
 {
     int capacity = p->vm->vm.program->limits.capacity;
@@ -205,7 +207,7 @@ static void hand_out(struct progress *p)
     ask(p);
 }
 
-/* Until the kernel has ended. */
+/* Polls until the kernel ends. */
 static mgl_status follow(struct progress *p, mgl_error *err)
 {
     const struct timespec pause = {0, POLL_NS};
@@ -248,7 +250,8 @@ static mgl_status collect(mgl_cuda_vm *vm, const mgl_vm_request *request, mgl_vm
         out->output[s] = vm->output + (size_t)s * capacity;
         out->produced[s] = q[MGL_SEQUENCE_PRODUCED];
         out->state[s] = q[MGL_SEQUENCE_STATE];
-        out->written[s] = q[MGL_SEQUENCE_LENGTH]; /* of no table that was not run */
+        out->written[s] = q[MGL_SEQUENCE_LENGTH]; /* excludes the table of an epoch that did not
+                                                     run */
         out->score[s] = vm->score + (size_t)s * capacity;
     }
     vm->sampled_list = vm->pinned->host[MGL_HOST_SAMPLED] / MGL_HOST_SECOND;

@@ -1,17 +1,17 @@
 /*
- * What the CUDA machine asks of a program as a whole: numbers that the kernel has room for, and of
- * two lists that their segments come in one order. The loader copies a queue's tape round and round
- * and does not ask which list an epoch is of: so both take the same segments, one after the other.
+ * Checks program-wide limits of the CUDA machine (encode.h): sizes that the kernel supports, and
+ * the segment order of two lists. The loader streams a queue's tape repeatedly, regardless of the
+ * list of an epoch, so both lists must use the same segments in the same order.
  */
 #include <stdio.h>
 
 #include "vm/cuda/encode.h"
 
-enum { MOST_ATTENDED = 1 << 30 }; /* columns of attention's output */
+enum { MOST_ATTENDED = 1 << 30 }; /* columns of the attention output */
 
 /* ---- one list ------------------------------------------------------------------------------- */
 
-/* The numbers of the model that the kernel's constants are made of. */
+/* Checks the model's dimensions that become constants of the kernel. */
 static mgl_status check_geometry(const mgl_program *program, mgl_error *err)
 {
     const mgl_geometry *m = &program->geometry;
@@ -24,7 +24,7 @@ static mgl_status check_geometry(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-/* Whether the products of a list are all panels. */
+/* Whether all products of a list are panels. */
 static bool has_panels(const mgl_program *list)
 {
     for (int i = 0; i < list->task_count; i++)
@@ -87,12 +87,12 @@ mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err)
 
 /* ---- two lists ------------------------------------------------------------------------------ */
 
-/* Where somebody stands among the segments of a queue's tasks. */
+/* A position among the segments of a queue's tasks. */
 typedef struct place {
-    int task, segment; /* of the queue, and of the task */
+    int task, segment; /* indices within the queue and within the task */
 } place;
 
-/* The next segment of the queue; NULL behind the last one. */
+/* The next segment of the queue; NULL at the end. */
 static const mgl_segment *next_segment(const mgl_program *list, const mgl_run *tasks, place *at)
 {
     for (; at->task < tasks->count; at->task++, at->segment = 0) {

@@ -1,8 +1,8 @@
 /*
- * Opening the CUDA machine: one allocation that holds everything (tapes, buffers, records,
- * counters), the weights packed and uploaded, and beside that, on a thread of its own, the kernel
- * compiled for the device: neither needs the other, and each takes its seconds. Who opens may end
- * it (`abort`) at any moment but within a call of the driver.
+ * Opens and closes the CUDA machine. One device allocation (the arena) holds tapes, buffers,
+ * records and counters. The weights are packed and uploaded while the kernel compiles on another
+ * thread, since each takes seconds and neither needs the other. `abort` cancels opening at any
+ * point except within a driver call. Implements mgl_vm_cuda_open (vm.h).
  */
 #include "vm/cuda/machine.h"
 
@@ -35,7 +35,7 @@ void mgl_cuda_leave(mgl_cuda_vm *vm)
     mgl_cu_end();
 }
 
-/* Releases what there is; works on a machine that is half open. */
+/* Releases everything; works on a partially opened machine. */
 static void close_machine(mgl_vm *base)
 {
     mgl_cuda_vm *vm = (mgl_cuda_vm *)base;
@@ -78,7 +78,7 @@ static void get_facts(const mgl_vm *base, mgl_vm_facts *out)
 
 /* ---- device and kernel ---------------------------------------------------------------------- */
 
-/* Finds the device, checks that it can take the program, and opens its context. */
+/* Finds the device, checks its resources against the program, and opens its context. */
 static mgl_status open_device(mgl_cuda_vm *vm, int ordinal, mgl_target *live, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
@@ -131,7 +131,7 @@ static mgl_status load_image(mgl_cuda_vm *vm, const void *image, mgl_error *err)
     return status;
 }
 
-/* All queues have to be resident at once: checked before every launch could depend on it. */
+/* Checks that all queues can be co-resident, before any launch depends on it. */
 static mgl_status check_occupancy(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
@@ -157,8 +157,7 @@ unsigned mgl_cuda_extras(const mgl_cuda_vm *vm)
            (vm->delay_seed > 0 ? (unsigned)MGL_CUDA_DELAYS : 0);
 }
 
-/* The kernel that was compiled before for the architecture from what it would be compiled from now,
- * or NULL. */
+/* The precompiled kernel that matches the architecture and the current sources, or NULL. */
 static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const mgl_vm_options *options)
 {
     char key[MGL_SHA256_HEX];
@@ -170,13 +169,13 @@ static const mgl_vm_kernel *find_kernel(const mgl_cuda_vm *vm, const mgl_vm_opti
     return NULL;
 }
 
-/* A kernel in the making. */
+/* A kernel being prepared. */
 typedef struct making {
-    const mgl_vm_kernel *ready;     /* compiled before, or NULL */
-    mgl_cuda_compilation *compiler; /* where there is none */
+    const mgl_vm_kernel *ready;     /* precompiled kernel, or NULL */
+    mgl_cuda_compilation *compiler; /* running compilation, if there is no precompiled kernel */
 } making;
 
-/* Finds a kernel that was compiled before, or starts the compiler. Needs no device. */
+/* Finds a precompiled kernel, or starts the compiler. Needs no device. */
 static mgl_status start_kernel(const mgl_cuda_vm *vm, const mgl_vm_options *options, making *m,
                                mgl_error *err)
 {
@@ -186,7 +185,7 @@ static mgl_status start_kernel(const mgl_cuda_vm *vm, const mgl_vm_options *opti
                                              &m->compiler, err);
 }
 
-/* What the loaded kernel needs, and whether it can be had. */
+/* Reads the loaded kernel's resource use and checks that the device can provide it. */
 static mgl_status set_up_kernel(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_cu *cu = vm->cu;
@@ -214,8 +213,8 @@ static mgl_status load_kernel(mgl_cuda_vm *vm, const void *image, mgl_error *err
     return status;
 }
 
-/* Waits for the compiler, where it was started, and loads what there is. A machine that failed
- * meanwhile, which `status` tells, needs no kernel any more. */
+/* Waits for the compiler, if it was started, and loads the kernel. If `status` is an error, the
+ * machine has failed already and only waits. */
 static mgl_status finish_kernel(mgl_cuda_vm *vm, const making *m, const mgl_vm_options *options,
                                 mgl_status status, mgl_error *err)
 {
@@ -243,7 +242,7 @@ static uint64_t round_up(uint64_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Takes `bytes` of the arena: their offset. */
+/* Reserves `bytes` in the arena and returns their offset. */
 static uint64_t take(mgl_cuda_vm *vm, uint64_t bytes)
 {
     uint64_t at = vm->arena_bytes;
@@ -251,13 +250,13 @@ static uint64_t take(mgl_cuda_vm *vm, uint64_t bytes)
     return at;
 }
 
-/* The same with a guard behind it: mgl_vm_poison. */
+/* Like `take`, with a guard at the end (mgl_vm_poison). */
 static uint64_t take_guarded(mgl_cuda_vm *vm, uint64_t bytes)
 {
     return take(vm, bytes + MGL_GUARD_BYTES);
 }
 
-/* Gives everything its place in the arena: offsets for now. */
+/* Assigns every item an offset in the arena. */
 static void place(mgl_cuda_vm *vm, size_t record_bytes)
 {
     const mgl_program *program = vm->whole;
@@ -293,11 +292,10 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
     vm->counters = take(vm, vm->counter_bytes);
 }
 
-/* What the arena gets beyond what the program needs, so that other programs of the model fit as
- * well when they are put on the machine. Their tapes have the same weights: a tape ends with less
- * than a page of padding, and there are no more tapes than blocks of the kernel, which are one or
- * two a multiprocessor. Records, counters and activations are little. Who exchanges programs by
- * copying needs a second arena at any rate. */
+/* Extra arena bytes, so that other programs of the model fit after an exchange. All programs have
+ * the same weights. A tape ends with less than a page of padding, and a program has at most as many
+ * tapes as co-resident blocks, one or two per multiprocessor. Records, counters and activations are
+ * small. Without `fill`, an exchange copies to a second arena anyway. */
 static size_t slack_of(const mgl_cuda_vm *vm)
 {
     size_t pages = 2 * (size_t)vm->sms * (size_t)vm->vm.program->exec.page_bytes;
@@ -324,7 +322,7 @@ mgl_status mgl_cuda_allocate(mgl_cuda_vm *vm, mgl_error *err)
     return mgl_cu_check(vm->cu, result, "allocating device memory", err);
 }
 
-/* Turns offsets into addresses, and clears all. */
+/* Turns offsets into addresses and clears the arena. */
 static mgl_status anchor(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->whole;
@@ -347,7 +345,7 @@ static mgl_status upload(mgl_cuda_vm *vm, mgl_cu_address to, const void *from, s
     return mgl_cu_check(vm->cu, vm->cu->copy_in(to, from, bytes), "copying to the device", err);
 }
 
-/* Encodes with the addresses that there are: the length does not depend on them. */
+/* Encodes the program with the current addresses. The length does not depend on them. */
 static mgl_status encode(mgl_cuda_vm *vm, mgl_cuda_tables *tables, mgl_error *err)
 {
     mgl_cuda_addresses addresses = {vm->buffers, vm->tapes, vm->kv_ring};
@@ -360,7 +358,7 @@ mgl_status mgl_cuda_fill(mgl_cuda_vm *vm, mgl_error *err)
     return vm->fill(vm->fill_user, vm->vm.program, &places, err);
 }
 
-/* The weights that the options have, or have made on the device, or else those of the graph. */
+/* Writes the weights: made by `fill` on the device, from the options, or packed from the graph. */
 static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
                                 const mgl_vm_options *options, mgl_error *err)
 {
@@ -405,7 +403,7 @@ mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err)
     return status;
 }
 
-/* Takes the device's memory, and fills all of it but the weights. */
+/* Allocates the device memory and writes everything except the weights. */
 static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_status status = mgl_cuda_plan(vm, err);
@@ -414,7 +412,7 @@ static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
     return status ? status : mgl_cuda_settle(vm, err);
 }
 
-/* Host memory of the launches. */
+/* Allocates host memory for launches. */
 static mgl_status allocate_host(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->whole;
@@ -461,13 +459,13 @@ static mgl_status allocate_pinned(mgl_cuda_vm *vm, mgl_error *err)
     return status;
 }
 
-/* No counter may pass 2^31 in the most epochs that a launch can have: one a position. */
+/* No counter may exceed 2^31 in the maximum number of epochs of a launch, one per position. */
 static mgl_status check_epochs(const mgl_program *program, mgl_error *err)
 {
     int64_t epochs = (int64_t)program->limits.capacity + 1;
     if (epochs * (program->signal_count + 1) < INT32_MAX)
         return MGL_OK;
-    /* some counter may have all signals: rare enough to look closer only here */
+    /* one counter may have all signals: count exactly only in this rare case */
     for (int c = 0; c < program->counter_count; c++) {
         int64_t signals = 0;
         for (int i = 0; i < program->signal_count; i++)
@@ -481,7 +479,7 @@ static mgl_status check_epochs(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-/* The weights and the kernel, at once. */
+/* Writes the weights and prepares the kernel, in parallel. */
 static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const mgl_vm_options *options,
                             mgl_error *err)
 {
@@ -493,7 +491,7 @@ static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const mgl_v
     return finish_kernel(vm, &kernel, options, status, err);
 }
 
-/* Finds the io of both lists; those of a launch are the same buffers but for the results. */
+/* Finds the io buffers of both lists. Both use the same buffers, except for the logits. */
 static mgl_status find_io(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;

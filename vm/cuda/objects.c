@@ -1,6 +1,7 @@
 /*
- * A kernel in objects (device/objects.h): each is compiled by itself, as many at once as there are
- * processors, and nvJitLink makes one kernel of them.
+ * Parallel compilation of a kernel as separate objects (device/objects.h): NVRTC compiles each
+ * object on its own thread, up to the number of processors at once, and nvJitLink links them.
+ * compile.c calls mgl_cuda_objects_compile.
  */
 #include "vm/cuda/compile.h"
 
@@ -20,19 +21,20 @@
 
 enum {
     TICK_MS = 20,
-    REGISTERS = 65536, /* of a multiprocessor, and so of a block, from compute capability 8.0 on */
+    REGISTERS = 65536, /* registers of a multiprocessor, and the maximum of a block, from compute
+                          capability 8.0 on */
     OF_A_THREAD = 255,
-    GRANULE = 8,  /* registers of a thread come in so many */
-    AT_ONCE = 128 /* and are given to so many threads at once, four warps */
+    GRANULE = 8,  /* allocation unit of registers per thread */
+    AT_ONCE = 128 /* threads per register allocation: four warps */
 };
 
-/* ---- how many at once ------------------------------------------------------------------------ */
+/* ---- limit of parallel compilations --------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed; /* of the monotonic clock */
+static pthread_cond_t changed; /* uses the monotonic clock */
 static pthread_once_t changed_once = PTHREAD_ONCE_INIT;
 static int at_work;
-static atomic_int allowed; /* 0: as many as processors */
+static atomic_int allowed; /* 0: the number of processors */
 
 void mgl_cuda_compile_use_processors(int count)
 {
@@ -54,7 +56,7 @@ static void make_changed(void)
     pthread_condattr_destroy(&attributes);
 }
 
-/* Waits until there is one. False: `abort` was set before. */
+/* Waits for a free processor. False if `abort` was set first. */
 static bool take_processor(const atomic_int *abort)
 {
     bool good = true;
@@ -78,8 +80,7 @@ static void give_processor(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects -------------------------------------------------------------------------------- */
 
 uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
 {
@@ -88,7 +89,8 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
                             1U << MGL_OBJECT_LOADER | 1U << MGL_OBJECT_DECODE_ROW;
     uint32_t objects = (1U << MGL_OBJECTS) - 1;
     if (!program->many)
-        return 0; /* half as many functions: 11 to 22 s as one text, and up to 3.5 % faster */
+        return 0; /* one list has half as many functions: one translation unit takes 11 to 22 s,
+                     and the kernel is up to 3.5 % faster */
     const uint32_t ways = mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch);
     if (!ways)
         objects &= ~panels;
@@ -99,8 +101,8 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
     return objects;
 }
 
-/* What a thread may have of a block's registers: the entry's own limit, which its launch bounds say
- * to the compiler, is not known where another object is compiled. */
+/* Maximum registers of a thread in a block. The launch bounds of the entry tell the compiler this
+ * limit, but other objects do not contain the entry. */
 static int registers_of(int threads)
 {
     const int given = (threads + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
@@ -108,7 +110,7 @@ static int registers_of(int threads)
     return most > OF_A_THREAD ? OF_A_THREAD : most;
 }
 
-/* The objects of a kernel in the making. */
+/* The objects of a kernel being compiled. */
 typedef struct parts {
     const mgl_cuda_recipe *recipe;
     mgl_cuda_compile_fn *compile;
@@ -162,7 +164,7 @@ static mgl_status take_kernel(const mgl_jitlink *api, void *link, mgl_cuda_image
                : MGL_OK;
 }
 
-/* What the linker says of why it failed. */
+/* Adds the linker's error log to the error. */
 static void add_log(const mgl_jitlink *api, void *link, mgl_error *err)
 {
     size_t bytes = 0;
@@ -202,7 +204,8 @@ static mgl_status link_objects(const mgl_jitlink *api, const parts *p, mgl_cuda_
     if (api->create(&link, 1, options))
         return mgl_fail(err, MGL_DEVICE, "nvJitLink", "the linker does not start for %s",
                         p->recipe->arch);
-    atexit(mgl_cuda_await_compilations); /* behind what the linker may have registered */
+    atexit(mgl_cuda_await_compilations); /* registered after anything that the linker
+                                            registered */
     mgl_status status = add_objects(api, link, p, err);
     if (!status)
         status = take_kernel(api, link, out, err);
@@ -210,9 +213,9 @@ static mgl_status link_objects(const mgl_jitlink *api, const parts *p, mgl_cuda_
     return status;
 }
 
-/* ---- a kernel -------------------------------------------------------------------------------- */
+/* ---- kernel --------------------------------------------------------------------------------- */
 
-/* Of all objects: the first that is said of one. */
+/* Combines the notes of all objects: the first log that is not empty. */
 static void take_notes(const parts *p, mgl_cuda_image *out)
 {
     for (int i = 0; i < p->count; i++) {

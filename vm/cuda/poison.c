@@ -1,12 +1,12 @@
-/* The CUDA machine for those who judge a program: poison, guards, and weights that are made anew.
- * What they are for stands in vm/vm.h and vm/poison.c. */
+/* Correctness checks on the CUDA machine: poisons memory, writes and checks guards, refills
+ * weights, and reads buffers. vm/vm.h documents these functions. */
 #include "vm/cuda/machine.h"
 
-/* Behind a tape or a buffer of the arena. */
+/* The guard after a tape or a buffer of the arena. */
 typedef struct guard {
     mgl_cu_address at;
-    int buffer, queue;  /* behind which it lies; -1: the other */
-    unsigned char byte; /* that fills it while a kernel runs */
+    int buffer, queue;  /* what precedes the guard; the other is -1 */
+    unsigned char byte; /* value of its bytes while a kernel runs */
 } guard;
 
 static guard guard_of_tape(const mgl_cuda_vm *vm, int queue)
@@ -15,7 +15,8 @@ static guard guard_of_tape(const mgl_cuda_vm *vm, int queue)
     return (guard){vm->tapes[queue] + bytes, -1, queue, MGL_GUARD_BYTE};
 }
 
-/* A launch starts with all ones in the flagged buffers, and so in the guards between them. */
+/* The guard after a buffer. A launch sets the flagged buffers, and the guards between them, to all
+ * ones. */
 static guard guard_of_buffer(const mgl_cuda_vm *vm, int buffer)
 {
     const mgl_buffer *b = &vm->whole->buffers[buffer];
@@ -24,7 +25,7 @@ static guard guard_of_buffer(const mgl_cuda_vm *vm, int buffer)
     return (guard){vm->buffers[buffer] + bytes, buffer, -1, byte};
 }
 
-/* What is done with every guard. */
+/* Operation on a guard. */
 typedef mgl_status guard_fn(const mgl_cuda_vm *vm, const guard *g, mgl_error *err);
 
 static mgl_status for_guards(const mgl_cuda_vm *vm, guard_fn *act, mgl_error *err)
@@ -56,7 +57,7 @@ static mgl_status check_guard(const mgl_cuda_vm *vm, const guard *g, mgl_error *
     return damage < 0 ? status : mgl_vm_fail_guard(vm->whole, g->buffer, g->queue, damage, err);
 }
 
-/* Whole words: the last one may reach into the guard, which is written behind it. */
+/* Poisons whole words. The last word may extend into the guard, which is written afterwards. */
 static mgl_status poison_buffer(const mgl_cuda_vm *vm, int buffer, uint32_t word, int context,
                                 mgl_error *err)
 {
@@ -95,7 +96,7 @@ mgl_status mgl_cuda_check_guards(mgl_vm *base, mgl_error *err)
     return status;
 }
 
-/* The cache as it was when the machine was opened. */
+/* Clears the KV cache, as it was when the machine was opened. */
 static mgl_status clear_cache(const mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_status status = MGL_OK;

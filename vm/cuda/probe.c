@@ -1,4 +1,5 @@
-/* What this machine has: for `doctor`, and for choosing a target. */
+/* Detects driver, toolkit, devices and kernel cache (mgl_cuda_get_probe, for `doctor`), and returns
+ * the target of a live device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,8 +7,8 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-/* The architecture that NVRTC compiles for: with its own features from compute capability 9.0 on.
- */
+/* Name of the architecture for NVRTC: with architecture-specific features ("a") from compute
+ * capability 9.0 on. */
 static void name_arch(int major, int minor, char arch[16])
 {
     snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");

@@ -1,6 +1,6 @@
 /*
- * A kernel for somebody who wants to know what it is rather than to run it: with other texts in the
- * place of some of its sources, and with what the compiler says of it.
+ * Kernel sources with overridden texts, and compilation for analysis: the compiler's log and PTX of
+ * a kernel (cuda.h). autotune/kernels uses both to compile and judge micro-kernel candidates.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "vm/cuda/driver.h"
 #include "vm/cuda/encode.h"
 
-/* ---- other sources --------------------------------------------------------------------------- */
+/* ---- source overrides ----------------------------------------------------------------------- */
 
-/* Sources with other texts among them. A set is never changed: a compilation that nobody waits for
- * any more reads it, and names its kernel in the cache by it. */
+/* A set of sources with some texts replaced. A set is never modified, because an abandoned
+ * compilation may still read it and derive a cache key from it. */
 typedef struct source_set {
     struct source_set *older;
     int count;
@@ -22,9 +22,9 @@ typedef struct source_set {
     mgl_cuda_source sources[MGL_RECIPE_SOURCES];
 } source_set;
 
-static source_set *sets;         /* the newest first */
-static const source_set *in_use; /* NULL: the sources that are built in */
-static bool everywhere;          /* also for programs that take no promoted texts */
+static source_set *sets;         /* newest first */
+static const source_set *in_use; /* NULL: built-in sources */
+static bool everywhere;          /* override the sources of all programs */
 
 static void free_set(source_set *set)
 {
@@ -114,7 +114,7 @@ mgl_status mgl_cuda_override_all_sources(const mgl_cuda_source *sources, int cou
     return status;
 }
 
-/* ---- the compiler's report ------------------------------------------------------------------- */
+/* ---- compiler report ------------------------------------------------------------------------ */
 
 void mgl_cuda_report_clear(mgl_cuda_report *report)
 {
@@ -126,7 +126,7 @@ void mgl_cuda_report_clear(mgl_cuda_report *report)
 typedef int size_fn(void *program, size_t *bytes);
 typedef int text_fn(void *program, char *text);
 
-/* A result of the compiler with a 0 behind it; *out NULL where it has none. */
+/* Reads an output of the compiler and appends a 0 byte; *out is NULL if there is none. */
 static mgl_status take(void *program, size_fn *size, text_fn *text, char **out, mgl_error *err)
 {
     size_t bytes = 0;

@@ -1,6 +1,7 @@
 /*
- * What the CUDA machine can run, task by task: the shapes that the kernel takes for granted, and
- * one way of what a kernel has one way of. What a program has as a whole is in limits.c.
+ * Checks each task against the CUDA machine (encode.h): operand shapes that the kernel assumes, and
+ * variants of which a kernel contains only one. Program-wide limits are checked in limits.c.
+ * machine.c, vm/image.c and api/ call mgl_cuda_check_program before a program is encoded.
  */
 #include "vm/cuda/encode.h"
 
@@ -27,13 +28,13 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
     return status;
 }
 
-/* Columns [lo, hi) of an operand's second dimension. */
+/* Extent of an operand's region in a dimension. */
 static int64_t width(const mgl_region *region, int dimension)
 {
     return region->ranges[dimension].hi - region->ranges[dimension].lo;
 }
 
-/* Flagged partials are read in words of four dimensions of a head. */
+/* Checks attention partials. Flagged partials are read in words of four head dimensions. */
 static const char *check_partials(const mgl_program *program, const mgl_region *part)
 {
     const int d = program->geometry.head_dim;
@@ -76,8 +77,8 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
     return rows == width(out, 1) ? NULL : "the segments' rows are not the output's columns";
 }
 
-/* Of a product of weighed values, whose segments are in order: its row groups stand one behind the
- * other, since the loader copies them by one number. */
+/* Checks a gamma-scaled product, whose segments passed check_linear. Its row groups must be
+ * contiguous, because the loader copies them as one range. */
 static const char *check_panel(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
@@ -107,7 +108,7 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
                : "q is not the heads of one kv head";
 }
 
-/* Head and sample have all that penalties need, or nothing of it, as the kernel has them. */
+/* Checks that head and sample tasks have all operands of penalties or none, like the kernel. */
 static const char *check_penalties(const mgl_program *program, const mgl_task *task, bool penalties)
 {
     const mgl_op_info *info = mgl_op_get(task->op);
@@ -124,8 +125,8 @@ static const char *check_penalties(const mgl_program *program, const mgl_task *t
                : "its penalized logits or its counts are not as many as its logits";
 }
 
-/* The kernel norms q and k in all tasks or in none, and has penalties in all or in none; and a task
- * has all biases, or none. */
+/* Checks optional operands. The kernel normalizes q and k in all tasks or in none, and has
+ * penalties in all or in none. A task has all of its biases or none. */
 static const char *check_extras(const mgl_program *program, const mgl_task *task, bool norms,
                                 bool penalties)
 {
@@ -156,7 +157,7 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
     return NULL;
 }
 
-/* Whether the last dimension of a region begins and ends at multiples of 16 bytes, in every row. */
+/* Whether the last dimension of a region begins and ends at multiples of 16 bytes in every row. */
 static bool is_flaggable(const mgl_program *program, const mgl_region *region)
 {
     const mgl_buffer *b = &program->buffers[region->buffer];
@@ -166,7 +167,7 @@ static bool is_flaggable(const mgl_program *program, const mgl_region *region)
            last->hi * size % 16 == 0 && b->extents[b->rank - 1].count * size % 16 == 0;
 }
 
-/* Why the task can not run here, or NULL. */
+/* Reason why the machine cannot run the task, or NULL. */
 static const char *check_task(const mgl_program *program, const mgl_task *task)
 {
     const mgl_op_info *info = mgl_op_get(task->op);
@@ -201,13 +202,13 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
     return NULL;
 }
 
-/* Of a program whose operands fit their ops. Products of weighed values have no code but panels,
- * and a kernel has one way of these. */
+/* Checks the variants of a program whose operands fit their ops. Gamma-scaled products exist only
+ * as panels, and a kernel contains one panel variant. */
 static mgl_status check_variants(const mgl_program *program, mgl_error *err)
 {
     mgl_dimensions dimensions;
     mgl_variant_fault fault;
-    mgl_variant panels = MGL_VARIANT_GENERAL; /* of the list's products of weighed values */
+    mgl_variant panels = MGL_VARIANT_GENERAL; /* variant of the list's gamma-scaled products */
     mgl_dimensions_of_program(program, &dimensions);
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
@@ -244,8 +245,8 @@ static bool writes_pages(const mgl_program *program, const mgl_task *task)
     return writes;
 }
 
-/* Whether paged results have as many columns as the kernel's code of the op has it: where a column
- * is depends on them. */
+/* Whether paged results have the number of columns that the kernel's code of the op assumes, on
+ * which the place of a column depends. */
 static bool has_columns_of_op(const mgl_program *program, const mgl_task *task)
 {
     const mgl_geometry *m = &program->geometry;
@@ -261,8 +262,9 @@ static bool has_columns_of_op(const mgl_program *program, const mgl_task *task)
     return has;
 }
 
-/* Beside attention of rows, which writes pages itself, the code of other attention has none
- * (VIEWS_PAGED of the kernel); that has no columns of its own. */
+/* Checks tasks that write pages. If the program has row attention, which writes pages itself, the
+ * kernel's other attention code does not support pages (VIEWS_PAGED). That code assumes no number
+ * of columns. */
 static mgl_status check_pages(const mgl_program *program, mgl_error *err)
 {
     const bool rows = has_attention_of_rows(program);
@@ -278,7 +280,7 @@ static mgl_status check_pages(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
-/* One list; `norms`: the kernel norms q and k; `penalties`: it has those. */
+/* Checks one list. `norms`: the kernel normalizes q and k; `penalties`: it has penalties. */
 static mgl_status check_list(const mgl_program *program, bool norms, bool penalties, mgl_error *err)
 {
     mgl_status status = mgl_cuda_check_limits(program, err);

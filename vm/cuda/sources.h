@@ -1,6 +1,6 @@
-/* The kernel's sources as they were when the library was built, with their comments: made by
- * sources.cmake. The first is the translation unit, the others are what it includes, under the
- * names by which it does. Keys and digests are taken of their canonical texts (canonical.h). */
+/* The kernel's sources, embedded when the library is built, with their comments (sources.cmake
+ * writes the table). The first is the translation unit. The others are its includes, under the
+ * names in its #include lines. Keys and digests use their canonical texts (canonical.h). */
 #ifndef MGL_VM_CUDA_SOURCES_H
 #define MGL_VM_CUDA_SOURCES_H
 

@@ -1,9 +1,9 @@
 /*
- * Weights on their way to the device. Several threads each take the next piece, make it in one of
- * the two halves of their pinned memory, and start its copy; while that runs they make the next
- * piece in the other half. So making (packing, or reading and checking) and copying go on at once,
- * and the slower of the two sets the pace. The pinned memory of all threads is one allocation: one
- * call of the driver instead of two a thread.
+ * Uploads weights to the device with double buffering. Each thread takes the next piece, makes it
+ * in one half of its pinned memory, and starts an asynchronous copy. During the copy it makes the
+ * next piece in the other half. Making pieces (packing, or reading and checking) and copying thus
+ * overlap. The pinned memory of all threads is one allocation, which saves driver calls. machine.c
+ * and exchange.c call mgl_cuda_upload.
  */
 #include <string.h>
 
@@ -11,15 +11,15 @@
 #include "base/parallel.h"
 #include "vm/cuda/machine.h"
 
-enum { HALF_UNIT = 4096 }; /* so that no two threads share a page */
+enum { HALF_UNIT = 4096 }; /* page size, so that no two threads share a page */
 
-/* What one thread works with. */
+/* Resources of one thread. */
 typedef struct lane {
     void *stream;
-    void *halves[2]; /* of the upload's room, each for the largest piece */
-    void *events[2]; /* behind the copy out of each half */
-    bool busy[2];    /* such a copy was started */
-    int next;        /* half */
+    void *halves[2]; /* in the upload's pinned memory, each of the size of the largest piece */
+    void *events[2]; /* recorded after the copy of each half */
+    bool busy[2];    /* whether a copy of the half was started */
+    int next;        /* index of the next half */
 } lane;
 
 typedef struct upload {
@@ -28,9 +28,9 @@ typedef struct upload {
     const mgl_vm_options *options;
     void *room; /* pinned */
     lane lanes[MGL_MAX_THREADS];
-    int count;          /* of lanes that are open */
-    atomic_ullong done; /* bytes on their way, */
-    uint64_t total;     /* of so many */
+    int count;          /* number of open lanes */
+    atomic_ullong done; /* bytes submitted */
+    uint64_t total;     /* bytes to submit */
 } upload;
 
 static mgl_status open_lane(const mgl_cu *cu, lane *l, mgl_error *err)
@@ -43,7 +43,7 @@ static mgl_status open_lane(const mgl_cu *cu, lane *l, mgl_error *err)
     return status;
 }
 
-/* Pinned memory for so many lanes, and the lanes. */
+/* Allocates the pinned memory and opens `count` lanes. */
 static mgl_status open_lanes(upload *u, int count, mgl_error *err)
 {
     const mgl_cu *cu = u->vm->cu;
@@ -64,7 +64,7 @@ static mgl_status open_lanes(upload *u, int count, mgl_error *err)
     return status;
 }
 
-/* Works on a lane that is half open. */
+/* Closes a lane; works on a partially opened one. */
 static void close_lane(const mgl_cu *cu, lane *l)
 {
     for (int i = 0; i < 2; i++)
@@ -74,7 +74,7 @@ static void close_lane(const mgl_cu *cu, lane *l)
         cu->stream_destroy(l->stream);
 }
 
-/* Starts the copy of a half that was filled. */
+/* Starts the copy of a filled half. */
 static mgl_status start_copy(const mgl_cu *cu, lane *l, int half, mgl_cu_address to, size_t bytes,
                              mgl_error *err)
 {
@@ -85,7 +85,7 @@ static mgl_status start_copy(const mgl_cu *cu, lane *l, int half, mgl_cu_address
     return mgl_cu_check(cu, result, "copying to the device", err);
 }
 
-/* From the calling thread. */
+/* Reports progress, on the calling thread. */
 static void tell(const upload *u, uint64_t done)
 {
     if (u->options->on_stage)
@@ -132,7 +132,7 @@ mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
     if (u.total == 0)
         return MGL_OK;
     int threads = mgl_parallel_threads();
-    /* the memory is cleared on the default stream, for which these do not wait */
+    /* the default stream clears the memory; the lanes' streams do not wait for it */
     mgl_status status =
         mgl_cu_check(vm->cu, vm->cu->stream_synchronize(NULL), "clearing device memory", err);
     if (weights->count < (size_t)threads)
@@ -141,7 +141,7 @@ mgl_status mgl_cuda_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
         status = open_lanes(&u, threads, err);
     if (!status)
         status = mgl_parallel(threads, weights->count, send_piece, &u, err);
-    for (int i = 0; i < u.count; i++) { /* whatever happened, no copy may outlive its memory */
+    for (int i = 0; i < u.count; i++) { /* even after an error, no copy may outlive its memory */
         int result = u.lanes[i].stream ? vm->cu->stream_synchronize(u.lanes[i].stream) : 0;
         if (!status)
             status = mgl_cu_check(vm->cu, result, "copying to the device", err);

@@ -1,9 +1,9 @@
 /*
- * The watchdog in words. When one queue's wait expires, all queues leave, and each says what it was
- * waiting for. Most of them waited only for others that waited too; the one to blame waits for a
- * counter whose signals were all given: none of the counter's signalling tasks is still to come.
- * The same goes for words that tell by themselves whether they were written, and their writers.
- * Where there is none (a cycle), the wait that expired first is told.
+ * Formats the watchdog's report after a launch (mgl_cuda_read_reports). When one queue's wait
+ * expires, all queues leave, and each reports what it was waiting for. Most queues wait for others
+ * that wait too. The blamed queue waits for a counter of which no signaling task is pending any
+ * more, or for flag words of which no writer is pending. If there is no such queue (a cyclic wait),
+ * the wait that expired first is reported.
  */
 #include <stdio.h>
 
@@ -12,10 +12,8 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
-/* Whether `task` of `queue` is still to come in an epoch before `epochs`. A queue that has no
- * report got through. A task of the list that the queue is not at comes in a later epoch, if at
- * all.
- */
+/* Whether `task` of `queue` still has to run in an epoch before `epochs`. A queue without a report
+ * has completed. A task of the list that the queue is not in runs in a later epoch, if at all. */
 static bool is_pending(const mgl_cuda_vm *vm, int queue, int task, int64_t epochs)
 {
     const volatile int32_t *report = vm->pinned->reports[queue];
@@ -34,7 +32,7 @@ static const mgl_region *polled_region(const mgl_program *program, const volatil
                              report[MGL_REPORT_COUNTER]];
 }
 
-/* Whether two regions of one buffer have words in common. */
+/* Whether two regions of one buffer overlap. */
 static bool share_words(const mgl_region *a, const mgl_region *b, int rank)
 {
     for (int i = 0; i < rank; i++)
@@ -63,7 +61,7 @@ static mgl_run tasks_of(const mgl_cuda_vm *vm, int queue, int list)
     return list ? vm->joined.many[queue] : vm->whole->queues[queue].tasks;
 }
 
-/* Whether the queue polls words of which no writer is still to come. */
+/* Whether the queue polls words that have no pending writer. */
 static bool polls_in_vain(const mgl_cuda_vm *vm, int queue)
 {
     const mgl_program *program = vm->whole;
@@ -89,8 +87,8 @@ static bool signals_counter(const mgl_program *program, int task, int counter)
     return false;
 }
 
-/* Whether the queue waits for a counter that nobody will signal any more, or for words that nobody
- * will write, or for its own ring, which waits for no other queue. */
+/* Whether the queue waits for a counter without pending signals, for words without a pending
+ * writer, or for its own ring, which depends on no other queue. */
 static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
 {
     const mgl_program *program = vm->whole;
@@ -102,8 +100,8 @@ static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
     if (report[MGL_REPORT_KIND] != MGL_REPORT_WAIT)
         return false;
     int counter = report[MGL_REPORT_COUNTER], task = report[MGL_REPORT_TASK];
-    int64_t epochs =
-        report[MGL_REPORT_EPOCH]; /* that the wait asks for: threshold 0, the ones before */
+    int64_t epochs = report[MGL_REPORT_EPOCH]; /* epochs that the wait needs; threshold 0 needs only
+                                                  the earlier ones */
     for (int i = 0; i < program->tasks[task].waits.count; i++) {
         const mgl_wait *wait = &program->waits[program->tasks[task].waits.first + i];
         if (wait->counter == counter && wait->threshold > 0) {
@@ -121,14 +119,14 @@ static bool is_to_blame(const mgl_cuda_vm *vm, int queue)
     return true;
 }
 
-/* Whether a queue has a task of an op or a variant that the kernel does not have. */
+/* Whether a queue has a task whose op or variant the kernel does not contain. */
 static bool lacks_code(const volatile int32_t *report)
 {
     return report[MGL_REPORT_KIND] == MGL_REPORT_OP ||
            report[MGL_REPORT_KIND] == MGL_REPORT_VARIANT;
 }
 
-/* The queue to blame; where there is none, the one whose wait expired first. */
+/* The queue to blame, or else the one whose wait expired first. */
 static int find_blamed(const mgl_cuda_vm *vm)
 {
     const int count = vm->vm.program->queue_count;
@@ -141,7 +139,7 @@ static int find_blamed(const mgl_cuda_vm *vm)
     return vm->pinned->host[MGL_HOST_EXPIRED] - 1;
 }
 
-/* What the queue waited for. */
+/* Describes what the queue waited for. */
 static void describe_wait(const mgl_program *program, const volatile int32_t *report, char *to,
                           size_t size)
 {
