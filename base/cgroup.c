@@ -44,7 +44,7 @@ static bool read_number(const char *folder, const char *name, uint64_t *out)
     return is;
 }
 
-/* The number after a name at the beginning of a line, 0 if there is none. */
+/* Returns the number after a name at the beginning of a line, or 0. */
 static uint64_t find_number(const char *text, const char *name)
 {
     size_t length = strlen(name);

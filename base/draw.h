@@ -14,7 +14,7 @@ static inline uint64_t mgl_draw(uint64_t *state)
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
 }
-/* A number in [0, count), count at least 1. */
+/* Returns a number in [0, count); count is at least 1. */
 static inline uint64_t mgl_draw_below(uint64_t *state, uint64_t count)
 {
     return mgl_draw(state) % count; /* modulo bias: below 2^-50 for the counts used here */

@@ -464,7 +464,7 @@ mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mg
     return status ? status : parse_owned(text, length, cap, path, out, err);
 }
 
-/* ---- texts that hold U+0000 ------------------------------------------------------------------ */
+/* ---- strings with U+0000 --------------------------------------------------------------------- */
 
 /* U+0000 in a C string, as in Java's modified UTF-8: two bytes that are not valid UTF-8. */
 static const char zero[] = "\xC0\x80";

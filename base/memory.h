@@ -33,7 +33,7 @@ bool mgl_grow(void **items, size_t *capacity, size_t count, size_t size);
 void mgl_alloc_fail_at(uint64_t n, bool forever);
 uint64_t mgl_alloc_count(void); /* allocations since the last mgl_alloc_fail_at */
 
-/* False on overflow; *out is then untouched. */
+/* Return false on overflow; *out is then unchanged. */
 static inline bool mgl_mul(size_t a, size_t b, size_t *out)
 {
     size_t product;

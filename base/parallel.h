@@ -15,7 +15,7 @@ typedef mgl_status mgl_parallel_fn(void *user, int worker, size_t item, mgl_erro
 /* Processors available to this process: the scheduler's affinity mask, limited by the processor
  * time of its control groups (cgroup.h), rounded up. */
 int mgl_parallel_processors(void);
-/* The same with the control groups below `root`, for tests. */
+/* Same, with the control groups below `root`, for tests. */
 int mgl_parallel_processors_below(const char *root);
 /* The number of threads for mgl_parallel: mgl_parallel_processors, at most MGL_MAX_THREADS. */
 int mgl_parallel_threads(void);

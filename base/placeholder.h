@@ -10,7 +10,7 @@
  * page. The message explains how to get the file. */
 mgl_status mgl_placeholder_check(const char *path, const char *bytes, size_t length,
                                  mgl_error *err);
-/* The same for a mapped file. */
+/* Same for a mapped file. */
 mgl_status mgl_placeholder_check_map(const mgl_map *map, mgl_error *err);
 
 #endif

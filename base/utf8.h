@@ -39,14 +39,14 @@ void mgl_utf8_repair(const char *text, size_t length, mgl_text *out);
  * returns how many. *used becomes the number of bytes of `text` that were consumed. */
 size_t mgl_utf8_show(const char *text, size_t length, char to[4], size_t *used);
 
-/* Bytes of the character that starts with `lead`, in valid text. */
+/* Returns the size in bytes of the character that starts with `lead`, in valid text. */
 static inline size_t mgl_utf8_size(char lead)
 {
     unsigned char byte = (unsigned char)lead;
     return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/* The character at `text`, which must be valid; returns its size. */
+/* Decodes the character at `text`, which must be valid; returns its size. */
 static inline size_t mgl_utf8_next(const char *text, uint32_t *character)
 {
     const unsigned char *byte = (const unsigned char *)text;

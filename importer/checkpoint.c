@@ -161,7 +161,7 @@ static void add_groups(const group *groups, mgl_reasons *reasons)
     }
 }
 
-/* ---- comparing ------------------------------------------------------------------------------ */
+/* ---- comparison with the graph -------------------------------------------------------------- */
 
 typedef struct comparison {
     const mgl_config *config;

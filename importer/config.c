@@ -136,7 +136,7 @@ const char *mgl_config_string(reader *r, const cJSON *object, const char *key)
     return value;
 }
 
-/* ---- what the model is ---------------------------------------------------------------------- */
+/* ---- family and sizes ----------------------------------------------------------------------- */
 
 /* Finds the family. `architectures` is a list, normally of one entry: the first unsupported
  * entry is reported, and the last supported entry is used. Without a list, model_type selects

@@ -145,7 +145,7 @@ static void read_yarn(reader *r, const source *s, mgl_rope *rope)
     rope->beta_slow = mgl_config_number(r, s->object, "beta_slow", false, 0);
     rope->beta_fast = rope->beta_fast < 0 || rope->beta_fast > 0 ? rope->beta_fast : 32;
     rope->beta_slow = rope->beta_slow < 0 || rope->beta_slow > 0 ? rope->beta_slow : 1;
-    /* null is false, as in the reference. */
+    /* A null means false, as in the reference. */
     rope->truncate = !cJSON_IsNull(mgl_json_member(s->object, "truncate")) &&
                      mgl_config_flag(r, s->object, "truncate", true);
     if (!(rope->beta_slow > 0) || !(rope->beta_fast >= rope->beta_slow))
@@ -154,7 +154,7 @@ static void read_yarn(reader *r, const source *s, mgl_rope *rope)
         mgl_config_refuse(r, s->key, "yarn needs a rope_theta above 1");
 }
 
-/* A list of head_dim / 2 factors. */
+/* Reads a list of head_dim / 2 factors. */
 static void read_factors(reader *r, const source *s, const char *key, float *to)
 {
     const cJSON *list = mgl_json_member(s->object, key), *item;

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "importer/graph.h"
 
-/* What the key sliding_window means. */
+/* The meaning of the key sliding_window. */
 typedef enum mgl_window_rule {
     MGL_WINDOW_UNREAD,  /* the class in Transformers ignores the key; here the key limits the
                          * positions, unless use_sliding_window is false */

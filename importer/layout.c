@@ -67,7 +67,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* ---- inspecting folders ---------------------------------------------------------------------- */
 
-/* Whether FOLDER/NAME exists; links are followed. */
+/* Sets *stands if FOLDER/NAME exists; links are followed. */
 static mgl_status look(const char *folder, const char *name, bool *stands, mgl_error *err)
 {
     mgl_text path = {0};

@@ -258,7 +258,7 @@ static bool call_macro(mgl_render *r, const mgl_macro *macro, const mgl_argument
     return mgl_capture(r, macro->definition->b, call.scope, out);
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 bool mgl_call(mgl_render *r, mgl_value callee, const mgl_arguments *arguments, mgl_value *out)
 {

@@ -151,7 +151,7 @@ static bool put_dict(dumper *d, const mgl_dict *dict)
     return put_line(d) && put(d, "}");
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool put_real(dumper *d, double real)
 {

@@ -41,7 +41,7 @@ bool mgl_capture(mgl_render *r, const mgl_syntax *statements, mgl_scope *scope, 
     return string != NULL;
 }
 
-/* ---- assigning ------------------------------------------------------------------------------- */
+/* ---- assignment ------------------------------------------------------------------------------ */
 
 static bool assign(mgl_render *r, const mgl_syntax *target, mgl_value value);
 
@@ -269,7 +269,7 @@ static bool execute_for(mgl_render *r, const mgl_syntax *part)
     return scope || !part->d || execute_within(r, part->d, mgl_scope_new(r, r->scope));
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- other statements ------------------------------------------------------------------------ */
 
 static bool execute_if(mgl_render *r, const mgl_syntax *part)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- finding --------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const mgl_callable filters[] = {
 #define X(name, function, parameters, required) {name, mgl_filter_##function, parameters, required},
@@ -380,7 +380,7 @@ bool mgl_filter_round(mgl_render *r, mgl_value input, const mgl_bound *bound, mg
     return true;
 }
 
-/* ---- any value ------------------------------------------------------------------------------- */
+/* ---- filters on any value -------------------------------------------------------------------- */
 
 bool mgl_filter_default(mgl_render *r, mgl_value input, const mgl_bound *bound, mgl_value *out)
 {

@@ -409,7 +409,7 @@ static bool read_number(lexer *l)
     return read_integer(l, from, 10, 0);
 }
 
-/* ---- inside of tags -------------------------------------------------------------------------- */
+/* ---- tags ------------------------------------------------------------------------------------ */
 
 static size_t skip_name(const lexer *l, size_t at)
 {

@@ -322,7 +322,7 @@ mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl
     return status;
 }
 
-/* ---- for a compiled model -------------------------------------------------------------------- */
+/* ---- packing for a compiled model ------------------------------------------------------------ */
 
 static mgl_status put_further(void *user, const char *path, const char *name, const char *text,
                               size_t length, mgl_error *err)

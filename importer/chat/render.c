@@ -13,7 +13,7 @@
 
 enum { STEP = 64 }; /* bytes of text that cost as much as a node */
 
-/* ---- failing --------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 bool mgl_render_fail(mgl_render *r, const char *format, ...)
 {
@@ -214,7 +214,7 @@ static bool set_variables(mgl_render *r, cJSON *variables)
     return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- rendering ------------------------------------------------------------------------------- */
 
 mgl_status mgl_jinja_render(const mgl_jinja *jinja, cJSON *variables, char **out, size_t *length,
                             mgl_error *err)

@@ -70,7 +70,7 @@ mgl_string *mgl_sink_string(mgl_render *r, const mgl_sink *sink)
     return mgl_string_share(r, sink->length ? sink->bytes : "", sink->length);
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- construction ---------------------------------------------------------------------------- */
 
 mgl_string *mgl_string_share(mgl_render *r, const char *bytes, size_t length)
 {
@@ -164,7 +164,7 @@ const char *mgl_string_find(mgl_render *r, const char *bytes, size_t length, con
     return mgl_render_spend(r, looked * 4) ? found : NULL;
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining and replacing ------------------------------------------------------------------- */
 
 /* Makes a new buffer for both operands. If the left one is already in a buffer, the new buffer
  * has spare room. */
@@ -258,7 +258,7 @@ mgl_string *mgl_string_replace(mgl_render *r, mgl_string *string, const mgl_stri
     return mgl_sink_put(r, &sink, at, (size_t)(end - at)) ? mgl_sink_string(r, &sink) : NULL;
 }
 
-/* ---- cutting --------------------------------------------------------------------------------- */
+/* ---- stripping and splitting ----------------------------------------------------------------- */
 
 /* Returns whether the character at `at` is in the set to strip. */
 static bool is_in(const char *at, size_t size, const mgl_string *set)

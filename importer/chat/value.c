@@ -92,7 +92,7 @@ bool mgl_value_is_number(mgl_value value, double *out)
     return true;
 }
 
-/* ---- why something is missing ---------------------------------------------------------------- */
+/* ---- undefined values ------------------------------------------------------------------------ */
 
 bool mgl_missing_make(mgl_render *r, int why, const char *type, const char *name, size_t length,
                       mgl_value *out)
@@ -426,7 +426,7 @@ bool mgl_dict_set(mgl_render *r, mgl_dict *dict, mgl_value key, mgl_value value)
     return true;
 }
 
-/* ---- walking --------------------------------------------------------------------------------- */
+/* ---- iteration ------------------------------------------------------------------------------- */
 
 bool mgl_walk_start(mgl_render *r, mgl_value over, mgl_walk *out)
 {

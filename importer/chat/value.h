@@ -189,7 +189,7 @@ bool mgl_dict_set(mgl_render *r, mgl_dict *dict, mgl_value key, mgl_value value)
 /* Same, for a key that is known to be new. */
 bool mgl_dict_add(mgl_render *r, mgl_dict *dict, mgl_value key, mgl_value value);
 
-/* ---- walking --------------------------------------------------------------------------------- */
+/* ---- iteration ------------------------------------------------------------------------------- */
 
 typedef struct mgl_walk {
     mgl_value over;

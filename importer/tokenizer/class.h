@@ -19,7 +19,7 @@ typedef struct mgl_tokenizer_class {
 mgl_status mgl_tokenizer_class_read(const mgl_tokenizer_files *files, mgl_tokenizer_class *out,
                                     mgl_error *err);
 
-/* Returns, as JSON, the parts of tokenizer.json that the class LlamaTokenizer replaces. */
+/* Returns, as JSON, the class LlamaTokenizer's own parts, which replace those of tokenizer.json. */
 mgl_status mgl_tokenizer_class_parts(const mgl_tokenizer_class *class, const char *file,
                                      mgl_json *out, mgl_error *err);
 

@@ -263,7 +263,7 @@ static mgl_status read_decoder(reader *r, const cJSON *decoder)
     return status;
 }
 
-/* ---- the files of older tokenizers ----------------------------------------------------------- */
+/* ---- files of older tokenizers --------------------------------------------------------------- */
 
 static mgl_status read_special_extra(reader *r, const cJSON *value)
 {
@@ -365,7 +365,7 @@ static mgl_status read_own(reader *r)
     return status;
 }
 
-/* ---- the order of adding --------------------------------------------------------------------- */
+/* ---- order of adding ------------------------------------------------------------------------- */
 
 /* Reads additional_special_tokens, which are used only if nothing else has set the extra tokens. */
 static mgl_status read_additional(reader *r)

@@ -486,7 +486,7 @@ static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *te
     return MGL_OK;
 }
 
-/* ---- a decode ------------------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------------------- */
 
 static bool searches(const mgl_decoder *decoder)
 {

@@ -53,7 +53,7 @@ typedef struct run {
 
 static mgl_status run_step(run *r, size_t index, mgl_piece piece);
 
-/* ---- cutting at a pattern ------------------------------------------------------------------- */
+/* ---- splitting at a pattern ----------------------------------------------------------------- */
 
 /* A walk over the stretches of a piece: the matches and the text between them. One stretch may
  * be held back, because the next can still be joined to it. */
