@@ -1,10 +1,12 @@
 /*
  * Strict JSON reader: the only wrapper around cJSON, used for every JSON file and text of the
- * project. The following are rejected with the reason and the position: more than `cap` bytes or
- * 2^24 values, invalid UTF-8, duplicate keys in one object, text after the value, nesting deeper
- * than 64 levels, numbers that JSON does not allow (01, 1., +1, NaN) or that overflow a double,
- * control characters in strings, lone surrogates in \u escapes, and \u0000 in keys or strings (a C
- * string cannot contain it).
+ * project. The following are rejected, with the reason and the position:
+ *
+ *     more than `cap` bytes, 2^24 values or 64 levels of nesting
+ *     invalid UTF-8, control characters in strings, lone surrogates in \u escapes
+ *     \u0000 in keys or strings (a C string cannot contain it)
+ *     numbers that JSON does not allow (01, 1., +1, NaN) or that overflow a double
+ *     duplicate keys in one object, text after the value
  *
  * Getters take the object, a key and a pointer for the value. A value of another type is
  * MGL_BAD_INPUT with the file and the key's path. If `required` is false and the key is missing or

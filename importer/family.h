@@ -2,7 +2,7 @@
  * Families: the table of supported architectures, one row each. A row has the defaults of the
  * configuration class in Hugging Face Transformers for missing keys. A wrapper is an
  * architecture, such as a vision-language model, whose key text_config describes a language
- * model.
+ * model. Used by config.c.
  */
 #ifndef MGL_IMPORTER_FAMILY_H
 #define MGL_IMPORTER_FAMILY_H

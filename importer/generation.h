@@ -1,4 +1,5 @@
-/* Reads generation_config.json of a checkpoint: end tokens and default sampling values. */
+/* Reads generation_config.json of a checkpoint: end tokens and default sampling values. Called
+ * by checkpoint.c. */
 #ifndef MGL_IMPORTER_GENERATION_H
 #define MGL_IMPORTER_GENERATION_H
 

@@ -1,6 +1,6 @@
 /*
  * Models by name: resolves ORG/NAME or ORG/NAME@REVISION in the local Hugging Face cache. Nothing
- * is downloaded. Layout of the cache:
+ * is downloaded. Called by cache.c. Layout of the cache:
  *
  *     models--ORG--NAME/refs/BRANCH          the commit of a branch or a tag
  *     models--ORG--NAME/snapshots/COMMIT/    the files of a commit, links into blobs/

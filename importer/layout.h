@@ -1,7 +1,7 @@
 /*
  * Error messages for folders, files and addresses that are not a model: adapters, weights in
  * other formats, unfinished downloads, addresses of web pages. Each message tells the user what
- * to do.
+ * to do. Called where a model is opened: cache.c, checkpoint.c, safetensors.c and the tokenizer.
  */
 #ifndef MGL_IMPORTER_LAYOUT_H
 #define MGL_IMPORTER_LAYOUT_H

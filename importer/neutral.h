@@ -1,4 +1,5 @@
-/* Neutral values of a JSON key: values that have the same effect as a missing key. */
+/* Neutral values of a JSON key: values that have the same effect as a missing key. Used by
+ * config.c, config_rope.c and generation.c. */
 #ifndef MGL_IMPORTER_NEUTRAL_H
 #define MGL_IMPORTER_NEUTRAL_H
 

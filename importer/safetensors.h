@@ -1,9 +1,12 @@
 /*
  * Strict reader of the safetensors format: 8 bytes of header length (little-endian), a JSON header,
- * then the tensors' bytes, in one file or in shards listed in an index. Rejected: a header over 100
- * MB or past the end of the file, unknown header keys, duplicate names, sizes that are not shape
- * times dtype, ranges with holes or overlaps or that do not end at the end of the file, and shard
- * names that leave the folder. All arithmetic is overflow-checked.
+ * then the tensors' bytes, in one file or in shards listed in an index. All arithmetic is
+ * overflow-checked. The following are rejected:
+ *
+ *     a header over 100 MB or past the end of the file, unknown header keys, duplicate names
+ *     sizes that are not shape times dtype
+ *     ranges with holes or overlaps, or that do not end at the end of the file
+ *     shard names that leave the folder
  *
  * Tensors of any dtype and rank are listed; checkpoint.c checks which ones can be used.
  */

@@ -3,7 +3,7 @@
  * JSON. It behaves like Hugging Face's environment (Jinja's immutable sandbox with trim_blocks,
  * lstrip_blocks, break and continue, `generation` blocks and its own tojson), for the parts of the
  * language that chat templates use. Unknown features are rejected by name. A template that exceeds
- * a limit (time, memory, depth) ends with an error.
+ * a limit (time, memory, depth) ends with an error. Called by chat.c.
  *
  *     text -> lexemes (lexer.c) -> tree (expressions.c, statements.c) -> text (evaluate.c ...)
  */

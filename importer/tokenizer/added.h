@@ -3,7 +3,7 @@
  * Tokens with `normalized` false are searched in the raw text. The other tokens are searched in
  * their normalized form, in the normalized text between the raw matches. The leftmost match
  * wins, then the longest. The rules for lstrip, rstrip and single_word follow
- * AddedVocabulary::find_matches of Hugging Face's tokenizers.
+ * AddedVocabulary::find_matches of Hugging Face's tokenizers. Used by tokenizer.c.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_ADDED_H
 #define MGL_IMPORTER_TOKENIZER_ADDED_H

@@ -1,8 +1,9 @@
 /*
  * Byte pair encoding (BPE): a piece of text -> ids. The piece is split into characters, each with
  * the id of its own token. Then the adjacent pair with the lowest rank (the leftmost of equals) is
- * merged into one token, until no pair is in the table of merges. In short words the
- * pairs are searched linearly, in long words with a binary heap; both give the same ids.
+ * merged into one token, until no pair is in the table of merges. In short words the pairs are
+ * searched linearly, in long words with a binary heap; both give the same ids. Called by
+ * tokenizer.c for each piece.
  *
  * Two optimizations keep the ids the same. A direct-mapped cache stores words seen before. A long
  * piece is split between two characters that no merge can join: no merged pair has a left side that

@@ -2,7 +2,7 @@
  * The class of the tokenizer in Transformers. tokenizer.json defines the tokenizer, with one
  * exception as in Transformers 5: the class LlamaTokenizer replaces the file's normalizer,
  * pre-tokenizer and decoder by its own. Its parts prepend the space once before the text, not
- * after every added token.
+ * after every added token. Called by tokenizer.c.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_CLASS_H
 #define MGL_IMPORTER_TOKENIZER_CLASS_H

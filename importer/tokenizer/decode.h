@@ -6,7 +6,7 @@
  * character, a run of byte tokens, or the beginning of a match. Whole and streaming decodes use
  * the same code and give the same text. A decode that continues a prompt has a mark after the
  * prompt's tokens. Each stage keeps the mark at its position in the text; output before the mark
- * is discarded.
+ * is discarded. Called by tokenizer.c.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_DECODE_H
 #define MGL_IMPORTER_TOKENIZER_DECODE_H

@@ -1,6 +1,6 @@
 /*
  * Reads the files of a model that define its tokenizer: from a folder in Hugging Face layout, or
- * from the sections of the same names in a compiled model.
+ * from the sections of the same names in a compiled model. Called by tokenizer.c.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_FILES_H
 #define MGL_IMPORTER_TOKENIZER_FILES_H

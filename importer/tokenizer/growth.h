@@ -3,7 +3,7 @@
  * bytes from one (Replace "a" by a thousand "a", four times). A short text would then fill the
  * memory or take forever. So no step may produce more than MGL_GROWTH_FACTOR times the input
  * bytes plus MGL_GROWTH_FREE. Real tokenizers stay below: NFKC produces up to 11 bytes per byte,
- * Replace of " " by "\u2581" 3, and ByteLevel 2.
+ * Replace of " " by "\u2581" 3, and ByteLevel 2. Used by normalizers, splitters and decoders.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_GROWTH_H
 #define MGL_IMPORTER_TOKENIZER_GROWTH_H

@@ -1,6 +1,6 @@
 /*
  * Normalizers: transform the text before it is split. A normalizer is a list of steps, each text ->
- * text.
+ * text. Called by tokenizer.c, and by load_added.c for added tokens.
  *
  * Each step also updates `head`: the number of leading bytes that come from the first character of
  * the original text. Metaspace's prepend scheme "first" needs it. (Hugging Face's tokenizers keep

@@ -2,7 +2,7 @@
  * Patterns of a tokenizer: a literal text, or a regular expression in Oniguruma's syntax (which
  * Hugging Face's tokenizers use), translated by mgl_onig_translate and executed by PCRE2. Matches
  * are found as by find_iter of the `onig` crate: leftmost, not overlapping, and no empty match
- * directly after the match before.
+ * directly after the match before. Used by added tokens, normalizers, splitters and decoders.
  *
  * A search does not modify the pattern, so threads can share it. The mutable state is in the
  * matcher; each thread needs its own.

@@ -2,7 +2,7 @@
  * Pre-tokenizers: split a text into the pieces that BPE encodes. A splitter is a list of steps.
  * Each step takes a piece and passes smaller pieces to the next step, depth first, so that only the
  * current piece is in memory. There are three kinds: splitting at a pattern (Split, Digits,
- * Punctuation, Whitespace and WhitespaceSplit), Metaspace, and ByteLevel.
+ * Punctuation, Whitespace and WhitespaceSplit), Metaspace, and ByteLevel. Called by tokenizer.c.
  *
  * ByteLevel ends by mapping bytes to GPT-2's alphabet. If ByteLevel is the last step, BPE does the
  * mapping, because it has tables for it.

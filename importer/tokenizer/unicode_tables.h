@@ -3,7 +3,8 @@
  * These use different Unicode versions: Oniguruma and the regex crate 16, Rust's own tables 17,
  * the crate of the normal forms 9, the crate of the punctuation 8. PCRE2 10.42 uses 14, and
  * utf8proc differs too. The differences are listed here; they were found by comparing every
- * character. Classes are written as the inside of a PCRE2 class.
+ * character. Classes are written as the inside of a PCRE2 class. Used by the tokenizer and by
+ * the strings of chat templates.
  */
 #ifndef MGL_IMPORTER_TOKENIZER_UNICODE_TABLES_H
 #define MGL_IMPORTER_TOKENIZER_UNICODE_TABLES_H
