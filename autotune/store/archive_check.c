@@ -1,8 +1,9 @@
 /*
- * What a store says of a trial that was kept, against the trial's own pairs. Whoever can write the
- * store can write anything into it; an archive tells others of gains, so that those have to follow
- * from the pairs by the judge's rule. That a program computes what it should is not seen here:
- * whoever imports the archive checks and measures it anew.
+ * Consistency check of kept trials: recomputes the judge's decision from a trial's own pairs and
+ * compares it with the stored result. A user who can write the store can change any value in it,
+ * and an archive reports gains to others, so the gains must follow from the pairs. The correctness
+ * of the program is not checked here; the importing campaign checks and measures it again.
+ * Implements mgl_archive_check_keep.
  */
 #include "autotune/search/judge.h"
 #include "autotune/store/archive_fields.h"
@@ -12,27 +13,28 @@
 #include <math.h>
 #include <string.h>
 
-static const double tolerance = 1e-6; /* of itself, of a number that went through a store */
+static const double tolerance = 1e-6; /* relative tolerance of a number that was stored */
 
 static bool is_same(double a, double b)
 {
     return fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b));
 }
 
-/* The number of the decision that had this level; 0: none of those that a campaign of so many
- * trials can have made. */
+/* Returns the number of the decision with this level; 0: no decision of a campaign with this many
+ * trials has it. */
 static int64_t find_decision(double level, int64_t trials)
 {
     if (!(level > 0))
         return 0;
-    double n = round((sqrt(1 + 4 * MGL_CAMPAIGN_ERROR / level) - 1) / 2); /* of n (n + 1) */
+    /* solves n (n + 1) = MGL_CAMPAIGN_ERROR / level */
+    double n = round((sqrt(1 + 4 * MGL_CAMPAIGN_ERROR / level) - 1) / 2);
     if (!(n >= 1 && n <= (double)trials))
         return 0;
     double wanted = mgl_judge_level((int64_t)n);
     return is_same(wanted, level) ? (int64_t)n : 0;
 }
 
-/* The first number that does not follow; NULL: all do. */
+/* Returns the name of the first number that differs; NULL: none. */
 static const char *compare(const mgl_trial *stored, const mgl_trial *made)
 {
     if (!is_same(stored->gain, made->gain))
@@ -61,8 +63,8 @@ static mgl_status refuse(const mgl_trial *trial, const char *what, const char *f
         (long long)trial->number, what, found[0] ? ": they say " : "", found);
 }
 
-/* Which programs were simpler is not stored: a trial that was kept without a gain is taken for one.
- */
+/* Repeats the decision. The store does not record which programs were simpler, so a trial kept
+ * without a gain is judged as a simpler one. */
 static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
 {
     int workloads = made->workload_count;
@@ -70,7 +72,7 @@ static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
     mgl_status status = mgl_judge_decide(made, workloads, decision, false, err);
     if (!status && made->outcome == MGL_OUTCOME_NO_GAIN)
         status = mgl_judge_decide(made, workloads, decision, true, err);
-    if (!status && made->outcome == MGL_OUTCOME_SUSPICIOUS) /* it was seen twice */
+    if (!status && made->outcome == MGL_OUTCOME_SUSPICIOUS) /* it was measured twice */
         status = mgl_judge_repeat(made, workloads, true, err);
     return status;
 }
@@ -80,7 +82,7 @@ mgl_status mgl_archive_check_keep(const mgl_trial *trial, int workloads, double 
 {
     size_t bytes = (size_t)trial->pair_count * sizeof *trial->pairs;
     int64_t decision = find_decision(trial->level, trial->number);
-    mgl_trial made = *trial; /* lent, but for the pairs */
+    mgl_trial made = *trial; /* borrowed except for the pairs */
     if (!decision)
         return refuse(trial, "level", "", err);
     if (trial->workload_count != workloads)

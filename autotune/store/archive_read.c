@@ -1,8 +1,8 @@
 /*
- * Archives: reading one, from whoever made it. See archive.h. Every key of every object is known
- * and there, every text is bounded and none of them can be a path, every number is in its range,
- * and the trials hang together: numbers ascend, parents are there, the winner is the last that was
- * kept.
+ * Reader of archives (archive.h), strict because archives are untrusted. Each object has exactly
+ * the known keys. Texts are bounded and cannot be paths; numbers are in range. Trials are
+ * consistent: their numbers ascend, parents exist, and the winner is the last kept trial.
+ * Implements mgl_archive_parse.
  */
 #include "autotune/search/gate.h"
 #include "autotune/store/archive.h"
@@ -22,9 +22,9 @@
 
 enum { EXTRA_OF_A_TRIAL = 3, EXTRA_OF_A_CAMPAIGN = 3, KEYS_OF_A_SHARE = 3, KEYS_OF_ALL = 6 };
 enum { KEYS_OF_A_FINAL = 5, KEYS_OF_A_FINAL_WORKLOAD = 6, KEYS_OF_A_PREDICTION = 3 };
-static const int64_t largest = INT64_C(1) << 53; /* that JSON can say exactly */
+static const int64_t largest = INT64_C(1) << 53; /* largest integer that JSON represents exactly */
 
-/* Fails once: what was first wrong stays. */
+/* The reader has a sticky error: the first one is kept. */
 typedef struct reader {
     const mgl_json *json;
     char place[64]; /* "trial 12" */
@@ -71,7 +71,7 @@ static double read_real(reader *r, const cJSON *item, const char *name)
     return NAN;
 }
 
-/* Decimal digits of 64 bits. */
+/* Reads 64 bits as decimal digits in a string. */
 static uint64_t read_bits(reader *r, const cJSON *item, const char *name)
 {
     enum { MOST_DIGITS = 20 };
@@ -84,7 +84,7 @@ static uint64_t read_bits(reader *r, const cJSON *item, const char *name)
     return value;
 }
 
-/* A text that is no path and speaks to no terminal; NULL: it was refused. */
+/* Reads a text that is no path and contains no control characters; NULL: it was rejected. */
 static const char *read_plain(reader *r, const cJSON *item, const char *name, size_t most)
 {
     const char *text = cJSON_IsString(item) ? item->valuestring : NULL;
@@ -158,13 +158,13 @@ static void read_field(reader *r, const cJSON *item, const mgl_field *field, voi
     case MGL_FIELD_OUTCOME:
         read_outcome(r, item, field->name, at);
         return;
-    case MGL_FIELD_CONFIG: /* of the proposal, which has its own form */
+    case MGL_FIELD_CONFIG: /* part of the proposal, which has its own form */
     case MGL_FIELD_MOVES:
         return;
     }
 }
 
-/* A member that has to be there; NULL: it is not. */
+/* Returns a required member; NULL: it is missing. */
 static const cJSON *find(reader *r, const cJSON *object, const char *key)
 {
     const cJSON *item = mgl_json_member(object, key);
@@ -173,7 +173,8 @@ static const cJSON *find(reader *r, const cJSON *object, const char *key)
     return item;
 }
 
-/* The fields of an object that has `others` other keys, and nothing else: no key stands twice. */
+/* Reads the fields of an object that has exactly `others` other keys; duplicate keys are
+ * rejected. */
 static void read_fields(reader *r, const cJSON *object, const mgl_fields *fields, int others,
                         void *record)
 {
@@ -211,7 +212,7 @@ static bool is_hash(const char *text)
            strspn(text, "0123456789abcdef") == MGL_SHA256_HEX - 1;
 }
 
-/* ---- the campaign --------------------------------------------------------------------------- */
+/* ---- campaign -------------------------------------------------------------------------------- */
 
 static void read_shape(reader *r, const cJSON *shape, mgl_archive *out)
 {
@@ -228,7 +229,7 @@ static void read_shape(reader *r, const cJSON *shape, mgl_archive *out)
     cJSON_free(text);
 }
 
-/* Texts that have a meaning. */
+/* Checks texts that have a meaning. */
 static void check_campaign(reader *r, mgl_archive *out)
 {
     enum { MOST_POSITIONS = 1 << 28 };
@@ -251,7 +252,7 @@ static void check_campaign(reader *r, mgl_archive *out)
     if (!r->status)
         r->status = mgl_store_check_name(campaign->name, r->err);
     if (r->status && r->status != MGL_NO_MEMORY) {
-        r->status = MGL_BAD_INPUT; /* of a file, and not of a flag */
+        r->status = MGL_BAD_INPUT; /* the error is in a file, not in a flag */
         if (r->err)
             r->err->code = MGL_BAD_INPUT;
     }
@@ -330,7 +331,7 @@ static void check_pair(reader *r, const mgl_archive *archive, const mgl_pair *pa
 {
     if (pair->workload >= archive->workloads.count || pair->stage >= MGL_PAIRS_STAGES)
         refuse(r, "a pair of a workload or a stage that there is not");
-    else if (!(pair->incumbent_us > 0 && pair->candidate_us > 0)) /* NaN neither */
+    else if (!(pair->incumbent_us > 0 && pair->candidate_us > 0)) /* also rejects NaN */
         refuse(r, "a pair without its two times");
 }
 
@@ -369,14 +370,14 @@ static const mgl_trial *find_trial(const mgl_archive *archive, int64_t number)
     return NULL;
 }
 
-/* Among those that were read before it. */
+/* Checks a trial against the trials before it. */
 static void check_trial(reader *r, mgl_archive *archive, const mgl_trial *trial)
 {
     size_t before = archive->trial_count - 1;
     int64_t parent = trial->proposal.parent;
     if (r->status)
         return;
-    archive->trial_count = before; /* of those alone */
+    archive->trial_count = before; /* so that find_trial searches only those */
     if (trial->number <= (before ? archive->trials[before - 1].number : 0))
         refuse(r, "its number must be above that of the trial before it");
     else if (trial->number > archive->campaign.trials)
@@ -424,7 +425,7 @@ static double find_real(reader *r, const cJSON *object, const char *key)
     return item ? read_real(r, item, key) : NAN;
 }
 
-/* The predicted winner: the only trial, which has not been measured. */
+/* Finds the predicted winner: the only trial, which was not measured. */
 static void find_predicted(reader *r, const cJSON *predicted, mgl_archive *out)
 {
     mgl_format_into(r->place, sizeof r->place, "predicted");
@@ -444,7 +445,7 @@ static void find_predicted(reader *r, const cJSON *predicted, mgl_archive *out)
     out->winner = r->status ? NULL : trial;
 }
 
-/* The last that was kept, with a gain that was measured. */
+/* Finds the winner: the last kept trial, which needs a measured gain. */
 static void find_winner(reader *r, mgl_archive *out)
 {
     const mgl_trial *last = NULL;
@@ -461,7 +462,7 @@ static void find_winner(reader *r, mgl_archive *out)
     out->winner = r->status ? NULL : last;
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- final measurement ----------------------------------------------------------------------- */
 
 static mgl_answer_gain read_gain(reader *r, const cJSON *object)
 {
@@ -470,7 +471,7 @@ static mgl_answer_gain read_gain(reader *r, const cJSON *object)
                              .hi = find_real(r, object, "gain_hi")};
 }
 
-/* Null, or what was measured of the winner in every workload. */
+/* Reads the final measurement: null, or the winner's results in every workload. */
 static void read_final(reader *r, const cJSON *final, mgl_archive *out)
 {
     size_t count;
@@ -502,7 +503,7 @@ static void read_final(reader *r, const cJSON *final, mgl_archive *out)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- whole archive --------------------------------------------------------------------------- */
 
 void mgl_archive_clear(mgl_archive *archive)
 {

@@ -1,4 +1,4 @@
-/* Archives: writing one, from the store alone. See archive.h. */
+/* Writer of archives (archive.h), from the store only. Implements mgl_archive_write. */
 #include "autotune/frozen.h"
 #include "autotune/search/gate.h"
 #include "autotune/store/archive.h"
@@ -14,7 +14,7 @@
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
-/* A text of `most` bytes without what could be taken for a path. */
+/* Writes a text of at most `most` bytes, with slashes replaced, so that it cannot be a path. */
 static void put_plain(mgl_json_out *out, const char *key, const char *text, size_t most)
 {
     char plain[MGL_MAX_DIAGNOSTIC + 1];
@@ -42,7 +42,7 @@ static void put_field(mgl_json_out *out, const char *key, const mgl_field *field
     case MGL_FIELD_INT64:
         mgl_json_out_int(out, key, *(const int64_t *)at);
         return;
-    case MGL_FIELD_BITS64: /* JSON's numbers have 53 */
+    case MGL_FIELD_BITS64: /* as a string, because JSON numbers have only 53 bits */
         put_bits(out, key, *(const uint64_t *)at);
         return;
     case MGL_FIELD_INT:
@@ -66,13 +66,13 @@ static void put_field(mgl_json_out *out, const char *key, const mgl_field *field
     case MGL_FIELD_OUTCOME:
         mgl_json_out_string(out, key, mgl_outcome_name(*(const mgl_outcome *)at));
         return;
-    case MGL_FIELD_CONFIG: /* of the proposal, which has its own form */
+    case MGL_FIELD_CONFIG: /* part of the proposal, which has its own form */
     case MGL_FIELD_MOVES:
         return;
     }
 }
 
-/* As members of an object, or as elements of an array. */
+/* Writes fields as members of an object, or as elements of an array. */
 static void put_fields(mgl_json_out *out, const mgl_fields *fields, bool named, const void *record)
 {
     for (int i = 0; i < fields->count; i++) {
@@ -82,18 +82,18 @@ static void put_fields(mgl_json_out *out, const mgl_fields *fields, bool named, 
     }
 }
 
-/* JSON that was made elsewhere, behind a member of the same object. */
+/* Writes finished JSON as a member after another one of the same object. */
 static void put_json(mgl_json_out *out, const char *key, const mgl_text *json)
 {
     out->text.failed |= json->failed;
     mgl_text_format(&out->text, ",\"%s\":%s", key, json->bytes ? json->bytes : "null");
 }
 
-/* ---- the parts ------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void put_proposal(mgl_json_out *out, const mgl_proposal *proposal)
 {
-    mgl_proposal shown = *proposal; /* lent */
+    mgl_proposal shown = *proposal; /* borrowed */
     mgl_text json = {0};
     char hypothesis[MGL_MAX_HYPOTHESIS + 1];
     mgl_format_into(hypothesis, sizeof hypothesis, "%s",
@@ -103,18 +103,18 @@ static void put_proposal(mgl_json_out *out, const mgl_proposal *proposal)
         mgl_schedule_config_default(&shown.config);
     mgl_proposal_print(&shown, &json);
     if (json.length && !json.failed)
-        json.bytes[--json.length] = 0; /* its line end */
+        json.bytes[--json.length] = 0; /* removes the final line end */
     put_json(out, "proposal", &json);
     mgl_text_clear(&json);
 }
 
-/* An archive in the making. */
+/* State of the writer. */
 typedef struct archiving {
     mgl_json_out *out;
     int64_t incumbent;
     int workloads;
-    bool ours;   /* this program's manifest */
-    double lost; /* by what was kept so far: judge.h */
+    bool ours;   /* the campaign has this program's manifest */
+    double lost; /* accumulated loss of the keeps so far (judge.h) */
 } archiving;
 
 static mgl_status check_trial(archiving *a, const mgl_trial *trial, mgl_error *err)
@@ -177,7 +177,8 @@ static mgl_status put_share(void *user, const char *proposer, int64_t trials, in
     return MGL_OK;
 }
 
-/* The shape is JSON already; that of a damaged store must not become damaged JSON. */
+/* Writes the campaign. The stored shape is parsed first, so that a damaged store does not produce
+ * invalid JSON. */
 static mgl_status put_campaign(mgl_json_out *out, const mgl_campaign_record *campaign,
                                mgl_error *err)
 {
@@ -207,7 +208,7 @@ static void put_gain(mgl_json_out *out, const mgl_answer_gain *gain)
     mgl_json_out_double(out, "gain_hi", gain->hi);
 }
 
-/* What was measured at the end, where that was the winner; 0 for a time: nobody measured it. */
+/* Writes the final measurement if it is of the winner. A time of 0 means not measured. */
 static mgl_status put_final(mgl_json_out *out, mgl_store *store,
                             const mgl_campaign_record *campaign, int workloads, mgl_error *err)
 {
@@ -236,7 +237,7 @@ static mgl_status put_final(mgl_json_out *out, mgl_store *store,
     return MGL_OK;
 }
 
-/* The predicted winner as a trial that stands on no other. */
+/* Writes the predicted winner as a trial without a parent. */
 static mgl_status put_predicted_trial(archiving *a, mgl_store *store,
                                       const mgl_campaign_record *campaign, int64_t number,
                                       mgl_error *err)
@@ -278,7 +279,7 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
             mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);
     if (status)
         return status;
-    /* Of another manifest than this program's only the digest is known. */
+    /* Of another manifest only the digest is known, and not the version. */
     bool ours = !strcmp(campaign->manifest, mgl_frozen_digest());
     archiving a = {out, campaign->incumbent, workloads.count, ours, 0};
     mgl_json_out_begin(out, MGL_ARCHIVE_SCHEMA);
@@ -307,7 +308,8 @@ mgl_status mgl_archive_write(mgl_store *store, const char *name, mgl_text *out, 
 {
     mgl_json_out json = {0};
     mgl_campaign_record campaign = {0};
-    mgl_status status = mgl_store_begin_reading(store, err); /* while trials may be added */
+    /* a snapshot, because trials may be added meanwhile */
+    mgl_status status = mgl_store_begin_reading(store, err);
     if (status)
         return status;
     status = mgl_store_find_campaign(store, name, &campaign, err);
