@@ -1,7 +1,7 @@
 /* Implements frozen.h: returns the manifest that the build generates from autotune/frozen.txt. */
 #include "autotune/frozen.h"
 
-#include "frozen_manifest.h" /* made of frozen.txt */
+#include "frozen_manifest.h" /* generated from frozen.txt */
 
 static const mgl_frozen_file files[] = {
 #define X(path, hash) {path, hash},

@@ -62,8 +62,7 @@ typedef struct mgl_tune {
     bool found; /* the campaign was already in the store */
     struct {
         int64_t campaign, trial;
-    } successor_of; /* set for a new record that `rebase` made: id of the preceding campaign, and
-                       number of its incumbent */
+    } successor_of; /* with `rebase`: id of the preceding campaign, number of its incumbent */
 } mgl_tune;
 
 /* Finds the requested campaign by its name. If there is none, makes it and, with `add`, adds it to

@@ -11,7 +11,7 @@
 #include "base/sha256.h"
 #include "eval/paired_bench.h"
 
-/*  enum    name    request                                  reply behind its head */
+/*  enum    name    request                                  reply after its head */
 #define MGL_REQUESTS(X)                                                                            \
     X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device; compiler: none */    \
     X(FAULT, "fault")     /* i32 mgl_fault                   nothing */                            \

@@ -76,8 +76,7 @@ typedef struct mgl_runner_state {
     struct {
         char digest[MGL_SHA256_HEX]; /* of a candidate; "": none */
         char keys[MGL_MAX_WORKLOADS][MGL_SHA256_HEX];
-    } keys[MGL_RUNNER_KEYS]; /* ring buffer of recent kernel keys, because hashing a kernel's
-                                sources takes milliseconds */
+    } keys[MGL_RUNNER_KEYS]; /* ring buffer of recent keys: hashing sources takes milliseconds */
     int next_keys;
     char (*ready)[MGL_SHA256_HEX]; /* (ready_count) keys of compiled kernels */
     size_t ready_count, ready_capacity;

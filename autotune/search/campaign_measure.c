@@ -15,9 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN_LEVEL                                                                                \
-    0.025 /* error level on each side of displayed intervals that decide nothing                   \
-           */
+#define SHOWN_LEVEL 0.025 /* level on each side of intervals that are only displayed */
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 

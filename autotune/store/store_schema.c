@@ -63,7 +63,7 @@ static const char version_1[] =
     "  trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE,"
     "  place INTEGER NOT NULL," /* index in the trial's list, from 0 */
     "  workload INTEGER NOT NULL,"
-    "  stage INTEGER NOT NULL," /* 0 screen, 1 survivors, 2 decision, 3 control */
+    "  stage INTEGER NOT NULL," /* screen, survivors, decision, control, repeat, clear: 0 to 5 */
     "  candidate_first INTEGER NOT NULL, dropped INTEGER NOT NULL,"
     "  incumbent_us REAL, candidate_us REAL,"
     "  incumbent_mhz INTEGER NOT NULL, candidate_mhz INTEGER NOT NULL, memory_mhz INTEGER NOT NULL,"
