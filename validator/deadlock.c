@@ -7,24 +7,25 @@
  * The order of the simulation is kept: it is one legal order, and every happens-before edge points
  * forward in it.
  *
- * A flag region works like a counter: the box that a task reads gets a signal from each writer of a
- * box that overlaps it, once per epoch, and the reader waits for all of them. So flags make tasks
- * wait in the simulation. The proof of the epoch edge (mgl_check_epochs) does not use flags.
+ * A flag region works like a counter. The box that a task reads gets a signal, once per epoch, from
+ * each writer of a box that overlaps it. The reader waits for all of these signals. So flags make
+ * tasks wait in the simulation. The proof of the epoch edge (mgl_check_epochs) does not use flags.
  *
- * Why one epoch represents all. Assume (mgl_check_epochs) that every task of an epoch happens
- * before its sample, that every enter waits with threshold 0 for the counter that only sample
- * signals, and that enter is the first task of every queue. Then every task of epoch e happens
- * before sample(e), which happens before enter(e+1) of every queue, which happens before every task
- * of epoch e+1. So no signal of epoch e+1 comes before a task of epoch e has finished. In epoch e a
- * counter holds at most e * P plus the signals of this epoch. A wait for e * P + t is met when t
- * signals of this epoch have come and all earlier ones have arrived, which they have, because their
- * tasks have run. Hence a wait means the same in each epoch. Threshold 0 is always met in the end:
- * on a counter other than sample's such a wait orders nothing and is accepted as harmless.
+ * Why one epoch represents all. Three conditions are checked. Every task of an epoch happens before
+ * its sample, and every enter waits with threshold 0 for the counter that only sample signals
+ * (mgl_check_epochs). Enter is the first task of every queue (operands.c). Then every task of epoch
+ * e happens before sample(e), which happens before enter(e+1) of every queue, which happens before
+ * every task of epoch e+1. So no signal of epoch e+1 comes before a task of epoch e has finished.
+ * In epoch e a counter holds at most e * P plus the signals of this epoch. A wait for e * P + t is
+ * met when t signals of this epoch and all earlier ones have come. The earlier ones do come,
+ * because their tasks have run. Hence a wait means the same in each epoch. Threshold 0 is always
+ * met in the end: on a counter other than sample's such a wait orders nothing and is accepted as
+ * harmless.
  *
- * With two lists, an epoch is of one of them, and a wait means all signals of the earlier epochs,
- * of either list, and t of this epoch (schedule/program.h). Assume further (lists.c) that each
- * enter waits with threshold 0 for a counter that only the samples of both lists signal. Then the
- * chain above holds for every sequence of lists, and so do its consequences.
+ * With two lists, an epoch is of one of them. A wait then means all signals of the earlier epochs,
+ * of either list, and t of this epoch (schedule/program.h). lists.c checks that each enter waits
+ * with threshold 0 for a counter that only the samples of both lists signal. Then the chain above
+ * holds for every sequence of lists, and so do its consequences.
  *
  * The end of a launch: in the epoch after the last one, each queue runs only enter, reads that the
  * launch ends, and leaves. No task signals in that epoch, so enter may wait with threshold 0 only.
@@ -54,7 +55,7 @@ static void check_thresholds(mgl_check *check)
 }
 
 /* The largest number of epochs of a launch. Sequences advance together: all of them run from epoch
- * 0 on, an ended sequence never runs again, and an epoch gives each running sequence at least one
+ * 0 on, and an ended sequence never runs again. An epoch gives each running sequence at least one
  * row (schedule/step.h), that is, one more position. So a sequence that runs in epoch e has at
  * least e positions from earlier epochs, and at most `capacity` epochs have a running sequence. The
  * queues leave in one more epoch. */

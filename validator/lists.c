@@ -6,12 +6,13 @@
  *     MG130  both lists see the same declarations by the same indices; only one list uses a buffer
  *            with rows, and the data that an epoch passes to the next is in the same buffers
  *     MG208  every enter, of either list, waits for the sample of the previous epoch, of either
- * list: so all epochs are totally ordered (deadlock.c) MG504  a head of a cache that one list reads
- * is appended to in epochs of both MG605  the second list's weights lie on the first list's tapes
+ *            list: so all epochs are totally ordered (deadlock.c)
+ *     MG504  a head of a cache that one list reads is appended to in epochs of both
+ *     MG605  the second list's weights lie on the first list's tapes
  *     MG709  both lists keep the same values in a head of a cache
  *
- * So between two epochs of a list no task writes data that only that list uses, and the cache and
- * io buffers hold what an epoch of the list itself would have left there.
+ * So between two epochs of a list no task writes data that only that list uses. The cache and io
+ * buffers hold what an epoch of the list itself would have left there.
  */
 #include "validator/check.h"
 

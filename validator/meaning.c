@@ -18,7 +18,7 @@
  *     head_norm               whole heads                     gives these columns
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
- * Four functions are no node kinds. `merge`: splits.c evaluates it, with the cache and the tasks of
+ * Five functions are no node kinds. `merge`: splits.c evaluates it, with the cache and the tasks of
  * attention. `weighed`, `scaled` and `squares`: gamma_scaled.c. `penalized(logits)`: columns of the
  * logits, with a number above those of gamma-scaled values. If sample has penalized logits, it
  * chooses from them, and they must come from the logits that it also has.

@@ -1,8 +1,8 @@
 /*
  * MG1xx, second half: every task against the row of its op in ops.def, each operand alone.
  * relations.c checks after bounds.c how the operands of one task fit each other. Also checks the
- * ops of gamma-scaled values and attention of rows against list and target (MG131, MG133), and that
- * queues begin with enter and one ends with sample (MG110, MG111).
+ * ops of gamma-scaled values (MG131) and attention of rows (MG133) against list and target. Every
+ * queue must begin with enter (MG110), and one queue ends with sample (MG111).
  */
 #include "validator/check.h"
 

@@ -1,10 +1,11 @@
 /*
  * The validator: a static verifier of programs. It proves that a program cannot deadlock, race,
- * leave its memory, read unwritten data or compute something other than the graph, for all epochs
- * and all positions below capacity. Its input is a program and optionally a graph, its output a
- * verdict with diagnostics. api/, vm/, autotune/ and cli/ call it. It is a pure function of the
- * program, the list of ops and the graph, needs no knowledge of how the program was made, and never
- * skips a check because the program is large.
+ * leave its memory, read unwritten data or compute something other than the graph. The proof holds
+ * for all epochs and all positions below capacity. The input is a program and optionally a graph,
+ * the output a verdict with diagnostics. api/, vm/, autotune/ and cli/ call the validator.
+ *
+ * The verdict is a pure function of the program, the list of ops and the graph. The validator needs
+ * no knowledge of how the program was made, and never skips a check because the program is large.
  */
 #ifndef MGL_VALIDATOR_VALIDATOR_H
 #define MGL_VALIDATOR_VALIDATOR_H

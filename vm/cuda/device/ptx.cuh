@@ -4,11 +4,12 @@
  * clocks. All device files use these functions. Only this file depends on the architecture: no
  * other file has an asm statement or tests __CUDA_ARCH__.
  *
- *   sm_90 and later   MGL_BULK_COPY: one thread starts one bulk copy per page (cp.async.bulk, PTX
- * ISA 9.7.9.25); its bytes complete the frame's `full` barrier. L2 policy: evict first, because the
- * bytes are needed again one epoch later at the earliest. sm_80 to sm_89    the 32 lanes copy 16
- * bytes at a time (cp.async); each lane's copies arrive on `full` once they have landed
- * (cp.async.mbarrier.arrive.noinc).
+ *   sm_90 and later   MGL_BULK_COPY: one thread starts one bulk copy per page (cp.async.bulk,
+ *                     PTX ISA 9.7.9.25); its bytes complete the frame's `full` barrier. L2 policy:
+ *                     evict first, because the bytes are needed again one epoch later at the
+ *                     earliest.
+ *   sm_80 to sm_89    the 32 lanes copy 16 bytes at a time (cp.async); each lane's copies arrive
+ *                     on `full` once they have landed (cp.async.mbarrier.arrive.noinc).
  */
 #ifndef MGL_DEVICE_PTX_CUH
 #define MGL_DEVICE_PTX_CUH

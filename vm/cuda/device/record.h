@@ -178,7 +178,7 @@ typedef struct mgl_device_launch {
     unsigned long long queues;      /* mgl_device_queue (queues) */
     unsigned long long records;     /* bytes */
     unsigned long long counters;    /* u32 (counters, MGL_COUNTER_WORDS), 0 at the start */
-    unsigned long long stopped;     /* u32: 1: a watchdog has expired, all queues leave */
+    unsigned long long stopped;     /* u32; 1: a watchdog has expired, all queues leave */
     unsigned long long host;        /* pinned i32 (MGL_HOST_WORDS) */
     unsigned long long reports;     /* pinned i32 (queues, MGL_REPORT_WORDS) */
     unsigned long long stream;      /* pinned i32 (sequences, capacity): token + 1 */

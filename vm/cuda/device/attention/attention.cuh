@@ -3,21 +3,22 @@
  * attends with its rows over one kv head. The consumers call consume_attention; the controller has
  * filled own().att.
  *
- * Row r of a sequence with n earlier positions attends to [lo, hi), its split's share of them, and
- * in a task that appends also to [n, position(r)]. This epoch's keys and values are used as the
- * cache stores them, rounded: a position has one value, whichever epoch it came with.
+ * Row r of a sequence with n earlier positions attends to [lo, hi), its split's share of them. In a
+ * task that appends it also attends to [n, position(r)]. This epoch's keys and values are used as
+ * the cache stores them, rounded: a position has one value, whichever epoch it came with.
  *
  *   variant   function          runs
- *   ring      attend_registers  one row, few positions: a warp has its only KV tile in registers
- * early ring      attend_ring       one row, more positions: keys and values come through the ring
+ *   ring      attend_registers  one row, few positions: a warp's only KV tile is loaded early
+ *   ring      attend_ring       one row, more positions: keys and values come through the ring
  *   waves     attend_kv_round   one row, positions of one KV round: two KV tiles per warp
  *   waves     attend_kv_rounds  one row, more positions
  *   short     attend_short      several rows of few positions: each row is done by one warp
  *   tiles     attend_tiles      any rows, caches in 16 bits: row after row
  *   general   attend_lanes      any rows, any cache, any heads
  *
- * The variants short and tiles also run an epoch of one row by KV rounds if a kv head has at most 4
- * query heads, and q, k, v and the result are flagged f32. Rows that are not short go by tiles.
+ * The variants short and tiles run an epoch of one row by KV rounds if two conditions hold: a kv
+ * head has at most 4 query heads, and q, k, v and the result are flagged f32. Rows that are not
+ * short go by tiles.
  *
  * Every variant computes online softmaxes over parts of the positions and merges them in a fixed
  * order. (Online softmax: Milakov and Gimelshein, arXiv 1805.02867; its use for partial attention:

@@ -1,9 +1,9 @@
 /*
- * The row's own q, k and v for attention on tensor cores: the consumer threads load them from the
- * exchange, apply the optional RMSNorm of heads and the rotary position embedding (RoPE), write
- * them as MMA operands to own().partial, and append k and v to the cache. Also defines the shape
- * constants of tensor-core attention. kv_rounds.cuh and ring.cuh call load_quads, await_quads,
- * write_quads and append_quads, with a consumer barrier after write_quads.
+ * The row's own q, k and v for attention on tensor cores. The consumer threads load them from the
+ * exchange, apply the optional RMSNorm of heads and the rotary position embedding (RoPE), and write
+ * them as MMA operands to own().partial. At the end they append k and v to the cache. Also defines
+ * the shape constants of tensor-core attention. kv_rounds.cuh and ring.cuh call load_quads,
+ * await_quads, write_quads and append_quads, with a consumer barrier after write_quads.
  */
 #ifndef MGL_DEVICE_ATTENTION_QUERY_CUH
 #define MGL_DEVICE_ATTENTION_QUERY_CUH

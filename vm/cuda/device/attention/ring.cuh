@@ -98,9 +98,9 @@ static __device__ __forceinline__ void fetch_values(const tile_pass &p, const ri
         add_own_value(w.l, p.row, number, values);
 }
 
-/* Waits until a page has landed. The warp can test the page's own barrier only when the previous
- * page of the same frame is known to have landed, because the warp may not have waited for that
- * page. */
+/* Waits until a page has landed. The page's own barrier is valid only after the previous page of
+ * the same frame has landed, which the warp may not have waited for. So the warp first checks
+ * `landed`. */
 static __device__ __forceinline__ void await_page(machine &m, u32 page)
 {
     const u32 since = trace_clock();

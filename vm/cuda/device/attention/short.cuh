@@ -1,7 +1,7 @@
 /*
  * Decode attention on tensor cores for epochs of several rows with few positions. One consumer warp
- * processes a pass (a row and up to four heads) by itself, so that the rows are processed in
- * parallel, and all their inputs are waited for at once.
+ * processes a pass (a row and up to four heads) by itself. So the rows are processed in parallel,
+ * and all their inputs are waited for at once.
  *
  * Tiles, operands and sums are those of softmax.cuh, but the warps share nothing. A lane waits only
  * for the elements of q, k and v that are in its operands; their RoPE partners must be in the same

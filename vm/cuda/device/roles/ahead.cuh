@@ -1,8 +1,8 @@
 /*
- * L2 prefetch of the loader, ahead of the ring: the next pages of the tape while the ring is full,
- * and before them the keys and values of earlier positions that the current or the next attention
- * reads, piece by piece in the order of their use. loader.cuh and panel_loader.cuh call these
- * functions. Also defines `stream`, the loader's state.
+ * L2 prefetch of the loader, ahead of the ring. While the ring is full, the next pages of the tape
+ * are prefetched. Keys and values of earlier positions come before them: those that the current or
+ * the next attention reads, piece by piece in the order of their use. loader.cuh and
+ * panel_loader.cuh call these functions. Also defines `stream`, the loader's state.
  */
 #ifndef MGL_DEVICE_ROLES_AHEAD_CUH
 #define MGL_DEVICE_ROLES_AHEAD_CUH

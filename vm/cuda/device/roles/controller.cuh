@@ -1,8 +1,8 @@
 /*
  * The controller warp: it walks through the queue's tasks ahead of the warps that execute them. It
- * fetches the records, waits for the counters (acquire), announces tasks to consumers and epilogue,
- * executes alone the tasks that need no consumers, and signals when a task has ended. Then it
- * resets the regions of the `clear` that follows the task.
+ * fetches the records, waits for the counters (acquire), and announces tasks to consumers and
+ * epilogue. Tasks that need no consumers it executes alone. When a task has ended, the controller
+ * signals (release) and then resets the regions of the `clear` that follows the task.
  *
  * Tasks that need consumers are numbered from 0. The controller publishes in `prepared` how many
  * may begin, the epilogue in `finished` how many have ended. Task n uses instruction slot n % 2.

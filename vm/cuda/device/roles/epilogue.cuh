@@ -1,7 +1,9 @@
 /*
- * The epilogue warp: for task after task it opens the start barrier, adds up the partial sums that
- * the consumers write (split-K reduction), writes the outputs, and publishes in `finished` that the
- * task has ended. The per-op code is reached through finish_op (dispatch.cuh).
+ * The epilogue warp. For each task it opens the start barrier, adds up the partial sums that the
+ * consumers write (split-K reduction), and writes the outputs. Then it publishes in `finished` that
+ * the task has ended. The per-op code is reached through finish_op (dispatch.cuh). In tasks without
+ * partial sums the warp fills activation tiles or KV buffers (act_tile_loader.cuh,
+ * kv_buffer_loader.cuh).
  */
 #ifndef MGL_DEVICE_ROLES_EPILOGUE_CUH
 #define MGL_DEVICE_ROLES_EPILOGUE_CUH
