@@ -1,5 +1,6 @@
 /*
- * Where a draw's cut is: the steps `bins`, `collect` and `range` of draw_row.cuh.
+ * The cut of a draw (top-k, top-p): the steps `bins`, `collect` and `range` of draw_row.cuh, a
+ * parallel radix select by histograms in shared memory.
  */
 #ifndef MGL_INSTRUCTIONS_SAMPLE_DRAW_CUT_CUH
 #define MGL_INSTRUCTIONS_SAMPLE_DRAW_CUT_CUH
@@ -17,8 +18,8 @@ static __device__ __forceinline__ void clear_bins()
     consumer_barrier();
 }
 
-/* Adds to bins, side by side. Of 64 bits there is no atomic addition in shared memory but a loop.
- */
+/* Adds to several bins at once. Shared memory has no 64-bit atomic addition except a
+ * compare-and-swap loop, so each bin has two words and an explicit carry. */
 static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[ROUND],
                                                    const u64 (&unit)[ROUND])
 {
@@ -38,7 +39,7 @@ static __device__ __forceinline__ void add_to_bins(const u32 (&bin)[ROUND],
             add_to_shared(high + bin[n] * 4, carried[n]);
 }
 
-/* To one. */
+/* Adds to one bin. */
 static __device__ __forceinline__ void add_to_bin(u32 bin, u64 unit)
 {
     const u32 low = shared_address(own_drawing().low), high = shared_address(own_drawing().high);
@@ -52,7 +53,7 @@ static __device__ __forceinline__ u64 sum_of_bin(int bin)
     return (u64)d.high[bin] << 32 | d.low[bin];
 }
 
-/* The sum of the values of the lanes up to this one. */
+/* Inclusive prefix sum of the lanes' values. */
 template <typename T> static __device__ __forceinline__ T sum_up_to(T value)
 {
     const int lane = (int)thread_index() % 32;
@@ -64,9 +65,9 @@ template <typename T> static __device__ __forceinline__ T sum_up_to(T value)
     return value;
 }
 
-/* Finds the bin at which the running sum, on top of `before`, reaches the limit: d.bin, and
- * d.before of the bins before it. The limit is the one given, or with top_p above 0 that of the sum
- * of all bins; d.limit. */
+/* Finds the bin at which the running sum, starting at `before`, reaches the limit. Sets d.bin,
+ * d.before (the sum before that bin) and d.limit. With top_p above 0 the limit is that of the
+ * sum of all bins. */
 static __device__ __noinline__ void find_bin(u64 limit, u64 before, float top_p)
 {
     enum { SHARE = (BINS + THREADS - 1) / THREADS };
@@ -104,21 +105,22 @@ static __device__ __noinline__ void find_bin(u64 limit, u64 before, float top_p)
     consumer_barrier();
 }
 
-/* Which distances a bin has: those of `last` and more widths are all in the last. */
+/* The bin of a distance; the last bin includes all larger distances. */
 static __device__ __forceinline__ u32 bin_of(u32 distance, int width)
 {
     return min(distance >> width, (u32)BINS - 1);
 }
 
-/* The least value that a cut keeps some of. */
+/* The least value that the cut keeps, at least in part. */
 static __device__ __forceinline__ float floor_of(mgl_sampler_cut cut)
 {
     return cut.key ? mgl_sampler_value(cut.key) : -INFINITY;
 }
 
-/* Adds what is nearer than d.middle to the bins of a sample, which has it not: a few values weigh
- * most there, and those that are the best of their part are known. Where a share f of the parts has
- * any, values fall into parts by chance and there are -ln(1 - f) of them a part. */
+/* Adds values nearer than d.middle to the bins of a sampled count, which skips them: few values
+ * have most of the weight there, and the best value of each part is known. If a share f of the
+ * parts has such a value and values are distributed randomly, a part has -ln(1 - f) of them on
+ * average. */
 static __device__ __forceinline__ void add_parts()
 {
     const drawing &d = own_drawing();
@@ -141,8 +143,8 @@ static __device__ __forceinline__ void add_parts()
     }
 }
 
-/* Bins of distances: of the values within the cut, their units; of a sample, which is one four in
- * `sampled`, those from d.middle on, and add_parts. */
+/* Fills the bins by distance: with the units of the values within the cut. A sampled count reads
+ * one float4 in `sampled`, uses only distances from d.middle on, and calls add_parts. */
 static __device__ __noinline__ void count_bins(int weighed, int sampled)
 {
     const drawing &d = own_drawing();
@@ -181,7 +183,7 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
 #pragma unroll
         for (int n = 0; n < ROUND; n++) {
             const bool counts = distance[n] != FARTHEST && distance[n] >= from;
-            bin[n] = counts ? bin_of(distance[n], width) : lane; /* 0 to any */
+            bin[n] = counts ? bin_of(distance[n], width) : lane; /* adds 0 to an arbitrary bin */
             unit[n] = counts ? unit[n] : 0;
         }
         add_to_bins(bin, unit);
@@ -198,14 +200,14 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
 
 /* ---- the two passes -------------------------------------------------------------------------- */
 
-/* What a value adds to a sum: its weight, if that is not below `least`. */
+/* The weight of a value in a sum; 0 if it is below `least`. */
 static __device__ __forceinline__ u64 weight_of(const values &v, float value, u64 least)
 {
     const u64 weight = exp_of(distance_from(v.best, value));
     return weight < least ? 0 : weight;
 }
 
-/* The sum of all lanes' values, in every lane: words of 24, 24 and 16 bits. */
+/* The sum of all lanes' values, in every lane: summed in words of 24, 24 and 16 bits. */
 static __device__ __forceinline__ u64 sum_of_lanes(u64 value)
 {
     const u32 low = __reduce_add_sync(0xFFFFFFFFu, (u32)value & 0xFFFFFFu);
@@ -214,7 +216,7 @@ static __device__ __forceinline__ u64 sum_of_lanes(u64 value)
            low;
 }
 
-/* The distance of a value that is looked at. */
+/* The distance of a value within the stretch's floor, else FARTHEST. */
 static __device__ __forceinline__ u32 distance_of(const values &v, const stretch &of, float value)
 {
     const u32 distance = distance_from(v.best, value);
@@ -226,8 +228,8 @@ static __device__ __forceinline__ bool is_in(const stretch &of, u32 distance)
     return distance >= of.first && distance <= of.last;
 }
 
-/* The stretch of the bin that was found, of the values that the cut keeps so far; or, without one,
- * a stretch that has nothing, behind all that weighs anything. */
+/* The stretch of the bin found, for values that the cut keeps so far. Without such a bin, an
+ * empty stretch beyond all values with a weight. */
 static __device__ __forceinline__ stretch stretch_of_bin()
 {
     const drawing &d = own_drawing();
@@ -237,7 +239,7 @@ static __device__ __forceinline__ stretch stretch_of_bin()
     return {first, d.bin == BINS - 1 ? FARTHEST - 1 : first + (1u << d.width) - 1, floor_of(d.cut)};
 }
 
-/* Lists the values of a lane's round that are near: the ids of those with a bit of `inside`. */
+/* Appends to the list the ids of the values in a lane's round whose bit in `inside` is set. */
 static __device__ __forceinline__ void list_round(u32 inside, int first)
 {
     if (inside == 0)
@@ -251,8 +253,8 @@ static __device__ __forceinline__ void list_round(u32 inside, int first)
     }
 }
 
-/* The list's values beside its ids, NaNs behind them up to a multiple of four, and per warp their
- * sum: d.near_of_warp. */
+/* Fills in the list's values, with NaNs up to a multiple of four, and sums their weights for
+ * each warp: d.near_of_warp. */
 static __device__ __forceinline__ void complete_list(const values &v)
 {
     drawing &d = own_drawing();
@@ -274,9 +276,9 @@ static __device__ __forceinline__ void complete_list(const values &v)
     consumer_barrier();
 }
 
-/* Sums up the segments, of values before d.near, and lists those in it: d.found. With WHOLE also,
- * per warp, the sum of all values: d.of_warp; then no value before d.near weighs less than d.least,
- * and there is no floor. */
+/* Sums the weights of values before d.near for each segment, and lists the values in d.near:
+ * d.found. With WHOLE also sums the weights of all values for each warp: d.of_warp; then no
+ * value before d.near has less weight than d.least, and there is no floor. */
 template <bool WHOLE> static __device__ __noinline__ void collect()
 {
     drawing &d = own_drawing();
@@ -342,7 +344,7 @@ static __device__ __forceinline__ bool is_in(const key_range &r, u32 key)
     return key >= r.low && key <= r.high;
 }
 
-/* The cut that lies in d.range, d.before being the sum above that: d.cut. */
+/* Finds the cut in d.range, with d.before as the sum above that range. Sets d.cut. */
 static __device__ __noinline__ void cut_in_range(int weighed)
 {
     drawing &d = own_drawing();
@@ -380,7 +382,7 @@ static __device__ __noinline__ void cut_in_range(int weighed)
     consumer_barrier();
 }
 
-/* Adds to the segments what the cut keeps of d.range. */
+/* Adds the values of d.range that the cut keeps to the segments. */
 static __device__ __noinline__ void add_rest()
 {
     drawing &d = own_drawing();
@@ -402,12 +404,12 @@ static __device__ __noinline__ void add_rest()
     consumer_barrier();
 }
 
-/* The least key whose distance is below `distance`; there being none, the one behind the best's. By
- * a warp, five bits at a time. */
+/* The least key whose distance is below `distance`; if there is none, the key after the best's.
+ * A warp searches five bits at a time. */
 static __device__ __forceinline__ u32 key_before(const values &v, u32 distance)
 {
     const u32 lane = thread_index() % 32, best = mgl_sampler_key(v.best);
-    u32 key = 0; /* all below it are farther */
+    u32 key = 0; /* all smaller keys are farther */
 #pragma unroll 1
     for (int shift = 27; shift > -5; shift -= 5) {
         const int down = max(shift, 0);
@@ -419,8 +421,8 @@ static __device__ __forceinline__ u32 key_before(const values &v, u32 distance)
     return key;
 }
 
-/* Where the cut is in the end: among the values of d.near, or, there being none that reaches the
- * limit, anywhere. The first warp. */
+/* Sets where the final cut is searched: in the values of d.near, or if no bin reaches the limit,
+ * in the whole row. Run by the first warp. */
 static __device__ __forceinline__ void small_n(drawing &d, u64 limit)
 {
     if (thread_index() == 0)
@@ -443,9 +445,9 @@ static __device__ __forceinline__ void small_n(drawing &d, u64 limit)
     d.rest.ids = list_ids();
 }
 
-/* mgl_sampler_select by the block, of d.row's values within d.cut, which is then the narrower one.
- * The limit is the one given, or with top_p above 0 that of their sum. `segments`: the sums of what
- * the cut keeps are wanted. */
+/* mgl_sampler_select by the block, over d.row's values within d.cut; sets d.cut to the narrower
+ * cut. With top_p above 0 the limit is that of the values' sum. `segments`: also compute the
+ * sums of the values kept. */
 static __device__ __noinline__ void select_cut(u64 limit, float top_p, bool segments)
 {
     drawing &d = own_drawing();

@@ -1,21 +1,22 @@
 /*
- * The step `guess` of draw_row.cuh: where a draw's cut by top-p is in all likelihood, so that one
- * pass over the row will do.
+ * The step `guess` of draw_row.cuh: estimates the top-p cut from a sample of the row, so that
+ * usually a single pass over the row suffices.
  */
 #ifndef MGL_INSTRUCTIONS_SAMPLE_DRAW_GUESS_CUH
 #define MGL_INSTRUCTIONS_SAMPLE_DRAW_GUESS_CUH
 
 #include "instructions/sample/draw_cut.cuh"
 
-/* How many values the sample lets a bin have, by what it weighs: its values weigh about the same.
- */
+/* Estimated number of values in a bin of the sample, from its weight: the values in a bin have
+ * similar weights. */
 static __device__ __forceinline__ u32 count_of_bin(int bin, int width)
 {
     const float distance = ((float)bin + 0.5f) * exp2f((float)(width - 27));
     return (u32)((float)sum_of_bin(bin) * exp2f(distance * 1.442695f - 40.0f) * (float)SAMPLED);
 }
 
-/* The distance that so many values are nearer than, of `count` in a bin behind `before` others. */
+/* The distance below which there are about `values` values; the bin has `count` values after
+ * `before` others. */
 static __device__ __forceinline__ u32 distance_at(u32 values, u32 before, u32 count, int bin,
                                                   int width)
 {
@@ -23,8 +24,8 @@ static __device__ __forceinline__ u32 distance_at(u32 values, u32 before, u32 co
     return ((u32)bin << width) + (u32)(share * (float)(1u << width));
 }
 
-/* The stretch around the sum that was found, with AIMED values by the counts of bins, as many on
- * either side, or more behind where there are none before: d.near, and d.guessed. */
+/* Sets d.near to a stretch around the sum found, with about AIMED values by the estimated
+ * counts, half on either side, or more after it if there are fewer before. Sets d.guessed. */
 static __device__ __noinline__ void aim()
 {
     enum { SHARE = (BINS + THREADS - 1) / THREADS };
@@ -46,7 +47,7 @@ static __device__ __noinline__ void aim()
 #pragma unroll 1
     for (int w = 0; w < thread / 32; w++)
         before += d.equal_of_warp[w];
-    u32 upto = before; /* the sum that is looked for, in values */
+    u32 upto = before; /* the searched sum as a number of values */
 #pragma unroll
     for (int i = 0; i < SHARE; i++) {
         if (first + i < BINS && first + i == d.bin)
@@ -65,7 +66,8 @@ static __device__ __noinline__ void aim()
         before += counts[i];
     }
     consumer_barrier();
-    /* nobody knows how far the last bin goes; and no weight before the stretch may be too small */
+    /* the extent of the last bin is unknown; all weights before the stretch must be at least
+     * d.least */
     if (thread == 0) {
         d.near.last = min(d.near.last, FARTHEST - 1);
         d.guessed = d.bin < BINS - 1 && exp_of(d.near.first) >= d.least;
@@ -73,8 +75,8 @@ static __device__ __noinline__ void aim()
     consumer_barrier();
 }
 
-/* Whether the sum that top-p looks for is reached in the list: then d.limit, d.before and what
- * cut_in_range goes through. The first warp. */
+/* Whether the list contains the sum that top-p searches for; then sets d.limit, d.before and the
+ * range for cut_in_range. Run by the first warp. */
 static __device__ __forceinline__ void judge_guess(float top_p)
 {
     drawing &d = own_drawing();
@@ -100,7 +102,8 @@ static __device__ __forceinline__ void judge_guess(float top_p)
     }
 }
 
-/* select_cut by top-p of all values, segments and all, if a guess finds it. */
+/* select_cut by top-p over all values, including segments, if the guess is right. Returns
+ * whether it is. */
 static __device__ __noinline__ bool guess_cut(float top_p)
 {
     drawing &d = own_drawing();

@@ -1,20 +1,21 @@
 /*
- * The draw of one row by the block: the algorithm of instructions/sample/sampler.h in other steps.
- * All its sums are of integers, so their order does not matter, and the token is the same.
+ * Draws a token of one row with the whole block: computes the algorithm of
+ * instructions/sample/sampler.h in other steps. All sums are integer sums, so their order does not
+ * matter and the token is the same.
  *
- *   guess     Where top-p alone cuts: bins of a sample of the row and of the bests of head's parts
- *             say about where. One pass over the row lists the values near there, and sums up what
- *             is above them by segments of consecutive ids, and all. If the sum that is looked for
- *             is not reached in the list, the next two steps begin anew.
- *   bins      A cut is looked for in bins of the ranking. The first bins are of equal widths of
- *             distance below the best, which are chosen by how far the bests of head's parts lie
- *             apart. One pass over the row sums up each bin.
- *   collect   A second pass takes the values of the one bin that holds the cut to a list in the
- *             activation buffer, and sums up what is above that bin by segments of consecutive ids.
- *   range     The list's keys are dealt to bins anew, until a bin is one key: the cut's. Where the
- *             list has no room for the bin's values, the row takes its place.
- *   walk      The rest of the list is added to the segments. The block goes through the one that
- *             holds the token.
+ *   guess     With top-p alone: bins over a sample of the row and over the bests of head's parts
+ *             estimate the cut. One pass over the row lists the values near it, and sums the
+ *             values above by segments of consecutive ids, and in total. If the list does not
+ *             contain the searched sum, the next two steps start over.
+ *   bins      A cut is searched in bins of the ranking. The first bins have equal widths of
+ *             distance below the best, chosen by the spread of the bests of head's parts. One
+ *             pass over the row sums each bin.
+ *   collect   A second pass copies the values of the bin with the cut to a list in the activation
+ *             buffer, and sums the values above that bin by segments of consecutive ids.
+ *   range     The keys of the list are distributed over bins again, until a bin is one key: the
+ *             cut's. If the values do not fit in the list, the row is used instead.
+ *   walk      The kept rest of the list is added to the segments. The block searches the segment
+ *             that contains the token.
  */
 #ifndef MGL_INSTRUCTIONS_SAMPLE_DRAW_ROW_CUH
 #define MGL_INSTRUCTIONS_SAMPLE_DRAW_ROW_CUH
@@ -23,15 +24,15 @@
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* What is left to go. */
+/* The remaining part of the walk. */
 struct walking {
     u64 target;
-    u32 ties; /* that may still be taken, */
-    u64 unit; /* each of so much */
+    u32 ties; /* ties that may still be taken */
+    u64 unit; /* weight of each tie */
 };
 
-/* The lane whose share holds the token, each having a sum above the cut and values at the cut, in
- * the order of lanes; -1: it is behind them. One warp. */
+/* The lane whose share contains the token, where each lane has a sum above the cut and a number
+ * of ties, in lane order. -1: the token is after all lanes. Run by one warp. */
 static __device__ __forceinline__ int find_lane(walking &to, u64 sum, u32 equal)
 {
     const u32 equals = sum_up_to(equal) - equal, taken = min(equal, to.ties - min(to.ties, equals));
@@ -45,7 +46,7 @@ static __device__ __forceinline__ int find_lane(walking &to, u64 sum, u32 equal)
     return lane;
 }
 
-/* Goes by what one of several adds, if the token is not there. */
+/* Skips one contribution if the token is not in it. Returns whether it did. */
 static __device__ __forceinline__ bool go_by(walking &to, u64 sum, u32 equal)
 {
     const u64 weight = sum + min(equal, to.ties) * to.unit;
@@ -56,7 +57,7 @@ static __device__ __forceinline__ bool go_by(walking &to, u64 sum, u32 equal)
     return true;
 }
 
-/* The place of the segment that holds the token; -1: there is none. Every warp by itself. */
+/* The segment that contains the token; -1: none. Each warp computes it. */
 static __device__ __forceinline__ int find_segment(walking &to, u64 random)
 {
     const drawing &d = own_drawing();
@@ -80,7 +81,7 @@ static __device__ __forceinline__ int find_segment(walking &to, u64 random)
     return segment;
 }
 
-/* What of four values is above the cut, and which are tied with it. */
+/* The weights of four values above the cut, and which values are tied with it. */
 struct four_kept {
     u64 weight[4];
     bool tied[4];
@@ -102,8 +103,8 @@ static __device__ __forceinline__ four_kept keep_four(const values &v, const flo
     return k;
 }
 
-/* mgl_sampler_walk by the block, the segments being summed up: each warp sums up a part of the
- * segment that holds the token, and the one whose part it is finds it: d.token. */
+/* mgl_sampler_walk by the block, after the segments are summed: each warp sums a part of the
+ * segment with the token, and the warp whose part has the token finds it: d.token. */
 static __device__ __noinline__ void walk(u64 random)
 {
     drawing &d = own_drawing();
@@ -147,9 +148,9 @@ static __device__ __noinline__ void walk(u64 random)
     consumer_barrier();
 }
 
-/* The width of the first bins, log2: twice as far apart as the bests of parts are, four times, as
- * much again, must be all that there is of a row in practice. What is not comes into the last bin.
- */
+/* log2 of the width of the first bins. In practice the bins then cover all values of a row: two
+ * to four times the spread of the parts' bests, and the same again. Farther values fall into the
+ * last bin. */
 static __device__ __forceinline__ int width_of(const values &v, float lowest)
 {
     const u32 apart = distance_from(v.best, lowest);
@@ -157,7 +158,7 @@ static __device__ __forceinline__ int width_of(const values &v, float lowest)
                       : max(0, min((int)WIDEST_BIN, 32 + 3 - __clz((int)apart) - (int)BIN_BITS));
 }
 
-/* The best of a row's parts and its key, and the least key that a part has; one warp. */
+/* The key and id of the best of a row's parts, and the least key of a part. Run by one warp. */
 struct best_parts {
     u32 best, lowest;
     int id;
@@ -195,8 +196,8 @@ static __device__ __forceinline__ u64 random_of(const int *sequence)
                             (u32)sequence[MGL_SEQUENCE_PRODUCED]);
 }
 
-/* mgl_sampler_draw by the block. `parts`: the largest logits of the row's parts; `best` and
- * `lowest`: keys of the largest logit, and of the least of the parts'. */
+/* mgl_sampler_draw by the block. `parts`: the largest logit of each part of the row; `best` and
+ * `lowest`: keys of the largest and the smallest of those. */
 static __device__ __noinline__ int draw_row(const float *logits, const float *parts, int part_count,
                                             const int *sequence, u32 best, u32 lowest, u64 random)
 {
@@ -223,9 +224,9 @@ static __device__ __noinline__ int draw_row(const float *logits, const float *pa
     }
 #pragma unroll 1
     for (int i = (int)thread_index(); i < POWERS; i += THREADS)
-        draw_powers()[i] = load_relaxed(mgl_sampler_powers + i); /* else it would be ld.global.nc */
+        draw_powers()[i] = load_relaxed(mgl_sampler_powers + i); /* avoids ld.global.nc */
     bool selects = by_sum;
-    if constexpr (GUESSES) /* a guess reads d.row behind the barrier of its first step */
+    if constexpr (GUESSES) /* a guess reads d.row after the barrier of its first step */
         if (by_sum && !by_count)
             selects = !guess_cut(top_p);
     if (by_count)

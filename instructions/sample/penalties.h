@@ -1,16 +1,17 @@
 /*
- * Penalties on tokens that a sequence has already. The count of a token says what it has of it:
- * how often its output has it, and one bit for its prompt. A token without a count has no penalty.
+ * Repetition penalties on tokens that a sequence already contains. A token's count holds the number
+ * of its occurrences in the output, and one bit for the prompt. A token with count 0 has no
+ * penalty.
  *
- *   repeat     of what prompt or output has, once however often: l < 0 ? l * repeat : l / repeat
- *              (Hugging Face's RepetitionPenaltyLogitsProcessor; Keskar et al., "CTRL", 2019,
- *              section 4.1, for positive l).
- *   frequency  l - frequency * (times in the output), and
- *   presence   - presence if it is in the output at all (OpenAI's API reference, "frequency and
- *              presence penalties"), both behind repeat.
+ *     repeat     for tokens in the prompt or output, once: l < 0 ? l * repeat : l / repeat (Hugging
+ *                Face's RepetitionPenaltyLogitsProcessor; Keskar et al., "CTRL", 2019, section 4.1,
+ *                for positive l).
+ *     frequency  l - frequency * (occurrences in the output), and
+ *     presence   l - presence if the token is in the output (OpenAI's API reference, "frequency and
+ *                presence penalties"); both after repeat.
  *
- * Plain C that NVRTC compiles too: no includes. A product of a float and a count is exact as a
- * double, so contraction can not change a bit.
+ * Plain C that NVRTC compiles too: no includes. The product of a float and a count is exact in
+ * double, so contraction cannot change a bit.
  */
 #ifndef MGL_SAMPLE_PENALTIES_H
 #define MGL_SAMPLE_PENALTIES_H
@@ -19,13 +20,13 @@
 #define MGL_PENALTIES_FN static inline
 #endif
 
-/* What penalties may be: a logit does not become infinite by them. Of the second, presence and
- * frequency, it is what OpenAI's API takes. */
+/* Limits of the penalties, such that no logit becomes infinite. The limit of presence and
+ * frequency is that of OpenAI's API. */
 #define MGL_LEAST_REPEAT 0.01f
 #define MGL_MOST_REPEAT  100.0f
 #define MGL_MOST_PENALTY 2.0f
 
-/* A count: times in the output, plus this where the prompt has the token. */
+/* A count: occurrences in the output, plus this flag if the prompt has the token. */
 enum { MGL_COUNT_PROMPT = 1 << 30 };
 
 typedef struct mgl_penalties {
@@ -34,7 +35,7 @@ typedef struct mgl_penalties {
     float frequency; /* 0: off */
 } mgl_penalties;
 
-/* The logit of a token with that count, as it is chosen by. */
+/* The penalized logit of a token with that count. */
 MGL_PENALTIES_FN float mgl_penalize(const mgl_penalties *p, float logit, int count)
 {
     const int made = count & (MGL_COUNT_PROMPT - 1);

@@ -1,9 +1,9 @@
 /*
- * Philox4x32-10: the counter-based generator behind sampling. The same (key, counter) gives the
- * same four words on every machine, in any order, with no state to keep.
+ * Philox4x32-10: the counter-based random number generator of sampling. The same (key, counter)
+ * gives the same four words on every machine, in any order, without state.
  *
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011),
- * section 3.4 and table 2 for the multipliers and the Weyl increments.
+ * section 3.4, and table 2 for the multipliers and the Weyl increments.
  *
  * Plain C that NVRTC compiles too: no includes. MGL_PHILOX_FN is `static inline` on the host.
  */
@@ -34,9 +34,9 @@ MGL_PHILOX_FN void mgl_philox(const unsigned counter[4], const unsigned key[2], 
     out[3] = d;
 }
 
-/* The 64 random bits behind new token number `produced` (from 0) of a sequence: the key is its
- * seed, the counter (produced, 0, 0, 0); the low word comes first. Where the sequence stands in a
- * batch is no part of it, so that a reply is the same alone and in company. */
+/* The 64 random bits for new token number `produced` (from 0) of a sequence: the key is its
+ * seed, the counter (produced, 0, 0, 0), low word first. The sequence's place in a batch is not
+ * used, so a reply does not depend on its neighbors. */
 MGL_PHILOX_FN unsigned long long mgl_philox_token(unsigned seed_lo, unsigned seed_hi,
                                                   unsigned produced)
 {

@@ -1,10 +1,10 @@
 /*
- * A row of logits as the block that draws from it (draw_row.cuh) goes through it: what its threads
- * share, loads, quotients, weights.
+ * Shared state and access of a row of logits for the block that draws from it (draw_row.cuh):
+ * loads, quotients by the temperature, weights.
  *
- * A quotient by the temperature is the IEEE one: made of the temperature's reciprocal and two
- * corrections, whose remainders are exact (Markstein, IBM J. Res. Dev. 34, 1990), where neither
- * number is so large or so small that a step is not, and else by a division.
+ * A quotient is the correctly rounded IEEE quotient. It is computed from the temperature's
+ * reciprocal with two corrections whose remainders are exact (Markstein, IBM J. Res. Dev. 34,
+ * 1990). If a number is too large or too small for exact remainders, it is computed by a division.
  */
 #ifndef MGL_INSTRUCTIONS_SAMPLE_ROW_VALUES_CUH
 #define MGL_INSTRUCTIONS_SAMPLE_ROW_VALUES_CUH
@@ -12,44 +12,45 @@
 #include "vm/cuda/device/flags.cuh"
 
 enum {
-    BIN_BITS = MGL_ROWS <= 16 ? 10 : 9, /* more rows, less room */
+    BIN_BITS = MGL_ROWS <= 16 ? 10 : 9, /* more rows leave less shared memory */
     BINS = 1 << BIN_BITS,
-    WIDEST_BIN = 32 - BIN_BITS,   /* log2; all distances, in 2^-27 */
-    WARP_IDS = 32 * 4,            /* ids that a warp has at once: 16 bytes a lane */
-    FOURS = 4,                    /* float4 of a lane in a round of a pass over a row, */
-    ROUND = FOURS * 4,            /* its values, */
-    ROUND_IDS = FOURS * WARP_IDS, /* and the warp's ids */
+    WIDEST_BIN = 32 - BIN_BITS,   /* log2; covers all distances, in 2^-27 */
+    WARP_IDS = 32 * 4,            /* ids that a warp loads at once: 16 bytes a lane */
+    FOURS = 4,                    /* float4 of a lane in a round of a pass over a row */
+    ROUND = FOURS * 4,            /* values of a lane in a round */
+    ROUND_IDS = FOURS * WARP_IDS, /* ids of a warp in a round */
     MOST_SEGMENTS = 128,
     SEGMENT = (MGL_VOCAB + MOST_SEGMENTS * ROUND_IDS - 1) / (MOST_SEGMENTS * ROUND_IDS) * ROUND_IDS,
     SEGMENTS = (MGL_VOCAB + SEGMENT - 1) / SEGMENT,
     SEGMENT_ROOM = (SEGMENTS + 31) / 32 * 32,
     SEGMENTS_OF_WARP = (SEGMENTS + MGL_WARPS - 1) / MGL_WARPS,
     SEGMENTS_OF_LANE = SEGMENT_ROOM / 32,
-    POWERS = 256, /* mgl_sampler_powers */
-    /* whether the table of powers stands behind the list: where there are many rows it has no room
-     * beside what sample has of them */
+    POWERS = 256, /* size of mgl_sampler_powers */
+    /* whether the table of powers follows the list: with many rows it does not fit besides
+     * sample's data of the rows */
     POWERS_BEHIND = MGL_ROWS > 64 && MGL_ACTIVATION_BYTES >= 16384,
     LIST_BYTES = MGL_ACTIVATION_BYTES - (POWERS_BEHIND ? POWERS * 4 : 0),
     LIST_ROOM = (LIST_BYTES < 32768 ? LIST_BYTES : 32768) / 32 * 4,
-    /* whether a cut is guessed first: of so many values, and with that much room for those near it
-     */
+    /* whether a cut is guessed first: needs this many values, and this much space for the list */
     GUESSES = MGL_VOCAB >= 8192 && LIST_ROOM >= 1024,
-    SAMPLED = 8,               /* one four of so many is looked at for it, */
-    AIMED = LIST_ROOM / 8 * 7, /* and so many values are to be near: a sample is not exact */
+    SAMPLED = 8,               /* the guess reads one float4 of this many */
+    AIMED = LIST_ROOM / 8 * 7, /* number of values to list: less than the space, because a sample
+                                  is inexact */
     ROWS_ARE_VECTORS = MGL_VOCAB % 4 == 0
 };
 
-/* What is drawn from: logits of a row, or the list. */
+/* Source of a draw: the logits of a row, or the list. */
 struct values {
     const float *at; /* (count) */
-    const int *ids;  /* of the list; NULL: ids are places */
+    const int *ids;  /* ids of the list; NULL: ids are indices */
     int count;
-    float divisor;    /* a value is what stands there by this, */
-    float reciprocal; /* and its; 0: a division it is */
+    float divisor;    /* a value is the stored number divided by this */
+    float reciprocal; /* reciprocal of the divisor; 0: use a division */
     float best;       /* the largest value */
 };
 
-constexpr u32 FARTHEST = 28u << 27; /* in 2^-27: from here on mgl_sampler_distance says far */
+constexpr u32 FARTHEST = 28u << 27; /* in 2^-27: the distance from which mgl_sampler_distance
+                                       returns far */
 
 /* Keys from `low` to `high`. */
 struct key_range {
@@ -62,30 +63,31 @@ struct stretch {
     float floor;
 };
 
-/* What the threads share of a draw. It is here rather than in their registers, of which a function
- * that is called has what all its callers leave: so the loops have more of them. */
+/* State of a draw that the threads share. It is in shared memory rather than in registers: a
+ * called function only has the registers that its callers leave free, so the loops get more
+ * registers. */
 struct drawing {
-    u64 sums[SEGMENT_ROOM];  /* of weights above the cut */
-    u32 equal[SEGMENT_ROOM]; /* values at the cut */
+    u64 sums[SEGMENT_ROOM];  /* sums of weights above the cut */
+    u32 equal[SEGMENT_ROOM]; /* numbers of values at the cut */
     u32 low[BINS], high[BINS];
     u32 powers[POWERS_BEHIND ? 1 : POWERS];
     u64 of_warp[MGL_WARPS];
     u32 equal_of_warp[MGL_WARPS];
     u64 near_of_warp[MGL_WARPS];
     values row;
-    const float *parts; /* (part_count) logits, the best of each of head's parts */
+    const float *parts; /* (part_count) the best logit of each of head's parts */
     int part_count;
-    int width;           /* of the first bins, log2, in 2^-27 */
-    u32 middle;          /* between the distances of the best part and the least */
-    u64 least;           /* what weighs less weighs nothing, once there is a cut */
-    mgl_sampler_cut cut; /* so far */
-    u64 limit, before;   /* which sum is looked for, and what is known to be before */
-    int bin;             /* that has it; BINS: it is beyond all of them */
-    stretch near;        /* whose values are listed, */
-    u32 found;           /* so many */
-    int guessed;         /* whether `near` has the cut */
-    values rest;         /* where the cut is in the end, */
-    key_range range;     /* and between which keys */
+    int width;           /* log2 of the width of the first bins, in 2^-27 */
+    u32 middle;          /* half the distance of the worst part from the best */
+    u64 least;           /* smaller weights count as 0 after the cuts */
+    mgl_sampler_cut cut; /* the cut so far */
+    u64 limit, before;   /* the sum searched for, and the known sum before the bins */
+    int bin;             /* the bin that contains the limit; BINS: the limit is beyond all bins */
+    stretch near;        /* the distances whose values are listed */
+    u32 found;           /* number of listed values */
+    int guessed;         /* whether `near` contains the cut */
+    values rest;         /* the values that contain the final cut */
+    key_range range;     /* the keys that contain the final cut */
     int token;
 };
 
@@ -94,7 +96,7 @@ static __device__ __forceinline__ drawing &own_drawing()
     return *(drawing *)own().partial;
 }
 
-/* The list: values, and their ids behind them. */
+/* The list: values, followed by their ids. */
 static __device__ __forceinline__ float *list_values()
 {
     return (float *)activation_buffer();
@@ -130,13 +132,13 @@ static __device__ __forceinline__ float quotient(const values &v, float x)
     return fmaf(fmaf(-v.divisor, q, x), v.reciprocal, q);
 }
 
-/* How far a magnitude is above the least that has exact remainders; of 0 it is far. */
+/* How far a magnitude is above the least with exact remainders; large for 0. */
 static __device__ __forceinline__ u32 above_least(float x)
 {
     return (__float_as_uint(x) << 1) - ((127u - 64) << 24);
 }
 
-/* Four values of what stands there. */
+/* Divides four stored numbers by the divisor. */
 static __device__ __forceinline__ float4 divide(const values &v, const float4 &x)
 {
     const u32 most =
@@ -146,7 +148,7 @@ static __device__ __forceinline__ float4 divide(const values &v, const float4 &x
     return make_float4(quotient(v, x.x), quotient(v, x.y), quotient(v, x.z), quotient(v, x.w));
 }
 
-/* What stands at four places; -inf behind the end. */
+/* Loads four consecutive numbers; -inf past the end. */
 static __device__ __forceinline__ float4 load_four(const values &v, int place)
 {
     const float none = -INFINITY;
@@ -160,8 +162,8 @@ static __device__ __forceinline__ float4 load_four(const values &v, int place)
                            place + 3 < v.count ? v.at[place + 3] : none);
 }
 
-/* look(what stands at four places, the first place), of places first, first + step and so on below
- * `end`. AT_ONCE of them are loaded together: memory is far away. */
+/* Calls look(four numbers, first index) for the indices first, first + step, ... below `end`.
+ * AT_ONCE loads are issued together to hide memory latency. */
 template <int AT_ONCE, typename LOOK>
 static __device__ __forceinline__ void each_four(const values &v, int first, int step, int end,
                                                  LOOK look)
@@ -179,7 +181,7 @@ static __device__ __forceinline__ void each_four(const values &v, int first, int
     }
 }
 
-/* The same of all places, by the block. */
+/* The same for all indices, by the block. */
 template <int AT_ONCE, typename LOOK>
 static __device__ __forceinline__ void each_four(const values &v, LOOK look)
 {
@@ -191,14 +193,13 @@ static __device__ __forceinline__ float part_of(const float4 &x, int n)
     return n == 0 ? x.x : n == 1 ? x.y : n == 2 ? x.z : x.w;
 }
 
-/* A round of a lane: FOURS times four places, `step` apart. A warp has but one or two others beside
- * it to go on while it waits, so what is done with the values is done with all of them side by
- * side. */
+/* A round of a lane: FOURS times four numbers, `step` apart. An SM has few warps to hide latency
+ * with, so the work on the values of a round is interleaved. */
 struct round_values {
     float value[ROUND];
 };
 
-/* What stands at the places of the round from `first` on; -inf behind the end. */
+/* Loads the numbers of the round from `first` on; -inf past the end. */
 static __device__ __forceinline__ void load_round(const values &v, int first, int step,
                                                   float4 (&x)[FOURS])
 {
@@ -231,9 +232,9 @@ static __device__ __forceinline__ round_values divide_round(const values &v,
     return l;
 }
 
-/* mgl_sampler_distance of a value, which is no NaN, from the largest; FARTHEST of those that are
- * far, whose mgl_sampler_exp is 0. Where both are infinite by the temperature, their difference is
- * NaN, and the conversion makes 0 of it, as it should be. */
+/* mgl_sampler_distance of a value (no NaN) from the largest; FARTHEST for far values, whose
+ * mgl_sampler_exp is 0. If both became infinite by the division, their difference is NaN, and
+ * the conversion gives 0 as needed. */
 static __device__ __forceinline__ u32 distance_from(float best, float value)
 {
     return min(__float2uint_rz((best - value) * 0x1p27f), FARTHEST);

@@ -1,11 +1,11 @@
 /*
- * sample: the epoch's decisions. A row that wants a sample gets the best of its parts (greedy) or a
- * draw (instructions/sample/sampler.h); a row that wants a score gets logit[t] - (max + log(sum of
- * exp(logit - max))) of the prompt's next token t, exp in f32, sum and log in f64, in id order.
- * Where the host asks for the likeliest tokens, their log-probabilities are made in the same way.
- * Then schedule/step.h moves the sequences on. A row whose best logit is no finite number has no
- * token, drawn or not. When the host asked to stop all, nothing is taken. With penalties what is
- * drawn from, and what the best is of, are the penalized logits; and tokens are counted.
+ * Reference of sample: the decisions at the end of an epoch. A row that wants a sample gets the
+ * best of its parts (greedy) or a draw (instructions/sample/sampler.h). A row that wants a score
+ * gets logit[t] - (max + log(sum of exp(logit - max))) of the prompt's next token t; exp in f32,
+ * sum and log in f64, in id order. If the host asks for the most likely tokens, their
+ * log-probabilities are computed in the same way. Then schedule/step.h advances the sequences. A
+ * row whose best logit is not finite gets no token. If the host aborts the launch, no token is
+ * taken. With penalties, the best and the draw use the penalized logits, and tokens are counted.
  */
 #include "instructions/draw/draw.h"
 #include "instructions/reference.h"
@@ -17,13 +17,13 @@
 /* The regions of a sample task, as pointers. */
 struct sampling {
     const float *logits; /* (rows, vocab) */
-    const float *drawn;  /* (rows, vocab) what a token is drawn from: those, or the penalized */
+    const float *drawn;  /* (rows, vocab) logits for draws, penalized if the task has penalties */
     const float *values; /* (rows, parts) */
-    const int32_t *ids;  /* (rows, id_count): (parts), and a drawn token behind them if there is a
-                            task that draws */
+    const int32_t *ids;  /* (rows, id_count): one for each part, then the drawn token if there is
+                            a draw task */
     const int32_t *prompt;
     int32_t *control, *table, *sequences, *output;
-    int32_t *counts; /* (sequences, vocab); NULL: there are no penalties */
+    int32_t *counts; /* (sequences, vocab); NULL: no penalties */
     float *score;
     int vocab, parts, id_count, sequence_count, capacity;
 };
@@ -54,7 +54,7 @@ static struct sampling regions_of(const mgl_call *call)
     };
 }
 
-/* The best of a row's parts: largest key, lowest id; MGL_NO_TOKEN if its logits are no numbers. */
+/* The best of a row's parts: largest key, lowest id. MGL_NO_TOKEN if the best is not finite. */
 static int greedy(const struct sampling *s, int row)
 {
     const float *values = s->values + (int64_t)row * s->parts;
@@ -78,7 +78,7 @@ static int choose(const struct sampling *s, int row, const int32_t *sequence)
     return mgl_draw_row(s->drawn + (int64_t)row * s->vocab, s->vocab, sequence);
 }
 
-/* The logarithm of the sum of all exponentials. */
+/* The log of the sum of exponentials. */
 static double log_sum(const float *logits, int vocab)
 {
     float max = logits[0];
@@ -95,7 +95,7 @@ static float log_probability(const float *logits, int vocab, int token)
     return (float)((double)logits[token] - log_sum(logits, vocab));
 }
 
-/* The best token that ranks behind `last`; -1: the best of all. */
+/* The token ranked next after `last`; last = -1: the first. */
 static int next_likely(const float *logits, int vocab, int last)
 {
     int best = -1;
@@ -109,7 +109,7 @@ static int next_likely(const float *logits, int vocab, int last)
     return best;
 }
 
-/* Tells how likely the token is that row r was given, and the likeliest. */
+/* Reports the log-probabilities of row r's token and of the most likely tokens. */
 static void tell_likely(const mgl_call *call, const struct sampling *s, int r, int token)
 {
     const int32_t *row = mgl_call_table(call, r);

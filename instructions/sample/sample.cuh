@@ -1,27 +1,28 @@
 /*
- * sample: the next token of each row that wants one, scores, the next row table. Consumers:
- * consume_sample.
+ * sample: the next token of each row that wants one, scores, and the next row table. The consumers
+ * run consume_sample.
  *
- * Greedy: one warp a row over the parts of head. Sampling: draw_row.cuh, one row after the other. A
- * score is logit - (max + log(sum of exp(logit - max))), sum and log in f64. Then one warp moves
- * the sequences on (schedule/step.h), on a copy in shared memory: those without a token whose best
- * logit, which the parts tell of a drawn row too, is no finite number. With one list a lane has a
- * row and a sequence, and fills the rows of the sequence. With two lists a lane has every 32nd, and
- * all threads fill rows: there are more of them, and a prompt may have most. The next table then
- * stands in the place of this epoch's.
+ * Greedy sampling uses one warp for a row, over the parts of head. Draws use the whole block, row
+ * by row (draw_row.cuh). A score is logit - (max + log(sum of exp(logit - max))), sum and log in
+ * f64. Then one warp advances the sequences (schedule/step.h), on a copy in shared memory. A row
+ * whose best logit is not finite gets no token; the parts give the best logit of drawn rows too.
+ * With one list, a lane handles one row and one sequence, and fills the sequence's rows. With two
+ * lists, a lane handles every 32nd row and sequence, and all threads fill rows: there are more
+ * rows, and one prompt may have most of them. The next table then replaces this epoch's table.
  */
 #include "instructions/draw/draw.cuh"
 
-/* Sequences that there is machine code for; a program has no more of them than rows. */
+/* Maximum sequences of the compiled code; a program has at most as many sequences as rows. */
 enum {
     MOST_SEQUENCES = !MGL_SEVERAL_SEQUENCES ? 1
                      : MGL_ROWS < 64        ? MGL_ROWS
-                                            : 64 /* what the host has bits for (schedule/step.h) */
+                                            : 64 /* limit of the host's bit masks
+                                             (schedule/step.h) */
 };
 
-/* The room for partial sums, as sample uses it. */
+/* Layout of the partial-sum memory in sample. */
 struct sampling {
-    union { /* first: own_drawing() */
+    union { /* at offset 0: own_drawing() */
         drawing draw;
         struct {
             u32 keys[MGL_MOST_LIKELY];
@@ -36,21 +37,21 @@ struct sampling {
     int table[MGL_ROWS * MGL_TABLE_WORDS];
 #endif
     int chosen[MGL_ROWS];
-    u32 best[MGL_ROWS];         /* key of a row's best logit, */
-    u32 lowest[MGL_ROWS];       /* and the least of those of its parts */
-    int asked[MGL_ASKED_WORDS]; /* by the host */
+    u32 best[MGL_ROWS];         /* key of a row's best logit */
+    u32 lowest[MGL_ROWS];       /* least key of its parts' bests */
+    int asked[MGL_ASKED_WORDS]; /* requests of the host */
     float tops[MGL_WARPS];
     double logs[MGL_WARPS];
 };
 static_assert(sizeof(sampling) <= MGL_PARTIAL_BYTES, "sample needs more room than there is");
 
-/* What the exponentials of a row are of: the largest logit, and the logarithm of their sum. */
+/* The largest logit of a row, and the log of the sum of exponentials. */
 struct row_sum {
     float top;
     double log;
 };
 
-/* In every thread. */
+/* Computes both, in every thread. */
 static __device__ __noinline__ row_sum log_sum(const machine m, const float *logits)
 {
     sampling &s = *(sampling *)own().partial;
@@ -84,7 +85,7 @@ static __device__ __noinline__ row_sum log_sum(const machine m, const float *log
     return {top, (double)top + log(sum)};
 }
 
-/* What tokens are drawn from. */
+/* The logits for draws. */
 static __device__ __forceinline__ const mgl_device_operand &drawn_from(const machine &m)
 {
 #if MGL_PENALTIES
@@ -94,15 +95,15 @@ static __device__ __forceinline__ const mgl_device_operand &drawn_from(const mac
 #endif
 }
 
-/* Whether `draw` has drawn the tokens: they stand behind the parts' ids. */
+/* Whether `draw` tasks have drawn the tokens, which then follow the parts' ids. */
 static __device__ __forceinline__ bool has_draws(const machine &m)
 {
     return operand(m, MGL_OPERAND(sample, best_id)).count[1] >
            operand(m, MGL_OPERAND(sample, best_value)).count[1];
 }
 
-/* Tokens for rows that are sampled with a temperature, if nobody has drawn them, and scores: the
- * block, row after row. */
+/* Draws tokens for rows with a temperature, unless draw tasks did, and computes scores: the
+ * block handles row after row. */
 static __device__ __noinline__ void draw_and_score(const machine m)
 {
     sampling &s = *(sampling *)own().partial;
@@ -129,8 +130,8 @@ static __device__ __noinline__ void draw_and_score(const machine m)
     consumer_barrier();
 }
 
-/* The best of every row that wants a token, which is the token of those that are not drawn; and
- * what `draw` has drawn. */
+/* Finds the best of every row that wants a token, which is the token if the row is not drawn;
+ * copies tokens that `draw` has drawn. */
 static __device__ void choose_greedy(const machine &m, sampling &s)
 {
     const mgl_device_operand &values = operand(m, MGL_OPERAND(sample, best_value)),
@@ -172,8 +173,8 @@ static __device__ int next_tied(const machine &m, sampling &s, const float *logi
     return lowest;
 }
 
-/* Has the `count` best of a row's logits, the best being `top`, in s.likely, in no order: those
- * above the cut, and the first of the tied. */
+/* Puts the `count` best of a row's logits into s.likely, unordered: those above the cut, and the
+ * first of the ties. `top`: the best logit. */
 static __device__ void find_likely(const machine &m, sampling &s, const float *logits, float top,
                                    int count)
 {
@@ -210,7 +211,7 @@ static __device__ void find_likely(const machine &m, sampling &s, const float *l
     consumer_barrier();
 }
 
-/* How many of them rank before number `n`. */
+/* The rank of number `n` among them. */
 static __device__ int rank_of(const sampling &s, int n, int count)
 {
     int rank = 0;
@@ -221,19 +222,19 @@ static __device__ int rank_of(const sampling &s, int n, int count)
     return rank;
 }
 
-/* Sequences of the launch. */
+/* Number of sequences of the launch. */
 static __device__ __forceinline__ int sequence_count()
 {
     return MGL_SEVERAL_SEQUENCES ? (int)own().launch.sequences : 1;
 }
 
-/* Words that each of them has of prompt, output and stream. */
+/* Words of each sequence in prompt, output and stream. */
 static __device__ __forceinline__ int capacity()
 {
     return (int)own().launch.capacity;
 }
 
-/* Counts a token of a sequence. */
+/* Counts a token of a sequence, for penalties. */
 static __device__ __forceinline__ void count_token(const machine &m, int index, int token)
 {
 #if MGL_PENALTIES
@@ -242,15 +243,16 @@ static __device__ __forceinline__ void count_token(const machine &m, int index, 
 #endif
 }
 
-/* The token that row r was given; of one whose logits are no numbers, none. */
+/* The token chosen for row r; none if its logits are not finite. */
 static __device__ __forceinline__ int token_of(const sampling &s, int r)
 {
     return mgl_sampler_is_finite(s.best[r]) ? max(0, min(s.chosen[r], MGL_VOCAB - 1))
                                             : (int)MGL_NO_TOKEN;
 }
 
-/* Tells the host how likely the chosen tokens are, and the likeliest: behind the stream, before the
- * step. The words may land in any order, and behind the token's: none of them is 0. */
+/* Reports to the host the log-probabilities of the chosen and the most likely tokens, after the
+ * stream's words in memory, before the step. The words may arrive in any order, even after the
+ * token's word: none is 0. */
 static __device__ __noinline__ void tell_likely(machine m)
 {
     sampling &s = *(sampling *)own().partial;
@@ -283,7 +285,7 @@ static __device__ __noinline__ void tell_likely(machine m)
     }
 }
 
-/* Takes the chosen token of a row, if it wants one, and leaves word of it for the host. */
+/* Takes the chosen token of a row that wants one, and records it for the host. */
 static __device__ void take_token(const machine &m, sampling &s, int r)
 {
     const int *row = own().table + r * MGL_TABLE_WORDS;
@@ -295,10 +297,10 @@ static __device__ void take_token(const machine &m, sampling &s, int r)
     mgl_step_take(own().table, s.sequences, (int *)operand(m, MGL_OPERAND(sample, output)).at,
                   capacity(), r, token);
     count_token(m, index, token);
-    own().told[r] = {index * capacity() + produced, token + 1}; /* 0: nothing, of MGL_NO_TOKEN */
+    own().told[r] = {index * capacity() + produced, token + 1}; /* MGL_NO_TOKEN gives 0: nothing */
 }
 
-/* The sum of what the lanes before this one have; a lane for each sequence. */
+/* Exclusive prefix sum over lanes, with one lane for each sequence. */
 static __device__ int sum_before(const machine &m, int value)
 {
     int sum = 0;
@@ -310,7 +312,7 @@ static __device__ int sum_before(const machine &m, int value)
     return sum;
 }
 
-/* Rows that the next epoch may have: of one list, or of the one that was chosen before. */
+/* Maximum rows of the next epoch: of the only list, or of the list chosen one epoch ago. */
 static __device__ __forceinline__ int most_rows()
 {
 #if MGL_LISTS
@@ -322,7 +324,7 @@ static __device__ __forceinline__ int most_rows()
 
 #if MGL_LISTS
 
-/* Has those that are done end; how many sequences run. */
+/* Ends completed sequences. Returns the number of running sequences. */
 static __device__ int end_sequences(const machine &m, sampling &s)
 {
     int running = 0;
@@ -336,7 +338,7 @@ static __device__ int end_sequences(const machine &m, sampling &s)
     return running;
 }
 
-/* Gives sequence `at` its rows of the next table: their sequence and position. */
+/* Assigns rows of the next table to sequence `at`: writes their sequence and position. */
 static __device__ void place_rows(int *sequence, int at, int first, int rows)
 {
     const int position = sequence[MGL_SEQUENCE_LENGTH];
@@ -348,12 +350,12 @@ static __device__ void place_rows(int *sequence, int at, int first, int rows)
     sequence[MGL_SEQUENCE_LENGTH] = position + rows;
 }
 
-/* Takes the chosen tokens, deals the rows of the next epoch and chooses the list behind it, as
- * mgl_step_next does; one warp, a lane for every 32nd row (of which no two that are sampled belong
- * to one sequence) and then for every 32nd sequence. */
+/* Takes the chosen tokens, distributes the rows of the next epoch and chooses the list of the
+ * epoch after it, as mgl_step_next does. Run by one warp: a lane handles every 32nd row (no two
+ * sampled rows belong to one sequence), then every 32nd sequence. */
 static __device__ void step(const machine &m, sampling &s)
 {
-    int first = 0, before = 0, demand = 0; /* of the sequences before those at hand */
+    int first = 0, before = 0, demand = 0; /* sums over the sequences of earlier rounds */
     for (int r = m.lane; r < rows_of(m); r += 32)
         take_token(m, s, r);
     __syncwarp();
@@ -380,8 +382,8 @@ static __device__ void step(const machine &m, sampling &s)
     s.control[MGL_CONTROL_NEXT] = mgl_step_list(demand, MGL_FIRST_ROWS, MGL_ROWS);
 }
 
-/* Fills a row of the next table that has its sequence and position. The sequence has gone on
- * beyond it: the row's is a copy, where it was. */
+/* Fills a row of the next table that has its sequence and position. The sequence's length has
+ * already advanced, so the row uses a copy with its own position. */
 static __device__ void fill_row(const machine &m, const sampling &s, int *row)
 {
     const int at = row[MGL_TABLE_SEQUENCE];
@@ -395,7 +397,7 @@ static __device__ void fill_row(const machine &m, const sampling &s, int *row)
     mgl_step_row(row, q, at, prompt + at * capacity(), output + at * capacity());
 }
 
-/* Fills the rows of the next table, a thread each, and hands them on. */
+/* Fills the rows of the next table, one thread a row, and stores them for other queues. */
 static __device__ void write_table(const machine &m, const sampling &s)
 {
     int *to = (int *)operand(m, MGL_OPERAND(sample, table)).at;
@@ -409,9 +411,8 @@ static __device__ void write_table(const machine &m, const sampling &s)
 
 #else
 
-/* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does; one warp, a lane
- * for each row (of which no two that are sampled belong to one sequence) and then for each
- * sequence. */
+/* Takes the chosen tokens and makes the next epoch's table as mgl_step_next does. Run by one
+ * warp: a lane handles one row (no two sampled rows belong to one sequence), then one sequence. */
 static __device__ void step(const machine &m, sampling &s)
 {
     if (m.lane < rows_of(m))
@@ -435,7 +436,7 @@ static __device__ void step(const machine &m, sampling &s)
 
 #endif
 
-/* A few words, by all threads. */
+/* Copies a few words with all threads. */
 static __device__ void copy_words(const machine &m, int *to, const int *from, int count)
 {
 #pragma unroll 1
@@ -443,7 +444,7 @@ static __device__ void copy_words(const machine &m, int *to, const int *from, in
         to[i] = from[i];
 }
 
-/* Out of line: its registers are not those of the loop. */
+/* Not inlined, to keep its registers separate from those of the main loop. */
 FAR void sample_apart(machine m);
 
 #if IN_OBJECT(SAMPLE)
@@ -464,8 +465,9 @@ FAR void sample_apart(machine m)
     for (int i = thread_of(m); i < MGL_CONTROL_WORDS; i += THREADS)
         s.control[i] = 0;
     consumer_barrier();
-    const int word = THREADS - 1 - thread_of(m); /* of what the host says: one load of one warp */
-    int asked = 0; /* the host's memory is far away: what it says is asked for, and meanwhile ... */
+    const int word = THREADS - 1 - thread_of(m); /* word of the host's requests; the reversed
+                                                    index puts all loads in one warp */
+    int asked = 0; /* host memory is slow: the load overlaps with choose_greedy */
     if (word < MGL_ASKED_WORDS)
         asked = load_system((const int *)own().launch.host + MGL_HOST_ASKED(word));
     choose_greedy(m, s);

@@ -1,35 +1,34 @@
 /*
- * Sampling, defined so that every machine takes the same token for the same logits: temperature,
- * then top-k, then top-p, then min-p, then one draw. Ties go to the lowest id. The reference runs
- * these functions one after the other; the CUDA kernel has other steps to the same (draw_row.cuh).
+ * Sampling: temperature, then top-k, top-p and min-p, then one draw. The definition gives the same
+ * token for the same logits on every machine. Ties go to the lowest id. The reference runs these
+ * functions in sequence; the CUDA kernel computes the same result in other steps (draw_row.cuh).
  *
  *   value    l = logit / temperature, one f32 division.
- *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered as l is.
- *   numbers  A NaN has the largest key, so that one among the logits is the best of them. Logits
- *            whose best is no finite number (mgl_sampler_is_finite) give no token: whoever asks for
- *            one looks at the best first.
- *   weight   w = floor(2^40 exp(l - max)) by integer arithmetic alone (mgl_sampler_weight): sums of
- *            integers do not depend on their order, so a parallel sum has the same bits.
+ *   rank     (key descending, id ascending), key = mgl_sampler_key(l): u32, ordered like l.
+ *   numbers  A NaN has the largest key, so a NaN among the logits is the best of them. If the best
+ *            is not finite (mgl_sampler_is_finite), there is no token; callers check it first.
+ *   weight   w = floor(2^40 exp(l - max)) in integer arithmetic (mgl_sampler_weight): integer sums
+ *            do not depend on their order, so a parallel sum has the same bits.
  *   cut      a prefix of the ranking: all with key > cut.key, and of those with key == cut.key the
  *            first cut.ties in id order. {0, 0} is everything.
- *   top-k    the cut of the first k. (Hugging Face's TopKLogitsWarper keeps every tie of the k-th;
- *            here the lowest ids win, so that there are k.)
- *   top-p    of what top-k left, with weights summing to `total`: a token is kept if the sum of
- *            those ranked strictly before it is less than p total, and the first always is (Hugging
- *            Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is taken as
- *            max(1, floor(total floor(p 2^32) / 2^32)).
- *   min-p    of what is left, a token is kept if its weight is at least p times the largest one,
- *            2^40 (Hugging Face's MinPLogitsWarper); the others weigh nothing from then on.
+ *   top-k    the cut of the first k. (Hugging Face's TopKLogitsWarper keeps all ties of the k-th;
+ *            here the lowest ids win, so exactly k remain.)
+ *   top-p    of the tokens left by top-k, with weights summing to `total`: a token is kept if the
+ *            sum of those ranked strictly before it is less than p total; the first is always
+ *            kept (Hugging Face's TopPLogitsWarper with min_tokens_to_keep = 1). p total is
+ *            computed as max(1, floor(total floor(p 2^32) / 2^32)).
+ *   min-p    of the rest, a token is kept if its weight is at least p times the largest weight,
+ *            2^40 (Hugging Face's MinPLogitsWarper); the others get weight 0.
  *   draw     target = floor(random total / 2^64) with the kept `total` and 64 bits of Philox
- *            (instructions/sample/philox.h); walking the kept in id order, the token at which the
- *            running sum first exceeds the target.
+ *            (instructions/sample/philox.h); in id order, the kept token at which the running sum
+ *            first exceeds the target.
  *
  * Both cuts are one selection: the item at which a running sum over the ranking reaches `limit`,
- * with unit 1 (top-k) or w (top-p). It is found by radix: four passes of a histogram over 8 bits of
- * the key, most significant first, each over the keys that agree with the digits found so far.
+ * with unit 1 (top-k) or w (top-p). It is a radix select: four histogram passes over 8 bits of the
+ * key, most significant first, each over the keys that match the digits found so far.
  *
- * Plain C that NVRTC compiles too: no includes. Divisions must be IEEE (no fast math), and no
- * multiplication meets an addition in floating point, so contraction can not change a bit.
+ * Plain C that NVRTC compiles too: no includes. Divisions must be IEEE (no fast math). No
+ * floating-point product is added to anything, so contraction cannot change a bit.
  */
 #ifndef MGL_SAMPLE_SAMPLER_H
 #define MGL_SAMPLE_SAMPLER_H
@@ -69,13 +68,13 @@ static inline unsigned mgl_high_word(unsigned a, unsigned b)
 }
 #endif
 
-/* The keys of -inf, +inf and NaN; none is below. */
+/* The keys of -inf, +inf and NaN; no value has a key below the first. */
 #define MGL_KEY_LOWEST  0x007FFFFFu
 #define MGL_KEY_HIGHEST 0xFF800000u
 #define MGL_KEY_NAN     0xFFFFFFFFu
 
-/* A u32 ordered as the floats are: -inf < ... < -0 = +0 < ... < +inf < NaN. Greedy choices compare
- * keys as well (largest key, lowest id), so that a NaN always wins and is seen. */
+/* A u32 ordered like the floats: -inf < ... < -0 = +0 < ... < +inf < NaN. Greedy sampling
+ * compares keys too (largest key, lowest id), so that a NaN always wins and is detected. */
 MGL_SAMPLER_FN unsigned mgl_sampler_key(float value)
 {
     unsigned bits = MGL_FLOAT_BITS(value);
@@ -86,8 +85,8 @@ MGL_SAMPLER_FN unsigned mgl_sampler_key(float value)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Whether logits with this largest key can be chosen from: none of them is NaN or +inf, and not all
- * are -inf. */
+/* Whether logits with this largest key allow a choice: none is NaN or +inf, and not all are
+ * -inf. */
 MGL_SAMPLER_FN int mgl_sampler_is_finite(unsigned key)
 {
     return key > MGL_KEY_LOWEST && key < MGL_KEY_HIGHEST;
@@ -99,11 +98,11 @@ MGL_SAMPLER_FN float mgl_sampler_value(unsigned key)
     return MGL_BITS_FLOAT(key & 0x80000000u ? key & 0x7FFFFFFFu : ~key);
 }
 
-/* What a value that weighs nothing has as distance. */
+/* The distance of a value with weight 0. */
 #define MGL_SAMPLER_FAR 0xFFFFFFFFu
 
-/* How far a value is below the largest, in 2^-27; MGL_SAMPLER_FAR from 28 on and for NaN.
- * value <= max. */
+/* The distance of a value below the maximum, in units of 2^-27. MGL_SAMPLER_FAR from 28 on and
+ * for NaN. value <= max. */
 MGL_SAMPLER_FN unsigned mgl_sampler_distance(float value, float max)
 {
     float distance = value == max ? 0.0f : max - value;
@@ -150,11 +149,11 @@ MGL_SAMPLER_TABLE unsigned mgl_sampler_powers[256] = {
     1106202798u, 1103211687u, 1100228665u, 1097253708u, 1094286796u, 1091327906u, 1088377016u,
     1085434106u, 1082499153u, 1079572136u, 1076653033u};
 
-/* 2^40 exp(-distance) to within 1 + w / 2^27, of a distance below 28 (from there on 2^40 e^-28 <
- * 1); never more for a larger distance. exp(-d) = 2^-(n + i / 256 + g) with d log2(e) = n + i / 256
- * + g, log2(e) as 1.31; 1 - 2^-g, g < 2^-8, as g (a - b g), whose a and b have the least largest
- * error, 2^-32.8; a in 2^-32, b in 2^-24, each product rounded down. `powers` are
- * mgl_sampler_powers, or a copy of them that is nearer. */
+/* 2^40 exp(-distance) to within 1 + w / 2^27, for distances below 28 (beyond, 2^40 e^-28 < 1).
+ * Monotonic: never larger for a larger distance. exp(-d) = 2^-(n + i / 256 + g) with d log2(e) =
+ * n + i / 256 + g, log2(e) as a 1.31 fixed-point number. 1 - 2^-g, g < 2^-8, is approximated by
+ * g (a - b g), where a and b minimize the largest error, 2^-32.8; a in 2^-32, b in 2^-24, each
+ * product rounded down. `powers`: mgl_sampler_powers or a faster copy. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_exp(unsigned distance, const unsigned *powers)
 {
     const unsigned long long y = distance * 3098164009ull; /* in 2^-58 */
@@ -172,7 +171,7 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_scale(unsigned long long a, unsign
     return a1 * b1 + (middle >> 32) + (((middle & 0xFFFFFFFFull) + other) >> 32);
 }
 
-/* Where top-p cuts: the sum at which a prefix of the ranking is complete. 0 < p < 1. */
+/* The limit of top-p: the sum at which a prefix of the ranking is complete. 0 < p < 1. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_limit(unsigned long long total, float p)
 {
     unsigned long long share = (unsigned long long)(p * 4294967296.0f);
@@ -180,7 +179,7 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_limit(unsigned long long total, fl
     return limit ? limit : 1;
 }
 
-/* The least weight that min-p keeps: p 2^40, rounded up. 0 <= p <= 1. */
+/* The smallest weight that min-p keeps: p 2^40, rounded up. 0 <= p <= 1. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_least(float p)
 {
     float least = p * 1099511627776.0f;
@@ -193,8 +192,8 @@ typedef struct mgl_sampler_cut {
     unsigned ties;
 } mgl_sampler_cut;
 
-/* One digit of the selection: the largest d at which the sum of bins 255..d, on top of *before,
- * reaches limit. Adds the bins above it to *before. */
+/* One digit of the radix select: the largest d at which the sum of bins 255..d, plus *before,
+ * reaches limit. Adds the bins above d to *before. */
 MGL_SAMPLER_FN unsigned mgl_sampler_digit(const unsigned long long bins[256],
                                           unsigned long long limit, unsigned long long *before)
 {
@@ -204,15 +203,15 @@ MGL_SAMPLER_FN unsigned mgl_sampler_digit(const unsigned long long bins[256],
     return digit;
 }
 
-/* Whether a key takes part in the pass over bits [shift, shift + 8), the digits above being those
+/* Whether a key takes part in the pass over bits [shift, shift + 8): its higher digits are those
  * of `prefix`. */
 MGL_SAMPLER_FN int mgl_sampler_matches(unsigned key, unsigned prefix, int shift)
 {
     return shift == 24 || key >> (shift + 8) == prefix >> (shift + 8);
 }
 
-/* The cut once its key is known: how many of the tied are needed to reach the limit, `unit` (not 0)
- * being what each adds. */
+/* The cut for a known key: the number of tied items needed to reach the limit, each adding
+ * `unit` (not 0). */
 MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_finish(unsigned key, unsigned long long unit,
                                                   unsigned long long limit,
                                                   unsigned long long before)
@@ -223,31 +222,30 @@ MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_finish(unsigned key, unsigned long lo
     return cut;
 }
 
-/* A log-probability as it is told: no word is 0. */
+/* A log-probability as the host reads it: no word is 0. */
 MGL_SAMPLER_FN int mgl_sampler_word(float logprob)
 {
     return (int)(MGL_FLOAT_BITS(logprob) | 0x80000000u);
 }
 
-/* ---- the same, one item after the other
- * ------------------------------------------------------------ */
+/* ---- the reference, item by item ------------------------------------------------------------- */
 
 typedef struct mgl_sampler_input {
     const float *logits; /* (count) */
     int count;
     float temperature;        /* above 0 */
     float max;                /* the largest value, logit / temperature */
-    unsigned long long least; /* what weighs less weighs nothing */
+    unsigned long long least; /* items with less weight count as 0 */
 } mgl_sampler_input;
 
-/* The weight of a value: 2^40 exp(value - max), and 0 of one that is far. */
+/* The weight of a value: 2^40 exp(value - max), or 0 if it is far. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
 {
     unsigned distance = mgl_sampler_distance(value, max);
     return distance == MGL_SAMPLER_FAR ? 0 : mgl_sampler_exp(distance, mgl_sampler_powers);
 }
 
-/* What item `key` adds to a sum: 1, or its weight. */
+/* The contribution of item `key` to a sum: 1, or its weight. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_unit(const mgl_sampler_input *in, unsigned key,
                                                    int weighed)
 {
@@ -257,7 +255,7 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_unit(const mgl_sampler_input *in, 
     return weight < in->least ? 0 : weight;
 }
 
-/* The sum over a cut. Ties of the cut's key are added at once: they weigh the same. */
+/* The sum of weights over a cut. Ties at the cut's key have equal weights. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_sum(const mgl_sampler_input *in, mgl_sampler_cut cut)
 {
     unsigned long long sum = cut.ties ? cut.ties * mgl_sampler_unit(in, cut.key, 1) : 0;
@@ -293,7 +291,7 @@ MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_select(const mgl_sampler_input *in,
     return mgl_sampler_finish(prefix, mgl_sampler_unit(in, prefix, weighed), limit, before);
 }
 
-/* The token at which the running sum over the cut, in id order, first exceeds target. */
+/* The token in the cut, in id order, at which the running sum first exceeds target. */
 MGL_SAMPLER_FN int mgl_sampler_walk(const mgl_sampler_input *in, mgl_sampler_cut cut,
                                     unsigned long long target)
 {
@@ -311,8 +309,9 @@ MGL_SAMPLER_FN int mgl_sampler_walk(const mgl_sampler_input *in, mgl_sampler_cut
     return 0;
 }
 
-/* The token that `random` draws from the logits (count). temperature > 0; top_k <= 0, top_p
- * outside (0, 1) and min_p 0 are off. 0 when no logit is above -inf, or one is NaN. */
+/* The token that `random` draws from the logits (count). temperature > 0. top_k <= 0, top_p
+ * outside (0, 1) and min_p 0 disable the filters. Returns 0 if no logit is above -inf, or one is
+ * NaN. */
 MGL_SAMPLER_FN int mgl_sampler_draw(const float *logits, int count, float temperature, int top_k,
                                     float top_p, float min_p, unsigned long long random)
 {
