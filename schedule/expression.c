@@ -161,7 +161,7 @@ mgl_status mgl_expression_parse(const char *text, const char *const *names, int 
     return p.status;
 }
 
-/* What a step makes of two values. False: it has no value. */
+/* Applies a step to two values. False: the result has no value. */
 static bool combine(mgl_expression_kind kind, int64_t a, int64_t b, int64_t *out)
 {
     switch (kind) {

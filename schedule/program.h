@@ -358,7 +358,7 @@ bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b);
 
 enum { MGL_MAX_OPERANDS = 12 };
 
-/* What the dtype of an operand must be. */
+/* The required dtype of an operand. */
 typedef enum mgl_operand_dtype {
     MGL_OPERAND_F32,
     MGL_OPERAND_I32,

@@ -1,5 +1,6 @@
-/* embed_weighed, run by the controller: gathers a slice of each row's embedding and gamma_scales
- * it. One lane handles one row. Slices have whole row groups. */
+/* embed_weighed, run by the controller: gathers a slice of each row's embedding and multiplies
+ * it by the norm's weight (gamma_scaled). One lane handles one row. Slices have whole row
+ * groups. */
 #ifndef MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
 #define MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
 

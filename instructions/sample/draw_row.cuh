@@ -148,9 +148,9 @@ static __device__ __noinline__ void walk(u64 random)
     consumer_barrier();
 }
 
-/* log2 of the width of the first bins. In practice the bins then cover all values of a row: two
- * to four times the spread of the parts' bests, and the same again. Farther values fall into the
- * last bin. */
+/* log2 of the width of the first bins, such that they cover 8 to 16 times the spread of the
+ * parts' bests. In practice this covers all values of a row. Farther values fall into the last
+ * bin. */
 static __device__ __forceinline__ int width_of(const values &v, float lowest)
 {
     const u32 apart = distance_from(v.best, lowest);

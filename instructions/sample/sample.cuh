@@ -16,8 +16,7 @@
 enum {
     MOST_SEQUENCES = !MGL_SEVERAL_SEQUENCES ? 1
                      : MGL_ROWS < 64        ? MGL_ROWS
-                                            : 64 /* limit of the host's bit masks
-                                      (schedule/step.h) */
+                                            : 64 /* bits of the host's masks */
 };
 
 /* Layout of the partial-sum memory in sample. */

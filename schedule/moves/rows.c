@@ -444,7 +444,7 @@ bool mgl_edit_find_deal(mgl_edit *e, int layer, int step, int *from, int *to)
             for (*to = *from + 1; *to <= count && !found; ++*to)
                 found = rows ? is_dealt_rows(e, groups, all, *from, *to)
                              : is_dealt_heads(&tasks, *from, *to);
-    ++*from; /* behind the loops */
+    ++*from; /* undo the last step of both loops */
     --*to;
     mgl_free(groups);
     mgl_free(tasks.items);

@@ -645,7 +645,7 @@ static void list_ops(char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", mgl_op_get((mgl_op)i)->name);
 }
 
-/* The same of an op's variants. */
+/* The same for an op's variants. */
 static void list_variants(mgl_op op, char *to, size_t size)
 {
     size_t n = 0;
