@@ -311,8 +311,8 @@ static uint64_t resident_bytes(pid_t pid, uint64_t *peak)
 }
 
 /* Whether another process killed the worker. SIGKILL comes from the kernel's OOM killer or from a
- * process. A process is assumed if the worker used less than half of its memory limit, and the
- * kernel has killed no process for lack of memory since the worker started. */
+ * process. It came from a process if both conditions hold: the worker used less than half of its
+ * memory limit, and the kernel has made no OOM kill since the worker started. */
 static bool is_killed(const mgl_process *p, int signal)
 {
     return signal == SIGKILL && (!p->options.limit_bytes || p->peak < p->options.limit_bytes / 2) &&

@@ -22,10 +22,11 @@ enum {
 
 /*
  * Allowed differences of the two programs. tests/vm/test_golden.c allows a machine with bf16
- * weights and f32 sums a difference of 3e-3 in the mean negative log-likelihood (nats a token), and
- * other greedy tokens if the f32 logits of both are within 0.2. Default and winner may each differ
- * from f32 by as much, in any direction, so twice these values are allowed between them. A winner
- * with other number formats may have 1.25 times the default's error (MGL_ERROR_SHARE).
+ * weights and f32 sums a difference of 3e-3 in the mean negative log-likelihood (nats a token). It
+ * allows other greedy tokens if the f32 logits of both are within 0.2. Default and winner may each
+ * differ from f32 by as much, in any direction, so twice these values are allowed between them. A
+ * winner with other number formats may have 1.25 times the default's error (MGL_ERROR_SHARE).
+ *
  */
 #define MGL_REAL_NLL 3e-3
 #define MGL_REAL_GAP 0.2

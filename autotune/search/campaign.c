@@ -10,9 +10,10 @@
  *
  * Every tenth trial is a control: the incumbent against itself (campaign_control.c). A trial is one
  * transaction of the store, and there is no other state. A run that resumes reads the store, passes
- * every trial to the proposers in order, starts the runner with the store's incumbent, and
+ * every trial to the proposers in order, and starts the runner with the store's incumbent. It
  * continues with the next number, whose seed is the same as in an uninterrupted run. Therefore a
  * new incumbent is stored before the runner promotes it.
+ *
  */
 #include "autotune/search/campaign_parts.h"
 

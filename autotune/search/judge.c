@@ -15,15 +15,15 @@
  * and 3.3). The interval is closed, so ties in x do not reduce its coverage (Noether, "Wilcoxon
  * confidence intervals for location parameters in the discrete case", 1967).
  *
- * Bootstrap intervals are not used. For 10,000 sets of 64 simulated pairs of equal programs
- * (tests/tools/judge_rules.c), the percentile bootstrap of the mean excludes zero 1.1 to 1.6 times
- * as often as promised at level 0.05 and 2.1 to 3.0 times at level 0.001, and a campaign's levels
- * are smaller still. The studentized bootstrap is no better under heavy tails. Signed ranks keep
- * every level, and have more power than Student's t if noise is not normal.
+ * Bootstrap intervals are not used. tests/tools/judge_rules.c simulates 10,000 sets of 64 pairs of
+ * equal programs. The percentile bootstrap of the mean excludes zero 1.1 to 1.6 times as often as
+ * promised at level 0.05, and 2.1 to 3.0 times at level 0.001. A campaign's levels are smaller
+ * still. The studentized bootstrap is no better under heavy tails. Signed ranks keep every level,
+ * and have more power than Student's t if noise is not normal.
  *
  * Error rate of a campaign (alpha spending with a union bound): decision n has the share 1 / (n (n
  * + 1)) of MGL_CAMPAIGN_ERROR; the shares sum to 1. A decision uses only its own pairs, whose
- * number is fixed in advance, so its chance to keep a candidate that is not faster is at most its
+ * number is fixed in advance. So its chance to keep a candidate that is not faster is at most its
  * level, whatever was seen before. By the union bound, the chance of at least one such keep is at
  * most MGL_CAMPAIGN_ERROR, for every length of the campaign and every search strategy. The other
  * conditions of a keep only reduce the chance.
@@ -42,6 +42,7 @@
  * Pairs with an event are dropped by a rule that does not depend on which launch is the
  * candidate's. Too many dropped pairs end the decision, so that a candidate cannot be kept because
  * its slow launches were removed.
+ *
  */
 #include "autotune/search/judge.h"
 

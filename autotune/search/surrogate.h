@@ -3,12 +3,13 @@
  * earlier ones, and two Gaussian processes over them. One predicts log values, the other the error
  * of the cost model. Used by propose_surrogate.c.
  *
- * Covariance of two points, with d the distance in one feature: half the weighted mean over
- * features of exp(-2 d), an additive kernel that learns the effect of single knobs, plus half
- * exp(-2 weighted sum of d), a product kernel that learns interactions. The weights maximize the
+ * Covariance of two points, with d the distance in one feature: the mean of two kernels. The
+ * additive kernel, the weighted mean over features of exp(-2 d), learns the effect of single knobs.
+ * The product kernel, exp(-2 weighted sum of d), learns interactions. The weights maximize the
  * evidence, one after the other (coordinate ascent). Earlier campaigns are separate tasks (Bonilla,
  * Chai and Williams, "Multi-task Gaussian Process Prediction", 2007): their covariance with this
  * one is smaller, and each has its own level.
+ *
  */
 #ifndef MGL_AUTOTUNE_SEARCH_SURROGATE_H
 #define MGL_AUTOTUNE_SEARCH_SURROGATE_H
