@@ -40,8 +40,7 @@ enum { MOST_SHARES = 1024 };
 
 /* ---- reports ---- */
 
-/* The number of a node's logits after penalties; gamma_scaled.c uses the numbers below 3
- * node_count. */
+/* The number of a node's penalized logits; numbers below 3 node_count are of gamma_scaled.c. */
 static int penalized_of(const mgl_meaning *m, int node)
 {
     return 3 * m->graph->node_count + node;
@@ -141,15 +140,13 @@ bool mgl_meaning_find(const mgl_meaning *m, const mgl_region *region, int64_t lo
 }
 
 /* Checks and keeps the number of row shares by which columns [lo, hi) are written. Other columns,
- * of another head, may have another number, and so may the next value of the same columns. One
- * value is written by one number of shares. `held`: the columns already hold the value that is
- * written. */
+ * of another head, may have another number, as may the next value of the same columns. One value is
+ * written by one number of shares. `held`: the columns hold the written value already. */
 static bool keep_number(mgl_meaning *m, const mgl_region *region, int64_t lo, int64_t hi, bool held)
 {
     mgl_holding *holding = &m->holdings[region->buffer];
     const int number = (int)region->ranges[0].hi;
-    bool same = holding->shares % number == 0; /* otherwise the least common multiple is too
-                                                  large */
+    bool same = holding->shares % number == 0; /* else the least common multiple is too large */
     if (!mgl_check_spend(m->check, 1 + holding->numbers.count))
         return false;
     for (size_t i = 0; i < holding->numbers.count && same && held; i++) {
@@ -697,8 +694,7 @@ static int common_shares(int a, int b)
     return a / x <= MOST_SHARES / b ? a / x * b : b;
 }
 
-/* Computes for each buffer the number of row shares into which all its writers together divide it.
- */
+/* Computes the number of row shares into which all writers of a buffer together divide it. */
 static void count_shares(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
