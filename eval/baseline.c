@@ -1,4 +1,5 @@
-/* See baseline.h. */
+/* Implements the baseline (baseline.h): places weights and activations in one allocation, makes the
+ * weights, captures one step as a CUDA graph, and launches the graph once per token. */
 #include "eval/baseline.h"
 
 #include <math.h>
@@ -7,23 +8,24 @@
 #include "base/memory.h"
 
 enum {
-    WORKSPACE_BYTES = 64 << 20, /* cuBLAS's, so that it allocates nothing in the capture */
+    WORKSPACE_BYTES = 64 << 20, /* workspace of cuBLAS, so that it does not allocate during
+                                   capture */
     NORM_THREADS = 1024,
     SMALL_THREADS = 256,
     WARP_THREADS = 32,
-    ATTEND_THREADS = 128,    /* of attend.cuh */
-    PROMPT_SILU_COLUMNS = 8, /* of a thread, of prompt.cuh */
-    ARGMAX_PARTS = 128,      /* blocks that look through a sequence's logits */
-    SPLIT_POSITIONS = 256,   /* of a split at least */
-    SPLIT_BLOCKS = 4         /* a multiprocessor at most */
+    ATTEND_THREADS = 128,    /* as in attend.cuh */
+    PROMPT_SILU_COLUMNS = 8, /* columns per thread, as in prompt.cuh */
+    ARGMAX_PARTS = 128,      /* blocks per sequence that scan the logits */
+    SPLIT_POSITIONS = 256,   /* minimum positions of a split */
+    SPLIT_BLOCKS = 4         /* maximum per multiprocessor */
 };
 
 /* Addresses of one layer. */
 struct layer {
     mgl_address qkv, o, gate_up, down;                     /* bf16 (out, in) */
     mgl_address attention_norm, ffn_norm;                  /* f32 (hidden) */
-    mgl_address qkv_bias, o_bias, gate_up_bias, down_bias; /* f32 (out); 0: the model has none */
-    mgl_address head_norms; /* f32 (2, head_dim): of q's heads and of k's; 0: the model has none */
+    mgl_address qkv_bias, o_bias, gate_up_bias, down_bias; /* f32 (out); 0: not in the model */
+    mgl_address head_norms;   /* f32 (2, head_dim): q's heads and k's; 0: not in the model */
     mgl_address keys, values; /* bf16 (sequences, kv_heads, capacity, head_dim) */
 };
 
@@ -32,11 +34,11 @@ struct mgl_baseline {
     const mgl_bench_case *of;
     const mgl_cublas *cublas;
     void *handle;
-    int version; /* of cuBLAS */
+    int version; /* cuBLAS version */
     int splits;
-    int rows;                        /* of a step: one a sequence, or those of the prompt */
-    int tokens;                      /* that a run makes of each sequence */
-    mgl_address arena, cursor;       /* everything; where the next part goes */
+    int rows;                        /* rows of a step: one per sequence, or all of the prompt */
+    int tokens;                      /* tokens per sequence in a run */
+    mgl_address arena, cursor;       /* the allocation; address of the next item */
     struct layer *layers;            /* (layers) */
     mgl_address embedding, head;     /* bf16 (vocab, hidden); the same when tied */
     mgl_address norm;                /* f32 (hidden) */
@@ -44,31 +46,30 @@ struct mgl_baseline {
     mgl_address normed, added;       /* bf16 (rows, hidden) */
     mgl_address qkv, attention;      /* bf16 (rows, ...) */
     mgl_address gate_up, activated;  /* bf16 (rows, ...) */
-    mgl_address part;                /* of the splits */
+    mgl_address part;                /* partial results of the attention splits */
     mgl_address logits;              /* f32 (sequences, vocab) */
     mgl_address best_value, best_id; /* (sequences, ARGMAX_PARTS) */
     mgl_address token, position;     /* i32 (rows) */
     mgl_address output;              /* i32 (sequences, tokens) */
     mgl_address forced;              /* i32 (1 + sequences tokens) */
-    mgl_address workspace;           /* cuBLAS's */
+    mgl_address workspace;           /* of cuBLAS */
     void *graph, *executable;        /* the captured step */
-    int32_t *start;                  /* (1 + rows tokens): what a run begins with */
+    int32_t *start;                  /* (1 + rows tokens) initial values of a run */
 };
 
-/* The first row of a step that goes through the head: all but those of a prompt in front of its
- * last. */
+/* First row of a step that goes through the head: 0, or a prompt's last row. */
 static int first_sampled(const mgl_baseline *b)
 {
     return b->rows - b->of->sequences;
 }
 
-/* The position of the first row that goes through the head, when a run starts. */
+/* Position of the first row that goes through the head, at the start of a run. */
 static int first_position(const mgl_baseline *b)
 {
     return b->of->context + first_sampled(b);
 }
 
-/* Tokens of a run. */
+/* Tokens made in a run. */
 static size_t made_tokens(const mgl_baseline *b)
 {
     return (size_t)b->of->sequences * (size_t)b->tokens;
@@ -114,7 +115,7 @@ static size_t kv_width(const mgl_geometry *m)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Takes the next `count` elements of `size` bytes: where they are. */
+/* Reserves `count` elements of `size` bytes and returns their address. */
 static mgl_address take(mgl_baseline *b, size_t count, size_t size)
 {
     enum { ALIGNMENT = 256 };
@@ -123,7 +124,7 @@ static mgl_address take(mgl_baseline *b, size_t count, size_t size)
     return at;
 }
 
-/* The tensor "model.layers.<layer>.<name>"; -1: the model has none. */
+/* Index of the tensor "model.layers.<layer>.<name>"; -1: not in the model. */
 static int find_tensor(const mgl_baseline *b, int layer, const char *name)
 {
     char full[96];
@@ -131,7 +132,7 @@ static int find_tensor(const mgl_baseline *b, int layer, const char *name)
     return mgl_graph_find_tensor(b->of->graph, full);
 }
 
-/* The same for floats that only some models have, `name` among them: 0 in others. */
+/* Reserves floats if the model has the tensor `name`; otherwise 0. */
 static mgl_address take_if(mgl_baseline *b, const char *name, size_t count)
 {
     return find_tensor(b, 0, name) < 0 ? 0 : take(b, count, sizeof(float));
@@ -181,7 +182,7 @@ static void place_step(mgl_baseline *b)
     b->workspace = take(b, WORKSPACE_BYTES, 1);
 }
 
-/* Gives everything its place from `base` on; the bytes that it takes. */
+/* Assigns addresses from `base` on. Returns the total bytes. */
 static size_t place(mgl_baseline *b, mgl_address base)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
@@ -207,8 +208,7 @@ static mgl_status allocate(mgl_baseline *b, mgl_error *err)
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
-/* Makes a tensor, which the graph calls `name`, at *to and steps *to behind it, so that tensors can
- * be stacked. */
+/* Makes a tensor of the graph at *to and advances *to, so that tensors can be stacked. */
 static mgl_status make_tensor(mgl_baseline *b, int tensor, const char *name, bool wide,
                               mgl_address *to, mgl_error *err)
 {
@@ -222,8 +222,8 @@ static mgl_status make_tensor(mgl_baseline *b, int tensor, const char *name, boo
     return status;
 }
 
-/* Tensors of a layer, stacked at `to`: names behind "model.layers.<layer>.", a NULL behind them.
- * Nothing where `to` is 0. */
+/* Makes tensors of a layer, stacked at `to`. Names follow "model.layers.<layer>." and end with
+ * NULL. Does nothing if `to` is 0. */
 static mgl_status make_stack(mgl_baseline *b, int layer, const char *const *names, bool wide,
                              mgl_address to, mgl_error *err)
 {
@@ -267,7 +267,7 @@ static mgl_status make_layer(mgl_baseline *b, int layer, mgl_error *err)
     return status;
 }
 
-/* A tensor of no layer. */
+/* Makes a tensor outside the layers. */
 static mgl_status make_single(mgl_baseline *b, const char *name, bool wide, mgl_address to,
                               mgl_error *err)
 {
@@ -286,7 +286,7 @@ static mgl_status make_weights(mgl_baseline *b, mgl_error *err)
     return status ? status : mgl_bench_wait(b->device, err);
 }
 
-/* ---- the step ------------------------------------------------------------------------------- */
+/* ---- step ----------------------------------------------------------------------------------- */
 
 static unsigned blocks_for(size_t threads)
 {
@@ -306,8 +306,8 @@ static mgl_status multiply(mgl_baseline *b, int rows, mgl_address weight, mgl_ad
     return mgl_cublas_check(result, "a matrix product of the baseline", err);
 }
 
-/* Adds `add` and the bias, which may be 0, to the residual stream, or starts it with the tokens'
- * rows of `add`, and normalises: all rows from `first` on. */
+/* Adds `add` and the bias (may be 0) to the residual stream, or starts it with the tokens' rows of
+ * `add`, then normalizes; all rows from `first` on. */
 static mgl_status step_norm(mgl_baseline *b, int first, mgl_address add, mgl_address bias,
                             bool start, mgl_address weight, mgl_error *err)
 {
@@ -347,7 +347,7 @@ static mgl_status step_rope(mgl_baseline *b, const struct layer *l, mgl_error *e
     return mgl_bench_launch(b->device, MGL_KERNEL_ROPE, grid, &block, err);
 }
 
-/* The factor that makes of a product a score as a power of two. */
+/* Factor that turns a dot product into an exponent of 2. */
 static float score_scale(const mgl_geometry *m)
 {
     return (float)(M_LOG2E / sqrt((double)m->head_dim));
@@ -412,13 +412,13 @@ static mgl_status step_silu(mgl_baseline *b, const struct layer *l, mgl_error *e
     return mgl_bench_launch(b->device, kernel, grid, &block, err);
 }
 
-/* The bias of the last product before `layer`. */
+/* Bias of the last product before `layer`. */
 static mgl_address bias_before(const mgl_baseline *b, int layer)
 {
     return layer ? b->layers[layer - 1].down_bias : 0;
 }
 
-/* A layer, on what the one before left to be added. */
+/* Launches a layer. Its first norm adds the previous layer's output. */
 static mgl_status step_layer(mgl_baseline *b, int layer, mgl_error *err)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
@@ -474,7 +474,7 @@ static mgl_status step_sample(mgl_baseline *b, mgl_error *err)
     return status ? status : mgl_bench_launch(b->device, MGL_KERNEL_ADVANCE, warps, &advance, err);
 }
 
-/* One token of every sequence, put on the stream. */
+/* Launches a step: one token of every sequence. */
 static mgl_status step(mgl_baseline *b, mgl_error *err)
 {
     const mgl_geometry *m = &b->of->graph->geometry;
@@ -492,7 +492,7 @@ static mgl_status step(mgl_baseline *b, mgl_error *err)
 
 /* ---- opening and running -------------------------------------------------------------------- */
 
-/* Everything that a run changes, back to how it starts. */
+/* Resets everything that a run changes. */
 static mgl_status reset(mgl_baseline *b, const int32_t *forced, mgl_error *err)
 {
     const mgl_bench_case *of = b->of;
@@ -529,7 +529,7 @@ static mgl_status open_cublas(mgl_baseline *b, mgl_error *err)
     return mgl_cublas_check(result, "starting cuBLAS", err);
 }
 
-/* A first step as it is, in which cuBLAS loads what it needs; then one that is captured. */
+/* Runs one step directly, so that cuBLAS loads its kernels, then captures one. */
 static mgl_status capture(mgl_baseline *b, mgl_error *err)
 {
     const mgl_cu *cu = b->device->cu;

@@ -1,14 +1,13 @@
 /*
- * The baseline: the decode step that a careful engineer builds from cuBLAS, one CUDA graph a token.
- * Fused qkv and gate/up products; residual add and norm in one kernel; rope and cache write in one,
- * with the norms of q and k; biases added by the kernel behind their product; split-KV attention;
- * argmax and the next step's input on the device, so that a reply is a row of graph launches
- * without the host.
+ * Baseline of the benchmark: a decode step built from cuBLAS, as a careful engineer would write it,
+ * with one CUDA graph per token. qkv and gate/up are fused products. Residual add and norm are one
+ * kernel; rope, cache write and q/k norms are another. Biases are added by the kernel after their
+ * product. Attention is split-KV (flash decoding). Argmax and the next input are computed on the
+ * device, so a reply is a series of graph launches without host work.
  *
- * A prompt is one such step over all of its rows, with attention on tensor cores; its last row
- * alone goes through the head.
- *
- * Weights, cache and first tokens are those of the machine it is compared with.
+ * A prompt is one step over all of its rows, with attention on tensor cores; only the last row goes
+ * through the head. Weights, cache and first tokens are those of the compared machine. bench.c and
+ * paired_bench_cuda.c use it.
  */
 #ifndef MGL_EVAL_BASELINE_H
 #define MGL_EVAL_BASELINE_H
@@ -16,30 +15,30 @@
 #include "eval/cublas.h"
 #include "eval/device.h"
 
-/* What a launch works on: shared by machine, baseline and reference. */
+/* Workload of a run, shared by machine, baseline and reference. */
 typedef struct mgl_bench_case {
     const mgl_graph *graph; /* synthetic */
     mgl_address rope;       /* f32 (capacity, head_dim) */
-    int sequences, context; /* positions of each that are in the cache */
-    int tokens;             /* that each makes */
+    int sequences, context; /* cache positions of each sequence before the run */
+    int tokens;             /* new tokens per sequence */
     int capacity;
-    const int32_t *first; /* (sequences): their tokens at `context` */
+    const int32_t *first; /* (sequences) input tokens at position `context` */
     bool prompt; /* `first` is (tokens), a prompt of one sequence from `context` on: the baseline
-                    reads all of it, and makes the token behind it */
+                    reads all of it and makes one token */
 } mgl_bench_case;
 
 typedef struct mgl_baseline mgl_baseline;
 
-/* Allocates, makes the weights, and captures the step. Both arguments must outlive it. Fails with
- * MGL_BAD_INPUT for shapes that its kernels do not know, MGL_DEVICE without cuBLAS. Release with
- * mgl_baseline_close. */
+/* Allocates memory, makes the weights, and captures the step. Both arguments must outlive the
+ * baseline. MGL_BAD_INPUT: its kernels do not support the shape. MGL_DEVICE: no cuBLAS. Release
+ * with mgl_baseline_close. */
 mgl_status mgl_baseline_open(const mgl_bench_device *device, const mgl_bench_case *of,
                              mgl_baseline **out, mgl_error *err);
-void mgl_baseline_close(mgl_baseline *baseline); /* NULL is fine */
+void mgl_baseline_close(mgl_baseline *baseline); /* NULL is allowed */
 
-/* Makes the tokens: *seconds between the device's events around them. `forced` (sequences, tokens),
- * or NULL, are the next inputs whatever is chosen. What was chosen goes to `output` (sequences,
- * tokens). Of a prompt: one token, and nothing is forced. */
+/* Makes the tokens; *seconds: time between device events. `forced` (sequences, tokens), or NULL,
+ * are the next inputs regardless of the choice. Chosen tokens go to `output` (sequences, tokens). A
+ * prompt makes one token, and nothing is forced. */
 mgl_status mgl_baseline_run(mgl_baseline *baseline, const int32_t *forced, int32_t *output,
                             double *seconds, mgl_error *err);
 
@@ -48,11 +47,11 @@ mgl_status mgl_baseline_get_logits(mgl_baseline *baseline, int sequence, float *
                                    mgl_error *err);
 int mgl_baseline_cublas_version(const mgl_baseline *baseline);
 
-/* Whether the kernels know models of this geometry: MGL_BAD_INPUT where not. */
+/* MGL_BAD_INPUT: the kernels do not support this geometry. */
 mgl_status mgl_baseline_check(const mgl_geometry *geometry, mgl_error *err);
 
-/* Splits of the attention for sequences of `length` positions: enough blocks to fill the device,
- * none with less than 256 positions. */
+/* Attention splits for sequences of `length` positions: enough blocks to fill the device, at least
+ * 256 positions per split. */
 int mgl_baseline_choose_splits(int length, int sequences, int kv_heads, int multiprocessors);
 
 #endif

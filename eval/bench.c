@@ -1,4 +1,6 @@
-/* See bench.h. */
+/* Implements the benchmark (bench.h): lowers the case, opens machine, baseline and stream, checks
+ * accuracy against the f32 reference, takes samples in alternation, and computes order
+ * statistics. */
 #include "eval/bench.h"
 
 #include <stdio.h>
@@ -14,13 +16,13 @@
 #include "eval/stream.h"
 #include "schedule/step.h"
 
-/* A case while it runs. */
+/* State of a running case. */
 struct bench {
     const mgl_bench_request *request;
     mgl_bench_progress_fn *progress;
     void *user;
     mgl_bench_result *out;
-    mgl_device machine; /* that was found */
+    mgl_device machine; /* the device found */
     mgl_graph *graph;
     mgl_program *program;
     mgl_bench_device device;
@@ -30,19 +32,20 @@ struct bench {
     mgl_vm *also; /* the second machine, or NULL */
     mgl_baseline *baseline;
     mgl_stream stream;
-    double streamed;        /* bytes of a token, or of an epoch of the prompt */
+    double streamed;        /* bytes per token, or per epoch of the prompt */
     int32_t *first;         /* (batch), or the prompt (prompt) */
-    int32_t *made;          /* (batch, of.tokens): the machine's, checked */
-    int32_t *also_made;     /* (batch, of.tokens): the second machine's, checked */
-    int32_t *drawn;         /* (batch, of.tokens): the machine's with a temperature, at first */
-    int32_t *other;         /* (batch, of.tokens): somebody else's */
+    int32_t *made;          /* (batch, of.tokens) tokens of the machine, checked */
+    int32_t *also_made;     /* (batch, of.tokens) tokens of the second machine, checked */
+    int32_t *drawn;         /* (batch, of.tokens) tokens of the machine's first run with a
+                               temperature */
+    int32_t *other;         /* (batch, of.tokens) tokens to compare */
     float *logits, *wanted; /* (vocab) */
-    double *times[5];       /* (samples) seconds: machine, baseline, stream, second machine, machine
-                               with a temperature */
+    double *times[5];       /* (samples) seconds: machine, baseline, stream, second machine,
+                               machine with a temperature */
 };
 enum { MACHINE, BASELINE, STREAM, ALSO, DRAWN, TIMED };
 
-/* Says what comes next, if it is still wanted. */
+/* Reports the next step, unless the run was aborted. */
 static mgl_status begin(const struct bench *b, const char *what, int samples, mgl_error *err)
 {
     mgl_status status = mgl_check_abort(b->request->abort, err);
@@ -51,9 +54,9 @@ static mgl_status begin(const struct bench *b, const char *what, int samples, mg
     return status;
 }
 
-/* ---- what is asked -------------------------------------------------------------------------- */
+/* ---- request -------------------------------------------------------------------------------- */
 
-/* What a launch is given of each sequence, and makes of it. */
+/* Inputs of each sequence in a launch, and tokens that it makes. */
 static int inputs_of(const mgl_bench_request *r)
 {
     return r->prompt ? r->prompt : 1;
@@ -64,14 +67,14 @@ static int made_of(const mgl_bench_request *r)
     return r->prompt ? 1 : r->tokens;
 }
 
-/* Tokens of a sequence that are compared or fed: those that are made, behind those of a prompt but
- * for its first. */
+/* Tokens of a sequence that are compared or fed: a prompt's tokens except the first, then the made
+ * ones. */
 static int words_of(const mgl_bench_request *r)
 {
     return inputs_of(r) - 1 + made_of(r);
 }
 
-/* Where those that are made begin. */
+/* Index of the first made token. */
 static int first_made(const mgl_bench_request *r)
 {
     return inputs_of(r) - 1;
@@ -97,7 +100,7 @@ mgl_bench_cuts mgl_bench_cut_prompt(int rows, int context, int prompt)
     return cuts;
 }
 
-/* Room for the case in the cache, and for the cache in the model. */
+/* Checks that the case fits the cache, and the cache the model. */
 static mgl_status check_positions(const mgl_bench_request *r, mgl_error *err)
 {
     int64_t most =
@@ -150,7 +153,7 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
 
 mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
 {
-    /* written so that what is not a number fails */
+    /* written so that NaN fails */
     if (!(a->machine_error <= MGL_BENCH_ERROR))
         return mgl_fail(err, MGL_GATE, "accuracy",
                         "the machine's logits are %.3g away from the f32 reference (relative L2; "
@@ -192,7 +195,7 @@ static mgl_status allocate_host(struct bench *b, mgl_error *err)
     if (!b->first || !b->made || !b->also_made || !b->drawn || !b->other || !b->logits ||
         !b->wanted || !timed)
         return mgl_fail_memory(err, vocab * sizeof *b->logits);
-    /* somewhere in the vocabulary, another one for each sequence, or each token of a prompt */
+    /* arbitrary tokens, different for each sequence or prompt position */
     for (size_t i = 0; i < inputs; i++)
         b->first[i] = (int32_t)((17 + 7919 * i) % vocab);
     return MGL_OK;
@@ -212,7 +215,7 @@ static mgl_status find_device(struct bench *b, mgl_error *err)
     return status;
 }
 
-/* As `run` would, of as many positions as it would take. */
+/* Lowers as `run` would, with the capacity that `run` would choose. */
 static mgl_status lower_tuned(struct bench *b, mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
@@ -232,13 +235,13 @@ static mgl_status lower_tuned(struct bench *b, mgl_error *err)
     return status;
 }
 
-/* Whether what was asked for is not there. */
+/* Whether the requested tuned entry does not exist. */
 static bool lacks_entry(const struct bench *b)
 {
     return b->request->tuned && !b->out->tuned[0];
 }
 
-/* The same lowering as for `run`, for as many sequences and positions as the case has. */
+/* Lowers as `run` does, with the case's number of sequences and positions. */
 static mgl_status lower(struct bench *b, mgl_error *err)
 {
     const mgl_bench_request *r = b->request;
@@ -275,7 +278,7 @@ mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *d
     return status;
 }
 
-/* The machine, and the second one where it is asked for. */
+/* Opens the machine, and the second one if requested. */
 static mgl_status open_vms(struct bench *b, mgl_error *err)
 {
     b->filler =
@@ -312,7 +315,7 @@ static mgl_status open_case(struct bench *b, mgl_error *err)
     return status ? status : mgl_baseline_open(&b->device, &b->of, &b->baseline, err);
 }
 
-/* Token t of a sample has context + t positions behind it. */
+/* Mean cache length. Token t of a sample follows context + t positions. */
 static double mean_positions(const struct bench *b)
 {
     const mgl_bench_request *r = b->request;
@@ -321,8 +324,7 @@ static double mean_positions(const struct bench *b)
     return (double)r->context + (double)(r->tokens - 1) / 2;
 }
 
-/* What the cost model says of a token; nothing where nobody measured what steps of this device
- * cost. */
+/* Predicts the time per token with the cost model; 0 if the device's costs are unknown. */
 static void predict(struct bench *b)
 {
     const mgl_bench_request *r = b->request;
@@ -403,10 +405,10 @@ static void close_bench(struct bench *b)
         mgl_free(b->times[i]);
 }
 
-/* ---- one sample of each --------------------------------------------------------------------- */
+/* ---- one machine launch --------------------------------------------------------------------- */
 
-/* One launch of a machine: its tokens to `tokens` (batch, of.tokens), behind those of a prompt;
- * with a temperature they are drawn, by another seed for each sequence. */
+/* Runs one launch of a machine. Its tokens go to `tokens` (batch, of.tokens), after those of a
+ * prompt. With a temperature, tokens are sampled, with a different seed per sequence. */
 static mgl_status run_machine(struct bench *b, mgl_vm *vm, float temperature, int32_t *tokens,
                               double *seconds, mgl_error *err)
 {
@@ -448,7 +450,8 @@ static int count_equal(const int32_t *a, const int32_t *b, int count)
     return equal;
 }
 
-/* What a machine makes, to `made`, against the reference fed with its tokens. */
+/* Runs a machine, stores its tokens in `made`, and compares with the reference fed with these
+ * tokens. */
 static mgl_status check_machine(struct bench *b, mgl_vm *vm, int32_t *made, double *error,
                                 int *agrees, mgl_error *err)
 {
@@ -467,7 +470,8 @@ static mgl_status check_machine(struct bench *b, mgl_vm *vm, int32_t *made, doub
     return MGL_OK;
 }
 
-/* The machines, and the baseline fed with the first one's tokens, as the reference then is. */
+/* Checks the machines and the baseline. The baseline is fed with the first machine's tokens, like
+ * the reference. */
 static mgl_status check_accuracy(struct bench *b, mgl_error *err)
 {
     mgl_bench_accuracy *a = &b->out->accuracy;
@@ -491,7 +495,7 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
     return mgl_bench_judge(a, err);
 }
 
-/* The tokens that the machine draws at first; every sample has to draw them again. */
+/* Stores the tokens that the machine samples first; every sample must repeat them. */
 static mgl_status draw_first(struct bench *b, mgl_error *err)
 {
     double seconds;
@@ -501,9 +505,9 @@ static mgl_status draw_first(struct bench *b, mgl_error *err)
     return status;
 }
 
-/* ---- the samples ---------------------------------------------------------------------------- */
+/* ---- samples -------------------------------------------------------------------------------- */
 
-/* A launch of a machine that makes the same tokens again. */
+/* Runs a machine and checks that it makes the same tokens again. */
 static mgl_status repeat(struct bench *b, mgl_vm *vm, float temperature, const int32_t *made,
                          double *seconds, mgl_error *err)
 {
@@ -515,7 +519,7 @@ static mgl_status repeat(struct bench *b, mgl_vm *vm, float temperature, const i
     return status;
 }
 
-/* One of each, in turn; `sample` negative: a warm-up. */
+/* Takes one sample of each workload; a negative `sample` is a warm-up. */
 static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
 {
     double seconds[TIMED] = {0};
@@ -535,7 +539,7 @@ static mgl_status take_sample(struct bench *b, int sample, mgl_error *err)
     return status;
 }
 
-/* The samples' order statistics, of a `share` of each in microseconds. */
+/* Order statistics of the samples, scaled by `share`, in microseconds. */
 static mgl_bench_times summarize(const double *seconds, int samples, double share)
 {
     size_t count = (size_t)samples;

@@ -1,4 +1,5 @@
-/* See clocks.h. Names and numbers are those of NVIDIA's NVML reference. */
+/* Implements clocks.h: binds NVML with dlopen and reads /proc to find related processes. Names and
+ * numbers follow NVIDIA's NVML reference. */
 #include "eval/clocks.h"
 
 #include <dlfcn.h>
@@ -9,7 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-enum { MAX_PROCESSES = 256, STAT_BYTES = 4096 /* of a file of /proc */ };
+enum { MAX_PROCESSES = 256, STAT_BYTES = 4096 /* maximum bytes read from /proc/PID/stat */ };
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 };
 
 /*  member, symbol, arguments; all return nvmlReturn_t */
@@ -21,7 +22,7 @@ enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, TEMPERATURE_GPU = 0 };
     X(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons",                                        \
       (void *device, unsigned long long *reasons))
 
-/* nvmlProcessInfo_t of the versions 2 and 3 of the function below. */
+/* nvmlProcessInfo_t of versions 2 and 3 of nvmlDeviceGetComputeRunningProcesses. */
 struct process {
     unsigned pid;
     unsigned long long memory;
@@ -33,7 +34,7 @@ static struct {
 #define MGL_X(member, symbol, arguments) int(*member) arguments;
     NVML_FUNCTIONS(MGL_X)
 #undef MGL_X
-    list_fn *list; /* NULL: older drivers have none */
+    list_fn *list; /* NULL: not in older drivers */
 } nvml;
 
 static bool take(void *library, const char *symbol, void *to)
@@ -44,7 +45,7 @@ static bool take(void *library, const char *symbol, void *to)
     return at != NULL;
 }
 
-/* Once a process: NVML stays open. */
+/* Opens NVML once per process and keeps it open. */
 static bool open_library(void)
 {
     static bool tried, usable;
@@ -62,9 +63,9 @@ static bool open_library(void)
     return usable;
 }
 
-/* Whether the process that started this one runs the same program: then its other children are of
- * one family with this one, such as the workers of a campaign. Looked at once, when the clocks are
- * opened: a worker that was confined since may not look any more. */
+/* Whether the parent process runs the same program. Its other children then belong to the same
+ * campaign. Checked once, when the clocks are opened, because a sandboxed worker cannot check
+ * later. */
 static bool is_worker(void)
 {
     static pid_t of, from;
@@ -118,8 +119,8 @@ void mgl_clocks_look(mgl_clocks *clocks)
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-/* The process that started another one; -1 where nobody knows. Of /proc/PID/stat that is the second
- * field behind the name, which stands in brackets and may have any bytes. */
+/* Parent of a process; -1 if unknown. In /proc/PID/stat it is the second field after the name,
+ * which is in parentheses and may contain any bytes. */
 static long parent_of(unsigned pid)
 {
     char path[64], *text = NULL;

@@ -1,4 +1,4 @@
-/* See cublas.h. */
+/* Implements cublas.h: finds cuBLAS with dlopen and fills its function table. */
 #include "eval/cublas.h"
 
 #include "base/symbols.h"
@@ -12,8 +12,8 @@ static mgl_cublas table;
 static bool ready;
 static const mgl_cublas *table_override;
 
-/* A library in a folder off the loader's path finds its own part there when that is open already.
- */
+/* Opens cuBLAS in a folder. libcublasLt is opened first, so that libcublas finds it outside the
+ * loader's path. */
 static void *open_in(const char *folder, const char *version)
 {
     char path[1024];

@@ -1,5 +1,5 @@
-/* cuBLAS, opened at run time: the few functions that the baseline calls. Names and meanings are
- * those of the cuBLAS reference; the declarations are our own. */
+/* Run-time binding of cuBLAS: the functions that the baseline calls. Names and semantics follow the
+ * cuBLAS reference; the declarations are our own. */
 #ifndef MGL_EVAL_CUBLAS_H
 #define MGL_EVAL_CUBLAS_H
 
@@ -32,15 +32,14 @@ enum {
     MGL_CUBLAS_ANY_ALGORITHM = -1
 };
 
-/* The table, opened on first use and kept. Looked for in $MEGALITH_CUBLAS (a file), in
- * $CUDA_HOME/lib64, where the loader looks, and in /usr/local/cuda/lib64. Not found: MGL_DEVICE.
- * Not thread safe. */
+/* Opens the table on first use and keeps it. Searches $MEGALITH_CUBLAS (a file), $CUDA_HOME/lib64,
+ * the loader's path, and /usr/local/cuda/lib64. MGL_DEVICE: not found. Not thread-safe. */
 mgl_status mgl_cublas_open(const mgl_cublas **out, mgl_error *err);
 
-/* A test's table in place of the library's, from now on; NULL: the library's again. */
+/* For tests: substitutes a table; NULL restores the library. */
 void mgl_cublas_override(const mgl_cublas *table);
 
-/* MGL_OK for result 0; else MGL_DEVICE with what was tried. */
+/* MGL_OK for result 0; otherwise MGL_DEVICE with `what`. */
 mgl_status mgl_cublas_check(int result, const char *what, mgl_error *err);
 
 #endif

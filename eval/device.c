@@ -1,4 +1,5 @@
-/* The device as the benchmark uses it: see device.h. */
+/* Implements device.h: compiles and loads the benchmark's kernels, allocates memory, launches,
+ * times with events, and fills buffers with synthetic values. */
 #include "eval/device.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include "eval/sources.h"
 #include "vm/vm.h"
 
-enum { SPREAD_THREADS = 256, SPREAD_BLOCKS = 32 /* a multiprocessor */ };
+enum { SPREAD_THREADS = 256, SPREAD_BLOCKS = 32 /* maximum per multiprocessor */ };
 
 static mgl_status check(const mgl_bench_device *device, int result, const char *what,
                         mgl_error *err)
@@ -48,7 +49,7 @@ static mgl_status open_context(mgl_bench_device *d, mgl_error *err)
 {
     const mgl_cu *cu = d->cu;
     void *context = NULL;
-    mgl_cu_begin(); /* until the device is closed */
+    mgl_cu_begin(); /* ended by mgl_bench_device_leave or mgl_bench_device_close */
     mgl_status status =
         check(d, cu->context_retain(&context, d->device), "opening the device's context", err);
     if (!status && cu->context_push(context)) {
@@ -163,7 +164,7 @@ mgl_status mgl_bench_copy_in(const mgl_bench_device *d, mgl_address to, const vo
     mgl_status status = mgl_bench_wait(d, err);
     if (!status)
         status = check(d, d->cu->copy_in(to, from, bytes), "copying to the device", err);
-    /* a copy from pageable memory may return before the device has it */
+    /* a copy from pageable memory may return before it is complete */
     return status ? status
                   : check(d, d->cu->stream_synchronize(NULL), "copying to the device", err);
 }

@@ -1,6 +1,6 @@
 /*
- * The device as the benchmark uses it beside the machine: memory, kernels, a stream and its clock.
- * Everything is launched on one stream, in order.
+ * GPU access of the benchmarks outside the machine: memory, the benchmark's kernels, one stream,
+ * and timing events. Everything is launched on that stream, in order.
  */
 #ifndef MGL_EVAL_DEVICE_H
 #define MGL_EVAL_DEVICE_H
@@ -18,26 +18,26 @@ typedef enum mgl_bench_kernel {
         MGL_BENCH_KERNEL_COUNT
 } mgl_bench_kernel;
 
-/* Zero-initialise; release with mgl_bench_device_close, after a failure too. */
+/* Zero-initialize it; release with mgl_bench_device_close, also after an error. */
 typedef struct mgl_bench_device {
     const mgl_cu *cu;
     int device; /* CUdevice */
     char name[128];
     mgl_target target;
-    void *context; /* current on the calling thread while the device is open and not left */
+    void *context; /* current on the calling thread while the device is open and entered */
     void *stream, *module;
-    void *events[2]; /* start and end of what is timed */
+    void *events[2]; /* start and end of the timed interval */
     void *functions[MGL_BENCH_KERNEL_COUNT];
 } mgl_bench_device;
 
-/* Opens device `ordinal` with the kernels compiled for models of that geometry, which `abort` ends;
- * it may be NULL. */
+/* Opens device `ordinal` with the kernels compiled for models of that geometry. `abort` ends the
+ * compilation; may be NULL. */
 mgl_status mgl_bench_device_open(int ordinal, const mgl_geometry *geometry, const atomic_int *abort,
                                  mgl_bench_device *out, mgl_error *err);
 void mgl_bench_device_close(mgl_bench_device *device);
 
-/* For a device that stays open while nothing is done with it: in between the context is not
- * current, and the process may be ended (mgl_cu_is_busy). It is closed while it is entered. */
+/* For a device that stays open while unused: after `leave`, the context is not current, and the
+ * process may be killed (mgl_cu_is_busy). The device must be entered when it is closed. */
 void mgl_bench_device_leave(const mgl_bench_device *device);
 mgl_status mgl_bench_device_enter(const mgl_bench_device *device, mgl_error *err);
 
@@ -45,12 +45,13 @@ mgl_status mgl_bench_device_enter(const mgl_bench_device *device, mgl_error *err
 mgl_status mgl_bench_compile(const mgl_geometry *geometry, const char *arch,
                              const atomic_int *abort, mgl_cuda_image *out, mgl_error *err);
 
-/* Device memory; `what` it is for is told when there is too little. mgl_bench_release takes 0. */
+/* Allocates device memory; the error names `what` the memory is for. mgl_bench_release accepts
+ * 0. */
 mgl_status mgl_bench_allocate(const mgl_bench_device *device, size_t bytes, const char *what,
                               mgl_address *out, mgl_error *err);
 void mgl_bench_release(const mgl_bench_device *device, mgl_address address);
 
-/* Copies that have happened when they return; they come behind everything on the stream. */
+/* Synchronous copies, ordered after everything on the stream. */
 mgl_status mgl_bench_copy_in(const mgl_bench_device *device, mgl_address to, const void *from,
                              size_t bytes, mgl_error *err);
 mgl_status mgl_bench_copy_out(const mgl_bench_device *device, void *to, mgl_address from,
@@ -58,32 +59,33 @@ mgl_status mgl_bench_copy_out(const mgl_bench_device *device, void *to, mgl_addr
 
 typedef struct mgl_bench_grid {
     unsigned x, y, z; /* blocks */
-    unsigned threads; /* of a block */
+    unsigned threads; /* per block */
 } mgl_bench_grid;
 
-/* Launches a kernel with its block. */
+/* Launches a kernel with its argument block. */
 mgl_status mgl_bench_launch(const mgl_bench_device *device, mgl_bench_kernel kernel,
                             mgl_bench_grid grid, void *block, mgl_error *err);
-/* A grid of blocks of 256 for `count` elements that a kernel loops over. */
+/* Grid of blocks of 256 threads for a grid-stride loop over `count` elements. */
 mgl_bench_grid mgl_bench_spread(const mgl_bench_device *device, long long count);
 mgl_status mgl_bench_wait(const mgl_bench_device *device, mgl_error *err);
 
-/* Seconds on the device's clock between the two calls; the second waits for the stream. */
+/* Measures the device time between the two calls, in seconds. The second call waits for the
+ * stream. */
 mgl_status mgl_bench_start_clock(const mgl_bench_device *device, mgl_error *err);
 mgl_status mgl_bench_stop_clock(const mgl_bench_device *device, double *seconds, mgl_error *err);
 
-/* Fills `count` elements with a tensor's values: of 16 bits, or f32 if `wide`. */
+/* Fills `count` elements with a tensor's values: 16 bits, or f32 if `wide`. */
 mgl_status mgl_bench_fill_rows(const mgl_bench_device *device, mgl_address to,
                                const mgl_synthetic_rule *rule, long long count, bool wide,
                                mgl_error *err);
 /* Fills the first `positions` of a layer's cached keys or values (sequences, kv_heads, capacity,
- * head_dim), which are bf16 or f16; `swizzled`: as mgl_vm_places has it. */
+ * head_dim), in bf16 or f16. `swizzled`: as in mgl_vm_places. */
 mgl_status mgl_bench_fill_cache(const mgl_bench_device *device, mgl_address to,
                                 const mgl_graph *graph, int layer, bool value, mgl_dtype dtype,
                                 bool swizzled, int sequences, int capacity, int positions,
                                 mgl_error *err);
 
-/* Uploads a rope table of `positions` rows: the machine's own, from vm/pack.c. */
+/* Uploads a rope table of `positions` rows, computed by vm/pack.c as for the machine. */
 mgl_status mgl_bench_make_rope(const mgl_bench_device *device, const mgl_graph *graph,
                                int positions, mgl_address *out, mgl_error *err);
 

@@ -1,4 +1,5 @@
-/* See device_record.h. */
+/* Implements device_record.h: builds the path, checks for an existing record, and writes the
+ * file. */
 #include "eval/device_record.h"
 
 #include <string.h>

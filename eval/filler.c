@@ -1,11 +1,12 @@
-/* See filler.h. */
+/* Implements filler.h: launches fill kernels for tapes, const tensors and KV buffers, and copies
+ * const buffers that are not tensors. */
 #include "eval/filler.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 
-/* The rule of a program's tensor. */
+/* Finds the synthetic rule of a program's tensor. */
 static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, int tensor,
                             mgl_synthetic_rule *out, mgl_error *err)
 {
@@ -17,7 +18,7 @@ static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, 
     return MGL_OK;
 }
 
-/* Of bf16 or f16. */
+/* Describes a segment of bf16 or f16. */
 static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
                            const mgl_segment *segment, mgl_synthetic_segment *out, mgl_error *err)
 {
@@ -74,7 +75,7 @@ static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int
     return MGL_OK;
 }
 
-/* Whether a const buffer is a tensor whose values are made where they lie. */
+/* Whether a const buffer is a tensor that is made on the device. */
 static bool is_made(const mgl_buffer *b)
 {
     return b->source == MGL_SOURCE_TENSOR &&
@@ -93,7 +94,7 @@ static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, in
                                         b->dtype == MGL_F32, err);
 }
 
-/* A const buffer of another source (the rope table) is packed as ever. */
+/* Packs another const buffer (the rope table) on the host and copies it. */
 static mgl_status copy_const(const mgl_filler *f, const mgl_program *program, int buffer,
                              mgl_address to, mgl_error *err)
 {
@@ -126,7 +127,7 @@ mgl_status mgl_filler_find_layer(const mgl_program *program, int buffer, int *la
     return MGL_OK;
 }
 
-/* A layer's cached keys or values. */
+/* Fills the keys or values of a layer. */
 static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, int buffer,
                              const mgl_vm_places *places, mgl_error *err)
 {
@@ -144,7 +145,7 @@ static mgl_status fill_cache(const mgl_filler *f, const mgl_program *program, in
                                 program->limits.capacity, f->positions, err);
 }
 
-/* What kernels make, one behind the other. */
+/* Launches all fill kernels. */
 static mgl_status launch_all(const mgl_filler *f, const mgl_program *program,
                              const mgl_vm_places *places, mgl_error *err)
 {
@@ -167,7 +168,7 @@ mgl_status mgl_filler_run(void *user, const mgl_program *program, const mgl_vm_p
     const mgl_filler *f = user;
     const mgl_cu *cu = f->device->cu;
     double seconds = 0;
-    /* the machine's memory is cleared before its tapes are made, on another stream */
+    /* the machine clears its memory on another stream before this */
     mgl_status status =
         mgl_cu_check(cu, cu->stream_synchronize(NULL), "clearing device memory", err);
     for (int i = 0; i < program->buffer_count && !status; i++)

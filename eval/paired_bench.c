@@ -1,8 +1,9 @@
 /*
- * Two sides, each with a program and a machine that stay on the device. A side's weights and cache
- * are made lazily: a launch with another seed or context than the last one of that side makes them
- * anew first. A machine whose side was emptied by a promotion or a failure is kept, since the next
- * program can often be exchanged into it: that takes no kernel and no memory.
+ * Implements the paired benchmark (paired_bench.h). Each side has a program and a machine that stay
+ * on the device. Weights and cache are made lazily: a launch whose seed or context differs from the
+ * side's last launch makes them anew. A machine whose side was emptied by a promotion or a rejected
+ * program is kept. The next program can often be exchanged into it, which needs no compilation and
+ * no second allocation.
  */
 #include "eval/paired_bench_state.h"
 
@@ -14,7 +15,7 @@
 #include "base/memory.h"
 #include "schedule/step.h"
 
-/* A signalling NaN in f32 and in bf16, a NaN in f16, and no index of anything. */
+/* A signaling NaN in f32 and in bf16, a NaN in f16, and an invalid index. */
 static const uint32_t poison_words[] = {0x7FA17FA1u, 0xA5A5A5A5u};
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -71,7 +72,7 @@ void mgl_paired_bench_close(mgl_paired_bench *d)
 
 /* ---- sides ---------------------------------------------------------------------------------- */
 
-/* What the graph and the filler give from now on. */
+/* Sets what the graph and the filler provide from now on. */
 static void choose_weights(mgl_paired_bench *d, const mgl_paired_bench_side *s)
 {
     mgl_synthetic_set_seed(d->graph, s->seed);
@@ -79,7 +80,7 @@ static void choose_weights(mgl_paired_bench *d, const mgl_paired_bench_side *s)
     d->filler = (mgl_filler){&d->device, d->graph, s->context, &d->device_s};
 }
 
-/* Weights and cache of a side as the last load of the duel had them, or as the next one will. */
+/* Sets the side's weights and cache to those of the last or announced load. */
 static void take_load(mgl_paired_bench *d, mgl_paired_bench_side *s, const mgl_program *program)
 {
     s->seed = d->seed;
@@ -88,7 +89,7 @@ static void take_load(mgl_paired_bench *d, mgl_paired_bench_side *s, const mgl_p
     choose_weights(d, s);
 }
 
-/* Opens the machine of a side's program. */
+/* Opens a machine for the side's program. */
 static mgl_status open_machine(mgl_paired_bench *d, mgl_paired_bench_side *s, mgl_error *err)
 {
     bool gpu = d->kind == MGL_VM_CUDA;
@@ -105,7 +106,7 @@ static mgl_status open_machine(mgl_paired_bench *d, mgl_paired_bench_side *s, mg
     return status || gpu ? status : mgl_paired_bench_cpu_fill(d, s->vm, s->context, err);
 }
 
-/* Puts a program on the machine that a side has. MGL_BAD_INPUT: it needs another one. */
+/* Exchanges the program of the side's machine. MGL_BAD_INPUT: the program needs a new machine. */
 static mgl_status exchange(mgl_paired_bench *d, mgl_paired_bench_side *s, mgl_program *program,
                            mgl_error *err)
 {
@@ -117,13 +118,13 @@ static mgl_status exchange(mgl_paired_bench *d, mgl_paired_bench_side *s, mgl_pr
         return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program needs a machine of its own");
     if (gpu)
         take_load(d, s, program);
-    else /* most of its weights are carried over, which its own seed made */
+    else /* most of its weights are carried over from the side's seed */
         choose_weights(d, s);
     mgl_status status = mgl_vm_exchange(s->vm, program, d->graph, err);
     return status || gpu ? status : mgl_paired_bench_cpu_fill(d, s->vm, s->context, err);
 }
 
-/* The program goes to the side, or is released. */
+/* Sets the side's program, or releases it on failure. */
 static mgl_status put(mgl_paired_bench *d, mgl_paired_bench_side *s, mgl_program *program,
                       bool *exchanged, mgl_error *err)
 {
@@ -134,7 +135,8 @@ static mgl_status put(mgl_paired_bench *d, mgl_paired_bench_side *s, mgl_program
         s->program = program;
         return MGL_OK;
     }
-    if (status != MGL_REJECTED) /* else the machine keeps its old program, for the next exchange */
+    if (status != MGL_REJECTED) /* after MGL_REJECTED the machine keeps its old program for the
+                                   next exchange */
         close_side(s);
     if (status != MGL_BAD_INPUT) {
         mgl_program_free(program);
@@ -227,8 +229,8 @@ static mgl_status check_side(const mgl_paired_bench_side *s, mgl_side side,
     return MGL_OK;
 }
 
-/* Weights and cache as the load has them. A CPU's machine is opened anew: it packs when it opens.
- */
+/* Makes the weights and the cache of the load. A CPU machine is reopened, because it packs when it
+ * opens. */
 static mgl_status make_weights(mgl_paired_bench *d, mgl_paired_bench_side *s,
                                const mgl_paired_bench_load *load, mgl_error *err)
 {
@@ -253,12 +255,12 @@ static mgl_status make_weights(mgl_paired_bench *d, mgl_paired_bench_side *s,
         status = open_machine(d, s, err);
     }
     if (status)
-        close_side(s); /* nobody knows what its memory holds */
+        close_side(s); /* the contents of its memory are unknown */
     return status;
 }
 
-/* What a launch made, to `tokens`. Synthetic weights give numbers: what is none is the program's.
- */
+/* Copies the tokens of a launch to `tokens`. Synthetic weights give finite logits, so NaN or
+ * infinity is an error of the program. */
 static mgl_status take_tokens(const mgl_paired_bench_load *load, const mgl_vm_report *report,
                               int32_t *tokens, mgl_error *err)
 {
@@ -280,11 +282,11 @@ static mgl_status take_tokens(const mgl_paired_bench_load *load, const mgl_vm_re
     return MGL_OK;
 }
 
-/* What a program with penalties is launched with. */
+/* Values for programs with penalties. */
 static const float repeat_penalty = 1.25F, presence_penalty = 0.5F, frequency_penalty = 0.25F;
 
-/* Penalties for a sequence, and tokens for the positions before it: half of them prompt, the others
- * output. `before` (load->context). */
+/* Sets penalties of a sequence and tokens for the positions before it: half prompt, half output.
+ * `before` (load->context). */
 static void add_penalties(const mgl_paired_bench *d, const mgl_paired_bench_load *load, int number,
                           int32_t *before, mgl_vm_sequence *sequence)
 {
@@ -301,7 +303,8 @@ static void add_penalties(const mgl_paired_bench *d, const mgl_paired_bench_load
     sequence->before_output = load->context / 2;
 }
 
-/* The sequences of a load. `before` (batch, context): room for tokens; NULL: no penalties. */
+/* Builds the sequences of a load. `before` (batch, context): buffer for tokens; NULL: no
+ * penalties. */
 static void make_sequences(const mgl_paired_bench *d, const mgl_paired_bench_load *load,
                            const int32_t *first, int32_t *before, mgl_vm_sequence *sequences)
 {
@@ -315,7 +318,7 @@ static void make_sequences(const mgl_paired_bench *d, const mgl_paired_bench_loa
     }
 }
 
-/* One launch, as `bench` has it. */
+/* Runs one launch, the same workload as `bench`. */
 static mgl_status launch(const mgl_paired_bench *d, mgl_paired_bench_side *s,
                          const mgl_paired_bench_load *load, int32_t *tokens, double *seconds,
                          mgl_error *err)
@@ -442,7 +445,7 @@ mgl_status mgl_paired_bench_refer(mgl_paired_bench *d, const mgl_paired_bench_lo
                                   : mgl_paired_bench_cpu_refer(d, load, made, out, err);
 }
 
-/* ---- the device ----------------------------------------------------------------------------- */
+/* ---- device --------------------------------------------------------------------------------- */
 
 double mgl_paired_bench_device_s(const mgl_paired_bench *d)
 {

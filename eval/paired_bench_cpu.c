@@ -1,7 +1,7 @@
 /*
- * A duel on the CPU: correctness alone. The reference is the CPU machine in f32 and plain C, fed
- * with one token a launch, so that the logits of every step can be seen. It is for small shapes:
- * plain C runs on one thread, and each call packs the weights anew.
+ * Paired benchmark on the CPU, for correctness only. The reference is the CPU machine in f32 and
+ * plain C. It is fed with one token per launch, so that the logits of every step are available. It
+ * suits only small shapes: plain C runs on one thread, and each call packs the weights again.
  */
 #include "eval/paired_bench_state.h"
 
@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "schedule/schedule.h"
 
-/* ---- the cache ------------------------------------------------------------------------------ */
+/* ---- cache ---------------------------------------------------------------------------------- */
 
-/* One position of one head: `row` has room for its values. */
+/* Fills one position of one head. `row` is a buffer for its values. */
 static void fill_position(const mgl_buffer *b, const mgl_synthetic_rule *rule, int sequence,
                           int head, int position, float *row, char *buffer)
 {
@@ -56,7 +56,7 @@ mgl_status mgl_paired_bench_cpu_fill(const mgl_paired_bench *d, mgl_vm *vm, int 
     return status;
 }
 
-/* ---- the reference -------------------------------------------------------------------------- */
+/* ---- reference ------------------------------------------------------------------------------ */
 
 struct reference {
     const mgl_paired_bench_load *load;
@@ -77,7 +77,7 @@ static mgl_status open_reference(const mgl_paired_bench *d, struct reference *r,
                                  .sequences = r->load->batch};
     mgl_vm_options how = {.kind = MGL_VM_CPU, .plain = true, .abort = d->abort};
     mgl_schedule_config_default(&config);
-    if (r->load->batch > MGL_MAX_ROWS) /* rows of a second list */
+    if (r->load->batch > MGL_MAX_ROWS) /* more rows need a second list */
         config.many = r->load->batch;
     r->logits = mgl_alloc(r->vocab * sizeof *r->logits);
     mgl_status status = r->logits ? MGL_OK : mgl_fail_memory(err, r->vocab * sizeof *r->logits);
@@ -95,7 +95,7 @@ static void close_reference(struct reference *r)
     mgl_free(r->logits);
 }
 
-/* What is asked of the logits of one step of one sequence. */
+/* Records the requested facts about the logits of one step of one sequence. */
 static void look(const struct reference *r, int sequence, int step)
 {
     size_t at = (size_t)sequence * (size_t)r->load->tokens + (size_t)step;
@@ -115,7 +115,7 @@ static void look(const struct reference *r, int sequence, int step)
                    r->logits, r->vocab * sizeof *r->logits);
 }
 
-/* One step of all sequences: a launch with one token each. */
+/* Runs one step of all sequences: a launch with one token each. */
 static mgl_status take_step(const mgl_paired_bench *d, struct reference *r, const int32_t *first,
                             int step, mgl_error *err)
 {

@@ -1,6 +1,7 @@
 /*
- * A duel on a GPU: its reference, its stream, its clocks. The device is left between calls, so that
- * a duel may be asked from one thread after another, and a process that only waits can be ended.
+ * Paired benchmark on a GPU: reference, stream, baseline and clocks. Each call enters the device's
+ * context and leaves it. Different threads may therefore call in turn, and an idle process can be
+ * killed.
  */
 #include "eval/paired_bench_state.h"
 
@@ -11,7 +12,8 @@
 #include "eval/reference.h"
 #include "eval/statistics.h"
 
-/* What the stream's kernel numbers its chunks by, and enough to time at all. */
+/* Limits of a timed stream, in bytes: large enough to time; the maximum fits the kernel's chunk
+ * index. */
 static const double least_stream = 1 << 20, most_stream = 0x1p35;
 
 mgl_status mgl_paired_bench_cuda_open(mgl_paired_bench *d, mgl_error *err)
@@ -36,7 +38,7 @@ void mgl_paired_bench_cuda_close(mgl_paired_bench *d)
     mgl_bench_device_close(&d->device);
 }
 
-/* A workload as baseline and reference have it, without its rope. */
+/* The workload as a benchmark case, without the rope table. */
 static mgl_bench_case case_of(const mgl_paired_bench *d, const mgl_paired_bench_load *load,
                               const int32_t *first)
 {
@@ -48,7 +50,7 @@ static mgl_bench_case case_of(const mgl_paired_bench *d, const mgl_paired_bench_
                             .first = first};
 }
 
-/* ---- the reference -------------------------------------------------------------------------- */
+/* ---- reference ------------------------------------------------------------------------------ */
 
 static mgl_status refer(mgl_paired_bench *d, const mgl_paired_bench_load *load, const int32_t *made,
                         const mgl_paired_bench_reference *out, mgl_error *err)
@@ -83,9 +85,9 @@ void mgl_paired_bench_cuda_key(const mgl_paired_bench *d, const mgl_program *pro
     mgl_cuda_kernel_key(program, d->device.target.arch, 0, key);
 }
 
-/* ---- the stream ----------------------------------------------------------------------------- */
+/* ---- stream --------------------------------------------------------------------------------- */
 
-/* The buffer stays for the next call, which mostly wants as many bytes. */
+/* Opens the stream's buffer. It is kept for the next call, which usually needs the same size. */
 static mgl_status make_stream(mgl_paired_bench *d, double bytes, mgl_error *err)
 {
     if (d->stream_bytes == bytes)
@@ -133,7 +135,7 @@ mgl_status mgl_paired_bench_stream(mgl_paired_bench *d, double bytes, int count,
     return status;
 }
 
-/* ---- the baseline --------------------------------------------------------------------------- */
+/* ---- baseline ------------------------------------------------------------------------------- */
 
 enum { BASELINE_WARM_UPS = 3 };
 
@@ -198,7 +200,7 @@ mgl_status mgl_paired_bench_baseline(mgl_paired_bench *d, const mgl_paired_bench
     return status;
 }
 
-/* ---- the device ----------------------------------------------------------------------------- */
+/* ---- device --------------------------------------------------------------------------------- */
 
 void mgl_paired_bench_look(mgl_paired_bench *d, mgl_paired_bench_clocks *out)
 {
@@ -212,7 +214,7 @@ void mgl_paired_bench_look(mgl_paired_bench *d, mgl_paired_bench_clocks *out)
                                      .processes = mgl_clocks_count_others(&d->clocks)};
 }
 
-/* As nvidia-smi prints it: 16 bytes in groups of 4, 2, 2, 2 and 6. */
+/* Prints a UUID like nvidia-smi: 16 bytes in groups of 4, 2, 2, 2 and 6. */
 static void print_uuid(const unsigned char bytes[16], char *to, size_t size)
 {
     size_t length = (size_t)snprintf(to, size, "GPU-");

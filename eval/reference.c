@@ -1,4 +1,5 @@
-/* See reference.h. */
+/* Implements reference.h: runs the reference kernels of cuda/reference.cuh over all rows (sequence,
+ * token) at once, node by node of the graph. */
 #include "eval/reference.h"
 
 #include <math.h>
@@ -6,8 +7,8 @@
 
 #include "base/memory.h"
 
-enum { THREADS = 256, TILE_ROWS = 8 /* of cuda/reference.cuh */ };
-enum { LARGEST, CHOSEN, NORM, SEEN }; /* of mgl_block_reference_look */
+enum { THREADS = 256, TILE_ROWS = 8 /* as in cuda/reference.cuh */ };
+enum { LARGEST, CHOSEN, NORM, SEEN }; /* columns of mgl_block_reference_look */
 
 /* A run: rows are (sequence, token). */
 struct run {
@@ -15,8 +16,8 @@ struct run {
     const mgl_bench_case *of;
     int rows;
     mgl_address token;        /* i32 (rows): inputs */
-    mgl_address made;         /* i32 (rows): what somebody made of them */
-    mgl_address id;           /* i32 (rows): what the reference makes of them */
+    mgl_address made;         /* i32 (rows): tokens made elsewhere */
+    mgl_address id;           /* i32 (rows): the reference's choices */
     mgl_address seen;         /* f32 (rows, SEEN) */
     mgl_address x, normed;    /* f32 (rows, hidden) */
     mgl_address q, attention; /* f32 (rows, heads head_dim) */
@@ -67,7 +68,7 @@ static void release(struct run *r)
         mgl_bench_release(r->device, parts[i]);
 }
 
-/* The inputs: the first token of a sequence, then those that were made. */
+/* Uploads the inputs: the first token of each sequence, then the made tokens. */
 static mgl_status upload_inputs(struct run *r, const int32_t *made, mgl_error *err)
 {
     size_t rows = (size_t)r->rows;
@@ -88,8 +89,8 @@ static mgl_bench_grid grid(int x, int y, int threads)
     return (mgl_bench_grid){.x = (unsigned)x, .y = (unsigned)y, .threads = (unsigned)threads};
 }
 
-/* The tensor "model.layers.<layer>.<name><ending>", or "<name><ending>" for layer -1; -1: the model
- * has none. */
+/* Index of the tensor "model.layers.<layer>.<name><ending>", or "<name><ending>" for layer -1; -1:
+ * not in the model. */
 static int find_tensor(const struct run *r, int layer, const char *name, const char *ending)
 {
     char full[96];
@@ -127,7 +128,7 @@ static mgl_status norm(const struct run *r, int layer, const char *name, mgl_err
                             err);
 }
 
-/* Norms each head of q, or of k, where it is, if the model does. */
+/* Normalizes each head of q or k in place, if the model has such a norm. */
 static mgl_status head_norm(const struct run *r, int layer, const char *name, mgl_address x,
                             int heads, mgl_error *err)
 {
@@ -140,7 +141,7 @@ static mgl_status head_norm(const struct run *r, int layer, const char *name, mg
                             &block, err);
 }
 
-/* The product with "<name>.weight", and "<name>.bias" if the model has that. */
+/* Product with "<name>.weight", plus "<name>.bias" if the model has one. */
 static mgl_status linear(const struct run *r, int layer, const char *name, mgl_address x,
                          mgl_address y, int inner, int outer, bool add, mgl_error *err)
 {
@@ -271,9 +272,9 @@ static mgl_status decode(const struct run *r, mgl_error *err)
     return status ? status : look(r, err);
 }
 
-/* ---- what is handed out --------------------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------------------------- */
 
-/* All rows; `r` is released by the caller, after a failure too. */
+/* Computes all rows. The caller releases `r`, also after an error. */
 static mgl_status run_rows(struct run *r, const mgl_bench_device *device, const mgl_bench_case *of,
                            const int32_t *made, mgl_error *err)
 {

@@ -1,4 +1,5 @@
-/* Likelihoods of texts, window by window. See eval.h. */
+/* Implements eval.h: splits texts into windows, scores each window with mgl_model_score, and sums
+ * log-likelihoods. */
 #include "eval/eval.h"
 
 #include "base/error.h"
@@ -13,7 +14,7 @@ bool mgl_eval_window_next(mgl_eval_window *window, size_t count, size_t capacity
 {
     bool first = window->end == 0;
     size_t begin = first ? 0 : window->begin + stride;
-    size_t fresh = window->end; /* the first token that no window had */
+    size_t fresh = window->end; /* first token that no window has read */
     if (fresh >= count)
         return false;
     window->begin = begin;
@@ -64,8 +65,8 @@ mgl_status mgl_eval_check_fit(const mgl_model *model, size_t count, mgl_error *e
 typedef struct evaluation {
     mgl_model *model;
     const mgl_eval_options *options;
-    float *logprob; /* (capacity) of a window */
-    size_t begin;   /* of the last window in its text */
+    float *logprob; /* (capacity) log-probabilities of a window */
+    size_t begin;   /* begin of the last window in its text */
     mgl_eval_result sums;
 } evaluation;
 
@@ -104,18 +105,18 @@ static mgl_status score_text(evaluation *e, const mgl_ids *text, mgl_error *err)
     size_t capacity = e->sums.capacity, stride = e->options->stride;
     mgl_eval_window window = {0};
     mgl_status status = check_stride(text->count, capacity, stride, err);
-    if (text->count < 2) /* the first token has nothing to be likely after */
+    if (text->count < 2) /* the first token has no context to score it */
         return MGL_OK;
     while (!status && mgl_eval_window_next(&window, text->count, capacity, stride))
         status = score_window(e, text, &window, err);
     return status;
 }
 
-/* Says which text it is; positions in the message are those of the window. */
+/* Adds the text's index to an error. Positions in the message are relative to the window. */
 static mgl_status name_text(const evaluation *e, size_t index, const mgl_error *cause,
                             mgl_error *err)
 {
-    if (cause->code == MGL_USAGE) /* of the call, not of a text */
+    if (cause->code == MGL_USAGE) /* an error of the call, not of a text */
         return mgl_fail(err, cause->code, cause->where, "%s", cause->message);
     if (e->begin)
         return mgl_fail(err, cause->code, cause->where, "text %zu, from token %zu on: %s", index,

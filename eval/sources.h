@@ -1,5 +1,5 @@
-/* The benchmark's device sources as they were when the library was built: made by
- * vm/cuda/sources.cmake. The first is the translation unit, the others are what it includes. */
+/* The benchmark's device sources, embedded when the library is built (vm/cuda/sources.cmake writes
+ * the table). The first is the translation unit; the others are its includes. */
 #ifndef MGL_EVAL_SOURCES_H
 #define MGL_EVAL_SOURCES_H
 

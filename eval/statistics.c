@@ -1,3 +1,4 @@
+/* Implements statistics.h: sorts a copy of the samples and interpolates between neighbors. */
 #include "eval/statistics.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* See stream.h. */
+/* Implements stream.h: fills the buffer with synthetic weights and times the read kernel. */
 #include "eval/stream.h"
 
-enum { CHUNK = 16, THREADS = 1024, BLOCKS = 2 /* a multiprocessor */ };
+enum { CHUNK = 16, THREADS = 1024, BLOCKS = 2 /* per multiprocessor */ };
 
 mgl_status mgl_stream_open(const mgl_bench_device *d, const mgl_graph *graph, double bytes,
                            mgl_stream *out, mgl_error *err)

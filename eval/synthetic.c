@@ -1,4 +1,5 @@
-/* Shapes and graphs without files: see synthetic.h. */
+/* Implements synthetic.h: known shapes, configurations from files, and graphs that compute their
+ * weights. */
 #include "eval/synthetic.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 #include "importer/layout.h"
 #include "importer/mega.h"
 
-/* Tensors of caches are numbered behind those of the graph. */
+/* Tensor numbers of caches start after those of the graph. */
 enum { CACHE_TENSORS = 1 << 24 };
 
 #define LLAMA3_ROPE(by)                                                                            \
@@ -84,7 +85,7 @@ mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error
     return status;
 }
 
-/* value * to / from; 0 when that is no whole number. */
+/* value * to / from; 0 if that is not an integer. */
 static int32_t in_proportion(int32_t value, int32_t to, int32_t from)
 {
     int64_t product = (int64_t)value * to;
@@ -111,7 +112,7 @@ mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err)
 
 enum { MAX_CONFIG = 1 << 20 }; /* bytes of a config.json */
 
-/* The config.json of a compiled model. */
+/* Reads the config.json of a compiled model. */
 static mgl_status read_compiled(const char *path, mgl_json *out, mgl_error *err)
 {
     mgl_mega *mega;
@@ -147,7 +148,7 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     return status;
 }
 
-/* Of a folder in Hugging Face layout. */
+/* Reads the config.json of a folder in Hugging Face layout. */
 static mgl_status read_folder(const char *folder, mgl_config *out, mgl_error *err)
 {
     mgl_text file = {0};
@@ -176,7 +177,7 @@ mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_erro
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
-/* What a graph reads its weights from. */
+/* Reader state of a synthetic graph. */
 typedef struct source {
     uint64_t seed;
     mgl_synthetic_kind kind;
@@ -209,18 +210,18 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* The power of two that brings the spread of a draw nearest to `spread`. */
+/* The power of two that brings the standard deviation of a draw closest to `spread`. */
 static float choose_scale(double spread)
 {
-    /* four uniform numbers of 0 to 127 */
+    /* four uniform numbers from 0 to 127 */
     double drawn = sqrt(4.0 * (128.0 * 128.0 - 1.0) / 12.0);
     return ldexpf(1.0f, (int)lround(log2(spread / drawn)));
 }
 
-/* As many times as large are large values, and small ones are small. */
+/* Factor of large values, and inverse factor of small ones. */
 static const float far = 64;
 
-/* What a rule becomes where the graph's values are of another kind. */
+/* Adjusts a rule to the graph's kind of values. */
 static void take_kind(const mgl_graph *graph, mgl_synthetic_rule *rule)
 {
     mgl_synthetic_kind kind = source_of(graph)->kind;
@@ -235,28 +236,29 @@ static void take_kind(const mgl_graph *graph, mgl_synthetic_rule *rule)
         rule->scale /= far;
     else if (kind == MGL_SYNTHETIC_ZERO)
         rule->scale = 0;
-    else if (kind == MGL_SYNTHETIC_EQUAL) { /* nothing is left of a draw */
+    else if (kind == MGL_SYNTHETIC_EQUAL) { /* shift 16 leaves nothing of a draw */
         rule->offset = 64;
         rule->shift = 16;
     }
 }
 
-/* What scores of attention are made of: larger ones leave one position alone, and what that is
- * depends on roundings. */
+/* Whether a tensor contributes to attention scores. Larger scores concentrate softmax on one
+ * position, and rounding would decide which. */
 static bool makes_scores(const char *name)
 {
     return strstr(name, "q_proj.") || strstr(name, "k_proj.");
 }
 
-/* The weight or the bias of a product that adds to the residual stream. */
+/* Whether a tensor is the weight or bias of a product that adds to the residual stream. */
 static bool adds_to_residual(const char *name)
 {
     return ends_with(name, "o_proj.weight") || ends_with(name, "o_proj.bias") ||
            ends_with(name, "down_proj.weight") || ends_with(name, "down_proj.bias");
 }
 
-/* Matrices keep the size of what they are given, and biases are half as large as what they are
- * added to; those that add to the residual stream share it. */
+/* Matrices preserve the magnitude of their input. Biases are half as large as what they are added
+ * to. Tensors that add to the residual stream are scaled down by the square root of twice the
+ * number of layers. */
 mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
 {
     const mgl_tensor *t = &graph->tensors[tensor];
@@ -279,8 +281,9 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
     return rule;
 }
 
-/* Attention over many positions is a mean that goes to 0 with their square root, and with it what a
- * wrong one would do to the logits; so cached values grow with the square root. */
+/* Attention over n positions is a mean whose magnitude decreases with the square root of n, and so
+ * would the effect of an attention error on the logits. Cached values therefore grow with the
+ * square root. */
 mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
                                             int positions)
 {

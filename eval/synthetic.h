@@ -1,6 +1,7 @@
 /*
- * Models without files: the shapes that the benchmark knows by name, and graphs whose weights are
- * the function of eval/cuda/synthetic.h. Such a graph is lowered, validated and run like any other.
+ * Synthetic models: model shapes known by name, and graphs whose weights are computed by the
+ * function in eval/cuda/synthetic.h. Such a graph needs no files and is lowered, validated and run
+ * like any other. The benchmarks, autotune/ and tests use it.
  */
 #ifndef MGL_EVAL_SYNTHETIC_H
 #define MGL_EVAL_SYNTHETIC_H
@@ -34,22 +35,22 @@ enum {
 #undef MGL_X
         MGL_SHAPE_COUNT
 };
-/* "llama-1b|llama-3b|...": what a flag takes that names one. */
+/* "llama-1b|llama-3b|...": value syntax of a flag that takes a shape. */
 #define MGL_SHAPE_OR(id, name) "|" name
 #define MGL_SHAPE_NAMES        (&(MGL_SHAPES(MGL_SHAPE_OR))[1])
 
-/* The configuration of a shape, such as "llama-1b" or "qwen2.5-0.5b", with the biases and norms of
- * q and k that the model has. MGL_USAGE, with the names there are, for others. */
+/* Configuration of a named shape, such as "llama-1b" or "qwen2.5-0.5b", including the model's
+ * biases and q/k norms. MGL_USAGE lists the known names. */
 mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error *err);
 
-/* Makes a model wider or narrower: heads, those of the cache, and the ffn in proportion; head_dim,
- * layers and vocabulary stay. MGL_USAGE where that does not come out even. */
+/* Scales a model's width: heads, kv heads and ffn change in proportion; head_dim, layers and
+ * vocabulary stay. MGL_USAGE: the result is not integral. */
 mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err);
 
-/* That of a MODEL, or of a config.json: weights need not be there. */
+/* Reads the configuration of a MODEL or of a config.json file. Weights are not needed. */
 mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err);
 
-/* What values such a graph's weights, and a cache, have: X(id, name, what). */
+/* Kinds of values in a graph's weights and in a cache: X(id, name, what). */
 #define MGL_SYNTHETIC_KINDS(X)                                                                     \
     X(DENSE, "dense", "random; activations stay of order 1")                                       \
     X(LARGE, "large", "64 times as large, but for norms and what attention's weights come of")     \
@@ -65,27 +66,26 @@ typedef enum mgl_synthetic_kind {
 } mgl_synthetic_kind;
 const char *mgl_synthetic_kind_name(mgl_synthetic_kind kind);
 
-/* A graph with bf16 weights made of `seed`, scaled so that activations stay of order 1. Released by
- * mgl_graph_free. */
+/* A graph with bf16 weights made from `seed`, scaled so that activations stay of order 1. Release
+ * with mgl_graph_free. */
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
                               mgl_error *err);
 
-/* From now on such a graph's weights are made of `seed`. */
+/* Changes the seed of such a graph's weights. */
 void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed);
-/* And are of this kind, which is DENSE at first. */
+/* Changes the kind of its values; initially DENSE. */
 void mgl_synthetic_set_kind(mgl_graph *graph, mgl_synthetic_kind kind);
 
 /* The rule of a tensor of such a graph. */
 mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor);
 
-/* The rule of the cached keys (value false) or values of a layer, of a cache that holds
+/* The rule of a layer's cached keys (`value` false) or values, for a cache that holds
  * `positions`. */
 mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
                                             int positions);
 
-/* Bytes that decoding one token streams: every matrix and its bias once in bf16 (the embedding only
- * where it is the head too), and the KV cache of `sequences` sequences at `positions` positions
- * each. */
+/* Bytes streamed to decode one token: every matrix and its bias once in bf16 (the embedding only if
+ * it is also the head), and the KV cache of `sequences` sequences at `positions` positions each. */
 double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * From events to a trace: which rows are which epochs, times of 32 bits made whole, names of tasks,
- * and who signals and writes what.
+ * Builds a trace from events (trace.h): assigns rows to epochs, extends 32-bit times to 64 bits,
+ * names tasks, and indexes signaling and writing tasks.
  *
- * Times wrap after 4.3 s. Within an epoch they are told from its first event by their signed
- * distance, and epochs from each other likewise: right as long as an epoch takes less than 2.1 s.
+ * Event times wrap after 4.3 s. Within an epoch, a time is the signed distance from the epoch's
+ * first event; epochs are related to each other the same way. This is correct if an epoch takes
+ * less than 2.1 s.
  */
 #include "eval/trace.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEVER = -1 }; /* a time that the event does not tell */
+enum { NEVER = -1 }; /* a time that the event does not contain */
 
 const char *mgl_trace_kind_name(mgl_trace_kind kind)
 {
@@ -70,8 +71,8 @@ static int layer_in(const char *name)
     return layer;
 }
 
-/* The layer that the names around the task speak of: of its tensors, of the counters that it
- * signals, of what it writes and of what it reads. */
+/* The layer of a task, from the first name that contains one: its tensors, signaled counters,
+ * outputs, inputs. */
 static int find_layer(const mgl_program *p, const mgl_task *task)
 {
     int layer = -1;
@@ -88,7 +89,7 @@ static int find_layer(const mgl_program *p, const mgl_task *task)
     return layer;
 }
 
-/* What tells steps of one op apart: "down" of "l3.down"; "" for an op that is one step. */
+/* Distinguishes steps with the same op: "down" of "l3.down"; "" for an op with a single step. */
 static const char *name_part(const mgl_program *p, const mgl_task *task)
 {
     if (mgl_op_get(task->op)->step != MGL_STEP_O || task->segments.count == 0)
@@ -113,7 +114,7 @@ void mgl_trace_task_name(const mgl_trace *trace, int task, char *name)
         snprintf(name, MGL_TRACE_NAME, "%s l%d%s%s", op, layer, part[0] ? "." : "", part);
 }
 
-/* The step of a task, added when it is the first one of it. */
+/* The step of a task; adds a new step if necessary. */
 static int find_step(mgl_trace *trace, int list, const mgl_task *task)
 {
     char name[MGL_TRACE_NAME];
@@ -152,7 +153,7 @@ static void name_tasks(mgl_trace *trace)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-/* Turns counts into runs that stand one behind the other, from `first` on; returns their end. */
+/* Turns counts into consecutive runs from `first` on; returns their end. */
 static int lay_out(mgl_run *runs, int count, int first)
 {
     for (int i = 0; i < count; i++) {
@@ -163,7 +164,7 @@ static int lay_out(mgl_run *runs, int count, int first)
     return first;
 }
 
-/* Counts edges (`fill` false), then writes them into the runs laid out for them. */
+/* Counts edges (`fill` false), or writes them into the runs. */
 static void add_edges(mgl_trace *trace, bool fill)
 {
     const mgl_program *p = trace->program;
@@ -208,14 +209,14 @@ static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
-/* A `clear` may travel with the task before it, and then leaves no event. */
+/* A `clear` may be stored in the record of the preceding task and then writes no event. */
 static bool writes_event(const mgl_task *task)
 {
     return task->op != MGL_OP_CLEAR;
 }
 
-/* The epoch of a row of events: the newest that it speaks of; -1: none. *list: whose tasks do;
- * *whole: all of these. */
+/* The epoch of a row of events: the newest epoch in it; -1: none. *list: list of its tasks; *whole:
+ * all tasks of that list have events. */
 static int64_t find_epoch(const mgl_trace *trace, const mgl_device_event *events, int *list,
                           bool *whole)
 {
@@ -235,7 +236,7 @@ static int64_t find_epoch(const mgl_trace *trace, const mgl_device_event *events
     return (int64_t)newest - 1;
 }
 
-/* The first event of an epoch, whose begin the others are told from. */
+/* Begin time of the epoch's first event, the reference of its other times. */
 static uint32_t find_anchor(const mgl_trace *trace, const mgl_device_event *events, int row)
 {
     for (int t = 0; t < trace->program->task_count; t++)
@@ -244,10 +245,10 @@ static uint32_t find_anchor(const mgl_trace *trace, const mgl_device_event *even
     return 0;
 }
 
-/* Where 32-bit times of an epoch are on the long clock. */
+/* Mapping of an epoch's 32-bit times to 64-bit times. */
 struct epoch_clock {
-    uint32_t anchor; /* the time of the epoch's first event */
-    int64_t base;    /* the same on the long clock */
+    uint32_t anchor; /* 32-bit time of the epoch's first event */
+    int64_t base;    /* its 64-bit time */
 };
 
 static int64_t long_time(struct epoch_clock clock, uint32_t time)
@@ -255,13 +256,13 @@ static int64_t long_time(struct epoch_clock clock, uint32_t time)
     return clock.base + (int32_t)(time - clock.anchor);
 }
 
-/* Panels count no pages ahead. */
+/* Panels do not report pages ahead. */
 static bool tells_pages(const mgl_task *task)
 {
     return mgl_op_get(task->op)->family != MGL_FAMILY_PANEL;
 }
 
-/* One event, as far as it speaks for itself: `input` and `products` may be NEVER. */
+/* Reads one event by itself; `input` and `products` may be NEVER. */
 static mgl_trace_time read_event(const mgl_device_event *event, const mgl_task *task,
                                  struct epoch_clock clock)
 {
@@ -281,8 +282,8 @@ static mgl_trace_time read_event(const mgl_device_event *event, const mgl_task *
     return time;
 }
 
-/* What an event does not tell by itself: when its flagged words had been written, and what stands
- * for the times that its task has no use for. */
+/* Completes an event with data of other events: when its flagged inputs were written, and defaults
+ * for times that its task does not have. */
 static void complete(const mgl_trace *trace, int row, int task)
 {
     mgl_trace_time *time = mgl_trace_at(trace, row, task);
@@ -312,7 +313,7 @@ static void read_row(mgl_trace *trace, int row, const mgl_device_event *events,
         complete(trace, row, t);
 }
 
-/* Makes the first begin the time 0. */
+/* Makes the first begin time 0. */
 static void shift_times(mgl_trace *trace)
 {
     int64_t count = (int64_t)trace->rows * trace->program->task_count, first = INT64_MAX;
@@ -328,7 +329,7 @@ static void shift_times(mgl_trace *trace)
     }
 }
 
-/* The long clock starts far enough from 0 that no time is NEVER. */
+/* Reads all events. The 64-bit clock starts far from 0, so that no time equals NEVER. */
 static void read_times(mgl_trace *trace, const mgl_device_event *events, int epochs)
 {
     struct epoch_clock clock = {.base = INT64_C(1) << 40};
@@ -352,7 +353,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The epochs that the rows of events hold, oldest first. */
+/* Finds the epochs that the rows of events hold, oldest first. */
 static mgl_status find_epochs(mgl_trace *trace, const mgl_device_event *events, int epochs,
                               mgl_error *err)
 {
@@ -376,8 +377,7 @@ static mgl_status find_epochs(mgl_trace *trace, const mgl_device_event *events, 
                           "the launch left no epoch in which every task has its event");
 }
 
-/* Counts the tasks of a list's steps, in its last whole epoch, and finds when the first of them
- * ended. */
+/* Counts the tasks of a list's steps in its last complete epoch, and finds the end of the first. */
 static void look_at_steps(mgl_trace *trace, int list)
 {
     const int row = mgl_trace_last_row(trace, list);
@@ -404,7 +404,7 @@ static int by_first_end(const void *a, const void *b)
                                         : (x->first_end > y->first_end ? 1 : -1);
 }
 
-/* Puts the steps of each list in the order in which an epoch goes through them. */
+/* Sorts the steps of each list by the order in which an epoch runs them. */
 static mgl_status sort_steps(mgl_trace *trace, mgl_error *err)
 {
     size_t bytes = (size_t)trace->step_count * sizeof(int);
@@ -450,7 +450,7 @@ static mgl_status allocate(mgl_trace *trace, int epochs, mgl_error *err)
     return good ? MGL_OK : mgl_fail_memory(err, (size_t)epochs * tasks * sizeof *trace->times);
 }
 
-/* Puts both lists in one program, where there are two. */
+/* Joins both lists into one program, if there are two. */
 static mgl_status join_lists(mgl_trace *trace, const mgl_program *program, mgl_error *err)
 {
     trace->program = program;

@@ -1,23 +1,24 @@
 /*
- * The longest chain of an epoch: who kept whom from starting. A task could not start before
+ * Critical path of an epoch (trace.h). A task could not start before
  *
- *     the task before it on its queue had ended,
- *     of the signallers of a counter that it waits for, as many as its threshold says had ended,
- *     and all writers of the flagged words that it reads had ended;
+ *     the previous task of its queue had ended,
+ *     as many signaling tasks of each counter that it waits for had ended as its threshold,
+ *     and all writers of the flag words that it reads had ended.
  *
- * what of these ended last is the one before it in the chain. The parts of a chain lie end to end,
- * so that they sum to the time from sample to sample.
+ * The task of these that ended last precedes it on the critical path. The parts of the path are
+ * contiguous in time, so they sum to the time from sample to sample.
  */
 #include "eval/trace.h"
 
 #include "base/memory.h"
 
-/* What kept a task from starting. */
+/* The task that another task had to wait for. */
 struct cause {
-    int row, task; /* -1: nothing that left an event */
+    int row, task; /* -1: no task with an event */
 };
 
-/* Takes the task instead when it ended later: of two that ended together the first one offered. */
+/* Replaces *best by the task if it ended later. Of two with the same end, the first offered
+ * stays. */
 static void offer(const mgl_trace *trace, int row, int task, struct cause *best)
 {
     if (row < 0 || task < 0 || !mgl_trace_at(trace, row, task)->known)
@@ -27,7 +28,7 @@ static void offer(const mgl_trace *trace, int row, int task, struct cause *best)
         *best = (struct cause){row, task};
 }
 
-/* The row of the epoch before; -1 when it left no events. */
+/* The row of the previous epoch; -1: it has no events. */
 static int row_before(const mgl_trace *trace, int row)
 {
     return row > 0 && trace->epochs[row - 1] == trace->epochs[row] - 1 ? row - 1 : -1;
@@ -44,7 +45,7 @@ static void offer_queue(const mgl_trace *trace, int row, int task, struct cause 
         offer(trace, earlier, t, best);
 }
 
-/* How many of the counter's signallers come before this one: by end, then by number. */
+/* Number of the counter's signaling tasks before this one, ordered by end, then by number. */
 static int count_earlier(const mgl_trace *trace, int row, mgl_run run, int task)
 {
     int64_t end = mgl_trace_at(trace, row, task)->end;
@@ -57,8 +58,8 @@ static int count_earlier(const mgl_trace *trace, int row, mgl_run run, int task)
     return count;
 }
 
-/* The signaller that brought the counter to the threshold: of all that it had in the epoch before
- * when that is 0. */
+/* Offers the signaling task that brought the counter to the threshold. Threshold 0: the last one of
+ * the previous epoch. */
 static void offer_counter(const mgl_trace *trace, int row, const mgl_wait *wait, struct cause *best)
 {
     int from = wait->threshold > 0 ? row : row_before(trace, row);
@@ -84,7 +85,7 @@ static struct cause find_cause(const mgl_trace *trace, int row, int task)
     return best;
 }
 
-/* The sample of the row that ended last; -1: there is none. */
+/* The row's sample task that ended last; -1: none. */
 static int find_sample(const mgl_trace *trace, int row)
 {
     struct cause last = {-1, -1};
@@ -94,7 +95,7 @@ static int find_sample(const mgl_trace *trace, int row)
     return last.task;
 }
 
-/* One link, that ends at `end`; returns what it started from. */
+/* Adds one link that ends at `end`. Returns the preceding task. */
 static struct cause add_link(const mgl_trace *trace, mgl_trace_chain *chain, int row, int task,
                              int64_t end)
 {
@@ -119,7 +120,7 @@ mgl_status mgl_trace_find_chain(mgl_trace *trace, int list, mgl_error *err)
         return mgl_fail_memory(err, (size_t)tasks * sizeof *chain->links);
     struct cause at = {chain->row, chain->row < 0 ? -1 : find_sample(trace, chain->row)};
     int64_t end = at.task < 0 ? 0 : mgl_trace_at(trace, at.row, at.task)->end;
-    /* a task stands in a chain once: edges of a program that was accepted have no cycle */
+    /* a task is at most once on the path: edges of an accepted program have no cycle */
     while (at.task >= 0 && at.row == chain->row && chain->count < tasks) {
         at = add_link(trace, chain, at.row, at.task, end);
         end = chain->links[chain->count - 1].from;

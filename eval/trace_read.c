@@ -1,10 +1,11 @@
 /*
- * What a trace says of a task: who wrote what it reads, which task was before it on its queue, and
- * what its time went into. Nothing here makes a trace, or needs to know who did.
+ * Reads facts of a task from a trace (trace.h): the last writer of its inputs, the previous task of
+ * its queue, and the split of its time by kind. trace.c, trace_chain.c and trace_summary.c use
+ * these functions.
  */
 #include "eval/trace.h"
 
-/* Of two regions of a flagged buffer, whose symbolic ranges are whole dimensions. */
+/* Whether two regions of a flagged buffer overlap. Symbolic ranges cover whole dimensions. */
 static bool overlap(const mgl_program *p, const mgl_region *a, const mgl_region *b)
 {
     for (int i = 0; i < p->buffers[a->buffer].rank; i++) {

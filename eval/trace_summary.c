@@ -1,8 +1,8 @@
 /*
- * The summary of a trace: sums over its whole epochs, by step, by layer, and along the longest
- * chain. Means are per task where it says "a task", and per queue where it says "a layer": the time
- * of all queues in a layer, divided by their number, so that the parts of a layer sum to its
- * length.
+ * Computes and prints the summary of a trace (trace.h): sums over its complete epochs, by step, by
+ * layer, and along the critical path. Values "per task" are means over tasks. Values "per layer"
+ * are the time of all queues in a layer, divided by the number of queues, so that the parts of a
+ * layer sum to its length.
  */
 #include "eval/trace.h"
 
@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the sums are made with. */
+/* Working state of the sums. */
 struct summing {
     const mgl_trace *trace;
     mgl_trace_summary *out;
     double *values;        /* (rows * task_count) of one metric of one step */
-    int64_t *first, *last; /* (layers + 1, step_count + 1) of a row; the last step: all of them */
-    int64_t queue_ns, starved_ns; /* of all queues and whole epochs */
+    int64_t *first, *last; /* (layers + 1, step_count + 1) per row; the last step is all steps */
+    int64_t queue_ns, starved_ns; /* over all queues and complete epochs */
 };
 
 static int ascending(const void *a, const void *b)
@@ -60,7 +60,7 @@ static mgl_trace_spread spread_of(double *values, size_t count)
     return spread;
 }
 
-/* Collects one metric of a step's tasks; how many there are. */
+/* Collects one metric of a step's tasks; returns their number. */
 static size_t collect(const struct summing *s, int step, mgl_trace_metric metric)
 {
     const mgl_trace *trace = s->trace;
@@ -94,7 +94,7 @@ static void widen(struct summing *s, int layer, int step, const mgl_trace_time *
         s->last[at] = time->end;
 }
 
-/* Adds the spans of a row to `spans` (step_count + 1), and counts them. */
+/* Adds the layer spans of a row to `spans` (step_count + 1) and counts them. */
 static void add_spans(struct summing *s, double *spans, int *counts)
 {
     int width = s->trace->step_count + 1;
@@ -105,7 +105,7 @@ static void add_spans(struct summing *s, double *spans, int *counts)
         }
 }
 
-/* One row's tasks: the kinds of those in layers, and the spans of layers. */
+/* Adds one row: time by kind of tasks in layers, and layer spans. */
 static void add_row(struct summing *s, int row)
 {
     const mgl_trace *trace = s->trace;
@@ -159,7 +159,7 @@ static mgl_status sum_layers(struct summing *s, mgl_error *err)
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- whole trace ---------------------------------------------------------------------------- */
 
 static void sum_chain(const mgl_trace *trace, mgl_trace_summary *out)
 {
@@ -176,7 +176,7 @@ static void sum_chain(const mgl_trace *trace, mgl_trace_summary *out)
     }
 }
 
-/* When the last sample of the row ended. */
+/* End of the row's last sample task. */
 static int64_t end_of(const mgl_trace *trace, int row)
 {
     int64_t end = 0;
@@ -186,8 +186,8 @@ static int64_t end_of(const mgl_trace *trace, int row)
     return end;
 }
 
-/* From sample to sample, over pairs of whole epochs that follow each other; the second one is of
- * the list. */
+/* Mean time from sample to sample, over pairs of consecutive complete epochs; the second epoch
+ * belongs to the list. */
 static void sum_epochs(const mgl_trace *trace, mgl_trace_summary *out)
 {
     int64_t ns = 0;
@@ -260,7 +260,7 @@ void mgl_trace_summary_clear(mgl_trace_summary *summary)
     *summary = (mgl_trace_summary){0};
 }
 
-/* ---- as text --------------------------------------------------------------------------------- */
+/* ---- text output ---------------------------------------------------------------------------- */
 
 static void print_steps(const mgl_trace *trace, const mgl_trace_summary *s, mgl_text *out)
 {
@@ -279,7 +279,7 @@ static void print_steps(const mgl_trace *trace, const mgl_trace_summary *s, mgl_
     }
 }
 
-/* A row of a table by kind: a name, one value in front, and the kinds. */
+/* Prints a table row: a name, one value, and the values by kind. */
 static void print_kinds(const char *name, double value, const double *kinds, mgl_text *out)
 {
     mgl_text_format(out, "%-20s %9.2f", name, value);

@@ -1,7 +1,8 @@
 /*
- * The timeline in Chrome's trace event format, which Perfetto reads too ("Trace Event Format", the
- * array of "traceEvents"): complete events ("X") with times in us, and metadata events ("M") that
- * name the threads. Names are words of the program's text, which need no escapes.
+ * Prints the timeline of a trace (trace.h) in Chrome's trace event format, which Perfetto also
+ * reads ("Trace Event Format", the array of "traceEvents"): complete events ("X") with times in us,
+ * and metadata events ("M") that name the threads. Names come from the program's text and need no
+ * escaping.
  */
 #include "eval/trace.h"
 
@@ -26,7 +27,7 @@ static void print_name(int thread, const char *name, int number, mgl_text *out)
                     PROCESS, thread, thread);
 }
 
-/* The start of a slice, up to its end or its args. */
+/* Prints the start of a slice, without its arguments and closing brace. */
 static void print_slice(int thread, const char *name, int64_t from, int64_t to, mgl_text *out)
 {
     mgl_text_format(out,
@@ -53,7 +54,8 @@ static void print_waits(const mgl_program *p, const mgl_task *task, mgl_text *ou
     }
 }
 
-/* The list of a task, of two: as its category, by which viewers filter, and among its args. */
+/* With two lists, prints the list of a task: as category, by which viewers filter, and as
+ * argument. */
 static void print_category(const mgl_trace *trace, int task, mgl_text *out)
 {
     if (trace->lists > 1)
@@ -68,7 +70,7 @@ static void print_list(const mgl_trace *trace, int task, mgl_text *out)
                         mgl_trace_list_name(mgl_trace_list_of(trace, task)));
 }
 
-/* The number of a task in its list. */
+/* Index of a task in its list. */
 static int number_in_list(const mgl_trace *trace, int task)
 {
     return mgl_trace_list_of(trace, task) ? task - trace->first_tasks : task;
@@ -138,7 +140,7 @@ void mgl_trace_print_timeline(const mgl_trace *trace, mgl_text *out)
     for (int row = 0; row < trace->rows; row++)
         for (int t = 0; t < trace->program->task_count; t++)
             print_task(trace, row, t, out);
-    const bool swapped = trace->chains[0].row > trace->chains[1].row; /* the older one first */
+    const bool swapped = trace->chains[0].row > trace->chains[1].row; /* older chain first */
     for (int i = 0; i < MGL_TRACE_LISTS; i++)
         print_chain(trace, &trace->chains[i ^ swapped], out);
     mgl_text_put(out, "\n]}\n");
