@@ -1,6 +1,7 @@
 /*
- * Searching, behind one function of the public header: a campaign is found or begun in its
- * store, run, and told of. Everything else is in autotune/.
+ * Implements mgl_autotune, the search function of the public header. It finds or creates a campaign
+ * in a store, runs the campaign, passes its events to the caller's callback and fills a report.
+ * Also implements mgl_autotune_is_worker and mgl_explain_code. The search itself is in autotune/.
  */
 #include "api/machine_check.h"
 #include "api/pipeline.h"
@@ -18,8 +19,9 @@
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* Whether this program, started anew, would be a worker. One that would not must not be started: it
- * would do whatever it does, and maybe start itself anew in turn. */
+/* Whether this executable becomes a worker when it is started again. If its main does not call
+ * mgl_autotune_is_worker, it must not be started as a worker: it would run its normal work, and
+ * might start itself again. */
 static atomic_bool can_work;
 
 bool mgl_autotune_is_worker(int argc, char **argv, int *code)
@@ -29,7 +31,7 @@ bool mgl_autotune_is_worker(int argc, char **argv, int *code)
         return false;
     if (!strcmp(argv[1], MGL_WORKER_FLAG))
         *code = mgl_worker_main(argv[2]);
-    else if (!strcmp(argv[1], MGL_CUDA_WORKER_FLAG)) /* a worker compiles in a process of its own */
+    else if (!strcmp(argv[1], MGL_CUDA_WORKER_FLAG)) /* compiles for a worker */
         *code = mgl_cuda_compile_worker(argv[2]);
     else
         return false;
@@ -107,7 +109,7 @@ static mgl_status copy_text(const char *from, char **to, mgl_error *err)
     return *to || !from ? MGL_OK : mgl_fail_memory(err, strlen(from) + 1);
 }
 
-/* Takes over what a text holds; one of nothing is "". */
+/* Moves the bytes of a text to the caller. An empty text becomes "". */
 static mgl_status take_text(mgl_text *text, char **to, mgl_error *err)
 {
     mgl_text_put(text, "");
@@ -120,7 +122,7 @@ static mgl_status take_text(mgl_text *text, char **to, mgl_error *err)
     return MGL_OK;
 }
 
-/* The proposal that the best is, in words. */
+/* Prints the best proposal: its schedule, or its config and moves. */
 static mgl_status tell_proposal(const mgl_proposal *best, mgl_autotune_report *out, mgl_error *err)
 {
     mgl_text config = {0}, moves = {0};
@@ -151,7 +153,7 @@ static mgl_status tell_best(const mgl_tune *tune, const mgl_campaign_record *rec
     return status;
 }
 
-/* What the store says of the campaign. */
+/* Reads the report of the campaign from the store. */
 static mgl_status make_report(const mgl_tune *tune, mgl_autotune_report *out, mgl_error *err)
 {
     mgl_campaign_record record;
@@ -212,7 +214,7 @@ static mgl_status search(const mgl_autotune_options *o, listener *to, mgl_autotu
     const mgl_tune_request request = make_request(o);
     char *key = NULL;
     mgl_status status = check_options(o, err);
-    if (!status && o->chat_key_file) /* before the campaign stands in the store */
+    if (!status && o->chat_key_file) /* before the campaign is written to the store */
         status = mgl_chat_read_key(o->chat_key_file, &key, err);
     if (!status)
         status = mgl_store_open(o->store, true, &store, err);
@@ -255,7 +257,7 @@ const char *mgl_autotune_outcome(size_t index)
     return index < MGL_OUTCOME_COUNT ? mgl_outcome_name((mgl_outcome)index) : NULL;
 }
 
-/* The diagnostic of that code, exactly as it is written: "MG203". */
+/* The diagnostic of a code in its exact form, "MG203"; NULL: unknown. */
 static const mgl_code_info *find_diagnostic(const char *code)
 {
     int number = 0;

@@ -1,7 +1,7 @@
 /*
- * Compiling a model: the pipeline of api/model.c as far as the machine, into a file. What
- * mgl_model_open would do anew every time (lowering, packing, compiling the kernel) is done here
- * once.
+ * Compiles a model to a file (mgl_model_compile): imports the folder, lowers and validates the
+ * program, compiles its kernel and packs the weights. Without this file, mgl_model_open repeats
+ * these steps at each start. `megalith compile` calls it.
  */
 #include "api/pipeline.h"
 
@@ -24,7 +24,7 @@
 
 enum { MODEL_FILES = 7, MAX_FILE = 512 << 20 };
 
-/* The files of the model that go along, and whether they must be there. */
+/* The files of the model that are copied to the compiled file, and whether each is required. */
 static const struct model_file {
     const char *name;
     bool required;
@@ -36,7 +36,7 @@ static const struct model_file {
 /* A compilation in progress. */
 typedef struct compilation {
     const mgl_compile_options *options;
-    const atomic_int *abort; /* of the options' switch, or NULL */
+    const atomic_int *abort; /* the word of the options' switch; NULL: no switch */
     mgl_checkpoint *checkpoint;
     mgl_program *program;
     mgl_tuned_report tuned;
@@ -69,7 +69,7 @@ static mgl_status make_program(compilation *c, mgl_error *err)
                                              &c->program, &c->tuned, err);
 }
 
-/* Nothing is written that would be refused when it is opened. */
+/* Rejects a program that mgl_model_open would reject. */
 static mgl_status check_program(const compilation *c, mgl_error *err)
 {
     const mgl_graph *graph = c->checkpoint->graph;
@@ -80,8 +80,8 @@ static mgl_status check_program(const compilation *c, mgl_error *err)
     return status;
 }
 
-/* Without a compiler, or with one that does not know the target, the file has no kernel: the
- * machine that runs it compiles its own. */
+/* If there is no compiler, or the compiler does not support the target, the file gets no kernel.
+ * The machine that runs the file compiles a kernel then. */
 static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error *err)
 {
     mgl_error why = {0};
@@ -127,7 +127,7 @@ static mgl_status read_file(compilation *c, const struct model_file *file, mgl_e
     return status;
 }
 
-/* What stands in additional_chat_templates goes along as one section. */
+/* Packs the templates of additional_chat_templates as one section of the file. */
 static mgl_status read_templates(compilation *c, mgl_error *err)
 {
     mgl_image_file *to = &c->files[c->file_count];
@@ -141,7 +141,7 @@ static mgl_status read_templates(compilation *c, mgl_error *err)
     return MGL_OK;
 }
 
-/* An unusable tokenizer is reported now, not first when the file is run. */
+/* Reports an unusable tokenizer here, before the file is run. */
 static mgl_status check_tokenizer(compilation *c, mgl_error *err)
 {
     mgl_tokenizer *tokenizer = NULL;
@@ -210,7 +210,8 @@ static void fill_report(const compilation *c, mgl_compile_report *out)
     }
 }
 
-/* Nothing that is read is written; and what cannot be written is known before the work. */
+/* The output must not be a file that is read here. An output that cannot be written is reported
+ * before the work starts. */
 static mgl_status check_output(const compilation *c, const char *to, mgl_error *err)
 {
     mgl_status status = mgl_checkpoint_check_output(c->checkpoint, to, err);

@@ -1,6 +1,7 @@
 /*
- * End tokens. A reply ends at the ids of generation_config.json and config.json. A reply of a chat
- * also ends at eos_token of tokenizer_config.json.
+ * Collects end tokens. A reply ends at the ids of generation_config.json and config.json. A reply
+ * of a chat also ends at eos_token of tokenizer_config.json. api/generate.c uses the chat ids;
+ * mgl_model_get_end_ids and mgl_model_get_chat_end_ids return copies to callers.
  */
 #include "api/model.h"
 
@@ -25,7 +26,7 @@ static mgl_status copy_ids(const int32_t *ids, size_t count, mgl_ids *out, mgl_e
     return MGL_OK;
 }
 
-/* Inserts an id in order, unless it is there. */
+/* Inserts an id in ascending order, unless it is present. */
 static void insert_id(mgl_ids *ids, int32_t id)
 {
     size_t at = 0;
@@ -50,7 +51,7 @@ mgl_status mgl_model_find_chat_ends(mgl_model *model, const mgl_tokenizer *token
     if (!status)
         status = copy_ids(generation->end_tokens, generation->end_count, &ids, err);
     int32_t id = status || !text ? -1 : mgl_end_token_find(tokenizer, text);
-    if (id >= 0 && id < model->program->geometry.vocab) /* another one cannot occur */
+    if (id >= 0 && id < model->program->geometry.vocab) /* others cannot occur */
         insert_id(&ids, id);
     if (!status && ids.count > MGL_MOST_END_TOKENS)
         status = mgl_fail(err, MGL_BAD_INPUT, "eos_token_id",

@@ -1,6 +1,9 @@
 /*
- * Replies: requests become sequences of one launch, and its report their results. What is asked for
- * wrongly is refused before anything runs; a text that ends a reply is looked for as tokens come.
+ * Generates replies and scores texts (mgl_model_generate_batch, mgl_model_generate,
+ * mgl_model_score). Requests are validated before anything runs. Each request becomes one sequence
+ * of a launch, and the launch's report becomes the results. A streaming detokenizer searches for
+ * stop strings while tokens arrive. Prompt log-probabilities need a scoring launch before the
+ * reply.
  */
 #include "api/model.h"
 
@@ -18,7 +21,7 @@
 _Static_assert((int)MGL_MAX_BATCH == (int)MGL_MAX_SEQUENCES, "a reply is a sequence of the launch");
 _Static_assert((int)MGL_MAX_LOGPROBS == (int)MGL_MOST_LIKELY, "the kernel tells as many");
 
-/* More tokens than the model, or the cache, has positions. */
+/* Rejects more tokens than the model, or the KV cache, has positions. */
 static mgl_status check_length(const mgl_model *model, const char *where, size_t count,
                                mgl_error *err)
 {
@@ -74,7 +77,8 @@ static mgl_status check_prompt(const mgl_model *model, const int32_t *ids, size_
                     capacity < graph->max_positions ? "raise the capacity or " : "");
 }
 
-/* What the request, or generation_config.json, has for the repeat penalty; 1: off. */
+/* The repeat penalty of the request, or of generation_config.json if the request has none; 1:
+ * off. */
 static float repeat_of(const mgl_model *model, const mgl_request *request)
 {
     if (request->repeat_penalty != 0)
@@ -103,7 +107,7 @@ static mgl_status check_penalties(const mgl_model *model, const mgl_request *req
                     "penalties where it is compiled");
 }
 
-/* Values of generation_config.json that a sampled reply cannot use. */
+/* Rejects values of generation_config.json that sampling does not support. */
 static mgl_status check_defaults(const mgl_generation *defaults, mgl_error *err)
 {
     if (defaults->invalid)
@@ -145,7 +149,7 @@ static mgl_status check_request(const mgl_model *model, const mgl_request *reque
     return check_prompt(model, request->prompt, request->prompt_count, err);
 }
 
-/* Puts the request in front of what is wrong with it; a request alone needs no number. */
+/* Prefixes the error with the index of the request if there are several requests. */
 static void name_request(size_t index, size_t count, mgl_error *err)
 {
     char name[40];
@@ -164,7 +168,7 @@ static mgl_status check_count(const mgl_model *model, size_t count, mgl_error *e
                     mgl_up_to(most), most);
 }
 
-/* Element `index` of an array of structs whose first states the size of all. */
+/* Element `index` of an array of structs; the first element states the size of each. */
 static void *element_of(const void *array, size_t index)
 {
     size_t size;
@@ -172,7 +176,7 @@ static void *element_of(const void *array, size_t index)
     return (char *)array + index * size;
 }
 
-/* The sizes of an array of structs, `least` bytes of each of which are needed. */
+/* Checks the sizes of an array of structs. Each struct needs at least `least` bytes. */
 static mgl_status check_sizes(const void *array, size_t count, size_t least, const char *name,
                               mgl_error *err)
 {
@@ -186,7 +190,7 @@ static mgl_status check_sizes(const void *array, size_t count, size_t least, con
     return status;
 }
 
-/* The requests (count) of the caller as structs of this library. */
+/* Copies the caller's requests (count), of whatever version, to structs of this library. */
 static mgl_status read_requests(const mgl_request *requests, size_t count, mgl_request *out,
                                 mgl_error *err)
 {
@@ -236,15 +240,14 @@ static mgl_vm_sequence make_sequence(const mgl_model *model, const mgl_request *
 
 /* The sequences of a launch, one for each request. */
 typedef struct batch {
-    mgl_vm_sequence sequences[MGL_MAX_BATCH]; /* (count) */
-    mgl_detokenizer *streams[MGL_MAX_BATCH];  /* (count) that find stop texts; NULL: none wanted */
-    const mgl_tokenizer *tokenizers[MGL_MAX_BATCH]; /* (count) of the streams */
-    mgl_result likely[MGL_MAX_BATCH];    /* (count) the fields of log-probabilities, owned */
-    float *prompts[MGL_MAX_BATCH];       /* (requests) log-probabilities of their prompts, owned, or
-                                            NULL */
+    mgl_vm_sequence sequences[MGL_MAX_BATCH];       /* (count), one per request */
+    mgl_detokenizer *streams[MGL_MAX_BATCH];        /* (count) search for stop strings, or NULL */
+    const mgl_tokenizer *tokenizers[MGL_MAX_BATCH]; /* (count) tokenizers of `streams` */
+    mgl_result likely[MGL_MAX_BATCH];               /* (count) log-probability fields only, owned */
+    float *prompts[MGL_MAX_BATCH];       /* (requests) log-probabilities, owned, or NULL */
     size_t prompt_counts[MGL_MAX_BATCH]; /* (requests) */
-    int scored;                          /* launches for those */
-    int likely_count;                    /* most that are wanted of a token */
+    int scored;                          /* launches that scored prompts: 0 or 1 */
+    int likely_count;                    /* the largest `logprobs` of the requests */
     struct {
         mgl_likelihood_fn *call; /* may be NULL */
         void *user;
@@ -252,7 +255,7 @@ typedef struct batch {
     int count;
     mgl_batch_token_fn *on_token; /* may be NULL */
     void *user;
-    mgl_error error; /* of the streams */
+    mgl_error error; /* the first error of a stream */
 } batch;
 
 static void gather_sequences(const mgl_model *model, const mgl_request *requests, size_t count,
@@ -263,7 +266,7 @@ static void gather_sequences(const mgl_model *model, const mgl_request *requests
     out->count = (int)count;
 }
 
-/* Opens what looks for the stop texts of the request. */
+/* Opens the detokenizer that searches for the stop strings of the request. */
 static mgl_status open_stream(const mgl_request *request, mgl_detokenizer **out, mgl_error *err)
 {
     mgl_status status = mgl_detokenizer_open(request->tokenizer, true, out, err);
@@ -308,7 +311,7 @@ static void close_batch(batch *b)
         mgl_free(b->prompts[i]);
 }
 
-/* Room for the log-probabilities of each sequence that are wanted. */
+/* Allocates the log-probability fields of each sequence that needs them. */
 static mgl_status open_likely(const mgl_model *model, const mgl_request *requests, batch *b,
                               mgl_error *err)
 {
@@ -333,7 +336,7 @@ static mgl_status open_likely(const mgl_model *model, const mgl_request *request
     return MGL_OK;
 }
 
-/* Keeps what is told of the next token, and tells it. */
+/* Stores the log-probabilities of the next token, and passes them to the caller's callback. */
 static void keep_likelihood(void *user, int sequence, const mgl_vm_likelihood *told)
 {
     const batch *b = user;
@@ -356,7 +359,7 @@ static void keep_likelihood(void *user, int sequence, const mgl_vm_likelihood *t
                                         &likelihood);
 }
 
-/* Ids that fill up the model's tables have no text. */
+/* True if the reply now contains a stop string. Padding ids of the vocabulary have no text. */
 static bool is_stop(void *user, int sequence, int32_t token)
 {
     batch *b = user;
@@ -376,7 +379,7 @@ static bool pass_token(void *user, int sequence, int32_t token)
     return !b->on_token || b->on_token(b->user, (size_t)sequence, token);
 }
 
-/* Names the request of the sequence whose numbers broke off. */
+/* Names the request whose logits became NaN or infinite. */
 static void name_broken(const batch *b, const mgl_vm_report *report, size_t count, mgl_error *err)
 {
     for (int s = 0; s < b->count && err; s++)
@@ -406,7 +409,7 @@ static mgl_status take_sequence(const mgl_vm_report *report, int sequence, mgl_r
     return MGL_OK;
 }
 
-/* Whether the caller's results have the fields of log-probabilities, and those of prompts. */
+/* Whether the caller's results have the log-probability fields, and the fields of prompts. */
 static bool has_likely(const mgl_result *out)
 {
     return out->size >= offsetof(mgl_result, prompt_logprobs);
@@ -417,7 +420,7 @@ static bool has_prompt_likely(const mgl_result *out)
     return out->size >= sizeof *out;
 }
 
-/* Hands over the fields of log-probabilities. */
+/* Moves the log-probability fields. */
 static void take_likely(mgl_result *from, mgl_result *out)
 {
     out->logprobs = from->logprobs;
@@ -434,7 +437,7 @@ static void take_prompt(batch *b, size_t request, mgl_result *out)
     b->prompts[request] = NULL;
 }
 
-/* Fills the results (count) of the requests. */
+/* Fills the results (count) from the launch's report. */
 static mgl_status take_report(batch *b, const mgl_vm_report *report, mgl_result *out, size_t count,
                               mgl_error *err)
 {
@@ -463,7 +466,7 @@ static mgl_status take_report(batch *b, const mgl_vm_report *report, mgl_result 
     return status;
 }
 
-/* The results (count) of replies whose switch was set before they began. */
+/* The results (count) of replies that were cancelled before they began. */
 static mgl_status end_at_once(mgl_result *out, size_t count)
 {
     const mgl_result ended = {.size = sizeof ended, .stop = MGL_STOP_INTERRUPTED};
@@ -472,7 +475,7 @@ static mgl_status end_at_once(mgl_result *out, size_t count)
     return MGL_OK;
 }
 
-/* Room for the log-probabilities of a prompt, of which the first is 0. */
+/* Allocates the log-probabilities of a prompt. The first is 0. */
 static mgl_status open_prompt(batch *b, size_t index, size_t count, mgl_error *err)
 {
     b->prompt_counts[index] = count;
@@ -480,8 +483,8 @@ static mgl_status open_prompt(batch *b, size_t index, size_t count, mgl_error *e
     return b->prompts[index] ? MGL_OK : mgl_fail_memory(err, count * sizeof *b->prompts[index]);
 }
 
-/* Scores the prompts that are wanted, in a launch; *ended: the switch was set meanwhile. A prompt
- * of one token has nothing to score. */
+/* Scores, in one launch, the prompts whose log-probabilities are requested. *ended: the launch was
+ * cancelled. A prompt of one token needs no scoring. */
 static mgl_status score_prompts(mgl_model *model, const mgl_request *requests, size_t count,
                                 batch *b, bool *ended, mgl_error *err)
 {
@@ -545,7 +548,7 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
     mgl_request known[MGL_MAX_BATCH];
     if (!model || !requests || !out)
         return mgl_fail_null(err, __func__, !model ? "model" : !requests ? "requests" : "out");
-    mgl_cancel_reset(&model->own); /* a switch of the caller's is the caller's to reset */
+    mgl_cancel_reset(&model->own); /* the caller resets its own switch */
     mgl_status status = check_count(model, count, err);
     if (!status)
         status = read_requests(requests, count, known, err);
@@ -573,7 +576,7 @@ mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *request
     return status;
 }
 
-/* The callback of one reply behind that of a batch. */
+/* Adapts the callback of one reply to the callback of a batch. */
 typedef struct listener {
     mgl_token_fn *on_token; /* may be NULL */
     void *user;
@@ -622,7 +625,7 @@ mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, f
     if (status)
         return status;
     logprob[0] = 0;
-    if (count < 2) /* the first token has nothing to be likely after */
+    if (count < 2) /* the first token has no context */
         return MGL_OK;
     mgl_vm_sequence sequence = {
         .mode = MGL_VM_SCORE, .prompt = ids, .prompt_count = (int32_t)count, .max_new = 1};

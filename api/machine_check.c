@@ -1,4 +1,7 @@
-/* See machine_check.h. */
+/*
+ * Implements the machine check with the limits of vm/cuda, and the lookup of diagnostic and warning
+ * codes. See machine_check.h.
+ */
 #include "api/machine_check.h"
 
 #include "base/memory.h"
@@ -14,7 +17,7 @@
 
 enum { CANNOT_RUN = 801 };
 
-/* The warnings. A code is stable, as those of validator/codes.def are. */
+/* The warnings. The codes are stable, like those of validator/codes.def. */
 static const mgl_code_info warnings[] = {
     {CANNOT_RUN, "the machine of the target cannot run the schedule",
      "The schedule is proved safe, but the CUDA machine of its target has no code for one of its "

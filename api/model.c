@@ -1,8 +1,7 @@
 /*
- * A model, from its folder to a machine that holds it. mgl_model_open below is the whole pipeline:
- * import, lower, validate, load; generate.c runs it. Everything else here says what the parts do
- * not know of each other, such as which machine there is. pipeline.c says which program a machine
- * wants.
+ * Opens and closes models. mgl_model_open runs the pipeline: import, lower, validate, load. It
+ * accepts a folder of a checkpoint or a compiled model. Also implements the choice of the device
+ * and the cancel switches. api/pipeline.c lowers the program; api/generate.c runs the model.
  */
 #include "api/model.h"
 
@@ -68,7 +67,7 @@ static mgl_status use_cpu(mgl_device *out, mgl_error *err)
     return mgl_target_parse("cpu:1", &out->target, err);
 }
 
-/* The name stays empty where the driver does not tell it. */
+/* The name stays empty if the driver does not return it. */
 static void name_device(mgl_device *machine)
 {
     const mgl_cu *cu;
@@ -89,14 +88,14 @@ static mgl_status use_cuda(int device, mgl_device *out, mgl_error *err)
     return status;
 }
 
-/* The device that was asked for. A compiled model whose kernel is an older one needs NVRTC. */
+/* The requested GPU. NVRTC is required if the kernel in a compiled model is out of date. */
 static mgl_status use_cuda_for(const mgl_image *image, int device, mgl_device *out, mgl_error *err)
 {
     mgl_status status = use_cuda(device, out, err);
     return status || !image ? status : mgl_image_check_kernel(image, out->target.arch, err);
 }
 
-/* Whether the kernel of the device can be compiled, or was. */
+/* Whether the file contains the device's kernel, or NVRTC can compile it. */
 static bool has_kernel(const mgl_image *image, const mgl_device *device)
 {
     if (image && mgl_image_has_kernel(image, device->target.arch))
@@ -110,9 +109,9 @@ static bool has_kernel(const mgl_image *image, const mgl_device *device)
     return usable;
 }
 
-/* The first GPU if it is of use, or else the CPU. The driver is asked first: where there is none,
- * which is soon found, the compiler is not looked for. A compiled model whose kernel is an older
- * one is not run on the CPU in silence. */
+/* The first usable GPU, or else the CPU. The driver is checked first, because the check is fast:
+ * without a driver, NVRTC is not searched for. A compiled model with an outdated kernel is an
+ * error, not a silent run on the CPU. */
 static mgl_status use_best(const mgl_image *image, mgl_device *out, mgl_error *err)
 {
     mgl_error ignored;
@@ -158,7 +157,7 @@ mgl_status mgl_target_find_device(const char *target, mgl_device *out, mgl_error
         out->kind = MGL_VM_CPU;
         strcpy(out->name, "cpu");
     }
-    return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* an option, not a file */
+    return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* the text is an option, not a file */
 }
 
 mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
@@ -172,7 +171,7 @@ mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A program that was made before serves as many sequences as it was made for. */
+/* Rejects more sequences than an existing program was lowered for. */
 static mgl_status check_sequences(const mgl_program *program, const char *path,
                                   const mgl_open_options *options, mgl_error *err)
 {
@@ -185,14 +184,14 @@ static mgl_status check_sequences(const mgl_program *program, const char *path,
                     (int)options->sequences);
 }
 
-/* Whether requests can ask for penalties that the program has to know of. */
+/* Whether the program must support penalties. */
 static bool wants_penalties(const mgl_model *model, const mgl_open_options *options)
 {
     const float repeat = model->checkpoint->generation.repeat;
     return options->penalties == 1 || (options->penalties == 2 && (repeat < 1.0f || repeat > 1.0f));
 }
 
-/* A program that was made before counts tokens, or it does not. */
+/* Rejects an existing program without penalties if penalties are requested. */
 static mgl_status check_penalties(const mgl_model *model, const mgl_program *program,
                                   const char *path, const mgl_open_options *options, mgl_error *err)
 {
@@ -211,7 +210,8 @@ static mgl_status read_program(mgl_model *model, const mgl_open_options *options
     return status ? status : check_penalties(model, model->made, options->schedule, options, err);
 }
 
-/* Lowered from scratch, by default where nothing is said of tuned entries. */
+/* Lowers the program for a folder and replaces the model's program. Uses a tuned entry unless
+ * `no_tuned` is set. */
 static mgl_status lower_program(mgl_model *model, const mgl_device *machine,
                                 const mgl_open_options *options, bool exact, bool no_tuned,
                                 mgl_tuned_report *report, mgl_error *err)
@@ -251,7 +251,7 @@ static mgl_status make_program(mgl_model *model, const mgl_device *machine,
     return status;
 }
 
-/* From a folder to a machine and a program for it. */
+/* Opens a folder: finds the machine, imports the checkpoint and makes the program. */
 static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open_options *options,
                               mgl_device *machine, mgl_error *err)
 {
@@ -270,7 +270,7 @@ static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open
     return status;
 }
 
-/* What was fixed when the model was compiled can not be asked for otherwise. */
+/* Rejects options that differ from those with which the model was compiled. */
 static mgl_status check_compiled(const mgl_program *program, const char *path,
                                  const mgl_open_options *options, mgl_error *err)
 {
@@ -293,7 +293,7 @@ static mgl_status check_compiled(const mgl_program *program, const char *path,
     return MGL_OK;
 }
 
-/* Longrope: whether a smaller cache would use other frequencies than the compiled ones. */
+/* Longrope: rejects a smaller cache that needs other frequencies than the compiled ones. */
 static mgl_status check_rope(const mgl_model *model, const char *path, int32_t capacity,
                              mgl_error *err)
 {
@@ -309,7 +309,7 @@ static mgl_status check_rope(const mgl_model *model, const char *path, int32_t c
         (int)graph->short_positions, (int)capacity);
 }
 
-/* From a compiled model to its program and a machine for it. */
+/* Opens a compiled model: its checkpoint, its program and a machine for it. */
 static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_open_options *options,
                                 mgl_device *machine, mgl_error *err)
 {
@@ -328,7 +328,7 @@ static mgl_status open_compiled(mgl_model *model, const char *path, const mgl_op
         status = mgl_check_abort(&model->cancel->set, err);
     if (!status)
         status = mgl_device_find_for(model->image, options->device, machine, err);
-    model->tuned.capacity = options->capacity; /* fewer positions than the program has */
+    model->tuned.capacity = options->capacity; /* may be less than the program's */
     model->program = model->image ? model->image->program : NULL;
     if (!status && model->image)
         mgl_tuned_report_describe(&model->tuned, model->checkpoint->graph,
@@ -354,13 +354,14 @@ static mgl_status open_machine(mgl_model *model, const mgl_device *machine,
         vm.kernel_count = model->image->kernel_count;
     }
     mgl_status status = mgl_vm_open(model->program, model->checkpoint->graph, &vm, &model->vm, err);
-    if (status == MGL_REJECTED && options->schedule) /* the validator knows lines, not files */
+    if (status == MGL_REJECTED && options->schedule) /* it reports lines without a file */
         mgl_error_name(err, options->schedule);
     return status;
 }
 
-/* Of a program with a tuned entry that could not be opened, the next to try: without the positions
- * that nobody asked for, which may have no memory; then without an entry. */
+/* Lowers again after the program of a tuned entry failed to open. The first retry drops the
+ * positions beyond the requested capacity, because memory may not suffice. The next drops the
+ * entry. */
 static mgl_status lower_again(mgl_model *model, const mgl_device *machine,
                               const mgl_open_options *options, const mgl_error *why, mgl_error *err)
 {
@@ -374,7 +375,7 @@ static mgl_status lower_again(mgl_model *model, const mgl_device *machine,
     return status;
 }
 
-/* Whether the caches of fewer sequences may help. */
+/* Whether fewer sequences, and so a smaller KV cache, may help. */
 static bool needs_fewer(const mgl_model *model, const mgl_open_options *options, mgl_status status,
                         const mgl_error *why)
 {
@@ -383,7 +384,8 @@ static bool needs_fewer(const mgl_model *model, const mgl_open_options *options,
     return full && options->fewer && model->program->limits.sequences > 1;
 }
 
-/* A tuned entry is never the reason why a model cannot be opened. */
+/* Opens the machine. On failure, retries without the tuned entry or with fewer sequences, so a
+ * tuned entry never prevents a model from opening. */
 static mgl_status open_program(mgl_model *model, const mgl_device *machine,
                                const mgl_open_options *options, mgl_error *err)
 {
@@ -409,7 +411,7 @@ static mgl_status open_program(mgl_model *model, const mgl_device *machine,
     return status;
 }
 
-/* The pipeline. mgl_vm_open hands the program to the validator before it does anything else. */
+/* The whole pipeline. mgl_vm_open validates the program before anything else. */
 static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_options *options,
                              mgl_error *err)
 {

@@ -1,7 +1,8 @@
 /*
- * From a graph to a program: what lowering is asked for, and the tuned entries on their way into
- * it. Of these the first that is for this model, device and capacity is replayed and validated; one
- * that fails is noted, and the next has its turn. So a bad entry costs its speed and nothing else.
+ * Lowers a graph to a program: converts a request to lowering options, and applies tuned entries.
+ * The first tuned entry that fits the model, the device and the capacity is replayed and validated.
+ * An entry that fails is noted in the report and the next entry is tried, so a bad entry costs only
+ * speed. api/model.c, api/compile.c, api/schedule.c and the verbs call it.
  */
 #include "api/pipeline.h"
 
@@ -16,7 +17,7 @@ enum { DEFAULT_CAPACITY = 4096 };
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 
-/* f32 is what a CPU computes in; a GPU reads the weights as they are in the file. */
+/* The default is f32 on a CPU, and the dtype of the checkpoint on a GPU. */
 static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,
                                mgl_dtype *out, mgl_error *err)
 {
@@ -86,7 +87,7 @@ mgl_status mgl_pipeline_check_schedule(const char *schedule, const char *config,
     return MGL_OK;
 }
 
-/* Releases the program where it is rejected. */
+/* Validates the program. Frees the program if it is rejected. */
 static mgl_status prove(const mgl_graph *graph, mgl_program **program, mgl_error *err)
 {
     mgl_status status = mgl_vm_check(*program, graph, err);
@@ -119,12 +120,12 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
 
 /* ---- tuned entries --------------------------------------------------------------------------- */
 
-/* What is looked for. */
+/* The inputs and outputs of the search for a tuned entry. */
 typedef struct search {
     const mgl_graph *graph;
     const mgl_target *target;
     const mgl_lower_request *request;
-    mgl_lower_options options; /* as asked for */
+    mgl_lower_options options; /* as requested */
     mgl_tuned_report *report;
     mgl_program **out;
 } search;
@@ -159,14 +160,15 @@ void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl
     add_lines(report, line);
 }
 
-/* A config says itself what lowering does. */
+/* Tuned entries are not used with an explicit config or row count. */
 static bool is_wanted(const mgl_lower_request *request)
 {
     return !request->no_tuned && request->device && request->device[0] && !request->config &&
            !request->config_text && !request->rows;
 }
 
-/* Positions that the entry is for: the step, or else those that were asked for; 0: neither. */
+/* The positions for which the entry fits: mgl_tuned_step of the capacity if the capacity is open,
+ * or else the requested capacity; 0: the entry does not fit. */
 static int choose_positions(const search *s, const mgl_tuned *entry)
 {
     mgl_lower_options options = s->options;
@@ -182,7 +184,7 @@ static int choose_positions(const search *s, const mgl_tuned *entry)
     return fits ? s->options.capacity : 0;
 }
 
-/* Replays and proves it. */
+/* Replays the entry and validates the program. */
 static mgl_status make(const search *s, const mgl_tuned *entry, int positions, mgl_error *err)
 {
     mgl_status status =
@@ -237,7 +239,7 @@ mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *ta
     if (!status)
         mgl_tuned_report_describe(report, graph, s.options.capacity);
     if (!status && is_wanted(request)) {
-        mgl_schedule_config open; /* an entry takes the place of the default */
+        mgl_schedule_config open; /* an entry replaces the default config */
         mgl_schedule_config_default(&open);
         if (request->fewer)
             s.options.sequences = mgl_schedule_fit_sequences(graph, target, &s.options, &open);

@@ -1,6 +1,7 @@
 /*
- * What is inside the plans and planners of the public header, for those parts of the library that
- * have to run a program which somebody made by it: the lab of a campaign.
+ * Declares what is inside the plans (mgl_plan) and planners (mgl_planner) of the public header.
+ * api/schedule.c makes them. The runner of a campaign uses this header to execute a program that a
+ * planner made.
  */
 #ifndef MGL_API_PLAN_H
 #define MGL_API_PLAN_H
@@ -12,7 +13,7 @@ struct mgl_plan {
     bool safe; /* the validator accepted it */
 };
 
-/* What a planner's plans are lowered from. */
+/* The graph from which the planner lowers. */
 const mgl_graph *mgl_planner_graph(const mgl_planner *planner);
 
 #endif

@@ -1,4 +1,7 @@
-/* A reply as text: tokens go through a streaming decoder on their way to whoever asked. */
+/*
+ * Generates a reply as text (mgl_model_generate_text). Tokens of mgl_model_generate pass through a
+ * streaming detokenizer, and its text goes to the caller's callback.
+ */
 #include "megalith.h"
 
 #include "base/error.h"
@@ -9,8 +12,8 @@ typedef struct reader {
     mgl_detokenizer *stream;
     mgl_text_fn *on_text; /* may be NULL */
     void *user;
-    bool left;       /* it returned false */
-    mgl_error error; /* of the stream */
+    bool left;       /* the callback returned false */
+    mgl_error error; /* of `stream` */
 } reader;
 
 static bool pass_text(reader *r, const char *text, size_t length)
@@ -32,7 +35,7 @@ static bool take_token(void *user, int32_t token)
     return pass_text(r, text, length);
 }
 
-/* What was held back. */
+/* Passes on the text that the detokenizer held back. */
 static mgl_status finish(reader *r, mgl_error *err)
 {
     const char *text = NULL;

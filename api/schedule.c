@@ -1,7 +1,8 @@
 /*
- * Plans: schedules in the hands of whoever uses the library. Lowering, the text form, the
- * validator and the cost model, each behind one function of the public header. A plan remembers
- * whether it was proved safe, since the cost model plays a program through and relies on that.
+ * Implements plans (mgl_plan_*) and planners (mgl_planner_*) of the public header: lowering, moves,
+ * the text form, validation, and the cost model. A planner keeps the model or shape from which it
+ * lowers many plans. A plan records whether the validator accepted it: the cost model simulates
+ * only accepted programs.
  */
 #include "api/machine_check.h"
 #include "api/plan.h"
@@ -21,11 +22,11 @@
 enum { MAX_SHAPE_TEXT = 1 << 16 }; /* bytes of a shape_text */
 _Static_assert((int)MGL_DIGEST_SIZE == (int)MGL_SHA256_HEX, "a digest is a SHA-256");
 
-/* What a plan is lowered from, or checked against: a model's files, or a shape. */
+/* The source of a plan's graph: a model's files, or a shape. */
 typedef struct origin {
     mgl_checkpoint *checkpoint;
-    mgl_graph *made;        /* of a shape; owned */
-    const mgl_graph *graph; /* of either; NULL: neither was named */
+    mgl_graph *made;        /* the graph of a shape; owned */
+    const mgl_graph *graph; /* of the checkpoint or the shape; NULL: no source was given */
 } origin;
 
 static mgl_status make_shape(const char *name, mgl_graph **out, mgl_error *err)
@@ -35,7 +36,7 @@ static mgl_status make_shape(const char *name, mgl_graph **out, mgl_error *err)
     return status ? status : mgl_synthetic_open(&config, 1, out, err);
 }
 
-/* A shape of the caller's own. */
+/* Reads a shape that the caller describes as JSON. */
 static mgl_status read_shape(const char *text, mgl_graph **out, mgl_error *err)
 {
     mgl_json json;
@@ -81,7 +82,7 @@ static void close_origin(origin *from)
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-/* A plan of a program, which belongs to the plan from now on, also where this fails. */
+/* Makes a plan and takes ownership of the program, also on failure. */
 static mgl_status make_plan(mgl_program *program, mgl_plan **out, mgl_error *err)
 {
     *out = mgl_alloc_zero(1, sizeof **out);
@@ -93,7 +94,7 @@ static mgl_status make_plan(mgl_program *program, mgl_plan **out, mgl_error *err
     return MGL_OK;
 }
 
-/* Puts the program with the moves in the place of the one without. */
+/* Replaces the program by the program with the moves applied. */
 static mgl_status apply_moves(const char *text, mgl_program **program, mgl_error *err)
 {
     mgl_moves moves;
@@ -119,12 +120,12 @@ static mgl_status check_options(const mgl_plan_options *o, mgl_error *err)
     return MGL_OK;
 }
 
-/* What plans are made of. */
+/* The inputs that all plans of a planner share. */
 struct mgl_planner {
     origin from;
     mgl_target target;
-    char dtype[8];    /* as asked for; "": by model and target */
-    int32_t capacity; /* likewise; 0 */
+    char dtype[8];    /* as requested; "": chosen by model and target */
+    int32_t capacity; /* as requested; 0: the default */
 };
 
 static mgl_status keep_dtype(const char *name, mgl_planner *planner, mgl_error *err)
@@ -266,7 +267,7 @@ mgl_status mgl_plan_digest(const mgl_plan *plan, char out[MGL_DIGEST_SIZE], mgl_
 
 /* ---- checking -------------------------------------------------------------------------------- */
 
-/* The texts of a diagnostic become the caller's. */
+/* Moves the texts of a diagnostic to the caller. */
 static mgl_plan_diagnostic take_diagnostic(mgl_diagnostic *from)
 {
     mgl_plan_diagnostic taken = {.code = from->code,
@@ -321,7 +322,7 @@ void mgl_plan_verdict_clear(mgl_plan_verdict *verdict)
         mgl_sized_write(verdict, &cleared, sizeof cleared);
 }
 
-/* Without a graph, the meaning is not looked at. */
+/* Validates the plan. Without a graph, the meaning is not checked. */
 static mgl_status check(mgl_plan *plan, const mgl_graph *graph, mgl_plan_verdict *out,
                         mgl_error *err)
 {
