@@ -281,7 +281,8 @@ void mgl_schedule_print_task(const mgl_program *program, int task, mgl_text *out
     }
 }
 
-/* Buffers and counters from the first on that the list before does not declare. */
+/* Prints the buffers and counters from index `buffers` and `counters` on. For the second list
+ * these are the numbers of the first list, whose declarations come first. */
 static void put_declarations(const mgl_program *program, int buffers, int counters, mgl_text *out)
 {
     for (int i = buffers; i < program->buffer_count; i++) {
