@@ -26,7 +26,6 @@ enum {
  * allows other greedy tokens if the f32 logits of both are within 0.2. Default and winner may each
  * differ from f32 by as much, in any direction, so twice these values are allowed between them. A
  * winner with other number formats may have 1.25 times the default's error (MGL_ERROR_SHARE).
- *
  */
 #define MGL_REAL_NLL 3e-3
 #define MGL_REAL_GAP 0.2

@@ -13,7 +13,6 @@
  * every trial to the proposers in order, and starts the runner with the store's incumbent. It
  * continues with the next number, whose seed is the same as in an uninterrupted run. Therefore a
  * new incumbent is stored before the runner promotes it.
- *
  */
 #include "autotune/search/campaign_parts.h"
 

@@ -4,7 +4,6 @@
  * meaning. The cost model predicts its time, which screens and never accepts. The gates are pure
  * functions: the same subject and proposal give the same candidate. Called by the campaign loop,
  * the proposers and tune.c.
- *
  */
 #ifndef MGL_AUTOTUNE_SEARCH_GATE_H
 #define MGL_AUTOTUNE_SEARCH_GATE_H

@@ -42,7 +42,6 @@
  * Pairs with an event are dropped by a rule that does not depend on which launch is the
  * candidate's. Too many dropped pairs end the decision, so that a candidate cannot be kept because
  * its slow launches were removed.
- *
  */
 #include "autotune/search/judge.h"
 

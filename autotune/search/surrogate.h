@@ -9,7 +9,6 @@
  * evidence, one after the other (coordinate ascent). Earlier campaigns are separate tasks (Bonilla,
  * Chai and Williams, "Multi-task Gaussian Process Prediction", 2007): their covariance with this
  * one is smaller, and each has its own level.
- *
  */
 #ifndef MGL_AUTOTUNE_SEARCH_SURROGATE_H
 #define MGL_AUTOTUNE_SEARCH_SURROGATE_H
