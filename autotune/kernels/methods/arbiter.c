@@ -1,8 +1,9 @@
+/* Implements the acceptance and early-stopping rule of arbiter.h. */
 #include "autotune/kernels/methods/arbiter.h"
 
 #include <math.h>
 
-static const double least_gain = 0.01; /* as the campaigns' judge has it */
+static const double least_gain = 0.01; /* the same limit as in the judge of campaigns */
 static const double near_floor = 0.9;
 
 const char *mgl_decision_name(mgl_decision decision)
@@ -21,7 +22,7 @@ const char *mgl_finish_why(mgl_finish finish)
     return why[finish];
 }
 
-/* Numbers that are none fail each comparison. */
+/* A NaN makes every comparison false. */
 static bool is_faster(const mgl_loop_verdict *v)
 {
     return v->outcome == MGL_OUTCOME_OK && isfinite(v->facts.gain) && isfinite(v->facts.gain_lo) &&

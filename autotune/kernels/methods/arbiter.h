@@ -1,15 +1,19 @@
 /*
- * The arbiter: what becomes of a candidate, and whether the search goes on. It decides by the
- * verdict and the interval of the measurement alone; nobody's text has a say.
+ * Arbiter: the acceptance and early-stopping rule of the profile-guided search (greedy hill
+ * climbing with bounded backtracking). Input: the verdict of a candidate. Output: a ruling that
+ * decides what happens to the candidate and whether the search continues. Only the outcome and the
+ * measured confidence interval count; no text of a model is read. The rounds (rounds.c) call it
+ * once per round.
  *
- *   accept     faster beyond doubt: gain >= 1 % and the interval's lower end above 0, of a verdict
- *              that is OK: the candidate is what the search stands on, and may be promoted
- *   continue   it is not; the search goes on from the candidate where it is correct and at most
- *              three steps from the last that was accepted, else from that one
- *   finish     there is no use: five rounds without an acceptance, 90 % of the floor, the rounds or
- *              the budget used up
+ *   accept     The candidate is faster: the outcome is OK, the gain is at least 1 % and the lower
+ *              end of the interval is above 0. The candidate becomes the new base of the search
+ *              and may be promoted.
+ *   continue   Otherwise. The next round starts from the candidate if the candidate is correct and
+ *              at most 3 steps from the last accepted text. Else it starts from that text.
+ *   finish     5 rounds without an acceptance, 90 % of the floor reached, or the rounds or the
+ *              budget used up.
  *
- * Numbers that are none accept nothing and finish nothing.
+ * A NaN neither accepts a candidate nor finishes the search.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_ARBITER_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_ARBITER_H
@@ -25,7 +29,7 @@ typedef enum mgl_decision {
 } mgl_decision;
 const char *mgl_decision_name(mgl_decision decision);
 
-/* Why it finished. */
+/* Why the search finished. */
 #define MGL_FINISHES(X)                                                                            \
     X(NOTHING, "it goes on")                                                                       \
     X(PLATEAU, "five rounds without an acceptance")                                                \
@@ -39,20 +43,21 @@ typedef enum mgl_finish {
 } mgl_finish;
 const char *mgl_finish_why(mgl_finish finish);
 
-/* A search's memory; zero-initialise, and set what limits it. */
+/* State of one search. Zero-initialize it, then set the limits. */
 typedef struct mgl_arbiter {
-    int rounds, plateau; /* at most; 0: MGL_ARBITER_ROUNDS, MGL_ARBITER_PLATEAU */
-    int round;           /* that were decided */
+    int rounds, plateau; /* upper limits; 0: MGL_ARBITER_ROUNDS, MGL_ARBITER_PLATEAU */
+    int round;           /* rounds decided so far */
     int since;           /* rounds since the last acceptance */
-    int depth;           /* steps of what the search stands on from what was accepted last */
+    int depth;           /* steps from the last accepted text to the base of the search */
     int accepted;
 } mgl_arbiter;
 
 typedef struct mgl_ruling {
     mgl_decision decision;
-    bool stand;        /* on the candidate; else on what was accepted last */
-    bool kept;         /* the candidate was accepted, be it that the search finishes with it */
-    mgl_finish finish; /* of MGL_DECISION_FINISH */
+    bool stand;        /* the next round starts from the candidate; else from the last accepted
+                        * text */
+    bool kept;         /* the candidate was accepted, also if the search finishes with it */
+    mgl_finish finish; /* for MGL_DECISION_FINISH */
 } mgl_ruling;
 
 /* `spent`: the budget is used up. */

@@ -1,3 +1,4 @@
+/* Implements the tunable search of configurations.h: exhaustive, or sampling and hill climbing. */
 #include "autotune/kernels/methods/configurations.h"
 
 #include "base/memory.h"
@@ -13,7 +14,7 @@ typedef struct search {
     int seen_count, most;
 } search;
 
-/* Microseconds that count; NAN: nobody knows. */
+/* Measured or else predicted microseconds; NAN: neither is known. */
 static double speed_of(const mgl_configuration *c)
 {
     return isfinite(c->verdict.facts.time_us) ? c->verdict.facts.time_us
@@ -91,7 +92,7 @@ static mgl_status judge_near(search *s, const mgl_point *from, mgl_error *err)
     return status;
 }
 
-/* Goes on from the best ones as long as that finds points that are new. */
+/* Hill climbing: expands the best configurations while that finds new points. */
 static mgl_status climb(search *s, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -105,7 +106,7 @@ static mgl_status climb(search *s, mgl_error *err)
     return status;
 }
 
-/* What was carried on, each with points of the tunables that came since. */
+/* Judges the carried points, each combined with points of the newer tunables. */
 static mgl_status judge_carried(search *s, int wanted, mgl_point *points, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;

@@ -1,3 +1,4 @@
+/* Implements the CSV reader of csv.h. */
 #include "autotune/kernels/methods/csv.h"
 
 #include "base/memory.h"
@@ -12,7 +13,7 @@ static mgl_status begin_field(mgl_csv *c, mgl_error *err)
     return MGL_OK;
 }
 
-/* Behind the opening quote, up to behind the closing one. */
+/* Reads from after the opening quote to after the closing quote; a doubled quote is one quote. */
 static mgl_status take_quoted(mgl_csv *c, mgl_error *err)
 {
     while (c->at < c->end) {

@@ -1,4 +1,5 @@
-/* See declarations.h. */
+/* Implements declarations.h: one token scan collects the unknown names of a text; one scan per
+ * source file prints the declarations of these names. */
 #include "autotune/kernels/methods/declarations.h"
 
 #include <ctype.h>
@@ -12,15 +13,15 @@
 
 enum { MOST = 12000, MOST_COMMENT = 500, MOST_TYPE = 1400 };
 
-/* The names that are looked for: those of a text, in order, that it does not declare. */
+/* The names to look for: names used by the text that the text does not declare, sorted. */
 typedef struct names {
     mgl_token *list; /* (count) into the text */
     size_t count;
 } names;
 
 typedef struct finding {
-    const mgl_tokens *tokens; /* of the file at hand, without directives */
-    const char *text;         /* of the file */
+    const mgl_tokens *tokens; /* of the current file, without directives */
+    const char *text;         /* text of the current file */
     names *wanted;
     mgl_text *out;
 } finding;
@@ -38,7 +39,7 @@ static mgl_token *find(const names *n, const mgl_token *word)
     return n->count ? bsearch(word, n->list, n->count, sizeof *n->list, compare) : NULL;
 }
 
-/* Directives are no declarations. */
+/* Removes preprocessor directives, which are not declarations. */
 static void drop_directives(mgl_tokens *tokens)
 {
     size_t kept = 0;
@@ -53,9 +54,9 @@ static void drop_directives(mgl_tokens *tokens)
     tokens->count = kept;
 }
 
-/* ---- what is wanted -------------------------------------------------------------------------- */
+/* ---- the wanted names ------------------------------------------------------------------------ */
 
-/* What the text declares itself is not looked for elsewhere. */
+/* Removes a name that the text declares itself. */
 static bool strike_out(void *user, const mgl_declared *d)
 {
     mgl_token *at = d->name && d->name->kind == MGL_TOKEN_WORD ? find(user, d->name) : NULL;
@@ -84,9 +85,9 @@ static mgl_status list_names(mgl_tokens *tokens, names *out, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- what is said of it ---------------------------------------------------------------------- */
+/* ---- printing a declaration ------------------------------------------------------------------ */
 
-/* The comment that ends in front of `at`, without anything between but blanks; NULL: none. */
+/* The comment directly before `at`, with only whitespace between; NULL: none. */
 static const char *comment_before(const finding *f, const char *at)
 {
     while (at > f->text && isspace((unsigned char)at[-1]))
@@ -105,7 +106,7 @@ static const char *end_of(const mgl_token *t)
     return t->text + t->length;
 }
 
-/* The first word of the declaration that has the word at `at`. */
+/* The index of the first word of the declaration that contains word `at`. */
 static size_t begin_of(const mgl_tokens *t, size_t at)
 {
     while (at > 0 && !mgl_token_is(&t->list[at - 1], ";") && !mgl_token_is(&t->list[at - 1], "}"))
@@ -113,7 +114,7 @@ static size_t begin_of(const mgl_tokens *t, size_t at)
     return at;
 }
 
-/* Words `first` to `last`, as they stand in the source. */
+/* Appends words `first` to `last` as in the source. */
 static void put_words(const finding *f, size_t first, size_t last)
 {
     const char *at = f->tokens->list[first].text;
@@ -129,7 +130,8 @@ static void put_comment(const finding *f, size_t first)
     }
 }
 
-/* How a function is compiled says nothing of what it does. */
+/* Storage and inlining specifiers, which are not printed: they do not describe what a function
+ * does. */
 static bool is_storage(const mgl_token *t)
 {
     return mgl_token_is(t, "static") || mgl_token_is(t, "inline") ||
@@ -154,7 +156,7 @@ static void put_function(const finding *f, const mgl_declared *d)
     mgl_text_put(f->out, ";\n");
 }
 
-/* Of a type all, where it is not long. */
+/* Prints the whole type if it is short. */
 static void put_type(const finding *f, size_t name)
 {
     const mgl_tokens *t = f->tokens;
@@ -203,12 +205,13 @@ static bool tell(void *user, const mgl_declared *d)
         put_enumerator(f, name);
     else
         return true;
-    if (d->kind != MGL_DECLARED_FUNCTION) /* which may be overloaded */
+    if (d->kind != MGL_DECLARED_FUNCTION) /* functions may be overloaded, so their names stay
+                                           * wanted */
         wanted->kind = MGL_TOKEN_BRANCH;
     return true;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all files ------------------------------------------------------------------------------- */
 
 static mgl_status look_into(const mgl_cuda_source *source, names *wanted, mgl_text *out,
                             mgl_error *err)

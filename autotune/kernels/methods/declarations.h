@@ -1,7 +1,7 @@
 /*
- * What a micro-kernel's text uses of the kernel's other files, as a proposer wants to know it:
- * declarations of functions with the comments in front of them, types, and constants with what they
- * are made of. Taken from the sources that are built in.
+ * Collects the declarations of the kernel's other files that a micro-kernel's text uses. These are
+ * functions with the comments in front of them, types, and constants with their expressions. The
+ * input is the text and the built-in sources; the output goes into the prompt of an edit span.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_DECLARATIONS_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_DECLARATIONS_H
@@ -9,11 +9,11 @@
 #include "autotune/kernels/gates/unit.h"
 #include "base/text.h"
 
-/* Appends them, a name once, file after file, up to some 12,000 bytes; nothing where the text uses
- * none. A text that is none has none. MGL_NO_MEMORY. */
+/* Appends the declarations, each name once, file after file, up to about 12,000 bytes. Appends
+ * nothing if the text uses none or cannot be tokenized. MGL_NO_MEMORY. */
 mgl_status mgl_declarations_put(const mgl_kernel_unit *unit, const char *text, size_t length,
                                 mgl_text *out, mgl_error *err);
-/* Appends the reserved words that the scan lets a text have, as "__popc, __shfl_sync". */
+/* Appends the reserved words that the scan allows in a text, as "__popc, __shfl_sync". */
 void mgl_declarations_put_words(mgl_text *out);
 
 #endif

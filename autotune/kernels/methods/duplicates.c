@@ -1,4 +1,4 @@
-/* See duplicates.h. */
+/* Implements duplicates.h: compares hashes with the original, the base text and the versions. */
 #include "autotune/kernels/methods/duplicates.h"
 
 #include "autotune/kernels/gates/kernel.h"
@@ -39,7 +39,8 @@ static mgl_status compare(const looking *l, const char *text, size_t length, boo
     return status;
 }
 
-/* Whether the gates would say no more of it today. */
+/* Whether the gates would find nothing new today: same architecture, and at least the same gates
+ * ran. */
 static bool counts(const mgl_duplicates *known, const mgl_version_record *r)
 {
     return !strcmp(r->arch, known->arch) &&

@@ -1,24 +1,24 @@
-/* Texts that need no judging again, since their verdict stands: the unit's own, the one that a work
- * stands on, and those of the unit's checkpoints. Texts are compared as mgl_kernel_hash names them.
- */
+/* Finds texts whose verdict is already known, so that they are not judged again: the unit's
+ * original text, the base text of the current work, and the texts of the unit's versions. Texts
+ * are compared by mgl_kernel_hash. The judge of a kernel session calls it first. */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_DUPLICATES_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_DUPLICATES_H
 
 #include "autotune/kernels/gates/unit.h"
 #include "autotune/kernels/versions/version.h"
 
-/* Everything is lent. */
+/* All pointers are borrowed. */
 typedef struct mgl_duplicates {
     const mgl_kernel_unit *unit;
     const mgl_versions *versions;
-    const char *base; /* (base_length) what the work stands on */
+    const char *base; /* (base_length) the text that the work starts from */
     size_t base_length;
-    const char *arch;          /* verdicts for others do not count, */
-    bool compiles, has_device; /* nor those that saw less than would be seen now */
+    const char *arch;          /* verdicts for other architectures do not count */
+    bool compiles, has_device; /* verdicts of fewer gates than these do not count */
 } mgl_duplicates;
 
-/* Sets *out to DUPLICATE, with what the text says again and its verdict, where it is known; else it
- * is left as it is. Checkpoints that are damaged are left out. */
+/* If the text is known, sets *out to DUPLICATE with the matching text's name and its verdict.
+ * Else leaves *out unchanged. Damaged versions are skipped. */
 mgl_status mgl_duplicates_find(const mgl_duplicates *known, const char *text, size_t length,
                                mgl_loop_verdict *out, mgl_error *err);
 

@@ -1,3 +1,6 @@
+/*
+ * Implements edit spans: builds the task from templates, and judges answers inside the whole text.
+ */
 #include "autotune/kernels/methods/edit_span.h"
 
 #include "autotune/agents/prompt.h"
@@ -11,9 +14,9 @@
 #include <string.h>
 
 struct mgl_edit_span {
-    mgl_edit_span_options options; /* text and instruction: of the site */
+    mgl_edit_span_options options; /* text and instruction point to copies owned by the span */
     mgl_text text, task, made;
-    mgl_text called; /* what the text uses of other files */
+    mgl_text called; /* declarations of other files that the text uses */
     mgl_feedback *loop;
     uint64_t border;
 };
@@ -61,7 +64,7 @@ static void put_declarations_used(const mgl_edit_span *s, mgl_text *out)
 {
     if (s->called.length)
         mgl_text_append(out, s->called.bytes,
-                        s->called.length - 1); /* without the last line's end */
+                        s->called.length - 1); /* without the final line end */
 }
 
 static void put_words(const mgl_edit_span *s, mgl_text *out)
@@ -164,7 +167,7 @@ static mgl_status make_task(mgl_edit_span *s, mgl_error *err)
 
 /* ---- the judge ------------------------------------------------------------------------------- */
 
-/* Whether an answer is a whole text: it has marks. */
+/* Whether an answer is a whole text, that is, contains region marks. */
 static bool has_marks(const char *text, size_t length)
 {
     static const char mark[] = "/* region: ";
@@ -177,7 +180,7 @@ static bool has_marks(const char *text, size_t length)
     return false;
 }
 
-/* The whole text of an answer. MGL_BAD_INPUT: a byte elsewhere differs. */
+/* Builds the whole text from an answer. MGL_BAD_INPUT: a byte outside the region differs. */
 static mgl_status compose(mgl_edit_span *s, const char *text, size_t length, mgl_error *err)
 {
     mgl_text_clear(&s->made);
@@ -213,7 +216,7 @@ static mgl_status judge(void *user, const char *text, size_t length,
                : whole->judge(whole->user, s->made.bytes, s->made.length, values, count, out, err);
 }
 
-/* ---- a site ---------------------------------------------------------------------------------- */
+/* ---- life of an edit span -------------------------------------------------------------------- */
 
 static mgl_status check_region(const mgl_edit_span *s, mgl_error *err)
 {

@@ -1,10 +1,14 @@
 /*
- * One place of a micro-kernel's text that is asked for: a unit's text, the one region of it that
- * may be edited, and the instruction. A site is a feedback loop whose task is made of the prompts
- * of autotune/kernels/methods/prompts, and whose judge puts what was taken into the text: an answer
- * is the body of the region, or the whole text with its marks, of which no byte outside of the
- * region may differ (REGION_VIOLATION). Where broken texts are allowed, that is all that is looked
- * at.
+ * Edit span: one region of a micro-kernel's text that a model rewrites. Input: the text of a unit,
+ * the one editable region, and an instruction. Output: the whole text with the new body. An edit
+ * span is a feedback loop. Its task is built from the prompt templates in
+ * autotune/kernels/methods/prompts. Its judge puts the answer into the text and judges the result.
+ *
+ * An answer is the body of the region, or the whole text with its region marks. In a whole text, no
+ * byte outside the region may differ (REGION_VIOLATION). If `broken` is set, this is the only
+ * check.
+ *
+ * The pass engine and the rounds open edit spans.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_EDIT_SPAN_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_EDIT_SPAN_H
@@ -13,10 +17,10 @@
 #include "autotune/kernels/methods/feedback.h"
 #include "autotune/kernels/methods/transformation.h"
 
-/* What every site of a run has. Everything is lent, and outlives the site. */
+/* Options shared by all edit spans of a run. All pointers are borrowed and outlive the span. */
 typedef struct mgl_work {
     const char *unit, *op, *arch;
-    const char *context; /* operands, budgets, hardware: data, in words */
+    const char *context; /* description of operands, budgets and hardware; quoted as data */
     const char *model;   /* of the endpoint */
     int max_tokens;      /* 0: MGL_FEEDBACK_TOKENS */
     uint64_t seed;
@@ -25,15 +29,16 @@ typedef struct mgl_work {
     void *user;
 } mgl_work;
 
-/* Where a site stands in a transformation. */
+/* The position of an edit span in a transformation. */
 typedef struct mgl_place {
-    const mgl_transformation *transformation; /* NULL: none, the instruction stands for itself */
+    const mgl_transformation *transformation; /* NULL: none, the instruction is complete in
+                                               * itself */
     int pass, region;                         /* of the transformation, from 0 */
 } mgl_place;
 
 typedef struct mgl_edit_span mgl_edit_span;
-/* The text is copied. `calls`: at most; 0: MGL_FEEDBACK_CALLS. `broken`: nothing but the region is
- * looked at. MGL_BAD_INPUT: the text has no such region. */
+/* The text is copied. `calls`: limit of calls; 0: MGL_FEEDBACK_CALLS. `broken`: only changes
+ * outside the region are rejected. MGL_BAD_INPUT: the text has no such region. */
 typedef struct mgl_edit_span_options {
     const mgl_work *work;
     const char *text; /* (length) */
@@ -49,9 +54,9 @@ mgl_status mgl_edit_span_open(const mgl_edit_span_options *options, mgl_edit_spa
 void mgl_edit_span_close(mgl_edit_span *span); /* NULL is fine */
 
 mgl_feedback *mgl_edit_span_loop(mgl_edit_span *span);
-/* The text that it began with. */
+/* The text at the start. */
 const char *mgl_edit_span_before(const mgl_edit_span *span, size_t *length);
-/* The whole text with what was taken; NULL: nothing good was so far. */
+/* The whole text with the accepted body; NULL: no good body so far. */
 const char *mgl_edit_span_text(const mgl_edit_span *span, size_t *length);
 
 #endif

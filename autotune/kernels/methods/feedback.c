@@ -1,3 +1,4 @@
+/* Implements the feedback loop: requests, answers, retries of the endpoint, and the saved state. */
 #include "autotune/kernels/methods/feedback.h"
 
 #include "autotune/agents/completion.h"
@@ -10,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What became of a text that was seen. */
+/* The verdict of an earlier text. */
 typedef struct seen {
     mgl_digest digest;
     mgl_outcome outcome;
@@ -18,12 +19,12 @@ typedef struct seen {
     int call;
 } seen;
 
-/* An attempt that failed. */
+/* A failed attempt. */
 typedef struct attempt {
-    int call; /* 0: none */
+    int call; /* 0: no attempt */
     mgl_outcome outcome;
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    mgl_text code; /* empty: there was none */
+    mgl_text code; /* empty: the answer had no text */
 } attempt;
 
 struct mgl_feedback {
@@ -32,9 +33,9 @@ struct mgl_feedback {
     int repeats;                        /* in a row */
     seen seen[MGL_FEEDBACK_MOST_CALLS]; /* (seen_count) */
     int seen_count;
-    attempt last[MGL_FEEDBACK_SHOWN]; /* the newest last */
+    attempt last[MGL_FEEDBACK_SHOWN]; /* newest last */
     mgl_loop_verdict verdict;         /* of the last call */
-    mgl_text good;                    /* empty: none was found */
+    mgl_text good;                    /* empty: none so far */
 };
 
 mgl_status mgl_feedback_open(const mgl_feedback_options *options, mgl_feedback **out,
@@ -98,7 +99,8 @@ static int max_tokens_of(const mgl_feedback *f)
     return f->repeats ? f->options.max_tokens + f->options.max_tokens / 2 : f->options.max_tokens;
 }
 
-/* Of this request: what the model wrote before can not have it. */
+/* The delimiter changes with each request, so that earlier answers of the model cannot contain
+ * it. */
 static uint64_t border_of(const mgl_feedback *f)
 {
     uint64_t state = f->options.seed + (uint64_t)f->calls;
@@ -186,7 +188,7 @@ static void refuse(mgl_loop_verdict *v, mgl_outcome outcome, const char *format,
     va_end(args);
 }
 
-/* The text of an answer, mended. */
+/* Extracts the text of an answer and applies the fix-ups. */
 static mgl_status take_code(const mgl_feedback *f, const mgl_reply *reply, mgl_text *code,
                             mgl_fixups *fixups, mgl_loop_verdict *v, mgl_error *err)
 {
@@ -241,7 +243,7 @@ static mgl_status judge(mgl_feedback *f, const mgl_text *code, mgl_loop_verdict 
     return status;
 }
 
-/* Takes the code. */
+/* Takes ownership of the code. */
 static void remember(mgl_feedback *f, const mgl_loop_verdict *v, mgl_text *code)
 {
     f->verdict = *v;
@@ -256,7 +258,7 @@ static void remember(mgl_feedback *f, const mgl_loop_verdict *v, mgl_text *code)
     memcpy(a->diagnostic, v->diagnostic, sizeof a->diagnostic);
 }
 
-/* An endpoint that failed has not answered; a malformed answer is the model's. */
+/* A failed endpoint has not answered, so its reply is no call. A malformed answer is a call. */
 static bool is_call(mgl_outcome outcome)
 {
     return !mgl_completion_is_endpoint(outcome) && outcome != MGL_OUTCOME_PROPOSER_AUTH &&
@@ -304,9 +306,9 @@ mgl_status mgl_feedback_take(mgl_feedback *f, const char *request, const mgl_rep
     return take(f, &call, err);
 }
 
-/* ---- to the end ------------------------------------------------------------------------------ */
+/* ---- run ------------------------------------------------------------------------------------- */
 
-/* What is to be done about a reply that is no call. */
+/* Handles a reply that is not a call: retry after a delay, or stop. */
 static void stand_failure(mgl_outcome outcome, int *failures, mgl_feedback_call *call,
                           mgl_outcome *stopped)
 {

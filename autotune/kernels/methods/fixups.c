@@ -1,3 +1,4 @@
+/* Implements the fix-ups: one scan that replaces byte sequences, and the final line end. */
 #include "autotune/kernels/methods/fixups.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ const char *mgl_fixup_what(mgl_fixup fixup)
     return rows[fixup].what;
 }
 
-/* Sequences that are replaced wherever they stand. */
+/* Byte sequences that are replaced everywhere. */
 static const struct {
     const char *from, *to;
     mgl_fixup fixup;
@@ -30,7 +31,7 @@ static const struct {
                 {"\xE2\x80\x8B", "", MGL_FIXUP_SPACES},
                 {"\xE2\x81\xA0", "", MGL_FIXUP_SPACES}};
 
-/* Bytes that are replaced at `at`, by which row; 0: none. */
+/* The number of bytes to replace at `at`, and the row of the replacement; 0: none. */
 static size_t find_replaced(const char *at, size_t length, size_t *row)
 {
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++) {

@@ -1,6 +1,7 @@
 /*
- * Fix-ups: what is mended in a model's text before anything judges it. Only what can not change
- * what the text means stands in the list, and each use is told.
+ * Fix-ups: repairs of a model's text before it is judged. The list contains only repairs that
+ * cannot change the meaning of the text. Each use is counted and reported. The feedback loop calls
+ * mgl_fixups_apply.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_FIXUPS_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_FIXUPS_H
@@ -21,14 +22,14 @@ typedef enum mgl_fixup {
         MGL_FIXUP_COUNT
 } mgl_fixup;
 
-/* How often each was used. */
+/* Number of uses of each fix-up. */
 typedef struct mgl_fixups {
     size_t uses[MGL_FIXUP_COUNT];
 } mgl_fixups;
 
 const char *mgl_fixup_name(mgl_fixup fixup);
 const char *mgl_fixup_what(mgl_fixup fixup);
-/* Appends the mended text. */
+/* Appends the repaired text. */
 void mgl_fixups_apply(const char *text, size_t length, mgl_text *out, mgl_fixups *used);
 
 #endif

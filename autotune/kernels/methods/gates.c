@@ -1,3 +1,4 @@
+/* Implements the judge of gates.h: first the gates without a device, then a trial on the device. */
 #include "autotune/kernels/methods/gates.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* The gates of micro-kernels as the judge of a loop: what passes those before a device is
- * UNMEASURED, unless there is one. */
+/* Judge of a feedback loop that runs the gates of micro-kernels. Without a device, a text that
+ * passes all gates is UNMEASURED. With a device, such a text is run, checked and timed. */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_GATES_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_GATES_H
 
@@ -9,13 +9,13 @@
 typedef struct mgl_gates {
     const mgl_kernel_unit *unit;
     mgl_kernel_options options;
-    const mgl_trial_options *device; /* lent; NULL: none */
-    int64_t decisions;               /* so far, of those that the device made */
-    mgl_kernel_verdict last;         /* what they found in the last text, without PTX; the outcome
-                                      * and its diagnostic are the loop's */
+    const mgl_trial_options *device; /* borrowed; NULL: no device */
+    int64_t decisions;               /* decisions of the device so far */
+    mgl_kernel_verdict last;         /* the result for the last text, without PTX; the loop's
+                                      * verdict has the outcome and the diagnostic */
 } mgl_gates;
 
-/* `gates` is lent. */
+/* `gates` is borrowed. */
 mgl_loop_judge mgl_gates_judge(mgl_gates *gates);
 
 #endif

@@ -1,3 +1,6 @@
+/*
+ * Implements the hints, the unknown facts, and the digest: SHA-256 of whitespace-normalized text.
+ */
 #include "autotune/kernels/methods/judge.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * The judge of a loop: who proposes hands in text, and reads back an outcome, a diagnostic, and
- * facts. The loops know no compiler and no device; what stands behind the judge may be the gates of
- * micro-kernels, or a table of a test.
+ * Judge interface of the loops. A loop hands in a text and gets an outcome, a diagnostic and facts.
+ * The loops contain no compiler and no device code. The judge behind the interface is gates.h, or a
+ * table in a test.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_JUDGE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_JUDGE_H
@@ -9,20 +9,20 @@
 #include "autotune/store/record.h"
 #include "base/sha256.h"
 
-/* A tunable's value: of `tile` the text has TUNE_TILE. */
+/* The value of a tunable: tunable `tile` is TUNE_TILE in the text. */
 typedef struct mgl_tunable_value {
     const char *name;
     int64_t value;
 } mgl_tunable_value;
 
-/* What is known of a text beside its outcome. Numbers that nobody measured are NAN. */
+/* Facts about a text besides the outcome. Unmeasured numbers are NAN. */
 typedef struct mgl_facts {
-    double time_us;      /* of the op, in the context that was measured */
+    double time_us;      /* of the op, in the measured context */
     double predicted_us; /* by the cost model */
     double gain, gain_lo,
-        gain_hi;     /* of the paired log ratio against the incumbent, with interval */
-    double floor_us; /* that bytes and flops take at least */
-    double registers, spill_bytes, shared_bytes; /* of a thread, of a thread, of a block */
+        gain_hi;     /* paired log ratio against the incumbent, with its confidence interval */
+    double floor_us; /* lower bound from bytes and flops */
+    double registers, spill_bytes, shared_bytes; /* per thread, per thread, per block */
 } mgl_facts;
 mgl_facts mgl_facts_unknown(void);
 
@@ -32,8 +32,8 @@ typedef struct mgl_loop_verdict {
     mgl_facts facts;
 } mgl_loop_verdict;
 
-/* Judges a text (length). Fails only where memory runs out, or the judge itself can not work: what
- * is wrong with the text is an outcome. *out is filled with unknown facts and OK before. */
+/* Judges a text (length). A fault of the text is an outcome. The function fails only if memory
+ * runs out or the judge itself cannot work. The caller presets *out to OK with unknown facts. */
 typedef mgl_status mgl_judge_fn(void *user, const char *text, size_t length,
                                 const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
                                 mgl_error *err);
@@ -42,15 +42,15 @@ typedef struct mgl_loop_judge {
     void *user;
 } mgl_loop_judge;
 
-/* Whether a loop may stand on the text: it is correct, or passed all gates where nobody can
- * measure. */
+/* Whether a loop may continue from the text: the text is correct, or it passed all gates and no
+ * device was available. */
 bool mgl_outcome_is_good(mgl_outcome outcome);
 
-/* One sentence for whoever writes texts of micro-kernels: mgl_outcome_hint, but where that speaks
- * of schedules. */
+/* One sentence for authors of micro-kernels. Replaces mgl_outcome_hint where that hint is about
+ * schedules. */
 const char *mgl_loop_hint(mgl_outcome outcome);
 
-/* Names a text by its words: blanks and line ends between them do not count. */
+/* Identifies a text by its words: the amount of whitespace does not matter. */
 typedef struct mgl_digest {
     char hex[MGL_SHA256_HEX];
 } mgl_digest;

@@ -1,4 +1,4 @@
-/* The asker that sends requests to an endpoint, and the waiter by the real clock. */
+/* The model client that sends requests to an HTTP endpoint, and the waiter in real time. */
 #include "autotune/kernels/methods/model_client.h"
 
 #include "autotune/agents/completion.h"
@@ -11,7 +11,7 @@
 static const double default_timeout_s = 300, slice_s = 0.25;
 
 typedef struct chat {
-    mgl_model_client model_client; /* first: this is one */
+    mgl_model_client model_client; /* first member: a chat is a model client */
     mgl_http *http;
     double timeout_s;
     const atomic_int *abort;

@@ -1,4 +1,4 @@
-/* The asker that plays a file. */
+/* The model client that replays answers from a file. */
 #include "autotune/kernels/methods/model_client.h"
 
 #include "autotune/agents/completion.h"
@@ -11,9 +11,9 @@
 enum { MAX_SCRIPT = 64 << 20 };
 
 typedef struct script {
-    mgl_model_client model_client; /* first: this is one */
+    mgl_model_client model_client; /* first member: a script is a model client */
     mgl_json json;
-    const cJSON *next; /* NULL: the script ended */
+    const cJSON *next; /* NULL: end of the script */
     int used;
 } script;
 
@@ -95,7 +95,7 @@ static void close_script(mgl_model_client *self)
     mgl_free(s);
 }
 
-/* A bad answer is told before the first one is played. */
+/* Parses all answers at the start, so that a bad answer is reported before the first request. */
 static mgl_status check_answers(const script *s, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -107,7 +107,7 @@ static mgl_status check_answers(const script *s, mgl_error *err)
     return status;
 }
 
-/* Takes the tree, which may be none where `status` says so. */
+/* Takes ownership of the tree. If `status` is an error, there is no tree. */
 static mgl_status open_tree(mgl_status status, mgl_json *json, mgl_model_client **out,
                             mgl_error *err)
 {

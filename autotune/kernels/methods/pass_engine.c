@@ -1,3 +1,4 @@
+/* Implements the pass engine: inserts, edit spans region by region, and the saved state. */
 #include "autotune/kernels/methods/pass_engine.h"
 
 #include "base/memory.h"
@@ -9,8 +10,8 @@ struct mgl_pass_engine {
     mgl_work work;
     const mgl_transformation *transformation;
     mgl_text text;
-    int pass, region;    /* where it is */
-    int calls;           /* of the sites that ended */
+    int pass, region;    /* current position */
+    int calls;           /* of the edit spans that have ended */
     mgl_edit_span *span; /* NULL: done */
     mgl_loop_verdict verdict;
     bool any, failed;
@@ -18,7 +19,7 @@ struct mgl_pass_engine {
 
 /* ---- without a model ------------------------------------------------------------------------- */
 
-/* A region's new body: tunables, pieces, and what stood there. */
+/* A region's new body: tunable declarations, inserted pieces, and the old body. */
 static void put_body(const mgl_transformation *t, mgl_kernel_region region, const char *old,
                      size_t length, mgl_text *out)
 {
@@ -46,7 +47,7 @@ static mgl_status insert_in(const mgl_transformation *t, mgl_kernel_region regio
         return status;
     size_t first = regions.of[region].first, end = regions.of[region].end;
     put_body(t, region, text->bytes + first, end - first, &body);
-    if (body.length > end - first) /* else nothing is inserted */
+    if (body.length > end - first) /* else there is nothing to insert */
         status = mgl_kernel_region_replace(text->bytes, text->length, region, body.bytes,
                                            body.length, &made, err);
     bool changed = !status && made.length > 0;
@@ -77,7 +78,7 @@ mgl_status mgl_transformation_insert(const mgl_transformation *t, const char *te
     return status;
 }
 
-/* ---- from region to region ------------------------------------------------------------------- */
+/* ---- regions in order ------------------------------------------------------------------------ */
 
 static mgl_status open_edit_span(mgl_pass_engine *p, mgl_error *err)
 {
@@ -101,7 +102,7 @@ static void end_edit_span(mgl_pass_engine *p)
     p->span = NULL;
 }
 
-/* Behind a region that ended. */
+/* Continues after a region has ended. */
 static mgl_status go_on(mgl_pass_engine *p, mgl_error *err)
 {
     size_t length;

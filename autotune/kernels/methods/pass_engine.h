@@ -1,11 +1,13 @@
 /*
- * The runner of a transformation: its inserts first, then pass after pass, and in a pass region
- * after region, one call each and its retries. Where a pass may leave a broken text, nothing is
- * judged but that one region changed; behind the other passes, the last one above all, the text is
- * judged by the work's judge, and the retries of the pass's last region mend what it finds.
+ * Pass engine: runs one transformation on a text. First its inserts, then its passes in order. A
+ * pass runs one edit span per region, with one call plus retries. If a pass may leave a broken
+ * text, only changes outside the region are rejected. After all other passes the work's judge
+ * judges the text, and the retries of the pass's last region repair what it rejects. The last pass
+ * is always judged.
  *
- * Like the feedback loop it is turned from outside, and run turns it to its end. What it remembers
- * can be written between two calls.
+ * Like the feedback loop, the engine is a state machine with `body` and `take`; `run` executes it
+ * to its end. Its state can be saved between two calls. The script engine and kernel sessions use
+ * it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_PASS_ENGINE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_PASS_ENGINE_H
@@ -15,11 +17,11 @@
 typedef enum mgl_pass_engine_state {
     MGL_PASS_ENGINE_RUNNING,
     MGL_PASS_ENGINE_DONE,  /* the text is good */
-    MGL_PASS_ENGINE_FAILED /* the calls of a region are used up */
+    MGL_PASS_ENGINE_FAILED /* a region has no calls left */
 } mgl_pass_engine_state;
 
 typedef struct mgl_pass_engine mgl_pass_engine;
-/* `work` and `transformation` are lent; the text is copied. */
+/* `work` and `transformation` are borrowed; the text is copied. */
 mgl_status mgl_pass_engine_open(const mgl_work *work, const mgl_transformation *transformation,
                                 const char *text, size_t length, mgl_pass_engine **out,
                                 mgl_error *err);
@@ -33,20 +35,19 @@ mgl_status mgl_pass_engine_take(mgl_pass_engine *engine, const char *request,
 mgl_status mgl_pass_engine_run(mgl_pass_engine *engine, mgl_model_client *model_client,
                                const mgl_waiter *waiter, mgl_outcome *stopped, mgl_error *err);
 
-int mgl_pass_engine_calls(const mgl_pass_engine *engine); /* so far, of all regions */
+int mgl_pass_engine_calls(const mgl_pass_engine *engine); /* so far, over all regions */
 mgl_place mgl_pass_engine_place(const mgl_pass_engine *engine);
-/* The text so far: that behind the last region that ended well. */
+/* The text after the last region that succeeded. */
 const char *mgl_pass_engine_text(const mgl_pass_engine *engine, size_t *length);
-/* Of the last call; NULL before the first. */
+/* The verdict of the last call; NULL before the first call. */
 const mgl_loop_verdict *mgl_pass_engine_verdict(const mgl_pass_engine *engine);
 
 void mgl_pass_engine_write(const mgl_pass_engine *engine, mgl_json_out *out, const char *key);
-/* Of one that was just opened with the same transformation. */
+/* Reads the state into an engine that was just opened with the same transformation. */
 mgl_status mgl_pass_engine_read(mgl_pass_engine *engine, const mgl_json *json, const cJSON *object,
                                 mgl_error *err);
 
-/* The text with a transformation's tunables declared and its pieces inserted, at the start of their
- * regions. */
+/* The text with the tunables declared and the pieces inserted at the start of their regions. */
 mgl_status mgl_transformation_insert(const mgl_transformation *transformation, const char *text,
                                      size_t length, mgl_text *out, mgl_error *err);
 

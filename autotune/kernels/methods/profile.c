@@ -1,3 +1,4 @@
+/* Implements the CSV reader for Nsight Compute, the classification, and the hints. */
 #include "autotune/kernels/methods/profile.h"
 
 #include "autotune/kernels/methods/csv.h"
@@ -14,7 +15,7 @@ static const double worse_by = 0.05;
 static const struct {
     const char *name, *what;
     int worse;
-    const char *names[MOST_NAMES]; /* of a CSV; NULL behind the last */
+    const char *names[MOST_NAMES]; /* in a CSV; NULL after the last */
 } metrics[] = {
 #define MGL_METRIC(id, name, what, worse, ...) {#name, what, worse, {__VA_ARGS__}},
 #include "autotune/kernels/methods/profile.def"
@@ -72,15 +73,15 @@ void mgl_profile_add_facts(mgl_profile *p, const mgl_facts *facts)
 
 /* ---- a CSV ----------------------------------------------------------------------------------- */
 
-/* The head of the file. */
+/* The header row of the file. */
 typedef struct head {
-    int name, unit, value, kernel;  /* fields of a row a metric; NO_FIELD: none */
-    int columns[MGL_METRIC_COUNT];  /* of a column a metric; NO_FIELD: none */
-    double units[MGL_METRIC_COUNT]; /* what a column's values are multiplied by */
-    int ranks[MGL_METRIC_COUNT];    /* of the name by which each was found */
+    int name, unit, value, kernel;  /* fields, if each metric is a row; NO_FIELD: none */
+    int columns[MGL_METRIC_COUNT];  /* fields, if each metric is a column; NO_FIELD: none */
+    double units[MGL_METRIC_COUNT]; /* factors for the values of the columns */
+    int ranks[MGL_METRIC_COUNT];    /* index of the name by which each metric was found */
 } head;
 
-/* "1,234.5", "98.7 %": the number; NAN: none, also where more than a unit stands behind it. */
+/* Parses a number as "1,234.5" or "98.7 %"; NAN: no number, or more than a unit follows. */
 static double number_of(const char *text)
 {
     char digits[64], *end;
@@ -93,7 +94,7 @@ static double number_of(const char *text)
     return end != digits && (!*end || strchr(" %", *end)) ? value : NAN;
 }
 
-/* Microseconds of a unit of time; 1 for others. */
+/* Microseconds per unit of time; 1 for other units. */
 static double scale_of(const char *unit)
 {
     static const struct {
@@ -107,7 +108,7 @@ static double scale_of(const char *unit)
     return 1;
 }
 
-/* Which metric a name is, by which of its names; MGL_METRIC_COUNT: none. */
+/* The metric with this name, and the index of the name; MGL_METRIC_COUNT: none. */
 static mgl_metric metric_of(const char *name, int *rank)
 {
     for (int m = 0; m < MGL_METRIC_COUNT; m++)
@@ -125,7 +126,7 @@ static int field_of(const mgl_csv *csv, const char *name)
     return NO_FIELD;
 }
 
-/* Whether the row is a head. */
+/* Whether the row is a header row. */
 static bool read_head(const mgl_csv *csv, head *h)
 {
     h->kernel = field_of(csv, "Kernel Name");
@@ -153,7 +154,7 @@ static const char *field(const mgl_csv *csv, int index)
     return index == NO_FIELD ? "" : mgl_csv_field(csv, (size_t)index);
 }
 
-/* The row behind a head of columns has their units, and no kernel. */
+/* With metrics as columns, the row after the header contains units and no kernel name. */
 static bool take_units(const mgl_csv *csv, head *h)
 {
     if (h->name != NO_FIELD || field(csv, h->kernel)[0])
@@ -193,7 +194,8 @@ static void take_row(const mgl_csv *csv, head *h, const char *kernel, mgl_profil
         take_columns(csv, h, p);
 }
 
-/* Lines before the head may be anything; no quote of theirs reaches beyond its line. */
+/* Lines before the header may contain anything. They are read one by one, so that an open quote
+ * in a line does not extend past its end. */
 static mgl_status find_head(mgl_csv *csv, head *h, mgl_error *err)
 {
     const char *end = csv->end;
@@ -231,7 +233,7 @@ mgl_status mgl_profile_read_csv(const char *text, size_t length, const char *ker
     return status;
 }
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- classification and hints ---------------------------------------------------------------- */
 
 static bool holds(const mgl_profile *p, int class)
 {
@@ -245,7 +247,7 @@ static bool is_stall(int class)
     return class >= MGL_CLASS_LATENCY_LONG && class <= MGL_CLASS_LATENCY_LG;
 }
 
-/* Of the stalls the top one counts. */
+/* The largest of the stall metrics that hold. */
 static mgl_class top_stall(const mgl_profile *p, int class)
 {
     int top = class;
@@ -275,7 +277,7 @@ void mgl_profile_hint(const mgl_profile *p, mgl_text *out)
                     p->values[metric], classes[class].hint);
 }
 
-/* By how much of what it was a metric got worse; 0: not at all, or not known. */
+/* Relative worsening of a metric; 0: not worse, or unknown. */
 static double worsening(const mgl_profile *before, const mgl_profile *after, int m)
 {
     double was = before->values[m], is = after->values[m];

@@ -1,3 +1,6 @@
+/*
+ * Implements the rounds: profile, instruction, edit span, arbiter, and versions of accepted texts.
+ */
 #include "autotune/kernels/methods/rounds.h"
 
 #include "base/memory.h"
@@ -8,9 +11,9 @@ typedef struct rounds {
     const mgl_waiter *waiter;
     mgl_rounds_result *out;
     mgl_arbiter arbiter;
-    mgl_text standing;             /* what the next round changes */
-    mgl_profile profile, accepted; /* of it, and of the text that was accepted last */
-    mgl_text delta;                /* what got worse behind the last change */
+    mgl_text standing;             /* the base text of the next round */
+    mgl_profile profile, accepted; /* of `standing`, and of the last accepted text */
+    mgl_text delta;                /* what the last change made worse */
 } rounds;
 
 void mgl_rounds_result_clear(mgl_rounds_result *result)
@@ -52,7 +55,7 @@ static void put_instruction(const rounds *r, mgl_text *out)
         mgl_text_format(out, "\n%s.", r->delta.bytes);
 }
 
-/* Behind a round: what the next one stands on. */
+/* Sets the base text of the next round. */
 static mgl_status stand(rounds *r, const mgl_edit_span *site, const mgl_ruling *ruling,
                         const mgl_profile *profile, mgl_error *err)
 {

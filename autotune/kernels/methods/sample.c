@@ -1,10 +1,11 @@
+/* Implements enumeration, corners, and rejection sampling of new points. */
 #include "autotune/kernels/methods/sample.h"
 
 #include "base/draw.h"
 
 #include <string.h>
 
-enum { DRAWS = 64 /* for a point that is new */ };
+enum { DRAWS = 64 /* failed draws in a row before sampling stops */ };
 
 uint64_t mgl_space_size(const mgl_tunable *axes, int count)
 {
@@ -34,7 +35,7 @@ static mgl_point point_of(const mgl_tunable *axes, int count, uint64_t index)
     return p;
 }
 
-/* Corner number `index`: a bit an axis says whether it is the last value. */
+/* Corner number `index`: bit i selects the last value of axis i. */
 static mgl_point corner_of(const mgl_tunable *axes, int count, unsigned index)
 {
     mgl_point p = {0};

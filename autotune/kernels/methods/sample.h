@@ -1,7 +1,7 @@
 /*
- * Points of a space of few axes, each with rising values: all of them where they are few, else its
- * corners, and others drawn by a seed. No point comes twice, and the same seed gives the same
- * points.
+ * Points of a small space of tunables. Each axis has rising values. If all points fit, all are
+ * listed; else the corners and random points drawn from a seed. No point occurs twice, and the same
+ * seed gives the same points. The tunable search (configurations.c) calls it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_SAMPLE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_SAMPLE_H
@@ -9,15 +9,16 @@
 #include "autotune/kernels/methods/transformation.h"
 
 typedef struct mgl_point {
-    int64_t values[MGL_MAX_TUNABLES]; /* one an axis */
+    int64_t values[MGL_MAX_TUNABLES]; /* one per axis */
 } mgl_point;
 
-/* How many there are; UINT64_MAX: more than that. */
+/* The number of points; UINT64_MAX: overflow. */
 uint64_t mgl_space_size(const mgl_tunable *axes, int count);
-/* Fills `out` (most) with the points: all in order where they fit; else corners first (the first
- * and the last value of every axis, as many as fit), then drawn ones. Returns how many. */
+/* Fills `out` (most). If all points fit, they come in order. Else corners come first (the first
+ * or the last value of every axis, as many as fit), then random points. Returns the number of
+ * points. */
 int mgl_sample_points(const mgl_tunable *axes, int count, int most, uint64_t seed, mgl_point *out);
-/* Whether a point is one of the list. */
+/* Whether the list contains the point. */
 bool mgl_point_stands(const mgl_point *list, int list_count, const mgl_point *point, int count);
 
 #endif

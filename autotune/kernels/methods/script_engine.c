@@ -1,3 +1,4 @@
+/* Implements the script engine: pass engine, tunable search and version of each step. */
 #include "autotune/kernels/methods/script_engine.h"
 
 #include "base/memory.h"
@@ -13,9 +14,9 @@ typedef struct course {
     mgl_names provides;
     mgl_tunable tunables[MGL_MAX_TUNABLES]; /* (tunable_count) of all steps so far */
     int tunable_count;
-    mgl_validity valid[MGL_MAX_NAMES]; /* (valid_count) of them */
+    mgl_validity valid[MGL_MAX_NAMES]; /* (valid_count) validity expressions of all steps so far */
     int valid_count;
-    mgl_configurations carried; /* by the step before */
+    mgl_configurations carried; /* from the previous step */
 } course;
 
 const char *mgl_step_end_name(mgl_step_end end)
@@ -32,9 +33,9 @@ static const char *find_missing(const course *c, const mgl_transformation *t)
     return NULL;
 }
 
-/* ---- behind a transformation ----------------------------------------------------------------- */
+/* ---- after a transformation ------------------------------------------------------------------ */
 
-/* A text has so many tunables at most: those beyond stay at their first values. */
+/* A text has at most MGL_MAX_TUNABLES tunables. Tunables past the limit keep their first values. */
 static int add_tunables(course *c, const mgl_transformation *t)
 {
     int count = c->tunable_count;

@@ -1,8 +1,9 @@
 /*
- * The course of a plan: its steps for an op, one transformation after the other. Behind a step that
- * ended well the values of all tunables so far are searched, the best carried on, and a checkpoint
- * is made. A step that fails is left out, and so is each later one that requires what it would have
- * provided; the text stays that of the last checkpoint.
+ * Script engine: runs a script, that is, a list of transformations, on a text. After each
+ * successful step, the values of all tunables so far are searched. The best configurations are
+ * carried to the next step (beam search), and a version is stored. A failed step is skipped, and so
+ * is each later step that requires what the failed step provides. The text stays that of the last
+ * version. transform.c calls it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_SCRIPT_ENGINE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_SCRIPT_ENGINE_H
@@ -13,28 +14,28 @@
 
 typedef enum mgl_step_end {
     MGL_STEP_DONE,
-    MGL_STEP_FAILED, /* the calls of a region were used up, or no values of its tunables are good */
-    MGL_STEP_LEFT_OUT /* what it requires is missing */
+    MGL_STEP_FAILED, /* a region had no calls left, or no values of the tunables are good */
+    MGL_STEP_LEFT_OUT /* a requirement is missing */
 } mgl_step_end;
 const char *mgl_step_end_name(mgl_step_end end);
 
-/* One step, as it is told when it ended. Everything is lent. */
+/* One step, reported when it has ended. All pointers are borrowed. */
 typedef struct mgl_step_report {
     const mgl_transformation *transformation;
     mgl_step_end end;
     int calls, judged, carried; /* of its configurations */
     const mgl_loop_verdict *verdict;
-    const char *missing; /* of MGL_STEP_LEFT_OUT */
-    const char *version; /* id, of MGL_STEP_DONE */
+    const char *missing; /* for MGL_STEP_LEFT_OUT */
+    const char *version; /* id, for MGL_STEP_DONE */
 } mgl_step_report;
 
 typedef struct mgl_script_engine_options {
     const mgl_work *work;
-    const char *text; /* (length) to begin with */
+    const char *text; /* (length) the initial text */
     size_t length;
     const mgl_transformation *const *steps; /* (step_count) */
     int step_count;
-    const mgl_names *provides; /* what the text has already; NULL: nothing */
+    const mgl_names *provides; /* what the initial text provides; NULL: nothing */
     mgl_versions *versions;
     int carry, judgements; /* as in mgl_configurations_options */
     void (*on_step)(void *user, const mgl_step_report *step);
@@ -43,7 +44,7 @@ typedef struct mgl_script_engine_options {
 
 typedef struct mgl_script_engine_result {
     int done, failed, left_out, calls;
-    mgl_outcome stopped; /* MGL_OUTCOME_OK, or the PROPOSER_ outcome for which it ended early */
+    mgl_outcome stopped; /* MGL_OUTCOME_OK, or the PROPOSER_ outcome that stopped the run early */
 } mgl_script_engine_result;
 
 mgl_status mgl_script_engine_run(const mgl_script_engine_options *options,

@@ -1,3 +1,4 @@
+/* Implements find, check, run and JSON output of transformations and scripts. */
 #include "autotune/kernels/methods/transform.h"
 
 #include "schedule/program.h"
@@ -50,7 +51,7 @@ void mgl_transform_checked_clear(mgl_transform_checked *checked)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* Names with blanks between them; they point into the text, which is cut. */
+/* Splits names at blanks, in place; the results point into the text. */
 static void split_names(char *text, mgl_names *out)
 {
     char *rest = NULL;

@@ -1,4 +1,5 @@
-/* The formats of transformations and plans, strictly: a member that is not known is refused. */
+/* Parses transformations and scripts strictly: an unknown member is rejected. See
+ * transformation.h. */
 #include "autotune/kernels/methods/transformation.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 enum { MAX_FILE = 1 << 20, MAX_NAME = 64, MAX_TUNABLE = 31 };
 
-/* Where something stands, for messages, and what is known of its file. */
+/* The file's JSON tree, for messages, and the error to fill. */
 typedef struct reader {
     const mgl_json *json;
     mgl_error *err;
@@ -25,7 +26,7 @@ static mgl_status refuse(const reader *r, const char *what, const char *name)
     return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "%s '%.80s'", what, name);
 }
 
-/* No member but these; `known` ends with NULL. */
+/* Rejects members that are not in `known`, a list that ends with NULL. */
 static mgl_status check_members(const reader *r, const cJSON *object, const char *const *known)
 {
     if (!cJSON_IsObject(object))
@@ -47,7 +48,7 @@ static mgl_status get_string(const reader *r, const cJSON *object, const char *k
     return !status && !**out ? refuse(r, "nothing stands in", key) : status;
 }
 
-/* Letters, digits, '_', '-' and '.', and a letter first. */
+/* Reads a name: letters, digits, '_', '-' and '.', starting with a letter. */
 static mgl_status get_name(const reader *r, const cJSON *object, const char *key, const char **out)
 {
     mgl_status status = get_string(r, object, key, out);
@@ -144,7 +145,7 @@ static mgl_status read_pass(const reader *r, const cJSON *object, mgl_pass *out)
     return status;
 }
 
-/* A list of objects: `read` fills one of `size` bytes. */
+/* Reads a list of objects; `read` fills one element of `size` bytes. */
 typedef mgl_status read_fn(const reader *r, const cJSON *object, void *out);
 
 static mgl_status read_list(const reader *r, const char *key, read_fn *read, void *to, size_t size,
@@ -225,7 +226,7 @@ static mgl_status read_names(const reader *r, mgl_transformation *t)
     return status;
 }
 
-/* The tree of a text with this schema. */
+/* Parses a text and checks its schema. */
 static mgl_status read_tree(const char *text, size_t length, const char *file, const char *schema,
                             mgl_json *out, mgl_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * Natural transformations: how the text of a micro-kernel is changed, told in words, pass by pass.
- * A pass names the regions that it edits; each is one call of a model. What texts stand between two
- * passes may be broken; behind the last one the text is judged. A piece may be inserted without a
- * model. Numbers that a search is to choose are tunables, and never constants: the text has
- * TUNE_SPLIT_K for split_k.
+ * Transformation and script formats, and their library. A transformation is a recipe in natural
+ * language that changes the text of a micro-kernel in passes. A pass names the regions that it
+ * edits; each region is one call of a model. A text between two passes may be broken. After the
+ * last pass the text is judged. Pieces can be inserted without a model. Numbers that a search
+ * chooses are tunables, never constants: the text uses TUNE_SPLIT_K for split_k.
  *
  *     {"schema": "megalith.transformation/1", "name": "split_k", "summary": "...",
  *      "architectures": ["sm_80"], "ops": ["norm_linear"],
@@ -13,15 +13,15 @@
  *      "passes": [{"name": "split", "instruction": "...", "regions": ["device"],
  *                  "may_break": false, "retries": 3}]}
  *
- * `requires` and `provides` are names of what a text has: a step of a plan may stand where all that
- * it requires was provided before. `valid`, which may be left out, is an expression over the
- * tunables' names (schedule/expression.h): below 1, the values do not go together.
- * `retries` are calls of a region beyond the first.
+ * `requires` and `provides` are names of properties of a text. A step of a script can run only
+ * after earlier steps provided all that it requires. `valid` is optional: an expression over the
+ * tunables' names (schedule/expression.h). If it is below 1, the combination of values is invalid.
+ * `retries` is the number of calls per region after the first.
  *
  *     {"schema": "megalith.plan/1", "name": "sm_90a", "architecture": "sm_90a", "summary": "...",
  *      "steps": ["refactor", "split_k"]}
  *
- * A plan skips steps that are not for its op.
+ * A script skips steps that do not support its op.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_TRANSFORMATION_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_TRANSFORMATION_H
@@ -36,11 +36,11 @@ enum {
     MGL_MAX_TUNABLES = 8,
     MGL_MAX_TUNABLE_VALUES = 32,
     MGL_MAX_INSERTS = 8,
-    MGL_MAX_NAMES = 32, /* of a list */
+    MGL_MAX_NAMES = 32, /* per list */
     MGL_MAX_RETRIES = 14
 };
 
-/* Everything that is pointed to is of the file's tree. */
+/* All pointers point into the file's JSON tree. */
 typedef struct mgl_names {
     const char *names[MGL_MAX_NAMES]; /* (count) */
     int count;
@@ -49,7 +49,7 @@ bool mgl_names_have(const mgl_names *names, const char *name);
 
 typedef struct mgl_tunable {
     const char *name;
-    int64_t values[MGL_MAX_TUNABLE_VALUES]; /* (count), rising */
+    int64_t values[MGL_MAX_TUNABLE_VALUES]; /* (count), ascending */
     int count;
 } mgl_tunable;
 
@@ -60,7 +60,7 @@ typedef struct mgl_insert {
 
 typedef struct mgl_pass {
     const char *name, *instruction;
-    mgl_kernel_region regions[MGL_KERNEL_REGION_COUNT]; /* (region_count) in the order of calls */
+    mgl_kernel_region regions[MGL_KERNEL_REGION_COUNT]; /* (region_count) in call order */
     int region_count, retries;
     bool may_break;
 } mgl_pass;
@@ -76,15 +76,15 @@ typedef struct mgl_transformation {
     int insert_count;
     mgl_pass passes[MGL_MAX_PASSES]; /* (pass_count) */
     int pass_count;
-    bool own; /* of the user's folder */
+    bool own; /* from the user's folder */
     mgl_json json;
 } mgl_transformation;
 
-/* MGL_BAD_INPUT, with the file and the place. Release with mgl_transformation_clear. */
+/* MGL_BAD_INPUT with the file and the position. Release with mgl_transformation_clear. */
 mgl_status mgl_transformation_parse(const char *text, size_t length, const char *file,
                                     mgl_transformation *out, mgl_error *err);
 void mgl_transformation_clear(mgl_transformation *transformation);
-/* Calls of a model, where each answer is taken at once. */
+/* The number of model calls if each first answer is accepted. */
 int mgl_transformation_calls(const mgl_transformation *transformation);
 
 typedef struct mgl_transform_script {
@@ -99,35 +99,35 @@ void mgl_transform_script_clear(mgl_transform_script *script);
 /* ---- the library ----------------------------------------------------------------------------- */
 
 extern const mgl_cuda_source
-    mgl_transformation_sources[]; /* made of loops/transformations, plans */
+    mgl_transformation_sources[]; /* generated from methods/transformations and methods/plans */
 extern const int mgl_transformation_source_count;
 
-/* The starter's and the user's own. Zero-initialise; release with mgl_library_clear. */
+/* Built-in and user transformations. Zero-initialize; release with mgl_library_clear. */
 typedef struct mgl_library {
-    mgl_transformation *list; /* (count) by name */
+    mgl_transformation *list; /* (count) sorted by name */
     size_t count, capacity;
-    mgl_transform_script *scripts; /* (plan_count) */
+    mgl_transform_script *scripts; /* (script_count) */
     size_t script_count, script_capacity;
 } mgl_library;
-/* `folder`: of the user, whose *.json are transformations or plans, and take the place of those of
- * the same name; NULL: none. A folder that does not stand has none. */
+/* `folder`: the user's folder, or NULL. Its *.json files are transformations or scripts and
+ * replace built-in ones of the same name. A missing folder counts as empty. */
 mgl_status mgl_library_open(const char *folder, mgl_library *out, mgl_error *err);
 void mgl_library_clear(mgl_library *library);
 const mgl_transformation *mgl_library_find(const mgl_library *library, const char *name);
 const mgl_transform_script *mgl_library_find_script(const mgl_library *library, const char *name);
 
-/* Whether it is one for this op and this architecture. */
+/* Whether the transformation supports this op and this architecture. */
 bool mgl_transformation_suits(const mgl_transformation *transformation, const char *op,
                               const char *arch);
-/* Whether a text that has these names, with blanks between them, has all that it requires. */
+/* Whether `provides` (names separated by blanks) contains all that the transformation requires. */
 bool mgl_transformation_is_ready(const mgl_transformation *transformation, const char *provides);
-/* MGL_USAGE where it has not, with what is missing and the transformations for the op that provide
- * it. */
+/* MGL_USAGE if a requirement is missing. The message lists the missing names and the
+ * transformations for the op that provide them. */
 mgl_status mgl_library_check_ready(const mgl_library *library,
                                    const mgl_transformation *transformation, const char *op,
                                    const char *provides, mgl_error *err);
-/* The steps of a plan that are for this op, in order, with what each requires at its place.
- * MGL_BAD_INPUT: one is missing in the library, or requires what none before it provides. */
+/* The steps of a script that support this op, in order, with their requirements checked.
+ * MGL_BAD_INPUT: a step is not in the library, or requires what no earlier step provides. */
 mgl_status mgl_transform_script_steps(const mgl_library *library,
                                       const mgl_transform_script *script, const char *op,
                                       const mgl_transformation *steps[MGL_MAX_NAMES], int *count,
