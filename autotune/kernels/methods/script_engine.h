@@ -14,7 +14,7 @@
 
 typedef enum mgl_step_end {
     MGL_STEP_DONE,
-    MGL_STEP_FAILED, /* a region had no calls left, or no values of the tunables are good */
+    MGL_STEP_FAILED,  /* a region had no calls left, or no values of the tunables are good */
     MGL_STEP_LEFT_OUT /* a requirement is missing */
 } mgl_step_end;
 const char *mgl_step_end_name(mgl_step_end end);
