@@ -25,7 +25,7 @@ typedef struct mgl_epoch_rows {
     int32_t table[MGL_MAX_SECOND_ROWS * MGL_TABLE_WORDS];
 } mgl_epoch_rows;
 
-/* Arithmetic of attention: the plain loops, or a machine's own code with the same results. */
+/* Arithmetic of attention: the plain loops, or a machine's own code with the same meaning. */
 typedef struct mgl_arithmetic {
     float (*dot)(const float *a, const float *b, int64_t n);               /* sum of a[i] b[i] */
     void (*add_scaled)(float *to, float scale, const float *v, int64_t n); /* to[i] += scale v[i] */
