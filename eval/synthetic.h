@@ -1,7 +1,7 @@
 /*
  * Synthetic models: model shapes known by name, and graphs whose weights are computed by the
  * function in eval/cuda/synthetic.h. Such a graph needs no files and is lowered, validated and run
- * like any other. The benchmarks, autotune/ and tests use it.
+ * like any other. The benchmarks, api/ and autotune/ use it.
  */
 #ifndef MGL_EVAL_SYNTHETIC_H
 #define MGL_EVAL_SYNTHETIC_H

@@ -1,13 +1,13 @@
 /*
- * The baseline's attention over the KV cache, after flash decoding (Dao, Haziza, Massa and Sizov,
- * "Flash-Decoding for long-context inference", 2023): the positions of a sequence are cut into
- * splits, one block each, which read every key and value once for all query heads that share them;
- * `baseline_merge` puts the splits together.
+ * Flash decoding: the baseline's attention over the KV cache (Dao, Haziza, Massa and Sizov,
+ * "Flash-Decoding for long-context inference", 2023). The positions of a sequence are cut into
+ * splits, one block each. A block reads every key and value once for all query heads that share
+ * them. `baseline_merge` combines the splits.
  *
- * A row of the cache is MGL_HEAD_DIM bf16s: LANES lanes hold 16 bytes of it each, so a warp works
- * on ROWS positions at once, and on UNROLL times as many before it looks at the first: that many
- * loads are in flight. Every lane keeps the running softmax of the positions that it sees (the same
- * in the lanes of a row), and its eight dimensions of the weighted sum.
+ * A cache row has MGL_HEAD_DIM bf16 values; each of LANES lanes holds 16 bytes of it. A warp
+ * processes ROWS positions at once, and loads UNROLL times as many before it uses the first, to
+ * keep that many loads in flight. Every lane keeps an online softmax of the positions that it
+ * processes (equal in the lanes of a row) and its eight dimensions of the weighted sum.
  */
 #ifndef MGL_EVAL_CUDA_ATTEND_CUH
 #define MGL_EVAL_CUDA_ATTEND_CUH
@@ -15,22 +15,22 @@
 #include "eval/cuda/number.cuh"
 
 enum {
-    DIMS = 8, /* of a lane: 16 bytes */
+    DIMS = 8, /* per lane: 16 bytes */
     LANES = MGL_HEAD_DIM / DIMS,
-    ROWS = 32 / LANES, /* positions of a warp at a time */
+    ROWS = 32 / LANES, /* positions of a warp at once */
     WARPS = 4,
     ATTEND_THREADS = WARPS * 32,
     UNROLL = 4,
-    STEP = WARPS * ROWS * UNROLL /* positions of a block at a time */
+    STEP = WARPS * ROWS * UNROLL /* positions of a block per iteration */
 };
 
-/* The softmax so far of one query head: what a lane knows of it. */
+/* Online softmax state of one query head, as held by a lane. */
 struct running {
-    float maximum, sum; /* of scores in powers of two; sum of 2^(score - maximum) */
+    float maximum, sum; /* of scores, exponents of 2; sum of 2^(score - maximum) */
     float value[DIMS];  /* sum of 2^(score - maximum) v */
 };
 
-/* Below any score, and finite, so that nothing is ever infinity minus infinity. */
+/* Less than any score, and finite, to avoid infinity minus infinity. */
 static __device__ float lowest()
 {
     return -1e30f;
@@ -47,7 +47,7 @@ static __device__ void join(running *a, const running *b)
         a->value[i] = a->value[i] * keep + b->value[i] * take;
 }
 
-/* Takes UNROLL positions: their scores (-inf: none there) and values. */
+/* Adds UNROLL positions: their scores (-inf: past the end) and values. */
 static __device__ void take(running *r, const float *score, const uint4 *values)
 {
     float maximum = r->maximum;
@@ -71,7 +71,7 @@ static __device__ void take(running *r, const float *score, const uint4 *values)
     }
 }
 
-/* The score of a position with one query head: the same in all lanes of the row. */
+/* Score of a position for one query head; equal in all lanes of the row. */
 static __device__ float dot(const float *q, uint4 key)
 {
     float k[DIMS], sum = 0;
@@ -85,7 +85,7 @@ static __device__ float dot(const float *q, uint4 key)
     return sum;
 }
 
-/* Puts the rows of a warp together: afterwards every row's lanes have the whole warp's. */
+/* Combines the rows of a warp: afterwards the lanes of every row hold the warp's result. */
 static __device__ void join_rows(running *r)
 {
 #pragma unroll
@@ -100,8 +100,8 @@ static __device__ void join_rows(running *r)
     }
 }
 
-/* What a block found for one query head: to the splits' partial results, or, when it is the only
- * split, finished. `head` counts over sequences and heads. */
+/* Writes a block's result for one query head: a partial result, or the final output if there is one
+ * split. `head` counts over sequences and heads. */
 static __device__ void write_result(const mgl_block_attend *b, const running *r, int head,
                                     int split, int part)
 {
@@ -120,7 +120,7 @@ static __device__ void write_result(const mgl_block_attend *b, const running *r,
         to[2 + part * DIMS + i] = r->value[i];
 }
 
-/* Block (split, kv head, sequence). */
+/* Grid (split, kv head, sequence). */
 extern "C" __global__ void __launch_bounds__(ATTEND_THREADS) baseline_attend(mgl_block_attend b)
 {
     __shared__ running parts[WARPS][MGL_GROUP][LANES];
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(ATTEND_THREADS) baseline_attend(mgl
     }
 }
 
-/* Block = head of a sequence; one thread a dimension. */
+/* One block per head of a sequence, one thread per dimension. */
 extern "C" __global__ void baseline_merge(mgl_block_merge b)
 {
     const float *part =

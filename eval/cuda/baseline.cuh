@@ -1,15 +1,16 @@
 /*
- * The baseline's kernels between its matrix products: each does what a hand-fused decode step would
- * have it do in one launch. The residual stream is f32, what goes into a matrix product bf16.
+ * Kernels of the baseline between its matrix products: norm, rope with cache write, SwiGLU, argmax
+ * and advance, each fused into one launch as in a hand-written decode step. The residual stream is
+ * f32; inputs of matrix products are bf16.
  */
 #ifndef MGL_EVAL_CUDA_BASELINE_CUH
 #define MGL_EVAL_CUDA_BASELINE_CUH
 
 #include "eval/cuda/number.cuh"
 
-/* One block a sequence: adds to the residual stream (or starts it with the token's embedding), with
- * the bias of the product that is added, and normalises it. A thread reads again only what it wrote
- * itself. */
+/* Residual add and RMSNorm, one block per sequence. Adds the product's output and bias to the
+ * residual stream, or starts the stream with the token's embedding, and normalizes. A thread
+ * rereads only what it wrote itself. */
 extern "C" __global__ void baseline_norm(mgl_block_norm b)
 {
     int sequence = blockIdx.x;
@@ -29,8 +30,8 @@ extern "C" __global__ void baseline_norm(mgl_block_norm b)
         out[i] = to_bf16(x[i] * scale * weight[i]);
 }
 
-/* The sum over the MGL_HEAD_DIM / 2 threads of a head, for each of them; all threads of the block
- * call it. */
+/* Sum over the MGL_HEAD_DIM / 2 threads of a head, returned to each of them. All threads of the
+ * block must call it. */
 static __device__ float head_sum(float value)
 {
     enum { HALF = MGL_HEAD_DIM / 2, WARPS_OF_HEAD = HALF / 32 };
@@ -48,9 +49,10 @@ static __device__ float head_sum(float value)
     return value;
 }
 
-/* One thread a pair of dimensions (i, i + D/2) of a head of one row: adds the biases, norms
- * the heads of q and k, if the model does; then turns q in place, turns k into the cache, copies v
- * there. Threads behind the last head do as the first one does, and write nothing. */
+/* Rope and cache write, one thread per pair of dimensions (i, i + D/2) of a head of one row. Adds
+ * biases and normalizes the heads of q and k if the model does; rotates q in place, and writes the
+ * rotated k, and v, to the cache. Threads past the last head repeat the first head without
+ * writing. */
 extern "C" __global__ void baseline_rope(mgl_block_rope b)
 {
     enum { HALF = MGL_HEAD_DIM / 2 };
@@ -101,7 +103,7 @@ extern "C" __global__ void baseline_silu(mgl_block_silu b)
     ((u16 *)b.out)[index] = to_bf16(g / (1 + __expf(-g)) * u);
 }
 
-/* Block (part, sequence). */
+/* Grid (part, sequence). */
 extern "C" __global__ void baseline_argmax(mgl_block_argmax b)
 {
     int part = blockIdx.x, sequence = blockIdx.y;
@@ -115,7 +117,7 @@ extern "C" __global__ void baseline_argmax(mgl_block_argmax b)
     }
 }
 
-/* One warp a sequence: the best of its parts, and the next step's input. */
+/* One warp per sequence: selects the best of all parts and writes the next input. */
 extern "C" __global__ void baseline_advance(mgl_block_advance b)
 {
     int sequence = blockIdx.x;

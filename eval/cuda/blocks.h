@@ -1,9 +1,11 @@
 /*
- * What the host hands to each of the benchmark's kernels: one block a kernel, named after it.
- * Addresses are numbers; what they point to is said beside them. Plain C that NVRTC compiles too.
+ * Argument blocks of the benchmark's kernels, shared by host and device: one struct per kernel.
+ * Addresses are integers; the comments give what they point to. Plain C that NVRTC compiles too.
+ * eval/device.c launches the kernels; baseline.c, reference.c, stream.c and filler.c fill the
+ * blocks.
  *
- * Shapes: B rows, one a sequence, or those of a prompt of one; D = head_dim, G = heads of one kv
- * head, wide = (heads + 2 kv_heads) D.
+ * Shapes: B rows, one per sequence, or those of one sequence's prompt; D = head_dim, G = query
+ * heads per kv head, wide = (heads + 2 kv_heads) D.
  */
 #ifndef MGL_EVAL_CUDA_BLOCKS_H
 #define MGL_EVAL_CUDA_BLOCKS_H
@@ -12,7 +14,7 @@
 
 typedef unsigned long long mgl_address;
 
-/*  id, name of the kernel, type of its block */
+/* id, name of the kernel, type of its block */
 #define MGL_BENCH_KERNELS(X)                                                                       \
     X(FILL_TAPE, fill_tape, mgl_synthetic_segment)                                                 \
     X(FILL_ROWS, fill_rows, mgl_block_fill_rows)                                                   \
@@ -35,8 +37,7 @@ typedef unsigned long long mgl_address;
     X(REFERENCE_SWIGLU, reference_swiglu, mgl_block_reference_swiglu)                              \
     X(REFERENCE_LOOK, reference_look, mgl_block_reference_look)
 
-/* ---- making weights ---------------------------------------------------------------------------
- */
+/* ---- weights -------------------------------------------------------------------------------- */
 
 typedef struct mgl_block_fill_rows {
     mgl_address to; /* (count) */
@@ -50,30 +51,27 @@ typedef struct mgl_block_fill_cache {
     mgl_address to; /* 16 bits (sequences, kv_heads, capacity, D) */
     mgl_synthetic_rule rule;
     int sequences, kv_heads, capacity;
-    int positions; /* the first so many of each are filled */
+    int positions; /* filled positions of each sequence */
     int value;     /* 1: values; 0: keys */
-    int swizzled;  /* 1: chunks stand as mgl_kv_chunk has them */
+    int swizzled;  /* 1: chunks are in the order of mgl_kv_chunk */
 } mgl_block_fill_cache;
 
-/* ---- the stream -------------------------------------------------------------------------------
- */
+/* ---- stream --------------------------------------------------------------------------------- */
 
 typedef struct mgl_block_stream {
     mgl_address from; /* uint4 (chunks) */
-    mgl_address sum;  /* u32: written where a thread's sum is one certain number */
-    unsigned chunks;  /* of 16 bytes: 64 GiB at most */
+    mgl_address sum;  /* u32: written only if a thread's sum equals one specific number */
+    unsigned chunks;  /* of 16 bytes; at most 64 GiB */
     int unused;
 } mgl_block_stream;
 
-/* ---- the baseline's step ----------------------------------------------------------------------
- */
+/* ---- baseline step -------------------------------------------------------------------------- */
 
 typedef struct mgl_block_norm {
-    mgl_address x; /* f32 (B, hidden): the residual stream, updated */
-    mgl_address
-        add; /* bf16 (B, hidden): added to it; with `token`, the embedding (vocab, hidden) */
-    mgl_address token;  /* i32 (B): x becomes these rows of `add`; or 0 */
-    mgl_address bias;   /* f32 (hidden): added to it too; or 0 */
+    mgl_address x;   /* f32 (B, hidden): the residual stream, updated */
+    mgl_address add; /* bf16 (B, hidden): added to x; with `token`, the embedding (vocab, hidden) */
+    mgl_address token;  /* i32 (B): x is set to these rows of `add`; or 0 */
+    mgl_address bias;   /* f32 (hidden): added to x too; or 0 */
     mgl_address weight; /* f32 (hidden) */
     mgl_address out;    /* bf16 (B, hidden) */
     int hidden;
@@ -81,25 +79,25 @@ typedef struct mgl_block_norm {
 } mgl_block_norm;
 
 typedef struct mgl_block_rope {
-    mgl_address qkv;      /* bf16 (B, wide): q is turned in place */
+    mgl_address qkv;      /* bf16 (B, wide): q is rotated in place */
     mgl_address bias;     /* f32 (wide): of q, k and v; or 0 */
-    mgl_address norm;     /* f32 (2, D): weights of the norms of q's and of k's heads; or 0 */
+    mgl_address norm;     /* f32 (2, D): norm weights of q's and k's heads; or 0 */
     mgl_address table;    /* f32 (capacity, D): cosines, then sines */
     mgl_address position; /* i32 (B) */
     mgl_address keys;     /* bf16 (sequences, kv_heads, capacity, D) */
     mgl_address values;   /* the same */
     int sequences, heads, kv_heads, capacity; /* sequences: B */
     float eps;
-    int tokens; /* rows of a sequence: row r is of sequence r / tokens */
+    int tokens; /* rows per sequence: row r belongs to sequence r / tokens */
 } mgl_block_rope;
 
 typedef struct mgl_block_attend {
     mgl_address qkv;      /* bf16 (B, wide) */
-    mgl_address position; /* i32 (B): of the newest entry of the cache */
+    mgl_address position; /* i32 (B): of the newest cache entry */
     mgl_address keys;     /* bf16 (B, kv_heads, capacity, D) */
     mgl_address values;   /* the same */
     mgl_address part;     /* f32 (B, heads, splits, D + 2): maximum, sum, weighted values */
-    mgl_address out;      /* bf16 (B, heads D): where splits is 1 */
+    mgl_address out;      /* bf16 (B, heads D): written if splits is 1 */
     int kv_heads, capacity, splits;
     float scale; /* log2(e) / sqrt(D) */
 } mgl_block_attend;
@@ -111,14 +109,14 @@ typedef struct mgl_block_merge {
     int unused;
 } mgl_block_merge;
 
-/* Rows of a block of prompt_attend; of them, in sixteens, those of a warp; its threads. */
+/* Rows of a block of prompt_attend; 16-row tiles per warp; threads of the block. */
 #define MGL_PROMPT_ROWS              128
 #define MGL_PROMPT_TILES(head_dim)   ((head_dim) <= 64 ? 2 : 1)
 #define MGL_PROMPT_THREADS(head_dim) (MGL_PROMPT_ROWS / (16 * MGL_PROMPT_TILES(head_dim)) * 32)
 
 typedef struct mgl_block_prompt_attend {
-    mgl_address qkv;    /* bf16 (B, wide): row r stands at position context + r */
-    mgl_address keys;   /* bf16 (kv_heads, capacity, D): those of the rows among them */
+    mgl_address qkv;    /* bf16 (B, wide): row r is at position context + r */
+    mgl_address keys;   /* bf16 (kv_heads, capacity, D), including the rows' own */
     mgl_address values; /* the same */
     mgl_address out;    /* bf16 (B, heads D) */
     int rows, kv_heads, capacity, context;
@@ -135,27 +133,26 @@ typedef struct mgl_block_silu {
 
 typedef struct mgl_block_argmax {
     mgl_address logits; /* f32 (B, vocab) */
-    mgl_address value;  /* f32 (B, parts): the largest of each part */
-    mgl_address id;     /* i32 (B, parts): where it stands, the lowest among equals */
+    mgl_address value;  /* f32 (B, parts): largest value of each part */
+    mgl_address id;     /* i32 (B, parts): its index; the lowest among equal values */
     int vocab, parts;
 } mgl_block_argmax;
 
 typedef struct mgl_block_advance {
     mgl_address value, id; /* of mgl_block_argmax */
     mgl_address token;     /* i32 (B): the next input */
-    mgl_address position;  /* i32 (B): one on */
+    mgl_address position;  /* i32 (B): incremented */
     mgl_address output;    /* i32 (B, tokens) */
-    mgl_address forced; /* i32 (1 + B tokens): not 0 first: the tokens behind are the next inputs,
-                              whatever was chosen */
+    mgl_address forced;    /* i32 (1 + B tokens): if the first is not 0, the others are the next
+                              inputs, regardless of the choice */
     int parts, tokens;
     int context; /* position of the first step */
     int unused;
 } mgl_block_advance;
 
-/* ---- the reference ----------------------------------------------------------------------------
- */
+/* ---- reference ------------------------------------------------------------------------------ */
 
-/* R rows: `tokens` rows a sequence, one a position from `context` on. */
+/* R rows: `tokens` rows per sequence, one per position from `context` on. */
 
 typedef struct mgl_block_reference_embed {
     mgl_address token; /* i32 (R) */
@@ -179,20 +176,20 @@ typedef struct mgl_block_reference_linear {
     mgl_synthetic_rule rule, bias;
     int rows, inner, outer;
     int add;    /* 1: y += x W^T + bias; 0: y = x W^T + bias */
-    int biased; /* 0: there is no bias */
+    int biased; /* 0: no bias */
     int unused;
 } mgl_block_reference_linear;
 
 typedef struct mgl_block_reference_rope {
-    mgl_address x;     /* f32 (R, heads D): turned in place */
+    mgl_address x;     /* f32 (R, heads D): rotated in place */
     mgl_address table; /* f32 (capacity, D) */
     int heads, tokens, context;
     int unused;
 } mgl_block_reference_rope;
 
 typedef struct mgl_block_reference_attend {
-    mgl_address q;    /* f32 (R, heads D), turned */
-    mgl_address k, v; /* f32 (R, kv_heads D), k turned */
+    mgl_address q;    /* f32 (R, heads D), rotated */
+    mgl_address k, v; /* f32 (R, kv_heads D), k rotated */
     mgl_address out;  /* f32 (R, heads D) */
     mgl_synthetic_rule keys, values;
     int kv_heads, tokens, context;
@@ -200,16 +197,16 @@ typedef struct mgl_block_reference_attend {
 } mgl_block_reference_attend;
 
 typedef struct mgl_block_reference_swiglu {
-    mgl_address gate; /* f32 (count): becomes silu(gate) up */
+    mgl_address gate; /* f32 (count): set to silu(gate) up */
     mgl_address up;   /* f32 (count) */
     long long count;
 } mgl_block_reference_swiglu;
 
 typedef struct mgl_block_reference_look {
     mgl_address logits; /* f32 (R, vocab) */
-    mgl_address made;   /* i32 (R): tokens that somebody made of the same inputs */
+    mgl_address made;   /* i32 (R): tokens made elsewhere from the same inputs */
     mgl_address id;     /* i32 (R): the token with the largest logit */
-    mgl_address seen;   /* f32 (R, 3): the largest logit, that of `made`, the norm of all */
+    mgl_address seen;   /* f32 (R, 3): the largest logit, the logit of `made`, the norm of all */
     int vocab;
     int unused;
 } mgl_block_reference_look;

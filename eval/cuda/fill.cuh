@@ -1,4 +1,5 @@
-/* Weights, made where they lie: see synthetic.h. Loops of as many threads as there are. */
+/* Kernels that write synthetic weights (synthetic.h) to tapes, tables and KV caches, with
+ * grid-stride loops. eval/filler.c and eval/device.c launch them. */
 #ifndef MGL_EVAL_CUDA_FILL_CUH
 #define MGL_EVAL_CUDA_FILL_CUH
 

@@ -1,9 +1,9 @@
 /*
- * The benchmark's kernels, compiled as one: what makes the weights, the stream that everything is
- * compared with, the baseline's own kernels (its matrix products are cuBLAS), and the f32
- * reference.
+ * Translation unit of the benchmark's kernels: synthetic weights (fill.cuh), the bandwidth stream
+ * (stream.cuh), the baseline's kernels besides cuBLAS (attend.cuh, baseline.cuh, prompt.cuh), and
+ * the f32 reference (reference.cuh). eval/device.c compiles it with NVRTC.
  *
- * Constants that the host defines: MGL_HEAD_DIM, MGL_GROUP (heads of one kv head).
+ * The host defines the constants MGL_HEAD_DIM and MGL_GROUP (query heads per kv head).
  */
 #include "eval/cuda/attend.cuh"
 #include "eval/cuda/baseline.cuh"

@@ -1,4 +1,5 @@
-/* What the benchmark's kernels share: their blocks, numbers and reductions. */
+/* Definitions shared by the benchmark's kernels: argument blocks, number conversions, and block
+ * reductions. */
 #ifndef MGL_EVAL_CUDA_NUMBER_CUH
 #define MGL_EVAL_CUDA_NUMBER_CUH
 
@@ -18,14 +19,14 @@ static __device__ float from_bf16(u32 bits)
     return __uint_as_float(bits << 16);
 }
 
-/* Round to nearest, ties to even; a NaN stays one of some kind. */
+/* Rounds to nearest, ties to even. Does not preserve NaN: 0x7FFFFFFF becomes -0. */
 static __device__ u16 to_bf16(float value)
 {
     u32 u = __float_as_uint(value);
     return (u16)((u + 0x7FFF + (u >> 16 & 1)) >> 16);
 }
 
-/* Eight bf16s of one 16-byte load. */
+/* Converts eight bf16 values of one 16-byte load. */
 static __device__ void unpack(uint4 words, float *to)
 {
     const u32 w[4] = {words.x, words.y, words.z, words.w};
@@ -35,13 +36,13 @@ static __device__ void unpack(uint4 words, float *to)
     }
 }
 
-/* The sum over the block, for every thread. */
+/* Block-wide sum, returned to every thread. */
 static __device__ float block_sum(float value)
 {
     __shared__ float parts[32];
     for (int i = 16; i > 0; i >>= 1)
         value += __shfl_xor_sync(0xFFFFFFFFu, value, i);
-    __syncthreads(); /* the last sum was read by all */
+    __syncthreads(); /* all threads have read the previous sum */
     if (threadIdx.x % 32 == 0)
         parts[threadIdx.x / 32] = value;
     __syncthreads();
@@ -66,7 +67,7 @@ static __device__ float block_max(float value)
     return value;
 }
 
-/* A candidate for the largest value: the lower id among equals. */
+/* Candidate of an argmax; the lower id wins among equal values. */
 struct best {
     float value;
     int id;
@@ -77,7 +78,7 @@ static __device__ best better(best a, best b)
     return b.value > a.value || (b.value == a.value && b.id < a.id) ? b : a;
 }
 
-/* The best of the block, for thread 0. */
+/* Block-wide argmax; valid in thread 0. */
 static __device__ best block_best(best mine)
 {
     __shared__ best parts[32];
@@ -94,7 +95,7 @@ static __device__ best block_best(best mine)
     return mine;
 }
 
-/* The best of `count` values from every `blockDim.x`-th on. */
+/* The best of values [first, count), for this thread's share: every `blockDim.x`-th. */
 static __device__ best scan_best(const float *values, int first, int count)
 {
     best mine = {__int_as_float(0xFF800000), 0x7FFFFFFF};

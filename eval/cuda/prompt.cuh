@@ -1,14 +1,14 @@
 /*
- * The baseline's kernels for a prompt, whose rows follow one another in one sequence: attention of
- * all rows over the cache on tensor cores, after FlashAttention-2 (Dao, "FlashAttention-2: Faster
- * attention with better parallelism and work partitioning", 2023), and the activation between the
- * products, eight columns a thread.
+ * Prefill kernels of the baseline, for the consecutive rows of one sequence's prompt. prompt_attend
+ * is FlashAttention-2 on tensor cores (Dao, "FlashAttention-2: Faster attention with better
+ * parallelism and work partitioning", 2023). prompt_silu is the activation between the products,
+ * eight columns per thread.
  *
- * A block has MGL_PROMPT_ROWS rows of one head. It goes through the positions before them in tiles:
- * while the tile in shared memory is multiplied, the next one is on its way to registers. A warp
- * keeps its rows' queries, softmax and weighted sums in registers. Shared memory has keys as rows,
- * and values as pairs of neighbouring positions, which is what a lane needs of them for one
- * mma.m16n8k16; rows are longer than what they hold by so much that no two lanes meet in a bank.
+ * A block has MGL_PROMPT_ROWS rows of one head. It processes the positions before them in tiles,
+ * with register double buffering: while the tile in shared memory is multiplied, the next tile is
+ * loaded to registers. A warp keeps its rows' queries, softmax state and weighted sums in
+ * registers. Shared memory holds keys as rows, and values as pairs of neighboring positions, as the
+ * operands of mma.m16n8k16 require. Rows are padded to avoid bank conflicts.
  */
 #ifndef MGL_EVAL_CUDA_PROMPT_CUH
 #define MGL_EVAL_CUDA_PROMPT_CUH
@@ -16,35 +16,35 @@
 #include "eval/cuda/number.cuh"
 
 enum {
-    PROMPT_TILES = MGL_PROMPT_TILES(MGL_HEAD_DIM), /* of 16 rows: of a warp */
+    PROMPT_TILES = MGL_PROMPT_TILES(MGL_HEAD_DIM), /* 16-row tiles per warp */
     PROMPT_THREADS = MGL_PROMPT_THREADS(MGL_HEAD_DIM),
     PROMPT_KEYS = MGL_HEAD_DIM <= 16    ? 128
                   : MGL_HEAD_DIM <= 128 ? 64
-                                        : 32, /* positions of a tile */
-    PROMPT_CHUNKS = MGL_HEAD_DIM / 8,         /* of 16 bytes: of a key, or a value */
-    PROMPT_ITEMS = PROMPT_KEYS / 2 * PROMPT_CHUNKS / PROMPT_THREADS, /* that a thread fetches */
-    PROMPT_KEY_WORDS = MGL_HEAD_DIM / 2 + 4,                         /* of a key in shared memory */
-    PROMPT_PAIR_WORDS = MGL_HEAD_DIM + 8,                            /* of two values */
-    PROMPT_ACROSS = PROMPT_KEYS / 8,  /* products of 8 columns: over the tile's keys */
-    PROMPT_DEPTH = MGL_HEAD_DIM / 16, /* products of 16 terms: over a query's dimensions */
-    PROMPT_COLUMNS = MGL_HEAD_DIM / 8 /* products of 8 columns: over a value's dimensions */
+                                        : 32, /* positions per tile */
+    PROMPT_CHUNKS = MGL_HEAD_DIM / 8,         /* 16-byte chunks of a key or a value */
+    PROMPT_ITEMS = PROMPT_KEYS / 2 * PROMPT_CHUNKS / PROMPT_THREADS, /* loads per thread */
+    PROMPT_KEY_WORDS = MGL_HEAD_DIM / 2 + 4,                         /* words of a padded key */
+    PROMPT_PAIR_WORDS = MGL_HEAD_DIM + 8,                            /* of two padded values */
+    PROMPT_ACROSS = PROMPT_KEYS / 8,  /* 8-column products over the tile's keys */
+    PROMPT_DEPTH = MGL_HEAD_DIM / 16, /* 16-term products over a query's dimensions */
+    PROMPT_COLUMNS = MGL_HEAD_DIM / 8 /* 8-column products over a value's dimensions */
 };
 
-/* What a thread fetches of a tile: a chunk of two neighbouring positions, so many times. */
+/* A thread's loads of a tile: per item, a chunk of two neighboring positions. */
 struct prompt_fetch {
     uint4 key[PROMPT_ITEMS][2], value[PROMPT_ITEMS][2];
 };
 
-/* A warp's rows: of each 16 a lane has two, number lane / 4 and the 8th behind it. */
+/* A warp's rows. Of each 16 rows a lane holds two: lane / 4 and lane / 4 + 8. */
 struct prompt_rows {
     u32 query[PROMPT_TILES][PROMPT_DEPTH][4];
-    float sum[PROMPT_TILES][PROMPT_COLUMNS][4]; /* of the weighted values */
-    float maximum[PROMPT_TILES][2];             /* of the scores */
-    float weight[PROMPT_TILES][2];              /* sum of the lane's own positions' weights */
+    float sum[PROMPT_TILES][PROMPT_COLUMNS][4]; /* weighted sums of values */
+    float maximum[PROMPT_TILES][2];             /* maximum scores */
+    float weight[PROMPT_TILES][2];              /* sum of the weights of the lane's own
+                                                   positions */
 };
 
-/* c += a b on tensor cores: 16 x 16 by 16 x 8. The PTX ISA draws under mma.m16n8k16 which lane has
- * what. */
+/* c += a b on tensor cores: 16 x 16 by 16 x 8. Fragment layout: mma.m16n8k16 in the PTX ISA. */
 static __device__ __forceinline__ void prompt_mma(float *c, const u32 *a, u32 b0, u32 b1)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -67,7 +67,7 @@ static __device__ __forceinline__ float prompt_power(float x)
     return y;
 }
 
-/* The tile of positions from `base` on; zeros from `end` on. */
+/* Loads the tile of positions from `base` on; zeros from `end` on. */
 static __device__ __forceinline__ void prompt_get(prompt_fetch *f, const uint4 *keys,
                                                   const uint4 *values, int base, int end)
 {
@@ -85,7 +85,7 @@ static __device__ __forceinline__ void prompt_get(prompt_fetch *f, const uint4 *
     }
 }
 
-/* Four dimensions of two values, dimension by dimension. */
+/* Interleaves four dimensions of two values. */
 static __device__ __forceinline__ uint4 prompt_pair(u32 first, u32 next, u32 first2, u32 next2)
 {
     return make_uint4(__byte_perm(first, next, 0x5410), __byte_perm(first, next, 0x7632),
@@ -107,7 +107,8 @@ static __device__ __forceinline__ void prompt_put(const prompt_fetch *f, uint4 *
     }
 }
 
-/* Row `first` of the prompt is the warp's first; rows behind the last are as the last one. */
+/* Loads the warp's queries. `first` is the warp's first row of the prompt; rows past the end repeat
+ * the last row. */
 static __device__ __forceinline__ void prompt_load(prompt_rows *r, const mgl_block_prompt_attend *b,
                                                    int head, int first)
 {
@@ -119,7 +120,7 @@ static __device__ __forceinline__ void prompt_load(prompt_rows *r, const mgl_blo
             int row = min(first + m * 16 + half * 8 + lane / 4, b->rows - 1);
             const u32 *from = (const u32 *)b->qkv +
                               ((long long)row * width + head) * (MGL_HEAD_DIM / 2) + lane % 4;
-            r->maximum[m][half] = -1e30f; /* below any score, and finite */
+            r->maximum[m][half] = -1e30f; /* less than any score, and finite */
             r->weight[m][half] = 0;
 #pragma unroll
             for (int d = 0; d < PROMPT_DEPTH; d++) {
@@ -136,7 +137,7 @@ static __device__ __forceinline__ void prompt_load(prompt_rows *r, const mgl_blo
                 r->sum[m][c][i] = 0;
 }
 
-/* Queries by the tile's keys. */
+/* Multiplies the queries by the tile's keys. */
 static __device__ __forceinline__ void prompt_score(float (*score)[PROMPT_ACROSS][4],
                                                     const prompt_rows *r, const u32 *keys)
 {
@@ -157,8 +158,8 @@ static __device__ __forceinline__ void prompt_score(float (*score)[PROMPT_ACROSS
     }
 }
 
-/* A row sees its own position and those before: `seen` of the tile for the warp's first row, one
- * more for each that follows. */
+/* Causal mask. The warp's first row sees `seen` positions of the tile, and each following row one
+ * more. */
 static __device__ __forceinline__ void prompt_mask(float (*score)[PROMPT_ACROSS][4], int seen)
 {
     int lane = threadIdx.x % 32;
@@ -173,8 +174,9 @@ static __device__ __forceinline__ void prompt_mask(float (*score)[PROMPT_ACROSS]
             }
 }
 
-/* The running softmax takes a tile's scores of 16 rows, which become weights in bf16: as the mma
- * that follows wants them. A score times `scale` is a power of two. */
+/* Online softmax step: updates the state with a tile's scores of 16 rows, and converts the scores
+ * to bf16 weights in the operand layout of the following mma. A score times `scale` is an exponent
+ * of 2. */
 static __device__ __forceinline__ void prompt_soften(prompt_rows *r, int m,
                                                      float (*score)[PROMPT_ACROSS][4], float scale,
                                                      u32 (*weights)[4])
@@ -206,7 +208,7 @@ static __device__ __forceinline__ void prompt_soften(prompt_rows *r, int m,
     }
 }
 
-/* A tile: its positions from the warp's rows' point of view, as prompt_mask. */
+/* Processes a tile; `seen` as in prompt_mask. */
 static __device__ __forceinline__ void prompt_tile(prompt_rows *r, const u32 *keys,
                                                    const u32 *values, float scale, int seen)
 {
@@ -254,7 +256,7 @@ prompt_write(const prompt_rows *r, const mgl_block_prompt_attend *b, int head, i
         }
 }
 
-/* Block (rows, head): those that see most come first. */
+/* Grid (rows, head); blocks with the most positions start first. */
 extern "C" __global__ void __launch_bounds__(PROMPT_THREADS)
     prompt_attend(mgl_block_prompt_attend b)
 {
@@ -270,18 +272,18 @@ extern "C" __global__ void __launch_bounds__(PROMPT_THREADS)
     prompt_get(&next, key, value, 0, end);
     prompt_load(&rows, &b, head, first);
     for (int base = 0; base < end; base += PROMPT_KEYS) {
-        __syncthreads(); /* the last tile was multiplied by all */
+        __syncthreads(); /* all warps have multiplied the previous tile */
         prompt_put(&next, keys, values);
         __syncthreads();
         prompt_get(&next, key, value, base + PROMPT_KEYS, end);
         int seen = b.context + first + 1 - base;
-        if (seen + PROMPT_TILES * 16 > 1) /* its last row sees one at least */
+        if (seen + PROMPT_TILES * 16 > 1) /* the warp's last row sees at least one position */
             prompt_tile(&rows, (const u32 *)keys, (const u32 *)values, b.scale, seen);
     }
     prompt_write(&rows, &b, head, first);
 }
 
-/* silu(gate) up, of two columns from `column` on. */
+/* silu(gate) up for two columns from `column` on. */
 static __device__ __forceinline__ u32 prompt_activate(const mgl_block_silu *b, u32 gate, u32 up,
                                                       int column)
 {
@@ -296,7 +298,7 @@ static __device__ __forceinline__ u32 prompt_activate(const mgl_block_silu *b, u
     return prompt_pack(value[0], value[1]);
 }
 
-/* One thread eight columns of a row. */
+/* SwiGLU, one thread per eight columns of a row. */
 extern "C" __global__ void prompt_silu(mgl_block_silu b)
 {
     int index = blockIdx.x * blockDim.x + threadIdx.x, chunks = b.ffn / 8;

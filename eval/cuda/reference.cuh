@@ -1,7 +1,8 @@
 /*
- * The f32 reference: the decoder written as plainly as it can be, for all rows of a launch at once.
- * Weights and cached keys and values are computed where they are used, so it shares no memory, no
- * layout and no code with what it judges; activations are f32 throughout.
+ * The f32 reference: a straightforward decoder, for all rows of a launch at once. Weights and
+ * cached keys and values are computed where they are used. The reference thus shares no memory,
+ * layout or code with the code under test. Activations are f32 throughout. eval/reference.c
+ * launches these kernels.
  */
 #ifndef MGL_EVAL_CUDA_REFERENCE_CUH
 #define MGL_EVAL_CUDA_REFERENCE_CUH
@@ -11,11 +12,11 @@
 
 enum {
     REFERENCE_THREADS = 256,
-    REFERENCE_ROWS = 8,                                 /* rows that share a weight */
-    REFERENCE_SLICES = REFERENCE_THREADS / MGL_HEAD_DIM /* threads of a dimension */
+    REFERENCE_ROWS = 8,                                 /* rows that share a loaded weight */
+    REFERENCE_SLICES = REFERENCE_THREADS / MGL_HEAD_DIM /* threads per dimension */
 };
 
-/* Block = row. */
+/* One block per row. */
 extern "C" __global__ void reference_embed(mgl_block_reference_embed b)
 {
     int row = blockIdx.x;
@@ -24,7 +25,7 @@ extern "C" __global__ void reference_embed(mgl_block_reference_embed b)
         ((float *)b.x)[(long long)row * b.hidden + i] = mgl_synthetic_value(&b.rule, first + i);
 }
 
-/* Block = row, or head of a row. A thread reads again only what it alone writes. */
+/* One block per row, or per head of a row. A thread rereads only what it wrote itself. */
 extern "C" __global__ void reference_norm(mgl_block_reference_norm b)
 {
     const float *x = (const float *)b.x + (long long)blockIdx.x * b.width;
@@ -36,7 +37,7 @@ extern "C" __global__ void reference_norm(mgl_block_reference_norm b)
         out[i] = x[i] * scale * mgl_synthetic_value(&b.rule, (u64)i);
 }
 
-/* One warp an output column, blocks (columns, tiles of REFERENCE_ROWS rows). */
+/* One warp per output column; grid (columns, tiles of REFERENCE_ROWS rows). */
 extern "C" __global__ void reference_linear(mgl_block_reference_linear b)
 {
     int lane = threadIdx.x % 32, column = (int)((blockIdx.x * blockDim.x + threadIdx.x) / 32);
@@ -65,7 +66,7 @@ extern "C" __global__ void reference_linear(mgl_block_reference_linear b)
     }
 }
 
-/* Block (row, head), one thread a pair of dimensions. */
+/* Grid (row, head), one thread per pair of dimensions. */
 extern "C" __global__ void reference_rope(mgl_block_reference_rope b)
 {
     enum { HALF = MGL_HEAD_DIM / 2 };
@@ -77,8 +78,8 @@ extern "C" __global__ void reference_rope(mgl_block_reference_rope b)
     x[i + HALF] = second * cosine + first * sine;
 }
 
-/* Element `dim` of a cached position: those before `context` by their rule, the others from the
- * rows of this launch. */
+/* Element `dim` of a cached position: before `context` by the rule, otherwise from the rows of this
+ * launch. */
 static __device__ float cached(const mgl_block_reference_attend *b, const mgl_synthetic_rule *rule,
                                const float *rows, int sequence, int kv, int position, int dim)
 {
@@ -89,8 +90,9 @@ static __device__ float cached(const mgl_block_reference_attend *b, const mgl_sy
     return rows[(long long)(row * b->kv_heads + kv) * MGL_HEAD_DIM + dim];
 }
 
-/* Block (row, head): tiles of REFERENCE_THREADS positions; a thread first scores one of them, then
- * adds its dimension of every REFERENCE_SLICES-th. */
+/* Online softmax attention, grid (row, head), in tiles of REFERENCE_THREADS positions. A thread
+ * first scores one position, then accumulates its dimension over every REFERENCE_SLICES-th
+ * position. */
 extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS)
     reference_attend(mgl_block_reference_attend b)
 {
@@ -137,7 +139,7 @@ extern "C" __global__ void reference_swiglu(mgl_block_reference_swiglu b)
         gate[i] = gate[i] / (1 + expf(-gate[i])) * ((const float *)b.up)[i];
 }
 
-/* Block = row. */
+/* One block per row. */
 extern "C" __global__ void reference_look(mgl_block_reference_look b)
 {
     int row = blockIdx.x;

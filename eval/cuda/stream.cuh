@@ -1,8 +1,8 @@
 /*
- * The read-only stream: how fast the device reads bytes that it has to do nothing with. Two blocks
- * of 1,024 threads a multiprocessor, each thread four 16-byte loads in flight, neighbours reading
- * neighbouring chunks. The sum keeps the loads from being optimised away; it is written only where
- * it is one certain number.
+ * Read-bandwidth kernel: measures how fast the device reads bytes. It uses two blocks of 1,024
+ * threads per multiprocessor. Each thread has four coalesced 16-byte loads in flight. The sum keeps
+ * the compiler from removing the loads; it is written only if it equals one specific number.
+ * eval/stream.c launches it.
  */
 #ifndef MGL_EVAL_CUDA_STREAM_CUH
 #define MGL_EVAL_CUDA_STREAM_CUH

@@ -1,51 +1,50 @@
 /*
- * Weights that nobody has to store: every element is a function of (seed, tensor, element),
- * computed wherever it is wanted: on the host (rows of a graph), on the device (tapes, tables, the
- * baseline's matrices), and inside the reference, which so depends on nobody's memory.
+ * Synthetic weights as a hash function of (seed, tensor, element), so that nothing is stored. They
+ * are computed on the host (rows of a graph), on the device (tapes, tables, the baseline's
+ * matrices), and inside the reference, which therefore reads no weights from memory.
  *
- *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508, a bell
- *     value              = (offset + (draw >> shift)) * scale, scale a power of two
+ *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508,
+ * bell-shaped value              = (offset + (draw >> shift)) * scale, scale a power of two
  *
- * Every step is exact: an integer of at most 8 significant bits times a power of two is a bf16, an
- * f16 (as far as its exponent reaches) and an f32, so all dtypes hold the same weights, bit for
- * bit.
+ * Every step is exact. An integer of at most 8 significant bits times a power of two is exact in
+ * bf16, f16 (within its exponent range) and f32, so all dtypes hold the same weights bitwise.
  *
- * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host, `static
- * __device__` there; MGL_SYNTHETIC_BITS gives the bits of an f32.
+ * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host and `static
+ * __device__` on the device. MGL_SYNTHETIC_BITS returns the bits of an f32.
  */
 #ifndef MGL_EVAL_CUDA_SYNTHETIC_H
 #define MGL_EVAL_CUDA_SYNTHETIC_H
 
 #include "schedule/tape.h"
 
-/* How a tensor's values come about. */
+/* Parameters of a tensor's values. */
 typedef struct mgl_synthetic_rule {
-    unsigned long long key; /* of seed and tensor */
+    unsigned long long key; /* derived from seed and tensor */
     int offset, shift;
     float scale;
-    int half; /* values of 16 bits are f16; 0: bf16 */
+    int half; /* 1: 16-bit values are f16; 0: bf16 */
 } mgl_synthetic_rule;
 
-/* A segment of a tape (vm/pack.c has the layouts) in 16 bits. */
+/* A tape segment of 16-bit weights (layouts in vm/pack.c). */
 typedef struct mgl_synthetic_segment {
     unsigned long long to; /* address */
-    long long elements;    /* all of it, zeros at the edges included */
+    long long elements;    /* all elements, including zeros at the edges */
     mgl_synthetic_rule rule[2];
-    int tensors; /* 1, or 2 whose row groups stand in turn */
+    int tensors; /* 1, or 2 with alternating row groups */
     int row_lo, row_hi, col_lo, col_hi;
     int cols;  /* of the whole tensor */
-    int warps; /* that the tape is for (schedule/tape.h) */
+    int warps; /* warps that the tape is laid out for (schedule/tape.h) */
     int unused;
 } mgl_synthetic_segment;
 
 enum {
-    MGL_SYNTHETIC_MEAN = 254, /* of draw */
+    MGL_SYNTHETIC_MEAN = 254, /* mean of draw */
     MGL_SYNTHETIC_POSITIONS =
-        20, /* log2 of the positions that a cache's elements are numbered by */
+        20, /* log2 of the positions per row in the element numbers of a cache */
 };
 
-/* The finaliser of splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
- * generators", 2014. */
+/* Finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+ * 2014). */
 MGL_SYNTHETIC_FN unsigned long long mgl_synthetic_mix(unsigned long long z)
 {
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
@@ -66,19 +65,19 @@ MGL_SYNTHETIC_FN float mgl_synthetic_value(const mgl_synthetic_rule *rule,
     return (float)(rule->offset + (draw >> rule->shift)) * rule->scale;
 }
 
-/* The f16 of a value that is one: it has 8 significant bits at most. */
+/* The f16 of a value that is exact in f16: at most 8 significant bits. */
 MGL_SYNTHETIC_FN unsigned short mgl_synthetic_f16(unsigned bits)
 {
     const unsigned sign = bits >> 16 & 0x8000u, digits = (bits & 0x7FFFFFu) | 0x800000u;
     const int exponent = (int)(bits >> 23 & 255u) - 127 + 15;
     if ((bits & 0x7FFFFFFFu) == 0)
         return (unsigned short)sign;
-    if (exponent < 1) /* a subnormal number */
+    if (exponent < 1) /* subnormal */
         return (unsigned short)(exponent < -10 ? sign : sign | digits >> (14 - exponent));
     return (unsigned short)(sign | (unsigned)exponent << 10 | (digits >> 13 & 0x3FFu));
 }
 
-/* An element in 16 bits. */
+/* An element as 16 bits. */
 MGL_SYNTHETIC_FN unsigned short mgl_synthetic_16(const mgl_synthetic_rule *rule,
                                                  unsigned long long element)
 {
@@ -86,7 +85,7 @@ MGL_SYNTHETIC_FN unsigned short mgl_synthetic_16(const mgl_synthetic_rule *rule,
     return rule->half ? mgl_synthetic_f16(bits) : (unsigned short)(bits >> 16);
 }
 
-/* Element `index` of a segment in 16 bits. */
+/* Element `index` of a segment as 16 bits. */
 MGL_SYNTHETIC_FN unsigned short mgl_synthetic_tape(const mgl_synthetic_segment *segment,
                                                    long long index)
 {
@@ -102,7 +101,7 @@ MGL_SYNTHETIC_FN unsigned short mgl_synthetic_tape(const mgl_synthetic_segment *
                                 (unsigned long long)column);
 }
 
-/* The number of an element of a KV cache: the same whatever the capacity. */
+/* Number of an element in a KV cache; independent of the capacity. */
 MGL_SYNTHETIC_FN unsigned long long mgl_synthetic_cached(int sequence, int head, int kv_heads,
                                                          int position, int head_dim, int dim)
 {
