@@ -49,8 +49,8 @@ typedef struct mgl_eval_options {
     void *user; /* passed to progress */
 } mgl_eval_options;
 
-/* MGL_BAD_INPUT if a text of `count` tokens does not fit the model's capacity. The message tells
- * how to read it. */
+/* MGL_BAD_INPUT if a text of `count` tokens does not fit the model's capacity. The message names
+ * the option that reads it. */
 mgl_status mgl_eval_check_fit(const mgl_model *model, size_t count, mgl_error *err);
 
 /* Scores `count` texts of token ids, with one launch per window. `options` may be NULL.

@@ -281,9 +281,9 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
     return rule;
 }
 
-/* Attention over n positions is a mean whose magnitude decreases with the square root of n, and so
- * would the effect of an attention error on the logits. Cached values therefore grow with the
- * square root. */
+/* Attention over n positions is a mean whose magnitude decreases with the square root of n. The
+ * effect of an attention error on the logits would decrease too. Cached values therefore grow with
+ * the square root. */
 mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
                                             int positions)
 {

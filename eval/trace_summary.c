@@ -1,8 +1,8 @@
 /*
  * Computes and prints the summary of a trace (trace.h): sums over its complete epochs, by step, by
  * layer, and along the critical path. Values "per task" are means over tasks. Values "per layer"
- * are the time of all queues in a layer, divided by the number of queues, so that the parts of a
- * layer sum to its length.
+ * are the time of all queues in a layer, divided by the number of queues. The parts of a layer thus
+ * sum to its length.
  */
 #include "eval/trace.h"
 

@@ -1,8 +1,8 @@
 /*
  * Finds the weight bytes that two programs of the same model share: whole const buffers, and row
  * groups of the tapes. The bytes of a row group depend only on its tensors, its columns and the
- * number of warps, so a row group has the same bytes at any place on a tape. vm/weights.c uses the
- * result to copy weights from a resident program when a machine exchanges its program.
+ * number of warps. A row group thus has the same bytes at any place on a tape. vm/weights.c uses
+ * the result to copy weights from a resident program when a machine exchanges its program.
  */
 #ifndef MGL_VM_OVERLAP_H
 #define MGL_VM_OVERLAP_H

@@ -205,10 +205,10 @@ void mgl_vm_close(mgl_vm *vm); /* NULL is allowed */
  * may then release the old program. If the CPU machine uses mapped weights in place, they are
  * copied: it needs that memory then, and no longer needs the map.
  *
- * The machine keeps its old program, and still runs it, after MGL_REJECTED, after MGL_BAD_INPUT
- * (the programs do not match, or the device has no memory for the new tapes beside the old), and
- * after any other error except MGL_DEVICE. After MGL_DEVICE the machine has no program: all calls
- * fail until it is closed. */
+ * MGL_REJECTED: the validator rejects the program. MGL_BAD_INPUT: the programs do not match, or the
+ * device has no memory for the new tapes beside the old. After any error except MGL_DEVICE, the
+ * machine keeps its old program and still runs it. After MGL_DEVICE the machine has no program: all
+ * calls fail until it is closed. */
 mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
 

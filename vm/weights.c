@@ -1,5 +1,5 @@
-/* Implements weights.h: cuts the weights of a program into pieces (segments at row groups, tables
- * at rows), packs them from a graph or copies them from resident weights, and writes or verifies
+/* Implements weights.h. Cuts the weights of a program into pieces: segments at row groups, tables
+ * at rows. Packs the pieces from a graph or copies them from resident weights. Writes or verifies
  * them in parallel. */
 #include "vm/weights.h"
 

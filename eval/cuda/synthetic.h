@@ -1,13 +1,14 @@
 /*
  * Synthetic weights as a hash function of (seed, tensor, element), so that nothing is stored. They
  * are computed on the host (rows of a graph), on the device (tapes, tables, the baseline's
- * matrices), and inside the reference, which therefore reads no weights from memory.
+ * matrices), and inside the reference. The reference therefore reads no weights from memory.
  *
  *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508,
  * bell-shaped value              = (offset + (draw >> shift)) * scale, scale a power of two
  *
  * Every step is exact. An integer of at most 8 significant bits times a power of two is exact in
- * bf16, f16 (within its exponent range) and f32, so all dtypes hold the same weights bitwise.
+ * bf16, f16 (within its exponent range) and f32. All dtypes therefore hold the same weights
+ * bitwise.
  *
  * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host and `static
  * __device__` on the device. MGL_SYNTHETIC_BITS returns the bits of an f32.

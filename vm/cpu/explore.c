@@ -195,8 +195,8 @@ static int find_runnable(struct explorer *x)
 }
 
 /* Chooses the next queue. Even seeds: uniformly at random. Odd seeds: probabilistic concurrency
- * testing; the queue of highest priority runs, and priorities change occasionally, so that some
- * queue runs far ahead or far behind (Burckhardt et al., "A Randomized Scheduler with Probabilistic
+ * testing; the queue of highest priority runs, and priorities change occasionally. Some queue then
+ * runs far ahead or far behind (Burckhardt et al., "A Randomized Scheduler with Probabilistic
  * Guarantees of Finding Bugs", ASPLOS 2010). */
 static int choose(struct explorer *x, uint64_t seed, int count)
 {

@@ -1,6 +1,6 @@
 /*
  * explore: systematic concurrency testing. It executes a program under seeded random interleavings
- * of its queues, with real arithmetic, and detects races, deadlocks, uninitialized reads, early
+ * of its queues, with real arithmetic. It detects races, deadlocks, uninitialized reads, early
  * exits of a queue, and differing results. It is the test oracle of the validator and shares no
  * code with it. It finds what a seed happens to trigger and proves nothing. Only tests call
  * mgl_explore.

@@ -16,10 +16,10 @@
  *     tape_run(format, rows)           k blocks of a run that is read from the tape
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
- * a run with up to TILE_ROWS rows of x exceed the registers, so a tile takes one or more passes
- * over the run. Between passes and between runs the sums are in memory. For few rows, a pass reads
- * the tape and converts the weights on the fly. For more rows, the run is converted once, to an f32
- * panel that stays in the L1 cache.
+ * a run with up to TILE_ROWS rows of x exceed the registers. A tile therefore takes one or more
+ * passes over the run. Between passes and between runs the sums are in memory. For few rows, a pass
+ * reads the tape and converts the weights on the fly. For more rows, the run is converted once, to
+ * an f32 panel that stays in the L1 cache.
  *
  * Runs follow the order of k. On a tape for several warps this is not the order of bytes, and
  * hardware prefetchers cannot predict it. A pass over the tape therefore prefetches blocks some

@@ -1,7 +1,7 @@
 /*
  * Encodes programs for the kernel (encode.h). Each region becomes an address with strides, each
  * segment a run of blocks on the tape, each edge a counter index. A queue has one record per task,
- * in queue order (device/record.h).
+ * in queue order (device/record.h); most `clear` tasks share the preceding record.
  */
 #include "vm/cuda/encode.h"
 

@@ -42,7 +42,7 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err);
 mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err);
 
 /* Checks that the second list's products use the segments of each tape in the order of the first
- * list, because the loader copies the tape the same way for both. MGL_BAD_INPUT names the queue. */
+ * list. The loader copies the tape in the same order for both. MGL_BAD_INPUT names the queue. */
 mgl_status mgl_cuda_check_order(const mgl_program *program, mgl_error *err);
 
 /* Whole pages in `bytes` bytes, at least 1 if bytes > 0. The ring version leaves one page of the

@@ -16,9 +16,8 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
-/* Checks that the architecture has all variants of the program (opening a machine for the program
- * would fail otherwise), that the program uses the same kernel, and that all queues can be
- * co-resident. */
+/* Checks that the architecture has all variants of the program, as opening a machine does. Also
+ * checks that the program uses the same kernel, and that all queues can be co-resident. */
 static mgl_status check_kernel(const mgl_cuda_vm *vm, const mgl_program *program, mgl_error *err)
 {
     char old[MGL_SHA256_HEX], key[MGL_SHA256_HEX];

@@ -3,8 +3,8 @@
  * pass that finds the declared names, and a pass that writes the tokens with these names numbered.
  *
  * A name counts as declared if it follows another name, as in `float x`, `struct x` or `#define x`,
- * possibly with `*` or `&` between, or if it is in the list of an enum. Every other name belongs to
- * the language, the compiler or a header (`rsqrtf`, `threadIdx`) and is not changed.
+ * possibly with `*` or `&` between. Names in the list of an enum count too. Every other name
+ * belongs to the language, the compiler or a header (`rsqrtf`, `threadIdx`) and is not changed.
  */
 #include "vm/cuda/kernel_digest.h"
 
