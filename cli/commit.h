@@ -1,5 +1,7 @@
-/* The commit that this was built from, 12 digits, with a "+" where sources were changed; "" where
- * it is not known. Made by cmake/commit.cmake. */
+/*
+ * The commit of this build: 12 digits, and "+" if sources were changed; "" if unknown.
+ * cmake/commit.cmake generates the definition. `bench` and campaigns record it.
+ */
 #ifndef MGL_CLI_COMMIT_H
 #define MGL_CLI_COMMIT_H
 

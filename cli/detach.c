@@ -1,7 +1,7 @@
 /*
- * A campaign that goes on beside the terminal: the same program, started anew as `campaign resume`
- * of the campaign that stands in the store by now, in a session of its own. So nothing is inherited
- * but the store, and whatever is wrong with the command is said here.
+ * Detaches a campaign from the terminal (`--detach`): starts the same program as `campaign resume`
+ * of the campaign, which is already in the store, in a new session. The child inherits only the
+ * store and the flags of the run. All errors of the command line are reported before the start.
  */
 #include "cli/campaign/campaign.h"
 
@@ -19,13 +19,13 @@
 
 enum { MOST_WORDS = 32, LOG_RIGHTS = 0600 };
 
-/* What standard input held goes the way of the environment's key. */
+/* A key from standard input is passed in the environment, not as a file. */
 static const char *key_file(const mgl_cli_tuning *how)
 {
     return how->chat_key && strcmp(how->chat_key, MGL_STDIN) ? how->chat_key : NULL;
 }
 
-/* The child's command line; its words are of `how` and of `numbers`. */
+/* Builds the child's command line. The words point into `how` and `numbers`. */
 static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char numbers[5][40],
                        const char **words)
 {
@@ -67,7 +67,7 @@ static void list_words(const mgl_tune *tune, const mgl_cli_tuning *how, char num
     words[count] = NULL;
 }
 
-/* 0 or an error number. */
+/* Starts the child. Returns 0 or an errno value. */
 static int spawn(const char *log, char *const *argv, char *const *env, pid_t *pid)
 {
     posix_spawn_file_actions_t files;
@@ -126,7 +126,7 @@ mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_e
     if (!status)
         status = mgl_cli_make_environment(!key_file(how) && tune->chat_url, &env, err);
     if (!status) {
-        signal(SIGHUP, SIG_IGN); /* what the child starts with: a logout does not end it */
+        signal(SIGHUP, SIG_IGN); /* the child inherits it: a logout does not end it */
         errno = spawn(log.bytes, (char *const *)(uintptr_t)words, env.entries, &pid);
         if (errno)
             status = mgl_fail_errno(err, log.bytes, "the campaign can not be started beside");

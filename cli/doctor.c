@@ -1,4 +1,7 @@
-/* megalith doctor: what this machine has, and what to do about what is missing. */
+/*
+ * megalith doctor: prints the hardware, the libraries and the limits of this machine, and what to
+ * do about what is missing.
+ */
 #include "cli/cli.h"
 
 #include "autotune/frozen.h"
@@ -20,7 +23,7 @@
 #define DOCTOR_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(DOCTOR_OPTIONS)
 
-/* The libraries that the program stands on. */
+/* The libraries that the program opens or links. */
 typedef struct libraries {
     char pcre2[64];
     const char *cjson, *utf8proc;
@@ -64,7 +67,7 @@ static void print_gpu(const mgl_cuda_probe *probe)
         print_line("device", false, "no GPU: models run on the CPU");
 }
 
-/* The limits of the control groups, as of a container. */
+/* Prints the limits of the control groups, for example of a container. */
 static void print_limits(void)
 {
     mgl_cgroup_limits limits;

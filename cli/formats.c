@@ -1,4 +1,7 @@
-/* How number formats are shown to a person: "checkpoint bf16, weights f16, exchange f32, ...". */
+/*
+ * Prints number formats for people: "checkpoint bf16, weights f16, exchange f32, ...". `info` and
+ * the verbs that run a model call it.
+ */
 #include "cli/cli.h"
 
 #include "validator/validator.h"
@@ -13,7 +16,7 @@ static const char *put(const char *comma, const char *name, const char *set)
     return ", ";
 }
 
-/* The embedding's format is shown where it is not that of all weights. */
+/* Prints the embedding's format only if it differs from the weights' format. */
 void mgl_cli_put_formats(const mgl_formats *formats)
 {
     char text[MGL_FORMATS_TEXT], weights[MGL_FORMATS_TEXT];

@@ -1,4 +1,4 @@
-/* What --help prints: made from the verbs' own tables, so that it can not lie about them. */
+/* Prints --help of the program and of each verb, generated from the verbs' tables. */
 #include "cli/cli.h"
 
 #include "base/text.h"
@@ -36,7 +36,7 @@ void mgl_cli_put_wrapped(const char *indent, const char *text)
 static const char exit_codes[] = MGL_CLI_EXITS(MGL_CLI_EXIT); /* with ", " in front */
 static const char verdict_codes[] = MGL_CLI_VERDICT_EXITS(MGL_CLI_EXIT);
 
-/* The end of every help. */
+/* The exit codes, at the end of each help. */
 static void put_exit_codes(bool judges)
 {
     mgl_text text = {0};
@@ -80,7 +80,7 @@ static void print_flag(const char *brief, const char *flag, const char *argument
     mgl_cli_printf("%s\n", help);
 }
 
-/* What a verb that reads lines takes. */
+/* The commands and keys of a verb that reads typed lines. */
 static void print_lines(const mgl_cli_verb *verb)
 {
     mgl_cli_put("\nAt its prompt:\n");
@@ -89,7 +89,7 @@ static void print_lines(const mgl_cli_verb *verb)
                    *verb->lines[i].argument ? verb->lines[i].argument : NULL, verb->lines[i].help);
 }
 
-/* What may stand behind a verb of several words. */
+/* The words of a verb of several words. */
 static void print_words(const mgl_cli_verb *verb)
 {
     mgl_cli_printf("usage: megalith %s WORD ... [flags]\n\n%s\n\n", verb->name, verb->summary);

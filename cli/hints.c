@@ -101,7 +101,7 @@ static const struct {
 static const char *find_nearest_verb(const char *word)
 {
     const char *nearest = NULL;
-    int least = strlen(word) > 4 ? 3 : 2; /* fewer edits than these */
+    int least = strlen(word) > 4 ? 3 : 2; /* limit of the edit distance */
     for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
         int edits = mgl_text_count_edits(word, mgl_cli_verbs[i]->name);
         if (edits < least) {
@@ -112,7 +112,7 @@ static const char *find_nearest_verb(const char *word)
     return nearest;
 }
 
-/* Whether a word that is given instead of a verb is a MODEL. */
+/* Whether a word in the place of a verb is a MODEL. */
 static bool is_model(const char *word)
 {
     struct stat facts;
@@ -261,7 +261,7 @@ static const struct {
     {"--no-skip-special-tokens", "--keep-special"},
 };
 
-/*  flag of another program, what to do; of every verb */
+/* flag of another program, what to do; for every verb */
 static const struct {
     const char *word, *advice;
 } other_rows[] = {
@@ -304,7 +304,7 @@ static const struct {
     {"eval", "-p", EVAL_TEXT},
 };
 
-/* What to do in place of a flag that has no replacement; NULL: unknown. */
+/* What to do instead of a flag that has no replacement; NULL: unknown. */
 static const char *find_advice(const mgl_cli_verb *verb, const char *flag)
 {
     for (size_t i = 0; i < sizeof verb_flag_rows / sizeof *verb_flag_rows; i++)
@@ -496,5 +496,5 @@ mgl_status mgl_cli_check_dtype(const mgl_cli_verb *verb, const void *options, mg
             return mgl_fail(err, MGL_USAGE, dtype->value,
                             "unknown dtype; did you mean '--dtype %s'? supported: %s",
                             dtype_rows[i].dtype, option->argument);
-    return MGL_OK; /* the library says what there is */
+    return MGL_OK; /* the library reports other names */
 }

@@ -1,5 +1,8 @@
-/* megalith info MODEL: what a checkpoint is, how large, and whether Megalith can run it, and if
- * not, all the reasons why. */
+/*
+ * megalith info MODEL: prints what a checkpoint or compiled model is, its size, its number formats,
+ * its end tokens and the tuned entries for it. If Megalith cannot run the model, prints all
+ * reasons.
+ */
 #include "cli/cli.h"
 #include "cli/generate/tokenizer.h"
 
@@ -24,9 +27,9 @@ static const char *architecture(const mgl_checkpoint *checkpoint)
 
 /* eos_token of tokenizer_config.json, which ends the replies of chats. */
 typedef struct chat_end {
-    char *text;        /* owned; NULL: there is none */
+    char *text;        /* owned; NULL: none */
     int32_t id;        /* -1: the tokenizer has no such token */
-    bool no_tokenizer; /* ... or it cannot be used */
+    bool no_tokenizer; /* there is no usable tokenizer */
 } chat_end;
 
 static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out, mgl_error *err)
@@ -36,7 +39,7 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     if (status || !out->text)
         return status;
     status = mgl_tokenizer_open(checkpoint->folder, &tokenizer, err);
-    if (status && status != MGL_BAD_INPUT) /* says nothing about the tokenizer */
+    if (status && status != MGL_BAD_INPUT) /* not about the tokenizer */
         return status;
     out->no_tokenizer = status != MGL_OK;
     if (!status)
@@ -45,7 +48,7 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     return MGL_OK;
 }
 
-/* Calls `put` for each file that an end token comes from. */
+/* Calls `put` for each file that contains an end token. */
 static void put_sources(unsigned char sources, bool chat, void (*put)(void *to, const char *file),
                         void *to)
 {
@@ -77,7 +80,7 @@ static bool is_in_vocabulary(const mgl_checkpoint *checkpoint, int32_t id)
     return id >= 0 && id < checkpoint->graph->geometry.vocab;
 }
 
-/* An id that no reply ends at, since the model does not have it. */
+/* Prints an end id that cannot occur, because it is not in the model's vocabulary. */
 static void print_beyond(const mgl_checkpoint *checkpoint, int32_t id, unsigned char sources,
                          bool chat)
 {
@@ -87,7 +90,7 @@ static void print_beyond(const mgl_checkpoint *checkpoint, int32_t id, unsigned 
                    (int)checkpoint->graph->geometry.vocab - 1);
 }
 
-/* The ids that cannot occur, and the token of chats without an id. */
+/* Prints the end ids that cannot occur, and a chat end token that has no id. */
 static void print_unusable(const mgl_checkpoint *checkpoint, const chat_end *chat)
 {
     const mgl_generation *generation = &checkpoint->generation;
@@ -145,7 +148,7 @@ static void put_end(mgl_json_out *out, const mgl_checkpoint *checkpoint, int32_t
     mgl_json_out_close_object(out);
 }
 
-/* Puts a list of ids; true: the end token of chats is in it. */
+/* Writes a list of ids. Returns whether the end token of chats is in the list. */
 static bool put_list(mgl_json_out *out, const mgl_checkpoint *checkpoint, const int32_t *ids,
                      const unsigned char *sources, size_t count, const chat_end *chat)
 {
@@ -258,7 +261,7 @@ static void put_entries(mgl_json_out *out, const entries *e)
     mgl_json_out_string(out, "note", e->notes.bytes);
 }
 
-/* What is fixed in a compiled model. */
+/* Prints what is fixed in a compiled model. */
 static void print_image(const mgl_image *image)
 {
     const mgl_program *program = image->program;
@@ -277,8 +280,7 @@ static void print_image(const mgl_image *image)
         mgl_cli_printf("%-14s%s\n", "tuned", program->tuned);
 }
 
-/* What is known of number formats: of a compiled model what the validator tells, else the
- * checkpoint's. */
+/* Finds the number formats: for a compiled model from the validator, else from the checkpoint. */
 static mgl_status find_formats(const mgl_checkpoint *checkpoint, const mgl_image *image,
                                mgl_formats *out, mgl_error *err)
 {
@@ -296,7 +298,7 @@ static mgl_status find_formats(const mgl_checkpoint *checkpoint, const mgl_image
     return status;
 }
 
-/* The stored tensors that the model does not use: the first names, and how many there are. */
+/* Prints the first names and the number of stored tensors that the model does not use. */
 static void print_unused(const mgl_checkpoint *checkpoint)
 {
     enum { SHOWN = 8 };
@@ -308,7 +310,7 @@ static void print_unused(const mgl_checkpoint *checkpoint)
         mgl_cli_printf("  and %d more (all of them: --json)\n", checkpoint->ignored - SHOWN);
 }
 
-/* `image`: of a compiled model, else NULL. */
+/* `image`: the compiled model, or NULL. */
 static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
                              const entries *tuned, const chat_end *chat, mgl_error *err)
@@ -362,12 +364,12 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint, const
     if (graph->long_inv_freq)
         mgl_json_out_int(out, "longrope_short_positions", graph->short_positions);
     mgl_json_out_bool(out, "tied", graph->tied);
-    /* A tied table is both streamed (the rows of the head) and gathered (the embedding). */
+    /* A tied table is in memory twice: streamed as the head, and gathered as the embedding. */
     mgl_json_out_int(out, "embedding_copies", graph->tied ? 2 : 1);
     put_ends(out, checkpoint, chat);
 }
 
-/* The tensors in use: each tensor of the graph with the stored tensor that it is read from. */
+/* Writes each tensor of the graph with the stored tensor that it is read from. */
 static void put_tensors(mgl_json_out *out, const mgl_checkpoint *checkpoint)
 {
     mgl_json_out_array(out, "tensors");
@@ -461,7 +463,7 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
         status = find_chat_end(checkpoint, &chat, err);
     if (!status && !checkpoint->files)
         status = mgl_image_open(checkpoint->folder, &image, err);
-    else if (!status) /* what is compiled is not lowered any more */
+    else if (!status) /* a compiled model is not lowered again */
         status = find_entries(checkpoint, &tuned, err);
     if (!status)
         status = find_formats(checkpoint, image, &formats, err);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-enum { HISTORY = 1000, MARK = 1 /* around what has no width in a prompt */ };
+enum { HISTORY = 1000, MARK = 1 /* history: entries; mark: around escape sequences in a prompt */ };
 
 #define BOLD  "\033[1m"
 #define PLAIN "\033[0m"
@@ -33,10 +33,10 @@ void mgl_cli_lines_calm(mgl_cli_lines *lines)
 void mgl_cli_lines_interrupt(const mgl_cli_lines *lines)
 {
     if (write(lines->wake[1], "", 1) < 0)
-        return; /* full: it is told already */
+        return; /* the pipe is full: an interruption is pending already */
 }
 
-/* Waits until there is something to read. */
+/* Waits for input or an interruption, and fills the buffer. */
 static input fill(mgl_cli_lines *lines)
 {
     struct pollfd in[] = {{.fd = lines->wake[0], .events = POLLIN},
@@ -69,7 +69,7 @@ static input get_byte(mgl_cli_lines *lines, char *out)
 
 /* ---- a line without an editor ---------------------------------------------------------------- */
 
-/* To where a person sees it. */
+/* Writes to the terminal. */
 static void show(const mgl_cli_lines *lines, const char *before, const char *text,
                  const char *behind)
 {
@@ -91,7 +91,7 @@ static input read_plain(mgl_cli_lines *lines, mgl_text *out)
            out->length - start < MGL_CLI_MAX_TEXT)
         mgl_text_append(out, &c, 1);
     if (got == GOT_END && out->length > start)
-        got = GOT_BYTE; /* the last line needs no end */
+        got = GOT_BYTE; /* the last line needs no line end */
     if (got == GOT_BYTE && out->length > start && out->bytes[out->length - 1] == '\r')
         out->bytes[--out->length] = 0;
     lines->typed = out->length > start;
@@ -109,7 +109,7 @@ static mgl_cli_lines *lines_of(void *editor)
     return lines;
 }
 
-/* The blank comes last: libedit leaves out what has no width at the end. */
+/* The blank is last, because libedit drops escape sequences at the end of a prompt. */
 static wchar_t *choose_prompt(void *editor)
 {
     static wchar_t prompts[2][2][32] = {
@@ -119,7 +119,7 @@ static wchar_t *choose_prompt(void *editor)
     return prompts[lines->colour][lines->more];
 }
 
-/* What libedit reads characters by: 1, 0 at the end, -1. */
+/* libedit's callback for a character: 1; 0 at the end; -1 on an error or interruption. */
 static int get_character(void *editor, wchar_t *out)
 {
     mgl_cli_lines *lines = lines_of(editor);
@@ -154,7 +154,7 @@ static input read_edited(mgl_cli_lines *lines, mgl_text *out)
     mgl_libedit_event event;
     lines->interrupted = false;
     lines->edit->resize(lines->editor);
-    /* libedit does this behind the prompt, where a Ctrl-D that is typed at once would be lost. */
+    /* libedit itself does this after the prompt; a Ctrl-D typed before would then be lost. */
     lines->edit->set(lines->editor, MGL_LIBEDIT_TERMINAL, 1);
     const wchar_t *line = lines->edit->read(lines->editor, &count);
     if (lines->interrupted || !line || count <= 0) {
@@ -174,7 +174,7 @@ static bool is_dumb(void)
     return !kind || !kind[0] || !strcmp(kind, "dumb");
 }
 
-/* One that has all characters: the user's, or one that every system has. */
+/* A UTF-8 locale: the user's, or C.UTF-8. */
 static locale_t open_locale(void)
 {
     static const char *const names[] = {"", "C.UTF-8"};
@@ -202,7 +202,7 @@ static void close_editor(mgl_cli_lines *lines)
     lines->locale = NULL;
 }
 
-/* Where something is missing, lines are those of the terminal. */
+/* Opens libedit. On any failure, the terminal edits the lines. */
 static void open_editor(mgl_cli_lines *lines)
 {
     mgl_libedit_event event;

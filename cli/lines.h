@@ -1,9 +1,9 @@
 /*
- * Lines that a person types, or that come through a pipe. On a terminal libedit edits them, with a
- * history, where it is installed; else the terminal does. Waiting for a line can be interrupted
- * from another thread.
+ * Reads lines that a person types or that a pipe delivers, for `chat`. If standard input and output
+ * are terminals and libedit is installed, libedit edits the lines with a history. Otherwise the
+ * terminal edits them. Another thread can interrupt the wait for a line.
  *
- * Nothing is remembered beyond the program's end: what was typed stays with the terminal.
+ * The history is not saved: it ends with the program.
  */
 #ifndef MGL_CLI_LINES_H
 #define MGL_CLI_LINES_H
@@ -15,35 +15,36 @@
 
 struct mgl_libedit;
 
-/* Release with mgl_cli_lines_close, also where opening failed. It stays where it was opened. */
+/* Release with mgl_cli_lines_close, also after a failed open. The struct must not move while
+ * open. */
 typedef struct mgl_cli_lines {
-    bool terminal; /* lines come from one */
-    bool colour;   /* the prompt has an escape sequence around it */
-    bool more;     /* the prompt is that of a further line */
+    bool terminal; /* standard input is a terminal */
+    bool colour;   /* the prompt is printed in bold */
+    bool more;     /* print the prompt of a continuation line */
     const struct mgl_libedit *edit;
-    void *editor, *history;  /* of libedit; NULL: none */
-    locale_t locale, before; /* of this thread while there is an editor: libedit prints by it */
-    int wake[2];             /* a pipe: what is written to it interrupts */
-    char buffer[4096];       /* (length) what was read and not taken, from `at` on */
+    void *editor, *history;  /* of libedit; NULL: libedit is not used */
+    locale_t locale, before; /* libedit's locale of this thread, and the one before */
+    int wake[2];             /* a pipe: a byte written to it interrupts the wait */
+    char buffer[4096];       /* (length) bytes read; those before `at` were consumed */
     size_t at, length;
-    bool interrupted, typed; /* the line was; something had been typed */
+    bool interrupted, typed; /* the line was interrupted; after something was typed */
 } mgl_cli_lines;
 
 typedef enum mgl_cli_line {
     MGL_CLI_LINE,
-    MGL_CLI_LINE_END,        /* there is none any more: Ctrl-D, or the end of the pipe */
-    MGL_CLI_LINE_DROPPED,    /* interrupted, with something in it */
-    MGL_CLI_LINE_INTERRUPTED /* interrupted where nothing was typed, as far as that is known */
+    MGL_CLI_LINE_END,        /* end of input: Ctrl-D, or the end of the pipe */
+    MGL_CLI_LINE_DROPPED,    /* interrupted with text on the line */
+    MGL_CLI_LINE_INTERRUPTED /* interrupted with no text on the line, as far as is known */
 } mgl_cli_line;
 
 mgl_status mgl_cli_lines_open(mgl_cli_lines *lines, mgl_error *err);
-/* Reads a line, appends it without its end to *out, and says what came. `more`: it goes on with the
- * one before. */
+/* Reads a line and appends it without its line end to *out. `more`: the line continues the one
+ * before. */
 mgl_status mgl_cli_lines_read(mgl_cli_lines *lines, bool more, mgl_text *out, mgl_cli_line *kind,
                               mgl_error *err);
-/* From any thread: whoever waits for a line, or will, is interrupted. */
+/* Interrupts the current or next wait for a line. Any thread may call it. */
 void mgl_cli_lines_interrupt(const mgl_cli_lines *lines);
-/* A new start: an interruption that nobody saw is forgotten. */
+/* Discards pending interruptions. */
 void mgl_cli_lines_calm(mgl_cli_lines *lines);
 void mgl_cli_lines_close(mgl_cli_lines *lines);
 

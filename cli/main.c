@@ -1,7 +1,7 @@
 /*
- * megalith VERB ...: finds the verb, reads its flags by its table, lets it work, and turns what
- * happened into the exit code and the one message (or, with --json, the one object) of the
- * contract.
+ * megalith VERB ...: finds the verb, parses its flags by its table and runs it. Converts the status
+ * to the exit code and prints the one error message or, with --json, the one error object. Also the
+ * entry point of worker processes: of campaigns, and of kernel compilation.
  */
 #include "cli/campaign/campaign.h"
 #include "cli/hints.h"
@@ -21,8 +21,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Statuses 0 to 6 and 130 are exit codes. A file that can not be read or written is input that can
- * not be used; a machine with too little memory is like a device with too little. */
+/* Statuses 0 to 6 and 130 are exit codes. A file that cannot be read or written (MGL_SYSTEM) is bad
+ * input. Too little memory on the host has the code of a device error. */
 static int exit_code(mgl_status status)
 {
     if (status == MGL_SYSTEM)
@@ -43,8 +43,8 @@ static void report_error(const char *verb, mgl_status status, bool json, const m
     mgl_cli_end_json(&out);
 }
 
-/* The end of every verb: what there is to say, and the exit code. A signal that came before the
- * last output was out counts more than anything else. */
+/* Ends a verb: prints the error and returns the exit code. A signal that came before the last
+ * output takes precedence. */
 static int report(const char *verb, mgl_status status, bool json, const mgl_error *err)
 {
     mgl_cli_stop_bar();
@@ -58,8 +58,8 @@ static int report(const char *verb, mgl_status status, bool json, const mgl_erro
     if (written && late.message[0])
         mgl_cli_say(NULL, "%s: %s", late.where, late.message);
     if (written == MGL_NO_MEMORY)
-        return exit_code(written); /* as the object says that stands for the one that was lost */
-    /* A reply that ended because its text could not be written is no interruption by the user. */
+        return exit_code(written); /* the same code is in the object printed instead */
+    /* A reply that ended because standard output was closed is not an interruption by the user. */
     if (!status && !written)
         return mgl_cli_end_code();
     return exit_code(status && status != MGL_INTERRUPTED ? status : written ? written : status);
@@ -89,7 +89,7 @@ static int help_verb(const mgl_cli_verb *verb)
     return report(NULL, MGL_OK, false, &none);
 }
 
-/* The verb that so many words name, each behind the one before; NULL: they name none. */
+/* The verb that these words name, outermost first; NULL: unknown. */
 static const mgl_cli_verb *find_words(int argc, char **argv)
 {
     const mgl_cli_verb *verb = argc > 0 ? mgl_cli_find_verb(argv[0]) : NULL;
@@ -98,7 +98,7 @@ static const mgl_cli_verb *find_words(int argc, char **argv)
     return verb;
 }
 
-/* "help", "help VERB": `argv` is what stands behind the word. */
+/* "help", "help VERB": `argv` are the words after "help". */
 static int help(int argc, char **argv)
 {
     mgl_error err = {0};
@@ -124,10 +124,11 @@ static bool stands_among(const char *word, int argc, char **argv)
     return false;
 }
 
-/* What was promoted for another kernel than this one is left out, and that is said. */
+/* Uses the promoted micro-kernels. Leaves out those made for another version of the kernel, and
+ * prints which. */
 static mgl_status use_overlay(const mgl_cli_verb *verb, mgl_error *err)
 {
-    static mgl_overlay overlay; /* kernels are compiled with it until the end */
+    static mgl_overlay overlay; /* used until the program ends */
     mgl_status status = mgl_overlay_read(NULL, &overlay, err);
     for (int i = 0; i < overlay.count && !status; i++)
         if (overlay.entries[i].stale)
@@ -164,7 +165,7 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     bool json = false;
     mgl_status status = options ? mgl_cli_parse(verb, argc, argv, &operand, options, &err)
                                 : mgl_fail_memory(&err, verb->options_size);
-    if (status) /* flags were not read to the end */
+    if (status) /* the parser stopped before the last flag */
         json = mgl_cli_knows(verb, "--json") && stands_among("--json", argc, argv);
     else
         json = mgl_cli_has_flag(verb, options, "--json");
@@ -180,7 +181,7 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     return report(verb->name, status, json, &err);
 }
 
-/* A verb of several words: what stands behind it says which. */
+/* Runs a verb of several words. The next word names the verb. */
 static int run_word(const mgl_cli_verb *verb, int argc, char **argv)
 {
     mgl_error err = {0};
@@ -197,8 +198,8 @@ static int run_word(const mgl_cli_verb *verb, int argc, char **argv)
     return report(NULL, MGL_USAGE, stands_among("--json", argc, argv), &err);
 }
 
-/* A program started without one of its streams must not write an answer into the next file that it
- * opens. Opened for reading, so that writing there still fails. */
+/* Opens missing standard streams, so that an answer is not written to the next file that is opened.
+ * They are opened for reading, so that writes fail. */
 static void hold_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -216,7 +217,7 @@ int main(int argc, char **argv)
     mgl_cli_take_key();
     mgl_cuda_compile_use_child("/proc/self/exe");
     hold_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a failed write says more than a signal */
+    signal(SIGPIPE, SIG_IGN); /* a failed write reports more than a signal */
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2) {
         mgl_fail(&err, MGL_USAGE, NULL, "a verb is missing; 'megalith --help' lists them");

@@ -1,6 +1,8 @@
-/* megalith mcp: the tools of autotune/agents/mcp.h on standard input and output, a message a line.
- * One thread reads, so that a request can be cancelled while another one works; standard output has
- * answers and nothing else. */
+/*
+ * megalith mcp: serves the tools of autotune/agents/mcp.h on standard input and output, one message
+ * per line (Model Context Protocol). A separate thread reads, so that a request can be cancelled
+ * while another one runs. Only answers are written to standard output.
+ */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
@@ -24,15 +26,15 @@ MGL_CLI_OPTIONS(MCP_OPTIONS)
 
 enum { WAITING = 64, POLL_MS = 100 };
 
-/* Messages that were read and not yet answered. */
+/* A bounded queue of messages that were read but not answered. */
 typedef struct inbox {
     mgl_mcp *mcp;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     mgl_text messages[WAITING];
     int first, count;
-    bool over; /* standard input has ended, or the reader gave up */
-    bool stop; /* the reader is to end */
+    bool over; /* standard input ended, or the reader stopped */
+    bool stop; /* the reader must end */
     bool failed;
 } inbox;
 
@@ -60,7 +62,7 @@ static void put_message(inbox *box, mgl_text *message)
     mgl_text_clear(message);
 }
 
-/* Bytes of standard input; 0 at its end, and when nobody wants more. */
+/* Reads bytes of standard input; 0 at the end, or when the reader must stop. */
 static size_t read_some(inbox *box, char *to, size_t size)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -80,8 +82,8 @@ static size_t read_some(inbox *box, char *to, size_t size)
     }
 }
 
-/* A line of any length is kept up to what a message may have, and one byte more, so that it is
- * refused. */
+/* Reads lines. Of a line that is too long, one byte more than the limit is kept, so that the server
+ * rejects the message. */
 static void *read_messages(void *user)
 {
     inbox *box = user;
@@ -109,7 +111,7 @@ static void *read_messages(void *user)
     return NULL;
 }
 
-/* The next message; false: there is none any more. */
+/* Waits for the next message; false: no more messages. */
 static bool take_message(inbox *box, mgl_text *out)
 {
     bool found = false;
@@ -149,7 +151,7 @@ static mgl_status answer_messages(inbox *box, mgl_error *err)
     return status;
 }
 
-/* "A:B" */
+/* Splits "A:B" into folders. */
 static mgl_status list_folders(char *text, mgl_mcp_options *out, mgl_error *err)
 {
     char *rest = text;

@@ -1,9 +1,9 @@
 /*
- * Reading a command line by a verb's table of options. Strict: a number is a whole number and
- * within its range, a flag stands once, unless it makes a list, and what is not in the table is an
- * error that names the nearest flag that is.
+ * Parses a command line by a verb's table of options. Parsing is strict: a number must be complete
+ * and in range, a flag may be given only once unless it makes a list, and an unknown flag is an
+ * error that names the nearest known flag.
  *
- *     --flag value     --flag=value     --     (behind it everything is an operand)
+ *     --flag value     --flag=value     --     (all words after it are operands)
  */
 #include "cli/cli.h"
 #include "cli/hints.h"
@@ -33,7 +33,7 @@ const char *mgl_cli_short_of(const char *flag)
     return NULL;
 }
 
-/* The row of the flag at `text`, whose name ends at `length`; NULL when there is none. */
+/* The row of the flag at `text`, whose name ends at `length`; NULL: unknown. */
 static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *text, size_t length)
 {
     for (size_t i = 0; i < SHORTS; i++)
@@ -96,7 +96,7 @@ static mgl_status add(const mgl_cli_option *option, const char *text, mgl_cli_li
     return MGL_OK;
 }
 
-/* Stores the value; every kind begins with `given`. */
+/* Stores the value. The struct of every kind begins with `given`. */
 static mgl_status store(const mgl_cli_option *option, const char *text, void *options,
                         mgl_error *err)
 {
@@ -124,7 +124,7 @@ static mgl_status store(const mgl_cli_option *option, const char *text, void *op
     return MGL_OK;
 }
 
-/* Reads the flag at argv[*i] and, where it takes one, its value. */
+/* Parses the flag at argv[*i] and its value, if the flag takes one. */
 static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, int *i, void *options,
                              mgl_error *err)
 {
@@ -140,7 +140,7 @@ static mgl_status parse_flag(const mgl_cli_verb *verb, int argc, char **argv, in
     }
     if (equals)
         return store(option, equals + 1, options, err);
-    /* A flag in the place of a value is a forgotten value. */
+    /* If a flag follows, the value is missing. */
     if (*i + 1 >= argc || find_option(verb, argv[*i + 1], strlen(argv[*i + 1])))
         return mgl_fail(err, MGL_USAGE, option->flag, "needs a value: %s %s (or %s=%s)",
                         option->flag, option->argument, option->flag, option->argument);
@@ -167,7 +167,7 @@ const char *mgl_cli_reader(const mgl_cli_verb *verb, const char *operand, const 
     return first;
 }
 
-/* Standard input has one end: what is read second would be empty. */
+/* Standard input can be read only once: a second reader would get nothing. */
 static mgl_status check_input(const mgl_cli_verb *verb, const char *operand, const void *options,
                               mgl_error *err)
 {
@@ -229,7 +229,7 @@ static mgl_status fail_ids(const char *at, const char *what, mgl_error *err)
                     at);
 }
 
-/* Appends the id at *at and moves *at to the end of the id. */
+/* Parses the id at *at, appends it and moves *at after it. */
 static mgl_status add_id(const char **at, const char *what, size_t *capacity, mgl_ids *out,
                          mgl_error *err)
 {
@@ -247,12 +247,12 @@ static mgl_status add_id(const char **at, const char *what, size_t *capacity, mg
     return MGL_OK;
 }
 
-/* The ids up to the end of the text or, with `close`, to the bracket that ends the list. */
+/* Parses ids up to the end of the text or, with `close`, up to the closing bracket. */
 static mgl_status add_ids(const char *at, bool close, const char *what, mgl_ids *out,
                           mgl_error *err)
 {
     size_t capacity = 0;
-    bool comma = false; /* in front of *at */
+    bool comma = false; /* a comma precedes *at */
     for (;;) {
         at += strspn(at, blanks);
         bool ends = close ? *at == ']' && !at[1 + strspn(at + 1, blanks)] : !*at;

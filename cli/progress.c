@@ -14,7 +14,7 @@
 enum { COLUMNS = 80, LABEL = 8, LEAST_BAR = 10, MOST_BAR = 30, DETAILS = 100 };
 
 static const double delay_s = 1, pause_s = 0.1;
-static const long wait_ns = 20000000; /* for a thread that draws */
+static const long wait_ns = 20000000; /* for the bar's lock */
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static const char *count_name(mgl_cli_count count)
     return names[count];
 }
 
-/* The unit in which so many bytes are said. */
+/* The unit for a number of bytes. */
 static double byte_unit(double bytes, const char **name)
 {
     static const char *const names[] = {"kB", "MB", "GB", "TB"};
@@ -69,7 +69,7 @@ static void format_left(char *to, size_t size, double seconds)
         snprintf(to, size, ", %.0f min left", ceil(seconds / 60));
 }
 
-/* Amounts, rate and the time that is left, as far as they are known. */
+/* Amounts, rate and remaining time, if known. */
 static void format_details(char *to, size_t size, const mgl_cli_progress *p)
 {
     double rate = p->seconds > 0 ? (double)p->done / p->seconds : 0;
@@ -119,7 +119,7 @@ static int columns_of(int descriptor)
     return !ioctl(descriptor, TIOCGWINSZ, &size) && size.ws_col > 0 ? size.ws_col : COLUMNS;
 }
 
-/* A terminal that is gone is nobody's loss. */
+/* Ignores errors: a terminal may be gone. */
 static void write_out(const mgl_cli_bar *bar, const char *bytes, int length)
 {
     if (write(bar->descriptor, bytes, (size_t)length) < 0)
@@ -143,7 +143,7 @@ static int format_text(char *to, int columns, const char *text)
     return most > 0 ? snprintf(to, (size_t)most + 1, "%.*s", most, text) : 0;
 }
 
-/* The rest of a longer line is overwritten with blanks. */
+/* Blanks overwrite the rest of a longer line. */
 static void draw(mgl_cli_bar *bar, const mgl_cli_progress *progress)
 {
     char line[2 * MGL_CLI_MAX_BAR + 2];
@@ -229,7 +229,7 @@ void mgl_cli_show_stage(void *user, mgl_stage stage, uint64_t done, uint64_t tot
     mgl_cli_show(stages[stage].label, stages[stage].count, done, total);
 }
 
-/* False where another thread draws on a terminal that takes nothing. */
+/* False if another thread holds the bar, because the terminal does not accept output. */
 static bool take_bar(void)
 {
     struct timespec until;

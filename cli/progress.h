@@ -1,19 +1,19 @@
 /*
- * How far long work is: one line on the terminal of standard error, drawn over itself.
+ * Progress of long work: one line on the terminal of standard error, redrawn in place.
  *
  *     weights  [#########-----------]  45 %  1.3 of 2.9 GB, 812 MB/s, 2 s left
  *
- * It is shown for what has lasted a second, ten times a second at most, and erased before anything
- * else is printed on that terminal. It is made of plain characters, carriage returns and blanks:
- * there is no escape sequence in it. Nothing is shown where standard error is no terminal, where
- * the terminal says that it is dumb, and with --quiet.
+ * The line appears after one second of work and is redrawn at most ten times a second. It is erased
+ * before anything else is printed on that terminal. It consists of plain characters, carriage
+ * returns and blanks, without escape sequences. Nothing is shown if standard error is not a
+ * terminal, if TERM is "dumb" or empty, or with --quiet.
  */
 #ifndef MGL_CLI_PROGRESS_H
 #define MGL_CLI_PROGRESS_H
 
 #include "megalith.h"
 
-/*  what is counted, a unit's name behind the numbers */
+/* kinds of counts, and the unit printed after the numbers */
 #define MGL_CLI_COUNTS(X)                                                                          \
     X(BYTES, "B")                                                                                  \
     X(TOKENS, "tokens")                                                                            \
@@ -25,48 +25,49 @@ typedef enum mgl_cli_count {
 #undef MGL_X
 } mgl_cli_count;
 
-/* How far something is. */
+/* The state of the work. */
 typedef struct mgl_cli_progress {
-    const char *label; /* what is going on: static storage */
+    const char *label; /* name of the work, static storage */
     mgl_cli_count count;
-    uint64_t done, total; /* total 0: nobody knows how long it takes */
-    double seconds;       /* since it began; set by mgl_cli_bar_show */
+    uint64_t done, total; /* total 0: unknown */
+    double seconds;       /* since the start; set by mgl_cli_bar_show */
 } mgl_cli_progress;
 
-/* A place for the line. Zero-initialised, it shows nothing. */
+/* A progress line. Zero-initialized, it shows nothing. */
 typedef struct mgl_cli_bar {
     bool on;
     int descriptor;    /* of the terminal */
-    double delay_s;    /* what lasts no longer is not shown */
-    const char *label; /* of what is going on; NULL: nothing */
-    const char *text;  /* the whole line, in place of label and numbers; or NULL */
-    double start_s;    /* clock when that began */
-    double drawn_s;    /* clock when the line was drawn last */
-    int shown;         /* characters on the terminal */
+    double delay_s;    /* shorter work is not shown */
+    const char *label; /* name of the current work; NULL: none */
+    const char *text;  /* the whole line, instead of label and numbers; or NULL */
+    double start_s;    /* clock at the start of the work */
+    double drawn_s;    /* clock at the last drawing */
+    int shown;         /* characters now on the terminal */
 } mgl_cli_bar;
 
 enum { MGL_CLI_MAX_BAR = 160 }; /* characters of a line, at most */
 
-/* Writes the line in fewer than `columns` characters; its length. `to`: MGL_CLI_MAX_BAR + 1. */
+/* Formats the line in fewer than `columns` characters and returns its length. `to` has
+ * MGL_CLI_MAX_BAR + 1 bytes. */
 int mgl_cli_bar_format(char *to, int columns, const mgl_cli_progress *progress);
-/* Shows it when it is time to. With done == total it is over, and what was shown is erased. */
+/* Draws the line if it is due. If done == total, the work is over and the line is erased. */
 void mgl_cli_bar_show(mgl_cli_bar *bar, const mgl_cli_progress *progress);
 void mgl_cli_bar_erase(mgl_cli_bar *bar);
 
 /* ---- the one bar of the program -------------------------------------------------------------- */
 
-/* From here on progress is shown, if standard error is a terminal that can. */
+/* Enables progress if standard error is a terminal that can redraw a line. */
 void mgl_cli_start_bar(void);
 bool mgl_cli_has_bar(void);
-/* On the thread that called the library. */
+/* Called on the thread that called the library. */
 void mgl_cli_show(const char *label, mgl_cli_count count, uint64_t done, uint64_t total);
-/* The same with a line of the caller's; it lasts until something else is shown. */
+/* Shows the caller's text until something else is shown. */
 void mgl_cli_show_text(const char *label, const char *text);
-/* mgl_cli_show as the library calls it. */
+/* mgl_cli_show as a callback of the library. */
 mgl_stage_fn mgl_cli_show_stage;
-/* Before anything is printed; from any thread. */
+/* Call before printing anything; from any thread. */
 void mgl_cli_erase_bar(void);
-/* The same, and shows nothing more. */
+/* Erases the line and disables progress. */
 void mgl_cli_stop_bar(void);
 
 #endif

@@ -23,26 +23,27 @@
 
 enum { STACK_BYTES = 256 << 10, SIGNAL_CODE = 128 };
 
-static const double grace_s = 0.1; /* for a verb to end by itself */
+static const double grace_s = 0.1; /* a verb may end by itself */
 static const double twice_s =
-    0.05;                          /* timeout(1) sends its signal to the process and to its group */
-static const double look_s = 0.01; /* between two looks at the driver */
-static const double turn_s = 0.02; /* for another thread to finish its line */
+    /* timeout(1) sends its signal twice, to the process and to its group */
+    0.05;
+static const double look_s = 0.01; /* interval of checks of the driver */
+static const double turn_s = 0.02; /* wait for another thread's line */
 
 static struct {
     const char *verb;
     bool json;
     mgl_cancel *cancel;
     sigset_t caught;
-    atomic_int number;                 /* of the first signal; 0: none came */
-    atomic_bool ended;                 /* the verb is done, and its output is out */
-    bool told;                         /* guarded by `telling`: the line was said */
+    atomic_int number;                 /* the first signal; 0: none */
+    atomic_bool ended;                 /* the verb and its output are done */
+    bool told;                         /* guarded by `telling`: the line was printed */
     void (*_Atomic answer)(bool ends); /* NULL: every signal ends the verb */
 } signals;
 
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 
-/* What is done before a verb is ended in the middle of its work. */
+/* The action before a verb is ended in the middle of its work. */
 static struct {
     pthread_mutex_t lock;
     void (*leave)(const char *text); /* NULL: nothing */
@@ -71,7 +72,7 @@ static const char *signal_name(int number)
     return "a signal";
 }
 
-/* Once, with `telling` held. */
+/* Prints the line once. The caller holds `telling`. */
 static void say_line(const char *more)
 {
     mgl_cli_stop_bar();
@@ -80,7 +81,7 @@ static void say_line(const char *more)
     signals.told = true;
 }
 
-/* The error object of the contract. The words in it need no escapes. */
+/* Formats the "megalith.error/1" object. Its words need no escapes. */
 static void write_object(char *to, size_t size)
 {
     snprintf(to, size,
@@ -120,7 +121,7 @@ static struct timespec timespec_of(double seconds)
     return time;
 }
 
-/* Does not wait long for a thread that can not write its line. */
+/* Locks `telling`. Gives up soon, because a thread may be blocked while it prints its line. */
 static bool take_turn(void)
 {
     double end = mgl_clock_s() + turn_s;
@@ -133,7 +134,7 @@ static bool take_turn(void)
     return true;
 }
 
-/* As _exit, which ThreadSanitizer makes wait for the streams. */
+/* Like _exit, but without the wait for streams that ThreadSanitizer adds to _exit. */
 static _Noreturn void end_program(int code)
 {
     for (;;)
@@ -171,8 +172,8 @@ static _Noreturn void end_by_default(int number)
     end_program(SIGNAL_CODE + number);
 }
 
-/* Ends a verb that does not end by itself. Nothing is left behind: a file that is being written
- * gets its name when all of it is there. */
+/* Ends a verb that does not end by itself. No partial file remains, because a file gets its name
+ * after it is complete. */
 static _Noreturn void end_verb(void)
 {
     char object[160];
@@ -195,7 +196,7 @@ static void say_that_it_waits(void)
     pthread_mutex_unlock(&telling);
 }
 
-/* Waits for a signal; 0 when none came in that time. */
+/* Waits for a signal; 0: none came in that time. */
 static int wait_for(double seconds)
 {
     struct timespec time = timespec_of(seconds);
@@ -212,7 +213,7 @@ static int wait_for_first(void)
     return number;
 }
 
-/* What comes behind the first signal, until the verb has ended. */
+/* Handles signals after the first one, until the verb ends. */
 static _Noreturn void follow(int number)
 {
     double start = mgl_clock_s();
@@ -236,7 +237,7 @@ static _Noreturn void follow(int number)
     }
 }
 
-/* The first signal that ends the verb. */
+/* Waits for the first signal that ends the verb. */
 static int wait_for_end(void)
 {
     for (;;) {
@@ -255,7 +256,7 @@ static void *watch(void *unused)
     if (atomic_load(&signals.ended))
         end_by_default(number);
     atomic_store(&signals.number, number);
-    leave(); /* a check before the end reports the interruption */
+    leave(); /* a later check reports the interruption */
     mgl_cancel_set(signals.cancel);
     if (answer)
         answer(true);
@@ -272,7 +273,7 @@ static void add_signal(int number)
         sigaddset(&signals.caught, number);
 }
 
-/* Threads that are made later, and programs that are started, have them blocked as well. */
+/* Starts the waiting thread. Threads and programs started later inherit the blocked signals. */
 static void start_thread(void)
 {
     pthread_t thread;

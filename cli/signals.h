@@ -1,14 +1,15 @@
 /*
- * How Ctrl-C, TERM and HUP end a verb, whatever it is doing: within 0.2 s, with 128 + signal, one
- * line on standard error, and no file left behind.
+ * Ends a verb after Ctrl-C, TERM or HUP: within 0.2 s, with exit code 128 + signal, one line on
+ * standard error, and no partial file.
  *
- * The three are blocked in every thread, and one thread waits for them. So no system call is
- * interrupted, and what answers a signal is ordinary code. The first signal sets the one switch
- * that every verb passes to the library or asks for between its steps; whoever does so ends by
- * itself, with what it has. What does not ask (parsing, the validator, tokenizing) is ended by the
- * thread that waits, 0.1 s after the signal. While the driver of a GPU is called, that thread only
- * says the line, and the end comes with the call. The second signal of a kind has its default
- * effect at once. A verb that talks to a person answers Ctrl-C itself, which then ends nothing.
+ * Signals are handled synchronously. All threads block the three signals, and one thread waits for
+ * them, so no system call is interrupted and no code runs in a signal handler. The first signal
+ * sets the cancel switch that every verb passes to the library or checks between its steps. Work
+ * that checks the switch ends normally, with what it has. Work without checks (parsing, the
+ * validator, tokenizing) is ended by the waiting thread 0.1 s after the signal. During a call of
+ * the GPU driver, the waiting thread only prints the line, and the verb ends when the call returns.
+ * A second signal of the same kind has its default effect at once. An interactive verb handles
+ * Ctrl-C itself, and Ctrl-C then does not end the verb.
  *
  * A signal that is ignored when the program starts (nohup) stays ignored.
  */
@@ -17,28 +18,28 @@
 
 #include "base/error.h"
 
-/* From here on signals are waited for. `verb` is for the line; with `json`, a verb that has printed
- * nothing prints the error object. Where the system gives no thread, signals keep their default
- * effect. */
+/* Starts waiting for signals. `verb` is printed in the line. With `json`, a verb that has
+ * printed nothing prints the error object. If no thread can be created, signals keep their
+ * default effect. */
 mgl_status mgl_cli_signals_start(const char *verb, bool json, mgl_error *err);
 
-/* The switch; NULL before mgl_cli_signals_start. */
+/* The cancel switch; NULL before mgl_cli_signals_start. */
 mgl_cancel *mgl_cli_cancel(void);
-/* For long work, between its steps: MGL_INTERRUPTED once a signal came. */
+/* Call between the steps of long work: MGL_INTERRUPTED after a signal. */
 mgl_status mgl_cli_check_cancel(mgl_error *err);
 
-/* What the thread that waits does before it ends a verb that does not end by itself: `leave` is
- * called with the text, which is copied; it must not wait for anything. NULL: nothing. */
+/* Sets an action for the waiting thread before it ends a verb that does not end by itself: `leave`
+ * is called with a copy of `text`, and must not block. NULL: no action. */
 void mgl_cli_signals_leave(void (*leave)(const char *text), const char *text);
 
-/* From here on a verb answers Ctrl-C itself, and goes on. `answer` is called on the thread that
- * waits, once for each SIGINT, and once more with `ends` for a signal that ends the verb, when the
- * switch is set: whoever waits for input is to be woken. It must not wait for anything. */
+/* Makes a verb handle Ctrl-C itself. The waiting thread calls `answer` for each SIGINT. It calls
+ * `answer` once with `ends` for a signal that ends the verb, after setting the switch; `answer`
+ * then wakes whatever waits for input. `answer` must not block. */
 void mgl_cli_signals_answer(void (*answer)(bool ends));
 
-/* If a signal came: says the line and the object, if nobody has, and is true. */
+/* After a signal: prints the line and the object unless they were printed, and returns true. */
 bool mgl_cli_signals_tell(void);
-/* Behind the last output: 128 + the signal that came before, or 0. Signals that come later have
+/* Call after the last output: returns 128 + the signal received so far, or 0. Later signals have
  * their default effect. */
 int mgl_cli_signals_end(void);
 

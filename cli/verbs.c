@@ -1,4 +1,7 @@
-/* The verbs, and how one of them is found by the words of a command line. */
+/*
+ * Lists the verbs, and finds one by a word of the command line. Also stores the exit code that a
+ * verb sets instead of 0.
+ */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -31,7 +34,7 @@ const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word
     return NULL;
 }
 
-static int end_code; /* of a verb that did its work */
+static int end_code; /* of a verb that succeeds */
 
 void mgl_cli_end_with(int code)
 {

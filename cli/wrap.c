@@ -25,7 +25,7 @@ static bool is_blank(uint32_t c)
            c != 0x2007 && c != 0x202F;
 }
 
-/* Korean has blanks between its words, although its letters are wide. */
+/* Korean separates words by blanks, although its letters are wide. */
 static bool is_hangul(uint32_t c)
 {
     return (c >= 0x1100 && c <= 0x11FF) || (c >= 0x3130 && c <= 0x318F) ||
@@ -37,7 +37,7 @@ static bool is_wide(uint32_t c)
     return width_of(c) == 2 && !is_hangul(c);
 }
 
-/* Characters that do not begin a line: closing marks, small kana, and signs of length. */
+/* Characters that may not begin a line: closing marks, small kana, and length marks. */
 static bool closes(uint32_t c)
 {
     static const char marks[] =
@@ -48,7 +48,7 @@ static bool closes(uint32_t c)
     return strstr(marks, text) != NULL;
 }
 
-/* Characters that do not end a line. */
+/* Characters that may not end a line. */
 static bool opens(uint32_t c)
 {
     static const char marks[] = "（「『【〈《〔［｛〖〘‘“([{";
@@ -110,7 +110,7 @@ static void hold(mgl_cli_wrap *w, const char *bytes, size_t length)
     memcpy(w->held + w->gap + w->word, bytes, length);
 }
 
-/* The next character begins another word. */
+/* Starts another word. */
 static void forget_word(mgl_cli_wrap *w)
 {
     w->through = false;
@@ -120,13 +120,14 @@ static void forget_word(mgl_cli_wrap *w)
 
 /* ---- lines of the text ----------------------------------------------------------------------- */
 
-/* Bullets and numbers: their indented lines are not code. */
+/* Bullets and numbers of lists. Indented lines after them are not code. */
 static bool is_item(const char *word)
 {
     return strchr("-*+", *word) || (*word >= '0' && *word <= '9');
 }
 
-/* The mark of a fence that begins the word, else 0. Code within a line has marks behind it too. */
+/* The mark of a fence that begins the word; 0: none. A word with marks after text is inline
+ * code. */
 static char find_fence(const char *word, size_t length)
 {
     if (length < FENCE || (*word != '`' && *word != '~') || word[1] != *word || word[2] != *word)
@@ -137,7 +138,7 @@ static char find_fence(const char *word, size_t length)
     return memchr(word + marks, '`', length - marks) ? 0 : *word;
 }
 
-/* Looks at the first word of a line, or at as much of it as can be a fence: is it code? */
+/* Decides by the first word of a line, or by its beginning, whether the line is code. */
 static void look_at_line(mgl_cli_wrap *w)
 {
     const char *word = w->held + w->gap;
@@ -149,7 +150,7 @@ static void look_at_line(mgl_cli_wrap *w)
         w->fence = 0;
 }
 
-/* The word is whole, or long enough to be printed. */
+/* Called when the word is complete, or long enough to be printed. */
 static bool end_word(mgl_cli_wrap *w)
 {
     if (!w->begun && w->word)
@@ -231,7 +232,7 @@ static bool take(mgl_cli_wrap *w, const char *bytes, size_t length)
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* The width can change with every text. */
+/* Updates the width, which may change between texts. */
 static void look_at_width(mgl_cli_wrap *w)
 {
     w->width = w->columns();
@@ -250,7 +251,8 @@ bool mgl_cli_wrap_end(mgl_cli_wrap *w)
     return good;
 }
 
-/* Takes a character that began in the text before; how many bytes of this one belong to it. */
+/* Completes a character that began in the text before. Returns how many bytes of this text belong
+ * to it. */
 static size_t complete(mgl_cli_wrap *w, const char *text, size_t length, bool *good)
 {
     size_t taken = 0, used = 0;
@@ -262,7 +264,7 @@ static size_t complete(mgl_cli_wrap *w, const char *text, size_t length, bool *g
     if (kind == MGL_UTF8_CUT)
         return taken;
     if (kind == MGL_UTF8_BAD && taken && used < w->part_length)
-        taken--; /* the byte begins something else */
+        taken--; /* the byte begins another character */
     *good &= take(w, w->part, kind == MGL_UTF8_BAD ? used : w->part_length);
     w->part_length = 0;
     return taken;

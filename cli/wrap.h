@@ -18,31 +18,32 @@ enum { MGL_CLI_WRAP_HELD = 1024 };
 
 /* Zero-initialize and set `columns` and `put`, or let mgl_cli_wrap_start do that. */
 typedef struct mgl_cli_wrap {
-    int (*columns)(void); /* of the terminal at present; 0: text is printed as it comes */
+    int (*columns)(void); /* of the terminal now; 0: text is printed unchanged */
     bool (*put)(const char *bytes, size_t length);
 
-    /* Held back: blanks, and behind them the word that they are in front of. */
+    /* Held back: blanks, and the word after them. */
     char held[MGL_CLI_WRAP_HELD]; /* (gap + word) bytes */
     size_t gap, word;
     int gap_width, word_width; /* columns */
-    char part[4];              /* (part_length) of a character that is not whole yet */
+    char part[4];              /* (part_length) bytes of an incomplete character */
     size_t part_length;
 
-    int width;        /* of the terminal, at the present text */
-    int column;       /* where the cursor stands; `width` behind the last column */
-    bool begun;       /* something of the line of the text was printed */
-    bool plain;       /* that line stays as it is */
-    bool through;     /* the word is longer than a line: it is printed as it comes */
-    char fence;       /* within code: the mark of its fence, else 0 */
-    uint32_t last;    /* character of the word; 0: it has none yet */
-    int32_t grapheme; /* of utf8proc, between two characters */
+    int width;        /* of the terminal, for the current text */
+    int column;       /* of the cursor; `width` after the last column */
+    bool begun;       /* part of the text's line was printed */
+    bool plain;       /* the line is not wrapped */
+    bool through;     /* the word is longer than a line: it is printed unchanged */
+    char fence;       /* inside code: the mark of its fence; else 0 */
+    uint32_t last;    /* last character of the word; 0: none yet */
+    int32_t grapheme; /* state of utf8proc's grapheme breaking */
 } mgl_cli_wrap;
 
-/* For standard output. If it is not a terminal or its width is unknown, nothing is wrapped. */
+/* Starts wrapping of standard output. If it is not a terminal or its width is unknown, text is
+ * printed unchanged. */
 void mgl_cli_wrap_start(mgl_cli_wrap *wrap);
 /* Returns false if standard output cannot be written. */
 bool mgl_cli_wrap_print(mgl_cli_wrap *wrap, const char *text, size_t length);
-/* A whole text. */
+/* Prints a whole text. */
 bool mgl_cli_wrap_all(const char *text, size_t length);
 /* Prints what is held back. */
 bool mgl_cli_wrap_end(mgl_cli_wrap *wrap);

@@ -1,4 +1,7 @@
-/* What `tune` and the words of `campaign` share: the store, the campaign, and running one. */
+/*
+ * Declares what `tune` and the words of `campaign` share: options, opening a store and a campaign,
+ * running a campaign, the key of a chat endpoint, and detached runs.
+ */
 #ifndef MGL_CLI_CAMPAIGN_CAMPAIGN_H
 #define MGL_CLI_CAMPAIGN_CAMPAIGN_H
 
@@ -10,7 +13,7 @@
     X(text, store, "--store", "F", 0, 0,                                                           \
       "the store of campaigns (campaigns.db in XDG_STATE_HOME/megalith), or postgresql://...")
 
-/* How a campaign is run. */
+/* Options of a run. */
 #define MGL_CLI_RUN_OPTIONS(X)                                                                     \
     X(real, hours, "--hours", "H", 0, 100000,                                                      \
       "of the campaign's life, earlier runs included (no limit)")                                  \
@@ -28,7 +31,7 @@
       "one line per trial instead of the progress line, and the uses of time")                     \
     X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
 
-/* What whoever runs it decides of the proposer chat. */
+/* Options of the proposer chat that belong to a run, not to the campaign. */
 #define MGL_CLI_CHAT_OPTIONS(X)                                                                    \
     X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
       "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")                            \
@@ -53,8 +56,8 @@
 MGL_CLI_CAMPAIGN_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE
 
-/* A store, and a campaign of it: the newest for `name` NULL. Zero-initialise; release with
- * mgl_cli_campaign_close. */
+/* An open store and one of its campaigns: the newest if `name` is NULL. Zero-initialize; release
+ * with mgl_cli_campaign_close. */
 typedef struct mgl_cli_campaign {
     mgl_store *store;
     mgl_campaign_record record;
@@ -63,34 +66,34 @@ mgl_status mgl_cli_campaign_open(const char *path, const char *name, bool write,
                                  mgl_cli_campaign *out, mgl_error *err);
 void mgl_cli_campaign_close(mgl_cli_campaign *campaign);
 
-/* A text to a file, or to standard output for NULL. */
+/* Writes a text to a file, or to standard output if `path` is NULL. */
 mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err);
 
-/* A campaign's report as one HTML file; `running`: the page asks for itself again. */
+/* Writes a campaign's report as one HTML file. `running`: the page reloads itself. */
 mgl_status mgl_cli_campaign_report(mgl_store *store, const char *name, bool running,
                                    const char *path, mgl_error *err);
 
-/* "4G", "500M": bytes, by 1,024s; NULL: 0. MGL_USAGE: it is none. */
+/* Parses a size such as "4G" or "500M", with powers of 1,024; NULL: 0. MGL_USAGE if malformed. */
 mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err);
 
-/* Runs a campaign to its end with its progress on standard error, and prints what came of it. */
+/* Parameters of a run. mgl_cli_tune runs the campaign to its end with progress on standard error,
+ * and prints the result. */
 typedef struct mgl_cli_tuning {
     const char *verb;     /* "tune", "campaign resume" */
-    const char *device;   /* as in mgl_tune_run_options */
-    const char *on_event; /* a program, or NULL */
-    const char *report;   /* path of a page, or NULL */
+    const char *device;   /* see mgl_tune_run_options */
+    const char *on_event; /* a program to start on events, or NULL */
+    const char *report;   /* path of the HTML report, or NULL */
     double hours;         /* 0: no limit */
-    int64_t trials;       /* likewise */
-    const char *disk;     /* as mgl_cli_read_bytes takes it; NULL: the default */
-    const char *chat_key; /* path of its file, or NULL */
+    int64_t trials;       /* 0: no limit */
+    const char *disk;     /* a size for mgl_cli_read_bytes; NULL: the default */
+    const char *chat_key; /* path of the key file, or NULL */
     int64_t budget_tokens, budget_requests;
-    double until_gain; /* percent; likewise */
-    bool gain_given;   /* ... was asked for, be it 0 */
+    double until_gain; /* percent; 0: no limit */
+    bool gain_given;   /* --until-gain was given, possibly as 0 */
     bool json, quiet, verbose, detach, no_sandbox;
 } mgl_cli_tuning;
-/* How a verb named so is asked to run one: `o` has MGL_CLI_RUN_OPTIONS, MGL_CLI_CHAT_OPTIONS and
- * the flags
- * --device, --quiet and --json. */
+/* Initializer of mgl_cli_tuning for a verb. `o` has MGL_CLI_RUN_OPTIONS, MGL_CLI_CHAT_OPTIONS and
+ * the flags --device, --quiet and --json. */
 #define MGL_CLI_TUNING(name, o)                                                                    \
     {                                                                                              \
         .verb = (name), .device = (o)->device.value, .on_event = (o)->on_event.value,              \
@@ -102,33 +105,36 @@ typedef struct mgl_cli_tuning {
         .detach = (o)->detach.given, .no_sandbox = (o)->no_sandbox.given                           \
     }
 
-/* What can be said of it before anything is written: a campaign that was added and can not run
- * would be in the way of the mended command. `store` as mgl_store_open takes it. */
+/* Checks the parameters before anything is written. Otherwise a campaign that cannot run would
+ * already be in the store when the user corrects the command. `store` as for mgl_store_open. */
 mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err);
 /* MGL_USAGE for an ended campaign without a limit that extends it. */
 mgl_status mgl_cli_check_ended(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
-/* The limit that was given, of 0 hours too; 0: none. */
+/* The value of --hours. An explicit 0 is a limit too; 0: no limit. */
 double mgl_cli_limit(const mgl_cli_real *hours);
 
-/* For main: the key of a chat endpoint goes from the environment to this program's memory. */
+/* Called by main: moves the key of a chat endpoint from the environment to this process's
+ * memory. */
 void mgl_cli_take_key(void);
-/* That key, or a file's; NULL: there is none. Standard input is read once, and its key stands for
- * that of the environment from then on. Release with mgl_chat_forget_key. */
+/* The key from a file (`path`), or else the key of mgl_cli_take_key; *out is NULL if there is none.
+ * Standard input is read once; its key then replaces the key of the environment. Release with
+ * mgl_chat_forget_key. */
 mgl_status mgl_cli_find_key(const char *path, char **out, mgl_error *err);
-/* This process's environment, with the key in it again where it had one. */
+/* A copy of this process's environment, with the key put back if there was one. */
 typedef struct mgl_cli_environment {
-    char **entries; /* NULL behind the last one */
+    char **entries; /* ends with NULL */
     char *key;
 } mgl_cli_environment;
 mgl_status mgl_cli_make_environment(bool with_key, mgl_cli_environment *out, mgl_error *err);
 void mgl_cli_clear_environment(mgl_cli_environment *environment);
 
-/* Starts `megalith campaign resume` of this campaign in a session of its own, with files
- * STORE.NAME.log and STORE.NAME.pid, and says so. */
+/* Starts `megalith campaign resume` of this campaign in a new session, with the files
+ * STORE.NAME.log and STORE.NAME.pid, and prints the process id. */
 mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 
-/* The campaign and how its trials ended, as text; its members as JSON with `out`. */
+/* Prints the campaign and the counts of its trials' outcomes as text; mgl_cli_campaign_put writes
+ * the same as members of a JSON object. */
 mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *campaign,
                                   mgl_error *err);
 mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store,

@@ -16,11 +16,11 @@ typedef struct mgl_cli_tune_progress {
     bool clock;                 /* trials are measured */
     int64_t trials, begun;      /* so far; before this run */
     double spent;               /* seconds of earlier runs */
-    double began, printed;      /* clock: of this run; when the line was printed last */
-    int64_t printed_trials;     /* of that line */
-    int64_t best;               /* number of the trial; 0: the default */
-    double gain, lo, hi;        /* logarithms over the default, of measured steps added up */
-    double best_us, default_us; /* predicted; 0: not known */
+    double began, printed;      /* clock: start of this run; last printed line */
+    int64_t printed_trials;     /* trials in the last printed line */
+    int64_t best;               /* number of the best trial; 0: the default */
+    double gain, lo, hi;        /* logarithms of speed over the default, summed over kept steps */
+    double best_us, default_us; /* predicted; 0: unknown */
     bool paused;
 } mgl_cli_tune_progress;
 
@@ -29,7 +29,7 @@ mgl_status mgl_cli_tune_progress_begin(mgl_cli_tune_progress *progress, const mg
                                        const mgl_cli_tuning *how, mgl_error *err);
 /* Takes an event and prints it if users need it. */
 void mgl_cli_tune_progress_event(mgl_cli_tune_progress *progress, const mgl_campaign_event *event);
-/* The line, at that time of the clock. */
+/* Formats the line for the clock time `now`. */
 void mgl_cli_tune_progress_format(const mgl_cli_tune_progress *progress, double now, mgl_text *out);
 
 #endif

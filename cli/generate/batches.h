@@ -13,14 +13,14 @@
 typedef struct mgl_cli_batches {
     mgl_request *requests; /* owned (prompts) */
     mgl_result *results;   /* owned (prompts); all zero without a reply */
-    size_t count;          /* prompts */
+    size_t count;          /* of prompts */
     int64_t launches;
     double prefill_s, decode_s;
 } mgl_cli_batches;
 
 mgl_status mgl_cli_batches_make(size_t count, mgl_cli_batches *out, mgl_error *err);
-/* Runs one launch of the prompts from *next on, `most` at most, without those that have an error. A
- * prompt that is rejected gets its error and the others run. *next becomes the first prompt behind
+/* Runs one launch with the prompts from *next on that have no error, at most `most` of them. A
+ * prompt that is rejected gets its error and the others run. *next becomes the first prompt after
  * the launch. */
 mgl_status mgl_cli_batches_run(mgl_cli_batches *batches, mgl_model *model, mgl_cli_prompts *prompts,
                                size_t most, mgl_batch_token_fn *on_token, void *user, size_t *next,

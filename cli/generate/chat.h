@@ -1,6 +1,6 @@
 /*
- * The verb `chat`: a conversation with a model, message by message. What its files share: the
- * conversation, the turn that asks for a reply (chat_reply.c), and the commands (chat_commands.c).
+ * Declares what the files of the verb `chat` share: the conversation (chat.c), the turn that
+ * generates a reply (chat_reply.c), and the slash commands (chat_commands.c).
  */
 #ifndef MGL_CLI_GENERATE_CHAT_H
 #define MGL_CLI_GENERATE_CHAT_H
@@ -18,26 +18,26 @@ typedef struct mgl_cli_chat {
     mgl_model_facts facts;
     mgl_cli_renderer renderer;
     mgl_cli_messages messages;
-    mgl_cli_reply_options reply; /* how replies are made */
-    bool sample;                 /* by generation_config.json's values */
-    bool json;                   /* nothing is streamed */
+    mgl_cli_reply_options reply; /* options of generation */
+    bool sample;                 /* use the values of generation_config.json */
+    bool json;                   /* print no tokens while they arrive */
     mgl_cli_lines lines;
-    mgl_json_out out; /* with `json`: the object, open in its array of replies */
-    bool failed;      /* a message had no reply */
-    /* of all replies */
+    mgl_json_out out; /* with `json`: the object, with its array of replies open */
+    bool failed;      /* a message got no reply */
+    /* totals over all replies */
     size_t replies;
-    int64_t made, read, reused; /* tokens of replies, of prompts, and of these not read again */
+    int64_t made, read, reused; /* tokens of replies, of prompts, and of prompts from the cache */
 } mgl_cli_chat;
 
-/* The reply to a message of the user (length bytes): made, printed, and put behind the message. A
- * message that has no reply is not kept either, and why is said. Fails where the chat can not go
- * on. */
+/* Generates and prints the reply to a message of the user (length bytes), and appends both to the
+ * conversation. If there is no reply, the message is dropped and the reason is printed. Fails if
+ * the chat cannot continue. */
 mgl_status mgl_cli_chat_reply(mgl_cli_chat *chat, const char *text, size_t length, mgl_error *err);
-/* From the signals' thread: ends the reply in progress, with what was said so far; false: there is
- * none. */
+/* Called by the signal thread: ends the reply in progress and keeps its text so far; false: no
+ * reply is in progress. */
 bool mgl_cli_chat_end_reply(void);
 
-/* X(name, argument, help): lines that begin with a slash. */
+/* X(name, argument, help): commands, typed after a slash. */
 #define MGL_CLI_CHAT_COMMANDS(X)                                                                   \
     X(help, "", "what can be said here")                                                           \
     X(clear, "", "a new conversation")                                                             \
@@ -45,12 +45,12 @@ bool mgl_cli_chat_end_reply(void);
     X(save, "FILE", "its messages, as JSON")                                                       \
     X(exit, "", "leaves; /quit and /bye too")
 
-/* X(name, as): other names of those. */
+/* X(name, as): aliases of commands. */
 #define MGL_CLI_CHAT_NAMES(X)                                                                      \
     X(quit, exit)                                                                                  \
     X(bye, exit)
 
-/* X(name, help): what else can be typed. */
+/* X(name, help): other input. */
 #define MGL_CLI_CHAT_KEYS(X)                                                                       \
     X("\\ at the end", "the line goes on")                                                         \
     X("\"\"\"", "around several lines")                                                            \
@@ -67,11 +67,11 @@ enum {
 #undef MGL_CLI_CHAT_COUNT_KEY
 extern const mgl_cli_typed mgl_cli_chat_lines[MGL_CLI_CHAT_LINE_COUNT];
 
-/* Does what a line asks for that begins with a slash. *leave: it was the last. Fails as
+/* Executes the command of a line that begins with a slash. *leave: the chat ends. Fails as
  * mgl_cli_chat_reply does. */
 mgl_status mgl_cli_chat_command(mgl_cli_chat *chat, const char *line, bool *leave, mgl_error *err);
 
-/* Says on standard error what is no reply. */
+/* Prints an error on standard error. */
 void mgl_cli_chat_say(const mgl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The reasons why replies ended, as text. */
+/* Formats the reasons why replies ended, for the closing line of `run`. */
 #ifndef MGL_CLI_GENERATE_ENDS_H
 #define MGL_CLI_GENERATE_ENDS_H
 
@@ -7,7 +7,7 @@
 
 /* The limits at which a reply can end. */
 typedef struct mgl_cli_limits {
-    int64_t max_tokens; /* of a prompt that states none */
+    int64_t max_tokens; /* for a prompt that sets none */
     int32_t capacity;   /* positions of the KV cache */
 } mgl_cli_limits;
 

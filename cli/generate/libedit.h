@@ -1,6 +1,8 @@
-/* libedit, the line editor, opened at run time: the few functions that a prompt needs. Names,
- * numbers and meanings are those of its manual, editline(3) (its ABI 2 has had them since 2016);
- * the declarations are our own. */
+/*
+ * Declares the functions of libedit (a line editor) that a prompt needs. libedit is opened at run
+ * time. Names, numbers and meanings follow its manual, editline(3); ABI 2 has had them since 2016.
+ * The declarations are written for this project.
+ */
 #ifndef MGL_CLI_GENERATE_LIBEDIT_H
 #define MGL_CLI_GENERATE_LIBEDIT_H
 
@@ -8,13 +10,13 @@
 #include <stdio.h>
 #include <wchar.h>
 
-/* What history functions fill. */
+/* Filled by history functions. */
 typedef struct mgl_libedit_event {
     int number;
     const wchar_t *text;
 } mgl_libedit_event;
 
-/* The line so far. */
+/* The current line. */
 typedef struct mgl_libedit_line {
     const wchar_t *start, *cursor, *last;
 } mgl_libedit_line;
@@ -45,15 +47,16 @@ enum {
     MGL_LIBEDIT_HISTORY = 10,
     MGL_LIBEDIT_GET_CHARACTER = 13,
     MGL_LIBEDIT_USER = 14,
-    MGL_LIBEDIT_TERMINAL = 16, /* 1: its keys are ours from now on */
-    MGL_LIBEDIT_PROMPT = 21,   /* with the character around what has no width */
-    /* of a history */
+    MGL_LIBEDIT_TERMINAL = 16, /* 1: libedit sets the terminal's modes now */
+    MGL_LIBEDIT_PROMPT = 21,   /* with the mark around escape sequences */
+    /* of a history: */
     MGL_LIBEDIT_SIZE = 1,
     MGL_LIBEDIT_ENTER = 10,
     MGL_LIBEDIT_UNIQUE = 20
 };
 
-/* The table, opened on first use and kept; NULL: it is not there. Not thread safe. */
+/* The table of functions, opened on first use and kept; NULL: libedit is not installed. Not thread
+ * safe. */
 const mgl_libedit *mgl_libedit_find(void);
 
 #endif

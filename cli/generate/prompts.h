@@ -1,8 +1,8 @@
 /*
- * The prompts of `run`: the one prompt of its flags, or the list of --prompts, a JSON array or JSON
- * Lines (cli/generate/entries.h). The flags of one table state how a reply is made. An object in
- * the list has the same table as keys, named like the fields; the flags apply where a key is
- * missing. A flag that makes a list has one text or an array of them for a key.
+ * Declares the prompts of `run`: one prompt from its flags, or the list of --prompts, which is a
+ * JSON array or JSON Lines (cli/generate/entries.h). One table states the flags of a reply. An
+ * object in the list has the fields of this table as keys; flags apply to missing keys. A flag that
+ * may be repeated is a text or an array of texts in JSON.
  *
  *     ["Once", {"text": "Once", "temperature": 0.8, "seed": 7}, {"ids": [1, 2], "max_tokens": 9},
  *      {"messages": [{"role": "user", "content": "Once"}]}]
@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "cli/generate/conversation.h"
 
-/* Those that a conversation has too. */
+/* Options that `chat` has too. */
 #define MGL_CLI_TALK_OPTIONS(X)                                                                    \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20,                                            \
       "new tokens at most (128; of chat, as many as the cache holds)")                             \
@@ -46,22 +46,23 @@ typedef struct mgl_cli_reply_options {
 } mgl_cli_reply_options;
 
 typedef struct mgl_cli_prompt {
-    const char *text; /* (length) bytes, of mgl_cli_prompts or of argv; they may hold 0 bytes. NULL:
-                         it is given as ids or messages */
+    /* (length) bytes, of mgl_cli_prompts or of argv; may contain 0 bytes. NULL: given as ids or
+     * messages */
+    const char *text;
     size_t length;
-    mgl_cli_messages messages; /* none: it is no conversation, or not yet */
-    char *rendered;            /* owned: a conversation as text (rendered_length); or NULL */
+    mgl_cli_messages messages; /* empty: no conversation, or not made yet */
+    char *rendered;            /* owned: the rendered conversation (rendered_length); or NULL */
     size_t rendered_length;
     mgl_ids ids; /* owned */
     mgl_cli_reply_options reply;
-    bool sampled, drawn; /* it has a seed; nobody gave one */
+    bool sampled, drawn; /* the reply has a seed; the seed was drawn at random */
     uint64_t seed;
-    mgl_json json;    /* owned: what the text of an entry points into */
-    size_t number;    /* of an entry: index in the array, or line */
+    mgl_json json;    /* owned: the text of an entry points into it */
+    size_t number;    /* index in the array, or line */
     mgl_error *error; /* owned: why the entry has no reply; or NULL */
 } mgl_cli_prompt;
 
-/* Zero-initialise; release with mgl_cli_prompts_clear. */
+/* Zero-initialize; release with mgl_cli_prompts_clear. */
 typedef struct mgl_cli_prompts {
     mgl_cli_prompt *items; /* owned (count) */
     size_t count;
@@ -70,23 +71,24 @@ typedef struct mgl_cli_prompts {
     char *file;       /* owned: the file's text; the text of --prompt-file points to it */
 } mgl_cli_prompts;
 
-/* Does it ask for a sample by its flags? */
+/* Whether the flags ask for sampling. */
 bool mgl_cli_reply_samples(const mgl_cli_reply_options *options);
-/* Does it ask for penalties? One that can not be used: MGL_USAGE. */
+/* Whether penalties are requested. mgl_cli_reply_check returns MGL_USAGE for unusable values. */
 bool mgl_cli_reply_penalizes(const mgl_cli_reply_options *options);
 mgl_status mgl_cli_reply_check(const mgl_cli_reply_options *options, mgl_error *err);
-/* Does it have temperature, top-k, top-p or min-p? */
+/* Whether temperature, top-k, top-p or min-p is given. */
 bool mgl_cli_reply_shapes(const mgl_cli_reply_options *options);
-/* What the library is asked for. `sample`: by generation_config.json's values; `max_tokens`: where
- * it states none; `tokenizer`: of its stop texts, may be NULL without. */
+/* Makes the library's request. `sample`: use the values of generation_config.json. `max_tokens`
+ * applies if the prompt sets none. `tokenizer` is needed for stop strings, or may be NULL. */
 mgl_request mgl_cli_prompt_request(const mgl_cli_prompt *prompt, const mgl_tokenizer *tokenizer,
                                    bool sample, int32_t max_tokens);
 
-/* One prompt, all zero, for the flags to fill. */
+/* Makes one zeroed prompt, for the flags to fill. */
 mgl_status mgl_cli_prompts_make(mgl_cli_prompts *out, mgl_error *err);
-/* Reads a list of prompts. Errors of an entry: unknown keys, values that the flags would not take,
- * not exactly one of text, ids and messages. A seed above 2^53 - 1 is no JSON number. `sample` and
- * `json`: the flags of these names are given, and some keys go only without or with them. */
+/* Reads a list of prompts. Errors of an entry: unknown keys, values outside the flags' ranges, and
+ * not exactly one of text, ids and messages. A seed above 2^53 - 1 is rejected, because JSON
+ * numbers cannot hold it exactly. `sample` and `json`: these flags are given; some keys exclude
+ * --sample or need --json. */
 mgl_status mgl_cli_prompts_read(const char *path, const mgl_cli_reply_options *flags, bool sample,
                                 bool json, mgl_cli_prompts *out, mgl_error *err);
 /* Name of an entry: "F.json: [2]", or "F.jsonl: line 3". */
@@ -95,14 +97,14 @@ void mgl_cli_prompt_name(const mgl_cli_prompts *prompts, size_t index, char *out
  * which begins with the entry's name; the result is MGL_OK. Otherwise the result is `status`. */
 mgl_status mgl_cli_prompt_end(mgl_cli_prompts *prompts, size_t index, mgl_status status,
                               mgl_error *err);
-/* The same for an error in this key. */
+/* The same for an error in this key of an entry. */
 mgl_status mgl_cli_prompt_end_key(mgl_cli_prompts *prompts, size_t index, const char *key,
                                   mgl_status status, mgl_error *err);
-/* How prompts become conversations. */
+/* How prompts are converted to conversations. */
 typedef struct mgl_cli_prompts_conversation {
     bool chat;            /* a text becomes the message of a user */
-    const char *system;   /* the message in front of others; or NULL */
-    const char *messages; /* name of the file that a conversation came from; or NULL */
+    const char *system;   /* the first message; or NULL */
+    const char *messages; /* the conversation's file; or NULL */
     const mgl_cli_template_options *flags;
 } mgl_cli_prompts_conversation;
 /* Renders the prompts that are conversations with the chat template of the model at `path`. */
@@ -112,13 +114,13 @@ mgl_status mgl_cli_prompts_render(mgl_cli_prompts *prompts, const char *path,
  * without a tokenizer. */
 mgl_status mgl_cli_prompts_tokenize(mgl_cli_prompts *prompts, const char *path, mgl_tokenizer **out,
                                     mgl_error *err);
-/* Entries with an error. */
+/* The number of entries with an error. */
 size_t mgl_cli_prompts_count_errors(const mgl_cli_prompts *prompts);
-/* Reads a list of texts: of entries that are a text, or an object with text or ids. The first bad
- * entry is an error. */
+/* Reads a list of texts. An entry is a text, or an object with text or ids. The first bad entry is
+ * an error. */
 mgl_status mgl_cli_texts_read(const char *path, mgl_cli_prompts *out, mgl_error *err);
-/* The seed of a reply that is sampled: the one given, else one that is drawn, and that any JSON can
- * carry. */
+/* Chooses the seed of a sampled reply: the given seed, or a random seed that any JSON reader can
+ * represent. */
 mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_error *err);
 void mgl_cli_prompts_clear(mgl_cli_prompts *prompts);
 

@@ -1,4 +1,4 @@
-/* The tokenizer of a model for verbs that can run without it, and its lines in `info`. */
+/* Opens the tokenizer of a model for verbs that can run without it, and prints it in `info`. */
 #ifndef MGL_CLI_GENERATE_TOKENIZER_H
 #define MGL_CLI_GENERATE_TOKENIZER_H
 
@@ -11,8 +11,8 @@
 mgl_status mgl_cli_open_tokenizer(const char *verb, const char *path, bool needed,
                                   mgl_tokenizer **out, mgl_error *err);
 
-/* The lines of `info`, and the member "tokenizer" of its JSON. A tokenizer that cannot be used is
- * no failure: *usable is false. */
+/* Print the tokenizer in `info`: its lines, and the member "tokenizer" of the JSON. A tokenizer
+ * that cannot be used is not an error: *usable is false. */
 mgl_status mgl_cli_print_tokenizer(const char *path, bool *usable, mgl_error *err);
 mgl_status mgl_cli_put_tokenizer(mgl_json_out *out, const char *path, mgl_error *err);
 

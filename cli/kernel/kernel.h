@@ -1,11 +1,14 @@
-/* The words of `kernel`, and what they share: micro-kernels by name. */
+/*
+ * Lists the words of `kernel` and `kernel guard`, and declares their verbs. Each verb is in a file
+ * of its name in cli/kernel/.
+ */
 #ifndef MGL_CLI_KERNEL_KERNEL_H
 #define MGL_CLI_KERNEL_KERNEL_H
 
 #include "autotune/kernels/gates/kernel_show.h"
 #include "cli/cli.h"
 
-/* Those that ask for texts and keep them (kernel/loop.h). */
+/* The words of the proposal loop: they work on a kernel session (kernel/loop.h). */
 #define MGL_CLI_KERNEL_LOOP_WORDS(X)                                                               \
     X(transform)                                                                                   \
     X(prompt)                                                                                      \
@@ -34,7 +37,7 @@
 MGL_CLI_KERNEL_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE
 
-/* Those behind `kernel guard`. */
+/* The words of `kernel guard`. */
 #define MGL_CLI_KERNEL_GUARD_WORDS(X)                                                              \
     X(scan)                                                                                        \
     X(selftest)

@@ -1,5 +1,7 @@
-/* What the words of `kernel` share that ask for texts and keep them: the workbench of a unit, and
- * who is asked. */
+/*
+ * Declares what the words of `kernel` for the proposal loop share: flags of the kernel store, the
+ * model client that answers prompts, and printing of results.
+ */
 #ifndef MGL_CLI_KERNEL_LOOP_H
 #define MGL_CLI_KERNEL_LOOP_H
 
@@ -11,14 +13,14 @@
 #define MGL_CLI_FOLDER_OPTION(X)                                                                   \
     X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
 
-/* Of words that look at the workbench, or move a branch. */
+/* Options of words that read a kernel session or move a branch. */
 #define MGL_CLI_PLACE_OPTIONS(X)                                                                   \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
       "of your own (transformations in XDG_DATA_HOME)")
 #define MGL_CLI_ARCH_OPTION(X) X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")
 
-/* Of words that have texts judged. */
+/* Options of words that pass texts through the gates. */
 #define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
     MGL_CLI_PLACE_OPTIONS(X)                                                                       \
     MGL_CLI_ARCH_OPTION(X)                                                                         \
@@ -37,7 +39,7 @@
     X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
       "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")
 
-/* mgl_kernel_store_options of a verb's struct options that has MGL_CLI_BENCH_OPTIONS. */
+/* Initializer of mgl_kernel_store_options from a verb's options with MGL_CLI_BENCH_OPTIONS. */
 #define MGL_CLI_BENCH(o)                                                                           \
     {                                                                                              \
         .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
@@ -45,14 +47,14 @@
         .no_sandbox = (o)->no_sandbox.given, .abort = mgl_cancel_flag(mgl_cli_cancel())            \
     }
 
-/* The same of one that has MGL_CLI_PLACE_OPTIONS; `reading`: nothing is made or locked. */
+/* The same from MGL_CLI_PLACE_OPTIONS. `reading`: nothing is created or locked. */
 #define MGL_CLI_PLACE(o, reading)                                                                  \
     {                                                                                              \
         .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \
         .reads = (reading), .abort = mgl_cancel_flag(mgl_cli_cancel())                             \
     }
 
-/* What a NAME of their help is. */
+/* The meaning of NAME, for help. */
 #define MGL_CLI_PLACE_NOTES                                                                        \
     "NAME is a branch, a checkpoint's id or its first digits, eight at least, or own: the unit's " \
     "own text, where a branch without a checkpoint stands too."
@@ -65,11 +67,11 @@ typedef struct mgl_cli_ask {
         .proposer = (o)->proposer.value, .url = (o)->chat_url.value,                               \
         .model = (o)->chat_model.value, .key_file = (o)->chat_key.value                            \
     }
-/* *out NULL: external. */
+/* Opens the model client. *out is NULL for the proposer "external". */
 mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **out,
                                      mgl_error *err);
 
-/* What became of an answer or of a run, as lines or as JSON; sets what the verb ends with. */
+/* Prints the result of an answer or of a run, as lines or as JSON, and sets the exit code. */
 void mgl_cli_tell_end(const mgl_kernel_store *bench, const mgl_work_end *end, bool json);
 
 #endif

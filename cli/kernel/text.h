@@ -1,5 +1,7 @@
-/* What the words of `kernel` share that pass a text through the gates: the text as it was given,
- * the device that judges it, and what is told. */
+/*
+ * Declares what the words of `kernel` share that pass a text through the gates: the text with its
+ * tunables, the device that tests it, and printing of the verdict.
+ */
 #ifndef MGL_CLI_KERNEL_TEXT_H
 #define MGL_CLI_KERNEL_TEXT_H
 
@@ -41,7 +43,8 @@ typedef struct mgl_cli_kernel_given {
         .no_sandbox = (o)->no_sandbox.given                                                        \
     }
 
-/* A text as it was read. Zero-initialise; release with mgl_cli_kernel_text_clear. */
+/* A text and the text that it replaces, as read. Zero-initialize; release with
+ * mgl_cli_kernel_text_clear. */
 typedef struct mgl_cli_kernel_text {
     mgl_kernel_candidate candidate;
     mgl_kernel_value values[MGL_KERNEL_VALUES];
@@ -51,14 +54,15 @@ typedef struct mgl_cli_kernel_text {
 mgl_status mgl_cli_kernel_text_read(const char *unit, const mgl_cli_kernel_given *given,
                                     mgl_cli_kernel_text *out, mgl_error *err);
 void mgl_cli_kernel_text_clear(mgl_cli_kernel_text *text);
-/* The device that judges; `given->device` NULL: `standard`. */
+/* Opens the device of the gates. If `given->device` is NULL, `standard` is used. */
 mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *given, const char *standard,
                                       mgl_trial_depth depth, mgl_kernel_device *out,
                                       mgl_error *err);
 
-/* What the gates found beside the outcome, as lines. */
+/* Prints the findings of the gates, without the outcome, as lines. */
 void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *verdict);
-/* As lines, or as JSON; sets what the verb ends with. `promoted`: it was. */
+/* Prints the verdict as lines or as JSON, and sets the exit code. `promoted`: the text was
+ * promoted. */
 void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
                          bool promoted, bool json);
 
