@@ -1,4 +1,4 @@
-/* See compile.h: the worker's side of the lab is worker_kernel.c. */
+/* Implements compile.h: the host's side of the worker. The worker's side is worker_kernel.c. */
 #include "autotune/kernels/trial/compile.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #include "vm/cuda/driver.h"
 
 static const double limit_s = 300, greeting_s = 30;
-enum { LIMIT_BYTES_SHIFT = 33 }; /* of memory: 8 GB */
+enum { LIMIT_BYTES_SHIFT = 33 }; /* of memory: 8 GiB */
 
 void mgl_kernel_compiled_clear(mgl_kernel_compiled *compiled)
 {
@@ -47,7 +47,7 @@ static mgl_status greet(mgl_process *process, mgl_error *err)
     return status;
 }
 
-/* A text of somebody is compiled where at least one of the two parts of a sandbox holds. */
+/* A proposed text is compiled only if seccomp or Landlock is active in the worker. */
 static mgl_status confine(mgl_process *process, mgl_error *err)
 {
     mgl_wire_sandbox sandbox;
@@ -100,7 +100,7 @@ static void write_wire(const mgl_kernel_job *job, mgl_wire_kernel *wire)
     }
 }
 
-/* How the compiler ended without a word. */
+/* Reports a compiler that ended without an answer. */
 static void refuse_end(const mgl_answer *answer, mgl_kernel_compiled *out)
 {
     out->outcome = MGL_OUTCOME_COMPILE_OTHER;

@@ -1,4 +1,4 @@
-/* See context.h. */
+/* Implements the parser of contexts and the check of their conditions. */
 #include "autotune/kernels/trial/context.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 enum { LARGEST = 64 << 10 };
 
-/* What reading needs: where it is, and the names that expressions may have. */
+/* State of the parser: the result, and the names that expressions may use. */
 typedef struct reading {
     mgl_kernel_context *out;
     const char *names[MGL_CONTEXT_NAMES];

@@ -1,4 +1,5 @@
-/* See correctness.h. */
+/* Implements correctness.h: dependence levels by a fixed-point iteration, element checks, error
+ * norms. */
 #include "autotune/kernels/trial/correctness.h"
 
 #include "autotune/runner/compare.h"
@@ -9,11 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-static const double incumbent_times = 4; /* as large as its error an error may be */
-static const double bias_share = 0.25;   /* of the tolerance, that a mean signed error may be */
-static const double element_times = 2;   /* the tolerance, of one element in root mean squares */
-static const double rounded = 0x1p-8;    /* tolerance of f32 behind 16 bits, at least */
-static const double tiny = 1e-30;        /* a norm that is none */
+static const double incumbent_times = 4; /* allowed error / the incumbent's error */
+static const double bias_share = 0.25;   /* allowed mean signed error / tolerance */
+static const double element_times = 2;   /* allowed element error / (tolerance * root mean
+                                          * square) */
+static const double rounded = 0x1p-8;    /* minimum tolerance of f32 values computed through 16
+                                          * bits */
+static const double tiny = 1e-30;        /* smallest divisor, against division by zero */
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
@@ -38,7 +41,7 @@ static bool is_half(const mgl_buffer *b)
     return mgl_dtype_size(b->dtype) == 2;
 }
 
-/* What the task's outputs are at least. */
+/* The lowest level that the task's outputs can have. */
 static mgl_correctness_level level_of(const mgl_program *program, const mgl_task *task,
                                       const mgl_kernel_unit *unit,
                                       const mgl_correctness_level *levels)
@@ -55,7 +58,7 @@ static mgl_correctness_level level_of(const mgl_program *program, const mgl_task
     return level;
 }
 
-/* Raises the levels of what the tasks of a list write; whether one was raised. */
+/* Raises the levels of the buffers that the list's tasks write; returns whether a level changed. */
 static bool raise_levels(const mgl_program *list, const mgl_kernel_unit *unit,
                          mgl_correctness_level *levels)
 {
@@ -108,7 +111,7 @@ static bool reads(const mgl_correctness *correctness, int buffer)
     return false;
 }
 
-/* Whether the buffer is the op's own output, and nobody else's. */
+/* Whether only tasks of the op write the buffer. */
 static bool is_own_output(const mgl_correctness *correctness, int buffer)
 {
     int own = 0, others = 0;
@@ -124,13 +127,13 @@ static bool is_own_output(const mgl_correctness *correctness, int buffer)
 
 /* ---- one buffer ------------------------------------------------------------------------------ */
 
-/* A buffer while it is looked at; memories from where it lies in them. */
+/* State of the check of one buffer; the offset `at` is relative to each memory image. */
 struct look {
     const mgl_correctness *correctness;
     const mgl_correctness_shots *shots;
     const mgl_buffer *b;
     int buffer;
-    size_t at, size, count;                   /* bytes before it; bytes of an element; elements */
+    size_t at, size, count;                   /* offset in bytes; bytes per element; elements */
     float *candidate, *incumbent, *reference; /* (written) */
     size_t written;
     mgl_correctness_result *out;
@@ -156,7 +159,7 @@ static bool is_ones(const struct look *l, const mgl_correctness_shot *shot, size
     return !memcmp(element(l, shot, i), ones, l->size);
 }
 
-/* Words of flagged buffers begin as all ones; the others as one of two patterns. */
+/* Flagged buffers are initialized to all ones, other buffers to one of two poison patterns. */
 static bool is_written(const struct look *l, const mgl_correctness_shot *shots, size_t i)
 {
     return are_same(l, &shots[0], &shots[1], i) && !(l->b->sets > 1 && is_ones(l, shots, i));
@@ -169,7 +172,7 @@ static float value_of(const struct look *l, const mgl_correctness_shot *shot, si
     return value;
 }
 
-/* Partials of splits without positions have an infinity, which every right code gives. */
+/* Partial results of empty splits are infinite in every correct kernel. */
 static bool is_number(const struct look *l, const mgl_correctness_shot *shot, size_t i)
 {
     return isfinite(value_of(l, shot, i));
@@ -182,7 +185,7 @@ static void fail(struct look *l, mgl_outcome outcome, size_t first, const char *
                     l->b->name, first, l->count, what);
 }
 
-/* What is wrong with an element whatever its value should be; MGL_OUTCOME_OK: nothing. */
+/* Checks an element independently of its expected value; MGL_OUTCOME_OK: no fault. */
 static mgl_outcome look_at(const struct look *l, size_t i)
 {
     const mgl_correctness_shot *inc = l->shots->incumbent, *cand = l->shots->candidate;
@@ -190,7 +193,8 @@ static mgl_outcome look_at(const struct look *l, size_t i)
     if (!wanted)
         return has && is_number(l, cand, i) ? MGL_OUTCOME_OOB_WRITE : MGL_OUTCOME_OK;
     if (l->b->sets > 1 ? is_ones(l, cand, i)
-                       : !has && are_same(l, &cand[0], &cand[2], i)) /* the pattern of its launch */
+                       /* still the poison pattern of its launch */
+                       : !has && are_same(l, &cand[0], &cand[2], i))
         return MGL_OUTCOME_UNWRITTEN;
     if (!has || !are_same(l, &cand[0], &cand[2], i))
         return MGL_OUTCOME_NONDETERMINISTIC;
@@ -216,7 +220,7 @@ static void look_at_elements(struct look *l)
     }
 }
 
-/* What the op's results do not reach is as the incumbent left it. */
+/* Buffers that do not depend on the op's results must be unchanged, bit by bit. */
 static void look_at_bits(struct look *l)
 {
     const mgl_correctness_shot *inc = l->shots->incumbent, *cand = l->shots->candidate;
@@ -242,7 +246,8 @@ static double tolerance_of(const struct look *l)
                                                                         : e->tolerance_f32;
 }
 
-/* A cache lies on each machine in an order of its own: the incumbent's is what is compared with. */
+/* Each machine has its own layout of the cache, so cache values are compared with the
+ * incumbent's. */
 static bool has_reference(const struct look *l)
 {
     return l->b->space != MGL_SPACE_KV;
@@ -268,11 +273,11 @@ static bool gather(struct look *l)
     return true;
 }
 
-/* How far values are from the reference. */
+/* Distance of values from the reference. */
 struct distance {
     double error; /* relative L2 */
-    double bias;  /* sum of signed errors, towards larger values, over the sum of values */
-    double most;  /* largest, in root mean squares */
+    double bias;  /* sum of errors signed away from zero, divided by the sum of absolute values */
+    double most;  /* largest absolute error / root mean square */
 };
 
 static struct distance measure(const float *values, const float *reference, size_t count)
@@ -344,10 +349,10 @@ static mgl_status look_at_buffer(struct look *l, mgl_error *err)
     return room ? MGL_OK : mgl_fail_memory(err, l->count * sizeof *l->candidate);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all buffers ----------------------------------------------------------------------------- */
 
-/* The order in which verdicts are told: what explains the others first. Of one verdict what the op
- * wrote itself comes before what was computed of it. */
+/* Order in which faults are reported: root causes first. With the same outcome, the op's own
+ * outputs come before buffers computed from them. */
 static int rank_of(mgl_outcome outcome, bool own)
 {
     static const mgl_outcome order[] = {MGL_OUTCOME_INPUT_MUTATED,    MGL_OUTCOME_UNWRITTEN,

@@ -1,14 +1,17 @@
 /*
- * Whether a micro-kernel computed what its op means, by what launches of one token left in memory:
- * two of the incumbent and three of the candidate, of one program on one set of inputs, on memory
- * that was poisoned with two patterns in turn, and one of the CPU machine in plain C, whose sums
- * are f64. Pure functions of their arguments, frozen (autotune/frozen.txt).
+ * Correctness check of a micro-kernel (differential testing against a reference). Input: memory
+ * images of launches of one token, from one program and one set of inputs: two launches of the
+ * incumbent and three of the candidate, on memory poisoned with two alternating patterns. The
+ * reference is one launch of the CPU machine in plain C with f64 sums. Output: an outcome and the
+ * largest errors. All functions are pure, and the file is frozen (autotune/frozen.txt).
+ * correctness_run.c calls it.
  *
- * What the incumbent wrote is what both of its launches agree on. There the candidate has to have
- * written the same bits three times, numbers, and near the reference: with an error of at most the
- * tolerance, or four times the incumbent's, of which the mean signed part is a quarter at most.
- * Elsewhere it may write nothing. What does not follow from the op's results is as the incumbent
- * left it, bit by bit.
+ * The written elements are those on which both incumbent launches agree. There the candidate must
+ * write the same finite bits three times, near the reference. The limit of each error is a fixed
+ * limit or 4 times the incumbent's error, whichever is larger. The fixed limits are the tolerance
+ * (relative L2), a quarter of the tolerance (mean signed error) and twice the tolerance (largest
+ * element error / root mean square). No other element may be written. Buffers that do not depend on
+ * the op's results must equal the incumbent's, bit by bit.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_CORRECTNESS_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_CORRECTNESS_H
@@ -20,20 +23,20 @@
 
 /* How a buffer depends on a unit's code. */
 typedef enum mgl_correctness_level {
-    MGL_CORRECTNESS_APART,  /* it does not */
-    MGL_CORRECTNESS_RESULT, /* it is computed of the op's results, all of f32, or is one */
-    MGL_CORRECTNESS_ROUNDED /* of them by way of 16 bits, where a sum in another order may round
-                               apart */
+    MGL_CORRECTNESS_APART,  /* no dependence */
+    MGL_CORRECTNESS_RESULT, /* an f32 result of the op, or computed from results through f32 only */
+    MGL_CORRECTNESS_ROUNDED /* computed through 16-bit values, where another summation order may
+                             * round differently */
 } mgl_correctness_level;
 
-/* Whether the unit's text may have a part in what a task computes. Variants of a family use
- * functions of one another's files, and batch and ladder are skinny for few rows: what one of them
- * computes is not apart from another one's file. */
+/* Whether a task may execute code of the unit's file. Variants of a family use functions of one
+ * another's files; for example `batch` and `ladder` run the code of `skinny` for few rows.
+ * Therefore a change of one file may change the result of another variant. */
 bool mgl_correctness_may_run(const mgl_task *task, const mgl_kernel_unit *unit);
 
-/* Whether a task is of the unit's op, or names its variant. */
+/* Whether a task belongs to the unit's op or uses its variant. */
 bool mgl_correctness_is_task(const mgl_task *task, const mgl_kernel_unit *unit);
-/* The number of such tasks in the lists of a program; of each buffer its level to `levels`
+/* Returns the number of such tasks in all lists of a program. Fills the level of each buffer
  * (buffer_count of mgl_program_whole). */
 int mgl_correctness_levels(const mgl_program *program, const mgl_kernel_unit *unit,
                            mgl_correctness_level *levels);
@@ -43,12 +46,12 @@ typedef struct mgl_correctness {
     const mgl_kernel_unit *unit;
     const mgl_correctness_level *levels;                 /* (buffer_count of mgl_program_whole) */
     double tolerance_f32, tolerance_bf16, tolerance_f16; /* relative L2 */
-    bool exact_tokens; /* the token of each row is the incumbent's: all logits are equal */
+    bool exact_tokens; /* all logits of a row are equal, so the token must equal the incumbent's */
 } mgl_correctness;
 
 enum { MGL_CORRECTNESS_INCUMBENTS = 2, MGL_CORRECTNESS_CANDIDATES = 3 };
 
-/* Memory as eval/paired_bench.h tells it: activations, cache and io. */
+/* Memory image in the layout of eval/paired_bench.h: activations, cache and io. */
 typedef struct mgl_correctness_shot {
     const unsigned char *memory;
     const unsigned char *constants; /* MGL_SHA256_BYTES */
@@ -57,19 +60,19 @@ typedef struct mgl_correctness_shot {
 typedef struct mgl_correctness_shots {
     mgl_correctness_shot incumbent[MGL_CORRECTNESS_INCUMBENTS],
         candidate[MGL_CORRECTNESS_CANDIDATES];
-    mgl_correctness_shot reference; /* `constants` is not used */
+    mgl_correctness_shot reference; /* `constants` is unused */
     int batch;
 } mgl_correctness_shots;
 
 /* The largest errors over all buffers. */
 typedef struct mgl_correctness_result {
-    double error, incumbent_error; /* relative L2 of the worst buffer: the candidate's, and there
-                                      the incumbent's */
+    double error, incumbent_error; /* relative L2 of the worst buffer: of the candidate, and of
+                                    * the incumbent in the same buffer */
     double bias;                   /* mean signed error of the worst buffer */
 } mgl_correctness_result;
 
-/* MGL_OUTCOME_OK, or what is wrong, with a diagnostic that names buffer, extent and pattern. *out
- * takes the larger of what is there and what is found. MGL_NO_MEMORY. */
+/* *outcome is MGL_OUTCOME_OK or the fault, with a diagnostic that names buffer, range and
+ * pattern. *out is raised to the errors found. MGL_NO_MEMORY. */
 mgl_status mgl_correctness_judge(const mgl_correctness *correctness,
                                  const mgl_correctness_shots *shots, mgl_correctness_result *out,
                                  mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],

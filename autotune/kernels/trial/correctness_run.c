@@ -1,6 +1,8 @@
 /*
- * The exam of a candidate in one harness program: what launches left in the worker's memory, and
- * what the CPU machine makes of the same inputs in this process, which never runs a candidate.
+ * Runs the correctness check of a candidate in one harness program. The worker launches the
+ * incumbent and the candidate and returns memory images. The CPU machine computes the reference in
+ * this process, which never runs a candidate. The comparison is in correctness.c; trial.c calls
+ * mgl_trial_check_correctness.
  */
 #include "autotune/kernels/trial/trial.h"
 
@@ -10,18 +12,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An exam while it goes on. */
+/* State of one correctness check. */
 struct correctness_state {
     const mgl_harness_set *set;
     mgl_runner *runner;
-    mgl_paired_bench *reference; /* of the CPU */
+    mgl_paired_bench *reference; /* the CPU machine */
     mgl_correctness correctness;
     mgl_correctness_level *levels;
     mgl_kernel_trial *out;
     const unsigned char *nonce;
 };
 
-/* Its memories: of the incumbent, of the candidate, of the reference. */
+/* Memory images of the incumbent, the candidate and the reference. */
 enum { SHOTS = MGL_CORRECTNESS_INCUMBENTS + MGL_CORRECTNESS_CANDIDATES, REFERENCE = SHOTS };
 struct shots {
     mgl_runner_memory of[SHOTS + 1];
@@ -55,7 +57,7 @@ static mgl_status open_reference(struct correctness_state *c, const mgl_trial_op
     mgl_status status = mgl_paired_bench_open(&options, &c->reference, err);
     if (!status)
         status = copy_program(c->set->program.programs[0], &copy, err);
-    if (!status) /* taken over, whatever comes of it */
+    if (!status) /* takes ownership, also if it fails */
         status = mgl_paired_bench_set(c->reference, MGL_INCUMBENT, copy, &facts, err);
     return status;
 }
@@ -126,7 +128,7 @@ static mgl_status look_at_reference(const struct correctness_state *c, const mgl
                                                 out->constants, err);
 }
 
-/* In the diagnostic, where it was. */
+/* Adds the case to the diagnostic. */
 static void name_case(const struct correctness_state *c, const mgl_runner_look *at,
                       const char *what)
 {
@@ -193,7 +195,7 @@ static mgl_status check_case(struct correctness_state *c, mgl_runner_look *at, m
     return status;
 }
 
-/* The workload with most positions and rows first. */
+/* Runs the workloads from last to first; the last has the most positions and rows. */
 static mgl_status check_cases(struct correctness_state *c, const mgl_trial_options *o,
                               mgl_error *err)
 {

@@ -1,7 +1,8 @@
 /*
- * See device_lock.h. Two bytes of the file are locked: the device by all that have a turn, and the
- * wish to be alone by those that wait for it or have it. The locks are of the open file
- * (F_OFD_SETLK), so that two turns of one process stand in each other's way too.
+ * Implements the device lock with two byte-range locks of a file. All holders lock byte DEVICE,
+ * shared or exclusive. Processes that wait for exclusive access, or have it, lock byte WISH. The
+ * locks are open file description locks (F_OFD_SETLK), so two locks of one process exclude each
+ * other too.
  */
 #include "autotune/kernels/trial/device_lock.h"
 
@@ -19,7 +20,7 @@ static struct flock lock_of(short type, off_t byte)
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
 }
 
-/* Whether it is locked now. A failure that is no wait is told by *failed. */
+/* Tries to lock a byte. *failed: an error other than a busy lock. */
 static bool try_lock(int file, short type, off_t byte, bool *failed)
 {
     struct flock lock = lock_of(type, byte);
@@ -28,7 +29,7 @@ static bool try_lock(int file, short type, off_t byte, bool *failed)
     return taken;
 }
 
-/* Whether somebody wishes to be alone. */
+/* Whether a process waits for exclusive access or has it. */
 static bool is_wished(int file, bool *failed)
 {
     struct flock lock = lock_of(F_WRLCK, WISH);

@@ -1,12 +1,12 @@
 /*
- * Turns: processes that judge micro-kernels on one device at the same time agree by a file on who
- * has the device when. What is examined shares it with what others examine; what is timed has it
- * alone, since whoever else computes there changes the times. What only compiles takes no turn.
+ * Device lock: a file lock (readers-writer lock with writer preference) for processes that judge
+ * micro-kernels on one device. Correctness checks share the device. Timing has the device
+ * exclusively, because other work on the device changes the times. Compilation takes no lock.
  *
- * A turn is a lock of the file, so it ends with the process that has it, however that ends. Whoever
- * waits to be alone goes before those that have not begun to share: each of several processes
- * examines first and times then, so the examinations go on side by side, and the times are taken
- * one behind the other.
+ * The lock is released when the owner's process ends, for whatever reason. A process that waits for
+ * exclusive access goes before processes that have not yet started to share. Each process first
+ * checks and then times. So the checks overlap, and the timings run one after the other. trial.c
+ * takes the locks.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_DEVICE_LOCK_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_DEVICE_LOCK_H
@@ -18,14 +18,14 @@ typedef enum mgl_device_lock_kind {
     MGL_DEVICE_LOCK_ALONE
 } mgl_device_lock_kind;
 
-/* End with mgl_device_lock_end. */
+/* Release with mgl_device_lock_end. */
 typedef struct mgl_device_lock {
-    int file; /* -1: none */
+    int file; /* -1: no lock */
 } mgl_device_lock;
 
-/* Waits for a turn; `path`, which is made where it does not stand, NULL: nobody else judges, and
- * the turn begins at once. MGL_INTERRUPTED: `abort` (may be NULL) was set. MGL_BAD_INPUT,
- * MGL_SYSTEM: the file can not be made, or not be locked. */
+/* Waits for the lock. `path` is created if it is missing; NULL: no other process judges, and no
+ * lock is taken. MGL_INTERRUPTED: `abort` (may be NULL) was set. MGL_BAD_INPUT, MGL_SYSTEM: the
+ * file cannot be created or locked. */
 mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,
                                 const atomic_int *abort, mgl_device_lock *out, mgl_error *err);
 void mgl_device_lock_end(mgl_device_lock *turn);

@@ -1,4 +1,4 @@
-/* See harness.h. */
+/* Implements harness.h: the table of harness programs, and their models and programs. */
 #include "autotune/kernels/trial/harness.h"
 
 #include "autotune/kernels/trial/correctness.h"
@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The rows of another kind run for each candidate. Of the other rows, the first ones run for each
- * candidate, and the rest runs for promotion only (trial.c). */
+/* Special rows (`kind`) run for every candidate that they fit. Of the other rows, the first ones
+ * run for every candidate, and the rest only for promotion (trial.c). */
 static const mgl_harness harnesses[] = {
     {.name = "one row, f32 between queues",
      .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
@@ -22,7 +22,7 @@ static const mgl_harness harnesses[] = {
      .capacity = 320,
      .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"narrow\": 0, \"splits\": 4}",
      .workloads = "ctx=0,1,255"},
-    {.name = "one queue that merges", /* more blocks of dimensions than it has warps */
+    {.name = "one queue that merges", /* more blocks of dimensions than the queue has warps */
      .geometry = {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
      .sequences = 1,
      .capacity = 640,
@@ -96,7 +96,8 @@ static const mgl_harness harnesses[] = {
      .kind = true,
      .mixed = true,
      .half = true,
-     .without = 1U << MGL_SYNTHETIC_LARGE | 1U << MGL_SYNTHETIC_MIXED}, /* f16 would overflow */
+     /* large values would overflow f16 */
+     .without = 1U << MGL_SYNTHETIC_LARGE | 1U << MGL_SYNTHETIC_MIXED},
     {.name = "two lists",
      .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
      .sequences = 18,
@@ -135,7 +136,7 @@ void mgl_harness_clear(mgl_harness_set *set)
     *set = (mgl_harness_set){0};
 }
 
-/* The graph of a config. */
+/* Builds the graph of the config. */
 static mgl_status open_graph(mgl_harness_set *set, mgl_error *err)
 {
     mgl_graph *graph = NULL;
@@ -144,8 +145,8 @@ static mgl_status open_graph(mgl_harness_set *set, mgl_error *err)
     return status;
 }
 
-/* General takes every shape that another variant takes. Changes the tasks of every `step`-th queue,
- * from the last one on. */
+/* Changes the tasks of every `step`-th queue, from the last one on, to the variant `general`. It
+ * supports every shape that another variant supports. */
 static void make_general(mgl_program *program, int step)
 {
     for (int q = program->queue_count - 1; q >= 0; q -= step) {
@@ -168,7 +169,7 @@ static mgl_status lower(mgl_harness_set *set, int sequences, mgl_error *err)
     return status;
 }
 
-/* Takes the last queues off all steps of a layer. */
+/* Removes the last queues from all steps of a layer. */
 static void leave_queues(mgl_schedule_config *config, const mgl_target *target, int left)
 {
     static const mgl_step steps[] = {MGL_STEP_QKV, MGL_STEP_O, MGL_STEP_GATE_UP, MGL_STEP_DOWN};
@@ -206,7 +207,7 @@ mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_
     return status;
 }
 
-/* Of each batch among the workloads one program. */
+/* Lowers one program per batch size among the workloads. */
 static mgl_status lower_batches(mgl_harness_set *set, mgl_error *err)
 {
     const mgl_workloads *w = &set->subject.workloads;
@@ -263,7 +264,7 @@ void mgl_harness_make_general(mgl_harness_set *set)
         make_general(set->program.programs[p], 1);
 }
 
-/* Whether a program of the set has a task of which `is` says so. */
+/* Whether a program of the set has a task for which `is` returns true. */
 static bool has_task(const mgl_harness_set *set, const mgl_kernel_unit *unit,
                      bool (*is)(const mgl_task *, const mgl_kernel_unit *))
 {

@@ -1,4 +1,4 @@
-/* See kernel_judge.h. */
+/* Implements kernel_judge.h: device setup, all gates in order, JSON output, and promotion. */
 #include "autotune/kernels/trial/kernel_judge.h"
 
 #include "api/pipeline.h"
@@ -23,7 +23,7 @@ static mgl_status read_workloads(const mgl_kernel_device_options *g, mgl_kernel_
     return mgl_workloads_parse(g->workloads, &out->workloads, err);
 }
 
-/* A comparison that somebody asked for is not left out in silence. */
+/* A requested comparison of replies must not be skipped silently. */
 static mgl_status check_checkpoint(const char *checkpoint, const mgl_kernel_device *device,
                                    mgl_trial_depth depth, mgl_error *err)
 {
@@ -113,7 +113,7 @@ mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
     return try_on_device(candidate, device, out, err);
 }
 
-/* The unit's text today: what was promoted, or what was built in. */
+/* The unit's current text: the promoted text, else the built-in text. */
 static const char *text_of(const mgl_kernel_unit *unit, const mgl_kernel_device *device)
 {
     size_t length;
@@ -151,8 +151,7 @@ void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict)
     mgl_kernel_result_clear(&verdict->before);
 }
 
-/* ---- the answer -------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_resources(mgl_json_out *out, const mgl_kernel_resources *r)
 {
@@ -202,7 +201,7 @@ static void put_paired_bench(mgl_json_out *out, const char *key,
     mgl_json_out_close_object(out);
 }
 
-/* Of those that a trial came to. */
+/* Writes the sanitizers that the trial reached. */
 static void put_sanitizers(mgl_json_out *out, const mgl_sanitizer_ends *ends)
 {
     mgl_json_out_object(out, "sanitizers");
@@ -284,7 +283,7 @@ void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
 
 /* ---- promotion ------------------------------------------------------------------------------- */
 
-/* What the overlay keeps beside the text. */
+/* The evidence that the overlay stores with the text. */
 static mgl_status write_evidence(const mgl_kernel_verdict *v, char **out, mgl_error *err)
 {
     mgl_json_out json = {0};

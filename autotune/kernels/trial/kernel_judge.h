@@ -1,7 +1,7 @@
 /*
- * All gates of a micro-kernel, those before a device (kernel/kernel.h) and those on it
- * (kernel/trial.h), as the command line and agents pass a text through them, and what is told of
- * the verdict.
+ * Judge of a micro-kernel: runs all gates, first those without a device (gates/kernel.h), then
+ * those on a device (trial.h). Input: a candidate text and options. Output: a verdict, its JSON
+ * form, and the promotion into the user's overlay. The command line and the agents' tools call it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_KERNEL_JUDGE_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_KERNEL_JUDGE_H
@@ -14,59 +14,61 @@
 
 typedef struct mgl_kernel_device_options {
     const char *device;            /* "none", "cuda", "cuda:1"; NULL: "none" */
-    const char *shape, *workloads; /* of the models, as the command line has them; NULL: the op's */
-    const char *checkpoint;        /* whose replies have to stay the same; NULL: none */
-    const char *turns;             /* of mgl_trial_options; NULL: nobody else judges there */
+    const char *shape, *workloads; /* of the models, in command-line syntax; NULL: those of the
+                                    * op */
+    const char *checkpoint;        /* model weights whose replies must stay the same; NULL: none */
+    const char *turns;             /* lock file as in mgl_trial_options; NULL: no other process
+                                    * judges on the device */
     bool no_sandbox;
     mgl_trial_depth depth;
     const atomic_int *abort; /* may be NULL */
 } mgl_kernel_device_options;
 
-/* The device that judges. Zero-initialise; release with mgl_kernel_device_clear. */
+/* The device that judges. Zero-initialize; release with mgl_kernel_device_clear. */
 typedef struct mgl_kernel_device {
-    bool given; /* false: none */
+    bool given; /* false: no device */
     char arch[16];
     mgl_overlay overlay;
     mgl_workloads workloads;
     mgl_trial_options options;
 } mgl_kernel_device;
-/* What was promoted is the incumbent. MGL_USAGE: the device runs no micro-kernel. */
+/* The incumbent includes the promoted texts. MGL_USAGE: the device cannot run micro-kernels. */
 mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *options, mgl_kernel_device *out,
                                   mgl_error *err);
 void mgl_kernel_device_clear(mgl_kernel_device *device);
 
 /* ---- the gates ------------------------------------------------------------------------------- */
 
-/* What all gates say. Zero-initialise; release with mgl_kernel_verdict_clear. */
+/* The result of all gates. Zero-initialize; release with mgl_kernel_verdict_clear. */
 typedef struct mgl_kernel_verdict {
     mgl_outcome outcome;
-    const char *diagnostic; /* of one of the two */
+    const char *diagnostic; /* points into `before` or `trial` */
     mgl_kernel_result before;
     bool tried;
     mgl_kernel_trial trial;
 } mgl_kernel_verdict;
-/* The gates before a device: mgl_kernel_verify, which also says that a text was not compiled where
- * the options end before the compiler. */
+/* The gates without a device: mgl_kernel_verify. Also reports a text as not compiled if the
+ * options stop before the compiler. */
 mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
                                    const mgl_kernel_options *options, mgl_kernel_result *out,
                                    mgl_error *err);
-/* The same, and behind them those on a device. */
+/* The gates without a device, then the gates on the device. */
 mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
                             const mgl_kernel_options *before_device,
                             const mgl_kernel_device *device, mgl_kernel_verdict *out,
                             mgl_error *err);
-/* Times a candidate that is right against what runs today; without a text that against itself.
- * Fails without a device. */
+/* Times a correct candidate against the incumbent; without a text, times the incumbent against
+ * itself. Fails without a device. */
 mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
                             mgl_kernel_verdict *out, mgl_error *err);
 void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict);
-/* What the gates found, as members of an object: line, hash, resources, trial. */
+/* Writes the findings of the gates as members of an object: line, hash, resources, trial. */
 void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *verdict);
-/* These and the outcome. `promoted`: it was. */
+/* Writes the findings and the outcome. `promoted`: the candidate was promoted. */
 void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
                             const mgl_kernel_verdict *verdict, bool promoted);
 
-/* Puts the candidate into the user's overlay with its evidence, if all gates said OK. */
+/* Puts the candidate and its evidence into the user's overlay if the verdict is OK. */
 mgl_status mgl_kernel_promote(const mgl_kernel_candidate *candidate,
                               const mgl_kernel_verdict *verdict, bool *promoted, mgl_error *err);
 

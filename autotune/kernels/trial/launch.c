@@ -1,4 +1,4 @@
-/* See launch.h. */
+/* Implements the parser of the launch region, and the choice of tunable values. */
 #include "autotune/kernels/trial/launch.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ const char *mgl_kernel_need_what(mgl_kernel_need need)
     return need_texts[need];
 }
 
-/* A line that is read: a comment without its marks. */
+/* A comment line without its comment marks. */
 typedef struct entry {
     char text[400];
     int line;
@@ -42,7 +42,7 @@ static mgl_status fail_line(int line, const char *what, mgl_error *err)
     return mgl_fail(err, MGL_BAD_INPUT, where, "%s", what);
 }
 
-/* Names that expressions have: dimensions, then the tunables so far. */
+/* Names that expressions may use: dimensions, then the tunables read so far. */
 static int list_names(const mgl_kernel_launch *launch, const char *names[NAMES])
 {
     int count = 0;
@@ -114,7 +114,7 @@ static mgl_status read_tunable(mgl_kernel_launch *launch, const entry *e, const 
     return t->count ? MGL_OK : fail_line(e->line, "a tunable has 1 to 32 whole numbers", err);
 }
 
-/* "need NAME: ..." or "tunable NAME: ..."; other comments say nothing. */
+/* Parses "need NAME: ..." or "tunable NAME: ..."; ignores other comments. */
 static mgl_status read_entry(mgl_kernel_launch *launch, entry *e, mgl_error *err)
 {
     const bool need = !strncmp(e->text, "need ", 5), tunable = !strncmp(e->text, "tunable ", 8);

@@ -1,12 +1,13 @@
 /*
- * The launch region of a unit: what its code says that it needs, and which numbers of it may be
- * tuned. Comments alone, a line each:
+ * Launch region of a unit: declares the resources that the code needs and the tunables. Input: the
+ * text of the region. Output: expressions and value lists. The gates (verify.c) and the trial read
+ * it. The region consists of one-line comments:
  *
  *     / * need NAME: EXPRESSION * /         over tunables and the dimensions of variants.def
- *     / * tunable NAME: VALUE VALUE ... * / of `tile` the text has TUNE_TILE; the first
+ *     / * tunable NAME: VALUE VALUE ... * / tunable `tile` is TUNE_TILE in the text; the first
  *                                        value is the default
  *
- * (without the blanks in the marks). Other comments may stand there too.
+ * (without the blanks in the comment marks). Other one-line comments are ignored.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_LAUNCH_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_LAUNCH_H
@@ -41,30 +42,30 @@ typedef struct mgl_kernel_tunable {
     int count;
 } mgl_kernel_tunable;
 
-/* What a tunable is called in a text: "TUNE_TILE" of "tile". */
+/* The macro of a tunable in a text: "TUNE_TILE" for "tile". */
 enum { MGL_KERNEL_TUNABLE_MACRO = 5 + MGL_KERNEL_TUNABLE_NAME };
 void mgl_kernel_tunable_macro(const char *name, char to[MGL_KERNEL_TUNABLE_MACRO]);
 
 typedef struct mgl_kernel_launch {
-    mgl_expression needs[MGL_KERNEL_NEED_COUNT]; /* of no steps: not declared */
-    int lines[MGL_KERNEL_NEED_COUNT];            /* of the text */
+    mgl_expression needs[MGL_KERNEL_NEED_COUNT]; /* an expression without steps: not declared */
+    int lines[MGL_KERNEL_NEED_COUNT];            /* line numbers in the text */
     mgl_kernel_tunable tunables[MGL_KERNEL_VALUES];
     int tunable_count;
 } mgl_kernel_launch;
 
-/* MGL_BAD_INPUT with "line N": a line that is neither a comment nor blank, or a need or a tunable
- * that can not be read. */
+/* MGL_BAD_INPUT with "line N": a line is neither a comment nor blank, or a need or a tunable is
+ * malformed. */
 mgl_status mgl_kernel_launch_read(const char *text, size_t length, mgl_kernel_launch *out,
                                   mgl_error *err);
 
-/* The tunables' values: those given, else the first of each. MGL_BAD_INPUT: one is not among them.
- */
+/* Chooses the tunables' values: the given value, else the first of the list. MGL_BAD_INPUT: a
+ * given value is not in the list. */
 mgl_status mgl_kernel_launch_choose(const mgl_kernel_launch *launch, const mgl_kernel_value *given,
                                     int given_count, int64_t chosen[MGL_KERNEL_VALUES],
                                     mgl_error *err);
 
-/* What is needed, for these values and dimensions (NULL: all 1). False: it is not declared, or has
- * no value. */
+/* The amount of a need for these values and dimensions (NULL: all 1). False: the need is not
+ * declared, or the expression has no value. */
 bool mgl_kernel_launch_needs(const mgl_kernel_launch *launch, mgl_kernel_need need,
                              const int64_t chosen[MGL_KERNEL_VALUES],
                              const mgl_dimensions *dimensions, int64_t *out);

@@ -1,4 +1,4 @@
-/* See original.h. What is kept: the resources, and the PTX behind them. */
+/* Implements original.h. A cache entry is the resources, followed by the PTX. */
 #include "autotune/kernels/trial/original.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-/* Names what this compiler makes of the unit's text in the program. */
+/* The cache key: compiler version, architecture, kernel, original text and schedule. */
 static mgl_status name_it(const mgl_kernel_unit *unit, const mgl_program *program,
                           const mgl_kernel_job *job, char key[MGL_CACHE_KEY], mgl_error *err)
 {
@@ -50,7 +50,7 @@ static bool is_ptx(const char *text, size_t length)
     return is;
 }
 
-/* False: it is not kept, is none, or there is no memory for it. */
+/* False: not in the cache, damaged, or out of memory. */
 static bool find_kept(const char *folder, const char *key, mgl_kernel_compiled *out)
 {
     size_t length;
@@ -66,7 +66,7 @@ static bool find_kept(const char *folder, const char *key, mgl_kernel_compiled *
     return out->done;
 }
 
-/* Where it can not be kept it is compiled again the next time. */
+/* A failed write is ignored: the next call compiles again. */
 static void keep(const char *folder, const char *key, const mgl_kernel_compiled *own)
 {
     mgl_text text = {0};

@@ -1,8 +1,9 @@
 /*
- * A duel: pairs of launches of the incumbent and the candidate in stages, each of a number that was
- * fixed beforehand, by the rules of campaigns (judge.h). A stage that leaves no hope ends it; the
- * decision is made from its own, fresh pairs alone; what is too good to be believed is measured
- * again in fresh processes; a time below what its bytes take is none.
+ * Paired benchmark of a trial (sequential testing with paired launches). Runs pairs of launches of
+ * the incumbent and the candidate in stages with a number of pairs fixed in advance, by the rules
+ * of campaigns (search/judge.h). A stage ends the benchmark early if the candidate cannot win. The
+ * decision uses its own fresh pairs only. An implausibly large gain is measured again in fresh
+ * processes. A time below the time that the bytes take is rejected.
  */
 #include "autotune/kernels/trial/trial.h"
 
@@ -14,12 +15,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A duel while it goes on. */
+/* State of one paired benchmark. */
 struct paired_bench {
     const mgl_trial_options *o;
     mgl_runner *runner;
     const mgl_candidate *incumbent, *candidate;
-    mgl_trial *trial; /* its pairs, and what they say */
+    mgl_trial *trial; /* the pairs and their statistics */
     uint64_t draws;
     int64_t decision;
     bool decided;
@@ -92,7 +93,7 @@ static mgl_status measure(struct paired_bench *d, mgl_pair_stage stage, mgl_erro
     return status;
 }
 
-/* No hope is left: slower beyond doubt on some workload, or not faster by enough. */
+/* Ends the benchmark: the candidate is certainly slower on a workload, or not faster by enough. */
 static mgl_status give_up(struct paired_bench *d, mgl_pair_stage stage, mgl_error *err)
 {
     char why[MGL_MAX_DIAGNOSTIC + 1];
@@ -127,7 +128,7 @@ static mgl_status look(struct paired_bench *d, mgl_pair_stage stage, mgl_error *
 
 /* ---- the decision ---------------------------------------------------------------------------- */
 
-/* The nonce of the repeat follows from the first, so that it can be replayed as well. */
+/* The nonce of the repetition is the hash of the first nonce, so that a replay repeats it too. */
 static mgl_status measure_again(struct paired_bench *d, const unsigned char nonce[MGL_SHA256_BYTES],
                                 mgl_error *err)
 {
@@ -194,7 +195,7 @@ static mgl_status check_floors(struct paired_bench *d, mgl_error *err)
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole benchmark --------------------------------------------------------------------- */
 
 static mgl_status run(struct paired_bench *d, const unsigned char nonce[MGL_SHA256_BYTES],
                       mgl_error *err)
@@ -211,7 +212,7 @@ static mgl_status run(struct paired_bench *d, const unsigned char nonce[MGL_SHA2
     return status ? status : check_floors(d, err);
 }
 
-/* Times that nobody may believe are not told. */
+/* Reports no times if the outcome is not a correct one. */
 static void tell(const struct paired_bench *d, const mgl_harness_set *set,
                  mgl_kernel_paired_bench *out, char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
 {

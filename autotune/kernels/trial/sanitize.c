@@ -1,5 +1,5 @@
-/* See sanitize.h. What the tool prints: NVIDIA, "Compute Sanitizer", sections Memcheck and
- * Synccheck. */
+/* Implements sanitize.h: finds the tool, runs workers under it, and parses its log. The log
+ * format is documented in NVIDIA's "Compute Sanitizer", sections Memcheck and Synccheck. */
 #include "autotune/kernels/trial/sanitize.h"
 
 #include "base/clock.h"
@@ -46,7 +46,7 @@ static bool is_on_path(char *path, size_t size)
     return false;
 }
 
-/* Of several toolkits the last by name. */
+/* With several toolkits, the last name wins. */
 static bool is_in_toolkit(char *path, size_t size)
 {
     static const char *const patterns[] = {"/usr/local/cuda/bin", "/usr/local/cuda-*/bin"};
@@ -87,9 +87,9 @@ bool mgl_sanitizer_find(char *path, size_t size, char why[160])
     return !why[0];
 }
 
-/* ---- its log --------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
-/* What a line tells behind its "========= "; NULL: it is another line. */
+/* The text of a line after "========= "; NULL: another line. */
 static const char *told(const char *line)
 {
     static const char mark[] = "=========";
@@ -104,7 +104,7 @@ static bool begins(const char *line, const char *word)
     return !strncmp(line, word, strlen(word));
 }
 
-/* The outcome that a finding's first line stands for; OK: it is none. */
+/* The outcome for the first line of a finding; OK: no finding. */
 static mgl_outcome outcome_of(const char *line)
 {
     static const struct {
@@ -129,7 +129,8 @@ static mgl_outcome outcome_of(const char *line)
     return MGL_OUTCOME_OK;
 }
 
-/* Of a finding the first line, and where and by whom it was, which stand in the next two. */
+/* Quotes the first line of a finding and the next two lines, which contain the position and the
+ * thread. */
 static void quote(const char *first, char out[MGL_MAX_DIAGNOSTIC + 1])
 {
     enum { LINES = 3 };
@@ -172,10 +173,10 @@ mgl_outcome mgl_sanitizer_read(const char *log, char line[MGL_MAX_DIAGNOSTIC + 1
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-/* One candidate under one tool. */
+/* One candidate under one sanitizer. */
 typedef struct run {
-    mgl_outcome outcome; /* OK: clean; UNMEASURED: it did not come to its end */
-    bool hung;           /* within its time */
+    mgl_outcome outcome; /* OK: clean; UNMEASURED: did not complete */
+    bool hung;           /* exceeded the time limit */
     char line[MGL_MAX_DIAGNOSTIC + 1];
 } run;
 
@@ -210,7 +211,7 @@ static mgl_status run_in(mgl_runner *runner, const char *tool, const char *name,
     mgl_status status = runner->under(runner, &how, candidate, seed, &under, err);
     if (!status)
         status = read_log(log, out, err);
-    /* a log without a finding says nothing of launches that did not come to their end */
+    /* without a finding, an incomplete run is no evidence */
     const bool silent = out->outcome == MGL_OUTCOME_OK || out->outcome == MGL_OUTCOME_UNMEASURED;
     if (!status && !under.done && silent) {
         out->outcome = MGL_OUTCOME_UNMEASURED;
@@ -241,12 +242,12 @@ static mgl_status run_once(mgl_runner *runner, const char *tool, const char *nam
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
-/* What this process has learned of the tool. A trial is of one thread, and trials are one behind
- * the other. */
+/* What this process knows about the tool. A trial uses one thread, and trials run one after
+ * another. */
 static struct {
-    char skipped[160]; /* why it does not work here; "": it is not known not to */
-    bool works;        /* it came to an end once */
-    bool no_sandbox;   /* it works without alone */
+    char skipped[160]; /* the reason why it does not work here; "": not known to fail */
+    bool works;        /* at least one run completed */
+    bool no_sandbox;   /* it works only without the sandbox */
     char tool[PATH_MAX];
 } known[MGL_SANITIZER_COUNT];
 
@@ -256,7 +257,7 @@ static void skip(int sanitizer, const char *why, mgl_sanitizer_end *out)
     memcpy(out->skipped, known[sanitizer].skipped, sizeof out->skipped);
 }
 
-/* A run in the sandbox, or without where it does not work there. */
+/* Runs in the sandbox; repeats without the sandbox if the tool does not work in it. */
 static mgl_status try_run(mgl_runner *runner, const char *tool, int sanitizer, bool no_sandbox,
                           const mgl_candidate *candidate, uint64_t seed, run *out, mgl_error *err)
 {
@@ -288,7 +289,7 @@ static mgl_status check_with(mgl_runner *runner, const char *tool, int sanitizer
     out->ran = !status && mine.outcome == MGL_OUTCOME_OK;
     if (status || out->ran)
         return status;
-    if (mine.hung && !known[sanitizer].works) { /* nor would it for the incumbent */
+    if (mine.hung && !known[sanitizer].works) { /* it would hang for the incumbent too */
         skip(sanitizer, mine.line, out);
         return MGL_OK;
     }
@@ -314,7 +315,7 @@ static mgl_status check_with(mgl_runner *runner, const char *tool, int sanitizer
     return MGL_OK;
 }
 
-/* What was learned of another tool says nothing of this one. */
+/* Forgets the findings about a different tool. */
 static void forget_another(int sanitizer, const char *tool)
 {
     if (strcmp(known[sanitizer].tool, tool) != 0) {

@@ -1,19 +1,19 @@
 /*
- * Sanitizers: a candidate's launches once more, in a worker that NVIDIA's compute-sanitizer runs.
- * memcheck finds accesses outside of every allocation, which an exam does not see where they do not
- * fault; synccheck barriers that not all threads come to. Left out are racecheck, which does not
- * follow bulk copies and the mbarriers that they complete, so that every page of the ring would be
- * a hazard, and initcheck, which has nothing to find in memory that the machine clears: what a task
- * leaves unwritten the exam's poison shows.
+ * Sanitizer gate: runs a candidate's launches in a worker under NVIDIA's compute-sanitizer.
+ * memcheck finds accesses outside all allocations, which the correctness check misses unless they
+ * fault. synccheck finds barriers that not all threads reach. racecheck is not used: it does not
+ * track bulk copies and the mbarriers that they complete, so it would report each page of the ring.
+ * initcheck is not used: the machine clears its memory, and the poison of the correctness check
+ * already finds unwritten results.
  *
- * The tool counts where it works: what it says of the candidate is a verdict only where it says
- * nothing of the incumbent in the same program. Where it does not work, its check is skipped, and
- * the result says so and why. It is $MEGALITH_SANITIZER ("none": no tool), or is looked for on the
- * PATH, in $CUDA_HOME/bin, in /usr/local/cuda/bin and in /usr/local/cuda-NN/bin.
+ * A finding in the candidate counts only if the incumbent has no finding in the same program. If
+ * the tool does not work, its check is skipped and the result contains the reason. The tool is
+ * $MEGALITH_SANITIZER ("none": no tool). Otherwise it is searched on the PATH, in $CUDA_HOME/bin,
+ * in /usr/local/cuda/bin and in /usr/local/cuda-NN/bin.
  *
- * The worker enters its sandbox as others do, behind the opening of its device, when the tool's
- * part in it has opened what it needs. Where the tool does not work so, the worker is tried without
- * the sandbox: its text has passed the scans and the exam. The result says that too.
+ * The worker enters its sandbox after it has opened its device and the tool has opened its files.
+ * If the tool does not work in the sandbox, the worker runs without it, because the text has passed
+ * the scans and the correctness check. The result reports this as well.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_SANITIZE_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_SANITIZE_H
@@ -32,12 +32,12 @@ enum {
 };
 const char *mgl_sanitizer_name(int sanitizer);
 
-/* What came of one. */
+/* The result of one sanitizer. */
 typedef struct mgl_sanitizer_end {
     bool ran;          /* the tool worked */
-    bool found;        /* and found something in the candidate */
-    bool no_sandbox;   /* its worker was not in the sandbox */
-    char skipped[160]; /* why, where it did not run; "": nobody came to it */
+    bool found;        /* the tool found something in the candidate */
+    bool no_sandbox;   /* the worker ran without the sandbox */
+    char skipped[160]; /* the reason if it did not run; "": the gate was not reached */
 } mgl_sanitizer_end;
 
 typedef struct mgl_sanitizer_ends {
@@ -45,22 +45,22 @@ typedef struct mgl_sanitizer_ends {
     double seconds;
 } mgl_sanitizer_ends;
 
-/* Where the tool is; false, with the reason: nowhere. */
+/* Finds the tool; false: not found, with the reason. */
 bool mgl_sanitizer_find(char *path, size_t size, char why[160]);
 
-/* The candidate under all of them, in a lab of the programs' subject. *outcome stays, or is
- * SANITIZER_..., with `diagnostic`. `no_sandbox` as in mgl_runner_options. */
+/* Runs the candidate under all sanitizers, in a runner of the programs' subject. *outcome is
+ * unchanged, or SANITIZER_... with `diagnostic`. `no_sandbox` is as in mgl_runner_options. */
 mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
                         const mgl_candidate *candidate, uint64_t seed, bool no_sandbox,
                         mgl_sanitizer_ends *out, mgl_outcome *outcome,
                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
 
-/* What a log of the tool says. The first finding is an outcome with a line of what and where; MGL_
- * OUTCOME_OK: it found nothing, and came to its end; MGL_OUTCOME_UNMEASURED: it did not, and why.
- */
+/* Parses a log of the tool. Returns the outcome of the first finding, with a line that describes
+ * it. MGL_OUTCOME_OK: no finding and a complete log. MGL_OUTCOME_UNMEASURED: an incomplete log,
+ * with the reason. */
 mgl_outcome mgl_sanitizer_read(const char *log, char line[MGL_MAX_DIAGNOSTIC + 1]);
 
-/* As "memcheck ok, synccheck skipped: why". */
+/* Prints for example "memcheck ok, synccheck skipped: why". */
 void mgl_sanitizer_tell(const mgl_sanitizer_ends *ends, char *out, size_t size);
 
 #endif

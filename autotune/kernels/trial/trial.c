@@ -1,4 +1,4 @@
-/* The gates on a device, one behind the other: see trial.h. */
+/* Implements trial.h: runs the gates on a device in order, with compile-ahead and device locks. */
 #include "autotune/kernels/trial/trial.h"
 
 #include "api/pipeline.h"
@@ -18,18 +18,18 @@
 #include <time.h>
 
 enum { MOST_HARNESSES = 3, PAIRED_BENCH_LAYERS = 2, PAIRED_BENCH_CONTEXT = 512, MOST_AHEAD = 24 };
-static const double ahead_s = 120; /* that kernels are waited for before a gate, at most */
+static const double ahead_s = 120; /* longest wait for kernels before a gate */
 
-/* A text on its way. */
+/* State of one trial. */
 struct passage {
     const mgl_kernel_unit *unit;
     const mgl_trial_options *o;
     mgl_target target;
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_cuda_source sources[MGL_OVERLAY_UNITS]; /* (source_count) of the candidate */
+    mgl_cuda_source sources[MGL_OVERLAY_UNITS]; /* (source_count) texts of the candidate's kernel */
     int source_count;
     mgl_cuda_source own;
-    char digest[MGL_SHA256_HEX]; /* of its own text */
+    char digest[MGL_SHA256_HEX]; /* of the candidate's text */
     mgl_trial_checkpoint checkpoint;
     mgl_kernel_trial *out;
 };
@@ -86,7 +86,7 @@ mgl_status mgl_trial_text(const mgl_kernel_candidate *c, char **out, mgl_error *
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* The incumbent's texts, with the candidate's in its place. */
+/* The promoted texts; the candidate's text replaces the text of its unit or is added. */
 static mgl_status take_sources(struct passage *p, const char *text, mgl_error *err)
 {
     const mgl_cuda_source own = {p->unit->file, (const unsigned char *)text};
@@ -121,7 +121,7 @@ static mgl_status draw_nonce(struct passage *p, mgl_error *err)
 static mgl_status find_target(struct passage *p, mgl_error *err)
 {
     mgl_device device = {0};
-    if (p->o->open_runner) { /* a lab that is played has a target that is one */
+    if (p->o->open_runner) { /* a simulated runner gets a fixed target */
         p->target = (mgl_target){.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
         return MGL_OK;
     }
@@ -132,7 +132,7 @@ static mgl_status find_target(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* A checkpoint that can not be looked at ends it before anything else. */
+/* Opens the checkpoint first, so that an unusable checkpoint ends the trial early. */
 static mgl_status open_checkpoint(struct passage *p, mgl_error *err)
 {
     if (!p->o->checkpoint || p->o->depth < MGL_TRIAL_MODELS)
@@ -140,7 +140,7 @@ static mgl_status open_checkpoint(struct passage *p, mgl_error *err)
     return mgl_trial_checkpoint_open(p->o->checkpoint, &p->target, &p->checkpoint, err);
 }
 
-/* Whether a set's programs run promoted texts. */
+/* Whether a set's programs can run promoted texts. */
 static bool takes_promoted(const mgl_harness_set *set)
 {
     return mgl_cuda_takes_sources(set->program.programs[0]);
@@ -166,7 +166,7 @@ static mgl_candidate incumbent_of(const struct passage *p, const mgl_harness_set
     return incumbent;
 }
 
-/* ---- the exam -------------------------------------------------------------------------------- */
+/* ---- the correctness check ------------------------------------------------------------------- */
 
 static bool is_wanted(const struct passage *p, const mgl_harness *h, int taken)
 {
@@ -176,14 +176,14 @@ static bool is_wanted(const struct passage *p, const mgl_harness *h, int taken)
     return h->kind || taken < most || p->o->depth == MGL_TRIAL_PROMOTE;
 }
 
-/* Whether a harness program checks the unit: it has tasks of the unit, or, of another kind, tasks
- * that may run the unit's code. */
+/* Whether a harness program applies to the unit: it has tasks of the unit, or it is a special
+ * program with tasks that may run the unit's code. */
 static bool runs(const struct passage *p, const mgl_harness_set *set)
 {
     return set->of->kind ? mgl_harness_may_run(set, p->unit) : mgl_harness_runs(set, p->unit);
 }
 
-/* A harness program that does not fit this device is left out. */
+/* Skips a harness program that does not fit this device. */
 static mgl_status examine(struct passage *p, const mgl_harness *h, int *taken, mgl_error *err)
 {
     mgl_harness_set set;
@@ -240,7 +240,7 @@ static mgl_status sanitize(struct passage *p, const mgl_harness_set *set, mgl_er
     return status;
 }
 
-/* In the first program of the exam: its kernels are compiled. */
+/* Uses the first program of the correctness check, because its kernels are already compiled. */
 static mgl_status pass_sanitizers(struct passage *p, mgl_error *err)
 {
     bool taken = false;
@@ -258,15 +258,15 @@ static mgl_status pass_sanitizers(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* Whether the programs are others with the candidate than with the incumbent. */
+/* Whether the candidate changes the set's programs. */
 static bool takes_text(const struct passage *p, const mgl_harness_set *set)
 {
     return mgl_harness_runs(set, p->unit) && takes_promoted(set);
 }
 
-/* ---- duels ----------------------------------------------------------------------------------- */
+/* ---- paired benchmarks ----------------------------------------------------------------------- */
 
-/* What a duel is in: a model of a shape, of so many layers (0: all). */
+/* The model of a paired benchmark: a shape and a number of layers (0: all). */
 typedef struct arena {
     char shape[MGL_CONTEXT_NAME];
     int layers, capacity;
@@ -282,8 +282,7 @@ static int capacity_of(const mgl_workloads *workloads)
     return (most + MGL_WORKLOAD_TOKENS + 1 + 1023) / 1024 * 1024;
 }
 
-/* Alone, as far as a kernel of the whole machine can be: in the program of the op's context, whose
- * layers are two. */
+/* The op as isolated as the machine's kernel allows: a two-layer model in the op's context. */
 static arena arena_alone(const struct passage *p, const mgl_context_harness *h)
 {
     arena a = {.layers = PAIRED_BENCH_LAYERS, .capacity = h->capacity, .workloads.count = 2};
@@ -317,7 +316,7 @@ static mgl_status find_arena(const struct passage *p, bool alone, arena *out, mg
     return MGL_OK;
 }
 
-/* In programs that run the unit: alone a variant that takes every shape may be put there. */
+/* Opens the model. If its programs do not run the unit, an isolated benchmark uses `general`. */
 static mgl_status open_arena(const struct passage *p, const arena *a, mgl_harness_set *set,
                              mgl_error *err)
 {
@@ -365,7 +364,7 @@ static mgl_status pass_paired_bench(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* What wins alone and loses in a model has won nothing. */
+/* A text that wins in isolation and loses in a whole model is rejected. */
 static mgl_outcome outcome_in_model(const mgl_kernel_paired_bench *models)
 {
     switch (models->outcome) {
@@ -389,7 +388,7 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* Of a checkpoint whose programs do not run the unit, with whatever rows, nothing is learned. */
+/* A checkpoint whose programs never run the unit is skipped, with a note. */
 static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 {
     const mgl_harness_set *set = &p->checkpoint.set;
@@ -405,11 +404,10 @@ static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
                                     err);
 }
 
-/* ---- ahead -----------------------------------------------------------------------------------
- */
+/* ---- compiling ahead ------------------------------------------------------------------------- */
 
-/* Kernels that gates will want: compiled side by side, before any of them takes its turn on the
- * device. What comes to grief here is found and told by the gate that wants it. */
+/* Kernels that later gates need, compiled in parallel before any gate takes the device lock.
+ * Errors are ignored here: the gate that needs the kernel finds and reports them. */
 struct ahead {
     struct {
         mgl_harness_set set;
@@ -418,7 +416,7 @@ struct ahead {
     int count;
 };
 
-/* Takes over the set, whose kernels are compiled if they are wanted. */
+/* Takes ownership of the set. Compiles its kernels if `wanted`. */
 static void add_ahead(struct passage *p, mgl_harness_set *set, bool wanted, struct ahead *a)
 {
     mgl_runner *runner = NULL;
@@ -462,7 +460,8 @@ static bool is_ready(mgl_runner *runner, const mgl_candidate *candidate)
     return !runner->is_ready || runner->is_ready(runner, candidate);
 }
 
-/* Those that are ready stay so: each look costs the hashes of a kernel's sources. */
+/* Waits for the kernels in order. A finished kernel is not polled again, since each poll hashes
+ * sources. */
 static mgl_status await_ahead(struct passage *p, const struct ahead *a, mgl_error *err)
 {
     const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
@@ -480,14 +479,14 @@ static mgl_status await_ahead(struct passage *p, const struct ahead *a, mgl_erro
     return status;
 }
 
-/* What is not kept is compiled where it is wanted. */
+/* Without a kernel cache, compiling ahead is useless. */
 static bool keeps_kernels(const struct passage *p)
 {
     char folder[1024];
     return p->o->kernels || mgl_cuda_cache_path(folder, sizeof folder);
 }
 
-/* Of the exam and of the duel alone, or of the duel in models. */
+/* Compiles for the correctness check and the isolated benchmark, or for the benchmark in models. */
 static mgl_status compile_ahead(struct passage *p, bool models, mgl_error *err)
 {
     const double began = mgl_clock_s();
@@ -510,12 +509,11 @@ static mgl_status compile_ahead(struct passage *p, bool models, mgl_error *err)
     return status;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------
- */
+/* ---- device locks ---------------------------------------------------------------------------- */
 
 typedef mgl_status gate_fn(struct passage *p, mgl_error *err);
 
-/* A gate in its turn on the device; how long it took to *seconds. */
+/* Runs a gate under the device lock and adds its duration to *seconds. */
 static mgl_status pass_with_device_lock(struct passage *p, mgl_device_lock_kind kind, gate_fn *gate,
                                         double *seconds, mgl_error *err)
 {
@@ -531,7 +529,7 @@ static mgl_status pass_with_device_lock(struct passage *p, mgl_device_lock_kind 
     return status;
 }
 
-/* What is not timed. */
+/* The gates that are not timed. */
 static mgl_status pass_untimed(struct passage *p, mgl_error *err)
 {
     const double began = mgl_clock_s();
@@ -557,7 +555,7 @@ static mgl_status pass_timed(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole trial ------------------------------------------------------------------------- */
 
 mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
                           const mgl_trial_options *options, mgl_kernel_trial *out, mgl_error *err)

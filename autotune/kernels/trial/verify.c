@@ -1,4 +1,5 @@
-/* The gates, one behind the other: see kernel.h. Each fills the result where it refuses. */
+/* Implements mgl_kernel_verify (kernel.h): the gates without a device, in order. A gate that
+ * rejects a candidate fills the result. */
 #include "autotune/kernels/gates/kernel.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 
-/* A candidate on its way. */
+/* State of one candidate. */
 typedef struct passage {
     const mgl_kernel_candidate *c;
     const mgl_kernel_options *options;
@@ -24,7 +25,7 @@ typedef struct passage {
     mgl_kernel_launch launch;
     int64_t chosen[MGL_KERNEL_VALUES];
     mgl_kernel_context context;
-    mgl_kernel_compiled own; /* the unit's own text in the same program */
+    mgl_kernel_compiled own; /* the unit's original text in the same program */
     mgl_kernel_result *out;
 } passage;
 
@@ -34,14 +35,14 @@ void mgl_kernel_result_clear(mgl_kernel_result *result)
     *result = (mgl_kernel_result){0};
 }
 
-/* ---- refusals -------------------------------------------------------------------------------- */
+/* ---- rejections ------------------------------------------------------------------------------ */
 
 static bool is_refused(const passage *p)
 {
     return p->out->outcome != MGL_OUTCOME_UNMEASURED;
 }
 
-/* "<CODE> at <file>:<line>: <what>", without the place where there is none. */
+/* Formats "<CODE> at <file>:<line>: <what>"; the position is omitted if it is unknown. */
 static mgl_status refuse(passage *p, mgl_outcome outcome, int line, const char *what)
 {
     char place[160] = "";
@@ -59,7 +60,7 @@ static int line_of(const mgl_error *why)
     return !strncmp(why->where, "line ", 5) ? (int)strtol(why->where + 5, NULL, 10) : 0;
 }
 
-/* A failure of a part is a refusal, unless there is no going on behind it. */
+/* An error of a part rejects the candidate, except for lack of memory and interruption. */
 static mgl_status judge(passage *p, mgl_status status, mgl_outcome outcome, const mgl_error *why,
                         mgl_error *err)
 {
@@ -86,7 +87,7 @@ static mgl_status pass_regions(passage *p, mgl_error *err)
     return judge(p, status, MGL_OUTCOME_REGION_VIOLATION, &why, err);
 }
 
-/* A variant of tunables is no duplicate. */
+/* A text with tunable values is never a duplicate. */
 static mgl_status pass_duplicate(passage *p, mgl_error *err)
 {
     char own[MGL_SHA256_HEX];
@@ -120,8 +121,7 @@ static mgl_status pass_scan(passage *p, mgl_error *err)
     return refuse(p, MGL_OUTCOME_STATIC_FORBIDDEN, fault.line, fault.what);
 }
 
-/* ---- needs ------------------------------------------------------------------------------------
- */
+/* ---- needs ----------------------------------------------------------------------------------- */
 
 static mgl_status refuse_need(passage *p, mgl_kernel_need need, int64_t value, int64_t most)
 {
@@ -134,7 +134,7 @@ static mgl_status refuse_need(passage *p, mgl_kernel_need need, int64_t value, i
                   p->launch.lines[need], what);
 }
 
-/* What is declared has to be there, in the program and in the budget of the op. */
+/* Declared needs must fit the program and the op's budget. */
 static mgl_status check_needs(passage *p, const mgl_dimensions *d)
 {
     const int64_t most[MGL_KERNEL_NEED_COUNT] = {
@@ -157,7 +157,7 @@ static mgl_status check_needs(passage *p, const mgl_dimensions *d)
     return MGL_OK;
 }
 
-/* What ptxas counted, against what was declared and what the op may have. */
+/* Compares the counts of ptxas with the declared needs and the op's budget. */
 static mgl_status check_resources(passage *p, const mgl_dimensions *d)
 {
     const mgl_kernel_resources *r = &p->out->resources;
@@ -188,8 +188,7 @@ static mgl_status check_resources(passage *p, const mgl_dimensions *d)
     return MGL_OK;
 }
 
-/* ---- compiling --------------------------------------------------------------------------------
- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static mgl_status lower(const passage *p, mgl_plan **out, mgl_error *err)
 {
@@ -232,7 +231,7 @@ static mgl_status take_compiled(passage *p, mgl_kernel_compiled *made)
     return MGL_OK;
 }
 
-/* Both modules. What can not be read of the candidate's is refused. */
+/* Parses both modules. A candidate whose PTX cannot be parsed is rejected. */
 static mgl_status read_ptx(passage *p, mgl_ptx *candidate, mgl_ptx *incumbent, mgl_error *err)
 {
     mgl_error why = {0};
@@ -243,7 +242,7 @@ static mgl_status read_ptx(passage *p, mgl_ptx *candidate, mgl_ptx *incumbent, m
     return judge(p, status, MGL_OUTCOME_STATIC_FORBIDDEN, &why, err);
 }
 
-/* What the compiler made of it, against what it makes of the unit's own text: see ptx/scan.h. */
+/* Compares the candidate's PTX with the PTX of the unit's original text: see ptx/scan.h. */
 static mgl_status scan_ptx(passage *p, mgl_error *err)
 {
     mgl_ptx candidate = {0}, incumbent = {0};
@@ -261,8 +260,8 @@ static mgl_status scan_ptx(passage *p, mgl_error *err)
     return status;
 }
 
-/* What the unit's own text takes with this compiler, where that is more than the budget says, which
- * was counted with one compiler: spills and tables that are there anyway are nobody's fault. */
+/* Raises the budget to the usage of the unit's original text. The budget was measured with one
+ * compiler; another compiler may spill or use tables in the original text already. */
 static void raise_budget(passage *p)
 {
     mgl_context_budget *b = &p->context.budget;
@@ -306,7 +305,7 @@ static mgl_status compile(passage *p, const mgl_plan *plan, const mgl_dimensions
     return status;
 }
 
-/* No compiler on this machine: what passed so far is not refused for that. */
+/* Without a compiler, a candidate that passed so far is not rejected. */
 static mgl_status note_missing(passage *p, mgl_status status, mgl_error *err)
 {
     if (status != MGL_DEVICE || p->out->compiled)
@@ -337,8 +336,7 @@ static mgl_status pass_compiler(passage *p, mgl_error *err)
     return status;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all gates ------------------------------------------------------------------------------- */
 
 mgl_status mgl_kernel_verify(const mgl_kernel_candidate *candidate,
                              const mgl_kernel_options *options, mgl_kernel_result *out,

@@ -1,4 +1,4 @@
-/* See weights_check.h. */
+/* Implements the weights check: decodes with both candidates in one runner and compares. */
 #include "autotune/kernels/trial/weights_check.h"
 
 #include "base/format.h"
@@ -33,7 +33,7 @@ void mgl_trial_checkpoint_clear(mgl_trial_checkpoint *checkpoint)
     *checkpoint = (mgl_trial_checkpoint){0};
 }
 
-/* Program after program, until one comes to grief. */
+/* Decodes with each program, until one fails. */
 static mgl_status decode(mgl_runner *runner, const mgl_trial_checkpoint *c, mgl_kernel_trial *out,
                          mgl_error *err)
 {
@@ -53,7 +53,7 @@ static mgl_status decode(mgl_runner *runner, const mgl_trial_checkpoint *c, mgl_
     return status;
 }
 
-/* A lab decodes what it has checked. */
+/* The runner checks a candidate before it decodes with it. */
 static mgl_status check_and_decode(mgl_runner *runner, const mgl_trial_checkpoint *c,
                                    const mgl_candidate *incumbent, const mgl_candidate *candidate,
                                    const unsigned char nonce[MGL_SHA256_BYTES],

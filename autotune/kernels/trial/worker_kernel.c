@@ -1,4 +1,4 @@
-/* See worker_kernel.h. */
+/* Implements worker_kernel.h: parses the request, overrides the source and runs NVRTC. */
 #include "autotune/kernels/trial/worker_kernel.h"
 
 #include <string.h>
