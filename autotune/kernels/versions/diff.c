@@ -1,12 +1,12 @@
-/* What differs between two texts: the longest common subsequence of their lines, between what they
- * have in common at both ends. */
+/* Line diff (longest common subsequence by dynamic programming), after the common first and last
+ * lines are removed. Implements mgl_text_diff of version.h. */
 #include "autotune/kernels/versions/version.h"
 
 #include "base/memory.h"
 
 #include <string.h>
 
-enum { CONTEXT = 3, MOST_CELLS = 16 << 20 /* larger middles are told as replaced */ };
+enum { CONTEXT = 3, MOST_CELLS = 16 << 20 /* a larger middle is printed as replaced */ };
 
 typedef struct lines {
     const char **at; /* (count) */
@@ -43,11 +43,11 @@ static bool same(const lines *a, size_t i, const lines *b, size_t j)
     return a->lengths[i] == b->lengths[j] && !memcmp(a->at[i], b->at[j], a->lengths[i]);
 }
 
-/* What is printed. */
+/* State of the output. */
 typedef struct edits {
     const lines *a, *b;
     mgl_text *out;
-    size_t stood; /* lines of `a` that stand, and were not printed yet, end before `a_at` */
+    size_t stood; /* unprinted common lines of `a`; they end before `a_at` */
     size_t a_at;
     bool any; /* an edit was printed */
 } edits;
@@ -59,7 +59,7 @@ static void put_line(edits *e, char mark, const lines *l, size_t i)
     mgl_text_put(e->out, "\n");
 }
 
-/* Those that stand between two edits, but for the middle of many. */
+/* Prints the common lines between two edits; omits the middle of a long run. */
 static void put_stood(edits *e, bool end)
 {
     size_t first = e->any ? CONTEXT : 0, last = end ? 0 : CONTEXT;
@@ -92,8 +92,8 @@ static void go(edits *e)
     e->a_at++;
 }
 
-/* The middles: a's [first, a_end), b's [first, b_end). `table` has, of each pair of suffixes, the
- * length of what they have in common; NULL: all is replaced. */
+/* Prints the middles: a's [first, a_end) and b's [first, b_end). `table` contains the length of
+ * the longest common subsequence of each pair of suffixes; NULL: all lines are replaced. */
 static void put_middle(edits *e, size_t first, size_t a_end, size_t b_end, const unsigned *table)
 {
     size_t i = first, j = first, width = b_end - first + 1;

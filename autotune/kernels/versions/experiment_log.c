@@ -1,3 +1,6 @@
+/*
+ * Implements the experiment log: files, the choice of the next op, the playbook, CSV and Markdown.
+ */
 #include "autotune/kernels/versions/experiment_log.h"
 
 #include "base/file.h"
@@ -10,7 +13,8 @@
 #include <string.h>
 
 static const double near_floor = 0.9;
-static const double unknown_rest = 0.2; /* of an op's time, where its floor is not known */
+static const double unknown_rest = 0.2; /* assumed reducible fraction of an op's time if its
+                                         * floor is unknown */
 static const int64_t most_counted = INT64_C(1) << 50;
 
 const char *mgl_op_state_what(mgl_op_state state)
@@ -56,7 +60,7 @@ mgl_status mgl_experiment_log_add(mgl_experiment_log *l, const mgl_experiment_lo
         return mgl_fail_memory(err, sizeof *l->rows);
     l->rows[l->count] = *row;
     if (!isfinite(row->gain) || !mgl_outcome_is_correct(row->outcome))
-        l->rows[l->count].gain = NAN; /* no time of what is not right */
+        l->rows[l->count].gain = NAN; /* an incorrect text has no gain */
     l->count++;
     return MGL_OK;
 }
@@ -96,7 +100,7 @@ static mgl_status read_row(const mgl_json *json, const cJSON *object, mgl_experi
     return status ? status : mgl_experiment_log_add(l, &row, err);
 }
 
-/* The list `key` of an object with that schema. */
+/* Finds the list `key` of an object with this schema. */
 static mgl_status find_list(const mgl_json *json, const char *schema, const char *key,
                             const cJSON **list, mgl_error *err)
 {
@@ -178,9 +182,9 @@ mgl_status mgl_experiment_log_write(const mgl_experiment_log *l, const char *pat
     return status;
 }
 
-/* ---- which op comes next --------------------------------------------------------------------- */
+/* ---- choice of the next op ------------------------------------------------------------------- */
 
-#define MOST_US 1e12 /* eleven days */
+#define MOST_US 1e12 /* microseconds, 11.6 days */
 
 static mgl_status read_share(const mgl_json *json, const cJSON *object, mgl_shares *out,
                              mgl_error *err)
@@ -281,7 +285,7 @@ bool mgl_shares_order(mgl_shares *shares, const mgl_experiment_log *experiment_l
     return shares->count > 0 && shares->ops[0].state == MGL_OP_STATE_OPEN;
 }
 
-/* ---- what was learned ------------------------------------------------------------------------ */
+/* ---- playbook -------------------------------------------------------------------------------- */
 
 static double gain_of(const mgl_experiment_log_row *r)
 {

@@ -1,9 +1,10 @@
 /*
- * The ledger: what was tried on which op and what came of it, one row a change, and what follows
- * from that. One change and one hypothesis at a time; the next op is the one where the whole gains
- * most if it reaches its floor (Amdahl's law over a trace's shares); an op is left behind five
- * changes in a row that were not kept, or at 90 % of its floor. The playbook says which ideas have
- * helped, over all that were tried and not over the successes alone.
+ * Experiment log: one row per change that was tried on an op, with its outcome. From the log and
+ * the shares of a trace follows which op to work on next. One change tests one hypothesis. The next
+ * op is the one whose reduction to its floor reduces the total time most (Amdahl's law). An op is
+ * left after five changes in a row that were not kept, or at 90 % of its floor. The playbook ranks
+ * ideas by their mean gain over all attempts, not only over the successes. The command line and the
+ * agents' tools use it.
  *
  *     {"schema": "megalith.ledger/1", "rows": [{"op": "merge", "idea": "split_k", "outcome": "OK",
  *      "kept": true, "gain": 0.031, "calls": 4, "tokens": 9000}]}
@@ -19,41 +20,42 @@
 enum {
     MGL_EXPERIMENT_LOG_NAME = 64,
     MGL_EXPERIMENT_LOG_OPS = 32,
-    MGL_EXPERIMENT_LOG_REVERTS = 5, /* in a row: then an op is left */
+    MGL_EXPERIMENT_LOG_REVERTS = 5, /* changes in a row that were not kept, after which an op is
+                                     * left */
     MGL_EXPERIMENT_LOG_ROWS = 1 << 16,
-    MGL_EXPERIMENT_LOG_FILE = 64 << 20, /* bytes of a file, at most */
-    MGL_EXPERIMENT_LOG_IDEAS = 5        /* of a plan */
+    MGL_EXPERIMENT_LOG_FILE = 64 << 20, /* largest file in bytes */
+    MGL_EXPERIMENT_LOG_IDEAS = 5        /* per plan */
 };
 
 typedef struct mgl_experiment_log_row {
     char op[MGL_EXPERIMENT_LOG_NAME + 1], idea[MGL_EXPERIMENT_LOG_NAME + 1];
     mgl_outcome outcome;
     bool kept;
-    double gain; /* of the paired log ratio; NAN: not measured */
+    double gain; /* paired log ratio; NAN: not measured */
     int64_t calls, tokens;
 } mgl_experiment_log_row;
 
-/* Zero-initialise; release with mgl_experiment_log_clear. */
+/* Zero-initialize; release with mgl_experiment_log_clear. */
 typedef struct mgl_experiment_log {
-    mgl_experiment_log_row *rows; /* (count) the oldest first */
+    mgl_experiment_log_row *rows; /* (count) oldest first */
     size_t count, capacity;
 } mgl_experiment_log;
 void mgl_experiment_log_clear(mgl_experiment_log *experiment_log);
-/* A file that does not stand has no rows. */
+/* A missing file is an empty log. */
 mgl_status mgl_experiment_log_read(const char *path, mgl_experiment_log *out, mgl_error *err);
-/* The same of a text; `file` for messages. */
+/* The same for a text; `file` is the name in messages. */
 mgl_status mgl_experiment_log_parse(const char *text, size_t length, const char *file,
                                     mgl_experiment_log *out, mgl_error *err);
-/* MGL_USAGE: a name that is none, or a row that was kept and is not OK. */
+/* MGL_USAGE: an invalid name, or a kept row whose outcome is not OK. */
 mgl_status mgl_experiment_log_add(mgl_experiment_log *experiment_log,
                                   const mgl_experiment_log_row *row, mgl_error *err);
-/* Whole or not at all. */
+/* Writes the file atomically. */
 mgl_status mgl_experiment_log_write(const mgl_experiment_log *experiment_log, const char *path,
                                     mgl_error *err);
 
-/* ---- which op comes next --------------------------------------------------------------------- */
+/* ---- choice of the next op ------------------------------------------------------------------- */
 
-/* Why an op is not worked on, or that it may be. */
+/* Whether an op may be worked on, and the reason if not. */
 #define MGL_OP_STATES(X)                                                                           \
     X(OPEN, "open")                                                                                \
     X(LEFT, "left: five changes in a row were not kept")                                           \
@@ -67,10 +69,10 @@ const char *mgl_op_state_what(mgl_op_state state);
 
 typedef struct mgl_op_share {
     char op[MGL_EXPERIMENT_LOG_NAME + 1];
-    double us, floor_us; /* of a token; floor_us 0: not known */
-    double share;        /* of all */
-    double gain;         /* of the whole, were it at its floor: 0.1 is 10 % less time */
-    int reverts;         /* in a row */
+    double us, floor_us; /* per token; floor_us 0: unknown */
+    double share;        /* of the time of all ops */
+    double gain;         /* of the total time if the op were at its floor: 0.1 is 10 % less time */
+    int reverts;         /* changes in a row that were not kept */
     mgl_op_state state;
 } mgl_op_share;
 
@@ -81,42 +83,42 @@ typedef struct mgl_shares {
 mgl_status mgl_shares_read(const char *path, mgl_shares *out, mgl_error *err);
 mgl_status mgl_shares_parse(const char *text, size_t length, const char *file, mgl_shares *out,
                             mgl_error *err);
-/* Fills shares, gains and states, sorts the open ones by gain to the front, and returns whether
- * there is one. */
+/* Fills shares, gains and states, and sorts the open ops by gain to the front. Returns whether
+ * an op is open. */
 bool mgl_shares_order(mgl_shares *shares, const mgl_experiment_log *experiment_log);
 
-/* ---- what was learned ------------------------------------------------------------------------ */
+/* ---- playbook -------------------------------------------------------------------------------- */
 
 typedef struct mgl_play {
-    char name[MGL_EXPERIMENT_LOG_NAME + 1]; /* of an idea, or of an op */
+    char name[MGL_EXPERIMENT_LOG_NAME + 1]; /* of an idea or an op */
     int tried, correct, kept;
-    double mean_gain; /* over all that were tried; what failed or was not measured counts as 0 */
+    double mean_gain; /* over all attempts; failed and unmeasured attempts count as 0 */
     double best_gain;
     int64_t calls, tokens;
 } mgl_play;
 
-/* A row an idea (of one op, or of all for NULL), the best mean first; or a row an op. Returns how
- * many, `most` at most. */
+/* Fills one row per idea (of one op, or of all ops if NULL), best mean gain first; or one row
+ * per op. Returns the number of rows, at most `most`. */
 int mgl_experiment_log_playbook(const mgl_experiment_log *experiment_log, const char *op,
                                 mgl_play *out, int most);
 int mgl_experiment_log_by_op(const mgl_experiment_log *experiment_log, mgl_play *out, int most);
-/* The share of all rows that gained at least that. */
+/* The fraction of all rows that gained at least `gain`. */
 double mgl_experiment_log_fast(const mgl_experiment_log *experiment_log, double gain);
 
-/* What is done next, and by which ideas. */
+/* The next op and the ideas for it. */
 typedef struct mgl_experiment_log_plan {
-    mgl_shares shares; /* as mgl_shares_order has them */
-    bool any;          /* the first op of them is worked on; false: every op is left */
+    mgl_shares shares; /* in the order of mgl_shares_order */
+    bool any;          /* true: work on the first op; false: all ops are left */
     mgl_play ideas[MGL_EXPERIMENT_LOG_IDEAS]; /* (idea_count) */
     int idea_count;
 } mgl_experiment_log_plan;
-/* Of a plan that has shares and nothing more. */
+/* Completes a plan that contains only shares. */
 void mgl_experiment_log_make_plan(const mgl_experiment_log *experiment_log,
                                   mgl_experiment_log_plan *plan);
-/* As members of an object. */
+/* Writes the plan as members of an object. */
 void mgl_experiment_log_put_plan(const mgl_experiment_log_plan *plan, mgl_json_out *out);
 
-/* All rows, with a head, for spreadsheets; and the tables as Markdown. */
+/* All rows with a header row, for spreadsheets; and the tables as Markdown. */
 void mgl_experiment_log_put_csv(const mgl_experiment_log *experiment_log, mgl_text *out);
 void mgl_experiment_log_put_markdown(const mgl_experiment_log *experiment_log, mgl_text *out);
 

@@ -1,4 +1,4 @@
-/* What a ledger and the shares of a trace say to do next: see experiment_log.h. */
+/* Makes and prints the plan of experiment_log.h: the next op and the ideas for it. */
 #include "autotune/kernels/versions/experiment_log.h"
 
 void mgl_experiment_log_make_plan(const mgl_experiment_log *experiment_log,

@@ -1,3 +1,6 @@
+/*
+ * Implements the kernel session: transcript, work.json, lock, gates and duplicate check, versions.
+ */
 #include "autotune/kernels/versions/kernel_session.h"
 
 #include "autotune/kernels/methods/duplicates.h"
@@ -23,14 +26,14 @@ struct mgl_kernel_session {
     mgl_versions *versions;
     mgl_gates gates;
     mgl_work work;
-    mgl_pass_engine *engine; /* of a transformation that is open */
-    mgl_edit_span *span;     /* of a task that is open */
+    mgl_pass_engine *engine; /* of an open transformation */
+    mgl_edit_span *span;     /* of an open task */
     mgl_text instruction;
     mgl_kernel_region region;
-    int logged; /* calls of the transcript */
-    int told;   /* calls since it was opened */
-    int judged; /* the last one of them whose text came to the gates, from 1; 0: none */
-    int lock;   /* descriptor of the folder's; -1: none */
+    int logged; /* calls in the transcript */
+    int told;   /* calls since the session was opened */
+    int judged; /* the last of these calls whose text reached the gates, from 1; 0: none */
+    int lock;   /* descriptor of the folder's lock file; -1: none */
     mgl_error log_error;
 };
 
@@ -69,7 +72,7 @@ static void put_call(const mgl_feedback_call *call, mgl_json_out *out)
     mgl_text_put(&out->text, "\n");
 }
 
-/* A transcript that can not be written is told behind the call. */
+/* A write error of the transcript is kept and reported after the call. */
 static void on_call(void *user, const mgl_feedback_call *call)
 {
     mgl_kernel_session *b = user;
@@ -108,7 +111,7 @@ static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
     return status;
 }
 
-/* ---- what is open ---------------------------------------------------------------------------- */
+/* ---- the open work --------------------------------------------------------------------------- */
 
 static void close_work(mgl_kernel_session *b)
 {
@@ -267,7 +270,7 @@ static mgl_status read_work(mgl_kernel_session *b, mgl_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* What a model may know of the unit. */
+/* Writes the facts about the unit that the prompt contains. */
 static mgl_status put_context(mgl_kernel_session *b, mgl_error *err)
 {
     mgl_kernel_context *context = mgl_alloc_zero(1, sizeof *context);
@@ -288,7 +291,7 @@ static mgl_status put_context(mgl_kernel_session *b, mgl_error *err)
     return !status && b->context.failed ? mgl_fail_memory(err, 1) : status;
 }
 
-/* Draws borders: of the unit's name alone, so that a run can be replayed. */
+/* Seeds the delimiters from the unit's name only, so that a run can be replayed. */
 static uint64_t seed_of(const char *name)
 {
     mgl_digest digest = mgl_digest_text(name, strlen(name));
@@ -318,8 +321,8 @@ static mgl_status find_duplicate(const mgl_kernel_session *b, const char *text, 
     return status;
 }
 
-/* A text that a work knows does not go through the gates again. Courses and rounds have no work
- * open, and go on from texts that they know. */
+/* Judges a text. With an open work, a text whose verdict is known skips the gates. A script
+ * engine and rounds run without an open work, and they may judge a known text again. */
 static mgl_status judge(void *user, const char *text, size_t length,
                         const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
                         mgl_error *err)
@@ -353,7 +356,7 @@ static void set_up(mgl_kernel_session *b)
                          .user = b};
 }
 
-/* One process at a time: the lock ends with the process that has it, however that ends. */
+/* Allows one process at a time. The lock is released when its owner ends, for whatever reason. */
 static mgl_status take_lock(mgl_kernel_session *b, mgl_error *err)
 {
     mgl_text path = {0};
@@ -440,13 +443,13 @@ mgl_status mgl_kernel_session_text(const mgl_kernel_session *b, mgl_text *out, m
     return !status && out->failed ? mgl_fail_memory(err, 1) : status;
 }
 
-/* ---- a work ---------------------------------------------------------------------------------- */
+/* ---- works ----------------------------------------------------------------------------------- */
 
 mgl_work_state mgl_kernel_session_state(const mgl_kernel_session *b)
 {
     if (b->engine) {
         mgl_place place = mgl_pass_engine_place(b->engine);
-        if (place.pass == place.transformation->pass_count) /* it is done */
+        if (place.pass == place.transformation->pass_count) /* the transformation is done */
             return (mgl_work_state){.transformation = place.transformation,
                                     .calls = mgl_pass_engine_calls(b->engine)};
         const mgl_pass *pass = &place.transformation->passes[place.pass];
@@ -533,9 +536,9 @@ mgl_status mgl_kernel_session_prompt(const mgl_kernel_session *b, bool body, mgl
     return (body ? mgl_feedback_body : mgl_feedback_prompt)(mgl_edit_span_loop(b->span), out, err);
 }
 
-/* ---- its end --------------------------------------------------------------------------------- */
+/* ---- end of a work --------------------------------------------------------------------------- */
 
-/* Names of what the text has, with those that the transformation adds. */
+/* The names that the text provides, and those that the transformation adds. */
 static mgl_status join_provides(const mgl_kernel_session *b, mgl_text *out, mgl_error *err)
 {
     mgl_text text = {0};
@@ -572,7 +575,7 @@ static mgl_status add_version(mgl_kernel_session *b, const char *text, mgl_work_
     return status;
 }
 
-/* Behind each answer: the work goes on, or ends with a checkpoint or without one. */
+/* After each answer: the work continues, or ends with or without a new version. */
 static mgl_status settle(mgl_kernel_session *b, mgl_work_end *out, mgl_error *err)
 {
     const mgl_loop_verdict *verdict = b->engine ? mgl_pass_engine_verdict(b->engine)
@@ -614,10 +617,10 @@ mgl_status mgl_kernel_session_submit(mgl_kernel_session *b, const char *answer, 
     mgl_status status = check_open(b, err);
     if (!status && is_blank(answer, length))
         status = mgl_fail(err, MGL_BAD_INPUT, "the answer", "it is empty: no attempt is counted");
-    if (!status && memchr(answer, 0, length)) /* what is kept of a work has none */
+    if (!status && memchr(answer, 0, length)) /* a stored text must not contain a 0 byte */
         status = mgl_fail(err, MGL_BAD_INPUT, "the answer",
                           "it holds a byte 0, as no text does: no attempt is counted");
-    if (bare) /* longer than any fence of the text */
+    if (bare) /* a fence longer than any fence in the text */
         mgl_text_put(&reply.content, "~~~~~~~~~~~~~~~~cuda\n");
     mgl_text_append(&reply.content, answer, length);
     if (bare)

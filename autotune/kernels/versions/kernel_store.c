@@ -1,3 +1,4 @@
+/* Implements the kernel store: folders, begin options, branches, and JSON output. */
 #include "autotune/kernels/versions/kernel_store.h"
 
 #include "autotune/kernels/gates/kernel_show.h"
@@ -85,9 +86,9 @@ void mgl_kernel_store_close(mgl_kernel_store *w)
     mgl_kernel_device_clear(&w->device);
 }
 
-/* ---- a work ---------------------------------------------------------------------------------- */
+/* ---- works ----------------------------------------------------------------------------------- */
 
-/* A transformation that the text is ready for; NULL: none is named. */
+/* The named transformation, if the text provides what it requires; NULL: no name is given. */
 static mgl_status find_ready(const mgl_kernel_store_begin_options *o, const mgl_kernel_store *w,
                              const mgl_transformation **out, mgl_error *err)
 {
@@ -138,7 +139,7 @@ mgl_status mgl_kernel_store_begin(mgl_kernel_store *w, const mgl_kernel_store_be
     return status;
 }
 
-/* ---- checkpoints ----------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 mgl_status mgl_kernel_store_diff(const mgl_kernel_store *w, const char *from, const char *to,
                                  mgl_text *out, mgl_error *err)
@@ -199,7 +200,7 @@ mgl_status mgl_kernel_store_put_prompt(const mgl_kernel_store *w, bool body, mgl
     return status;
 }
 
-/* Transformations that the text is ready for. */
+/* Writes the transformations whose requirements the text meets. */
 static void put_ready(const mgl_kernel_store *w, const char *provides, mgl_json_out *out)
 {
     const mgl_work *work = mgl_kernel_session_work(w->bench);

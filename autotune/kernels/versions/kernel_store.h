@@ -1,5 +1,6 @@
-/* A workbench that is open with all that it borrows, by names and folders as the command line and
- * agents give them, and what is told of it. */
+/* Kernel store: opens a kernel session with all that it borrows (transformations, device), by
+ * names and folders from the command line or an agent. It also prints sessions, versions and
+ * results as JSON. */
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_KERNEL_STORE_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_KERNEL_STORE_H
 
@@ -7,9 +8,9 @@
 #include "autotune/kernels/versions/experiment_log.h"
 #include "autotune/kernels/versions/kernel_session.h"
 
-/* Of zeros: the user's folders, no device, all gates before one. */
+/* If zero: the user's folders, no device, and all gates before the device. */
 typedef struct mgl_kernel_store_options {
-    const char *folder;          /* of all workbenches; NULL: the user's */
+    const char *folder;          /* of all kernel sessions; NULL: the user's */
     const char *transformations; /* a folder; NULL: the user's */
     const char *arch, *model;    /* as in mgl_kernel_session_options */
     const char *device;          /* as in mgl_kernel_device_options */
@@ -18,7 +19,7 @@ typedef struct mgl_kernel_store_options {
     const atomic_int *abort; /* may be NULL */
 } mgl_kernel_store_options;
 
-/* Zero-initialise; release with mgl_kernel_store_close. */
+/* Zero-initialize; release with mgl_kernel_store_close. */
 typedef struct mgl_kernel_store {
     const mgl_kernel_unit *unit;
     mgl_library library;
@@ -28,56 +29,57 @@ typedef struct mgl_kernel_store {
 mgl_status mgl_kernel_store_open(const char *unit, const mgl_kernel_store_options *options,
                                  mgl_kernel_store *out, mgl_error *err);
 void mgl_kernel_store_close(mgl_kernel_store *kernel_store);
-/* The folder of all workbenches, or the user's for NULL. */
+/* The folder of all kernel sessions; for NULL the user's. */
 mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *err);
-/* The ledger of a path, or of that folder for NULL; its path goes to `path`, whose folder is made,
- * or NULL. Release both. */
+/* Reads the experiment log at a path; for NULL, the log in `folder`. `path` (or NULL) gets its
+ * path, and the folder of the path is created. Release both. */
 mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
                                            mgl_experiment_log *out, mgl_text *path, mgl_error *err);
-/* The transformations of a folder, or of the user's for NULL; release with mgl_library_clear. */
+/* The transformations of a folder, or the user's for NULL; release with mgl_library_clear. */
 mgl_status mgl_kernel_store_library(const char *folder, mgl_library *out, mgl_error *err);
 
-/* What a work is begun with; of zeros nothing is. */
+/* Options to begin a work; if zero, no work is begun. */
 typedef struct mgl_kernel_store_begin_options {
-    const char *transformation; /* its name */
-    const char *task, *region;  /* words of its own, for "device" where no region is named */
-    bool drop;                  /* what is open is given up first */
+    const char *transformation; /* name */
+    const char *task, *region;  /* free text; the region is "device" if NULL */
+    bool drop;                  /* drops the open work first */
 } mgl_kernel_store_begin_options;
-/* MGL_USAGE: a work is open, the task has no words, there is no such transformation or region, or
- * the text lacks what the transformation requires. */
+/* MGL_USAGE: a work is open, the task is empty, the transformation or region is unknown, or the
+ * text lacks what the transformation requires. */
 mgl_status mgl_kernel_store_begin(mgl_kernel_store *kernel_store,
                                   const mgl_kernel_store_begin_options *options, mgl_error *err);
 
-/* What differs between two checkpoints, as mgl_text_diff has it; `from` NULL: the unit's own text,
- * `to` NULL: where the branch that is worked on stands. */
+/* The difference between two versions in the format of mgl_text_diff. `from` NULL: the unit's
+ * original text; `to` NULL: the current branch. */
 mgl_status mgl_kernel_store_diff(const mgl_kernel_store *kernel_store, const char *from,
                                  const char *to, mgl_text *out, mgl_error *err);
-/* Makes a branch, and works on it; `name` NULL: nothing. MGL_USAGE: `at` without a name. */
+/* Creates a branch and switches to it; `name` NULL: does nothing. MGL_USAGE: `at` without a
+ * name. */
 mgl_status mgl_kernel_store_make_branch(mgl_kernel_store *kernel_store, const char *name,
                                         const char *at, mgl_error *err);
 
 /* ---- members of an object -------------------------------------------------------------------- */
 
-/* What is open, without the prompt. */
+/* The open work without the prompt. */
 void mgl_kernel_store_put_state(const mgl_kernel_store *kernel_store, mgl_json_out *out);
-/* The same and the prompt. MGL_USAGE: nothing is open. */
+/* The open work with the prompt. MGL_USAGE: no work is open. */
 mgl_status mgl_kernel_store_put_prompt(const mgl_kernel_store *kernel_store, bool body,
                                        mgl_json_out *out, mgl_error *err);
-/* What is open with its prompt, or what may be begun. */
+/* The open work with its prompt, or the transformations that can begin. */
 mgl_status mgl_kernel_store_put_next(const mgl_kernel_store *kernel_store, mgl_json_out *out,
                                      mgl_error *err);
-/* What became of an answer or of a run. */
+/* The result of an answer or of a run. */
 void mgl_kernel_store_put_end(const mgl_kernel_store *kernel_store, const mgl_work_end *end,
                               mgl_json_out *out);
-/* A checkpoint without its text. */
+/* A version without its text. */
 void mgl_kernel_store_put_version(const mgl_version_record *record, mgl_json_out *out);
-/* The same and its text. */
+/* A version with its text. */
 void mgl_kernel_store_put_record(const mgl_version_record *record, mgl_json_out *out);
-/* The branch that is worked on, and all of them. */
+/* The current branch, and all branches. */
 mgl_status mgl_kernel_store_put_branches(const mgl_kernel_store *kernel_store, mgl_json_out *out,
                                          mgl_error *err);
-/* The checkpoints of a branch or from one on (NULL: the branch that is worked on), the newest
- * first, without their texts. */
+/* The versions of a branch, or back from a version (NULL: the current branch), newest first,
+ * without texts. */
 mgl_status mgl_kernel_store_put_log(const mgl_kernel_store *kernel_store, const char *at,
                                     mgl_json_out *out, mgl_error *err);
 

@@ -1,4 +1,4 @@
-/* The transformations and plans that there are: those that were built in, and a user's own. */
+/* The library of transformation.h: the built-in transformations and scripts, and a user's own. */
 #include "autotune/kernels/methods/transformation.h"
 
 #include "base/file.h"
@@ -10,7 +10,7 @@
 
 enum { MAX_FILE = 1 << 20 };
 
-/* What stands there by that name is replaced. */
+/* Adds a transformation; replaces one of the same name. */
 static mgl_status add_transformation(mgl_library *l, mgl_transformation *t, mgl_error *err)
 {
     size_t at = 0;
@@ -149,7 +149,7 @@ bool mgl_transformation_suits(const mgl_transformation *t, const char *op, const
     return mgl_names_have(&t->ops, op) && mgl_names_have(&t->architectures, arch);
 }
 
-/* Whether a name is among those with blanks between them. */
+/* Whether a name is in a list separated by blanks. */
 static bool stands_among(const char *names, const char *name)
 {
     size_t length = strlen(name);
@@ -159,7 +159,7 @@ static bool stands_among(const char *names, const char *name)
     return false;
 }
 
-/* "`x` or `y`": those for the op that provide it. */
+/* Prints "`x` or `y`": the transformations for the op that provide `name`. */
 static void put_givers(const mgl_library *library, const char *op, const char *name, mgl_text *out)
 {
     int count = 0;
@@ -201,7 +201,7 @@ bool mgl_transformation_is_ready(const mgl_transformation *t, const char *provid
     return true;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------- */
+/* ---- scripts --------------------------------------------------------------------------------- */
 
 static const char *missing(const mgl_transformation *t, const mgl_names *has)
 {

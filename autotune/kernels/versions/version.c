@@ -1,3 +1,4 @@
+/* Implements version.h: the files, the objects with their hashes, names, and branches. */
 #include "autotune/kernels/versions/version.h"
 
 #include "base/memory.h"
@@ -12,14 +13,14 @@
 enum {
     MAX_OBJECT = 4 << 20,
     MAX_BRANCH = 64,
-    SHORT_ID = 8, /* digits of an id that may stand for it, at least */
+    SHORT_ID = 8, /* shortest abbreviation of an id in digits */
     MOST_LOGGED = 1 << 16
 };
 
 struct mgl_versions {
     char *folder;
     char branch[MAX_BRANCH + 1];
-    const char *unit, *own; /* lent: the unit's own text; NULL: there is none */
+    const char *unit, *own; /* borrowed: the unit's original text; NULL: none */
 };
 
 static const char schema[] = "megalith.checkpoint/1";
@@ -49,7 +50,7 @@ static mgl_status write_line(const mgl_versions *c, const char *below, const cha
     return status;
 }
 
-/* The line of a file; *stands false: there is no such file. */
+/* The line of a file; *stands false: the file does not exist. */
 static mgl_status read_line(const mgl_versions *c, const char *below, const char *name, char *line,
                             size_t size, bool *stands, mgl_error *err)
 {
@@ -328,7 +329,7 @@ bool mgl_version_is_original(const mgl_version_record *r)
     return is_own(r->id);
 }
 
-/* Where a branch stands; "": there is no such branch. */
+/* The version of a branch; "": there is no such branch. */
 static mgl_status look_branch(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
                               mgl_error *err)
 {
@@ -341,7 +342,7 @@ static mgl_status look_branch(const mgl_versions *c, const char *name, char id[M
     return status;
 }
 
-/* The one object whose id begins so. */
+/* The unique object whose id starts with `name`. */
 static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
                           mgl_error *err)
 {
@@ -373,7 +374,7 @@ static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_S
     return status;
 }
 
-/* A branch without a checkpoint stands at the unit's own text, where that is lent. */
+/* A branch without a version resolves to the unit's original text if it was set. */
 static mgl_status resolve(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
                           mgl_error *err)
 {
@@ -500,8 +501,7 @@ mgl_status mgl_versions_each(const mgl_versions *c, mgl_version_fn *tell, void *
     return status;
 }
 
-/* The branch that is worked on is one of those that can be gone back to, if it has no checkpoint
- * too. */
+/* Writes the current branch if it has no version yet, so that it can be switched back to. */
 static mgl_status keep_head(const mgl_versions *c, mgl_error *err)
 {
     char stands[MGL_SHA256_HEX] = "";
