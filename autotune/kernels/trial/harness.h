@@ -20,8 +20,8 @@ typedef struct mgl_harness {
     bool general;          /* all tasks use the variant `general`, which supports every shape */
     int left;              /* number of queues without products of a layer; 0: the default of
                             * lowering */
-    bool kind;  /* a special program: runs for every candidate whose code it may execute */
-    bool mixed; /* the tasks of every second queue use the variant `general` */
+    bool kind;       /* a special program: runs for every candidate whose code it may execute */
+    bool mixed;      /* the tasks of every second queue use the variant `general` */
     unsigned extras; /* bits of mgl_extras */
     bool half;       /* weights, cache and exchanged values of 16 bits are f16; false: bf16 */
     bool penalties;

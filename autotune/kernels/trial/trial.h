@@ -48,15 +48,14 @@ typedef struct mgl_trial_options {
     const char *device;  /* "cuda", "cuda:1" */
     const char *program; /* the executable of the worker; NULL: "/proc/self/exe" */
     const char *kernels; /* cache folder of compiled kernels; NULL: the user's */
-    const char
-        *turns;      /* the lock file (device_lock.h); NULL: no other process judges */
-    bool no_sandbox; /* as in mgl_runner_options */
-    double limit_s;  /* per request of a worker; 0: the default of the runner */
+    const char *turns;   /* the lock file (device_lock.h); NULL: no other process judges */
+    bool no_sandbox;     /* as in mgl_runner_options */
+    double limit_s;      /* per request of a worker; 0: the default of the runner */
     mgl_trial_depth depth;
-    const char *shape;           /* of the models; NULL: the shape in the op's context */
-    const mgl_workloads *models; /* NULL: one sequence at contexts 0 and 2,048 */
-    const char *checkpoint;      /* folder or file; NULL: none; used with the models */
-    int64_t decision;            /* number of this decision in one search; 0: 1 */
+    const char *shape;              /* of the models; NULL: the shape in the op's context */
+    const mgl_workloads *models;    /* NULL: one sequence at contexts 0 and 2,048 */
+    const char *checkpoint;         /* folder or file; NULL: none; used with the models */
+    int64_t decision;               /* number of this decision in one search; 0: 1 */
     const mgl_cuda_source *sources; /* (source_count) promoted texts; the candidate replaces its
                                      * own */
     int source_count;
