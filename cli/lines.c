@@ -1,3 +1,7 @@
+/*
+ * Reads lines with libedit or from the terminal or a pipe, with interruption through a pipe. See
+ * lines.h.
+ */
 #include "cli/lines.h"
 
 #include "base/utf8.h"

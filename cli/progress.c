@@ -1,3 +1,6 @@
+/*
+ * Formats and draws the progress line. The program has one line, guarded by a lock. See progress.h.
+ */
 #include "cli/progress.h"
 
 #include "base/clock.h"

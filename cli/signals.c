@@ -1,3 +1,4 @@
+/* Implements the thread that waits for signals and ends a verb. See signals.h. */
 #include "cli/signals.h"
 
 #include "base/clock.h"

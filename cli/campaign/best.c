@@ -1,5 +1,8 @@
-/* megalith campaign best: the winner so far, in the form that `campaign submit` takes. Without a
- * clock that is the predicted winner, marked as predicted. */
+/*
+ * megalith campaign best: prints the best proposal so far, in the form that `campaign submit`
+ * reads. If the campaign has no measured trials, prints the best predicted proposal and marks it as
+ * predicted. With --install, writes its tuned entries.
+ */
 #include "cli/campaign/campaign.h"
 
 #include "base/format.h"
@@ -43,7 +46,7 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     return status;
 }
 
-/* The proposal of that trial, or for 0 of the default. */
+/* The proposal of trial `number`, or of the default if `number` is 0. */
 static mgl_status find_proposal(const mgl_cli_campaign *c, int64_t number, mgl_text *out,
                                 mgl_error *err)
 {
@@ -63,7 +66,7 @@ static mgl_status find_proposal(const mgl_cli_campaign *c, int64_t number, mgl_t
     return !status && out->failed ? mgl_fail_memory(err, out->capacity) : status;
 }
 
-/* Beside the proposal, which stands alone on standard output. */
+/* Prints the gain on standard error: standard output contains only the proposal. */
 static mgl_status say_gain(const mgl_cli_campaign *c, const mgl_answer_predicted *predicted,
                            mgl_error *err)
 {

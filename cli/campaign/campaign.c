@@ -1,5 +1,7 @@
-/* megalith campaign WORD: campaigns of a store, looked at, fed and steered. One file a word, or a
- * few that belong together. */
+/*
+ * megalith campaign WORD: lists the words of `campaign`, and implements what they share: opening a
+ * campaign, parsing sizes, printing a campaign's state.
+ */
 #include "cli/campaign/campaign.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* megalith campaign delete: a campaign with all its trials. */
+/* megalith campaign delete: deletes a campaign and all its trials from the store. */
 #include "cli/campaign/campaign.h"
 
 #define DELETE_OPTIONS(X)                                                                          \

@@ -1,4 +1,4 @@
-/* megalith campaign export: what a campaign found, as one archive. */
+/* megalith campaign export: writes the result of a campaign as one archive. */
 #include "cli/campaign/campaign.h"
 
 #define EXPORT_OPTIONS(X)                                                                          \
@@ -6,7 +6,7 @@
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
-/* Printed to standard error, because standard output has only the archive. */
+/* Prints to standard error, because standard output contains only the archive. */
 static mgl_status say_predicted(mgl_store *store, const char *name, mgl_error *err)
 {
     mgl_text line = {0};

@@ -1,4 +1,4 @@
-/* megalith campaign history: one line a trial. */
+/* megalith campaign history: prints one line per trial. */
 #include "cli/campaign/campaign.h"
 
 #include "cli/signals.h"
@@ -34,7 +34,7 @@ static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)
     return status ? status : mgl_cli_check_cancel(err);
 }
 
-/* Trials with that number and higher ones are told. */
+/* The number of the first trial to print. */
 static int64_t find_first(const struct options *o, const mgl_campaign_record *record)
 {
     if (o->from.given || !o->limit.given)

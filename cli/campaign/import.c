@@ -1,5 +1,7 @@
-/* megalith campaign import F: begins a campaign with an archive's winner, which nobody believes
- * before it was replayed, validated and measured here. */
+/*
+ * megalith campaign import F: starts a campaign from the winner of an archive. The winner is
+ * replayed, validated and measured on this machine before it is used.
+ */
 #include "cli/campaign/campaign.h"
 
 #include "base/file.h"

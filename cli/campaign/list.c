@@ -1,4 +1,4 @@
-/* megalith campaign list: the campaigns of a store. */
+/* megalith campaign list: prints the campaigns of a store. */
 #include "cli/campaign/campaign.h"
 
 #define LIST_OPTIONS(X)                                                                            \
@@ -8,7 +8,7 @@ MGL_CLI_OPTIONS(LIST_OPTIONS)
 
 typedef struct listing {
     mgl_store *store;
-    mgl_json_out *out; /* NULL: lines */
+    mgl_json_out *out; /* NULL: print lines */
 } listing;
 
 static void tell(const listing *to, const mgl_campaign_record *c)
@@ -23,7 +23,7 @@ static void tell(const listing *to, const mgl_campaign_record *c)
     mgl_json_out_close_object(to->out);
 }
 
-/* A record is only lent: its copy says what state the campaign is in now. */
+/* The caller owns the record. A copy gets the current state of the campaign. */
 static mgl_status list_one(void *user, const mgl_campaign_record *c, mgl_error *err)
 {
     const listing *to = user;

@@ -1,4 +1,7 @@
-/* megalith campaign next: what whoever proposes from outside needs to know, as JSON. */
+/*
+ * megalith campaign next: prints as JSON what an external proposer needs: the space, the best
+ * proposal, the last verdicts, and how to submit.
+ */
 #include "cli/campaign/campaign.h"
 
 #define NEXT_OPTIONS(X)                                                                            \

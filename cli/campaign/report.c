@@ -1,4 +1,7 @@
-/* megalith campaign report: the campaign as a page, or as Markdown for the terminal. */
+/*
+ * megalith campaign report: writes the campaign's report as an HTML page, or as Markdown for a
+ * terminal.
+ */
 #include "cli/campaign/campaign.h"
 
 #include "autotune/report/report.h"
@@ -11,7 +14,7 @@
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 
-/* A page in the place of the store would be the end of all campaigns in it. */
+/* Rejects the store's own path, because the page would overwrite all campaigns. */
 static mgl_status check_place(mgl_store *store, const char *path, mgl_error *err)
 {
     if (!path || mgl_store_is_shared(store))

@@ -1,4 +1,4 @@
-/* megalith campaign resume: goes on with a campaign, from its store alone. */
+/* megalith campaign resume: continues a campaign. All its parameters are read from the store. */
 #include "cli/campaign/campaign.h"
 
 #define RESUME_OPTIONS(X)                                                                          \

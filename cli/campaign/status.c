@@ -1,4 +1,4 @@
-/* megalith campaign status: how far a campaign is. */
+/* megalith campaign status: prints the state of a campaign. */
 #include "cli/campaign/campaign.h"
 
 #define STATUS_OPTIONS(X)                                                                          \

@@ -1,4 +1,6 @@
-/* megalith campaign stop: asks whoever runs a campaign to end after the trial at hand. */
+/*
+ * megalith campaign stop: asks the process that runs a campaign to end it after the current trial.
+ */
 #include "cli/campaign/campaign.h"
 
 #include <string.h>

@@ -1,4 +1,7 @@
-/* megalith campaign submit F: hands a proposal to a campaign, and waits for its verdict. */
+/*
+ * megalith campaign submit F: adds a proposal to the queue of a campaign, and waits for its
+ * verdict.
+ */
 #include "api/pipeline.h"
 #include "cli/campaign/campaign.h"
 #include "cli/signals.h"
@@ -28,7 +31,7 @@ static void begin_json(mgl_json_out *out, const mgl_cli_campaign *c, int64_t id)
         mgl_json_out_int(out, "submission", id);
 }
 
-/* What never was a trial. */
+/* Prints the outcome of a proposal that did not become a trial. */
 static void tell_outcome(const struct options *o, const mgl_cli_campaign *c, int64_t id,
                          mgl_outcome outcome, const char *why)
 {
@@ -97,7 +100,7 @@ static mgl_status await(const struct options *o, const mgl_cli_campaign *c, int6
     return status;
 }
 
-/* A text that no queue can hold is rejected like one that cannot be parsed. */
+/* Adds the text to the queue. A text too large for the queue is rejected like a syntax error. */
 static mgl_status hand_in(const struct options *o, const mgl_cli_campaign *c, const char *text,
                           size_t length, mgl_error *err)
 {

@@ -1,5 +1,8 @@
-/* megalith tune MODEL: searches for a faster schedule, unattended. What it may try is made safe by
- * the validator, and what it keeps is measured; see autotune/search/campaign.c. */
+/*
+ * megalith tune MODEL: searches for a faster schedule without supervision. Creates or continues a
+ * campaign in a store and runs it. The validator proves each candidate safe, and only measured
+ * gains are kept; see autotune/search/campaign.c.
+ */
 #include "api/pipeline.h"
 #include "cli/campaign/campaign.h"
 #include "cli/signals.h"
@@ -68,7 +71,7 @@ static void print_device(const mgl_tune_outlook *look)
                        mgl_cli_format_time(look->device_s).text);
 }
 
-/* What a CPU takes for a trial nobody predicts. */
+/* Whether the duration can be estimated: trial times on a CPU are not predicted. */
 static bool knows_nights(const mgl_tune *t)
 {
     return strcmp(t->record.device, "cpu") != 0;
@@ -129,8 +132,7 @@ static void print_outlook_json(const mgl_tune *t, const mgl_tune_outlook *look, 
     mgl_cli_end_json(&out);
 }
 
-/* Bytes free where the store stands, or would be made: in the nearest folder above that does stand.
- * 0: nobody can tell. */
+/* Bytes free on the store's file system: in the nearest existing folder of its path. 0: unknown. */
 static uint64_t find_disk(const char *store)
 {
     char folder[PATH_MAX];
@@ -148,8 +150,8 @@ static uint64_t find_disk(const char *store)
     return mgl_disk_free(folder, &disk, NULL) ? 0 : disk;
 }
 
-/* The store where it stands, for reading: a campaign of it goes on, and what would be sent tells of
- * its trials. */
+/* Opens the store for reading if it exists. A dry run needs it to continue a campaign, and to show
+ * the trials that a request would contain. */
 static mgl_status open_if_there(const char *path, mgl_store **out, mgl_error *err)
 {
     mgl_text own = {0};
@@ -165,7 +167,7 @@ static mgl_status open_if_there(const char *path, mgl_store **out, mgl_error *er
     return status;
 }
 
-/* Nothing is made: not even the store. */
+/* Prints what would be done. Writes nothing, not even an empty store. */
 static mgl_status dry_run(const struct options *o, const mgl_tune_request *request, mgl_error *err)
 {
     mgl_tune tune = {0};

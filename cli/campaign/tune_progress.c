@@ -1,3 +1,4 @@
+/* Formats and prints the progress of a campaign from its events. See tune_progress.h. */
 #include "cli/campaign/tune_progress.h"
 
 #include "cli/progress.h"
@@ -7,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double pause_s = 30; /* between two lines without a new best */
+static const double pause_s = 30; /* between two lines if the best trial does not change */
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static void put_time(double seconds, const char *after, mgl_text *out)
         mgl_text_format(out, ", %lld h %02lld min %s", minutes / 60, minutes % 60, after);
 }
 
-/* Seconds until the hours or the trials are over, whichever comes first; HUGE_VAL: not known. */
+/* Seconds until the limit of hours or trials, whichever is first; HUGE_VAL: unknown. */
 static double find_left(const mgl_cli_tune_progress *p, double now)
 {
     const int64_t made = p->trials - p->begun;
@@ -76,7 +77,7 @@ static void print_line(mgl_cli_tune_progress *p)
     p->printed_trials = p->trials;
 }
 
-/* After a trial; `news`: the best trial changed. */
+/* Updates the display after a trial; `news`: the best trial changed. */
 static void show(mgl_cli_tune_progress *p, bool news)
 {
     mgl_text line = {0};
@@ -100,7 +101,7 @@ static bool is_kind(const mgl_campaign_event *event, const char *kind)
     return !strcmp(event->kind, kind);
 }
 
-/* Returns whether the best trial changed. */
+/* Updates the counts. Returns whether the best trial changed. */
 static bool take_trial(mgl_cli_tune_progress *p, const mgl_trial *trial)
 {
     p->trials = trial->number > p->trials ? trial->number : p->trials;
@@ -123,13 +124,13 @@ static void take_keep(mgl_cli_tune_progress *p, const mgl_trial *trial)
     p->hi += trial->gain_hi;
 }
 
-/* Whether the event is printed without --verbose: not trials and not uses of time. */
+/* Whether the event is printed without --verbose: every kind except trials and times. */
 static bool is_news(mgl_cli_tune_progress *p, const mgl_campaign_event *event)
 {
     const bool paused = p->paused;
     p->paused = is_kind(event, "pause") || (paused && !is_kind(event, "control"));
     if (is_kind(event, "control"))
-        return paused && !event->trial; /* the machine can be trusted again */
+        return paused && !event->trial; /* measurements are reliable again */
     return !event->trial && !is_kind(event, MGL_SPENT_EVENT);
 }
 
@@ -138,7 +139,7 @@ static void print_verbose(const mgl_cli_tune_progress *p, const mgl_campaign_eve
     mgl_text line = {0};
     const bool trial = is_kind(event, "trial");
     if (!trial && event->trial && !is_kind(event, "control"))
-        return; /* what is kept was printed as a trial */
+        return; /* already printed as a trial */
     if (trial)
         mgl_answer_line(event->trial, &line);
     mgl_cli_say(p->how->verb, "%s%s%s", trial ? "" : event->kind, trial ? "" : ": ",

@@ -1,5 +1,8 @@
-/* Running a campaign from the command line: its progress on standard error, the program of
- * --on-event, the page of --report, and the answer at the end. */
+/*
+ * Runs a campaign for `tune` and `campaign resume`: checks its parameters, prints progress on
+ * standard error, starts the program of --on-event, writes the page of --report, and prints the
+ * answer at the end.
+ */
 #include "api/pipeline.h"
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/tune_progress.h"
@@ -16,15 +19,15 @@
 
 #include <string.h>
 
-static const double REPORT_S = 60; /* between two reports of a campaign that runs */
+static const double REPORT_S = 60; /* between two reports of a running campaign */
 
 typedef struct tuning {
     mgl_tune *tune;
     const mgl_cli_tuning *how;
-    mgl_hook *hook; /* NULL: nobody wants to know */
-    bool deaf;      /* that the hook fails was said */
-    bool blind;     /* that the report can not be written was said */
-    double written; /* the report, in seconds of the clock */
+    mgl_hook *hook; /* NULL: no program was given */
+    bool deaf;      /* the hook's failure was printed */
+    bool blind;     /* the report's failure was printed */
+    double written; /* clock of the last report, in seconds */
     mgl_cli_tune_progress progress;
 } tuning;
 
@@ -62,7 +65,7 @@ static void tell_hook(tuning *t, const mgl_campaign_event *event)
     mgl_text_clear(&out.text);
 }
 
-/* One that can not be written is no reason to end a campaign. */
+/* Writes the report if it is due. A failure does not end the campaign. */
 static void renew_report(tuning *t)
 {
     mgl_error err = {0};
@@ -103,11 +106,11 @@ static mgl_status print_answer(const tuning *t, mgl_error *err)
 
 double mgl_cli_limit(const mgl_cli_real *hours)
 {
-    const double least = 1e-9; /* that is not 0 */
+    const double least = 1e-9; /* any positive number */
     return hours->given && hours->value < least ? least : hours->value;
 }
 
-/* A key that can be read; it is read again when it is wanted. */
+/* Checks that the key can be read. It is read again when it is used. */
 static mgl_status check_key(const char *path, mgl_error *err)
 {
     char *key = NULL;
@@ -165,7 +168,7 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
                                           .on_event = on_event,
                                           .user = t};
     mgl_status status = how->on_event ? mgl_hook_open(how->on_event, 0, &t->hook, err) : MGL_OK;
-    if (!status && how->report) /* where it can not be written is said before the night begins */
+    if (!status && how->report) /* report an error before the campaign starts */
         status =
             mgl_cli_campaign_report(t->tune->store, t->tune->record.name, true, how->report, err);
     t->written = mgl_clock_s();
@@ -184,7 +187,7 @@ static mgl_status run(tuning *t, uint64_t disk, const char *key, mgl_error *err)
     return status;
 }
 
-/* How it ended; what it ended with goes before. */
+/* Writes the last report. The status of the campaign takes precedence over the report's. */
 static mgl_status end_report(const tuning *t, mgl_status status, mgl_error *err)
 {
     mgl_error late = {0};
@@ -202,7 +205,7 @@ mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *er
     uint64_t disk;
     mgl_status status = mgl_cli_read_bytes("--disk", how->disk, &disk, err);
     if (!status && how->detach) {
-        status = mgl_cli_check_ended(tune, how, err); /* what is started is `campaign resume` */
+        status = mgl_cli_check_ended(tune, how, err); /* the child runs `campaign resume` */
         return status ? status : mgl_cli_detach(tune, how, err);
     }
     if (!status)

@@ -1,4 +1,6 @@
-/* Runs a list of prompts, one launch after the other. */
+/*
+ * Runs a list of prompts in launches of the model's batch size, one after another. See batches.h.
+ */
 #include "cli/generate/batches.h"
 
 #include "base/memory.h"
@@ -10,7 +12,7 @@
 typedef struct launch {
     mgl_request requests[MGL_MAX_BATCH]; /* (count) */
     mgl_result results[MGL_MAX_BATCH];   /* (count) */
-    size_t prompt[MGL_MAX_BATCH];        /* (count) index of the prompt of each */
+    size_t prompt[MGL_MAX_BATCH];        /* (count) index of each one's prompt */
     size_t count;
 } launch;
 
@@ -59,7 +61,7 @@ static bool take_rejected(mgl_status status, size_t count, size_t *index, mgl_er
     return *index < count;
 }
 
-/* The key of an entry that a field of its request comes from. */
+/* The key of an entry that determines a field of its request. */
 static const char *key_of(const mgl_cli_prompt *prompt, const char *field)
 {
     if (strcmp(field, "prompt") != 0)
@@ -67,7 +69,7 @@ static const char *key_of(const mgl_cli_prompt *prompt, const char *field)
     return prompt->messages.count ? "messages" : prompt->text ? "text" : "ids";
 }
 
-/* Marks the prompt that was rejected; else the answer is `status`. */
+/* Gives the rejected prompt its error and returns MGL_OK; otherwise returns `status`. */
 static mgl_status reject(const launch *l, mgl_cli_prompts *prompts, mgl_status status,
                          mgl_error *err)
 {

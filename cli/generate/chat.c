@@ -1,12 +1,12 @@
 /*
- * megalith chat MODEL: messages and replies in turn, at a terminal or through a pipe. On a terminal
- * Ctrl-C ends the reply and not the chat; through a pipe each line is a message, so that a program
- * can talk too.
+ * megalith chat MODEL: reads messages from a terminal or a pipe and prints a reply to each. On a
+ * terminal Ctrl-C ends the reply, not the chat. From a pipe each line is a message, so programs can
+ * use it too.
  *
  *     >>> Hello
  *     Hello! How can I help?
  *     >>> A line that ends with a backslash \
- *     ... goes on in the next, as does what stands between two
+ *     ... continues on the next line, and so does text between two
  *     >>> """
  *     ... such quotes.
  *     ... """
@@ -42,21 +42,21 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHAT_OPTIONS)
 
-enum { LONG_TURN = 512 }; /* tokens of what is pasted, say: lowering is told to expect them */
+enum { LONG_TURN = 512 }; /* tokens of a long message, for lowering */
 #define QUOTES "\"\"\""
 
 /* ---- a message ------------------------------------------------------------------------------- */
 
 typedef enum message_kind { MESSAGE, COMMAND, LEFT, LEFT_BY_SIGNAL } message_kind;
 
-/* Does the last line, which begins at `start`? */
+/* Whether the last line, which begins at `start`, ends with the quotes. */
 static bool ends_with_quotes(const mgl_text *text, size_t start)
 {
     size_t length = text->length - start;
     return length >= 3 && !memcmp(text->bytes + text->length - 3, QUOTES, 3);
 }
 
-/* An odd number of backslashes: the last of them stands for the line end. */
+/* True for an odd number of backslashes at the end: the last one escapes the line end. */
 static bool goes_on(const mgl_text *text)
 {
     size_t count = 0;
@@ -65,7 +65,7 @@ static bool goes_on(const mgl_text *text)
     return count % 2;
 }
 
-/* Takes the quotes away, and the line ends beside them; `closed`: there are some at the end. */
+/* Removes the quotes and the line ends beside them; `closed`: there are closing quotes. */
 static void unquote(mgl_text *text, bool closed)
 {
     text->length -= closed ? 3 : 0;
@@ -76,7 +76,7 @@ static void unquote(mgl_text *text, bool closed)
     text->bytes[text->length] = 0;
 }
 
-/* Behind a first line, those that belong to it. */
+/* Reads the continuation lines of a first line. */
 static mgl_status read_rest(mgl_cli_lines *lines, mgl_text *text, mgl_cli_line *kind,
                             mgl_error *err)
 {
@@ -103,7 +103,7 @@ static bool is_blank(const mgl_text *text)
     return i == text->length;
 }
 
-/* Ctrl-C at a prompt: what was begun is dropped; where nothing was, a second one leaves. */
+/* Ctrl-C at a prompt drops the text typed so far. Without text, a second Ctrl-C leaves the chat. */
 static bool leaves(mgl_cli_line kind, bool begun, bool *once)
 {
     bool again = kind == MGL_CLI_LINE_INTERRUPTED && !begun && *once;
@@ -113,7 +113,7 @@ static bool leaves(mgl_cli_line kind, bool begun, bool *once)
     return again;
 }
 
-/* The next message or command. What the end of input cuts short is taken as it is. */
+/* Reads the next message or command. A message cut off by the end of input is used as is. */
 static mgl_status read_message(mgl_cli_chat *chat, mgl_text *text, message_kind *kind,
                                mgl_error *err)
 {
@@ -145,7 +145,7 @@ static mgl_status read_message(mgl_cli_chat *chat, mgl_text *text, message_kind 
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static mgl_cli_lines *waiting; /* set before the signals are answered */
+static mgl_cli_lines *waiting; /* set before the signal thread calls back */
 
 static void answer(bool ends)
 {
@@ -241,7 +241,7 @@ static mgl_status check_ends(const mgl_cli_chat *chat, mgl_error *err)
     return status;
 }
 
-/* The quick checks first. */
+/* Fast checks run first. */
 static mgl_status open_chat(mgl_cli_chat *chat, const char *name, const struct options *o,
                             mgl_error *err)
 {
@@ -321,7 +321,7 @@ static mgl_status work(mgl_cli_chat *chat, const char *name, const struct option
     if (chat->json)
         begin_json(chat, name);
     waiting = &chat->lines;
-    if (chat->lines.terminal) /* else Ctrl-C ends the chat, as it ends any verb */
+    if (chat->lines.terminal) /* otherwise Ctrl-C ends the verb */
         mgl_cli_signals_answer(answer);
     status = talk(chat, err);
     mgl_cli_signals_answer(NULL);

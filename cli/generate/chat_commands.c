@@ -1,4 +1,4 @@
-/* What a line asks for that begins with a slash. */
+/* Executes the slash commands of `chat`. */
 #include "cli/generate/chat.h"
 
 #include "base/file.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Where a command is, at the file of a conversation or at none. */
+/* Rejects an existing file that is not a conversation, because /save would overwrite it. */
 static mgl_status check_place(const char *path, mgl_error *err)
 {
     bool stands;
@@ -72,7 +72,7 @@ const mgl_cli_typed mgl_cli_chat_lines[MGL_CLI_CHAT_LINE_COUNT] = {
 #undef MGL_X
 };
 
-/* Lines of less than 40 columns. */
+/* The lines have fewer than 40 columns. */
 static mgl_status do_help(mgl_cli_chat *chat, const char *rest, bool *leave, mgl_error *err)
 {
     (void)chat;

@@ -1,7 +1,7 @@
 /*
- * The key of a chat endpoint. It is taken from the environment before any verb begins, since most
- * of them start processes, and none of these has any business with it; one that goes on with a
- * campaign by itself (--detach) is given it back.
+ * Holds the key of a chat endpoint. main moves the key out of the environment before a verb runs,
+ * because most verbs start processes that must not inherit the key. Only a detached campaign
+ * (--detach) gets the key back in its environment.
  */
 #include "cli/campaign/campaign.h"
 
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *kept;      /* NULL: there was none */
-static bool read_input; /* `kept` is what standard input held */
+static char *kept;      /* NULL: there was no key */
+static bool read_input; /* `kept` was read from standard input */
 
 void mgl_cli_take_key(void)
 {
@@ -21,7 +21,7 @@ void mgl_cli_take_key(void)
     mgl_chat_take_key(&kept, NULL);
 }
 
-/* What asks for the key again finds it kept. */
+/* Reads the key from standard input once. Later calls use `kept`. */
 static mgl_status keep_input(mgl_error *err)
 {
     char *key;

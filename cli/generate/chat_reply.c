@@ -1,9 +1,9 @@
 /*
- * A turn: the conversation with the new message is rendered and encoded as a whole, and the machine
- * reads of it what its cache does not hold from the turns before.
+ * Runs a turn of `chat`. The whole conversation with the new message is rendered and tokenized. The
+ * machine skips the prefix that its KV cache holds from earlier turns.
  *
- * A reply that is ended (Ctrl-C) is kept as far as it came. One that fails, or is ended before its
- * first word, is dropped together with its message, so that the conversation is what it was.
+ * A reply that Ctrl-C ends is kept up to that point. If a reply fails, or is ended before its first
+ * word, the message is removed too, and the conversation is unchanged.
  */
 #include "cli/generate/chat.h"
 
@@ -40,12 +40,12 @@ static void set_replying(bool now)
 
 /* ---- the reply ------------------------------------------------------------------------------- */
 
-/* A reply on its way out. */
+/* A reply in progress. */
 typedef struct reply {
     mgl_cli_chat *chat;
     mgl_cli_prompt prompt;
     mgl_text text;
-    mgl_cli_wrap wrap; /* of the text at a terminal */
+    mgl_cli_wrap wrap; /* wraps the text on a terminal */
     mgl_result result;
 } reply;
 
@@ -80,7 +80,7 @@ static mgl_status generate(reply *r, mgl_error *err)
     return status;
 }
 
-/* The prompt of the conversation as it stands. */
+/* Renders and tokenizes the current conversation. */
 static mgl_status encode(reply *r, mgl_error *err)
 {
     mgl_cli_chat *chat = r->chat;
@@ -131,7 +131,7 @@ static void put_reply(const reply *r)
     mgl_json_out_close_object(out);
 }
 
-/* Why a reply ended that the model would have gone on with. */
+/* Prints why a reply ended early: the token limit, or a full cache. */
 static void say_end(const reply *r)
 {
     size_t length = r->prompt.ids.count + r->result.output.count;
@@ -196,7 +196,7 @@ static const char *choose_message(const reply *r, size_t *length)
     return text + 1;
 }
 
-/* The reply that was made, behind its message. */
+/* Appends the reply to the conversation. */
 static mgl_status keep(reply *r, mgl_error *err)
 {
     mgl_cli_chat *chat = r->chat;
@@ -233,8 +233,9 @@ static mgl_status make(reply *r, mgl_error *err)
     return status ? status : keep(r, err);
 }
 
-/* Whether the chat goes on after that; what the machine says of its device may be over, and a
- * program that sends lines cannot judge. */
+/* Whether the chat continues after a failed reply: on a terminal always, because a device error may
+ * be temporary. A program that sends lines cannot judge, so only bad input and interruptions
+ * continue. */
 static bool goes_on(const mgl_cli_chat *chat, mgl_status status)
 {
     return status == MGL_BAD_INPUT || status == MGL_INTERRUPTED || chat->lines.terminal;

@@ -1,3 +1,7 @@
+/*
+ * Implements the messages of a conversation and their rendering with a chat template. See
+ * conversation.h.
+ */
 #include "cli/generate/conversation.h"
 
 #include "base/file.h"
@@ -32,7 +36,7 @@ mgl_status mgl_cli_read_json_text(const char *path, char **out, mgl_error *err)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Takes the JSON of a message, for the place `at`. */
+/* Takes the JSON of a message and inserts it at `at`. */
 static mgl_status insert(mgl_cli_messages *messages, size_t at, mgl_json_out *json, mgl_error *err)
 {
     void *items = messages->items;

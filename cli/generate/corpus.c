@@ -1,4 +1,4 @@
-/* Texts as ids, and how far reading them is. See corpus.h. */
+/* Implements the corpus of `eval` and `score`, and the progress of reading it. See corpus.h. */
 #include "cli/generate/corpus.h"
 
 #include "base/assert.h"

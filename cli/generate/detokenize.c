@@ -1,4 +1,4 @@
-/* megalith detokenize MODEL: ids -> text, without the special tokens unless they are asked for. */
+/* megalith detokenize MODEL: converts ids to text. Special tokens are left out unless requested. */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
@@ -20,11 +20,11 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(DETOKENIZE_OPTIONS)
 
-/* What is decoded: one list of ids, or several. */
+/* The input: one list of ids, or several. */
 typedef struct id_lists {
     mgl_ids *lists; /* (count) */
     size_t count;
-    bool nested; /* of an array of arrays, or of several lines */
+    bool nested; /* from an array of arrays, or several lines */
 } id_lists;
 
 static void clear_lists(id_lists *lists)
@@ -109,7 +109,7 @@ static size_t count_lines(const char *text, const char *end)
     return count + 1;
 }
 
-/* The ids of a line. */
+/* Parses the ids of a line. */
 static mgl_status read_line(const char *line, size_t length, size_t number, mgl_ids *out,
                             mgl_error *err)
 {
@@ -121,7 +121,7 @@ static mgl_status read_line(const char *line, size_t length, size_t number, mgl_
     return status == MGL_USAGE ? mgl_fail(err, MGL_BAD_INPUT, name, "%s", err->message) : status;
 }
 
-/* A list of ids a line; blank lines are ignored. */
+/* Parses a list of ids per line. Blank lines are ignored. */
 static mgl_status read_lines(char *text, size_t length, id_lists *out, mgl_error *err)
 {
     char *end = text + length, *line = text;
@@ -139,7 +139,7 @@ static mgl_status read_lines(char *text, size_t length, id_lists *out, mgl_error
     return status;
 }
 
-/* JSON as of --ids-file, or lines. */
+/* Parses JSON, as for --ids-file, or lines. */
 static mgl_status take_input(char *text, size_t length, id_lists *out, mgl_error *err)
 {
     mgl_json json = {0};

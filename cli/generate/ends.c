@@ -1,3 +1,4 @@
+/* Formats the reasons why replies ended, for the closing line of `run`. See ends.h. */
 #include "cli/generate/ends.h"
 
 enum end { END_TOKEN, STOP_TEXT, MAX_TOKENS, CAPACITY, INTERRUPTED, ENDS };
@@ -7,7 +8,7 @@ static int64_t most_tokens(const mgl_cli_prompt *prompt, const mgl_cli_limits *l
     return prompt->reply.max_tokens.given ? prompt->reply.max_tokens.value : limits->max_tokens;
 }
 
-/* If a reply has fewer tokens than its limit, the reply has filled the cache. */
+/* A reply that ended by length, with fewer tokens than its limit, has filled the KV cache. */
 static enum end find_end(const mgl_cli_prompt *prompt, const mgl_result *result,
                          const mgl_cli_limits *limits)
 {

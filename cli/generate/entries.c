@@ -114,7 +114,7 @@ static size_t line_of(const char *text, const char *at)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* What one parse finds. */
+/* The result of one parse. */
 static mgl_status parse(const char *from, const char *to, const char *file, bool *is_entry,
                         mgl_error *err)
 {
@@ -138,7 +138,7 @@ static bool has_json(const mgl_cli_entries *entries, const char *file)
     return false;
 }
 
-/* A text that is no array: one value, which is one entry, or lines. */
+/* Splits a text that is not an array: one value is one entry; otherwise each line is an entry. */
 static mgl_status split_values(const char *text, const char *at, const char *end, const char *file,
                                const char *noun, mgl_cli_entries *out, mgl_error *err)
 {
@@ -157,7 +157,7 @@ static mgl_status split_values(const char *text, const char *at, const char *end
                         "text or object a line",
                         noun);
     if (*at == '[' && parse(at, find_line_end(at, end), file, &is_entry, NULL))
-        return MGL_OK; /* an array that is not closed */
+        return MGL_OK; /* the array is not closed */
     return split_lines(text, end, out, err);
 }
 
@@ -177,7 +177,7 @@ mgl_status mgl_cli_entries_split(const char *text, size_t length, const char *fi
     }
     if (status || (split && !out->count) || has_json(out, file))
         return status;
-    status = parse(text, end, file, &is_entry, err); /* the message has the place in the file */
+    status = parse(text, end, file, &is_entry, err); /* its error has the place in the file */
     return status ? status
                   : mgl_fail(err, MGL_BAD_INPUT, file, "holds no %s that is valid JSON", noun);
 }

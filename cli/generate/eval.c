@@ -1,4 +1,4 @@
-/* megalith eval MODEL: how well the model tells a list of texts. */
+/* megalith eval MODEL: computes the log-likelihood and perplexity of a list of texts. */
 #include "cli/cli.h"
 #include "cli/generate/corpus.h"
 #include "cli/signals.h"
@@ -63,7 +63,7 @@ static mgl_status read_corpus(const struct options *o, const char *path, mgl_cli
     return status;
 }
 
-/* An evaluation on its way. */
+/* An evaluation in progress. */
 typedef struct session {
     const struct options *options;
     mgl_cli_corpus corpus;
@@ -77,7 +77,7 @@ static bool count_window(void *user, size_t tokens)
     return true;
 }
 
-/* Says which tuned entries were left out, and counts what is going to be read. */
+/* Prints which tuned entries were left out, and counts the tokens to read. */
 static mgl_status look_at(const mgl_model *model, session *s, mgl_error *err)
 {
     mgl_model_facts facts = {.size = sizeof facts};
@@ -91,7 +91,7 @@ static mgl_status look_at(const mgl_model *model, session *s, mgl_error *err)
     return MGL_OK;
 }
 
-/* Names the file in an error of a text. */
+/* Adds the file's name to an error of a text. */
 static mgl_status name_file(const struct options *o, mgl_status status, mgl_error *err)
 {
     if (status != MGL_BAD_INPUT)

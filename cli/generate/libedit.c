@@ -1,3 +1,4 @@
+/* Opens libedit at run time and finds its functions. See libedit.h. */
 #include "cli/generate/libedit.h"
 
 #include "base/symbols.h"

@@ -1,5 +1,7 @@
-/* How likely tokens were, in the JSON of `run`. What has no likelihood, the first token of a
- * prompt, is null. */
+/*
+ * Writes log-probabilities to the JSON of `run`. The first token of a prompt has none and is null.
+ * See logprobs.h.
+ */
 #include "cli/generate/logprobs.h"
 
 #include <math.h>

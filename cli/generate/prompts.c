@@ -1,4 +1,7 @@
-/* The list of --prompts: texts, or objects with the keys of the table in cli/generate/prompts.h. */
+/*
+ * Implements the list of --prompts: texts, or objects with the keys of the table in prompts.h. Also
+ * makes the library's requests and chooses seeds.
+ */
 #include "cli/generate/prompts.h"
 
 #include "cli/generate/entries.h"
@@ -13,9 +16,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-static const int64_t greatest_exact = ((int64_t)1 << 53) - 1; /* whole number in JSON: 53 bits */
+static const int64_t greatest_exact =
+    ((int64_t)1 << 53) - 1; /* the largest exact integer in JSON */
 
-/* A key that says how the reply is made. */
+/* A key for an option of the reply. */
 typedef struct reply_key {
     const char *name;
     mgl_cli_kind kind;
@@ -32,7 +36,7 @@ enum { REPLY_KEYS = sizeof reply_keys / sizeof *reply_keys };
 typedef struct element {
     const mgl_json *json; /* its `file` is the name of the entry */
     cJSON *item;
-    bool start; /* text or ids alone: there are no messages */
+    bool start; /* text or ids only: messages are not allowed */
 } element;
 
 /* "F.json: [2]: top_k"; `key` may be NULL. */
@@ -74,7 +78,7 @@ static mgl_status add_text(const element *e, const reply_key *key, cJSON *item, 
     return MGL_OK;
 }
 
-/* The texts of the key, in place of those of the flag. */
+/* Reads the texts of the key. They replace the texts of the flag. */
 static mgl_status read_list(const element *e, const reply_key *key, mgl_cli_list *out,
                             mgl_error *err)
 {
@@ -88,7 +92,7 @@ static mgl_status read_list(const element *e, const reply_key *key, mgl_cli_list
     return status;
 }
 
-/* Reads a key that the prompt has. */
+/* Reads a key if the entry has it. */
 static mgl_status read_key(const element *e, const reply_key *key, mgl_cli_reply_options *out,
                            mgl_error *err)
 {
@@ -157,7 +161,7 @@ static mgl_status read_messages(const element *e, mgl_cli_prompt *out, mgl_error
                                  err);
 }
 
-/* What the reply goes on from. */
+/* Reads what the reply continues: text, ids or messages. */
 static mgl_status read_start(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
     char where[sizeof err->where];
@@ -203,7 +207,7 @@ static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *
     return MGL_OK;
 }
 
-/* A text, or an object with text or ids. */
+/* Reads an entry that is a text, or an object with text or ids. */
 static mgl_status read_start_entry(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
     char where[sizeof err->where];
@@ -224,8 +228,8 @@ void mgl_cli_prompt_name(const mgl_cli_prompts *prompts, size_t index, char *out
              number);
 }
 
-/* Puts the name of the entry in front of the place. The JSON reader has done so already, and puts a
- * colon between the name and a key. */
+/* Prefixes the error's place with the entry's name. Errors of the JSON reader already have the
+ * name, with a colon before the key. */
 static void name_place(const mgl_cli_prompts *prompts, size_t index, mgl_error *err)
 {
     char name[200], rest[sizeof err->where];
@@ -274,7 +278,7 @@ size_t mgl_cli_prompts_count_errors(const mgl_cli_prompts *prompts)
     return count;
 }
 
-/* Replaces the line and column in the entry's text by those in the file. */
+/* Replaces the line and column within the entry by the line and column in the file. */
 static void place_in_file(const mgl_cli_prompts *prompts, const char *name,
                           const mgl_cli_entry *entry, mgl_error *err)
 {
@@ -311,7 +315,7 @@ static mgl_status parse_entry(mgl_cli_prompts *prompts, size_t index, const mgl_
     return start ? read_start_entry(&e, prompt, err) : read_prompt(&e, prompt, err);
 }
 
-/* The key of sampling that the prompt has. */
+/* A key of sampling that the prompt sets. */
 static const char *shaping_key(const mgl_cli_reply_options *reply)
 {
     return reply->temperature.given ? "temperature"
@@ -320,7 +324,7 @@ static const char *shaping_key(const mgl_cli_reply_options *reply)
                                     : "min_p";
 }
 
-/* Values that a flag, or a missing flag, does not allow. */
+/* Rejects values that the flags, or missing flags, do not allow. */
 static mgl_status check_entry(mgl_cli_prompts *prompts, size_t index, bool sample, bool json,
                               mgl_error *err)
 {
@@ -354,7 +358,7 @@ mgl_status mgl_cli_prompts_make(mgl_cli_prompts *out, mgl_error *err)
     return make_items(out, 1, err);
 }
 
-/* Reads the file, and makes an item for each entry. */
+/* Reads the file and makes an item for each entry. */
 static mgl_status open_list(const char *path, const char *noun, mgl_cli_entries *entries,
                             mgl_cli_prompts *out, mgl_error *err)
 {
@@ -425,7 +429,8 @@ mgl_status mgl_cli_reply_check(const mgl_cli_reply_options *options, mgl_error *
                     "is %g; it must be from 0.01 to 100, and 1 is none", repeat->value);
 }
 
-/* Flags that shape sampling ask for it; by themselves they leave the distribution as it is. */
+/* Flags such as --top-k request sampling. Without --temperature the temperature is 1, which leaves
+ * the distribution unchanged. */
 static float temperature_of(const mgl_cli_reply_options *options)
 {
     if (options->temperature.given)

@@ -1,7 +1,7 @@
 /*
- * megalith run MODEL: a reply, streamed token by token, or the replies to a list of prompts, which
- * are printed in order. A signal ends them with the text so far. Behind them a
- * line on standard error says how long it took, and what seed was drawn.
+ * megalith run MODEL: generates a reply and streams it token by token, or generates the replies to
+ * a list of prompts and prints them in order. After a signal, the text so far is kept. At the end,
+ * a line on standard error has the times and the seed if one was drawn.
  */
 #include "cli/cli.h"
 #include "cli/generate/batches.h"
@@ -60,20 +60,20 @@ MGL_CLI_OPTIONS(RUN_OPTIONS)
 /* State of printing the replies. */
 typedef struct session {
     const struct options *options;
-    const char *name;         /* the MODEL that was asked for */
-    mgl_tokenizer *tokenizer; /* NULL: a model without one, ids in and ids out */
-    mgl_detokenizer *stream;  /* NULL: nothing is streamed, or ids are */
+    const char *name;         /* the MODEL argument */
+    mgl_tokenizer *tokenizer; /* NULL: the model has none; ids only */
+    mgl_detokenizer *stream;  /* NULL: no streaming, or ids are printed */
     mgl_model *model;
     mgl_cli_prompts prompts;
     mgl_cli_batches batches;
-    mgl_error error;    /* of the stream */
-    mgl_cli_wrap wrap;  /* of text at a terminal */
-    bool first;         /* no id was printed yet */
-    double start;       /* clock when the verb began */
-    double first_token; /* clock at the first token; 0: none came */
+    mgl_error error;    /* of `stream` */
+    mgl_cli_wrap wrap;  /* for text on a terminal */
+    bool first;         /* no id printed yet */
+    double start;       /* clock at the start of the verb */
+    double first_token; /* clock at the first token; 0: none yet */
 } session;
 
-/* Is there one reply, printed as it is made? */
+/* Whether there is a single reply, which is printed while it is generated. */
 static bool streams(const session *s)
 {
     return !s->options->json.given && !s->options->prompts.given;
@@ -94,7 +94,7 @@ static int count_prompts(const struct options *o)
            o->messages.given;
 }
 
-/* A conversation is asked for by --chat, and may be by an element of --prompts. */
+/* Checks the flags of conversations. --chat makes one, and entries of --prompts may contain one. */
 static mgl_status check_chat(const struct options *o, mgl_error *err)
 {
     mgl_cli_template_options flags = {MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_COPY)};
@@ -127,7 +127,7 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
     return status ? status : check_chat(o, err);
 }
 
-/* A prompt that came through a pipe: the line end that `echo` puts behind a text is none of it. */
+/* Checks a prompt from a pipe, and removes the line end that `echo` appends. */
 static mgl_status check_piped(mgl_cli_prompt *prompt, mgl_error *err)
 {
     prompt->length -= prompt->length && prompt->text[prompt->length - 1] == '\n';
@@ -173,7 +173,7 @@ static bool on_token(void *user, size_t reply, int32_t token)
     session *s = user;
     const char *text = NULL;
     size_t length = 0;
-    (void)reply; /* what is streamed is the only one */
+    (void)reply; /* only a single reply is streamed */
     if (s->first_token == 0)
         s->first_token = mgl_clock_s();
     if (!streams(s))
@@ -191,7 +191,7 @@ static bool on_token(void *user, size_t reply, int32_t token)
     return mgl_cli_flush();
 }
 
-/* What is sampled has a seed: its own, that of the flags, or one that is drawn and told. */
+/* Chooses the seed of each sampled reply: its own, the flags', or a random seed that is printed. */
 static mgl_status choose_seeds(session *s, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -204,7 +204,7 @@ static mgl_status choose_seeds(session *s, mgl_error *err)
     return status;
 }
 
-/* Bytes before the U+FFFD at the end of a text. */
+/* The number of bytes before the U+FFFD characters at the end of a text. */
 static size_t count_finished(const char *text, size_t length)
 {
     const size_t size = strlen(MGL_UTF8_REPLACEMENT);
@@ -213,8 +213,8 @@ static size_t count_finished(const char *text, size_t length)
     return length;
 }
 
-/* Appends the text of ids, of a prompt without the character that it leaves unfinished. Those that
- * fill up the model's tables, which the tokenizer does not know, have none. */
+/* Appends the text of ids. An unfinished character at the end of a prompt is left out. Padding ids,
+ * which the tokenizer does not have, have no text. */
 static mgl_status put_ids(const session *s, mgl_detokenizer *stream, const mgl_ids *ids,
                           bool prompt, mgl_text *out, mgl_error *err)
 {
@@ -235,7 +235,7 @@ static mgl_status put_ids(const session *s, mgl_detokenizer *stream, const mgl_i
     return status;
 }
 
-/* The text of a prompt: as it was given, or what its ids say. */
+/* The text of a prompt: as given, or decoded from its ids. */
 static mgl_status put_prompt(const session *s, size_t reply, mgl_text *out, mgl_error *err)
 {
     const mgl_cli_prompt *prompt = &s->prompts.items[reply];
@@ -259,7 +259,7 @@ static void print_ids(const mgl_ids *ids)
         mgl_cli_printf("%s%d", i ? " " : "", (int)ids->ids[i]);
 }
 
-/* Says the prompt that is streamed behind. */
+/* Prints the prompt before the streamed reply. */
 static mgl_status echo_prompt(session *s, mgl_error *err)
 {
     mgl_text text = {0};
@@ -275,7 +275,7 @@ static mgl_status echo_prompt(session *s, mgl_error *err)
     return status;
 }
 
-/* What makes text of a reply, up to its stop texts. Release with mgl_detokenizer_close. */
+/* Opens the detokenizer of a reply, with its stop strings. Release with mgl_detokenizer_close. */
 static mgl_status open_stream(const session *s, size_t reply, mgl_detokenizer **out, mgl_error *err)
 {
     const mgl_cli_prompt *prompt = &s->prompts.items[reply];
@@ -286,7 +286,7 @@ static mgl_status open_stream(const session *s, size_t reply, mgl_detokenizer **
     return status ? status : mgl_detokenizer_prime(*out, prompt->ids.ids, prompt->ids.count, err);
 }
 
-/* The field `penalties` of mgl_open_options. */
+/* The value of `penalties` in mgl_open_options. */
 static int wanted_penalties(const session *s)
 {
     for (size_t i = 0; i < s->prompts.count; i++)
@@ -308,8 +308,8 @@ static size_t find_limit(const session *s, const char *path, size_t longest)
     return limit;
 }
 
-/* Positions for the longest of the replies, *wanted, and of the prompts. Prompts of `limit` tokens
- * and more do not count. */
+/* Finds the positions of the longest reply, *wanted, and of the longest prompt. Prompts of `limit`
+ * tokens or more are not counted. */
 static void measure(const session *s, size_t limit, size_t *wanted, size_t *prompt)
 {
     *wanted = *prompt = 0;
@@ -349,11 +349,11 @@ static mgl_status open_model(session *s, const char *path, mgl_error *err)
     mgl_status status = mgl_model_open(path, &open, &s->model, err);
     if (status != MGL_BAD_INPUT || !open.penalties || !s->prompts.list)
         return status;
-    open.penalties = 0; /* entries that ask for some have the error, and the others run */
+    open.penalties = 0; /* entries that need penalties get an error; the others run */
     return mgl_model_open(path, &open, &s->model, NULL) ? status : MGL_OK;
 }
 
-/* Tuned entries that were left out. */
+/* Prints the tuned entries that were left out. */
 static void say_note(const session *s)
 {
     mgl_model_facts facts = {.size = sizeof facts};
@@ -363,7 +363,7 @@ static void say_note(const session *s)
 
 static mgl_status print_replies(session *s, size_t from, size_t to, mgl_error *err);
 
-/* Launch after launch. Texts are printed as soon as they are there. */
+/* Runs one launch after another. Texts are printed as soon as they are complete. */
 static mgl_status launch(session *s, mgl_error *err)
 {
     mgl_model_facts facts = {.size = sizeof facts};
@@ -427,9 +427,8 @@ static const char *const stop_names[] = {[MGL_STOP_EOS] = "eos",
                                          [MGL_STOP_INTERRUPTED] = "interrupted",
                                          [MGL_STOP_TEXT] = "stop"};
 
-/* *out stays NULL without a tokenizer. Ids that fill up the model's tables, which the tokenizer
- * does not know, have no text. With --echo the prompt's text stands in front. Release with
- * mgl_text_free. */
+/* Decodes a reply. *out stays NULL without a tokenizer. Padding ids, which the tokenizer does not
+ * have, have no text. With --echo the text begins with the prompt. Release with mgl_text_free. */
 static mgl_status decode_reply(const session *s, size_t reply, char **out, size_t *length,
                                mgl_error *err)
 {
@@ -504,7 +503,7 @@ static mgl_status print_replies(session *s, size_t from, size_t to, mgl_error *e
     return status;
 }
 
-/* The reason why there is no reply, in the field `error`. */
+/* Writes the field `error`: the reason why there is no reply. */
 static void put_error(mgl_json_out *out, const mgl_error *error)
 {
     char sentence[sizeof error->where + sizeof error->message + 2];
@@ -514,7 +513,7 @@ static void put_error(mgl_json_out *out, const mgl_error *error)
     mgl_json_out_string(out, "error", sentence);
 }
 
-/* The fields of one reply. */
+/* Writes the fields of one reply. */
 static mgl_status put_reply(mgl_json_out *out, const session *s, size_t reply, mgl_error *err)
 {
     const mgl_cli_prompt *prompt = &s->prompts.items[reply];
@@ -557,7 +556,8 @@ static mgl_status put_outputs(mgl_json_out *out, const session *s, mgl_error *er
     return status;
 }
 
-/* Tokens a second of all replies together, each without its first, which is the prompt's work. */
+/* Tokens per second of all replies together. The first token of each is excluded, because the
+ * prompt's pass produces it. */
 static double decode_rate(const session *s)
 {
     size_t tokens = 0;
@@ -567,8 +567,8 @@ static double decode_rate(const session *s)
     return tokens > 0 && seconds > 0 ? (double)tokens / seconds : 0;
 }
 
-/* From the start of the verb, the tokenizer included, to the first token; the driver's start, which
- * no model is to blame for, is told apart from it. */
+/* Writes the time from the start of the verb, with the tokenizer, to the first token. The start of
+ * the driver is excluded, because it does not depend on the model. */
 static void put_first_token(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
     if (s->first_token > 0)
@@ -577,7 +577,7 @@ static void put_first_token(mgl_json_out *out, const session *s, const mgl_model
         mgl_json_out_null(out, "first_token_s");
 }
 
-/* What a GPU does not have. */
+/* Writes the fields that only a CPU has. */
 static void put_cpu(mgl_json_out *out, const mgl_model_facts *facts)
 {
     if (!facts->instructions)
@@ -591,7 +591,7 @@ static void put_cpu(mgl_json_out *out, const mgl_model_facts *facts)
     mgl_json_out_close_object(out);
 }
 
-/* The number and the times of the launches. */
+/* Writes the number and the times of the launches. */
 static void put_launch(mgl_json_out *out, const session *s, const mgl_model_facts *facts)
 {
     mgl_json_out_int(out, "launches", s->batches.launches);
@@ -616,8 +616,9 @@ static void put_launch(mgl_json_out *out, const session *s, const mgl_model_fact
     mgl_json_out_close_object(out);
 }
 
-/* The first reply stands in the object itself as well, where a reader of one reply looks for it. If
- * every entry has an error, no model was opened, and its fields are null and 0. */
+/* Prints the object. The first reply's fields are also in the object itself, where readers of a
+ * single reply expect them. If every entry has an error, no model was opened, and its fields are
+ * null and 0. */
 static mgl_status print_json(const session *s, mgl_error *err)
 {
     mgl_model_facts facts = {.size = sizeof facts};
@@ -644,7 +645,7 @@ static mgl_status print_json(const session *s, mgl_error *err)
     return MGL_OK;
 }
 
-/* What is not printed yet. */
+/* Prints what has not been printed. */
 static mgl_status print_session(session *s, mgl_error *err)
 {
     if (s->options->json.given)
@@ -686,7 +687,7 @@ static void add_prompts(mgl_text *line, const session *s)
                     read == 1 ? "token" : "tokens", mgl_cli_format_time(s->batches.prefill_s).text);
 }
 
-/* What loading took. A GPU's kernel is compiled, or read, beside the weights. */
+/* Adds the loading time. On a GPU the kernel is compiled or read while weights are loaded. */
 static void add_loading(mgl_text *line, const session *s)
 {
     mgl_model_facts facts = {.size = sizeof facts};
@@ -700,7 +701,7 @@ static void add_loading(mgl_text *line, const session *s)
         mgl_text_format(line, "; tuned: %s", facts.tuned);
 }
 
-/* A list has the seeds with its replies. */
+/* Prints the closing line. In a list, each reply has its seed, so the line has none. */
 static void say_closing_line(const session *s)
 {
     mgl_text line = {0};
@@ -745,7 +746,7 @@ static mgl_status work(session *s, mgl_error *err)
         if (s->batches.results[i].stop == MGL_STOP_INTERRUPTED)
             status = mgl_fail(err, MGL_INTERRUPTED, NULL, "%s", "");
     if (!status && mgl_cli_prompts_count_errors(&s->prompts))
-        status = mgl_fail(err, MGL_BAD_INPUT, NULL, "%s", ""); /* each was printed */
+        status = mgl_fail(err, MGL_BAD_INPUT, NULL, "%s", ""); /* all errors were printed */
     return status;
 }
 

@@ -1,6 +1,6 @@
 /*
- * megalith score MODEL: the log-probability of each token of given texts. The first token of a text
- * has nothing before it and is not scored.
+ * megalith score MODEL: prints the log-probability of each token of the given texts. The first
+ * token of a text has no context and is not scored.
  */
 #include "cli/cli.h"
 #include "cli/generate/corpus.h"
@@ -39,24 +39,24 @@ MGL_CLI_OPTIONS(SCORE_OPTIONS)
 
 #define INPUT_FLAGS "one of --text, --file and --texts"
 
-/* Texts on their way to their numbers. */
+/* The texts and their results. */
 typedef struct session {
     const struct options *options;
-    const char *name; /* the MODEL that was asked for */
-    const char *file; /* where the texts are from, or NULL */
+    const char *name; /* the MODEL argument */
+    const char *file; /* the source of the texts, or NULL */
     char *input;      /* owned (length): the text of a file, or NULL */
     size_t length;
     mgl_cli_prompts list;     /* of --texts */
-    mgl_tokenizer *tokenizer; /* NULL: a model without one, and ids */
+    mgl_tokenizer *tokenizer; /* NULL: the model has none; ids only */
     mgl_model *model;
     mgl_cli_corpus corpus;
-    float **logprobs; /* (corpus.count) of each, (ids) */
+    float **logprobs; /* (corpus.count) arrays, each with one value per id */
     mgl_cli_reading reading;
 } session;
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* As `run` does: a model without tokenizer.json can be asked by ids. */
+/* Opens the tokenizer as `run` does: a model without tokenizer.json accepts ids. */
 static mgl_status open_tokenizer(session *s, const char *path, bool wanted, mgl_error *err)
 {
     return mgl_cli_open_tokenizer("score", path, wanted, &s->tokenizer, err);
@@ -137,7 +137,7 @@ static mgl_status open_model(session *s, const char *path, mgl_error *err)
     return status;
 }
 
-/* Names the file, and the text in a list. */
+/* Adds the file's name, and the text's place in a list, to an error. */
 static mgl_status name_text(const session *s, size_t index, mgl_status status, mgl_error *err)
 {
     char name[200];
@@ -162,7 +162,7 @@ static mgl_status score_text(session *s, size_t index, mgl_error *err)
     return status;
 }
 
-/* All texts are looked at before the first is read. */
+/* Checks all texts before the first launch. */
 static mgl_status score_all(session *s, mgl_error *err)
 {
     const mgl_cli_corpus *c = &s->corpus;
@@ -183,10 +183,10 @@ static mgl_status score_all(session *s, mgl_error *err)
 
 /* ---- what is printed ------------------------------------------------------------------------- */
 
-/* Of one text. */
+/* The totals of one text. */
 typedef struct totals {
     size_t scored;
-    double sum, mean, perplexity; /* the last two mean nothing where nothing was scored */
+    double sum, mean, perplexity; /* mean and perplexity are undefined without scored tokens */
 } totals;
 
 static totals add_up(const session *s, size_t index)
@@ -206,11 +206,11 @@ static void print_line(const session *s, size_t index)
     if (t.scored)
         mgl_cli_printf("sum %.4f  mean %.6f  perplexity %.6f\n", t.sum, t.mean, t.perplexity);
     else
-        mgl_cli_put("sum 0  mean -  perplexity -\n"); /* less than two tokens */
+        mgl_cli_put("sum 0  mean -  perplexity -\n"); /* fewer than two tokens */
 }
 
-/* What each token adds to the text; null without a tokenizer, and for an id that it does not know.
- */
+/* The text of each token; null without a tokenizer, and for an id that the tokenizer does not
+ * have. */
 static mgl_status put_tokens(mgl_json_out *out, const session *s, const mgl_ids *text,
                              mgl_error *err)
 {

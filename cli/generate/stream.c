@@ -1,7 +1,8 @@
 /*
- * Standard streams and files. What goes to standard output passes through here, so that a full disk
- * is reported and a reader who went away (a closed pipe: SIGPIPE is ignored) ends the work quietly.
- * A bar on the terminal is erased before anything else is printed there.
+ * Implements the standard streams and files of cli.h. All output to standard output passes through
+ * here. A full disk is reported as an error. If the reader of a pipe is gone (SIGPIPE is ignored),
+ * the work ends without a message. A progress line on the terminal is erased before anything else
+ * is printed there.
  */
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -22,8 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int output_errno; /* of the first failure; 0: none */
-static bool printed;     /* guarded by the lock of stdout: something was printed there */
+static int output_errno; /* errno of the first failure; 0: none */
+static bool printed;     /* guarded by the lock of stdout */
 
 static bool note(bool good)
 {
@@ -124,7 +125,7 @@ mgl_status mgl_cli_output_end(mgl_error *err)
     return mgl_fail_errno(err, "standard output", "could not be written");
 }
 
-/* Can a stream take a block without waiting for a reader? */
+/* Whether a stream accepts a block without waiting for its reader. */
 static bool takes_block(int descriptor)
 {
     struct pollfd out = {.fd = descriptor, .events = POLLOUT};
@@ -144,7 +145,7 @@ bool mgl_cli_takes_errors(void)
     return true;
 }
 
-/* Takes the stream from the thread that prints. */
+/* Locks standard output. Waits at most `seconds` for a thread that prints. */
 static bool take_output(double seconds)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
@@ -177,7 +178,7 @@ mgl_cli_time mgl_cli_format_time(double seconds)
 
 void mgl_cli_say(const char *verb, const char *format, ...)
 {
-    char line[2600]; /* an mgl_error, and the verb */
+    char line[2600]; /* room for an mgl_error and the verb */
     va_list args;
     int length = snprintf(line, sizeof line, "megalith%s%s: ", verb ? " " : "", verb ? verb : "");
     va_start(args, format);
@@ -196,7 +197,7 @@ void mgl_cli_say_lines(const char *verb, const char *lines)
     }
 }
 
-/* Writes all of it to the open file and closes it; false with errno. */
+/* Writes all bytes to the open file and closes it; false with errno set. */
 static bool write_and_close(FILE *file, const char *bytes, size_t length)
 {
     bool good = fwrite(bytes, 1, length, file) == length;
@@ -209,7 +210,7 @@ static bool write_and_close(FILE *file, const char *bytes, size_t length)
     return good;
 }
 
-/* Whether a device or a pipe stands there: it is written to as it is. */
+/* Whether the path is a device or a pipe, which is written directly. */
 static bool is_direct(const char *path)
 {
     struct stat facts;

@@ -1,4 +1,7 @@
-/* megalith template MODEL: a conversation to the text of a prompt, by the model's chat template. */
+/*
+ * megalith template MODEL: renders a conversation to the text of a prompt with the model's chat
+ * template.
+ */
 #include "cli/cli.h"
 #include "cli/generate/conversation.h"
 #include "cli/generate/tokenizer.h"
@@ -49,8 +52,7 @@ static mgl_status print_json(const char *folder, const char *text, size_t length
     return status;
 }
 
-/* The text and nothing else, so that a file of it is the prompt; a person's next line is kept
- * apart. */
+/* Prints exactly the prompt's text. On a terminal, a line end follows. */
 static void print_text(const char *text, size_t length)
 {
     mgl_cli_print(text, length);

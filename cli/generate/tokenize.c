@@ -1,4 +1,4 @@
-/* megalith tokenize MODEL: text -> ids, with the tokenizer's own special tokens. */
+/* megalith tokenize MODEL: converts text to ids, with the tokenizer's special tokens. */
 #include "cli/cli.h"
 #include "cli/generate/prompts.h"
 #include "cli/signals.h"
@@ -55,7 +55,7 @@ static mgl_status encode_item(const mgl_tokenizer *tokenizer, const mgl_cli_prom
     return status;
 }
 
-/* All texts are encoded before anything is printed, so that an error prints no half list. */
+/* Encodes all texts before printing, so that an error leaves no partial list. */
 static mgl_status encode_many(const mgl_tokenizer *tokenizer, const mgl_cli_prompts *texts,
                               bool json, mgl_error *err)
 {

@@ -1,4 +1,7 @@
-/* See tokenizer.h. */
+/*
+ * Opens and prints the tokenizer of a model. Distinguishes a missing tokenizer from an unusable
+ * one. See tokenizer.h.
+ */
 #include "cli/generate/tokenizer.h"
 
 #include "cli/cli.h"
@@ -9,7 +12,7 @@
 
 #include <string.h>
 
-/* *why has a message if there is a tokenizer that cannot be used. */
+/* *why has a message if there is a tokenizer, but it cannot be used. */
 static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
                                 mgl_error *err)
 {
@@ -25,7 +28,7 @@ static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error
     return status == MGL_BAD_INPUT ? MGL_OK : status;
 }
 
-/* The same; in a folder without tokenizer.json, *why has a message if there is a tokenizer in
+/* The same. In a folder without tokenizer.json, *why has a message if there is a tokenizer in
  * another format. */
 static mgl_status look_for_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
                                      mgl_error *err)
@@ -36,7 +39,7 @@ static mgl_status look_for_tokenizer(const char *path, mgl_tokenizer **out, mgl_
         status = mgl_mega_stands(path, &compiled, err);
     if (!status && !compiled && !*out && !why->message[0] &&
         mgl_layout_check_tokenizer(path, why) && strcmp(why->where, path) != 0)
-        *why = (mgl_error){0}; /* there is none in any format */
+        *why = (mgl_error){0}; /* no tokenizer in any format */
     return status;
 }
 

@@ -1,5 +1,7 @@
-/* megalith kernel bench UNIT: times a text of a micro-kernel, that is right, against the one that
- * runs today; without a text that one against itself. */
+/*
+ * megalith kernel bench UNIT: runs a paired benchmark of a micro-kernel's text, which must be
+ * correct, against the text in use. Without a text, compares the text in use with itself.
+ */
 #include "cli/kernel/text.h"
 
 #define BENCH_OPTIONS(X)                                                                           \

@@ -1,4 +1,7 @@
-/* megalith kernel branch UNIT: lists branches, or makes one. */
+/*
+ * megalith kernel branch UNIT: lists the branches of a micro-kernel's versions, or creates a
+ * branch.
+ */
 #include "cli/kernel/loop.h"
 
 #include <string.h>
@@ -14,7 +17,7 @@ static mgl_status list(const mgl_versions *c, mgl_error *err)
 {
     mgl_file_list names = {0};
     mgl_status status = mgl_versions_branches(c, &names, err);
-    if (!status && !names.count) /* it has no checkpoint yet */
+    if (!status && !names.count) /* the branch has no version yet */
         mgl_cli_printf("* %s\n", mgl_versions_branch(c));
     for (size_t i = 0; i < names.count; i++)
         mgl_cli_printf("%s %s\n", strcmp(names.names[i], mgl_versions_branch(c)) ? " " : "*",

@@ -1,4 +1,7 @@
-/* megalith kernel checkout UNIT: works on another branch, or from another checkpoint on. */
+/*
+ * megalith kernel checkout UNIT: switches to another branch, or moves the branch to another
+ * version.
+ */
 #include "cli/kernel/loop.h"
 
 #define CHECKOUT_OPTIONS(X)                                                                        \

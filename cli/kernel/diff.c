@@ -1,5 +1,7 @@
-/* megalith kernel diff UNIT: what differs between two checkpoints, or between one and the unit's
- * own text. */
+/*
+ * megalith kernel diff UNIT: prints the difference between two versions, or between a version and
+ * the original text of the unit.
+ */
 #include "cli/kernel/loop.h"
 
 #define DIFF_OPTIONS(X)                                                                            \

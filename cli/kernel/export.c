@@ -1,4 +1,4 @@
-/* megalith kernel export UNIT: the text of a checkpoint. */
+/* megalith kernel export UNIT: writes the text of a version. */
 #include "cli/kernel/loop.h"
 
 #include <string.h>

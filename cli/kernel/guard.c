@@ -1,4 +1,4 @@
-/* megalith kernel guard: what stands between a text of a micro-kernel and the compiler. */
+/* megalith kernel guard: lists the words that run the gates before the compiler on texts. */
 #include "cli/kernel/kernel.h"
 
 static const mgl_cli_verb *const words[] = {

@@ -1,5 +1,7 @@
-/* megalith kernel guard scan FILE: all that the gates before the compiler refuse in a text, or in
- * that which an answer holds. */
+/*
+ * megalith kernel guard scan FILE: prints everything in a text, or in the text of an answer, that
+ * the gates before the compiler reject.
+ */
 #include "cli/kernel/kernel.h"
 
 #include "autotune/kernels/gates/guard.h"
@@ -57,7 +59,7 @@ static void tell_findings(const mgl_kernel_unit *unit, const mgl_guard_findings 
     mgl_cli_end_json(&out);
 }
 
-/* What the file holds, and whose text it is. */
+/* Extracts the text from the file, and finds the unit that it replaces. */
 static mgl_status take_text(const struct options *o, const char *answer, size_t length,
                             mgl_text *text, const mgl_kernel_unit **unit, mgl_error *err)
 {

@@ -1,5 +1,8 @@
-/* megalith kernel guard selftest: whether the gates before the compiler, and the scan of what it
- * made, refuse what they have to. */
+/*
+ * megalith kernel guard selftest: plants known violations and checks that the gates before the
+ * compiler, and the scan of the compiled code, reject each one. Exit code 6 if a violation is
+ * accepted.
+ */
 #include "cli/kernel/kernel.h"
 
 #include "autotune/kernels/gates/guard.h"

@@ -1,4 +1,4 @@
-/* megalith kernel: the micro-kernels, their texts, and the gates that a new text passes. */
+/* megalith kernel: lists the words for micro-kernels, their texts, and the gates for new texts. */
 #include "cli/kernel/kernel.h"
 
 static const mgl_cli_verb *const words[] = {

@@ -1,4 +1,4 @@
-/* megalith kernel list: the micro-kernels. */
+/* megalith kernel list: prints the micro-kernels. */
 #include "cli/kernel/kernel.h"
 
 #define LIST_OPTIONS(X) MGL_CLI_JSON_OPTION(X)

@@ -1,4 +1,4 @@
-/* megalith kernel log UNIT: the checkpoints of a branch, the newest first. */
+/* megalith kernel log UNIT: prints the versions of a branch, newest first. */
 #include "cli/kernel/loop.h"
 
 #define LOG_OPTIONS(X)                                                                             \

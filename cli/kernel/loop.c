@@ -1,3 +1,4 @@
+/* Opens the model client of --proposer, and prints results of the proposal loop. See loop.h. */
 #include "cli/kernel/loop.h"
 #include "cli/campaign/campaign.h"
 #include "cli/kernel/text.h"

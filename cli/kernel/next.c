@@ -1,4 +1,7 @@
-/* megalith kernel next UNIT: what is wanted of whoever proposes, as JSON. */
+/*
+ * megalith kernel next UNIT: prints as JSON what an external proposer needs: the open work with its
+ * prompt, or the transformations that can start.
+ */
 #include "cli/kernel/loop.h"
 
 #define NEXT_OPTIONS(X)                                                                            \

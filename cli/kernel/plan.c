@@ -1,4 +1,7 @@
-/* megalith kernel plan SHARES: which op is worked on next, and by which ideas. */
+/*
+ * megalith kernel plan SHARES: chooses the op to work on next, and ranks the ideas for it, from the
+ * experiment log and the file SHARES with each op's time and floor.
+ */
 #include "cli/kernel/loop.h"
 
 #define PLAN_OPTIONS(X)                                                                            \

@@ -1,5 +1,7 @@
-/* megalith kernel promote UNIT: puts a text of a micro-kernel into the overlay, when all gates say
- * that it may be kept. */
+/*
+ * megalith kernel promote UNIT: passes a text of a micro-kernel through all gates, and adds the
+ * text to the overlay if it is kept.
+ */
 #include "api/pipeline.h"
 #include "cli/kernel/text.h"
 #include "cli/signals.h"

@@ -1,5 +1,7 @@
-/* megalith kernel prompt UNIT: begins a work, or goes on with the one that is open; what is asked
- * is printed, or answered by whom --proposer names. */
+/*
+ * megalith kernel prompt UNIT: begins a work, or continues the open work. Prints the prompt, or
+ * passes the prompt to the model client of --proposer.
+ */
 #include "api/pipeline.h"
 #include "cli/kernel/loop.h"
 #include "cli/signals.h"
@@ -35,7 +37,7 @@ static mgl_status print_json(const struct options *o, const mgl_kernel_store *b,
     return status;
 }
 
-/* With --drop alone nothing is asked any more. */
+/* With only --drop, no work is open afterwards. */
 static bool is_dropped(const struct options *o, const mgl_kernel_store *b)
 {
     return o->drop.given && !mgl_kernel_session_state(b->bench).open;

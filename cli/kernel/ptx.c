@@ -1,5 +1,7 @@
-/* megalith kernel ptx WORD: PTX of kernels, condensed, compared, scanned, rewritten and assembled,
- * and what is learned from it. */
+/*
+ * megalith kernel ptx WORD: condenses, compares, scans, rewrites and assembles the PTX of kernels,
+ * and reports what is learned from it.
+ */
 #include "cli/kernel/kernel.h"
 
 #include "autotune/kernels/ptx/assemble.h"
@@ -185,7 +187,7 @@ static mgl_status add_form(forms *f, const char *path, mgl_error *err)
     return read_condensed(path, c, err);
 }
 
-/* Drawn, so that no data can forge the border. */
+/* Draws a random border for quoted data, which the data cannot contain by chance or intent. */
 static mgl_status draw_border(uint64_t *out, mgl_error *err)
 {
     return getrandom(out, sizeof *out, 0) == sizeof *out
@@ -265,7 +267,7 @@ static mgl_status scan(const char *operand, const void *options, mgl_error *err)
 
 /* ---- assemble -------------------------------------------------------------------------------- */
 
-/* Rewrites the module, and reads it again, rule by rule. */
+/* Applies one rewrite rule after another, and parses the module again after each. */
 static mgl_status rewrite(mgl_ptx *ptx, const struct options *o, mgl_error *err)
 {
     mgl_status status = MGL_OK;

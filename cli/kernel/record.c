@@ -1,4 +1,4 @@
-/* megalith kernel record OP: adds what came of a change to the ledger. */
+/* megalith kernel record OP: adds the outcome of a change to the experiment log. */
 #include "cli/kernel/loop.h"
 
 #include "base/format.h"

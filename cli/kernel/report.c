@@ -1,4 +1,4 @@
-/* megalith kernel report: what was tried, over all of it and not the successes alone. */
+/* megalith kernel report: prints the experiment log by op and by idea, with failures included. */
 #include "cli/kernel/loop.h"
 
 #define REPORT_OPTIONS(X)                                                                          \

@@ -1,4 +1,6 @@
-/* megalith kernel rollback UNIT: puts back what ran before a text of a micro-kernel was promoted.
+/*
+ * megalith kernel rollback UNIT: removes the promoted text of a micro-kernel and restores the text
+ * used before.
  */
 #include "cli/kernel/kernel.h"
 

@@ -1,4 +1,7 @@
-/* megalith kernel rounds UNIT: profile, hint, proposal, arbiter, round after round. */
+/*
+ * megalith kernel rounds UNIT: runs rounds of profile, hint, proposal and arbiter until the arbiter
+ * stops or the limit of rounds is reached.
+ */
 #include "api/pipeline.h"
 #include "cli/kernel/loop.h"
 #include "cli/signals.h"
@@ -21,7 +24,7 @@ MGL_CLI_OPTIONS(ROUNDS_OPTIONS)
 
 enum { MAX_CSV = 64 << 20 };
 
-/* The CSV is of the text that is begun with: of later ones there are static facts alone. */
+/* The profile of --ncu is of the first text. Later texts have only static facts. */
 typedef struct first_profile {
     mgl_profile profile;
     bool used;
@@ -56,7 +59,7 @@ static mgl_status read_profile(const struct options *o, first_profile *out, mgl_
     return status;
 }
 
-/* Where rounds are told: printed, or elements of an array that is open. */
+/* The output of rounds: lines, or elements of an open JSON array. */
 typedef struct telling {
     bool json;
     mgl_json_out out;

@@ -1,4 +1,4 @@
-/* megalith kernel show UNIT: what is known of a micro-kernel, or its text. */
+/* megalith kernel show UNIT: prints the facts about a micro-kernel, or its text. */
 #include "cli/kernel/kernel.h"
 
 #define SHOW_OPTIONS(X)                                                                            \

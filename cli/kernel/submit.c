@@ -1,4 +1,7 @@
-/* megalith kernel submit F: hands in the answer to what `kernel prompt` asked. */
+/*
+ * megalith kernel submit F: submits the answer to the prompt of `kernel prompt`, and prints the
+ * verdict.
+ */
 #include "cli/kernel/loop.h"
 
 #include "base/file.h"

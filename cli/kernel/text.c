@@ -1,4 +1,4 @@
-/* See kernel/text.h. */
+/* Implements what the words of `kernel` share for texts and gates; see kernel/text.h. */
 #include "cli/kernel/text.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static mgl_status read_values(const mgl_cli_kernel_given *g, mgl_cli_kernel_text
     return MGL_OK;
 }
 
-/* What is larger than a text may be is read whole, so that its size is a verdict. */
+/* Reads the files. A text over the size limit is read whole, so that the gates report its size. */
 static mgl_status read_texts(const mgl_cli_kernel_given *g, mgl_cli_kernel_text *r, mgl_error *err)
 {
     mgl_kernel_candidate *c = &r->candidate;

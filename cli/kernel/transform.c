@@ -1,5 +1,7 @@
-/* megalith kernel transform list|show|check|apply: transformations in words, and runs of one or of
- * a whole plan. */
+/*
+ * megalith kernel transform list|show|check|apply: prints and checks transformations, and runs one
+ * transformation or a whole script.
+ */
 #include "api/pipeline.h"
 #include "cli/kernel/loop.h"
 #include "cli/signals.h"
@@ -129,7 +131,7 @@ static mgl_status check(const struct options *o, const mgl_library *library, mgl
 typedef struct telling {
     bool json;
     mgl_json_out out;
-    mgl_outcome last; /* of the last step that was done */
+    mgl_outcome last; /* of the last step that ran */
 } telling;
 
 static void on_step(void *user, const mgl_step_report *step)

@@ -1,4 +1,7 @@
-/* Tables of shell functions: what a verb takes, and what its flags take. */
+/*
+ * Generates the tables of the bash completion: shell functions that map a verb to its flags, and a
+ * flag to its values.
+ */
 #include "cli/pages/pages.h"
 
 static const char *const paths[] = {[MGL_PAGE_NONE] = "",
@@ -61,7 +64,7 @@ static void put_verbs(mgl_text *out)
     mgl_text_put(out, "help'\n");
 }
 
-/* A verb of several words, and those words. */
+/* A verb of several words, with its words. */
 static void put_words(mgl_text *out, const mgl_cli_verb *verb)
 {
     mgl_text_format(out, "    '%s') words='", verb->name);

@@ -1,4 +1,7 @@
-/* Commands of fish's `complete`, a flag each, and the flags that take a value. */
+/*
+ * Generates the fish completion: a `complete` command for each flag, and the list of flags that
+ * take a value.
+ */
 #include "cli/pages/pages.h"
 
 #include <string.h>
@@ -13,7 +16,7 @@ static void put_condition(mgl_text *out, const char *test, const char *of)
     mgl_text_format(out, "complete -c megalith -n '%s %s'", test, of);
 }
 
-/* " -a 'auto cpu cuda'", where there is something to offer. */
+/* " -a 'auto cpu cuda'" if there are values to offer. */
 static void put_values(mgl_text *out, const char *argument)
 {
     mgl_page_values values = mgl_page_read_values(argument);
@@ -35,7 +38,7 @@ static void put_values(mgl_text *out, const char *argument)
     mgl_text_clear(&values.words);
 }
 
-/* "-s p", "-l prompt", of "-p" and "--prompt". */
+/* "-s p" for "-p", and "-l prompt" for "--prompt". */
 static void put_flag(mgl_text *out, const char *flag)
 {
     mgl_text_format(out, " %s %s", flag[1] == '-' ? "-l" : "-s", flag + strspn(flag, "-"));

@@ -1,11 +1,11 @@
-/* The manual page: sections in the language of man(7). */
+/* Generates the manual page: its sections in the language of man(7). */
 #include "cli/pages/pages.h"
 
 #include <string.h>
 
 enum { SOURCE_COLUMNS = 72 };
 
-/* A character as it stands, to be typed as it stands: groff takes - ` ^ ~ ' and \ for others. */
+/* Appends a character literally. groff replaces - ` ^ ~ ' and \ otherwise. */
 static void put_character(mgl_text *out, char c)
 {
     static const struct {
@@ -27,7 +27,7 @@ static void put_text(mgl_text *out, const char *text)
         put_character(out, *text);
 }
 
-/* Words to be filled into lines; of the source too, in which none begins with a dot. */
+/* Appends words for filled text. Source lines are filled too, and none begins with a dot. */
 static void put_line(mgl_text *out, const char *text)
 {
     size_t column = 0;
@@ -49,7 +49,7 @@ static void put_line(mgl_text *out, const char *text)
     mgl_text_put(out, "\n");
 }
 
-/* "cpu|cuda" may be parted behind the bar. */
+/* Allows a line break after the bar of "cpu|cuda". */
 static void put_argument(mgl_text *out, const char *text)
 {
     for (; *text; text++) {

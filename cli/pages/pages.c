@@ -1,5 +1,7 @@
-/* megalith_pages FORMAT TEMPLATE FILE: writes FILE, of the template and the tables. Also @version@
- * and @date@ are replaced; the date is the fourth argument. */
+/*
+ * megalith_pages FORMAT TEMPLATE FILE DATE: writes FILE from the template and the tables of the
+ * verbs. Marks @version@ and @date@ of the template are replaced too. The build runs this program.
+ */
 #include "cli/pages/pages.h"
 
 #include "base/file.h"
@@ -18,7 +20,7 @@ static const struct format {
                {"fish", mgl_page_put_fish},
                {"man", mgl_page_put_manual}};
 
-/* A verb and the words behind it, of `groups` or of those that have flags. */
+/* Visits a verb and its words: the groups, or the verbs with flags. */
 static void visit(mgl_text *out, const mgl_cli_verb *verb, bool groups, mgl_page_fn *each)
 {
     if ((verb->words != NULL) == groups)
@@ -52,7 +54,7 @@ void mgl_page_put_escaped(mgl_text *out, const char *text, const char *marked, c
     }
 }
 
-/* A mark of the template and what it stands for; the tables are put in its place. */
+/* Appends what a mark of the template stands for. @tables@ stands for the tables. */
 static void put_mark(mgl_text *out, const struct format *format, const char *mark, size_t length,
                      const char *date)
 {

@@ -1,3 +1,7 @@
+/*
+ * Finds the values that an argument of the verbs' tables allows: words, files, folders or programs.
+ * See pages.h.
+ */
 #include "cli/pages/pages.h"
 
 #include "api/machine_check.h"
@@ -21,7 +25,7 @@ static void add_codes(mgl_text *words)
         mgl_text_format(words, " MG%03d", mgl_get_code(i)->code);
 }
 
-/* A name of the list above, or F with the end of the file's name: "F.mls". */
+/* Looks up a name of MGL_PAGE_ARGUMENTS, with an optional suffix: "F.mls". */
 static void read_name(const char *name, size_t length, mgl_page_values *out)
 {
     size_t stem = strcspn(name, ".|");
@@ -35,7 +39,7 @@ static void read_name(const char *name, size_t length, mgl_page_values *out)
         }
 }
 
-/* One of the things between bars; what stands in brackets behind it may be left out. */
+/* Reads one alternative. Text in brackets after it is optional. */
 static void read_one(const char *text, size_t length, mgl_page_values *out)
 {
     static const char code[] = "MGnnn";

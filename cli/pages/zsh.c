@@ -1,14 +1,16 @@
-/* Tables of shell functions: the verbs with their summaries, and the specs that _arguments takes.
+/*
+ * Generates the tables of the zsh completion: the verbs with their summaries, and the specs of
+ * their flags for _arguments.
  */
 #include "cli/pages/pages.h"
 
-/* A text in single quotes, in a place where zsh's completion takes these for its own. */
+/* Appends a text in single quotes, and escapes characters that zsh's completion interprets. */
 static void put_text(mgl_text *out, const char *text, const char *marked)
 {
     mgl_page_put_escaped(out, text, marked, "'\\''");
 }
 
-/* "DEVICE:(auto cpu cuda)": what is asked for, and what can be offered. */
+/* "DEVICE:(auto cpu cuda)": a label, and the values to offer. */
 static void put_values(mgl_text *out, const char *argument)
 {
     static const char *const actions[] = {[MGL_PAGE_NONE] = " ",
@@ -31,7 +33,7 @@ static void put_values(mgl_text *out, const char *argument)
     mgl_text_clear(&values.words);
 }
 
-/* "(-p --prompt)"{-p,--prompt=}"[help]:TEXT: ", or "*--stop=[help]:TEXT: " of a list */
+/* "(-p --prompt)"{-p,--prompt=}"[help]:TEXT: ", or "*--stop=[help]:TEXT: " for a list. */
 static void put_flag(mgl_text *out, const mgl_cli_option *option)
 {
     const char *brief = mgl_cli_short_of(option->flag), *flag = option->flag;

@@ -1,5 +1,8 @@
-/* megalith bench MODEL: how fast a model of that shape decodes, or reads prompts, here, against the
- * device's read-only stream and a CUDA graph of cuBLAS calls. */
+/*
+ * megalith bench MODEL: measures decoding, or reading prompts, for a model of this shape on this
+ * machine. The baselines are the device's read-only memory bandwidth and a CUDA graph of cuBLAS
+ * calls.
+ */
 #include "cli/cli.h"
 #include "cli/commit.h"
 #include "cli/progress.h"
@@ -48,20 +51,20 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
-/* What a run goes over, one number each at a time, the last of them fastest. */
+/* The lists of numbers that a run combines. The last one varies fastest. */
 enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, PROMPT, CONTEXT, LISTS };
 
 typedef struct bench {
     const struct options *options;
     const char *name;          /* of the shape, or MODEL */
-    mgl_config config;         /* its */
+    mgl_config config;         /* of the shape */
     mgl_schedule_config knobs; /* of --config */
     mgl_bench_request request;
     mgl_ids lists[LISTS];
-    mgl_bench_result *rows; /* (count), of at most two for each combination */
+    mgl_bench_result *rows; /* (count), at most two per combination */
     size_t count;           /* so far */
-    size_t cases;           /* combinations that are done */
-    const char *doing;      /* what was said last */
+    size_t cases;           /* finished combinations */
+    const char *doing;      /* the last printed step */
 } bench;
 
 static mgl_status find_model(bench *b, const char *operand, mgl_error *err)
@@ -76,7 +79,7 @@ static mgl_status find_model(bench *b, const char *operand, mgl_error *err)
                    : mgl_synthetic_find_shape(o->shape.value, &b->config, err);
 }
 
-/* Numbers of a flag, or else the one that stands for it. */
+/* The numbers of a flag, or the preset if the flag is missing. */
 static mgl_status read_list(const mgl_cli_text *option, const char *flag, int preset, mgl_ids *out,
                             mgl_error *err)
 {
@@ -112,7 +115,7 @@ static mgl_status read_lists(bench *b, mgl_error *err)
     return status;
 }
 
-/* A prompt is one sequence's, and its launch makes one token. */
+/* A prompt needs one sequence, and its launch generates one token. */
 static mgl_status check_prompt(const struct options *o, mgl_error *err)
 {
     const char *extra = !o->prompt.given       ? NULL
@@ -151,7 +154,7 @@ static mgl_status read_options(bench *b, mgl_error *err)
     return status ? status : read_lists(b, err);
 }
 
-/* Makes the request that of combination `index`. */
+/* Sets the request to combination `index`. */
 static mgl_status choose_case(bench *b, size_t index, mgl_error *err)
 {
     int chosen[LISTS];
@@ -184,7 +187,7 @@ static size_t count_cases(const bench *b)
     return cases;
 }
 
-/* On a terminal a bar over the samples of all rows, elsewhere a line for each step. */
+/* On a terminal: a bar over the samples of all rows. Otherwise: a line per step. */
 static void on_progress(void *user, const char *what, int samples)
 {
     bench *b = user;
@@ -211,7 +214,7 @@ static mgl_cli_bench_rows rows_of(const bench *b)
                                 .count = b->count};
 }
 
-/* Said once, with the first row. */
+/* Prints the note once, with the first row. */
 static void say_unpredicted(const bench *b)
 {
     mgl_error why;
@@ -233,8 +236,8 @@ static void finish_row(bench *b)
     b->count++;
 }
 
-/* The same case with its tuned entry, if it has one: a row of its own behind the default's. What
- * goes wrong with it is a note. */
+/* Measures the same case with its tuned entry, if there is one, as a row after the default's. A
+ * failure becomes a note. */
 static mgl_status run_tuned(bench *b, mgl_error *err)
 {
     mgl_error why = {0};
@@ -271,7 +274,7 @@ static mgl_status run_row(bench *b, mgl_error *err)
     return status;
 }
 
-/* Every combination; with `check`, only whether it makes sense. */
+/* Runs every combination; with `check`, only validates them. */
 static mgl_status for_all(bench *b, bool check, mgl_error *err)
 {
     size_t cases = count_cases(b);
@@ -293,7 +296,7 @@ static void print_json(const bench *b)
     mgl_cli_end_json(&out);
 }
 
-/* Below the table. */
+/* Prints the lines below the table. */
 static void print_foot(const bench *b)
 {
     const mgl_cli_bench_rows rows = rows_of(b);
@@ -302,8 +305,8 @@ static void print_foot(const bench *b)
 
 /* ---- the record of a device ------------------------------------------------------------------ */
 
-/* Whether fit_costs has a use for what was measured: decoding by the default schedule of a shape
- * that has a name. */
+/* Whether fit_costs can use the measurements: decoding with the default schedule of a named
+ * shape. */
 static bool can_fit(const bench *b)
 {
     return b->count > 0 && !b->request.prompt && !b->request.knobs && b->options->shape.given;
@@ -342,8 +345,8 @@ static void say_record(const char *device)
     mgl_text_clear(&path);
 }
 
-/* What was measured is shown already: that its record can not be written is said, and is no error.
- */
+/* Writes the device record. The measurements are already printed, so a failure is printed and is
+ * not an error. */
 static void record_device(const bench *b)
 {
     mgl_error why = {0};

@@ -1,7 +1,7 @@
 /*
- * Rows of `bench`: see bench_rows.h. A field of the JSON is never renamed; a row of decoding and
- * one of a prompt share what they both have, under the same names. Times of decoding are of a
- * token, times of a prompt of all of it.
+ * Implements the JSON and the tables of bench_rows.h. JSON fields are never renamed. Rows of
+ * decoding and of prompts use the same names for shared fields. Times of decoding are per token;
+ * times of a prompt are for the whole prompt.
  */
 #include "cli/schedule/bench_rows.h"
 
@@ -65,13 +65,13 @@ static void put_machine(mgl_json_out *out, const mgl_bench_result *result)
     mgl_json_out_close_object(out);
 }
 
-/* GB/s of the stream. */
+/* Bandwidth of the stream, in GB/s. */
 static double peak_of(const mgl_bench_result *result)
 {
     return mgl_bench_rate(result->bytes, result->stream.median);
 }
 
-/* What the cost model says. */
+/* The prediction of the cost model. */
 static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
 {
     const mgl_cost *cost = &result->predicted;
@@ -88,7 +88,7 @@ static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
     mgl_json_out_close_object(out);
 }
 
-/* The second machine, beside the first. */
+/* The second machine, compared with the first. */
 static void put_also(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
 {
@@ -105,7 +105,7 @@ static void put_also(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_close_object(out);
 }
 
-/* The machine that draws its tokens, beside the greedy one. */
+/* The machine with sampling, compared with greedy decoding. */
 static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
                       const mgl_bench_result *result)
 {
@@ -122,7 +122,7 @@ static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_close_object(out);
 }
 
-/* What was asked for, and what it became. */
+/* The requested case, and the resulting program. */
 static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
 {
@@ -149,7 +149,7 @@ static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_string(out, "note", result->note[0] ? result->note : NULL);
 }
 
-/* How the machine cut the prompt, and what that comes to. */
+/* How the machine split the prompt into chunks, and the resulting rates. */
 static void put_prompt(mgl_json_out *out, const mgl_bench_result *result)
 {
     mgl_json_out_int(out, "rows", result->rows);
@@ -159,7 +159,7 @@ static void put_prompt(mgl_json_out *out, const mgl_bench_result *result)
                       mgl_bench_prompt_rate(result, result->baseline.median));
 }
 
-/* Bytes, and the other two that were timed. */
+/* Bytes, and the two baselines. */
 static void put_yardsticks(mgl_json_out *out, const mgl_bench_result *result)
 {
     double rate = mgl_bench_rate(result->bytes, result->machine.median);
@@ -194,7 +194,7 @@ static void put_row(mgl_json_out *out, const mgl_cli_bench_rows *of, const mgl_b
     mgl_json_out_close_object(out);
 }
 
-/* The rows that are prompts, or those that are not. */
+/* Writes the rows that are prompts, or the rows that are not. */
 static void put_rows(mgl_json_out *out, const char *key, const mgl_cli_bench_rows *of, bool prompts)
 {
     mgl_json_out_array(out, key);
@@ -218,7 +218,7 @@ void mgl_cli_bench_put(mgl_json_out *out, const mgl_cli_bench_rows *of)
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-/* The capacity of a row, with a sign where the run alone made it. */
+/* The capacity of a row, marked if the run chose it. */
 static const char *show_capacity(const mgl_bench_result *result, char to[16])
 {
     snprintf(to, 16, "%d%s", result->positions, result->derived ? "*" : "");

@@ -1,4 +1,6 @@
-/* megalith check F.mls: is this schedule safe, and, with --model, does it compute the model? */
+/*
+ * megalith check F.mls: validates a schedule. With --model, also checks that it computes the model.
+ */
 #include "cli/cli.h"
 #include "cli/schedule/sarif.h"
 #include "cli/signals.h"
@@ -22,14 +24,14 @@ MGL_CLI_OPTIONS(CHECK_OPTIONS)
 
 enum { SHOWN_COLUMNS = 160 };
 
-/* The file that is checked. */
+/* The checked file. */
 typedef struct source {
     const char *path;
     char *text;
     size_t length;
 } source;
 
-/* The line of that number, shortened for a screen; length 0 where there is none. */
+/* The line with this number, shortened for a terminal; length 0: no such line. */
 static const char *find_line(const source *from, int number, int *length)
 {
     const char *at = from->text, *end = from->text + from->length;
@@ -91,7 +93,7 @@ static void print_json(const mgl_verdict *verdict)
     mgl_cli_end_json(&out);
 }
 
-/* Prints the verdict as it was asked for; a rejected schedule has said it all with that. */
+/* Prints the verdict in the requested format. A rejection has no further error message. */
 static mgl_status print(const source *from, const struct options *o, const mgl_verdict *verdict,
                         mgl_error *err)
 {
@@ -113,7 +115,8 @@ static mgl_status parse(source *from, mgl_program **out, mgl_error *err)
     return status;
 }
 
-/* A log that says why there is no verdict: an editor reads nothing else. */
+/* Prints an SARIF log with the reason why there is no verdict, because editors read only the
+ * log. */
 static mgl_status fail_check(const source *from, const struct options *o, mgl_status status,
                              const mgl_error *err)
 {

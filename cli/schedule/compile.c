@@ -1,4 +1,6 @@
-/* megalith compile MODEL: everything that `run` would make of the model, in one file that it maps.
+/*
+ * megalith compile MODEL: compiles a model to one file that `run` maps, with the program, the
+ * packed weights and the kernel.
  */
 #include "cli/cli.h"
 #include "cli/progress.h"

@@ -1,6 +1,8 @@
-/* megalith explain MGnnn: what a diagnostic of `check` means, an example, and how to mend it.
- * megalith explain F.mls: what a token takes with that schedule, and what the time goes into, as
- * the cost model has it. */
+/*
+ * megalith explain MGnnn: prints what a diagnostic of `check` means, an example, and the remedy.
+ * megalith explain F.mls: prints the predicted time per token of a schedule and its breakdown by
+ * the cost model.
+ */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
@@ -83,22 +85,22 @@ static mgl_status explain_code(const struct options *o, const mgl_code_info *inf
 
 /* ---- a schedule ----------------------------------------------------------------------------- */
 
-/* A prediction and what it is of. */
+/* A prediction and the case that it is for. */
 typedef struct prediction {
     const mgl_program *program;
-    const char *device; /* whose costs these are */
+    const char *device; /* the device whose costs are used */
     mgl_cost_load load;
-    int prompt; /* tokens of a prompt in the epoch; 0: it decodes */
+    int prompt; /* tokens of a prompt in the epoch; 0: decoding */
     mgl_cost cost;
 } prediction;
 
-/* Rows of the epoch. */
+/* The rows of the epoch. */
 static int rows_of(const prediction *p)
 {
     return p->prompt ? p->prompt : p->load.batch;
 }
 
-/* As `trace` calls it. */
+/* The list's name, as in `trace`. */
 static const char *list_name(const prediction *p)
 {
     return mgl_cost_list(p->program, rows_of(p)) == p->program ? "few" : "many";
@@ -109,7 +111,7 @@ static const char *step_name(int step)
     return step < MGL_STEP_COUNT ? mgl_step_name((mgl_step)step) : "rest";
 }
 
-/* "norm_linear.skinny", or the op alone for general. */
+/* "norm_linear.skinny", or only the op for the general variant. */
 static void print_variant_name(int op, int variant, char to[VARIANT_NAME])
 {
     const bool general = variant == MGL_VARIANT_GENERAL;
@@ -231,7 +233,7 @@ static prediction asked_of(const struct options *o)
                         .prompt = o->prompt.given ? (int)o->prompt.value : 0};
 }
 
-/* Only what the validator accepts has a time. */
+/* The cost model needs an accepted schedule. */
 static mgl_status explain_schedule(const struct options *o, const char *path, mgl_error *err)
 {
     mgl_program *program = NULL;
@@ -257,13 +259,13 @@ static mgl_status explain_schedule(const struct options *o, const char *path, mg
     return status;
 }
 
-/* Diagnostics have no dots and no folders. */
+/* A name with a dot or a slash is a path. Diagnostics contain neither. */
 static bool is_path(const char *operand)
 {
     return strpbrk(operand, "./") != NULL;
 }
 
-/* The outcome of a trial: what to do next. */
+/* Prints what to do after this outcome of a trial. */
 static mgl_status explain_outcome(const struct options *o, mgl_outcome outcome)
 {
     mgl_json_out out = {0};

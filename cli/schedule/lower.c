@@ -1,5 +1,7 @@
-/* megalith lower MODEL: the schedule that `run` would use, as text, ready to be read, edited,
- * checked and run. */
+/*
+ * megalith lower MODEL: prints the schedule that `run` would use as text, to read, edit, check and
+ * run.
+ */
 #include "cli/cli.h"
 #include "cli/signals.h"
 

@@ -1,3 +1,4 @@
+/* Converts a verdict to a SARIF 2.1.0 log. See sarif.h. */
 #include "cli/schedule/sarif.h"
 
 #include "api/machine_check.h"
@@ -15,7 +16,8 @@ typedef struct sarif {
     size_t length;
 } sarif;
 
-/* The path as a URI (RFC 3986): all but unreserved characters and slashes in hexadecimal. */
+/* Writes the path as a URI (RFC 3986): all but unreserved characters and slashes are
+ * percent-encoded. */
 static void put_uri(sarif *s)
 {
     mgl_text uri = {0};
@@ -35,7 +37,7 @@ static void put_uri(sarif *s)
     mgl_text_clear(&uri);
 }
 
-/* The line of that number; NULL where there is none. */
+/* The line with this number; NULL: no such line. */
 static const char *find_line(const sarif *s, int number, size_t *length)
 {
     const char *at = s->text, *end = s->text + s->length;
@@ -50,7 +52,7 @@ static const char *find_line(const sarif *s, int number, size_t *length)
     return at;
 }
 
-/* Characters of UTF-8: bytes that begin one. */
+/* The number of characters: bytes that begin a UTF-8 character. */
 static int64_t count_characters(const char *text, size_t length)
 {
     int64_t count = 0;
@@ -59,7 +61,7 @@ static int64_t count_characters(const char *text, size_t length)
     return count;
 }
 
-/* The whole of a line, without the spaces in front of its first word: where a caret would stand. */
+/* Writes the region of a whole line without its indentation, where a caret would start. */
 static void put_region(sarif *s, int number)
 {
     size_t length = 0, lead = 0;
@@ -95,7 +97,7 @@ static void put_message(sarif *s, const char *key, const char *text)
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-/* The rules that occur, each once, in the order in which they first do. */
+/* Lists the rules that occur, each once, in order of occurrence. */
 static int list_rules(const mgl_verdict *verdict, int codes[MGL_MAX_DIAGNOSTICS])
 {
     int count = 0;
@@ -140,7 +142,7 @@ static void put_tool(sarif *s, const int *codes, int count)
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-/* The line that a witness speaks of ("embed at line 141 ..."), or 0. */
+/* The line number in a witness ("embed at line 141 ..."); 0: none. */
 static int line_of(const char *witness)
 {
     static const char mark[] = "line ";
@@ -192,7 +194,7 @@ static void put_results(sarif *s, const mgl_verdict *verdict, const int *codes)
     mgl_json_out_close_array(&s->out);
 }
 
-/* The number behind the first colon of "file:LINE:COLUMN", or 0. */
+/* The number after the first colon of "file:LINE:COLUMN"; 0: none. */
 static int line_of_error(const sarif *s, const mgl_error *failed)
 {
     size_t name = strlen(s->path);
@@ -201,7 +203,8 @@ static int line_of_error(const sarif *s, const mgl_error *failed)
     return atoi(failed->where + name + 1);
 }
 
-/* What is wrong with another file than the schedule says itself which one that is. */
+/* Writes a failure. The message names the file if the failure is in a file other than the
+ * schedule. */
 static void put_failure(sarif *s, const mgl_error *failed)
 {
     mgl_text said = {0};

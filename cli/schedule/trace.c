@@ -1,7 +1,7 @@
 /*
- * megalith trace MODEL: one launch on a GPU, the timeline of its last epochs as a file, and where
- * its time went. End tokens are ignored: what is looked at is the time, and the epochs asked for
- * are to come about.
+ * megalith trace MODEL: runs one launch on a GPU, writes the timeline of its last epochs to a file,
+ * and prints a breakdown of the time. End tokens are ignored, so that the requested epochs take
+ * place.
  */
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -36,16 +36,16 @@ MGL_CLI_OPTIONS(TRACE_OPTIONS)
 /* A traced launch. */
 typedef struct traced {
     const struct options *options;
-    const char *name; /* the MODEL that was asked for */
+    const char *name; /* the MODEL argument */
     mgl_device machine;
     mgl_ids prompt;
-    int32_t tokens; /* new ones */
-    int epochs;     /* that are kept */
+    int32_t tokens; /* new tokens */
+    int epochs;     /* epochs in the trace */
     mgl_checkpoint *checkpoint;
     mgl_program *program;
     mgl_vm *vm;
     mgl_trace *trace;
-    double us_per_token; /* by the host's clock, without the first; 0: there was one */
+    double us_per_token; /* by the host's clock, without the first; 0: only one token */
 } traced;
 
 static mgl_status check_options(const struct options *o, mgl_error *err)
@@ -67,7 +67,7 @@ static mgl_status find_machine(traced *t, mgl_error *err)
     return mgl_device_find(!device || !strcmp(device, "auto") ? "cuda" : device, &t->machine, err);
 }
 
-/* Tokens that do not matter. */
+/* Makes a prompt of one repeated token. The token values do not matter. */
 static mgl_status repeat_token(size_t count, mgl_ids *out, mgl_error *err)
 {
     out->ids = mgl_alloc_zero(count, sizeof *out->ids);
@@ -181,7 +181,7 @@ static void put_tape(mgl_json_out *out, const mgl_program *program, const mgl_tr
     mgl_json_out_close_object(out);
 }
 
-/* The fields of the summary of a list. */
+/* Writes the fields of a list's summary. */
 static void put_summary(mgl_json_out *out, const traced *t, const mgl_trace_summary *s)
 {
     const mgl_trace *trace = t->trace;
@@ -207,7 +207,7 @@ static void put_summary(mgl_json_out *out, const traced *t, const mgl_trace_summ
     put_tape(out, t->program, s);
 }
 
-/* The summary of each list that has a whole epoch. */
+/* Writes the summary of each list that has a complete epoch. */
 static void put_lists(mgl_json_out *out, const traced *t, const mgl_trace_summary *summaries)
 {
     mgl_json_out_array(out, "lists");
@@ -221,14 +221,14 @@ static void put_lists(mgl_json_out *out, const traced *t, const mgl_trace_summar
     mgl_json_out_close_array(out);
 }
 
-/* The list of the last whole epoch. */
+/* The list of the last complete epoch. */
 static int newest_list(const mgl_trace *trace)
 {
     return trace->lists > 1 && mgl_trace_last_row(trace, 1) > mgl_trace_last_row(trace, 0);
 }
 
-/* Of two lists that of the last epoch stands in the object itself, where a reader of one list looks
- * for it. */
+/* With two lists, the object itself has the summary of the last epoch's list, where readers of a
+ * single list expect the fields. */
 static void put_object(const traced *t, const mgl_trace_summary *summaries)
 {
     mgl_json_out out = {0};
