@@ -1,7 +1,9 @@
-"""Builds the wheel and the source archive of the package, by the interface of PEP 517.
+"""Builds the wheel and the source archive of the package: a build backend as of PEP 517. pip calls
+it.
 
-The package is a folder of Python files, so its wheel is a zip of them and of what pyproject.toml
-says. Written out here because setuptools needs a network, or more packages, to do the same.
+The package is a folder of Python files, so the wheel is a zip archive of these files and of
+metadata from pyproject.toml. setuptools is not used, because it needs a network or more
+packages.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ TAG = "py3-none-any"
 
 
 def read_project() -> dict[str, object]:
-    """The table [project]: each value stands on one line, and is written as in Python."""
+    """Reads the table [project]. Each value must be on one line, in Python syntax."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table = re.split(r"(?m)^\[", text.split("[project]\n", 1)[1])[0]
     pairs = (line.split(" = ", 1) for line in table.splitlines() if " = " in line)
@@ -73,7 +75,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) 
     name = f"{stem}-{TAG}.whl"
     with zipfile.ZipFile(Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
-            entry = zipfile.ZipInfo(path)  # of a fixed time: equal sources make equal wheels
+            entry = zipfile.ZipInfo(path)  # a fixed time: equal sources give equal wheels
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)

@@ -1,4 +1,4 @@
-"""A reply of a Llama-family language model from one kernel launch.
+"""Generates replies of Llama-family language models. One kernel launch generates a reply.
 
     import megalith
 
@@ -6,8 +6,8 @@
         for piece in model.generate("Once there was", max_tokens=64):
             print(piece, end="", flush=True)
 
-The work is done by libmegalith, which is found by the environment variable MEGALITH_LIBRARY (its
-path), else beside this package, else by the system's loader.
+The package calls libmegalith. It searches for the library at the path in the environment variable
+MEGALITH_LIBRARY, then beside this package, then with the system's loader.
 """
 
 from megalith._library import Code, MegalithError, library_version

@@ -1,8 +1,8 @@
-"""Replies on their way: a thread runs the C call. The tokens of one reply go through a bounded
-queue; a list of replies is returned when all have ended.
+"""Runs C calls that generate replies in a background thread; _model.py uses it. The tokens of a
+single reply pass through a bounded queue. A list of replies is returned when all have ended.
 
-Whoever reads the tokens may stop reading at any time, on purpose, by an error, by forgetting the
-reply, or since the program ends: the launch is aborted then, and the thread is joined.
+A reader may stop at any time: by closing the reply, by an error, by dropping the reply, or because
+the program ends. The launch is then aborted, and the thread is joined.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Iterator, List, Optional
 
 from megalith._library import STOPS, Code, Library, MegalithError, Request, Result, TokenFn
 
-ROOM = 64  # tokens that wait for their reader, at most
+ROOM = 64  # maximum of tokens in the queue
 
 
 class Channel:
@@ -29,7 +29,7 @@ class Channel:
         self._open = True
 
     def put(self, token: int) -> bool:
-        """Waits for room; False when the channel is closed."""
+        """Waits for room and adds a token. Returns False if the channel is closed."""
         with self._changed:
             while self._open and len(self._tokens) >= ROOM:
                 self._changed.wait()
@@ -39,7 +39,7 @@ class Channel:
             return self._open
 
     def get(self) -> Optional[int]:
-        """Waits for a token; None when the channel is closed and empty."""
+        """Waits for a token. Returns None if the channel is closed and empty."""
         with self._changed:
             while self._open and not self._tokens:
                 self._changed.wait()
@@ -57,18 +57,18 @@ class Outcome:
     """The result of a reply."""
 
     def __init__(self) -> None:
-        self.ids: list[int] = []  # that were read
-        self.stop: Optional[str] = None  # None: it has not ended
+        self.ids: list[int] = []  # tokens read so far
+        self.stop: Optional[str] = None  # None: in progress
         self.prefill_s = 0.0
         self.decode_s = 0.0
-        self.logprobs: Optional[list[float]] = None  # None: not asked for, or not at its end
+        self.logprobs: Optional[list[float]] = None  # None: not requested, or in progress
         self.top: Optional[list[list[tuple[int, float]]]] = None
         self.prompt_logprobs: Optional[list[Optional[float]]] = None
-        self.reused = 0  # tokens of the prompt that were not read again
+        self.reused = 0  # tokens of the prompt taken from the cache
         self.error: Optional[BaseException] = None
 
     def take(self, result: Result) -> None:
-        """Everything but the ids."""
+        """Copies everything except the ids."""
         self.stop = STOPS[result.stop]
         self.prefill_s = result.prefill_s
         self.decode_s = result.decode_s
@@ -88,8 +88,8 @@ _running: weakref.WeakSet[Work] = weakref.WeakSet()
 
 
 class Work:
-    """A thread that calls the library. `busy` is held from `start` until the thread is through, and
-    `keep` lives as long as the work does."""
+    """A thread that calls the library. `busy` is held from before `start` until the thread ends.
+    `keep` holds references that the call needs."""
 
     def __init__(
         self, library: Library, model: int, cancel: int, busy: threading.Lock, keep: object
@@ -100,10 +100,10 @@ class Work:
         self._busy = busy
         self._keep = keep
         self._thread: Optional[threading.Thread] = None
-        self.left = False  # somebody has asked it to end
+        self.left = False  # `end` was called
 
     def start(self) -> None:
-        """The caller has taken `busy`."""
+        """Starts the thread. The caller holds `busy`; the thread releases it."""
         self._library.mgl_cancel_reset(self._cancel)
         _running.add(self)
         thread = threading.Thread(target=self._work, name="megalith", daemon=True)
@@ -118,14 +118,14 @@ class Work:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Aborts what has not ended, and waits for it."""
+        """Aborts the call if it is in progress, and waits for the thread."""
         self.left = True
         thread = self._thread
         if thread is None:
             return
         if thread.is_alive():
             self._library.mgl_cancel_set(self._cancel)
-        if thread is not threading.current_thread():  # a collector runs anywhere
+        if thread is not threading.current_thread():  # garbage collection may run in it
             thread.join()
 
 
@@ -149,7 +149,7 @@ class Launch(Work, Outcome):
     def _work(self) -> None:
         try:
             self._generate()
-        except BaseException as error:  # raised where the tokens are read
+        except BaseException as error:  # `tokens` raises it
             self.error = error
         finally:
             self._busy.release()
@@ -165,7 +165,7 @@ class Launch(Work, Outcome):
         self._library.mgl_result_clear(ctypes.byref(result))
 
     def tokens(self) -> Iterator[int]:
-        """Token by token, of a launch that was started. Raises what the call has raised."""
+        """Yields the tokens of a started launch. Raises the error of the call."""
         while True:
             token = self._channel.get()
             if token is None:
@@ -182,8 +182,8 @@ class Launch(Work, Outcome):
 
 
 class Batch(Work):
-    """Calls of mgl_model_generate_batch for a list of requests, at most `most` of them at a time.
-    A request of None has an error in its outcome already."""
+    """Calls mgl_model_generate_batch for a list of requests, at most `most` per call. A request is
+    None if its outcome already has an error."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Batch(Work):
         self.error: Optional[BaseException] = None
 
     def run(self) -> None:
-        """Starts the thread and waits for its end. Raises what no request is to blame for."""
+        """Runs the thread to its end. Raises an error that concerns no single request."""
         self.start()
         assert self._thread
         try:
@@ -226,7 +226,7 @@ class Batch(Work):
             self._busy.release()
 
     def _generate(self, chosen: List[int]) -> List[int]:
-        """One launch. The requests that need no other launch: all, or one that was rejected."""
+        """Runs one launch. Returns the finished requests: all, or the one that was rejected."""
         count = len(chosen)
         wanted = [self._requests[i] for i in chosen]
         requests = (Request * count)(*(request for request in wanted if request is not None))
@@ -247,7 +247,7 @@ class Batch(Work):
         return chosen
 
     def _reject(self, chosen: List[int], error: MegalithError) -> int:
-        """Gives the error to the request that it names."""
+        """Stores the error in the outcome of the request that it names. Returns the index."""
         named = re.match(r"requests\[(\d+)\](?:: )?", error.where)
         if error.code not in (Code.USAGE, Code.BAD_INPUT) or not (named or len(chosen) == 1):
             raise error
@@ -258,7 +258,7 @@ class Batch(Work):
 
 
 def name_prompt(index: int, error: MegalithError, where: str) -> MegalithError:
-    """The error of a prompt of a list."""
+    """The error with the index of the prompt in front."""
     name = f"prompts[{index}]"
     return MegalithError(error.code, error.message, f"{name}: {where}" if where else name)
 

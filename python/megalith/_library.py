@@ -1,4 +1,5 @@
-"""libmegalith by ctypes: where it is, its structs and functions (include/megalith.h), its errors."""
+"""Loads libmegalith by ctypes. Declares its structs and functions (include/megalith.h), and raises
+its errors as MegalithError. _launch.py and _model.py call the functions of `Library`."""
 
 from __future__ import annotations
 
@@ -15,30 +16,30 @@ NAMES = ("libmegalith.so", "libmegalith.so.0")
 
 
 class Code(enum.IntEnum):
-    """What kind of an error it is."""
+    """The kind of an error: the codes of mgl_status."""
 
     __module__ = "megalith"
 
-    USAGE = 1  # a call that makes no sense
-    BAD_INPUT = 2  # model, file or text that can not be used
-    REJECTED = 3  # the validator refused the schedule
+    USAGE = 1  # an invalid call
+    BAD_INPUT = 2  # an unusable model, file or text
+    REJECTED = 3  # the validator rejected the schedule
     DEVICE = 4  # no device, too little device memory, a driver's error
-    WATCHDOG = 5  # the kernel was stopped at its deadline
+    WATCHDOG = 5  # the kernel exceeded its deadline
     GATE = 6  # an accuracy or performance gate failed
     NO_MEMORY = 7  # host memory ran out
-    SYSTEM = 8  # the operating system refused something
-    INTERRUPTED = 130  # by mgl_model_cancel, or as the model was closed
+    SYSTEM = 8  # an error of the operating system
+    INTERRUPTED = 130  # cancelled, or the model was closed
 
     @classmethod
     def _missing_(cls, value: object) -> Code:
-        return cls.SYSTEM  # of a newer library
+        return cls.SYSTEM  # a code of a newer library
 
 
 class MegalithError(Exception):
-    """`code` says what kind it is, `where` names file, tensor or argument and may be empty, and
-    `message` is one sentence that says what is wrong and what to do."""
+    """An error of the library. `code` is its kind. `where` names the file, tensor or argument and
+    may be empty. `message` is one sentence: what is wrong and what to do."""
 
-    __module__ = "megalith"  # what tracebacks call it
+    __module__ = "megalith"  # the module in tracebacks
 
     def __init__(self, code: Code, message: str, where: str = "") -> None:
         super().__init__(code, message, where)
@@ -66,14 +67,14 @@ class Ids(ctypes.Structure):
 
 
 class Sized(ctypes.Structure):
-    """A struct whose first field is its size: the library knows older versions by it."""
+    """A struct whose first field is its size. The library recognizes older versions by the size."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(size=ctypes.sizeof(type(self)), **fields)
 
 
 class OpenOptions(Sized):
-    """mgl_open_options, up to the fields that are used here"""
+    """mgl_open_options, up to the last field used here"""
 
     _fields_ = [
         ("size", c_size_t),
@@ -99,7 +100,7 @@ class OpenOptions(Sized):
 
 
 class Facts(Sized):
-    """mgl_model_facts, up to the fields that are used here"""
+    """mgl_model_facts, up to the last field used here"""
 
     _fields_ = [
         ("size", c_size_t),
@@ -129,7 +130,7 @@ class Facts(Sized):
 
 
 class Request(Sized):
-    """mgl_request, up to the fields that are used here"""
+    """mgl_request, up to the last field used here"""
 
     _fields_ = [
         ("size", c_size_t),
@@ -240,7 +241,7 @@ _FALLIBLE: dict[str, list[Any]] = {
     ],
     "mgl_model_score": [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float), _ERR],
 }
-# (result, arguments) of the others.
+# (result, arguments) of the functions that cannot fail.
 _OTHERS: dict[str, tuple[Any, list[Any]]] = {
     "mgl_version": (c_char_p, []),
     "mgl_tokenizer_close": (None, [c_void_p]),
@@ -259,7 +260,7 @@ _OTHERS: dict[str, tuple[Any, list[Any]]] = {
 
 
 class Library:
-    """The functions of libmegalith; those that fail raise a MegalithError."""
+    """The functions of libmegalith. Those with an error argument raise MegalithError on failure."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -272,7 +273,7 @@ class Library:
         for name, (result, arguments) in _OTHERS.items():
             setattr(self, name, self._find(name, result, arguments))
 
-    def __getattr__(self, name: str) -> Any:  # for type checkers: what __init__ sets
+    def __getattr__(self, name: str) -> Any:  # for type checkers; __init__ sets the attributes
         raise AttributeError(name)
 
     def _find(self, name: str, result: Any, arguments: list[Any]) -> Any:
@@ -301,7 +302,7 @@ def raise_error(error: CError) -> None:
     raise MegalithError(Code(error.code), error.message.decode("utf-8", "replace"), where)
 
 
-# ---- finding it ----------------------------------------------------------------------------------
+# ---- finding the library -------------------------------------------------------------------------
 
 _lock = threading.Lock()
 _library: Optional[Library] = None
@@ -315,7 +316,7 @@ def _open() -> Library:
         beside = Path(__file__).with_name(name)
         if beside.exists():
             return Library(str(beside))
-    for name in reversed(NAMES):  # an installed library is found by its version first
+    for name in reversed(NAMES):  # the versioned name first
         try:
             ctypes.CDLL(name)
         except OSError:
@@ -329,7 +330,7 @@ def _open() -> Library:
 
 
 def load() -> Library:
-    """The library, which is looked for once."""
+    """The library. The first call finds and loads it."""
     global _library
     with _lock:
         if _library is None:

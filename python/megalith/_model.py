@@ -1,4 +1,4 @@
-"""A model, from its folder to pieces of text."""
+"""The classes Model and Reply: opening a model, tokenizing, generating replies, and scoring."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from megalith._launch import Batch, Launch, Outcome, Work, name_prompt
 from megalith._library import Code, Conversation, Facts, Ids, MegalithError, OpenOptions, Request
 
 Prompt = Union[str, Iterable[int]]
-Message = Mapping[str, Any]  # role, content, and what else the template knows
-# An entry of a list: a prompt, or text, ids or messages with the options that differ.
+Message = Mapping[str, Any]  # role, content, and other keys of the template
+# An entry of a list: a prompt, or an object with text, ids or messages and its own options.
 Entry = Union[str, Iterable[int], Mapping[str, Any]]
 
 
@@ -54,7 +54,7 @@ _OPTIONS = (
 
 
 def _is_list(prompt: object) -> bool:
-    """Whether the argument is a list of prompts, not a text and not ids."""
+    """Whether the argument is a list of prompts, not a text or a list of ids."""
     if not isinstance(prompt, (list, tuple)) or not prompt:
         return False
     return isinstance(prompt[0], (str, Mapping)) or hasattr(prompt[0], "__iter__")
@@ -82,7 +82,7 @@ def _make_texts(texts: List[str]) -> ctypes.Array[c_char_p]:
 
 
 def _make_json(name: str, value: object) -> Optional[bytes]:
-    """What C reads as JSON; None stays None."""
+    """JSON text for C; None stays None."""
     if value is None:
         return None
     try:
@@ -92,14 +92,14 @@ def _make_json(name: str, value: object) -> Optional[bytes]:
 
 
 def _make_top_p(top_p: Optional[float]) -> float:
-    """The value for C, where 0 is off: an explicit 0 becomes the least positive normal float."""
+    """The value for C, where 0 is off. An explicit 0 becomes the smallest positive normal float."""
     if top_p is None:
         return 0.0
     return max(top_p, 2.0**-126) if top_p >= 0 else top_p
 
 
 def _check_whole(name: str, value: int, least: int, bits: int) -> int:
-    """ctypes would cut off what does not fit."""
+    """Rejects an integer outside the field's range. ctypes would truncate it silently."""
     if least <= value < 1 << bits:
         return value
     message = f"is {value}, and must be {least} to {(1 << bits) - 1}"
@@ -107,10 +107,11 @@ def _check_whole(name: str, value: int, least: int, bits: int) -> int:
 
 
 class Reply(Iterator[str]):
-    """Pieces of text, as they are made. It ends by itself; left before, by `close`, a `with` or by
-    being forgotten, it aborts the launch. `ids` has the tokens that were read so far.
+    """Iterates over pieces of text while they are generated. `close`, the end of a `with` block or
+    dropping the object aborts the launch. `ids` has the tokens that were read so far.
 
-    The replies to a list of prompts are returned when all have ended. A reply may have an `error`."""
+    The replies to a list of prompts are returned when all have ended. A reply may have an
+    `error`."""
 
     def __init__(self, launch: Outcome, pieces: Iterator[str], prompt: List[int], seed: int) -> None:
         self._launch = launch
@@ -129,22 +130,22 @@ class Reply(Iterator[str]):
         self.close()
 
     def close(self) -> None:
-        """Ends the reply where it is."""
+        """Ends the reply at this point."""
         self._pieces.close()
 
     def text(self) -> str:
-        """What is not read yet, to the end."""
+        """The rest of the text, to the end of the reply."""
         return "".join(self)
 
     @property
     def ids(self) -> List[int]:
-        """The new tokens that were read, the end token included."""
+        """The new tokens that were read, including the end token."""
         return self._launch.ids
 
     @property
     def stop(self) -> Optional[str]:
-        """Why it ended: "eos", "length", "stop" (by a text) or "interrupted"; None while it goes
-        on."""
+        """Why the reply ended: "eos", "length", "stop" (by a stop string) or "interrupted"; None
+        while the reply is in progress."""
         return self._launch.stop
 
     @property
@@ -154,50 +155,51 @@ class Reply(Iterator[str]):
 
     @property
     def logprobs(self) -> Optional[List[float]]:
-        """With `logprobs`, the natural logarithm of the probability of each new token, before
-        temperature and whatever else chooses; known when the reply has ended."""
+        """With `logprobs`: the natural logarithm of the probability of each new token, before
+        temperature, penalties and filters are applied. Set when the reply has ended."""
         return self._launch.logprobs
 
     @property
     def top(self) -> Optional[List[List[Tuple[int, float]]]]:
-        """Likewise the likeliest tokens in the place of each, and their logarithms, in order."""
+        """With `logprobs`: for each new token, the likeliest tokens and their log-probabilities."""
         return self._launch.top
 
     @property
     def prompt_logprobs(self) -> Optional[List[Optional[float]]]:
-        """With `prompt_logprobs`, the same of each token of the prompt; None of the first."""
+        """With `prompt_logprobs`: the log-probability of each token of the prompt; None for the
+        first."""
         return self._launch.prompt_logprobs
 
     @property
     def reused(self) -> int:
-        """Tokens of the prompt that the cache held from the reply before, and that were not read
-        again; known when the reply has ended."""
+        """Tokens of the prompt taken from the KV cache of the reply before. Set when the reply has
+        ended."""
         return self._launch.reused
 
     @property
     def prefill_s(self) -> float:
-        """Seconds to the first token; known when the reply has ended."""
+        """Seconds to the first token. Set when the reply has ended."""
         return self._launch.prefill_s
 
     @property
     def decode_s(self) -> float:
-        """Seconds from the first token to the last; known when the reply has ended."""
+        """Seconds from the first token to the last. Set when the reply has ended."""
         return self._launch.decode_s
 
 
 class Model:
-    """A checkpoint in Hugging Face layout, a compiled model, or org/name in the local Hugging Face
-    cache. `device` is "auto", "cpu", "cuda" or "cuda:1"; `dtype` "auto", "f32", "bf16" or "f16";
-    `capacity` the positions of the KV cache, None for the smaller of 4,096 and the model's limit.
-    `prompt` is about how many tokens the longest prompt has: of many, a GPU reads up to 128 at
-    once, and each token of a reply takes a little longer then.
-    With `penalties` replies may have some: tokens are counted then. `template` is the path of a
-    chat template that takes the place of the model's. `sequences` is how many replies one launch
-    may make, 64 at most, each with a KV cache of its own; there are fewer if the model's schedule
-    or memory has no room for so many.
+    """An open model. `path` is a checkpoint in Hugging Face layout, a compiled model, or org/name
+    in the local Hugging Face cache. `device` is "auto", "cpu", "cuda" or "cuda:1". `dtype` is
+    "auto", "f32", "bf16" or "f16". `capacity` is the number of positions of the KV cache; None
+    is the smaller of 4,096 and the model's limit. `prompt` is about the number of tokens of the
+    longest prompt: for long prompts, a GPU reads up to 128 tokens at once, and each token of a
+    reply takes a little longer. `penalties` allows penalties in replies; tokens are then
+    counted. `template` is the path of a chat template that replaces the model's. `sequences` is
+    the number of replies that one launch may generate, at most 64, each with its own KV cache.
+    The model uses fewer if its schedule or the memory does not fit so many.
 
-    A model makes one reply at a time; models are independent of each other. Tokenizing and
-    detokenizing may be done by any number of threads."""
+    A model generates one reply (or one list of replies) at a time. Models are independent of
+    each other. Any number of threads may tokenize and detokenize."""
 
     def __init__(
         self,
@@ -223,7 +225,7 @@ class Model:
         self._name = name
         self._template_file = None if template is None else os.fsencode(template)
         self._template: Optional[int] = None
-        self._opening = threading.Lock()  # of the template
+        self._opening = threading.Lock()  # guards _template
         options = OpenOptions(
             device=device.encode(),
             dtype=dtype.encode(),
@@ -249,11 +251,11 @@ class Model:
         self.end_ids: List[int] = self._read_end_ids()
         self.chat_end_ids: List[int] = self._read_chat_end_ids()
 
-    # ---- what it holds ---------------------------------------------------------------------------
+    # ---- resources -------------------------------------------------------------------------------
 
     def _on_drop(self, function: Any, handle: Optional[int]) -> weakref.finalize[..., Model]:
-        """Called when nobody has the model any more. Not when the program ends: a thread could be
-        at work, and the system takes everything back."""
+        """Calls `function` when the model is garbage collected. Not at exit: a thread could still
+        run, and the system frees everything."""
         closer = weakref.finalize(self, function, handle)
         closer.atexit = False
         return closer
@@ -269,7 +271,7 @@ class Model:
         self._tokenizer_error: Optional[MegalithError] = None
         try:
             self._c.mgl_tokenizer_open(name, byref(handle))
-        except MegalithError as error:  # a model without one can be asked by ids
+        except MegalithError as error:  # prompts may be given as ids
             self._tokenizer_error = error
             return None
         self._on_drop(self._c.mgl_tokenizer_close, handle.value)
@@ -282,7 +284,7 @@ class Model:
         return self._tokenizer
 
     def _need_template(self) -> int:
-        """The chat template, which is opened when it is first needed."""
+        """The chat template. The first call opens it."""
         with self._opening:
             if self._template is None:
                 handle = c_void_p()
@@ -298,7 +300,7 @@ class Model:
 
     def _take_busy(self) -> None:
         launch = self._launch() if self._launch else None
-        if launch and launch.left:  # by another thread, which may still wait for its end
+        if launch and launch.left:  # by another thread, which may still wait for the end
             launch.end()
         if not self._busy.acquire(blocking=False):
             message = (
@@ -334,7 +336,7 @@ class Model:
         return taken
 
     def close(self) -> None:
-        """Ends the reply in progress, and gives back the model's memory. Tokenizing still works."""
+        """Ends the reply in progress and frees the model's memory. Tokenizing still works."""
         launch = self._launch() if self._launch else None
         if launch:
             launch.end()
@@ -349,7 +351,7 @@ class Model:
     # ---- text and ids ----------------------------------------------------------------------------
 
     def tokenize(self, text: str, *, special: bool = True) -> List[int]:
-        """The ids of a text, with the tokenizer's own special tokens if `special`."""
+        """Converts a text to ids. If `special`, the tokenizer adds its special tokens."""
         data = text.encode("utf-8", "surrogatepass")
         ids = Ids()
         tokenizer = self._need_tokenizer()
@@ -357,7 +359,7 @@ class Model:
         return self._take_ids(ids)
 
     def detokenize(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
-        """The text of ids, without special tokens if `skip_special`."""
+        """Converts ids to text. If `skip_special`, special tokens are left out."""
         numbers, text, length = _make_ids(ids), c_void_p(), c_size_t()
         tokenizer = self._need_tokenizer()
         self._c.mgl_tokenizer_decode(
@@ -368,9 +370,9 @@ class Model:
     def detokenize_stream(
         self, ids: Iterable[int], *, prompt: Iterable[int] = (), skip_special: bool = True
     ) -> Iterator[str]:
-        """Pieces of the text of ids, as soon as they are certain: whole characters, never "". Ids
-        that the tokenizer does not know, of tables that were filled up, have no text. With the ids
-        of a prompt, the text is that of a reply: a space between the two is part of it."""
+        """Yields pieces of text as soon as they are final: whole characters, never "". Padding ids,
+        which the tokenizer does not have, have no text. With the ids of a `prompt`, the text is the
+        reply to the prompt: a space between the two is part of the reply."""
         yield from self._decode_until(ids, prompt, _make_texts([]), skip_special)
 
     def _decode_until(
@@ -401,14 +403,14 @@ class Model:
             self._c.mgl_detokenizer_close(stream)
 
     def token_bytes(self, token: int) -> bytes:
-        """What a token adds to a text: maybe a part of a character."""
+        """The bytes of a token. They may be a part of a character."""
         text, length = c_void_p(), c_size_t()
         _check_whole("token", token, 0, 31)
         self._c.mgl_tokenizer_token(self._need_tokenizer(), token, byref(text), byref(length))
         return self._take_bytes(text, length)
 
     def find_token(self, token: Union[str, bytes]) -> Optional[int]:
-        """The lowest id whose token has exactly these bytes; None where there is none."""
+        """The lowest id whose token has exactly these bytes; None if there is none."""
         data = token.encode() if isinstance(token, str) else token
         found = c_int32()
         self._c.mgl_tokenizer_find(self._need_tokenizer(), data, len(data), byref(found))
@@ -420,7 +422,7 @@ class Model:
     # ---- replies ---------------------------------------------------------------------------------
 
     @overload
-    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too
+    def generate(  # type: ignore[overload-overlap]  # a str is also a sequence of str
         self,
         prompt: Prompt,
         *,
@@ -483,23 +485,33 @@ class Model:
         reuse_prefix: bool = False,
         chat: bool = False,
     ) -> Union[Reply, List[Reply]]:
-        """A reply to a text or to ids, in one launch, which begins with the first piece that is
-        asked for. Greedy, unless one of temperature, top_k, top_p, min_p and seed is given; then the
-        temperature is 1 by itself, and a seed is drawn, which `Reply.seed` tells. 0 switches top_k
-        and min_p off; a top_p of 0 keeps the most likely token, and None is off. The reply ends before the first text of `stop` in it, and `Reply.ids` with
-        the token that completes that. With `logprobs` N, 20 at most, `Reply.logprobs` tells how
-        likely each token was, and `Reply.top` the N likeliest; with `prompt_logprobs`,
-        `Reply.prompt_logprobs` the same of the prompt, which is scored first. Penalties, for which
-        the model was opened, come before temperature and change what is greedy too:
-        `repeat_penalty` (0.01 to 100) as Hugging Face's repetition_penalty, of tokens in prompt and
-        reply; the two others (-2 to 2) as OpenAI's, of tokens in the reply. With `reuse_prefix`
-        what the prompt has in common with the prompt and the reply before is not read again. With
-        `chat`, for a prompt that a chat template made, `Model.chat_end_ids` end the reply.
+        """Generates a reply to a text or to ids in one launch, which starts when the first piece is
+        read.
 
-        Several prompts, a list of texts, lists of ids, or objects with one of `text`, `ids` and
-        `messages` and options of their own, have a list of replies, which have all ended. They take
-        as many launches as `Model.sequences` makes of them; without a `seed` each draws its own. A
-        prompt that cannot be used has an error in `Reply.error`; the others have their replies."""
+        Decoding is greedy unless temperature, top_k, top_p, min_p or seed is given. Then the
+        default temperature is 1, and a missing seed is drawn (`Reply.seed`). 0 disables top_k
+        and min_p. A top_p of 0 keeps the most likely token; None disables top_p. The text ends
+        before the first stop string of `stop`, and `Reply.ids` ends with the token that
+        completes the string.
+
+        With `logprobs` N, at most 20, `Reply.logprobs` has the log-probability of each token,
+        and `Reply.top` the N most likely tokens. With `prompt_logprobs`, the prompt is scored
+        first, for `Reply.prompt_logprobs`.
+
+        Penalties need a model opened with `penalties`. They are applied before the temperature,
+        and also to greedy decoding. `repeat_penalty` (0.01 to 100) is Hugging Face's
+        repetition_penalty, for tokens of the prompt and the reply. `presence_penalty` and
+        `frequency_penalty` (-2 to 2) are OpenAI's, for tokens of the reply.
+
+        With `reuse_prefix`, the prefix that the prompt shares with the previous prompt and reply
+        is taken from the KV cache. With `chat`, for a prompt made by a chat template,
+        `Model.chat_end_ids` end the reply.
+
+        For a list of prompts, the result is a list of replies, all ended. An entry is a text, a
+        list of ids, or an object with one of `text`, `ids` and `messages` and its own options.
+        One launch generates up to `Model.sequences` replies. Without a `seed`, each reply draws
+        its own. If a prompt cannot be used, `Reply.error` has the reason, and the others have
+        their replies."""
         options: Dict[str, Any] = {
             "max_tokens": max_tokens,
             "temperature": temperature,
@@ -527,7 +539,7 @@ class Model:
         return Reply(launch, self._make_pieces(launch, ids, stops), ids, request.seed)
 
     def _generate_list(self, prompts: Sequence[Entry], options: Dict[str, Any]) -> List[Reply]:
-        """The replies to all, in order; a prompt that cannot be used has its error."""
+        """Generates the replies to a list, in order. An unusable prompt's reply has its error."""
         replies: List[Reply] = []
         requests: List[Optional[Request]] = []
         outcomes: List[Outcome] = []
@@ -561,7 +573,7 @@ class Model:
         yield from self._decode_until(outcome.ids, prompt, stops)
 
     def _read_entry(self, entry: Entry) -> Tuple[Dict[str, Any], List[int]]:
-        """The options of an entry of a list, and its ids."""
+        """Returns the options and the ids of an entry of a list."""
         if not isinstance(entry, Mapping):
             return {}, self._ids_of(entry)
         own = dict(entry)
@@ -654,10 +666,10 @@ class Model:
         template_name: Optional[str] = None,
         generation_prompt: bool = True,
     ) -> str:
-        """The text that the model's chat template makes of a conversation, with its special tokens:
-        `tokenize(text, special=False)` makes a prompt of it. `template_args` are further variables
-        of the template; `template_name` chooses among several; `generation_prompt` adds what begins
-        the assistant's reply."""
+        """Renders a conversation with the model's chat template, including special tokens.
+        `tokenize(text, special=False)` converts the text to a prompt. `template_args` are further
+        variables of the template. `template_name` selects one of several templates.
+        `generation_prompt` appends the text that starts the assistant's reply."""
         conversation = Conversation(
             messages=_make_json("messages", list(messages)),
             tools=_make_json("tools", None if tools is None else list(tools)),
@@ -681,9 +693,9 @@ class Model:
         reuse_prefix: bool = True,
         **options: Any,
     ) -> Reply:
-        """The assistant's reply to a conversation: messages with role and content, which `render`
-        makes a prompt of. `options` are those of `generate`. Of the next turn, whose messages begin
-        with these and the reply, only what is new is read."""
+        """Generates the assistant's reply to a conversation: messages with role and content,
+        converted to a prompt by `render`. `options` are the options of `generate`. In the next
+        turn, whose messages start with these and the reply, only the new part is read."""
         text = self.render(
             messages, tools=tools, template_args=template_args, template_name=template_name
         )
@@ -691,8 +703,8 @@ class Model:
         return self.generate(prompt, reuse_prefix=reuse_prefix, chat=True, **options)
 
     def score(self, text: Prompt) -> List[Optional[float]]:
-        """The natural logarithm of the probability of each token of a text, or of ids, given those
-        before it; None of the first."""
+        """The natural logarithm of the probability of each token of a text, or of ids, given the
+        tokens before it; None for the first."""
         ids = _make_ids(self._ids_of(text))
         logprobs = (c_float * len(ids))()
         handle = self._need_handle()

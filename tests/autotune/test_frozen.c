@@ -1,6 +1,6 @@
 /*
- * The manifest of what no search may change: that it is compiled in as it stands in the tree, that
- * the sources are those that it was made of, and that nothing in validator/ is missing from it.
+ * Tests of the manifest of frozen files: the compiled manifest equals the file in the tree, the
+ * hashes match the sources, and all of validator/ is listed.
  */
 #include <check.h>
 #include <dirent.h>

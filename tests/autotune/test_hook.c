@@ -1,4 +1,4 @@
-/* A program that is started at events: it hears of them, and is killed when it does not end. */
+/* Tests of the program of --on-event: it receives events, and is killed if it does not end. */
 #include "autotune/hook.h"
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* Runs programs with pipes and a time limit, and checks their output. See command.h. */
 #include "command.h"
 
 #include "base/file.h"

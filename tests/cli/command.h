@@ -1,6 +1,6 @@
 /*
- * Running build/megalith as a user does: arguments, standard input, and what came back on the two
- * streams. Nothing of the library is used here but its JSON reader.
+ * Runs build/megalith as a user does: with arguments and standard input, and captures both output
+ * streams. Uses nothing of the library except the JSON reader.
  */
 #ifndef MGL_TESTS_CLI_COMMAND_H
 #define MGL_TESTS_CLI_COMMAND_H

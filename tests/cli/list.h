@@ -1,4 +1,4 @@
-/* Lists of prompts for `megalith run --prompts`, and readers of the results. */
+/* Lists of prompts for `megalith run --prompts`, and readers of their results. */
 #ifndef MGL_TESTS_CLI_LIST_H
 #define MGL_TESTS_CLI_LIST_H
 

@@ -1,3 +1,4 @@
+/* Implements a pseudo-terminal and the interpretation of its output. See terminal.h. */
 #include "terminal.h"
 
 #include "base/clock.h"

@@ -1,6 +1,6 @@
 /*
- * A pseudo-terminal, and what a person would see on it: one screen of lines, on which a carriage
- * return goes back to the first column and what is written there replaces what stood there.
+ * A pseudo-terminal for tests, with the visible screen: one screen of lines, where a carriage
+ * return moves to the first column and new characters overwrite old ones.
  */
 #ifndef MGL_TESTS_CLI_TERMINAL_H
 #define MGL_TESTS_CLI_TERMINAL_H

@@ -1,4 +1,7 @@
-/* Campaigns that come to other ends than their own: killed, and asked of a language model. */
+/*
+ * Tests of campaigns on the command line: killed, interrupted, rejected and ended ones, and those
+ * with a language model as proposer.
+ */
 #include "command.h"
 
 #include "base/clock.h"

@@ -1,6 +1,7 @@
 /*
- * chat: through a pipe, where each line is a message, and at a pseudo-terminal of 40 columns, with
- * libedit and without. libedit's part is skipped loudly where that is not installed.
+ * Tests of `chat`: through a pipe, where each line is a message, and on a pseudo-terminal of 40
+ * columns, with and without libedit. The part with libedit is skipped with a message if libedit is
+ * not installed.
  */
 #include "command.h"
 #include "terminal.h"

@@ -1,5 +1,7 @@
-/* megalith compile, and the file that it writes in the place of a folder: the same answers from
- * every verb, and words for what a compiled model can not do. */
+/*
+ * Tests of `megalith compile` and of compiled models: every verb gives the same answers as for the
+ * folder, and messages name what a compiled model cannot do.
+ */
 #include "command.h"
 
 #include <check.h>

@@ -1,4 +1,4 @@
-/* run --chat: a message or a conversation through the chat template, and the reply to it. */
+/* Tests of `run --chat`: a message or a conversation through the chat template, and its reply. */
 #include "command.h"
 
 #include <check.h>

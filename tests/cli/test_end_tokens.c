@@ -1,6 +1,6 @@
 /*
- * End tokens: the union of generation_config.json, config.json and, in chats, eos_token of
- * tokenizer_config.json; of a folder and of a compiled model. `info` names the sources.
+ * Tests of end tokens: the union of generation_config.json, config.json and, for chats, eos_token
+ * of tokenizer_config.json, for a folder and a compiled model. `info` names the sources.
  */
 #include "command.h"
 

@@ -1,4 +1,4 @@
-/* The last line of run: the reason why a reply ended. */
+/* Tests of the reason why a reply ended, in the closing line of `run`. */
 #include "command.h"
 
 #include <check.h>

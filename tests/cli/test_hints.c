@@ -1,4 +1,4 @@
-/* Messages for verbs, flags, devices and addresses that users know from other programs. */
+/* Tests of the messages for verbs, flags, devices and addresses of other programs. */
 #include "command.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /*
- * Hostile proposals on their whole way: handed in by `campaign submit --wait` to a campaign that
- * runs, on no device and on the CPU, where what the gates let through is executed. And a MODEL
- * whose config.json speaks to the terminal.
+ * End-to-end tests of hostile proposals: `campaign submit --wait` to a running campaign, on no
+ * device and on the CPU, where proposals that pass the gates are executed. Also a model whose
+ * config.json contains terminal control sequences.
  */
 #include "command.h"
 #include "tests/autotune/search/hostile.h"

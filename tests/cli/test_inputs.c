@@ -1,5 +1,7 @@
-/* Files that are read: - is standard input for every one of them, once; a device that has no end is
- * refused at once. */
+/*
+ * Tests of input files: - is standard input for each, but only once; an endless device is rejected
+ * at once.
+ */
 #include "command.h"
 #include "terminal.h"
 

@@ -1,5 +1,6 @@
-/* Compiling a kernel from the command line, with NVRTC itself, which takes its time and listens to
- * nobody: Ctrl-C ends it at once, whatever ends the compiler is told, and nothing is left behind.
+/*
+ * Tests of compiling a kernel from the command line with NVRTC, which cannot be interrupted: Ctrl-C
+ * ends the verb at once, with the compiler's process, and no file remains.
  */
 #include "command.h"
 

@@ -1,4 +1,6 @@
-/* megalith kernel transform, prompt, next, submit, log, diff, checkout, branch and export. */
+/*
+ * Tests of megalith kernel transform, prompt, next, submit, log, diff, checkout, branch and export.
+ */
 #include "command.h"
 
 #include "autotune/kernels/gates/unit.h"

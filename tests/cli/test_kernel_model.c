@@ -1,5 +1,7 @@
-/* A model on the command line: a script through the gates with NVRTC itself, and an endpoint whose
- * key stays where it belongs. */
+/*
+ * Tests of model clients on the command line: scripted answers through the gates with NVRTC, and an
+ * endpoint whose key is not leaked.
+ */
 #include "command.h"
 #include "tests/autotune/agents/stub_server.h"
 

@@ -1,7 +1,7 @@
 /*
- * Campaigns that are left alone: by a logout, on a terminal of the test's own that goes away under
- * a shell, and by a reboot in mid-trial. A reboot is what it leaves: a store as SIGKILL leaves it,
- * and the name of a process that is another one by now, of a boot that is over.
+ * Tests of unattended campaigns: after a logout, after a pseudo-terminal closes under a shell, and
+ * after a reboot during a trial. The reboot is simulated: a store as SIGKILL leaves it, with a
+ * process id of an earlier boot that now belongs to another process.
  */
 #include "command.h"
 #include "terminal.h"

@@ -1,5 +1,7 @@
-/* Lists of texts: `run --prompts`, and `score`, `eval` and `tokenize` with --texts, have one
- * reader. */
+/*
+ * Tests of the common reader of lists of texts: `run --prompts`, and `score`, `eval` and `tokenize`
+ * with --texts.
+ */
 #include "command.h"
 
 #include <check.h>

@@ -1,5 +1,7 @@
-/* `mcp` as a client meets it: lines in, lines out, and how it ends. What it answers is tested in
- * tests/autotune/agents/test_mcp.c. */
+/*
+ * Tests of `mcp` as a client sees it: one message per line in and out, and how the server ends.
+ * tests/autotune/agents/test_mcp.c tests the answers.
+ */
 #include "command.h"
 
 #include "base/clock.h"

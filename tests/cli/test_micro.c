@@ -1,4 +1,7 @@
-/* megalith kernel: what is shown of micro-kernels, and the exit codes of their gates. */
+/*
+ * Tests of megalith kernel: the printed facts about micro-kernels, and the exit codes of their
+ * gates.
+ */
 #include "command.h"
 
 #include <check.h>

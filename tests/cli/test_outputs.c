@@ -1,5 +1,7 @@
-/* What -o must not do: take the place of a file that is read. And what it does where it is a link,
- * a folder of the model, or standard input. */
+/*
+ * Tests of -o: it must not overwrite an input file, it follows links, it may write other files in
+ * the model's folder, and it rejects other places.
+ */
 #include "command.h"
 
 #include <check.h>

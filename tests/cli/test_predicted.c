@@ -1,4 +1,4 @@
-/* Campaigns without a clock: the predicted winner, and the line of progress. */
+/* Tests of campaigns without measurements: the predicted winner, and the progress line. */
 #include "command.h"
 #include "terminal.h"
 

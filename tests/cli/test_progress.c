@@ -1,5 +1,7 @@
-/* The progress bar: its line, when it is drawn and erased, and what a person sees of it on a
- * terminal while the program works. */
+/*
+ * Tests of the progress bar: its text, when it is drawn and erased, and the screen of a terminal
+ * while the program works.
+ */
 #include "cli/progress.h"
 #include "command.h"
 #include "terminal.h"

@@ -1,5 +1,7 @@
-/* megalith run --prompts, on the CPU: lists of more prompts than a launch has sequences, JSON
- * Lines, and entries that cannot be used beside entries that can. */
+/*
+ * Tests of megalith run --prompts on the CPU: lists longer than a launch, JSON Lines, and invalid
+ * entries beside valid ones.
+ */
 #include "list.h"
 
 #include <stdio.h>

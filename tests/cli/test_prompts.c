@@ -1,5 +1,7 @@
-/* megalith run --prompts: the replies of one launch, on the CPU; how they are printed, how they
- * end, and every list and entry that is rejected. */
+/*
+ * Tests of megalith run --prompts with one launch on the CPU: how replies are printed and end, and
+ * every rejected list and entry.
+ */
 #include "command.h"
 #include "list.h"
 

@@ -1,6 +1,6 @@
 /*
- * The text of a reply after its prompt. The tokenizer's words begin with a space, which is lost at
- * the start of a text. Checked for `run` in each of its forms, and for `chat`, whose next turn
+ * Tests of the text of a reply after its prompt. The tokenizer's words begin with a space, which is
+ * lost at the start of a text. Checks `run` in each of its forms, and `chat`, whose next turn
  * continues from the tokens of the reply.
  */
 #include "command.h"

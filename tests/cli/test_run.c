@@ -1,5 +1,7 @@
-/* megalith run: real replies of the provided checkpoints, on the CPU, and every way in which a
- * reply can end. */
+/*
+ * Tests of megalith run: real replies of the provided checkpoints on the CPU, and every way in
+ * which a reply can end.
+ */
 #include "command.h"
 
 #include <check.h>

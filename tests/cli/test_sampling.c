@@ -1,7 +1,7 @@
 /*
- * Limits of sampling values: values that keep the most likely token, and values that change
- * nothing. They are given by flags, by an entry of --prompts and by generation_config.json. The
- * results follow the logits processors of Hugging Face Transformers.
+ * Tests of limits of sampling values: values that keep the most likely token, and values that
+ * change nothing. They are set by flags, by an entry of --prompts and by generation_config.json.
+ * The results follow the logits processors of Hugging Face Transformers.
  */
 #include "command.h"
 

@@ -1,5 +1,7 @@
-/* lower, check and explain, and running a schedule from its text: what a person or a search does
- * who edits schedules. Also damaged input of every kind through the whole program. */
+/*
+ * Tests of lower, check and explain, and of running an edited schedule text, as a person or a
+ * search does. Also damaged input of every kind through the whole program.
+ */
 #include "command.h"
 
 #include "base/file.h"

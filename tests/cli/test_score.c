@@ -1,4 +1,6 @@
-/* score: against Hugging Face's likelihoods and eval's, and what it refuses. */
+/*
+ * Tests of `score`: against the log-likelihoods of Hugging Face and of `eval`, and rejected input.
+ */
 #include "command.h"
 #include "tests/sanitized.h"
 

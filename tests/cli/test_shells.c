@@ -1,8 +1,7 @@
 /*
- * Completion in real shells, on a terminal of the test's own: lines are typed, with Tab at their
- * ends, and what the shell shows then is looked at. The argument says which shell: bash, zsh or
- * fish; where it is not installed, the test is skipped. The flags that a shell offers are those of
- * the verb's help.
+ * Tests of completion in real shells on a pseudo-terminal: types lines that end with Tab, and
+ * checks what the shell shows. The argument names the shell: bash, zsh or fish. The test is skipped
+ * if the shell is not installed. The offered flags must be those in the verb's help.
  */
 #include "command.h"
 #include "terminal.h"

@@ -1,5 +1,7 @@
-/* INT, TERM and HUP: every verb ends soon, with 128 + signal, one line, and nothing left behind;
- * also where it waits for input, and where it can not look. */
+/*
+ * Tests of INT, TERM and HUP: every verb ends soon, with 128 + signal, one line and no partial
+ * file. Also while a verb waits for input, and while it cannot check for signals.
+ */
 #include "command.h"
 
 #include "base/clock.h"

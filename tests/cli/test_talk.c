@@ -1,7 +1,7 @@
 /*
- * A conversation of ten turns: each reply has the tokens of a fresh start from the whole
- * conversation, and of each prompt only what is new is read, which is counted. The argument is the
- * device: cpu, or cuda, which skips loudly where there is none.
+ * Tests a conversation of ten turns. Each reply has the tokens of a fresh start from the whole
+ * conversation, and only the new part of each prompt is read, as the counts show. The argument is
+ * the device: cpu, or cuda, which is skipped with a message if there is no GPU.
  */
 #include "command.h"
 

@@ -1,4 +1,4 @@
-/* template: a conversation through a chat template, as text and as ids. */
+/* Tests of `template`: a conversation through a chat template, as text and as ids. */
 #include "command.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /*
- * Nothing that comes from a file or a name speaks to the terminal: escape sequences and other
- * controls in architectures, paths, patterns, keys and schedules are shown as `?`, in errors and in
- * answers, and what is quoted is cut so that the sentence behind it is there.
+ * Tests that text from files and names cannot control the terminal. Escape sequences and other
+ * control characters in architectures, paths, patterns, keys and schedules are printed as `?`, in
+ * errors and in answers. Quoted text is shortened so that the rest of the sentence is visible.
  */
 #include "command.h"
 #include "tests/damaged/models.h"

@@ -1,5 +1,7 @@
-/* tokenize, detokenize, eval and info on the provided checkpoints, against Hugging Face's
- * answers. */
+/*
+ * Tests of tokenize, detokenize, eval and info on the provided checkpoints, against Hugging Face's
+ * results.
+ */
 #include "command.h"
 #include "tests/sanitized.h"
 

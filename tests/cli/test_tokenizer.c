@@ -1,6 +1,8 @@
-/* Tokenizers as checkpoints have them: tokens that other files than tokenizer.json define, classes,
- * and tokenizers that cannot be used. The results of Transformers are in
- * tests/tokenizer/goldens/declared.json. */
+/*
+ * Tests of tokenizers as checkpoints have them: tokens defined outside tokenizer.json, tokenizer
+ * classes, and unusable tokenizers. The results of Transformers are in
+ * tests/tokenizer/goldens/declared.json.
+ */
 #include "command.h"
 
 #include <check.h>

@@ -1,5 +1,4 @@
-/* megalith trace: what it refuses everywhere, and, where there is a GPU, what it writes and says.
- */
+/* Tests of megalith trace: rejected input everywhere and, on a GPU, its file and its output. */
 #include "command.h"
 
 #include "base/file.h"

@@ -1,4 +1,4 @@
-/* `tune` and the words of `campaign` as their users meet them, on no device. */
+/* Tests of `tune` and the words of `campaign` as users call them, on no device. */
 #include "command.h"
 
 #include "autotune/runner/sandbox.h"

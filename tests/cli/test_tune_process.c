@@ -1,4 +1,7 @@
-/* A campaign that runs in one process, while others hand in to it and end it: on no device. */
+/*
+ * Tests of a campaign that runs in one process while others submit proposals and stop it, on no
+ * device.
+ */
 #include "command.h"
 
 #include "base/clock.h"

@@ -1,6 +1,6 @@
 /*
- * Tuned entries on the command line: those of a user's folder are taken, named and refused by
- * --no-tuned; what is wrong with one is a line on standard error, and the reply is the same.
+ * Tests of tuned entries on the command line: entries in the user's folder are used and named, and
+ * --no-tuned ignores them. A faulty entry is a line on standard error, and the reply is the same.
  */
 #include "command.h"
 

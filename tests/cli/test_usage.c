@@ -1,4 +1,4 @@
-/* Flags, help and exit codes of every verb: what is refused before any work is done. */
+/* Tests of the flags, help and exit codes of every verb: input that is rejected before any work. */
 #include "command.h"
 
 #include <check.h>

@@ -1,5 +1,7 @@
-/* Wrapping at a terminal's width: the output for every split of a text into pieces, and the output
- * of run and chat on a terminal. */
+/*
+ * Tests of wrapping at a terminal's width: the output for every split of a text into pieces, and
+ * the output of run and chat on a terminal.
+ */
 #include "cli/wrap.h"
 #include "command.h"
 #include "terminal.h"

@@ -1,9 +1,9 @@
 /*
- * NVRTC's place: the sources are rewritten (rewrite.h), compiled by the C++ compiler of the host
- * between device/ptx.h and device/entry.h, those of the benchmark between device/plain.h and
- * device/plain_entry.h, and the "cubin" is the shared object, which driver.c
- * opens. So the project's cache of compiled kernels keeps them, under a version that stands for
- * this folder's headers. In front of it stands its length, which a cubin would know itself.
+ * Implements NVRTC for the emulator. The sources are rewritten (rewrite.h) and compiled by the
+ * host's C++ compiler: the kernel's between device/ptx.h and device/entry.h, the benchmark's
+ * between device/plain.h and device/plain_entry.h. The "cubin" is the shared object, with its
+ * length in front, because a cubin contains its length. driver.c opens it. The project's kernel
+ * cache stores it under a version that covers the headers of this folder.
  */
 #include <ftw.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Any config of a program in the emulator: see configs.h. */
+/* Runs programs of random configs in the emulator. See configs.h. */
 #include "configs.h"
 
 #include <stdio.h>

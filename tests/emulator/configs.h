@@ -1,4 +1,4 @@
-/* Any shape with any config, which test_emulator runs in its group `configs`. */
+/* Declares the group `configs` of test_emulator: any shape with any config. */
 #ifndef MGL_TESTS_EMULATOR_CONFIGS_H
 #define MGL_TESTS_EMULATOR_CONFIGS_H
 

@@ -1,10 +1,10 @@
 /*
- * Copies to shared memory and the mbarriers that say that they have landed. A copy lands whole, at
- * a step that chance picks, in any order; from when it is asked for until then its destination
- * holds NaNs.
+ * Emulates bulk copies to shared memory, and the mbarriers that signal their completion. A copy
+ * completes as a whole, at a random step and in any order. Its destination holds NaNs from the
+ * request until then.
  *
- * A barrier is a word: phase (1 bit), arrivals of a phase (20), arrivals missing (20), bytes
- * missing (23, biased: they may come before they are expected).
+ * A barrier is one word: phase (1 bit), arrivals of a phase (20), pending arrivals (20), and
+ * pending bytes (23, biased, because bytes may arrive before they are expected).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Coverage of kernel variants: see coverage.h. */
+/* Records and checks the coverage of ops, kernel variants and kernel paths. See coverage.h. */
 #include "coverage.h"
 
 #include <stdio.h>

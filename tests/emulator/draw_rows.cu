@@ -1,7 +1,7 @@
 /*
- * The draws of instructions/sample/draw_row.cuh alone, for test_draw.c: some rows, one after the
- * other, by one block. The emulator takes it for one of the benchmark's kernels, which have no
- * roles.
+ * Runs the row sampling of instructions/sample/draw_row.cuh alone, for test_draw.c: one block
+ * processes rows one after another. The emulator treats it like the benchmark's kernels, which have
+ * no warp roles.
  */
 #include "vm/cuda/device/delay.cuh"
 

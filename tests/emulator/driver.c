@@ -1,8 +1,8 @@
 /*
- * The driver's place: device memory is the host's, poisoned and with a page that nobody may touch
- * at either end; a module is a shared object (compiler.c); a launch runs in a thread of its own, as
- * the host looks at what the kernel writes meanwhile. What the project does not call here yet
- * fails, and says its name.
+ * Implements the CUDA driver for the emulator. Device memory is host memory, poisoned, with a guard
+ * page at either end. A module is a shared object (compiler.c). A launch runs in a thread of its
+ * own, because the host reads what the kernel writes meanwhile. Calls that the project does not use
+ * fail and print their names.
  */
 #include <dlfcn.h>
 #include <pthread.h>

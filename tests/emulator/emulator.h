@@ -1,8 +1,7 @@
 /*
- * A GPU for tests: a driver and a compiler that take the place of CUDA's (vm/cuda/driver.h), and
- * run the kernel's own sources on the CPU (engine.h says what of a GPU is modelled). Programs,
- * weights, records, launches and answers are the project's own, so a test of the CUDA machine runs
- * on it as on a GPU.
+ * A GPU emulator for tests: a driver and a compiler in place of CUDA's (vm/cuda/driver.h), which
+ * run the kernel's own sources on the CPU (engine.h lists what is modeled). Programs, weights,
+ * records and launches are the project's own, so a test of the CUDA machine runs as on a GPU.
  */
 #ifndef MGL_TESTS_EMULATOR_EMULATOR_H
 #define MGL_TESTS_EMULATOR_EMULATOR_H

@@ -1,4 +1,4 @@
-/* Launches, the scheduler, and how threads wait: see engine.h. */
+/* Implements launches, the scheduler of fibers, and waiting. See engine.h. */
 #include "engine.h"
 
 #include <stdarg.h>

@@ -1,18 +1,18 @@
 /*
- * A launch of a kernel on the CPU: every thread of every block is a fiber, all blocks are there at
- * once, and one thread of the system runs them in an order that a seed decides.
+ * Runs a launch of a kernel on the CPU. Each thread of each block is a fiber. All blocks are
+ * resident, and one system thread runs the fibers in an order that a seed determines.
  *
- * Modelled: the rendezvous of a warp, bar.sync, mbarriers with phases and expected bytes, copies to
- * shared memory that land late and in any order, and see of device memory what was stored before
- * their block's last proxy fence (views.c), warps that are preempted at any emulated access,
- * memory that holds NaNs until it is written, the ends of shared memory and of allocations, a clock
- * that only counts steps. A thread that waits sleeps until what it looked at has changed.
+ * Modeled: warp convergence, bar.sync, and mbarriers with phases and expected bytes. Copies to
+ * shared memory complete late and in any order, and see only device memory stored before their
+ * block's last proxy fence (views.c). Warps are preempted at any emulated access. Memory holds NaNs
+ * until it is written. Ends of shared memory and of allocations are checked. The clock counts
+ * steps. A waiting thread sleeps until what it reads changes.
  *
- * Not modelled: weak memory order (every store is seen at once, by all but bulk copies), the proxy
- * fences of shared memory, preemption between two ordinary accesses, caches, and time: a
- * kernel that is right here may still be slow, or lack a fence.
+ * Not modeled: weak memory order (stores are visible at once, except to bulk copies), proxy fences
+ * of shared memory, preemption between two ordinary accesses, caches, and time. A kernel that
+ * passes here may still be slow, or lack a fence.
  *
- * Where nothing moves any more, it says where every role stands, and lets time leap, so that the
+ * On a deadlock, the engine prints the position of every role and advances the clock, so that the
  * kernel's own watchdog ends the launch.
  */
 #ifndef MGL_TESTS_EMULATOR_ENGINE_H

@@ -1,5 +1,7 @@
-/* Switching stacks: in a few instructions where a kernel's many switches would otherwise cost most
- * of the time (swapcontext asks the system for the signal mask each time), with ucontext elsewhere.
+/*
+ * Switches stacks: in a few instructions on architectures where the kernel's many switches would
+ * otherwise dominate the time (swapcontext calls the system for the signal mask each time), and
+ * with ucontext elsewhere.
  */
 #include "fiber.h"
 

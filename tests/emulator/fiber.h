@@ -1,4 +1,7 @@
-/* Threads that one thread of the system runs in turn: a stack each, and a switch between them. */
+/*
+ * Fibers: threads with their own stacks that one system thread runs in turn, and the switch between
+ * them.
+ */
 #ifndef MGL_TESTS_EMULATOR_FIBER_H
 #define MGL_TESTS_EMULATOR_FIBER_H
 

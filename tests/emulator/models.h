@@ -1,5 +1,7 @@
-/* Shapes of the models that the emulator's tests have: what is odd about a shape is what some way
- * through the kernel has to bear. */
+/*
+ * Shapes of the models in the emulator's tests. Each odd property of a shape exercises a path of
+ * the kernel.
+ */
 #ifndef MGL_TESTS_EMULATOR_MODELS_H
 #define MGL_TESTS_EMULATOR_MODELS_H
 

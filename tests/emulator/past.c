@@ -1,4 +1,4 @@
-/* Keys and values through the ring: see past.h. */
+/* Runs scenarios of keys and values through the page ring. See past.h. */
 #include "past.h"
 
 #include "schedule/variant_shapes.h"

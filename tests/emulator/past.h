@@ -1,5 +1,7 @@
-/* Scenarios of keys and values that come through the ring, which test_emulator runs in its group
- * `replies`. */
+/*
+ * Declares scenarios in which keys and values of earlier epochs come through the page ring.
+ * test_emulator runs them in its group `replies`.
+ */
 #ifndef MGL_TESTS_EMULATOR_PAST_H
 #define MGL_TESTS_EMULATOR_PAST_H
 

@@ -1,8 +1,7 @@
 /*
- * What `bench` does beside the machine: launches of kernels whose blocks know nothing of one
- * another, which run one after the other, graphs, and the one function of cuBLAS that it calls. All
- * has happened when a call returns. While a graph is captured, calls are only noted in it, as a
- * stream would.
+ * Emulates what `bench` calls besides the machine: launches of kernels with independent blocks,
+ * which run one after another, graphs, and the one cuBLAS function in use. Every call is complete
+ * when it returns. During stream capture, calls are only recorded.
  */
 #include <stdlib.h>
 #include <string.h>

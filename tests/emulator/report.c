@@ -1,6 +1,6 @@
 /*
- * Where every role of every block stands: what a failure prints. The places in the source come from
- * the kernel's debug lines by addr2line, which is there wherever a C++ compiler links.
+ * Prints the position of every role of every block after a failure. addr2line maps positions to
+ * source lines through the kernel's debug lines. It is installed with every C++ compiler.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

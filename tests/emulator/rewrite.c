@@ -1,5 +1,8 @@
-/* Inline assembly into calls: see rewrite.h. Two small readers, one in the other: of C++ as far as
- * finding the statements and their operands takes, and of the PTX in their templates. */
+/*
+ * Rewrites inline assembly into function calls. See rewrite.h. Two small parsers, one inside the
+ * other: for C++, only to find the statements and their operands, and for the PTX in their
+ * templates.
+ */
 #include "rewrite.h"
 
 #include <ctype.h>

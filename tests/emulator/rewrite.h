@@ -1,6 +1,6 @@
 /*
- * The kernel's sources, made into what a C++ compiler for the host takes: each inline assembly
- * statement becomes calls of functions that are named after its instructions (device/ptx.h), so
+ * Rewrites the kernel's sources for the host's C++ compiler. Each inline assembly statement becomes
+ * calls of functions named after its instructions (device/ptx.h), so
  *
  *     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
  *
@@ -8,10 +8,10 @@
  *
  *     ({ ptx_ld_acquire_gpu_global_u32(value, at); });
  *
- * Operands come in the order of the instruction, immediates among them, brackets and braces left
- * out; registers that the statement declares become variables, `@p` an `if`, `%%name` ptx_name().
- * Lines keep their numbers. The declaration of dynamic shared memory is left out: device/cuda.h has
- * it.
+ * Operands keep the order of the instruction, with immediates among them and without brackets and
+ * braces. Registers that the statement declares become variables, `@p` becomes an `if`, and
+ * `%%name` becomes ptx_name(). Line numbers are unchanged. The declaration of dynamic shared memory
+ * is removed: device/cuda.h contains it.
  */
 #ifndef MGL_TESTS_EMULATOR_REWRITE_H
 #define MGL_TESTS_EMULATOR_REWRITE_H

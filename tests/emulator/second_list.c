@@ -1,6 +1,6 @@
 /*
- * Programs with two task lists in the emulator: lists in turn; products by panels, of teams of
- * warps and of warpgroups; attention that shares rows; traces.
+ * Runs programs with two task lists in the emulator: alternating lists; products by panels, by warp
+ * teams and by warpgroups; attention that shares rows; traces.
  */
 #include "second_list.h"
 

@@ -1,5 +1,7 @@
-/* Scenarios of programs with two task lists, which test_emulator runs in its groups `replies` and
- * `many`. */
+/*
+ * Declares scenarios of programs with two task lists. test_emulator runs them in its groups
+ * `replies` and `many`.
+ */
 #ifndef MGL_TESTS_EMULATOR_SECOND_LIST_H
 #define MGL_TESTS_EMULATOR_SECOND_LIST_H
 

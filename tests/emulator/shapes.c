@@ -1,4 +1,4 @@
-/* Shapes and options of programs whose logits are compared: see shapes.h. */
+/* Lists the shapes and options of programs whose logits are compared. See shapes.h. */
 #include "shapes.h"
 
 #include "models.h"

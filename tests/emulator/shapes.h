@@ -1,6 +1,7 @@
 /*
- * Shapes and options of programs whose logits test_emulator compares with those of the CPU machine,
- * in its group `shapes`: each kernel variant of one list, and each odd property of a shape.
+ * Declares shapes and options of programs whose logits test_emulator compares with those of the CPU
+ * machine, in its group `shapes`: each kernel variant of one list, and each odd property of a
+ * shape.
  */
 #ifndef MGL_TESTS_EMULATOR_SHAPES_H
 #define MGL_TESTS_EMULATOR_SHAPES_H

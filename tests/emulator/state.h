@@ -1,4 +1,4 @@
-/* What a launch is while it runs: blocks of warps of lanes. Shared by the parts of the engine. */
+/* The state of a running launch: blocks of warps of lanes. The parts of the engine share it. */
 #ifndef MGL_TESTS_EMULATOR_STATE_H
 #define MGL_TESTS_EMULATOR_STATE_H
 

@@ -1,7 +1,7 @@
 /*
- * The benchmark's own kernels in the emulator: the device's f32 reference against that of the CPU,
- * which is the plain CPU machine, and the baseline against both, for models with and without biases
- * and norms of q and k. The same tokens are fed to all three.
+ * Tests of the benchmark's kernels in the emulator: the device's f32 reference against the plain
+ * CPU machine, and the baseline against both, for models with and without biases and norms of q and
+ * k. All three read the same tokens.
  */
 #include <check.h>
 #include <stdio.h>

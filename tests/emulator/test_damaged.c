@@ -1,6 +1,6 @@
 /*
- * Damaged schedules with variants, biases and norms (tests/vm/damaged.h), as many as one asks for:
- * the accepted ones run in explore and in the emulator of the kernel.
+ * Damaged schedules with variants, biases and norms (tests/vm/damaged.h), as many as requested.
+ * Accepted ones run in explore and in the emulator of the kernel.
  *
  *     test_damaged                          a few, as a test
  *     test_damaged judge [--bases N] [--rounds N] [--kernels N] [--first N] [--step N]
@@ -8,12 +8,12 @@
  *                                           N schedules, N rounds of each; one JSON object
  *     test_damaged show BASE ROUND          one round again, with its text
  *
- * Bases are those of `--first` on, each `--step`-th: of 4 and 6 all have two lists. A kernel takes
- * the compiler two seconds, one of two lists three: of each base so many are made at most
- * (--kernels), and accepted ones that need another run in explore alone. Kernels are kept beside
- * the tests, so that a second call finds them. `--done` keeps the counts of each base that is done
- * in FILE, from which the next call goes on; after `--seconds` a call ends before the next base.
- * The exit code is 1 where an accepted schedule fails, and where bases are left.
+ * The bases are those from `--first` on, every `--step`-th. Bases 4 and 6 have two lists. Compiling
+ * a kernel takes two seconds, with two lists three. --kernels limits the kernels per base; accepted
+ * schedules beyond the limit run only in explore. Kernels are kept beside the tests for later
+ * calls. `--done` stores the counts of each finished base in FILE, from which the next call
+ * continues. After `--seconds` a call ends before the next base. The exit code is 1 if an accepted
+ * schedule fails, or if bases are left.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The block's draw (instructions/sample/draw_row.cuh) in the emulator against the sampler's
- * functions, which take one item after the other: the same token, and the same cut of the most
- * likely, for all kinds of logits and settings, in blocks of several shapes.
+ * Tests of the block-level sampling (instructions/sample/draw_row.cuh) in the emulator against the
+ * serial functions of the sampler: the same token, and the same set of most likely tokens, for all
+ * kinds of logits and settings, in blocks of several shapes.
  */
 #include <check.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * The gates of micro-kernels that need a device, on the emulator's: the kernel's own sources are
- * compiled with what somebody proposes and run in workers, which are this program. The texts are
- * those of tests/autotune/kernels/tricks whose trick shows at run time alone.
+ * Runs the device gates of micro-kernels on the emulator. The kernel's sources are compiled with a
+ * proposed text and run in workers, which are this program. The texts are those of
+ * tests/autotune/kernels/tricks whose trick appears only at run time.
  *
  *     test_kernel_trial [TRICK... | own UNIT HARNESS | text UNIT HARNESS FILE]
  *

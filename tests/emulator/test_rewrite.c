@@ -1,4 +1,7 @@
-/* The rewriter of inline assembly: what it makes, and what it refuses, by name and line. */
+/*
+ * Tests of the rewriter of inline assembly: its output, and the statements that it rejects with
+ * name and line.
+ */
 #include "rewrite.h"
 
 #include <check.h>

@@ -1,4 +1,7 @@
-/* A tool for GPUs (tests/tools) on the emulator: that it compares and counts, and finds nothing. */
+/*
+ * Runs a GPU tool (tests/tools) on the emulator, and checks that it compares, counts and finds no
+ * difference.
+ */
 #include <stdlib.h>
 
 #include "tests/emulator/emulator.h"

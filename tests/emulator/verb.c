@@ -1,5 +1,7 @@
-/* A verb of the command line on the emulator's device, in one process: what cli/main.c does with
- * it, as far as that is answered. `emulator_verb bench --shape ...` */
+/*
+ * Runs a verb of the command line on the emulated device in one process. It does what cli/main.c
+ * does for a verb. `emulator_verb bench --shape ...`
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

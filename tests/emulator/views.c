@@ -1,9 +1,8 @@
 /*
- * What bulk copies see of device memory. They are another proxy than stores: what a store wrote,
- * by whomever, a block's bulk copies see behind a fence of that block (fence.proxy.async) alone.
- * So each block has a view of all memory, as it was at its last fence, or before that when the
- * launch began, and copies read from there. A fence that is missing, or comes before the stores are
- * known to be there, shows old bytes.
+ * Emulates the async proxy of bulk copies. A copy sees a store, by any thread, only after a proxy
+ * fence (fence.proxy.async) of the copy's block. Each block therefore has a view of all memory as
+ * of its last fence, or of the start of the launch, and copies read the view. A missing fence, or
+ * one before the stores are visible, gives old bytes.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
-/* What the lanes of a warp do together: votes, shuffles, reductions, mma.m16n8k16, and a warp's
- * part of wgmma.m64nNk16. */
+/*
+ * Emulates the collective operations of a warp: votes, shuffles, reductions, mma.m16n8k16, and a
+ * warp's part of wgmma.m64nNk16.
+ */
 #include <string.h>
 
 #include "base/dtype.h"

@@ -1,3 +1,4 @@
+/* Makes the models and lowers them for the tests of lowering. See lowering.h. */
 #include "lowering.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What the tests of lowering share: models to lower, and lowering them. */
+/* Helpers of the tests of lowering: models, and lowering them. */
 #ifndef MGL_TESTS_SCHEDULE_LOWERING_H
 #define MGL_TESTS_SCHEDULE_LOWERING_H
 

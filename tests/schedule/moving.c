@@ -1,3 +1,4 @@
+/* Makes programs and applies moves for the tests of moves. See moving.h. */
 #include "moving.h"
 
 const shape three = {{64, 3, 4, 2, 16, 96, 131, 1e-5F}, true};

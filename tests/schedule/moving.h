@@ -1,4 +1,4 @@
-/* What the tests of moves share: programs to move in, and moves of each kind. */
+/* Helpers of the tests of moves: programs to move in, and moves of each kind. */
 #ifndef MGL_TESTS_SCHEDULE_MOVING_H
 #define MGL_TESTS_SCHEDULE_MOVING_H
 

@@ -1,6 +1,6 @@
 /*
- * See properties.h. Each check goes through the program on its own, and knows nothing of how
- * lowering came to it.
+ * Checks properties of lowered programs. Each check reads the program independently of how lowering
+ * works. See properties.h.
  */
 #include "properties.h"
 

@@ -1,4 +1,4 @@
-/* What holds of every program that lowering makes. */
+/* Declares the properties that every lowered program must have. */
 #ifndef MGL_TESTS_SCHEDULE_PROPERTIES_H
 #define MGL_TESTS_SCHEDULE_PROPERTIES_H
 

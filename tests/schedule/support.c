@@ -1,3 +1,4 @@
+/* Implements the helpers of the tests of schedule/. See support.h. */
 #include "support.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* What the tests of schedule/ share: fixtures as texts, and running a suite. */
+/* Helpers of the tests of schedule/: fixtures as texts, and running a suite. */
 #ifndef MGL_TESTS_SCHEDULE_SUPPORT_H
 #define MGL_TESTS_SCHEDULE_SUPPORT_H
 

@@ -1,6 +1,6 @@
 /*
- * What lowering chooses where the config leaves it open, and that it does not where it is named:
- * queues and their roles, flags or counters, rows, stage and ring.
+ * Tests of the choices of lowering for values that the config leaves open, and of explicit values,
+ * which must be kept: queues and their roles, flags or counters, rows, stage and ring.
  */
 #include "lowering.h"
 #include "schedule/variant_shapes.h"

@@ -1,4 +1,4 @@
-/* ScheduleConfig: defaults, ranges, canonical form, and what is refused. */
+/* Tests of ScheduleConfig: defaults, ranges, canonical form, and invalid configs. */
 #include "support.h"
 
 #include <stdio.h>

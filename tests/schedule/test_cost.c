@@ -1,7 +1,7 @@
 /*
- * What the cost model promises whatever its constants are fitted to: parts that add up, the same
- * numbers every time, never less than reading the bytes takes, more for more work, less for more
- * queues until edges are all there is; and what it says of programs without bytes, or without end.
+ * Tests of properties of the cost model that hold for all fitted constants: parts add up, results
+ * are repeatable, no time is below that of reading the bytes, more work costs more, and more queues
+ * cost less until only edges remain. Also programs without bytes, or without end.
  */
 #include "support.h"
 

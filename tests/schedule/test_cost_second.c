@@ -1,6 +1,7 @@
 /*
- * What the cost model says of programs with two lists: which list it prices, that the first one
- * costs what it does alone, and what goes by rows, positions and wanted logits in the second.
+ * Tests of the cost model for programs with two lists: which list it prices, that the first list
+ * costs the same alone, and what depends on rows, positions and requested logits in the second
+ * list.
  */
 #include "support.h"
 

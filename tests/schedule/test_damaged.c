@@ -1,6 +1,6 @@
 /*
- * Damaged schedule texts and configs (tests/damaged): each is refused as bad input with a message
- * that says the right thing, and without a leak. Every file of the folders stands in the table.
+ * Tests of damaged schedule texts and configs (tests/damaged): each is rejected as bad input with
+ * the expected message and without a leak. The table contains every file of the folders.
  */
 #include "support.h"
 

@@ -1,6 +1,6 @@
 /*
- * Messages of the parser: every file of diagnostics/ opens with the message that it is to bring,
- * each line of it behind `#|`: where, what, the source line and the caret.
+ * Tests of the parser's messages. Each file of diagnostics/ begins with the expected message, each
+ * line after `#|`: the position, the error, the source line and the caret.
  */
 #include "support.h"
 

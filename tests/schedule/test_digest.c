@@ -1,4 +1,4 @@
-/* The digest of a program: names do not count, and everything else does. */
+/* Tests of the digest of a program: it depends on everything except names. */
 #include "lowering.h"
 
 #include "base/clock.h"

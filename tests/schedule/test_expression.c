@@ -1,4 +1,7 @@
-/* Expressions over named integers: their values, what has none, and what is no expression. */
+/*
+ * Tests of expressions over named integers: their values, expressions without a value, and invalid
+ * texts.
+ */
 #include "support.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The list of weights' formats: names, sizes counted in bits, and what packing makes of numbers. */
+/* Tests of the table of weight formats: names, sizes in bits, and the packed numbers. */
 #include <check.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
- * The second list: its text, its equality and digest, where its segments lie, and both lists in
- * one.
+ * Tests of the second list: its text, equality and digest, the positions of its segments, and
+ * merging both lists.
  */
 #include "support.h"
 

@@ -1,7 +1,7 @@
 /*
- * What lowering promises, for every queue count and for shapes that divide nothing evenly: every
- * weight row on exactly one tape, once and in order; row groups dealt to within one over the queues
- * that the config names; joins on every edge; the same bytes every time; a text that reads back.
+ * Tests of properties of lowering, for every queue count and for shapes without even divisions:
+ * every weight row is on exactly one tape, once and in order; the row groups of the config's queues
+ * differ by at most one; every edge is a join; the output is deterministic; the text parses back.
  */
 #include "properties.h"
 

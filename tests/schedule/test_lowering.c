@@ -1,7 +1,7 @@
 /*
- * The version of lowering: what it makes of a few models is what the newest row of
- * schedule/lower/lowering.h says. Where it is not, an entry of schedule/tuned would be replayed on
- * other programs than it was measured with.
+ * Tests of the version of lowering: its output for a few models must match the newest row of
+ * schedule/lower/lowering.h. Otherwise an entry of schedule/tuned would be replayed on programs
+ * other than those measured.
  */
 #include "lowering.h"
 

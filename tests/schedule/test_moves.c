@@ -1,7 +1,6 @@
 /*
- * Moves: their texts, what each of them does to a program, that what is moved is put in order
- * again, and that it can be taken back. Moves that are drawn: test_moves_drawn.c. What the machines
- * make of moved programs: tests/vm/test_moved.c.
+ * Tests of moves: their texts, their effect on a program, the restored order of what is moved, and
+ * their reversal. test_moves_drawn.c tests random moves. tests/vm/test_moved.c runs moved programs.
  */
 #include "moving.h"
 

@@ -1,5 +1,7 @@
-/* Moves that are drawn: from equal states equal ones, of the wanted kinds, most of which make good
- * programs; and that programs of any kind are moved or refused. */
+/*
+ * Tests of random moves: equal states draw equal moves of the requested kinds, most of which give
+ * valid programs. Programs of any kind are moved or rejected.
+ */
 #include "moving.h"
 
 #include "validator/validator.h"

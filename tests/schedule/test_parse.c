@@ -1,6 +1,4 @@
-/*
- * The parser under stress: any bytes, any failing allocation, limits, and that reading is linear.
- */
+/* Robustness tests of the parser: arbitrary bytes, failing allocations, limits, and linear time. */
 #include "support.h"
 
 #include "base/clock.h"

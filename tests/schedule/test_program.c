@@ -1,4 +1,7 @@
-/* The program as data: building it, the list of ops, the geometry of the tape, and the names. */
+/*
+ * Tests of the program as a data structure: building, the list of ops, the geometry of the tape,
+ * and names.
+ */
 #include "support.h"
 
 #include "schedule/text/names.h"

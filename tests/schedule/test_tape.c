@@ -1,5 +1,7 @@
-/* The geometry of tapes and of pages of activations: places and blocks are each other's inverse,
- * and every page has some for each warp. */
+/*
+ * Tests of the geometry of tapes and activation pages: the maps between positions and blocks are
+ * inverse, and every page has data for each warp.
+ */
 #include <check.h>
 #include <stdlib.h>
 

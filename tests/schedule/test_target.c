@@ -1,4 +1,4 @@
-/* Targets by name. */
+/* Tests of targets by name. */
 #include "schedule/schedule.h"
 
 #include <check.h>

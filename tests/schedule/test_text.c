@@ -1,6 +1,6 @@
 /*
- * The text form: golden/two_queues.mls is canonical and has every construct of the grammar, and
- * golden/loose.mls says the same as loosely as the grammar allows.
+ * Tests of the text form: golden/two_queues.mls is canonical and uses every construct of the
+ * grammar. golden/loose.mls is the same program, written as loosely as the grammar allows.
  */
 #include "support.h"
 

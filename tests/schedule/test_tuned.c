@@ -1,7 +1,6 @@
 /*
- * Tuned entries: read strictly, printed as they were read, fitting one shape on one device,
- * replayed by lowering; a user's folder, in which nothing can stop a run; and every entry that is
- * shipped.
+ * Tests of tuned entries: strict parsing, the round trip, the match of one shape on one device, and
+ * replay by lowering; the user's folder, where no file can stop a run; and every shipped entry.
  */
 #include "lowering.h"
 

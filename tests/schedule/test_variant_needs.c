@@ -1,6 +1,6 @@
 /*
- * Variants: what each refuses and what it just takes, that the text form keeps them, and that edits
- * leave none that does not fit.
+ * Tests of the requirements of kernel variants: what each rejects and barely accepts, that the text
+ * form keeps variants, and that edits leave no variant that does not fit.
  */
 #include "lowering.h"
 

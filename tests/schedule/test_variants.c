@@ -1,7 +1,7 @@
 /*
- * Variants: the table, and what lowering names, which is compared with the rules by which the
- * kernel decided when it decided itself, written here once more in plain C: for the shapes that the
- * benchmark knows, for the test models, and for some that nothing fits.
+ * Tests of the table of kernel variants and of the variants that lowering chooses. The choices are
+ * compared with independent rules in plain C, for the shapes of the benchmark, for the test models,
+ * and for shapes that no fast variant fits.
  */
 #include "lowering.h"
 

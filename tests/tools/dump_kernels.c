@@ -1,16 +1,15 @@
 /*
- * Compiles the kernels of some programs without a device and writes what the compiler makes of
- * each:
+ * Compiles the kernels of some programs without a device and writes the compiler's output.
  *
  *     dump_kernels FOLDER [NAME]...
  *
- *     FOLDER/NAME.ptx, FOLDER/NAME.cubin (none where the architecture is a virtual one) and
- *     FOLDER/NAME.log, which has registers, spills and bytes of shared memory; of a kernel in
- * objects (vm/cuda/device/objects.h) each object has NAME.N.ptx and NAME.N.log
+ *     FOLDER/NAME.ptx, FOLDER/NAME.cubin (none for a virtual architecture) and FOLDER/NAME.log with
+ *     registers, spills and bytes of shared memory. A kernel in objects (vm/cuda/device/objects.h)
+ *     has NAME.N.ptx and NAME.N.log for each object.
  *
- * for the rows of `kernels` below, all or those named. Two folders, of two states of the sources,
- * are compared by compare_kernels.sh. A kernel takes a minute of a processor. The exit code is 6
- * where the assembler lets products of warpgroups wait for one another.
+ * Compiles the rows of `kernels` below, all or those named. compare_kernels.sh compares two folders
+ * of two states of the sources. A kernel takes a minute of processor time. The exit code is 6 if
+ * the assembler serializes warpgroup products (wgmma).
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,20 +1,21 @@
 /*
- * Makes each call of the C library that a verb makes fail in turn, and looks at what comes of it.
+ * Fault injection: makes each call of the C library that a verb makes fail in turn, and checks the
+ * result.
  *
  *     fail_calls MEGALITH SHIM MODEL [--sample N --seed S] [--only NAME] [--jobs N] [--log FILE]
  *
- * Each scenario (fail_trial.c) runs once as it is: SHIM (fail_shim.c) counts its calls, and what it
- * answers is the reference. Then it runs again for each kind of call, for each of its calls, once
- * with this call failing and once with all from it on; and with little address space, as after
- * `ulimit -v`. It has to end by itself, within the limit, with the answer of the reference, or with
- * a message and a code that fits. The file that stood in the place of the output is whole then, the
- * old one or the new one, and nothing else is changed. VERDICTS lists what is not so.
+ * Each scenario (fail_trial.c) first runs unchanged: SHIM (fail_shim.c) counts its calls, and its
+ * answer is the reference. It then runs again for each call of each kind, once with only this call
+ * failing and once with all calls from it on, and with little address space, as after `ulimit -v`.
+ * Each run must end by itself within the time limit, with the reference's answer, or with a message
+ * and a matching exit code. The output file is then complete, the old or the new one, and nothing
+ * else is changed. VERDICTS lists the violations.
  *
- * --sample takes N of these runs at random, and all of those with little address space. --only is
- * for a kind (malloc), a scenario (run-json), a kind of that (run-json/malloc), or one call of it
- * (run-json/malloc/17/once), and stands as often as you like; a run that is the only one says where
- * in the program the call is. --log writes a line for each run. What is printed is a JSON object;
- * the exit code is 1 when something was bad.
+ * --sample runs N of these at random, and all with little address space. --only selects a kind
+ * (malloc), a scenario (run-json), a kind of a scenario (run-json/malloc), or one call
+ * (run-json/malloc/17/once), and may be repeated. If a single run is selected, it prints where in
+ * the program the call is. --log writes a line for each run. The output is a JSON object; the exit
+ * code is 1 after a violation.
  */
 #include "tests/tools/fail_trial.h"
 

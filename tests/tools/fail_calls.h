@@ -1,11 +1,11 @@
 /*
- * What fail_calls, which starts a program, and fail_shim, which is preloaded into it, both know:
- * the kinds of calls that can be made to fail, and the page in which the calls are counted.
+ * Declares what fail_calls, which starts a program, and fail_shim, which is preloaded into it,
+ * share: the kinds of calls that can fail, and the page with the counts of calls.
  *
- * The environment of the program says what fails. FAIL_COUNT names the file of the page; without it
- * nothing is counted and nothing fails. FAIL_KIND is a kind, FAIL_AT the number of the call of that
- * kind that fails, 1 the first, and FAIL_FOREVER=1 lets all behind it fail too. With FAIL_TRACE=1
- * the calls that led to the first that fails are printed on standard error.
+ * Environment variables of the program select the failure. FAIL_COUNT is the file of the page;
+ * without it nothing is counted and nothing fails. FAIL_KIND is a kind. FAIL_AT is the number of
+ * the failing call of this kind, from 1. FAIL_FOREVER=1 makes all later calls fail too.
+ * FAIL_TRACE=1 prints the call stack of the first failing call on standard error.
  */
 #ifndef MGL_TESTS_TOOLS_FAIL_CALLS_H
 #define MGL_TESTS_TOOLS_FAIL_CALLS_H

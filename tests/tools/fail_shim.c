@@ -1,14 +1,13 @@
 /*
- * Preloaded (LD_PRELOAD) into a program, counts its calls of the C library and makes those fail
- * that fail_calls.h says: the n-th of a kind, or all from it on.
+ * A preloaded library (LD_PRELOAD) that counts a program's calls of the C library and makes those
+ * fail that fail_calls.h selects: the n-th of a kind, or all from it on.
  *
- * Counted is what comes from the program and the libraries that it was started with, the C library
- * among them, after the loader has loaded them all. What a library does that is opened later is its
- * own business. The C library calls malloc by its name, so that allocations on the program's behalf
- * (of stdio, of dlopen) come here too. Its system calls do not come here: so the standard streams
- * are replaced by streams whose writes are ours.
+ * Calls are counted after loading, from the program and the libraries that it was started with,
+ * including the C library. Calls of libraries opened later are not counted. The C library calls
+ * malloc by its name, so its allocations (stdio, dlopen) are counted. Its system calls cannot be
+ * intercepted, so the standard streams are replaced by streams with writes of this library.
  *
- * A call that fails is not made, but for close: Linux has closed the file when it says EIO.
+ * A failing call is not executed, except close: Linux has closed the file when close returns EIO.
  */
 #include "tests/tools/fail_calls.h"
 

@@ -1,7 +1,6 @@
 /*
- * The scenarios of fail_calls, how one of them is run, and how its end is judged. Each job has a
- * folder in which its runs leave their output; beside it lie a copy of the model and whatever else
- * the scenarios read.
+ * Defines the scenarios of fail_calls, runs one, and judges its end. Each job has a folder for the
+ * output of its runs. The folder's parent has a copy of the model and the other inputs.
  */
 #include "tests/tools/fail_trial.h"
 

@@ -1,6 +1,6 @@
 /*
- * One run of fail_calls: a scenario with a call that fails, and what it comes to. The scenarios are
- * in fail_trial.c.
+ * Declares one run of fail_calls: a scenario, a failing call, and the result. fail_trial.c
+ * implements it.
  */
 #ifndef MGL_TESTS_TOOLS_FAIL_TRIAL_H
 #define MGL_TESTS_TOOLS_FAIL_TRIAL_H

@@ -1,14 +1,14 @@
 /*
- * Which rule may decide: how often intervals of five kinds exclude zero on simulated pairs of equal
- * programs, and how often they find a gain.
+ * Compares statistical rules for the judge: how often five kinds of confidence intervals exclude
+ * zero on simulated pairs of equal programs, and how often they detect a gain.
  *
  *     judge_rules [TRIALS]
  *
- * A row a kind of noise, a column a rule: excluded / (trials * level), 1.00 being what was
- * promised. All intervals are one-sided, of 64 pairs. The rules: Wilcoxon's signed rank test, as
- * the judge has it; the sign test; Student's t; the percentile bootstrap of the mean; the bootstrap
- * of the studentised mean (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections
- * 13.3 and 12.5).
+ * Each row is a kind of noise, each column a rule. A cell is excluded / (trials * level); 1.00 is
+ * nominal. All intervals are one-sided, of 64 pairs. The rules: Wilcoxon's signed-rank test, as in
+ * the judge; the sign test; Student's t; the percentile bootstrap of the mean; the bootstrap of the
+ * studentized mean (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections 13.3
+ * and 12.5).
  */
 #include "autotune/search/judge.h"
 #include "autotune/search/proposer.h"

@@ -1,13 +1,13 @@
 /*
- * Kills `compile` at random moments (SIGKILL) and looks at what it leaves.
+ * Kills `compile` at random moments (SIGKILL) and checks the files that remain.
  *
  *     kill_compile MODEL KILLS [MEGALITH]
  *
- * With MEGALITH it is that program, as a user runs it; without, a process that calls the library,
- * as on a file system that has no files without a name. Before each kill the output X does not
- * exist, or is an earlier file. After it X is missing, the earlier file, or whole, byte for byte;
- * anything beside X has the name of a temporary. After a compilation that comes to its end, which
- * is every tenth, X alone is there and is whole. Exit code 1 when that does not hold.
+ * With MEGALITH, runs that program. Without, runs a process that calls the library, as on a file
+ * system without unnamed files. Before each kill the output X does not exist, or is an earlier
+ * file. Afterwards X is missing, the earlier file, or complete, byte for byte; other files have the
+ * name of a temporary file. Every tenth compilation runs to its end: only X exists, and it is
+ * complete. Otherwise the exit code is 1.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,16 +1,15 @@
 /*
- * Kills `tune` at random moments (SIGKILL), and looks whether it always goes on: no trial lost,
- * none twice, and the trials of a run that nobody killed.
+ * Kills `tune` at random moments (SIGKILL) and checks that it always resumes: no trial is lost or
+ * repeated, and the trials equal those of a run that was not killed.
  *
  *     kill_tune MODEL KILLS MEGALITH
  *
- * One campaign without a device is started again and again, each time for the same number of
- * trials, and killed at a moment of the time that is left; whenever it comes to its end before, a
- * new one begins. After each kill the store opens, its trials have the numbers 1 to n without a
- * gap, n is no less than before, and each has the digest and the outcome of the same trial of the
- * whole run. The result is JSON: the kills, those that came before there was a campaign, the
- * campaigns that came to their end, and the moments after which something was wrong; exit code 1
- * where there are any.
+ * One campaign without a device is started repeatedly, each time for the same number of trials, and
+ * killed at a random moment of the remaining time. When it ends before the kill, a new campaign
+ * begins. After each kill the store must open, its trials must have the numbers 1 to n without a
+ * gap, n must not decrease, and each trial must have the digest and the outcome of the same trial
+ * of the complete run. The output is JSON: the kills, the kills before a campaign existed, the
+ * campaigns that ended, and the moments with a fault. The exit code is 1 if there are faults.
  */
 #include <fcntl.h>
 #include <signal.h>

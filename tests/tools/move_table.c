@@ -1,12 +1,12 @@
 /*
- * Which moves the validator accepts: random draws of every kind on a few programs, each applied to
- * what lowering made.
+ * Prints which moves the validator accepts: random moves of every kind, applied to a few lowered
+ * programs.
  *
  *     move_table [draws] [seed] [tests/models/tales-5m] [-v]
  *
- * A row a program and kind: accepted, rejected, does not fit, not drawn; the codes of the
- * rejections; how much processor time applying and checking took at most. With -v, what was not
- * accepted and why.
+ * One row per program and kind: accepted, rejected, does not fit, not drawn; the codes of the
+ * rejections; the maximum processor time of applying and checking. -v prints each move that was not
+ * accepted, and the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>

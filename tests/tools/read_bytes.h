@@ -1,5 +1,7 @@
-/* What nothing but reading takes: words added, by vectors as wide as those of a set of products.
- * The bound beside which products over the same bytes are held. */
+/*
+ * Measures the upper bound of memory reads: adds words with vectors of a set's width, and does
+ * nothing else. The products over the same bytes are compared with this bound.
+ */
 #ifndef MGL_TESTS_TOOLS_READ_BYTES_H
 #define MGL_TESTS_TOOLS_READ_BYTES_H
 

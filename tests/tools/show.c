@@ -1,3 +1,4 @@
+/* Implements the common parts of the tools that run campaigns. See show.h. */
 #include "tests/tools/show.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-/* What the tools share that show campaigns: how they fail, and running one on a device or on a lab
- * that plays one, whose times are those that the cost model predicts. */
+/*
+ * Common parts of the tools that run campaigns: fatal errors, and running a campaign on a device or
+ * on a runner that simulates one with the cost model's times.
+ */
 #ifndef MGL_TESTS_TOOLS_SHOW_H
 #define MGL_TESTS_TOOLS_SHOW_H
 

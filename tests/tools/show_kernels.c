@@ -1,22 +1,22 @@
 /*
- * What the gates of micro-kernels do on a device with gains that are known, and what the methods
- * of kernels.sh need beside the command line.
+ * Checks the gates of micro-kernels on a device with known gains, and provides commands for the
+ * methods of kernels.sh.
  *
  *     show_kernels equal [--times 20]    the unit's own text against itself
- *     show_kernels planted [--times 2]   the incumbent is `merge` with a delay: one that costs 2 %
- *                                        has to be kept when it is taken out, one of 0.3 % must
- *                                        not; how long a delay is comes of one that costs more
+ *     show_kernels planted [--times 2]   the incumbent is `merge` with a delay. Removing a delay of
+ *                                        2 % must be kept, removing one of 0.3 % must not. A longer
+ *                                        delay calibrates the length.
  *     show_kernels model                 a text that is faster alone, where launches have one row,
- *                                        and slower in a model with two, passes the duel and ends
- *                                        as MODEL_REGRESSION
- *     show_kernels plant UNIT FILE       FILE is the incumbent from now on, in the overlay
- *     show_kernels ptx UNIT FILE         what the compiler makes of it, on standard output
- *     show_kernels delay LINKS ROWS      merge with a delay of so many links, where ROWS holds
- *     show_kernels warm UNIT FILE        compiles the kernels that the exam and the duel of FILE
- *                                        want into the cache, without a device; --tune NAME=N
+ *                                        and slower in a model with two rows: passes the paired
+ *                                        benchmark and ends as MODEL_REGRESSION
+ *     show_kernels plant UNIT FILE       makes FILE the incumbent, in the overlay
+ *     show_kernels ptx UNIT FILE         prints the compiler's output
+ *     show_kernels delay LINKS ROWS      prints merge with a delay of LINKS links if ROWS holds
+ *     show_kernels warm UNIT FILE        compiles the kernels for the correctness check and paired
+ *                                        benchmark of FILE, without a device; --tune NAME=N
  *
- * Each of the first three prints one JSON object; exit code 1: something came out otherwise.
- * --device cuda:N; --shape names another model than llama-1b, of two layers but in `model`.
+ * Each of the first three prints one JSON object; exit code 1: an unexpected result. --device
+ * cuda:N; --shape names another model than llama-1b. The model has two layers, except in `model`.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /*
- * Searches from the shipped default over shapes and workloads, each a campaign of one store, in a
- * box of time that they share.
+ * Searches from the shipped default over shapes and workloads. Each is a campaign of one store, and
+ * they share a limit of time.
  *
  *     show_shapes SECONDS [--store shapes.db] [--only 1b-1k,8b] [--trials N]
- *     show_shapes 0 --store shapes.db             the table of what there is
+ *     show_shapes 0 --store shapes.db             prints the table so far
  *
- * The same store goes on where it was, so that the whole can be made in several sessions: what is
- * left of the time goes to the campaigns in equal parts, those with the least time so far first.
- * The result is JSON on standard output and a table on standard error. A campaign that fails has
- * its error in its row, and the others go on.
+ * A second call with the same store continues. The remaining time is divided equally among the
+ * campaigns, starting with those that have had the least time. The output is JSON on standard
+ * output and a table on standard error. If a campaign fails, its row has the error, and the others
+ * continue.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,24 +1,23 @@
 /*
- * Whether what a campaign says about chance is true on a device: A/A trials, planted gains, and
- * machines that are not what they seem.
+ * Checks a campaign's statistics on a device: A/A trials, planted gains, and disturbed machines.
  *
  *     show_statistics SHAPE [--device cuda] [--aa 200] [--context 1024]
  *     show_statistics --lab simulated
  *
- * All pairs are the device's own, of the default against itself. A gain is planted in a copy of
+ * All pairs are measured on the device, the default against itself. A gain is planted in a copy of
  * them: the candidate's times are divided by 1.02. The parts:
  *
- *     equal      A/A trials, decided by their interval alone at one level, without the least gain:
+ *     equal      A/A trials, decided only by their interval at one level, without the least gain:
  *                how many are kept, and whether the p values are uniform
  *     found      campaigns with a planted gain of 2 %, decided by the whole rule, stage by stage
- *     small      the same with 0.3 %: less than may be kept
- *     clocks     a planted gain of 5 %, where the clocks of the candidate are reported 3 % lower
+ *     small      the same with 0.3 %: less than the least gain
+ *     clocks     a planted gain of 5 %, with the candidate's clocks reported 3 % lower
  *     competitor another process reads the device's memory: while the candidate runs, while the
- *                incumbent does, and by a coin. Where the device does not say who else uses it (a
- * container), it is not seen, and then one that met the incumbent alone would be kept: no failure
- * of the rule
+ *                incumbent runs, and at random. If the device does not report other users (in a
+ *                container), a competitor of only the incumbent is not detected and the candidate
+ *                would be kept; this is not a failure of the rule
  *
- * The result is JSON on standard output; exit code 1 where a part failed.
+ * The result is JSON on standard output; exit code 1 if a part failed.
  */
 #include <math.h>
 #include <stdio.h>

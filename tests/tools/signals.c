@@ -1,16 +1,16 @@
 /*
- * INT, TERM and HUP at random moments of the long verbs, and whether each ends as it is promised:
- * within the limit, with 128 + signal, one line on standard error, with --json one object on
- * standard output, no file left behind but a whole one, and no process. What a campaign has stored
- * by then is whole, and the beginning of what one stores that nobody ended, and it counts as paused
- * and not as killed: each run goes on with the store of the one before.
+ * Sends INT, TERM and HUP at random moments of the long verbs, and checks that each verb ends as
+ * documented: within the limit, with 128 + signal, one line on standard error, with --json one
+ * object on standard output, no partial file, and no process left. The trials that a campaign
+ * stored are complete and equal the first trials of an undisturbed run. The campaign is paused, not
+ * killed: each run continues with the store of the run before.
  *
  *     signals build/megalith tests/models/tales-5m --moments 200 --limit 0.2
  *
- * Each verb runs twice to its end, which says how long it takes; then a moment in that time is
- * drawn for each signal that is sent. A signal that comes before the program waits for signals ends
- * it by its default effect; one that comes after its last output may find it ended. Both are
- * counted. Standard output is one JSON object, for record.sh.
+ * Each verb first runs twice to its end, to measure its duration. A moment within the duration is
+ * then drawn for each signal. A signal before the program waits for signals ends it by default; a
+ * signal after its last output may come too late. Both are counted. Standard output is one JSON
+ * object, for record.sh.
  */
 #include "base/clock.h"
 #include "base/json.h"

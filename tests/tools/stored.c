@@ -1,3 +1,4 @@
+/* Reads and compares the trials of stores. See stored.h. */
 #include "tests/tools/stored.h"
 
 #include "autotune/tune.h"

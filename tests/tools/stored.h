@@ -1,5 +1,7 @@
-/* What the store of a campaign has of each trial, for tools that end `tune` at any moment: whether
- * what is stored is whole, and is the same as in the store of a run that nobody ended. */
+/*
+ * Reads the trials of a campaign's store, for tools that end `tune` at any moment. Checks that the
+ * stored trials are complete and equal those of an undisturbed run.
+ */
 #ifndef MGL_TESTS_TOOLS_STORED_H
 #define MGL_TESTS_TOOLS_STORED_H
 

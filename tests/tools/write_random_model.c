@@ -1,15 +1,15 @@
 /*
- * Writes a random checkpoint in the Hugging Face layout, of any Llama shape and any size, for tests
- * of shapes that no small fixture has and for measurements:
+ * Writes a random checkpoint in the Hugging Face layout, with any Llama shape and size, for tests
+ * of shapes without a small fixture and for measurements:
  *
  *     write_random_model OUT --hidden 2048 --layers 16 --heads 32 --kv-heads 8 --head-dim 64
  *                            --ffn 8192 --vocab 128256 --dtype bf16 --tied
  *
- * The same options give the same bytes. Weights are normal, through a table of 65,536 quantiles
- * that is indexed by 16 random bits at a time, and scaled by fan-in so that activations and logits
+ * The same options give the same bytes. Weights are normally distributed, through a table of 65,536
+ * quantiles indexed by 16 random bits. They are scaled by fan-in, so that activations and logits
  * stay within a few units: matrices 1/sqrt(columns), those that write to the residual smaller by
  * sqrt(2 layers), embedding and head 2/sqrt(hidden); norms 1 +- 0.1. Bytes are written as they are
- * made: a checkpoint of any size needs some megabytes of memory.
+ * generated: any size needs only some megabytes of memory.
  */
 #include "importer/graph.h"
 

@@ -1,3 +1,4 @@
+/* Implements the hash machine of the validator's tests. See machine.h. */
 #include "machine.h"
 
 #include <check.h>

@@ -1,11 +1,11 @@
 /*
- * A machine for tests: runs a program on hashes instead of numbers. Every column of a buffer holds
- * a 64 bit hash of what it was computed from, so two programs compute the same exactly when the
- * hashes that reach sample are the same. Queues are interleaved at random, a task reads and writes
- * at random moments between its start and its end, its signals come one by one, and activations
- * are scrambled between epochs. A flag word is a word that is not all ones; a flag store is seen
- * before other stores of its task as often as behind them. It knows ops, counters and flags and
- * nothing of the validator.
+ * A symbolic machine for tests: runs a program on hashes instead of numbers. Every column of a
+ * buffer has a 64-bit hash of the values that it was computed from, so two programs compute the
+ * same if and only if (up to collisions) the hashes at sample are equal. Queues are interleaved at
+ * random. A task reads and writes at random moments between its start and its end, its signals come
+ * one by one, and activations are scrambled between epochs. A flag word is a word that is not all
+ * ones. A flag store is visible before or after other stores of its task with equal chance. The
+ * machine implements ops, counters and flags, and shares nothing with the validator.
  */
 #ifndef MGL_TESTS_VALIDATOR_MACHINE_H
 #define MGL_TESTS_VALIDATOR_MACHINE_H

@@ -1,3 +1,4 @@
+/* Generates schedules that are expensive to prove. See slow_texts.h. */
 #include "slow_texts.h"
 
 #include <stdio.h>

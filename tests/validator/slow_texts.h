@@ -1,7 +1,7 @@
 /*
- * Schedules that are legal, short to write, and expensive to prove: each makes one loop of the
- * validator visit many times more than the text has words. They are made from the text case
- * accept_flags.mls, to which they add buffers, tasks and queues.
+ * Legal schedules that are short to write and expensive to prove: each makes one loop of the
+ * validator visit many times more items than the text has words. They extend the text case
+ * accept_flags.mls by buffers, tasks and queues.
  */
 #ifndef MGL_TESTS_VALIDATOR_SLOW_TEXTS_H
 #define MGL_TESTS_VALIDATOR_SLOW_TEXTS_H

@@ -1,3 +1,4 @@
+/* Implements the helpers of the validator's tests. See support.h. */
 #include "support.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
-/* What the tests of validator/ share: small models, their lowered programs, copies with a piece
- * left out, and running a suite. */
+/*
+ * Helpers of the validator's tests: small models, their lowered programs, copies with a part left
+ * out, and running a suite.
+ */
 #ifndef MGL_TESTS_VALIDATOR_SUPPORT_H
 #define MGL_TESTS_VALIDATOR_SUPPORT_H
 

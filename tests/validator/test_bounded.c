@@ -1,6 +1,7 @@
 /*
- * The proof is bounded in time and memory: schedules that are short to write and expensive to prove
- * (slow_texts.h) are decided quickly, or refused with MG121. And so are counters: MG205.
+ * Tests that the proof is bounded in time and memory: schedules that are short to write and
+ * expensive to prove (slow_texts.h) are decided quickly, or rejected with MG121. Counters are
+ * bounded too: MG205.
  */
 #include "slow_texts.h"
 #include "support.h"

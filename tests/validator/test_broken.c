@@ -1,7 +1,7 @@
 /*
- * Programs that no text can say: indices outside their arrays, runs that overlap, numbers at the
- * edges of their types. The validator must reject them without following them (the sanitizers
- * watch). And the codes that the parser leaves no text for.
+ * Tests of programs that no text can describe: indices outside their arrays, overlapping runs, and
+ * numbers at the limits of their types. The validator must reject them without following the
+ * indices (sanitizers check). Also the codes that the parser makes unreachable for texts.
  */
 #include "support.h"
 

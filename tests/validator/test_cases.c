@@ -1,7 +1,7 @@
 /*
- * The text cases: each file of cases/ opens with `# expect`, the codes of its diagnostics in the
- * order of their first appearance, or `accept`. `# graph` on the second line checks its meaning
- * too, against the one-layer model of support.h; `# strict` the number formats as well.
+ * Tests of the text cases. Each file of cases/ begins with `# expect`, the codes of its diagnostics
+ * in order of first appearance, or `accept`. `# graph` on the second line also checks its meaning
+ * against the one-layer model of support.h; `# strict` also checks the number formats.
  */
 #include "support.h"
 

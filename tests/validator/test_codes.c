@@ -1,4 +1,7 @@
-/* The list of diagnostics: in order, complete, and each code with a case that brings it. */
+/*
+ * Tests of the list of diagnostics: it is ordered and complete, and each code has a case that
+ * produces it.
+ */
 #include "support.h"
 
 #include "schedule/step.h"

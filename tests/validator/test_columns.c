@@ -1,4 +1,4 @@
-/* Intervals of values against an array that says the same column by column. */
+/* Tests of intervals of values, against an array with one entry per column. */
 #include "support.h"
 
 #include "validator/check.h"

@@ -1,8 +1,8 @@
 /*
- * Several edits at once that keep each task well formed: columns of a buffer, operands of two
- * tasks, buffers, segments, tensors change places, everywhere or only here and there. Some of it
- * is a renaming and must compute the same; most is wrong. What the validator accepts is run on the
- * test machine.
+ * Tests of several simultaneous edits that keep each task well formed: columns of a buffer,
+ * operands of two tasks, buffers, segments or tensors are exchanged, everywhere or only at some
+ * places. Some edits are renamings and must compute the same; most are wrong. The test machine runs
+ * what the validator accepts.
  */
 #include "machine.h"
 #include "support.h"

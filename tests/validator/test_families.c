@@ -1,5 +1,7 @@
-/* MG106, MG109 and MG7xx of biases and norms of q and k: what lowering makes of a model that has
- * them all is accepted; near misses are not. */
+/*
+ * Tests of MG106, MG109 and MG7xx for biases and norms of q and k: the lowered program of a model
+ * with all of them is accepted, and near misses are rejected.
+ */
 #include "support.h"
 
 enum { QUEUES = 3, SPLITS = 3 };

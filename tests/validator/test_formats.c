@@ -1,4 +1,7 @@
-/* Number formats: what the verdict names, and which of them lose what a checkpoint says (MG708). */
+/*
+ * Tests of number formats: those that the verdict names, and those that lose values of a checkpoint
+ * (MG708).
+ */
 #include "support.h"
 
 static const mgl_dtype floats[] = {MGL_F32, MGL_BF16, MGL_F16};

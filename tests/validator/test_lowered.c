@@ -1,5 +1,7 @@
-/* What lowering emits is accepted, for every shape of model and number of queues; and losing memory
- * at any point of a check is an error, not a verdict. */
+/*
+ * Tests that lowered programs are accepted, for every shape of model and number of queues, and that
+ * running out of memory at any point of a check is an error, not a verdict.
+ */
 #include <stdio.h>
 
 #include "support.h"

@@ -1,10 +1,10 @@
 /*
- * Every single edit of a two-layer, three-queue program, lowered with counters or written with
- * flags: each field of each task, region, segment, edge, buffer, tensor and of the header, and each
- * piece left out, doubled or exchanged.
- * What the validator still accepts must compute what the original computes, in every interleaving
- * that the test machine draws. Few edits are harmless: the test also says how many, so that a
- * validator that accepts or rejects everything is noticed.
+ * Mutation tests: every single edit of a two-layer, three-queue program, lowered with counters or
+ * written with flags. Edits change each field of each task, region, segment, edge, buffer, tensor
+ * and of the header, and leave out, double or exchange each part. Programs that the validator
+ * accepts must compute the same as the original in every interleaving that the test machine draws.
+ * The test also checks the number of harmless edits, which detects a validator that accepts or
+ * rejects everything.
  */
 #include "machine.h"
 #include "support.h"

@@ -1,8 +1,9 @@
 /*
- * Deadlock and happens-before against all executions: random small programs (three queues, counters
- * with any threshold) are explored state by state, signals one by one, and what the validator says
- * must hold in every execution. With joins alone it must also say all that holds. With flag regions
- * it must know what gets stuck through them, and take nothing from them for the order.
+ * Tests of deadlock and happens-before against all executions. Small random programs (three queues,
+ * counters with any threshold) are explored state by state, with single signals, and the
+ * validator's statements must hold in every execution. With joins only, the validator must also
+ * find every order that holds. With flag regions, it must find what deadlocks through them, and
+ * derive no order from them.
  */
 #include "support.h"
 

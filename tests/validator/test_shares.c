@@ -1,6 +1,7 @@
 /*
- * Heads whose rows are written by different numbers of shares. Such programs are accepted with
- * their meaning, and many interleavings of them run without an error. A missing share is reported.
+ * Tests of heads whose rows are written by different numbers of shares. Such programs are accepted
+ * with their meaning checked, and many interleavings run without an error. A missing share is
+ * reported.
  */
 #include "support.h"
 

@@ -1,4 +1,4 @@
-/* Draws damages (damage.def) by their weights, and does them to a schedule text. */
+/* Draws damages (damage.def) by their weights and applies them to a schedule text. See damage.h. */
 #include "damage.h"
 
 #include "damage_parts.h"

@@ -1,10 +1,10 @@
 /*
- * Schedule texts, damaged at random: tasks are lost, doubled, exchanged and moved, their regions,
- * waits and signals too, flags and sets come and go, numbers and names change. Variants are named,
- * taken away and exchanged, and what they were chosen for changes under them: shapes, rows,
- * formats, the exec line, the target, biases and norms. Some damages leave more in order than they
- * change: thresholds follow the signals, queues exchange their tasks, a product becomes two. What
- * comes out may be no schedule, an unsafe one, or one that is as good as before.
+ * Fuzzing of schedule texts: random damages. Tasks, regions, waits and signals are removed,
+ * doubled, exchanged and moved; flags and sets are added and removed; numbers and names change.
+ * Variants are named, removed and exchanged, and their conditions change: shapes, rows, formats,
+ * the exec line, the target, biases and norms. Some damages preserve more of the order: thresholds
+ * follow the signals, queues exchange their tasks, or a product is split in two. The result may be
+ * an invalid schedule, an unsafe one, or a correct one.
  */
 #ifndef MGL_TESTS_VM_DAMAGE_H
 #define MGL_TESTS_VM_DAMAGE_H

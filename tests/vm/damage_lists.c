@@ -1,7 +1,7 @@
 /*
- * Damages of more than one place, that leave more of a schedule in order: counters take each
- * other's place in all of a list, thresholds follow the signals that are left, queues exchange
- * their tasks, and a product becomes two.
+ * Damages of several places at once, which preserve more of a schedule's order: counters are
+ * exchanged in a whole list, thresholds follow the remaining signals, queues exchange their tasks,
+ * and a product is split in two.
  */
 #include "damage_parts.h"
 

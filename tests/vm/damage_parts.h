@@ -1,4 +1,4 @@
-/* A schedule text taken apart, and what its damages (damage.def) have in common. */
+/* A parsed schedule text, and helpers that its damages (damage.def) share. */
 #ifndef MGL_TESTS_VM_DAMAGE_PARTS_H
 #define MGL_TESTS_VM_DAMAGE_PARTS_H
 

@@ -1,4 +1,4 @@
-/* See damage_parts.h. */
+/* Splits a schedule text into its parts and joins them again. See damage_parts.h. */
 #include "damage_parts.h"
 
 #include <check.h>

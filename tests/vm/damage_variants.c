@@ -1,4 +1,4 @@
-/* Damages of variants, and of what they were chosen for. */
+/* Damages of kernel variants, and of the conditions that they were chosen for. */
 #include "damage_parts.h"
 
 #include <stdio.h>

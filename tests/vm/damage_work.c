@@ -1,4 +1,4 @@
-/* Damages of what is done and in which order. */
+/* Damages of the tasks and their order. */
 #include "damage_parts.h"
 
 #include <stdio.h>

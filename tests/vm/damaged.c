@@ -1,3 +1,4 @@
+/* Judges damaged schedules on the validator, explore and the machines. See damaged.h. */
 #include "damaged.h"
 
 #include <math.h>

@@ -1,13 +1,13 @@
 /*
- * Damaged schedules (damage.h), judged. The validator says whether it would let one run. explore,
- * which shares no code with it, runs what it accepts in several interleavings, sets of words in use
- * again and again, and must find nothing, nor other tokens than the CPU machine, which must give
- * those of the schedule before the damage. Where there is a GPU, or the emulator of one, the CUDA
- * machine runs it too: the same tokens, and the logits but for rounding.
+ * Judges damaged schedules (damage.h). The validator accepts or rejects a schedule. explore, which
+ * shares no code with the validator, runs accepted schedules in several interleavings with reused
+ * sets of words. It must find no fault and give the tokens of the CPU machine, which must equal
+ * those of the undamaged schedule. On a GPU, or the emulator of one, the CUDA machine must also
+ * give the same tokens, and the same logits up to rounding.
  *
- * Where all or none are accepted that says little, and so it does where explore sees nothing: so
- * it is counted how many were accepted, and of how many that were rejected for their order alone
- * explore sees the fault.
+ * The test is meaningless if all or no schedules are accepted, or if explore is blind. Therefore it
+ * counts the accepted schedules, and of those rejected only for their order, how many faults
+ * explore detects.
  */
 #ifndef MGL_TESTS_VM_DAMAGED_H
 #define MGL_TESTS_VM_DAMAGED_H

@@ -1,3 +1,4 @@
+/* Makes random models, programs and machines for tests. See fixture.h. */
 #include "fixture.h"
 
 #include <math.h>

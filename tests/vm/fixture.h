@@ -1,6 +1,6 @@
 /*
- * What the tests of the machines share: random models without files, programs for them, and
- * machines for these. Everything aborts the test with a message when it fails.
+ * Fixture of the machines' tests: random models without files, programs for them, and machines for
+ * the programs. Failures abort the test with a message.
  */
 #ifndef MGL_TESTS_VM_FIXTURE_H
 #define MGL_TESTS_VM_FIXTURE_H

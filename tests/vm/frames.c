@@ -1,3 +1,4 @@
+/* Reads .nv.info sections of cubins. See frames.h. */
 #include "frames.h"
 
 #include <elf.h>

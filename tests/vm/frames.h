@@ -1,6 +1,4 @@
-/*
- * What a cubin says of its functions (ELF with NVIDIA's section .nv.info).
- */
+/* Reads the properties of functions in a cubin (ELF with NVIDIA's section .nv.info). */
 #ifndef MGL_TESTS_VM_FRAMES_H
 #define MGL_TESTS_VM_FRAMES_H
 

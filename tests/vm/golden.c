@@ -1,3 +1,4 @@
+/* Compares a machine with golden.json. See golden.h. */
 #include "golden.h"
 
 #include <math.h>

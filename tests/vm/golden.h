@@ -1,9 +1,9 @@
 /*
- * The provided checkpoints on a machine, against what Hugging Face answers for them (golden.json):
- * what the tests of the CPU and of the CUDA VM share.
+ * Compares the provided checkpoints on a machine with Hugging Face's results (golden.json). The
+ * tests of the CPU and the CUDA VM share it.
  *
- * Fixtures are found in $MGL_TEST_MODELS, or else in the source tree: so the tests can be carried
- * to another machine (tests/tools/gpu_bundle.sh).
+ * Fixtures are in $MGL_TEST_MODELS, or else in the source tree, so that the tests can run on
+ * another machine (tests/tools/gpu_bundle.sh).
  */
 #ifndef MGL_TESTS_VM_GOLDEN_H
 #define MGL_TESTS_VM_GOLDEN_H

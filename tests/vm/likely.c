@@ -1,4 +1,4 @@
-/* See likely.h. */
+/* Checks log-probabilities of generated tokens. See likely.h. */
 #include "likely.h"
 
 #include "fixture.h"

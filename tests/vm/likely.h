@@ -1,4 +1,4 @@
-/* How likely new tokens are, on any machine. */
+/* Declares the check of log-probabilities of generated tokens, on any machine. */
 #ifndef MGL_TESTS_VM_LIKELY_H
 #define MGL_TESTS_VM_LIKELY_H
 

@@ -1,11 +1,13 @@
-/* See penalties.h. The formulas, which stand here once more and in f64:
+/*
+ * Checks penalties against the formulas, implemented here independently in f64. See penalties.h.
  *
- *   repetition_penalty   Hugging Face transformers, generation/logits_process.py,
- *                        RepetitionPenaltyLogitsProcessor: of each distinct token of input_ids,
- *                        which are prompt and reply, the score is multiplied by the penalty where
- * it is below 0, and divided by it where it is not. presence, frequency  OpenAI's API
- * documentation, "Advanced usage: parameter details": mu[j] -> mu[j] - c[j] * alpha_frequency -
- * float(c[j] > 0) * alpha_presence, where c[j] is how often token j was sampled.
+ * repetition_penalty   Hugging Face transformers, generation/logits_process.py,
+ *                      RepetitionPenaltyLogitsProcessor: for each distinct id of input_ids (prompt
+ *                      and reply), a score below 0 is multiplied by the penalty; any other score
+ *                      is divided by it.
+ * presence, frequency  OpenAI's API documentation, "Advanced usage: parameter details":
+ *                      mu[j] -> mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence,
+ *                      where c[j] is how often token j was sampled.
  */
 #include "penalties.h"
 

@@ -1,4 +1,4 @@
-/* Penalties, on any machine. */
+/* Declares the check of penalties, on any machine. */
 #ifndef MGL_TESTS_VM_PENALTIES_H
 #define MGL_TESTS_VM_PENALTIES_H
 

@@ -1,4 +1,4 @@
-/* See stops.h. */
+/* Checks replies that a stop string ends. See stops.h. */
 #include "stops.h"
 
 #include "fixture.h"

@@ -1,4 +1,4 @@
-/* Replies that a stop text ends, on any machine. */
+/* Declares the check of replies that a stop string ends, on any machine. */
 #ifndef MGL_TESTS_VM_STOPS_H
 #define MGL_TESTS_VM_STOPS_H
 

@@ -1,5 +1,7 @@
-/* The CPU VM: one program gives the same tokens however it is cut into queues, splits and batches,
- * on both paths. */
+/*
+ * Tests of the CPU VM: one program gives the same tokens for every division into queues, splits and
+ * batches, on both paths.
+ */
 #include "fixture.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* The CPU VM and programs that can not end or that nobody should run: errors say which task. */
+/* Tests of the CPU VM with programs that deadlock or must not run: errors name the task. */
 #include "fixture.h"
 
 #include <string.h>

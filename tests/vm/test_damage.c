@@ -1,9 +1,9 @@
 /*
- * Damaged schedules, each judged as described in damaged.h: with flag edges and clears, with two
- * lists, with splits that the next product merges, and with variants, biases and norms. Each base
- * is damaged 100 times, and each schedule with variants 100 times. Another 800 damaged schedules
- * together contain each kind of damage. Builds with sanitizers run fewer.
- * tests/emulator/test_damaged.c judges more, and runs the accepted ones in the emulator too.
+ * Tests of damaged schedules, each judged as described in damaged.h: with flag edges and clears,
+ * with two lists, with splits that the next product merges, and with variants, biases and norms.
+ * Each base is damaged 100 times, and each schedule with variants 100 times. Another 800 damaged
+ * schedules together contain each kind of damage. Builds with sanitizers run fewer.
+ * tests/emulator/test_damaged.c judges more, and also runs the accepted ones in the emulator.
  *
  *   test_damage [base [round]]     one base; and one round of it, whose text is printed
  *   test_damage base -1 rounds     `rounds` rounds of one base, or of all bases if base is -1

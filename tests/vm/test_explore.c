@@ -1,4 +1,4 @@
-/* explore: silent on lowered programs, and loud on planted faults. */
+/* Tests of explore: it reports nothing for lowered programs, and detects planted faults. */
 #include "fixture.h"
 
 #include <stdlib.h>

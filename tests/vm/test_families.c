@@ -1,5 +1,7 @@
-/* Models with biases and with norms of q and k, on the CPU: the same tokens however the program is
- * cut, on both paths; each of these extras matters; explore finds nothing. */
+/*
+ * Tests of models with biases and with norms of q and k on the CPU: the same tokens for every
+ * division of the program, on both paths; each bias and norm has an effect; explore finds no fault.
+ */
 #include "fixture.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
-/* The provided checkpoints on the CPU VM, against what Hugging Face answers for them (golden.json):
- * greedy tokens one for one, and the negative log-likelihood of the validation texts. */
+/*
+ * Tests of the provided checkpoints on the CPU VM against Hugging Face's results (golden.json):
+ * greedy tokens, and the negative log-likelihood of the validation texts.
+ */
 #include "golden.h"
 #include "tests/sanitized.h"
 

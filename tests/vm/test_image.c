@@ -1,5 +1,8 @@
-/* Compiled models: a machine of the file says what one of the graph says, its pieces are the
- * packer's bytes, and damage anywhere, other layouts and other schedules are refused. */
+/*
+ * Tests of compiled models: a machine opened from the file gives the same results as one from the
+ * graph, its sections equal the packer's bytes, and damage anywhere, other layouts and other
+ * schedules are rejected.
+ */
 #include "fixture.h"
 
 #include <signal.h>

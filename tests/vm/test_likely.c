@@ -1,4 +1,6 @@
-/* How likely new tokens are, on the CPU machine; the check is that of the GPU's. */
+/*
+ * Tests log-probabilities of generated tokens on the CPU machine, with the same check as on a GPU.
+ */
 #include "likely.h"
 
 #include "fixture.h"

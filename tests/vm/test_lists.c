@@ -1,7 +1,7 @@
 /*
- * Programs with two lists on the CPU: whatever list an epoch is of, and however it is cut, a reply
- * has the tokens that a program with one list gives it alone; and explore is silent on lowered ones
- * and loud on planted faults.
+ * Tests of programs with two lists on the CPU: for every list of an epoch and every division, a
+ * reply has the tokens of a program with one list. explore reports nothing for lowered programs and
+ * detects planted faults.
  */
 #include "fixture.h"
 #include "tests/vm/cuda/mirror.h"

@@ -1,5 +1,7 @@
-/* Splits that o merges itself: the same bits as where tasks of their own do, safe under every order
- * of the queues, and what becomes of them in moves. */
+/*
+ * Tests of splits that the o product merges itself: the same bits as with merge tasks, safe under
+ * every order of the queues, and correct after moves.
+ */
 #include "fixture.h"
 
 #include <string.h>

@@ -1,8 +1,7 @@
 /*
- * What the validator accepts of moved programs, the machines run: the same tokens, and the same
- * logits bit for bit (with other splits of attention: nearly so), and explore, which shares no
- * code with the validator, finds nothing. Lineages of random moves; MGL_LINEAGES asks for more of
- * them.
+ * Tests that moved programs that the validator accepts run correctly: the same tokens, and bitwise
+ * equal logits (with other splits of attention: close ones). explore, which shares no code with the
+ * validator, finds no fault. Runs lineages of random moves; MGL_LINEAGES sets their number.
  */
 #include "fixture.h"
 

@@ -1,7 +1,7 @@
 /*
- * Weights that are no numbers, or lead to none: the sequences that meet them end without a token
- * made up, and the run is refused with the position; the others of the launch go on. By the
- * reference, and by the fast path.
+ * Tests of NaN and infinite weights, and weights that lead to such values: the affected sequences
+ * end without a token, and the run fails with the position. The other sequences of the launch
+ * continue. Tests the reference and the fast path.
  */
 #include "fixture.h"
 

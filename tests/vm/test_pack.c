@@ -1,5 +1,7 @@
-/* Packing: the bytes where the layout says, unpacking as the inverse, const buffers, and its
- * errors. */
+/*
+ * Tests of packing: bytes at the positions of the layout, unpacking as the inverse, const buffers,
+ * and errors.
+ */
 #include "fixture.h"
 
 #include <math.h>

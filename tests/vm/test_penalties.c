@@ -1,4 +1,6 @@
-/* Penalties on the CPU machine; the check is that of the GPU's. And the formula by itself. */
+/*
+ * Tests of penalties on the CPU machine, with the same check as on a GPU, and of the formula alone.
+ */
 #include "penalties.h"
 
 #include "fixture.h"

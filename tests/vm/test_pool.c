@@ -1,5 +1,7 @@
-/* The pool: every item is done once by whichever threads there are, an abort leaves the rest out,
- * and pages of a map that are gone end the run instead of the process. */
+/*
+ * Tests of the thread pool: every item is executed once by any number of threads, an abort skips
+ * the rest, and missing pages of a map end the run instead of the process.
+ */
 #include <check.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * Prompts that begin with what the cache holds: the tokens are those of a fresh start, and only the
- * rest of a prompt is read. Where a launch did not end well, or somebody else touched the cache,
- * everything is read.
+ * Tests of prefix reuse: prompts that begin with the content of the KV cache. The tokens equal
+ * those of a fresh start, and only the rest of a prompt is read. If a launch failed, or another run
+ * used the cache, everything is read.
  */
 #include "fixture.h"
 

@@ -1,8 +1,8 @@
 /*
- * Products: every set that this CPU can run, in every format, against an oracle in f64, and against
- * the order of the sums word for word: with a fused product and addition for the vector sets, and
- * mgl_dot for the plain one. Then what the bits must not depend on: how the row groups are cut, how
- * many rows a call has, and where the k blocks stand.
+ * Tests of the CPU's products: every instruction set that this CPU supports, in every format,
+ * against an oracle in f64, and word for word against the specified order of sums: with fused
+ * multiply-add for the vector sets, and mgl_dot for the plain set. Also that the bits do not depend
+ * on the division of row groups, the number of rows in a call, and the positions of k blocks.
  */
 #include "vm/cpu/products.h"
 

@@ -1,5 +1,7 @@
-/* What the machines share of a request: how much of its prompts has been read is told in order, and
- * its end once. */
+/*
+ * Tests of the request code that the machines share: the progress of reading prompts is reported in
+ * order, and its end once.
+ */
 #include "fixture.h"
 
 #include "schedule/step.h"

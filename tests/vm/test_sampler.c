@@ -1,5 +1,7 @@
-/* Sampling: the generator's published vectors, the integer weights against exp, each rule against a
- * sort, and the distribution of draws. */
+/*
+ * Tests of sampling: the generator's published vectors, the integer weights against exp, each rule
+ * against a sort, and the distribution of draws.
+ */
 #include "fixture.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Replies that a stop text ends, on the CPU machine; the check is that of the GPU's. */
+/* Tests replies that a stop string ends on the CPU machine, with the same check as on a GPU. */
 #include "stops.h"
 
 #include "fixture.h"

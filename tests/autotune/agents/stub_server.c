@@ -1,3 +1,4 @@
+/* Implements the stub of a chat endpoint with a scripted list of answers. See stub_server.h. */
 #include "tests/autotune/agents/stub_server.h"
 
 #include "base/json_out.h"

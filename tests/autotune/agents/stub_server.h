@@ -1,6 +1,6 @@
 /*
- * The far side of a chat endpoint: a server of this machine that plays a script, one answer a
- * request, and keeps what it was asked. The only mock of the tests.
+ * A stub of a chat endpoint for tests: a local HTTP server that returns scripted answers, one per
+ * request, and records the requests. It is the only mock of the tests.
  */
 #ifndef MGL_TESTS_AUTOTUNE_AGENTS_STUB_SERVER_H
 #define MGL_TESTS_AUTOTUNE_AGENTS_STUB_SERVER_H

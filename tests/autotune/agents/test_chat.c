@@ -1,4 +1,7 @@
-/* The proposer that asks a language model, against a stub that plays what endpoints do. */
+/*
+ * Tests of the proposer that asks a language model, against a stub that behaves like real
+ * endpoints.
+ */
 #include "tests/autotune/agents/stub_server.h"
 #include "tests/autotune/search/subject.h"
 

@@ -1,4 +1,7 @@
-/* What is taken of a model's answer: fixtures of what models write around what is meant. */
+/*
+ * Tests of the extraction of a proposal from a model's answer. The fixtures are answers with
+ * typical text around the proposal.
+ */
 #include "autotune/agents/extract.h"
 #include "base/clock.h"
 #include "base/text.h"

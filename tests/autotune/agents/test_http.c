@@ -1,4 +1,7 @@
-/* Requests to an endpoint: what may be asked, and every way in which an answer can end. */
+/*
+ * Tests of HTTP requests to an endpoint: which requests are allowed, and every way in which an
+ * answer can end.
+ */
 #include "autotune/agents/http.h"
 #include "tests/autotune/agents/stub_server.h"
 

@@ -1,9 +1,10 @@
 /*
- * The MCP server, by transcripts: each file of mcp/ is a talk with a server of its own. `> ` is a
- * message, each `< ` behind it a pattern that the answer has to match (`*`: any bytes), `! ` one
- * that it may not match; `<` alone: no answer. $FOLDER and $MODEL are replaced. The store has one
- * campaign of five trials on no device; $FOLDER/in, which has texts of the micro-kernel merge, and
- * $MODEL may be read; `# allow-trials` on the first line allows trials.
+ * Tests of the MCP server by transcripts. Each file of mcp/ is a session with a new server. A line
+ * `> ` is a message. Each following line `< ` is a pattern that the answer must match (`*`: any
+ * bytes), and `! ` a pattern that it must not match. `<` alone: no answer. $FOLDER and $MODEL are
+ * replaced. The store contains one campaign of five trials on no device. The server may read
+ * $FOLDER/in, which contains texts of the micro-kernel merge, and $MODEL. `# allow-trials` on the
+ * first line allows trials.
  */
 #include "autotune/agents/mcp.h"
 #include "autotune/kernels/gates/unit.h"

@@ -1,4 +1,4 @@
-/* See ptx_support.h. */
+/* Reads PTX fixtures and edits them. See ptx_support.h. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>

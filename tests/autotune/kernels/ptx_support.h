@@ -1,4 +1,4 @@
-/* Texts of PTX for tests: files of tests/autotune/kernels/ptx, and edits of them. */
+/* PTX texts for tests: the files of tests/autotune/kernels/ptx, and edits of them. */
 #ifndef MGL_TESTS_AUTOTUNE_KERNELS_PTX_SUPPORT_H
 #define MGL_TESTS_AUTOTUNE_KERNELS_PTX_SUPPORT_H
 

@@ -1,5 +1,7 @@
-/* What `kernel guard` says of texts: of each trick of the corpus that is one of text, what the
- * gates say and nothing of lines that were there before; and whether the self-test notices. */
+/*
+ * Tests of `kernel guard`: the findings in each text trick of the corpus equal those of the gates
+ * and ignore existing lines; the self-test detects an accepted trick.
+ */
 #include "autotune/kernels/gates/guard.h"
 #include "tests/autotune/kernels/trick.h"
 

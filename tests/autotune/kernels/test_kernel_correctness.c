@@ -1,7 +1,8 @@
 /*
- * The exam examined: in each harness program, for each unit that it runs, with values of each kind,
- * what stands in for a candidate is the CPU machine's own result, right or damaged in a way that
- * somebody may try. What is right passes, and each damage gets its verdict.
+ * Tests of the correctness check of micro-kernels. In each harness program, for each unit, the
+ * result of the CPU machine replaces the candidate's result, unchanged or with a damage that a
+ * dishonest candidate might cause. The unchanged result must pass, and each damage must get its
+ * verdict.
  *
  *     test_kernel_correctness          with dense values
  *     test_kernel_correctness kinds    with values of each kind

@@ -1,6 +1,7 @@
 /*
- * Turns on a device: what shares it goes on side by side, what is timed has it alone, whoever waits
- * to be alone goes before those that have not begun, and no turn outlives its process.
+ * Tests of the device lock, a reader-writer lock between processes: shared holders run side by
+ * side, a timed measurement has the device alone, a waiting exclusive holder precedes new shared
+ * ones, and a lock ends with its process.
  */
 #include <check.h>
 #include <pthread.h>

@@ -1,13 +1,13 @@
 /*
- * The gates of micro-kernels on a GPU: each unit's own text is right and gains nothing, the tricks
- * that show at run time get their verdicts, one of them by memcheck where that works, a candidate
- * that hangs or traps ends with its worker and the next one works, and one that is slower is a
- * regression. Examinations run beside each other, in processes of their own; duels alone. Prints a
- * line for each.
+ * Tests of the gates of micro-kernels on a GPU. Each unit's own text is correct and gains nothing.
+ * Tricks that appear only at run time get their verdicts, one of them from memcheck if memcheck
+ * works. A candidate that hangs or traps ends with its worker, and the next candidate works. A
+ * slower candidate is a regression. Correctness checks run in parallel in separate processes;
+ * paired benchmarks run alone. Prints one line for each.
  *
  *     test_kernel_gpu [cuda] [--at-once N] [--all]    --all: each unit in all harness programs
  *
- * MGL_TEST_PART=K/N runs a part of the examinations and duels (tests/parts.h).
+ * MGL_TEST_PART=K/N runs a part of the checks and benchmarks (tests/parts.h).
  */
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,7 @@
-/* What is read from a compiler's log: the class and the place of the first error, and ptxas'
- * counts; and what is not told of it. */
+/*
+ * Tests of the reader of compiler logs: the class and position of the first error, the counts of
+ * ptxas, and logs without them.
+ */
 #include "autotune/kernels/trial/compile.h"
 
 #include <check.h>

@@ -1,5 +1,7 @@
-/* The overlay: what is put there is compiled in the place of what is built in, and nothing else is;
- * what was changed behind its back is refused. */
+/*
+ * Tests of the overlay of promoted kernels: the compiler uses the overlay's text instead of the
+ * built-in one and changes nothing else. Files modified by others are rejected.
+ */
 #include "autotune/kernels/gates/overlay.h"
 
 #include <check.h>

@@ -1,6 +1,7 @@
 /*
- * What becomes of a micro-kernel that is right, by what pairs say: alone, and in a whole model. A
- * lab plays the device: the first script is of the duel alone, the next of that in the model.
+ * Tests of the verdict on a correct micro-kernel from timing pairs, alone and in a whole model. A
+ * scripted runner replaces the device: the first script is for the kernel alone, the next for the
+ * model.
  */
 #include <check.h>
 #include <pthread.h>

@@ -1,5 +1,7 @@
-/* The static scan of micro-kernels: every unit's own text passes; single rules, by small texts. The
- * corpus of tricks is judged by test_kernel_tricks. */
+/*
+ * Tests of the static scan of micro-kernels: each unit's own text passes, and small texts test
+ * single rules. test_kernel_tricks tests the corpus of tricks.
+ */
 #include "autotune/kernels/gates/scan.h"
 
 #include <check.h>

@@ -7,7 +7,7 @@
  *     test_kernel_tricks compile-all      also: tricks that only a device detects must compile; ten
  *                                         seconds for each
  *
- * Compiling is skipped where NVRTC is missing, unless MEGALITH_REQUIRE_NVRTC is 1.
+ * Compiling is skipped if NVRTC is missing, unless MEGALITH_REQUIRE_NVRTC is 1.
  */
 #include "tests/autotune/kernels/trick.h"
 

@@ -1,5 +1,7 @@
-/* Units: their regions, the hash of their texts, what their launch regions declare, and the
- * contexts of their ops. */
+/*
+ * Tests of kernel units: their regions, the hash of their texts, the tunables in their launch
+ * regions, and the contexts of their ops.
+ */
 #include "autotune/kernels/trial/context.h"
 #include "autotune/kernels/trial/launch.h"
 

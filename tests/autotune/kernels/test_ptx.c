@@ -1,5 +1,7 @@
-/* PTX, parsed and condensed: facts as labelled by hand, names that do not matter, planted ideas
- * that a diff finds, and texts that are none. */
+/*
+ * Tests of the PTX parser and condenser: facts match labels set by hand, names do not matter, diffs
+ * find planted changes, and invalid texts are rejected.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

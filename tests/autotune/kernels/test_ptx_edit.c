@@ -1,5 +1,8 @@
-/* PTX, scanned for what is forbidden, rewritten by rules and assembled: a good edit assembles, a
- * bad one names its line. What assembles is skipped loudly where nvJitLink is missing. */
+/*
+ * Tests of scanning PTX for forbidden instructions, rewriting by rules, and assembling: a good edit
+ * assembles, and an error names its line. Assembling is skipped with a message if nvJitLink is
+ * missing.
+ */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
-/* Ideas: learned from a pair and its measurement, kept in a file that is read strictly, and
- * combined into a prompt whose data stands between borders. */
+/*
+ * Tests of PTX ideas: learning an idea from a pair of texts and its measurement, the strict file
+ * reader, and prompts that enclose data in borders.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /*
- * The gate of the sanitizers: what the tool's logs say, and what becomes of a candidate when the
- * tool finds nothing, something in the candidate alone, something in the incumbent too, does not
- * work, or hangs. A shell script plays the tool, and the CPU machine the device: the worker that
- * the script runs is a real one.
+ * Tests of the sanitizer gate: reading the tool's logs, and the verdict if the tool finds nothing,
+ * finds an error only in the candidate, finds one in the incumbent too, does not work, or hangs. A
+ * shell script replaces the tool, and the CPU machine the device. The script runs a real worker.
  */
 #include <check.h>
 #include <stdio.h>

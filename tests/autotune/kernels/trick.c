@@ -1,3 +1,4 @@
+/* Reads the files of the trick corpus. See trick.h. */
 #include "tests/autotune/kernels/trick.h"
 
 #include <check.h>

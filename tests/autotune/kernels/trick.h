@@ -1,18 +1,18 @@
 /*
- * A trick: a file of tests/autotune/kernels/tricks, which says what somebody may hand in to be kept
- * for something else than speed, and the verdict that it has to get.
+ * Declares a trick: a file of tests/autotune/kernels/tricks with an edit that tries to pass the
+ * gates without being faster, and the verdict that the edit must get.
  *
  *     // VERDICT unit region: row of the specification's table: what it tries
  *     // because: a piece of the diagnostic
- *     text that goes in front of what stands in the region
+ *     text that is inserted before the region's content
  *     //@ in place of
  *     lines of the unit's text
  *     //@ by
  *     other lines
  *     //@ end
  *
- * The second line and the last part may be missing. VERDICT may be several, with | between, where
- * it depends on the device which of them comes first.
+ * The second line and the last part are optional. VERDICT may be several verdicts with | between
+ * them, if the first one depends on the device.
  */
 #ifndef MGL_TESTS_AUTOTUNE_KERNELS_TRICK_H
 #define MGL_TESTS_AUTOTUNE_KERNELS_TRICK_H

@@ -1,5 +1,7 @@
-/* The report: what came from others can show itself and do nothing; it stays small; it says
- * predicted where nothing was measured. */
+/*
+ * Tests of the report: foreign text is displayed and never executed, the page stays small, and
+ * values that were not measured are marked as predicted.
+ */
 #include "autotune/report/answer.h"
 #include "autotune/report/report.h"
 #include "autotune/report/report_plays.h"

@@ -1,3 +1,4 @@
+/* Implements the fixture of the runner's tests. See runner_fixture.h. */
 #include "tests/autotune/runner/runner_fixture.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What the tests of the device lab share: a small model on the CPU, two candidates, and a lab. */
+/* Fixture of the runner's tests: a small model on the CPU, two candidates, and a runner. */
 #ifndef MGL_TESTS_AUTOTUNE_RUNNER_RUNNER_FIXTURE_H
 #define MGL_TESTS_AUTOTUNE_RUNNER_RUNNER_FIXTURE_H
 

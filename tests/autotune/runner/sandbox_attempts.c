@@ -1,4 +1,4 @@
-/* See sandbox_attempts.h. */
+/* Implements the attempts as system calls in a child process. See sandbox_attempts.h. */
 #include "tests/autotune/runner/sandbox_attempts.h"
 
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-/* What a test of the sandbox tries in a process of its own. */
+/* Declares the forbidden operations that test_sandbox tries in a child process. */
 #ifndef MGL_TESTS_AUTOTUNE_RUNNER_SANDBOX_ATTEMPTS_H
 #define MGL_TESTS_AUTOTUNE_RUNNER_SANDBOX_ATTEMPTS_H
 

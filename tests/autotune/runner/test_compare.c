@@ -1,4 +1,6 @@
-/* Logits and tokens against a reference: what passes, what does not, and the pattern that is told.
+/*
+ * Tests of the comparison of logits and tokens with a reference: what passes, what fails, and the
+ * error pattern that is reported.
  */
 #include <check.h>
 #include <math.h>

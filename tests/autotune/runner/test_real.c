@@ -1,6 +1,7 @@
 /*
- * Winners on the real checkpoint: the end of a campaign on the CPU, with a trained model and
- * workers that are this test started once more; and what is judged of their numbers.
+ * Tests of the winners' check on a real checkpoint at the end of a CPU campaign. The model is
+ * trained, and the workers are this test, started again. Also tests the verdict on the measured
+ * accuracy.
  */
 #include "tests/autotune/store/store_support.h"
 

@@ -1,6 +1,6 @@
 /*
- * The device lab on the CPU: real workers, which are this test started once more, that execute real
- * programs of a small model. What a worker may do wrong is planted by a fault of the lab's options.
+ * Tests of the runner on the CPU. Real workers, which are this test started again, execute real
+ * programs of a small model. Options of the runner plant faults in workers.
  */
 #include "tests/autotune/runner/runner_fixture.h"
 

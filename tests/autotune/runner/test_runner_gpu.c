@@ -1,8 +1,8 @@
 /*
- * The device lab on a GPU, with a model of two layers of llama-1b's: candidates that keep the
- * kernel and such that do not, pairs, the floor, the baseline, a real checkpoint, workers that come
- * to grief, and kernels that are compiled ahead. How fast anything is is printed, not tested.
- * MGL_TEST_PART=K/N runs a part of the tests (tests/parts.h).
+ * Tests of the runner on a GPU, with a two-layer model of llama-1b's shape: candidates with the
+ * same and with another kernel, pairs, the floor, the baseline, a real checkpoint, failing workers,
+ * and kernels compiled ahead. Speeds are printed, not tested. MGL_TEST_PART=K/N runs a part of the
+ * tests (tests/parts.h).
  */
 #include <check.h>
 #include <stdio.h>

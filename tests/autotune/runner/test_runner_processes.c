@@ -1,6 +1,6 @@
 /*
- * The processes of the device lab: what a worker gets and may do, and how each of them ends. Real
- * workers, as in test_runner.c.
+ * Tests of the runner's worker processes: what a worker inherits and may do, and every way in which
+ * it can end. The workers are real, as in test_runner.c.
  */
 #include "tests/autotune/runner/runner_fixture.h"
 

@@ -1,7 +1,7 @@
 /*
- * The sandbox of a worker: each thing that it is to refuse is tried in a child that has entered it,
- * and in one that has not, where it has to succeed: an attempt that always fails shows nothing.
- * What the kernel of this machine does not have is skipped.
+ * Tests of a worker's sandbox. A child inside the sandbox tries each forbidden operation and must
+ * fail. A child outside must succeed, because an attempt that always fails proves nothing.
+ * Operations that this machine's kernel does not have are skipped.
  */
 #include "autotune/runner/sandbox_parts.h"
 #include "tests/autotune/runner/sandbox_attempts.h"

@@ -1,3 +1,4 @@
+/* Implements the campaign fixture. See campaign_fixture.h. */
 #include "tests/autotune/search/campaign_fixture.h"
 
 #include "tests/autotune/store/store_support.h"

@@ -1,5 +1,7 @@
-/* A campaign of a small model with a scripted lab and a scripted proposer, in a store of its own
- * name. */
+/*
+ * Fixture: a campaign of a small model with a scripted runner and a scripted proposer, in a store
+ * of its own.
+ */
 #ifndef MGL_TESTS_AUTOTUNE_SEARCH_CAMPAIGN_FIXTURE_H
 #define MGL_TESTS_AUTOTUNE_SEARCH_CAMPAIGN_FIXTURE_H
 

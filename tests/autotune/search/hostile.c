@@ -1,3 +1,4 @@
+/* Generates hostile proposals from a seed. See hostile.h. */
 #include "tests/autotune/search/hostile.h"
 
 #include "base/draw.h"

@@ -1,7 +1,7 @@
 /*
- * Hostile proposals, made from a number: texts that are no JSON or no proposal, numbers that are
- * none, programs that race, programs of another model, moves that do not fit, texts that speak to
- * whoever reads them. The same number makes the same proposal.
+ * Hostile proposals generated from a seed: texts that are not JSON or not proposals, invalid
+ * numbers, programs with races, programs of another model, moves that do not fit, and prompt
+ * injections. The same seed gives the same proposal.
  */
 #ifndef MGL_TESTS_AUTOTUNE_SEARCH_HOSTILE_H
 #define MGL_TESTS_AUTOTUNE_SEARCH_HOSTILE_H

@@ -1,3 +1,4 @@
+/* Implements the simulated runner and the scripted proposer. See scripted_runner.h. */
 #include "tests/autotune/search/scripted_runner.h"
 
 #include "base/format.h"

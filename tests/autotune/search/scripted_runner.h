@@ -1,7 +1,7 @@
 /*
- * A lab that plays a device: times follow from what a test says a candidate is worth, with noise
- * that is drawn from the campaign's own seeds, and a clock that only the lab moves. And a proposer
- * that says what a list says.
+ * A runner that simulates a device: a test sets the speed of each candidate, noise is drawn from
+ * the campaign's seeds, and only the runner advances the clock. Also a proposer that returns a list
+ * of proposals.
  */
 #ifndef MGL_TESTS_AUTOTUNE_SEARCH_SCRIPTED_RUNNER_H
 #define MGL_TESTS_AUTOTUNE_SEARCH_SCRIPTED_RUNNER_H

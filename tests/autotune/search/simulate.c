@@ -1,3 +1,4 @@
+/* Draws simulated timing pairs. See simulate.h. */
 #include "tests/autotune/search/simulate.h"
 
 #include "autotune/search/proposer.h"

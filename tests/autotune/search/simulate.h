@@ -1,6 +1,6 @@
 /*
- * Pairs of launches that nobody measured: times with the kinds of noise that devices have, and a
- * gain that is known. The same seed gives the same pairs.
+ * Simulated pairs of launches: times with the kinds of noise that devices have, and a known gain.
+ * The same seed gives the same pairs.
  */
 #ifndef MGL_TESTS_AUTOTUNE_SEARCH_SIMULATE_H
 #define MGL_TESTS_AUTOTUNE_SEARCH_SIMULATE_H

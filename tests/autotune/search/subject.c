@@ -1,3 +1,4 @@
+/* Makes the small subject of the search tests. See subject.h. */
 #include "tests/autotune/search/subject.h"
 
 #include "eval/synthetic.h"

@@ -1,5 +1,7 @@
-/* A small subject for tests: the shape of tales-5m on an sm_90a with 16 queues, with the H200's
- * costs. */
+/*
+ * A small subject for tests: the shape of tales-5m on an sm_90a with 16 queues and the costs of an
+ * H200.
+ */
 #ifndef MGL_TESTS_AUTOTUNE_SEARCH_SUBJECT_H
 #define MGL_TESTS_AUTOTUNE_SEARCH_SUBJECT_H
 

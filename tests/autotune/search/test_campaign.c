@@ -1,4 +1,4 @@
-/* What becomes of a trial, with a lab that plays a device. */
+/* Tests of the outcome of a trial in a campaign, with a simulated device. */
 #include "autotune/store/archive.h"
 #include "tests/autotune/search/campaign_fixture.h"
 

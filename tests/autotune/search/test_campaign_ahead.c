@@ -1,4 +1,6 @@
-/* What a campaign does beside a measurement: kernels are compiled ahead, and proposals looked for.
+/*
+ * Tests of what a campaign does during a measurement: it compiles kernels ahead and asks for
+ * proposals.
  */
 #include "tests/autotune/search/campaign_fixture.h"
 

@@ -1,4 +1,4 @@
-/* A campaign that asks a language model, a stub that plays one, and a lab that plays a device. */
+/* Tests of a campaign that asks a language model, with a stub endpoint and a simulated device. */
 #include "autotune/agents/chat.h"
 #include "autotune/report/answer.h"
 #include "base/clock.h"

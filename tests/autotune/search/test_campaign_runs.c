@@ -1,4 +1,7 @@
-/* Controls, failures of the lab, and how a run ends and goes on. */
+/*
+ * Tests of the control trials of a campaign, of failures of the runner, and of how a run ends and
+ * resumes.
+ */
 #include "autotune/report/answer.h"
 #include "autotune/report/report.h"
 #include "tests/autotune/search/campaign_fixture.h"

@@ -1,4 +1,7 @@
-/* The gates before any device: what each kind of proposal becomes, and how proposals are read. */
+/*
+ * Tests of the gates before any device: the outcome of each kind of proposal, and how proposals are
+ * parsed.
+ */
 #include "tests/autotune/search/subject.h"
 
 #include "base/memory.h"

@@ -1,4 +1,7 @@
-/* Gaussian processes: interpolation, what lies far away, and expected improvement. */
+/*
+ * Tests of Gaussian process regression: interpolation, predictions far from the data, and expected
+ * improvement.
+ */
 #include "autotune/search/gaussian.h"
 
 #include <check.h>

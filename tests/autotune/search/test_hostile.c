@@ -1,6 +1,7 @@
 /*
- * Hostile proposals at the gates: each gets an outcome with a reason, and none comes through that
- * the validator does not accept with meaning. The table of outcomes is printed with MGL_SHOW set.
+ * Tests of hostile proposals at the gates. Each gets an outcome with a reason, and no program
+ * passes unless the validator accepts it with its meaning checked. With MGL_SHOW set, prints the
+ * table of outcomes.
  */
 #include "tests/autotune/search/hostile.h"
 #include "tests/autotune/search/subject.h"

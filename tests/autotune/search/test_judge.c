@@ -1,7 +1,7 @@
 /*
- * The judge, on simulated pairs whose truth is known: how often it is wrong where nothing was
- * gained, what it finds, what it drops, and what a whole campaign keeps. A share that is counted is
- * compared with the 99 % bounds of the binomial distribution, by its normal approximation; all
+ * Statistical tests of the judge on simulated pairs with a known gain: its error rate without a
+ * gain, the gains that it finds and drops, and what a whole campaign keeps. Counted shares are
+ * compared with the 99 % bounds of the binomial distribution, in the normal approximation. All
  * seeds are fixed.
  */
 #include <check.h>

@@ -1,8 +1,7 @@
 /*
- * Proposers: what they promise whatever they search. The same trials and seed give the same
- * proposal, also to one that was opened later and told all of it; nothing that lowering refuses
- * is proposed; and from a poor start they get near the shipped default on the cost model of a
- * small shape.
+ * Tests of the properties of proposers. The same trials and seed give the same proposal, also after
+ * reopening. No proposal is one that lowering rejects. From a bad starting point, a search comes
+ * close to the shipped default on the cost model of a small shape.
  *
  *     test_propose             each property
  *     test_propose searches    properties of whole searches

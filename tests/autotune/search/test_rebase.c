@@ -1,6 +1,6 @@
 /*
- * Campaigns that began under another manifest, since the frozen files have changed: a successor
- * takes over what they found, and gates, checks and measures it like any other proposal.
+ * Tests of campaigns that began under another manifest of frozen files. A successor takes over
+ * their results, and gates, checks and measures each like any other proposal.
  */
 #include "autotune/frozen.h"
 #include "autotune/tune_checkpoint.h"

@@ -1,4 +1,4 @@
-/* Spaces: what the default holds, that JSON goes both ways, and what is refused. */
+/* Tests of search spaces: the default's values, the JSON round trip, and invalid spaces. */
 #include "autotune/search/space.h"
 
 #include <check.h>

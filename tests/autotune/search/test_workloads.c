@@ -1,4 +1,4 @@
-/* Workloads as texts: what is read, in which order, and what is refused. */
+/* Tests of the text form of workloads: valid texts, their order, and invalid texts. */
 #include <check.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* Implements the SQLite VFS that injects disk faults. See failing_disk.h. */
 #include "tests/autotune/store/failing_disk.h"
 
 #include <sqlite3.h>

@@ -1,7 +1,7 @@
 /*
- * A disk that fails, beneath SQLite: a VFS in front of the real one that counts what is written,
- * flushed, cut, removed and opened, and fails the n-th of them. It flushes nothing to the real
- * disk, which no test takes the power of: tests that make many stores are fast on it.
+ * Fault injection beneath SQLite: a VFS in front of the real one that counts writes, flushes,
+ * truncations, removals and opens, and fails the n-th of them. It does not flush to the real disk,
+ * because no test cuts power. Tests that create many stores are therefore fast.
  */
 #ifndef MGL_TESTS_AUTOTUNE_STORE_FAILING_DISK_H
 #define MGL_TESTS_AUTOTUNE_STORE_FAILING_DISK_H

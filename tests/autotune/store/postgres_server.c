@@ -1,3 +1,4 @@
+/* Starts and stops the PostgreSQL server of a test. See postgres_server.h. */
 #include "tests/autotune/store/postgres_server.h"
 
 #include "autotune/store/libpq.h"

@@ -1,6 +1,8 @@
-/* A PostgreSQL server of the test's own: Debian's programs, a data folder that goes with the test,
- * a Unix socket and no network. As user postgres where the test runs as root, which the server
- * refuses. */
+/*
+ * A private PostgreSQL server for tests: the programs of Debian's packages, a data folder that is
+ * removed with the test, a Unix socket and no network. If the test runs as root, which the server
+ * rejects, the server runs as user postgres.
+ */
 #ifndef MGL_TESTS_AUTOTUNE_STORE_POSTGRES_SERVER_H
 #define MGL_TESTS_AUTOTUNE_STORE_POSTGRES_SERVER_H
 

@@ -1,10 +1,11 @@
 /*
- * A night in the store: how long it takes, and how large it becomes.
+ * Measures the time and size of a store with many trials.
  *
  *     store_soak [TRIALS [PAIRS]]
  *
- * Adds so many trials of so many pairs and reads them all. Exit code 1 when the second half of the
- * trials takes more than 1.1 times the bytes of the first half: the store grows linearly.
+ * Adds TRIALS trials with PAIRS pairs each and reads them all. The size must grow linearly: the
+ * exit code is 1 if the second half of the trials takes more than 1.1 times the bytes of the first
+ * half.
  */
 #include "tests/autotune/store/store_support.h"
 

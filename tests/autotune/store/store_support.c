@@ -1,3 +1,4 @@
+/* Implements the helpers of the store's tests. See store_support.h. */
 #include "tests/autotune/store/store_support.h"
 
 #include "autotune/store/store_query.h"

@@ -1,4 +1,4 @@
-/* What tests of the store share: a folder, filled records, and whether two of them are equal. */
+/* Helpers of the store's tests: a folder, filled records, and comparison of records. */
 #ifndef MGL_TESTS_AUTOTUNE_STORE_STORE_SUPPORT_H
 #define MGL_TESTS_AUTOTUNE_STORE_STORE_SUPPORT_H
 

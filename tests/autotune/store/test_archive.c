@@ -1,5 +1,7 @@
-/* Archives: what is written is read again, bit for bit, holds nothing of the machine, and an
- * archive that somebody tampered with is refused in words. */
+/*
+ * Tests of archives: a written archive is read back bit by bit, contains nothing about the machine,
+ * and is rejected with a message if it was modified.
+ */
 #include "autotune/store/archive.h"
 #include "tests/autotune/store/failing_disk.h"
 #include "tests/autotune/store/store_support.h"

@@ -1,7 +1,7 @@
 /*
- * Campaigns of a PostgreSQL store: what workers take from each other, two processes of which one is
- * killed, a server that goes away, and passwords that nobody sees. Skipped where there is no
- * server; see postgres_server.h. What a store does in either database is in test_store.c.
+ * Tests of campaigns in a PostgreSQL store: workers that claim proposals from each other, two
+ * processes of which one is killed, a lost server, and passwords that are never printed. Skipped
+ * without a server; see postgres_server.h. test_store.c tests what both databases share.
  */
 #include "tests/autotune/search/campaign_fixture.h"
 #include "tests/autotune/store/postgres_server.h"

@@ -1,5 +1,7 @@
-/* The shape of a model as text: read back as it was, with the biases and norms of every family, and
- * for models without any the text that it always was. */
+/*
+ * Tests of the text form of a model's shape: the round trip with the biases and norms of every
+ * family, and an unchanged text for models without them.
+ */
 #include "autotune/store/shape.h"
 #include "eval/synthetic.h"
 

@@ -1,9 +1,10 @@
-/* What the store keeps: every function, every field, and the answers to questions that make no
- * sense.
+/*
+ * Tests of every function and field of the store, and of its answers to invalid requests.
  *
  *     test_store [postgres]
  *
- * With the word, of a PostgreSQL server of its own instead of a file; skipped where there is none.
+ * With `postgres`, tests a PostgreSQL server of its own instead of a file; skipped if there is
+ * none.
  */
 #include "tests/autotune/store/failing_disk.h"
 #include "tests/autotune/store/postgres_server.h"

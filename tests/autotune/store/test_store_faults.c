@@ -1,6 +1,8 @@
-/* The disk fails at every operation of adding a trial: the store is afterwards either with the
- * trial or without, never with half of it, and the next who opens it goes on. And power is lost at
- * any time: what was said to be stored is there. */
+/*
+ * Fault injection tests of the store. The disk fails at every operation of adding a trial:
+ * afterwards the store contains the whole trial or none of it, and the next process continues.
+ * After a power loss at any time, everything reported as stored is there.
+ */
 #include "tests/autotune/store/failing_disk.h"
 #include "tests/autotune/store/store_support.h"
 

@@ -1,12 +1,12 @@
 /*
- * kill -9 of a process that adds trials, at random moments.
+ * Kills a process that adds trials with SIGKILL, at random moments.
  *
  *     test_store_kill [KILLS]
  *
- * A child adds trial after trial and says each through a pipe once it is stored. It is killed after
- * a random time, and the next child goes on from what stands there. Afterwards the numbers are 1 to
- * n, every trial is complete, and n is at least what the children had said. Exit code 1 when that
- * does not hold.
+ * A child adds trials and reports each through a pipe once it is stored. It is killed after a
+ * random time, and the next child continues with the same store. Afterwards the trials must have
+ * the numbers 1 to n, each trial must be complete, and n must be at least the reported number.
+ * Otherwise the exit code is 1.
  */
 #include "tests/autotune/store/failing_disk.h"
 #include "tests/autotune/store/store_support.h"

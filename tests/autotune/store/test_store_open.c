@@ -1,5 +1,7 @@
-/* The store as a file: where it is made, with which rights, what is refused and in which words,
- * locks, and two processes at once. */
+/*
+ * Tests of opening a store file: its default path and permissions, rejected files with their
+ * messages, locks, and two processes at once.
+ */
 #include "autotune/store/store_query.h"
 #include "tests/autotune/store/store_support.h"
 

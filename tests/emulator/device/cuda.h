@@ -1,7 +1,7 @@
 /*
- * CUDA's C++ as far as the kernel uses it, in the C++ of a host compiler: what stands in front of
- * the kernel's first source. Instructions are in ptx.h. What is missing here does not compile, by
- * name.
+ * The part of CUDA C++ that the kernel uses, for a host C++ compiler. The emulator puts this header
+ * before the kernel's first source. Instructions are in ptx.h. Features that are missing here do
+ * not compile, and the error names them.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_CUDA_H
 #define MGL_TESTS_EMULATOR_DEVICE_CUDA_H

@@ -1,7 +1,7 @@
 /*
- * Between a kernel, compiled for the host (device/cuda.h, device/ptx.h), and the engine that runs
- * its threads (engine.c, warp.c, copies.c). All is called by a thread of the kernel, on its own
- * stack.
+ * The interface between a kernel compiled for the host (device/cuda.h, device/ptx.h) and the engine
+ * that runs its threads (engine.c, warp.c, copies.c). A thread of the kernel calls these functions
+ * on its own stack.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_ENGINE_H
 #define MGL_TESTS_EMULATOR_DEVICE_ENGINE_H

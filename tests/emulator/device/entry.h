@@ -1,4 +1,6 @@
-/* What the engine has to know of the kernel: what stands behind its last source. */
+/*
+ * Describes the kernel to the engine. The emulator puts this header after the kernel's last source.
+ */
 #include <cstddef>
 #include <cstdio>
 

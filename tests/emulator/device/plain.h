@@ -1,6 +1,7 @@
 /*
- * What the benchmark's kernels (eval/cuda) use of CUDA beyond device/ptx.h: grids of three
- * dimensions, and static shared memory, which is the module's: blocks run one after the other.
+ * The CUDA features that the benchmark's kernels (eval/cuda) use beyond device/ptx.h:
+ * three-dimensional grids, and static shared memory, which belongs to the module, because blocks
+ * run one after another.
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_PLAIN_H
 #define MGL_TESTS_EMULATOR_DEVICE_PLAIN_H

@@ -1,5 +1,7 @@
-/* The benchmark's kernels as the engine finds them: what stands behind their last source. Lanes
- * that fill the last warp are no threads of the block. */
+/*
+ * The entry of the benchmark's kernels for the engine, put after their last source. Lanes that fill
+ * the last warp are not threads of the block.
+ */
 #define MGL_X(id, name, block)                                                                     \
     static void emu_run_##name(const void *argument)                                               \
     {                                                                                              \

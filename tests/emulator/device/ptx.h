@@ -1,11 +1,11 @@
 /*
- * The instructions of the kernel's inline assembly: a function each, called ptx_ and the
- * instruction's name, with its operands and immediates in order (rewrite.h). A new instruction is a
- * new function here.
+ * The instructions of the kernel's inline assembly. Each is a function named ptx_ and the
+ * instruction's name, with its operands and immediates in order (rewrite.h). A new instruction
+ * needs a new function here.
  *
- * Memory instructions check alignment, and say what they saw or changed to the engine. Caching and
- * prefetching instructions only look whether the memory is there; fences order nothing, as nothing
- * is out of order, but for that of bulk copies, which see what was stored before it (views.c).
+ * Memory instructions check alignment and report their accesses to the engine. Cache hints and
+ * prefetches only check that the memory exists. Fences order nothing, because the emulator executes
+ * in order, except the fence for bulk copies, which then see earlier stores (views.c).
  */
 #ifndef MGL_TESTS_EMULATOR_DEVICE_PTX_H
 #define MGL_TESTS_EMULATOR_DEVICE_PTX_H

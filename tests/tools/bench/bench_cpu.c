@@ -1,13 +1,13 @@
 /*
- * What a model takes on a CPU, from its folder and from the file that was compiled from it: private
- * memory, the time to the first token, tokens a second, and how fast a prompt is read. Beside them
- * stands the bound: the same threads reading the same bytes of the file, in turn with the replies.
+ * Benchmarks a model on a CPU, from its folder and from its compiled file: private memory, time to
+ * the first token, tokens per second, and prompt speed. The bound is measured too: the same threads
+ * read the same bytes of the file, alternating with the replies.
  *
  *     bench_cpu FOLDER FILE.mega [SAMPLES [TOKENS [PROMPT [THREADS]]]]    (5, 17, 256, all of them)
  *     tests/tools/bench/record.sh COMMIT OUT.json bench_cpu FOLDER FILE.mega
  *
- * Prints one JSON object: of every figure the median, p10 and p90 of the samples. Each way to open
- * the model has a process of its own, so that its memory is its own.
+ * Prints one JSON object with the median, p10 and p90 of each figure. Each way to open the model
+ * runs in a separate process, so that its memory is separate.
  */
 #include <stdio.h>
 #include <stdlib.h>

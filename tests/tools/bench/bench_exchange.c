@@ -1,17 +1,17 @@
 /*
- * How long another program takes to stand on a GPU, from accepted to its first launch: put on the
- * machine that is open (mgl_vm_exchange), against opening a machine for it, whose kernel is in the
- * cache. The two programs are lowered for all queues of the device and for a twentieth less, so
- * that nearly every row of the weights changes its place; both ways put them there in turn and have
- * to make the same tokens.
+ * Measures the time to replace the program on a GPU, from the accepted program to its first launch:
+ * exchanging the program of an open machine (mgl_vm_exchange), against opening a new machine with a
+ * cached kernel. The two programs are lowered for all queues of the device and for a twentieth
+ * fewer, so that nearly every weight row moves. Both methods load the programs in turn and must
+ * generate the same tokens.
  *
  *     bench_exchange SHAPE|FOLDER [--packed] [--capacity 4096] [--samples 7] [--config F]
  *
- * The weights of a SHAPE are made on the device, by an exchange too; with --packed they are packed
- * on the host when a machine is opened, as those of a FOLDER are, and copied on the device by an
- * exchange. Prints one JSON object of seconds: `accepted_s` is that of both calls without the
- * validator, which has `check_s`; `run_s` is a launch that makes TOKENS tokens. Exit code 4 without
- * a GPU, 6 for other tokens.
+ * The weights of a SHAPE are generated on the device, also by an exchange. With --packed they are
+ * packed on the host when a machine is opened, like those of a FOLDER, and copied on the device by
+ * an exchange. Prints one JSON object of seconds: `accepted_s` is the time of both calls without
+ * the validator, whose time is `check_s`; `run_s` is a launch that generates TOKENS tokens. Exit
+ * code 4 without a GPU, 6 for different tokens.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
- * How long a model takes from its files to its first token: `megalith run` for one token, a fresh
- * process each time, by the compiled file and by the folder it was made from, the latter with the
- * kernel in the cache and without. The ways take turns; the first round of each is not counted, so
- * that all files are in the page cache. Prints one JSON object with the quantiles of all times that
- * `run --json` has, and of the process's own.
+ * Measures the time from a model's files to its first token: `megalith run` for one token, in a new
+ * process each time, with the compiled file and with its folder, the latter with and without the
+ * kernel in the cache. The cases alternate. The first round is not counted, so that all files are
+ * in the page cache. Prints one JSON object with the quantiles of all times of `run --json` and of
+ * the process's time.
  *
  *     bench_load MEGALITH FOLDER FILE.mega [SAMPLES [DEVICE]]
  *     tests/tools/bench/record.sh COMMIT OUT.json bench_load MEGALITH FOLDER FILE.mega 11

@@ -1,22 +1,22 @@
 /*
- * What each variant of schedule/variants.def is worth: for a row of the benchmark, the default
- * program against the same with a variant in place of those that lowering chose (row_paths.h).
+ * Measures each kernel variant of schedule/variants.def: for a row of the benchmark, the default
+ * program against the program with the variant in place of those that lowering chose (row_paths.h).
  *
  *     bench_paths [--device cuda] [--tokens 32] [--seconds 1.5] SHAPE:BATCH:CONTEXT[:CAPACITY]...
  *     bench_paths --list [--target sm_90a:132] [--tokens 32] SHAPE:BATCH:CONTEXT[:CAPACITY]...
  *
- * Both programs are resident; launches of them alternate in pairs of random order
- * (eval/paired_bench.h). Before it is timed, each program makes the same tokens and logits twice on
- * poisoned memory, and an f32 reference on the device, fed with these tokens, agrees with them
- * (autotune/runner/compare.h). Weights and cache are synthetic. All kernels are compiled first, on
- * all processors at once.
+ * Both programs are resident. Their launches alternate in pairs of random order
+ * (eval/paired_bench.h). Before the timing, each program must generate the same tokens and logits
+ * twice on poisoned memory, and agree with an f32 reference on the device that reads these tokens
+ * (autotune/runner/compare.h). Weights and cache are synthetic. All kernels are compiled first, in
+ * parallel on all processors.
  *
  * Prints one JSON object. `ratio` is the variant's time over the default's: above 1 the default is
- * faster. `lo` and `hi` bound it, each with a chance of 0.5 % (autotune/search/judge.h). With
- * --list, which needs no device, it prints a line a way: ROW FAMILY VARIANT, then `chosen`,
- * `permitted` or `refused`; how many tasks of the family have the variant, what stands beside it,
- * and why others do not have it. Exit code 4 without a GPU, 6 for a variant that is permitted and
- * wrong.
+ * faster. `lo` and `hi` bound the ratio, each with an error probability of 0.5 %
+ * (autotune/search/judge.h). --list needs no device and prints a line per variant: ROW FAMILY
+ * VARIANT, then `chosen`, `permitted` or `refused`; how many tasks of the family have the variant,
+ * which other variants remain, and why the other tasks do not have it. Exit code 4 without a GPU, 6
+ * for a permitted variant with wrong results.
  */
 #include <math.h>
 #include <stdio.h>

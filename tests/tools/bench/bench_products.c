@@ -1,16 +1,15 @@
 /*
- * How fast the products of the CPU are, in every set that it can run, beside what bounds them:
+ * Benchmarks the CPU's products with every instruction set that it supports, against their bounds:
  *
- *     bench_products stream [SAMPLES [THREADS]]   one row, by THREADS threads: bytes of the tape a
- *         second, beside the same threads' reading (adding) of such bytes with vectors as wide
- *     bench_products mapped [SAMPLES [THREADS]]   the same from a file in the page cache, mapped
- *     bench_products rows [SAMPLES]               several rows, by one thread: operations a second
- *         of its processor time, beside OpenBLAS's sgemm with f32 weights, where that can be opened
+ *     bench_products stream [SAMPLES [THREADS]]   one row, with THREADS threads: bytes of the tape
+ *         per second, against reading (adding) the same bytes by the same threads and vector width
+ *     bench_products mapped [SAMPLES [THREADS]]   the same from a mapped file in the page cache
+ *     bench_products rows [SAMPLES]               several rows, with one thread: operations per
+ *         second of processor time, against OpenBLAS's sgemm with f32 weights, if it can be opened
  *
- * What is compared takes turns. A tape that is streamed is larger than caches, and a sample is a
- * slice of it that was not read lately. Prints one JSON object with the median, p10 and p90 of
- * each, and the median of their ratio in each turn. OPENBLAS_CORETYPE=Haswell makes OpenBLAS an
- * AVX2 library.
+ * The compared cases alternate. A streamed tape is larger than the caches, and a sample is a slice
+ * that was not read recently. Prints one JSON object with the median, p10 and p90 of each case, and
+ * the median of the ratios per turn. OPENBLAS_CORETYPE=Haswell makes OpenBLAS an AVX2 library.
  *
  *     tests/tools/bench/record.sh COMMIT OUT.json bench_products stream 101
  */

@@ -1,25 +1,25 @@
 /*
- * How many trials a proposer needs on the cost model: from a poor start, whose knobs all have
- * values that are not in the space, to a share of the shipped default's predicted speed.
+ * Counts the trials that a proposer needs on the cost model: from a bad starting point, with all
+ * knobs at values outside the space (cold_start.h), to a share of the shipped default's predicted
+ * speed.
  *
  *     bench_search evolve --shape llama-1b --seeds 10 --trials 400
  *
- * Nothing is executed: a trial is lowered, validated (without --quick) and priced, and its
- * price is told to the proposer as the cost model's. The proposer itself has no costs unless
- * --costs is given, so that it knows of a program only what it was told; --hide takes the
- * values of the shipped default out of the space, and the 0 by which a knob is left to
- * lowering; --prior SHAPE runs a campaign of that shape first, with as many trials, and tells a
- * surrogate of it. The result is JSON: of each seed the trials that it needed (0: more than
- * there were) and the best time after each trial; and the median.
+ * Nothing is executed. A trial is lowered, validated (without --quick) and priced by the cost
+ * model, and the proposer receives the price. The proposer itself has no costs unless --costs is
+ * given. --hide removes the values of the shipped default from the space, and the 0 that leaves a
+ * knob to lowering. --prior SHAPE first runs a campaign of that shape with as many trials and
+ * passes it to the surrogate model. The result is JSON: for each seed the number of trials needed
+ * (0: more than the limit) and the best time after each trial, and the median.
  *
- * With --near a campaign of a device is played instead: it begins with the shipped default, the
- * proposer has the costs of the table, and times are those of another device, whose memory is
- * slower and later. A trial is screened by its prediction, measured with the noise that few pairs
- * have, and kept by 1 % at least. The result is what each seed has gained in --trials trials:
- * the true gain of what was kept, and of the best that was tried. --poor begins with the poor start
- * there, counts the trials to a share of the default's speed, and ends with it; --missed P makes
- * that device slower than the cost model says, by P percent or so for each knob that has another
- * value than the default (another percentage for each value, the same in all seeds).
+ * --near simulates a campaign on a device instead. It begins with the shipped default, the proposer
+ * has the costs of the table, and times are those of another device with slower and later memory. A
+ * trial is screened by its prediction, measured with the noise of few pairs, and kept if it gains
+ * at least 1 %. The result is the gain of each seed in --trials trials: the true gain of what was
+ * kept, and of the best trial. --poor starts at the bad starting point, counts the trials to a
+ * share of the default's speed, and ends there. --missed P makes the device slower than the cost
+ * model predicts, by about P percent for each knob that differs from the default (a different
+ * percentage for each value, the same in all seeds).
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,13 +1,12 @@
 /*
- * The tables of decoding times and of prompts, in Markdown, from results of `megalith bench
- * --json`, as they are or as record.sh wrote them; and the tables of curves, from results of
- * curves.sh:
+ * Prints the tables of decoding times and of prompts in Markdown, from results of `megalith bench
+ * --json`, plain or written by record.sh, and the tables of curves, from results of curves.sh:
  *
  *     bench_table paper/results/h200-bench-*.json
  *     bench_table paper/results/h200-curves.json
  *
- * A row is marked if its result states no digest of its kernel, or the digest of another kernel
- * than today's (vm/cuda/kernel_digest.h). A line below the table gives the error of the
+ * A row is marked if its result has no digest of its kernel, or the digest of a kernel other than
+ * the current one (vm/cuda/kernel_digest.h). A line below the table gives the error of the
  * predictions at the time of measurement; `fit_costs --predict` uses the current cost model.
  */
 #include <math.h>

@@ -1,7 +1,10 @@
 /*
- * How fast a tokenizer encodes a text: bench_tokenizer TOKENIZER TEXT-FILE [RUNS] prints one JSON
- * object with megabytes per second (median, tenth and ninetieth percentile of RUNS, default 21,
- * after one run that warms the cache) and the seconds that opening took.
+ * Benchmarks a tokenizer:
+ *
+ *     bench_tokenizer TOKENIZER TEXT-FILE [RUNS]
+ *
+ * Prints one JSON object with megabytes per second (median, p10 and p90 of RUNS, default 21, after
+ * one run that warms the cache) and the seconds to open the tokenizer.
  */
 #include "base/clock.h"
 #include "base/file.h"

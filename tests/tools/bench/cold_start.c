@@ -1,3 +1,4 @@
+/* Makes the bad starting point of searches. See cold_start.h. */
 #include "tests/tools/bench/cold_start.h"
 
 void cold_start_make(bool queues, mgl_schedule_config *config)

@@ -1,5 +1,4 @@
-/* What searches for the shipped default begin with: values that lie off every ladder of the default
- * space. */
+/* A bad starting point for searches: a config whose values are outside the default space. */
 #ifndef MGL_TESTS_TOOLS_BENCH_COLD_START_H
 #define MGL_TESTS_TOOLS_BENCH_COLD_START_H
 

@@ -1,14 +1,13 @@
 /*
- * Compares the two machines on one checkpoint: the logits of the CUDA VM against those of the CPU
- * VM after prompts of 1 and 64 random tokens (positions 0 and 63), and the time per token of the
- * CUDA VM. Both run the same dtype. Prints one JSON object; exit code 6 when a difference is over
- * the gate.
+ * Compares the two machines on one checkpoint: the logits of the CUDA VM with those of the CPU VM
+ * after prompts of 1 and 64 random tokens (positions 0 and 63), and the time per token of the CUDA
+ * VM. Both run the same dtype. Prints one JSON object; exit code 6 if a difference exceeds the
+ * gate.
  *
  *     compare_vms MODEL [--dtype bf16] [--gate 5e-3] [--tokens 256] [--launches 7]
  *                 [--config F] [--quick] [--trace EPOCHS]
  *
- * --quick leaves the comparison out; --trace sums up where the time of the last epochs of a launch
- * goes.
+ * --quick skips the comparison. --trace summarizes the times of the last epochs of a launch.
  */
 #include <math.h>
 #include <stdio.h>

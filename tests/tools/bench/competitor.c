@@ -1,7 +1,8 @@
 /*
- * The competitor and its owner share a page: what it shall do, and how often it has done it. The
- * linker puts __wrap_mgl_runner_launch in the place of the lab's own launch (--wrap), so that it
- * runs while one side is timed, and not while the other one is.
+ * Implements the competing process. The process and its owner share a page with the command and a
+ * count of repetitions. The linker replaces the runner's launch function by
+ * __wrap_mgl_runner_launch (--wrap), so that the competitor runs while one side of a pair is timed
+ * and stops for the other.
  */
 #include "tests/tools/bench/competitor.h"
 

@@ -1,7 +1,6 @@
 /*
- * A process that is in the way of measurements: it reads the device's memory as fast as it can, but
- * only while it is told to. For the kernel's driver and for NVML it is a stranger: another process,
- * which nobody of the campaign started.
+ * A competing process that disturbs measurements: while enabled, it reads the device's memory as
+ * fast as it can. The GPU driver and NVML see it as an unrelated process.
  */
 #ifndef MGL_TESTS_TOOLS_BENCH_COMPETITOR_H
 #define MGL_TESTS_TOOLS_BENCH_COMPETITOR_H

@@ -1,18 +1,17 @@
 /*
- * How far 16 bits take a machine from f32: over the texts of a yardstick, which yardstick.py makes
- * and which has what Hugging Face's own bf16 does to them.
+ * Measures the error of a 16-bit machine against f32, over the texts of a yardstick file.
+ * yardstick.py makes the file and adds the error of Hugging Face's bf16.
  *
  *     fidelity MODEL YARDSTICK [--texts N] [--dtype bf16] [--device cuda|cpu] [--config F]
  *
- * --texts: the first N of them.
- * The CPU machine in f32 is the measure, token by token. The other machine reads each text in two
- * ways: as a reply, a token a launch, and as prompts, all tokens of each beginning in one launch.
- * Of each position but the last: KL(f32 || 16 bits) in nats of the distribution of the next token,
- * and by how much the negative log-likelihood of the text's own is off. Prints one JSON object: the
- * means a token beside those of Hugging Face, and the difference with its 95 % interval, which
- * comes of MOST_DRAWS resamples of the texts (Efron and Tibshirani, "An introduction to the
- * bootstrap", 1993, the percentile interval). The exit code is 6 where a mean is above that of
- * Hugging Face by an interval that is above 0.
+ * --texts: only the first N texts. The reference is the CPU machine in f32, token by token. The
+ * other machine reads each text in two ways: as a reply, one token per launch, and as prompts, with
+ * all tokens of each prefix in one launch. For each position but the last: KL(f32 || 16 bits) in
+ * nats of the next token's distribution, and the error of the negative log-likelihood of the text's
+ * own token. Prints one JSON object: the means per token beside Hugging Face's, and the difference
+ * with its 95 % interval from MOST_DRAWS resamples of the texts (Efron and Tibshirani, "An
+ * introduction to the bootstrap", 1993, the percentile interval). The exit code is 6 if a mean
+ * exceeds Hugging Face's and the whole interval is above 0.
  */
 #include <math.h>
 #include <stdio.h>

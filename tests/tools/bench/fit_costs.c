@@ -1,21 +1,20 @@
 /*
- * Fits schedule/cost/costs.def to measurements: results of `megalith bench --json` or of curves.sh,
- * as they are or as record.sh wrote them, of the default ScheduleConfig; and the record that
- * `bench` writes of a device that it meets for the first time.
+ * Fits schedule/cost/costs.def to measurements: results of `megalith bench --json` or curves.sh,
+ * plain or written by record.sh, with the default ScheduleConfig, and the record that `bench`
+ * writes for a new device.
  *
  *     fit_costs ~/.local/share/megalith/devices/NAME.json
  *     fit_costs paper/results/h200-bench-*.json paper/results/h200-curves.json
- *     fit_costs --predict paper/results/h200-curves.json     fits nothing: what the costs of now
- * say
+ *     fit_costs --predict paper/results/h200-curves.json     only the predictions of current costs
  *
- * A row with `knobs`, a ScheduleConfig, as h200-configs.json has them, is of that config instead. A
- * row without `capacity` is of the positions that it filled.
+ * A row with `knobs` (h200-configs.json) uses that ScheduleConfig. A row without `capacity` has the
+ * capacity of its filled positions.
  *
- * The bandwidth is that of the stream in the row that read most. The others go up and down in turn,
- * by less and less, as long as that brings the predictions nearer to what was measured, in relative
- * squares. What hardly matters stays where it is: leaving costs something too. The search begins
- * with the device's costs, or with those of FIRST_DEVICE. Prints each row before and after, and the
- * entry of costs.def.
+ * The bandwidth is the stream's in the row that read the most. The other costs are fitted by
+ * coordinate descent with shrinking steps on the relative squared errors. A cost with little effect
+ * keeps its value, because changing a cost has a penalty. The search starts from the device's
+ * costs, or from those of FIRST_DEVICE. Prints each row before and after, and the entry of
+ * costs.def.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* See row_paths.h. */
+/* Implements the replacement of kernel variants in a program. See row_paths.h. */
 #include "tests/tools/bench/row_paths.h"
 
 #include <stdio.h>

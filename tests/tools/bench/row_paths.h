@@ -1,8 +1,8 @@
 /*
- * The ways of a row: for a row of the benchmark (a shape, how many sequences, how many positions
- * are in the cache), each variant of schedule/variants.def in place of those that lowering chose
- * for the ops of its family. The variant goes to all tasks of the family that take it; tasks that
- * do not take it, and tasks of other families that can not stand beside it, get what lowering would
+ * The kernel variants of a benchmark row (a shape, a number of sequences, and positions in the
+ * cache): each variant of schedule/variants.def in place of those that lowering chose for the ops
+ * of its family. All tasks of the family that fit the variant get it. Tasks that do not fit, and
+ * tasks of other families that cannot be combined with it, get the variants that lowering would
  * choose for them. The validator decides whether the program may run.
  */
 #ifndef MGL_TESTS_TOOLS_BENCH_ROW_PATHS_H

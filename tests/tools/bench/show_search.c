@@ -1,18 +1,17 @@
 /*
- * Whether a search finds on a device what was found by hand: from a poor start, whose knobs lie off
- * the space, to a share of the shipped default's speed.
+ * Checks that a search on a device finds what was found by hand: from a bad starting point outside
+ * the space (cold_start.h) to a share of the shipped default's speed.
  *
  *     show_search SHAPE [--proposer evolve] [--seeds 3] [--minutes 10] [--store search.db]
  *
- * First the poor start is measured against the default, in a campaign that begins with the default:
- * that tells which gain over the poor start is wanted. Then each seed is a campaign from the poor
- * start. The sum of its gains says only roughly how near it is: gains that were chosen are
- * flattered, and beside a slow program a launch has few tokens. So whenever that sum comes near
- * what is wanted, and when the minutes are over, a campaign that begins with the default measures
- * what was found: its gain over the default is what counts, and the search knows nothing of it.
- * Where that is not enough, the search goes on. The same store goes on where it was. --lab
- * simulated plays a device whose times are the cost model's. The result is JSON; exit code 1 where
- * a seed did not get there.
+ * A campaign that begins with the default first measures the starting point, which gives the
+ * required gain. Each seed is then a campaign from the starting point. The sum of its gains is only
+ * a rough estimate: selected gains are biased upwards, and next to a slow program a launch has few
+ * tokens. Whenever the sum comes near the required gain, and when the minutes are over, a campaign
+ * that begins with the default measures the result. This gain over the default counts, and the
+ * search does not see it. If it is too small, the search continues. A second call with the same
+ * store continues. --lab simulated simulates a device with the cost model's times. The result is
+ * JSON; exit code 1 if a seed did not succeed.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
  * Writes the schedules of tests/validator/slow_texts.h, which are short to write and expensive to
- * prove, to FOLDER/NAME.mls: slow_texts FOLDER [PERCENT]     PERCENT of the sizes that slow_texts.h
- * lists (100)
+ * prove, to FOLDER/NAME.mls:
+ *
+ *     slow_texts FOLDER [PERCENT]     PERCENT of the sizes in slow_texts.h (100)
  */
 #include "tests/validator/slow_texts.h"
 

@@ -1,25 +1,25 @@
 /*
- * Whether a GPU does the same again and again, and never stops. On one checkpoint:
+ * Soak test of a GPU: checks that results are repeatable and that no launch hangs. On one
+ * checkpoint:
  *
- *   launches   the same prompt so many times, each once generated and once scored: the tokens, the
- *              logits behind the last of them and the log-probabilities of all positions are the
- *              same bits
- *   long       so many tokens, drawn at temperature 1, in launches as long as the cache has
- *              positions, each beginning with the last token of the one before: none is ended by
- *              the watchdog
- *   companies  with --sequences, so many companies of them (soak_neighbors.h), each launched twice
- * and compared with its replies alone delays     the same as `launches`, and of the companies, by a
- * kernel with random delays (vm/cuda/device/delay.cuh), each launch with a seed of its own: the
- * bits of the kernel without
+ *   launches   the same prompt repeatedly, each time generated and scored: the tokens, the logits
+ *              after the last token and the log-probabilities of all positions are bitwise equal
+ *   long       many tokens, sampled at temperature 1, in launches as long as the cache, each
+ *              starting with the last token of the one before: the watchdog ends none
+ *   companies  with --sequences: launches of several sequences (soak_neighbors.h), each launched
+ *              twice and compared with its replies alone
+ *   delays     `launches` and `companies` with a kernel with random delays
+ *              (vm/cuda/device/delay.cuh), each launch with a new seed: the bits of the kernel
+ *              without delays
  *
  *     soak MODEL [--dtype bf16] [--prompt 16] [--launches 1000] [--tokens 32] [--long 100000]
  *                [--capacity 4096] [--delays 20] [--sequences 1] [--companies 0] [--device 0]
  *                [--arch compute_80] [--config F]
  *
- * With --sequences the long part draws so many replies beside each other, and counts all of them.
- * 0 leaves a part out. Prints one JSON object, a failed run too; the exit code is 1 when anything
- * differs, and the error's own where a launch failed. A reply in company may differ from one alone
- * in 16 bits, but a greedy one only where the two likeliest are nearer than NEIGHBORS_GAP.
+ * With --sequences the long part samples as many replies side by side and counts all. 0 skips a
+ * part. Prints one JSON object, also for a failed run. The exit code is 1 if results differ, or the
+ * error's if a launch failed. In 16 bits a reply with neighbors may differ from the reply alone,
+ * but a greedy one only if the two most likely tokens are closer than NEIGHBORS_GAP.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,14 +1,12 @@
 /*
- * A night of a campaign, simulated: trials on a lab that plays a device, with a clock that only the
- * lab moves. What is shown is what a night costs whoever runs it: memory, store, report, and the
- * time of a trial that is not the device's.
+ * Simulates a long campaign: trials on a runner that simulates a device with its own clock. Shows
+ * the costs for the host: memory, store, report, and the time of a trial outside the device.
  *
  *     night [--trials 10000] [--shape NAME | --model F] [--proposers LIST] [--folder F]
  *
- * Proposers, gates, judge and store are the real ones. The linker puts a stopwatch in the place of
- * the functions that a trial spends its time in (--wrap). The result is JSON; exit code 1 where
- * memory or store grow faster in the last quarter than in the second one, or the report is larger
- * than 5 MB.
+ * Proposers, gates, judge and store are real. The linker replaces the slow functions of a trial by
+ * timed ones (--wrap). The result is JSON. The exit code is 1 if memory or store grows faster in
+ * the last quarter than in the second one, or if the report exceeds 5 MB.
  */
 #include <malloc.h>
 #include <math.h>

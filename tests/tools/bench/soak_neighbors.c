@@ -1,3 +1,4 @@
+/* Draws and compares the launches of several sequences for soak.c. See soak_neighbors.h. */
 #include "tests/tools/bench/soak_neighbors.h"
 
 #include <math.h>

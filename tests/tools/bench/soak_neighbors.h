@@ -1,10 +1,11 @@
 /*
- * Companies of soak.c: so many sequences in one launch, of random lengths, ends and seeds, half of
- * them drawn, beside the same replies alone.
+ * Launches of several sequences for soak.c, with random lengths, ends and seeds, half of them
+ * sampled, compared with the same replies alone.
  *
- * A reply in company may differ from the one alone in bf16, since other rows are multiplied by
- * other tasks: at its first other token the two likeliest of the reply alone are near each other,
- * or, where it is drawn, its number lies between shares of two tokens. In f32 none differs.
+ * In bf16 a reply with neighbors may differ from the reply alone, because other tasks multiply
+ * other rows. At its first different token, the two most likely tokens of the reply alone are
+ * close, or, if sampled, the random number lies between the shares of two tokens. In f32 none
+ * differs.
  */
 #ifndef MGL_TESTS_TOOLS_BENCH_SOAK_NEIGHBORS_H
 #define MGL_TESTS_TOOLS_BENCH_SOAK_NEIGHBORS_H

@@ -1,13 +1,13 @@
 /*
- * What a trace costs: two machines of one program, one of which leaves events (vm/vm.h,
- * trace_epochs), launched in turn, and the times of their launches by the device's clock. Both have
- * to make the same tokens.
+ * Measures the overhead of tracing: two machines with one program, one of which records events
+ * (vm/vm.h, trace_epochs), launched alternately, and timed by the device's clock. Both must
+ * generate the same tokens.
  *
  *     trace_overhead MODEL [--dtype bf16] [--tokens 32] [--samples 21] [--limit 1.03] [--config F]
  *
- * A launch starts with an empty cache and makes so many tokens; the events of all of them are kept.
- * Prints one JSON object; the exit code is 6 when the traced launches take over `limit` times as
- * long by the median, or make other tokens.
+ * A launch starts with an empty cache and generates --tokens tokens; the events of all are kept.
+ * Prints one JSON object. The exit code is 6 if the median ratio of traced launches exceeds
+ * `limit`, or if tokens differ.
  */
 #include <stdio.h>
 #include <stdlib.h>

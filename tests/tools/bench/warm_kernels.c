@@ -1,7 +1,7 @@
 /*
- * Compiles the kernels that `megalith bench` will want into the cache of kernels, so that what is
- * measured on a GPU does not wait for the compiler: here without a device, or there by all
- * processors at once.
+ * Compiles the kernels that `megalith bench` needs into the kernel cache, so that measurements on a
+ * GPU do not wait for the compiler. Runs without a device, or on the GPU's host with all
+ * processors.
  *
  *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--config F] [--trace]
  *                  SHAPE:BATCH:CONTEXT[:HIDDEN]...

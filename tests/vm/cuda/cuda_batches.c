@@ -1,4 +1,4 @@
-/* Checks of the CUDA machine with several sequences in a launch: see cuda_checks.h. */
+/* Checks of the CUDA machine with several sequences in a launch. See cuda_checks.h. */
 #include "base/memory.h"
 #include "schedule/step.h"
 #include "schedule/variant_shapes.h"

@@ -1,3 +1,7 @@
+/*
+ * Implements the checks of the CUDA machine: logits, sampling, replies, capacities, exchanged
+ * programs and delays. See cuda_checks.h.
+ */
 #include "tests/vm/cuda/cuda_checks.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /*
- * What is checked of the CUDA machine on a GPU (test_cuda_run.c) and, with shorter replies, in the
- * emulator (tests/emulator). Each opens machines for a random model, runs them and closes them.
+ * Declares the checks of the CUDA machine, which run on a GPU (test_cuda_run.c) and, with shorter
+ * replies, in the emulator (tests/emulator). Each opens machines for a random model, runs them and
+ * closes them.
  */
 #ifndef MGL_TESTS_VM_CUDA_CUDA_CHECKS_H
 #define MGL_TESTS_VM_CUDA_CUDA_CHECKS_H

@@ -1,4 +1,4 @@
-/* Checks of the CUDA machine with runs that the watchdog ends: see cuda_checks.h. */
+/* Checks of the CUDA machine with runs that the watchdog ends. See cuda_checks.h. */
 #include "base/clock.h"
 #include "schedule/variant_shapes.h"
 #include "tests/vm/cuda/cuda_checks.h"

@@ -1,3 +1,4 @@
+/* Implements the helpers of the CUDA machine's tests. See cuda_support.h. */
 #include "tests/vm/cuda/cuda_support.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * What the tests of the CUDA machine share: programs and machines for a device, and the loud skip
- * where something is missing.
+ * Helpers of the CUDA machine's tests: programs and machines for a device, and skipping with a
+ * message if something is missing.
  */
 #ifndef MGL_TESTS_VM_CUDA_CUDA_SUPPORT_H
 #define MGL_TESTS_VM_CUDA_CUDA_SUPPORT_H

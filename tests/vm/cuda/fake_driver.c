@@ -1,3 +1,4 @@
+/* Implements the fake driver and compiler. See fake_driver.h. */
 #include "tests/vm/cuda/fake_driver.h"
 
 #include <check.h>

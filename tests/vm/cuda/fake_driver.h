@@ -1,6 +1,6 @@
 /*
- * A driver and a compiler of the tests' own: memory is the host's, the kernel does what a test
- * says, and every call can be made to fail, or to be the moment at which somebody asks to end.
+ * A fake CUDA driver and compiler for tests. Device memory is host memory, and the kernel does what
+ * a test sets. Every call can be made to fail, or to cancel the run at that moment.
  */
 #ifndef MGL_TESTS_VM_CUDA_FAKE_DRIVER_H
 #define MGL_TESTS_VM_CUDA_FAKE_DRIVER_H

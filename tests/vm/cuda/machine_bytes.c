@@ -1,3 +1,4 @@
+/* Copies the tapes and const buffers of a CPU machine. See machine_bytes.h. */
 #include "tests/vm/cuda/machine_bytes.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
-/* The weights of a CPU machine, byte by byte. (A file of its own: the machine's headers and those
- * of a checkpoint have a name in common.) */
+/*
+ * The weights of a CPU machine as bytes. A separate file, because the headers of the machine and of
+ * a checkpoint share a name.
+ */
 #ifndef MGL_TESTS_VM_CUDA_MACHINE_BYTES_H
 #define MGL_TESTS_VM_CUDA_MACHINE_BYTES_H
 

@@ -1,3 +1,4 @@
+/* Makes a second list that mirrors the first. See mirror.h. */
 #include "tests/vm/cuda/mirror.h"
 
 #include <stdio.h>

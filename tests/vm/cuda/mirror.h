@@ -1,6 +1,6 @@
 /*
- * Programs whose second list is the first list's again. Lowering makes no second list with flags;
- * a schedule text may have one.
+ * Programs whose second list repeats the first. Lowering makes no second list with flags, but a
+ * schedule text may have one.
  */
 #ifndef MGL_TESTS_VM_CUDA_MIRROR_H
 #define MGL_TESTS_VM_CUDA_MIRROR_H

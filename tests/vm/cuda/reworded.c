@@ -1,4 +1,7 @@
-/* See reworded.h. The sources of the kernel have no raw strings and no continued comments. */
+/*
+ * Replaces the comments of the kernel's sources. See reworded.h. The sources contain no raw strings
+ * and no comments with line continuations.
+ */
 #include "tests/vm/cuda/reworded.h"
 
 #include <check.h>

@@ -1,4 +1,4 @@
-/* Sources of the kernel with other comments: the same tokens in another text. */
+/* The kernel's sources with other comments: the same tokens in a different text. */
 #ifndef MGL_TESTS_VM_CUDA_REWORDED_H
 #define MGL_TESTS_VM_CUDA_REWORDED_H
 

@@ -1,20 +1,24 @@
 /*
- * Where an epoch starts decides which positions a split of attention sums up. The sums differ in
- * their last bits, and where a value is stored in 16 bits these bits decide now and then which way
- * it is rounded. From there on the two ways differ by spacings of the 16-bit format, and all that
- * is rounded behind is rounded apart. So what is allowed is counted in roundings:
+ * Derives the error bound for scores that differ only by the order of sums. The start of an epoch
+ * determines which positions each split of attention sums. The sums differ in their last bits, and
+ * these bits sometimes change how a value is rounded to 16 bits. From there on the two results
+ * differ by spacings of the 16-bit format, and later values are rounded differently. The bound
+ * therefore counts roundings:
  *
- * - A value of p significant bits is within half a spacing, 2^-p, of what was rounded. Errors are
- *   even over the spacing, and significands are as dense as 1 / x (Benford): then the root mean
- *   square is 2^-p sqrt(2 ln 2) / 3, or 0.39 x 2^-p, of the values' own. Two ways: sqrt(2) of that.
- * - A product with random weights keeps that ratio; a norm and a residual do not raise it. Errors
+ * - A value with p significant bits is within half a spacing, 2^-p, of the exact value. Errors are
+ *   uniform over the spacing, and significands have the density 1 / x (Benford): the root mean
+ *   square error is then 2^-p sqrt(2 ln 2) / 3, or 0.39 x 2^-p, of the values' own. For the
+ *   difference of two results: sqrt(2) times that.
+ * - A product with random weights keeps this ratio; a norm and a residual do not raise it. Errors
  *   of R roundings are independent: sqrt(R) (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019).
- * - A logit of the fixture's models deviates by at most 1.5: weights are even in +-2.5 / sqrt(n) of
- *   n normed inputs. A score is a logit less the mean of all by their probabilities: sqrt(2).
- * - Of some twenty scores none is beyond three standard deviations.
+ * - A logit of the fixture's models has a standard deviation of at most 1.5: weights are uniform in
+ *   +-2.5 / sqrt(n) for n normalized inputs. A score is a logit minus the mean of all, weighted by
+ *   their probabilities: sqrt(2).
+ * - Of about twenty scores none is beyond three standard deviations.
  *
- * What is not stored in 16 bits is computed with 16 significant bits or more: tensor cores take f32
- * in two parts of 8 bits each, and sums of 2^14 terms in f32 in another order are as near.
+ * Values that are not stored in 16 bits are computed with 16 significant bits or more: tensor cores
+ * split f32 into two parts of 8 bits each, and f32 sums of 2^14 terms in another order are as
+ * close.
  */
 #include "tests/vm/cuda/rounding.h"
 

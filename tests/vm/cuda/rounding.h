@@ -1,6 +1,6 @@
 /*
- * How far rounding may put scores apart that are the same but for the order of sums: the bound
- * follows from the number formats of a program's buffers.
+ * Declares the bound on the difference of scores that differ only by the order of sums. The bound
+ * depends on the number formats of the program's buffers.
  */
 #ifndef MGL_TESTS_VM_CUDA_ROUNDING_H
 #define MGL_TESTS_VM_CUDA_ROUNDING_H

@@ -1,5 +1,7 @@
-/* The canonical text of a source: comments and layout never change its digest, and each token
- * does. */
+/*
+ * Tests of the canonical form of a source: comments and layout never change its digest, and each
+ * token does.
+ */
 #include "vm/cuda/canonical.h"
 
 #include <check.h>

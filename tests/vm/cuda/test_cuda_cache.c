@@ -1,5 +1,7 @@
-/* The cache of compiled kernels: files that are damaged, folders that can not be written, and
- * processes that share one. */
+/*
+ * Tests of the cache of compiled kernels: damaged files, folders without write permission, and
+ * processes that share a cache.
+ */
 #include <check.h>
 
 #include <fcntl.h>

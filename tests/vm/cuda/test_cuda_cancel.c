@@ -1,7 +1,7 @@
 /*
- * Ending the opening of a CUDA machine early, with the tests' own driver and compiler: at any call
- * of the driver, while weights are on their way, while the kernel is compiled. Opening returns
- * soon, nothing is lost, and a compilation that can not be stopped goes on without it.
+ * Tests of cancelling the opening of a CUDA machine, with the fake driver and compiler: at any call
+ * of the driver, while weights are copied, and while the kernel is compiled. Opening returns soon
+ * and leaks nothing. A compilation that cannot be stopped continues in the background.
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/fake_driver.h"

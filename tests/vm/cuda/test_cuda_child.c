@@ -1,6 +1,6 @@
 /*
- * The child that compiles kernels. It is this test itself, started once more, with a compiler of
- * the test's own in NVRTC's place: what that does depends on the architecture it is asked for.
+ * Tests of the child process that compiles kernels. The child is this test, started again, with a
+ * fake compiler instead of NVRTC. The requested architecture selects its behavior.
  */
 #include <check.h>
 #include <dirent.h>

@@ -1,13 +1,13 @@
 /*
- * NVRTC compiles the kernel for each supported architecture, for models of several shapes and all
- * dtypes; no device is needed. A second run takes unchanged kernels from the build folder; some
- * kernels of two lists are always compiled.
+ * Compiles the kernel with NVRTC for each supported architecture, for models of several shapes and
+ * all dtypes. No device is needed. A second run takes unchanged kernels from the build folder; some
+ * kernels with two lists are always compiled.
  *
- *     test_cuda_compile             sm_90a: two shapes, a program of two lists, an exit during a
+ *     test_cuda_compile             sm_90a: two shapes, a program with two lists, an exit during a
  *                                   compilation; an unknown architecture; other comments
- *     test_cuda_compile others      the other architectures, with a shape each
- *     test_cuda_compile programs    PTX, as many rows and sequences as there may be, traces,
- * delays, other programs of two lists, a linker that fails
+ *     test_cuda_compile others      the other architectures, with one shape each
+ *     test_cuda_compile programs    PTX, the maximum of rows and sequences, traces, delays, other
+ *                                   programs with two lists, a linker that fails
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/reworded.h"

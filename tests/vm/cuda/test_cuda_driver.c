@@ -1,7 +1,7 @@
 /*
- * The host side of the CUDA machine without a GPU: a driver and a compiler of our own, whose memory
- * is the host's and whose kernel does what a test says. Every call can be made to fail: each
- * failure is one clear error, and nothing is lost (the sanitizers look).
+ * Tests of the host side of the CUDA machine without a GPU, with the fake driver and compiler.
+ * Every call is made to fail: each failure is one clear error, and nothing leaks (sanitizers
+ * check).
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/fake_driver.h"

@@ -1,6 +1,6 @@
 /*
- * What the CUDA machine refuses before it asks for a device, and where the tape of a queue ends for
- * the kernel: rules that the validator does not know, each at its edge.
+ * Tests of what the CUDA machine rejects before it uses a device, and of the end of a queue's tape
+ * for the kernel: each rule that the validator does not check, at its limit.
  */
 #include "tests/vm/fixture.h"
 

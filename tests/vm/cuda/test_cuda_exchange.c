@@ -1,7 +1,7 @@
 /*
- * Another program on an open CUDA machine (mgl_vm_exchange), with a driver of the test's own: every
- * byte on the device is what a machine that was opened with the program has there, the kernel
- * stays, and each call and allocation can fail.
+ * Tests of exchanging the program of an open CUDA machine (mgl_vm_exchange), with the fake driver:
+ * every byte on the device equals that of a machine opened with the program, the kernel stays, and
+ * each call and allocation can fail.
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/fake_driver.h"

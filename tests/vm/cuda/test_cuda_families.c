@@ -1,6 +1,8 @@
-/* Qwen2, Qwen3, Mistral and the other families on the CUDA machine, against what Hugging Face
- * answers for them; and random models with biases and with norms of q and k, against the CPU: every
- * way of attention. */
+/*
+ * Tests of Qwen2, Qwen3, Mistral and the other families on the CUDA machine against Hugging Face's
+ * results, and of random models with biases and with norms of q and k against the CPU, with every
+ * attention path.
+ */
 #include "tests/vm/cuda/cuda_checks.h"
 
 #include "tests/parts.h"

@@ -1,5 +1,7 @@
-/* The provided checkpoints on the CUDA machine, against what Hugging Face answers for them: greedy
- * tokens one for one, and the negative log-likelihood of the validation texts. */
+/*
+ * Tests of the provided checkpoints on the CUDA machine against Hugging Face's results: greedy
+ * tokens, and the negative log-likelihood of the validation texts.
+ */
 #include "tests/vm/cuda/cuda_support.h"
 
 START_TEST(f32_is_hugging_face)

@@ -1,7 +1,7 @@
 /*
- * Which programs share a compiled kernel: by its key, so that no compiler and no device is needed.
- * What a launch can be told, capacity above all, is no constant of the kernel, or every length of a
- * prompt would take a compilation.
+ * Tests of the keys of compiled kernels: which programs share a kernel. No compiler and no device
+ * is needed. Values that a launch can set, such as the capacity, must not be constants of the
+ * kernel. Otherwise every prompt length would need a compilation.
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/reworded.h"

@@ -1,7 +1,7 @@
 /*
- * A kernel in objects, with a compiler and a linker of the test's own: who is asked for what, how
- * many at once, and what becomes of it where something fails. The compiler's result says which
- * object it is of, the linker's is all of them.
+ * Tests of kernels compiled in several objects, with a fake compiler and linker: the calls, their
+ * concurrency, and failures. The fake compiler's result names its object, and the linker's result
+ * names all objects.
  */
 #include "tests/vm/cuda/cuda_support.h"
 

@@ -1,6 +1,6 @@
 /*
- * Which programs have the keys and values of attention come through the ring of pages, where among
- * the pages of the tape they come, and where in the cache the chunks of a position then are.
+ * Tests of the programs whose keys and values come through the page ring: which programs do, the
+ * order of their pages among the tape's pages, and the positions of a chunk in the cache.
  */
 #include "tests/vm/cuda/cuda_support.h"
 

@@ -1,5 +1,7 @@
-/* Runs of the CUDA machine: against the CPU machine on random models of many shapes, repeated,
- * sampled, cancelled, ragged, with another program, and stopped by the watchdog. */
+/*
+ * Tests of runs on the CUDA machine: against the CPU machine on random models of many shapes,
+ * repeated, sampled, cancelled, ragged, with another program, and stopped by the watchdog.
+ */
 #include "tests/vm/cuda/cuda_checks.h"
 
 #include <stdio.h>

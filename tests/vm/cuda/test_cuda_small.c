@@ -1,5 +1,7 @@
-/* A two-layer model through every op once: few launches, so that it can also be run under
- * compute-sanitizer (memcheck, synccheck), which is slow. */
+/*
+ * Runs a two-layer model through every op once. It has few launches, so that it can also run under
+ * compute-sanitizer (memcheck, synccheck), which is slow.
+ */
 #include "tests/vm/cuda/cuda_support.h"
 
 #include <string.h>

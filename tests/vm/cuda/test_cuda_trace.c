@@ -1,5 +1,7 @@
-/* The trace of a real launch: every event is there, in an order that can be, and looking changes
- * nothing. */
+/*
+ * Tests of the trace of a real launch: every event is present, in a possible order, and tracing
+ * changes no result.
+ */
 #include "tests/vm/cuda/trace_checks.h"
 
 #include "base/memory.h"

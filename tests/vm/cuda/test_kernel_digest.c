@@ -1,4 +1,4 @@
-/* The normal form of a kernel's text: edits that do not change it, and edits that do. */
+/* Tests of the normal form of a kernel's text: edits that do not change it, and edits that do. */
 #include "vm/cuda/kernel_digest.h"
 
 #include <check.h>

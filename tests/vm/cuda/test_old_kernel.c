@@ -1,7 +1,7 @@
 /*
- * A compiled model whose kernel is of other sources than the program's: the kernel is compiled anew
- * where NVRTC is found. Without NVRTC a GPU rejects the file with the remedies. Other comments are
- * not other sources.
+ * Tests of a compiled model whose kernel was built from other sources than the program's. The
+ * kernel is compiled again if NVRTC is found. Without NVRTC a GPU rejects the file with the
+ * remedies. Other comments do not count as other sources.
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/fake_driver.h"

@@ -1,5 +1,8 @@
-/* Poison and guards on both machines, the CUDA one with a driver of the tests' own: what is filled,
- * what is left alone, that a write behind a buffer is noticed, and weights that are made anew. */
+/*
+ * Tests of poison and guards on both machines, the CUDA machine with the fake driver: what is
+ * filled, what is unchanged, detection of writes past a buffer, and weights that are generated
+ * again.
+ */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/fake_driver.h"
 

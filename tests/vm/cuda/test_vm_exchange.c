@@ -1,7 +1,7 @@
 /*
- * Another program on an open machine (mgl_vm_exchange), on the CPU: every byte of tapes and tables
- * is the packer's, replies have the bits of a machine that was opened with the program, and
- * whatever is refused or fails leaves the machine as it was.
+ * Tests of exchanging the program of an open CPU machine (mgl_vm_exchange): every byte of tapes and
+ * tables equals the packer's, replies equal those of a machine opened with the program bit by bit,
+ * and a rejection or failure leaves the machine unchanged.
  */
 #include "tests/vm/cuda/cuda_support.h"
 #include "tests/vm/cuda/machine_bytes.h"

@@ -1,3 +1,4 @@
+/* Implements the checks of traced launches. See trace_checks.h. */
 #include "tests/vm/cuda/trace_checks.h"
 
 #include <string.h>

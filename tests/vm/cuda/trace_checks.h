@@ -1,5 +1,7 @@
-/* What is checked of a traced launch of two lists, on a GPU (test_cuda_trace.c) and in the emulator
- * (tests/emulator). */
+/*
+ * Declares the checks of a traced launch with two lists, on a GPU (test_cuda_trace.c) and in the
+ * emulator (tests/emulator).
+ */
 #ifndef MGL_TESTS_VM_CUDA_TRACE_CHECKS_H
 #define MGL_TESTS_VM_CUDA_TRACE_CHECKS_H
 

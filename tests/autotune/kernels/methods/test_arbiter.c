@@ -1,4 +1,6 @@
-/* The arbiter's truth table, profiles of CSV files, classes and hints. */
+/*
+ * Tests of the arbiter's decision table, of profiles read from CSV files, and of classes and hints.
+ */
 #include "autotune/kernels/methods/arbiter.h"
 #include "autotune/kernels/methods/profile.h"
 #include "base/file.h"

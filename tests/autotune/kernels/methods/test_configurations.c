@@ -1,4 +1,4 @@
-/* Points of a space, and the values of tunables that are best. */
+/* Tests of the points of a configuration space, and of the choice of the best tunable values. */
 #include "autotune/kernels/methods/configurations.h"
 
 #include <check.h>

@@ -1,4 +1,7 @@
-/* What a prompt tells of the kernel's other files: what the text uses of them, and no more. */
+/*
+ * Tests of the declarations in a prompt: exactly those of the kernel's other files that the text
+ * uses.
+ */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* The ledger: which op comes next, when one is left, and what the playbook learns. */
+/*
+ * Tests of the experiment log: which op is next, when an op is abandoned, and what the log learns
+ * about ideas.
+ */
 #include "autotune/kernels/versions/experiment_log.h"
 #include "base/output.h"
 

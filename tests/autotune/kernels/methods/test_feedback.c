@@ -1,4 +1,6 @@
-/* The feedback loop: scripts, a stub of an endpoint, and a clock that nobody waits for. */
+/*
+ * Tests of the feedback loop, with scripted answers, a stub of an endpoint, and a simulated clock.
+ */
 #include "tests/autotune/agents/stub_server.h"
 
 #include "autotune/kernels/methods/feedback.h"

@@ -1,4 +1,6 @@
-/* The workbench: works that are handed from process to process, checkpoints, and transcripts. */
+/*
+ * Tests of the kernel session: works that continue in another process, versions, and transcripts.
+ */
 #include "autotune/kernels/versions/kernel_session.h"
 #include "base/memory.h"
 #include "base/output.h"

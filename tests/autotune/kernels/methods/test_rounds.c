@@ -1,4 +1,4 @@
-/* Rounds by profile, with a scripted model and a table for a device. */
+/* Tests of profile-guided rounds, with a scripted model and a table instead of a device. */
 #include "autotune/kernels/methods/rounds.h"
 #include "base/output.h"
 

@@ -1,5 +1,7 @@
-/* Plans from beginning to end: a scripted model on the kernel's own texts, judged by the gates up
- * to the compiler. */
+/*
+ * Tests of whole transformation scripts: a scripted model edits the kernel's own texts, and the
+ * gates up to the compiler check the results.
+ */
 #include "autotune/kernels/methods/gates.h"
 #include "autotune/kernels/methods/script_engine.h"
 #include "base/output.h"

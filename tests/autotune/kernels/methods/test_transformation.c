@@ -1,5 +1,7 @@
-/* Transformations: the format, the starter library, plans, and the runner on the kernel's own
- * texts. */
+/*
+ * Tests of transformations: the file format, the starter library, scripts, and running them on the
+ * kernel's own texts.
+ */
 #include "autotune/kernels/gates/scan.h"
 #include "autotune/kernels/methods/pass_engine.h"
 #include "base/file.h"

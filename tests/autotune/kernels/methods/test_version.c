@@ -1,4 +1,7 @@
-/* Checkpoints: the graph, its files, what kills it and what damages it; and differences. */
+/*
+ * Tests of versions of a kernel text: the graph and its files, crashes and damaged files, and
+ * differences.
+ */
 #include "autotune/kernels/versions/version.h"
 #include "base/memory.h"
 #include "base/output.h"
