@@ -1,4 +1,4 @@
-/* See assemble.h. */
+/* Implements assemble.h: runs nvJitLink and parses its error and info logs. */
 #include "autotune/kernels/ptx/assemble.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "vm/cuda/driver.h"
 
-/* ---- what it says ---------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
-/* "ptxas application ptx input, line 7; error   : Unknown ..." */
+/* Parses "ptxas application ptx input, line 7; error   : Unknown ..." */
 static void read_error(const char *log, mgl_ptx_assembled *out)
 {
     const char *at = strstr(log, "line ");
@@ -22,7 +22,7 @@ static void read_error(const char *log, mgl_ptx_assembled *out)
     mgl_format_into(out->message, sizeof out->message, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* The number in front of `word` in one line; -1. */
+/* The number before `word` in one line; -1: none. */
 static int64_t number_before(const char *line, size_t length, const char *word)
 {
     const char *at = memmem(line, length, word, strlen(word));
@@ -62,7 +62,7 @@ static void read_info(const char *log, mgl_ptx_assembled *out)
 typedef int size_fn(void *link, size_t *bytes);
 typedef int text_fn(void *link, char *text);
 
-/* Owned by the caller, 0-terminated; NULL: memory ran out. */
+/* Owned by the caller, 0-terminated; NULL: out of memory. */
 static char *read_log(void *link, size_fn *size, text_fn *text)
 {
     size_t bytes = 0;
@@ -117,7 +117,7 @@ mgl_status mgl_ptx_assemble(const char *ptx, size_t length, const char *arch,
     mgl_status status = mgl_jitlink_open(&api, err);
     if (status)
         return status;
-    char *copy = mgl_strndup(ptx, length); /* the 0 behind it counts */
+    char *copy = mgl_strndup(ptx, length); /* the terminating 0 belongs to the input */
     if (!copy)
         return mgl_fail_memory(err, length);
     snprintf(option, sizeof option, "-arch=%s", arch);

@@ -1,4 +1,4 @@
-/* See classes.h. */
+/* Implements classes.h with a table of mnemonics. */
 #include "autotune/kernels/ptx/classes.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ const char *mgl_ptx_class_code(mgl_ptx_class class)
     return codes[class];
 }
 
-/* By the first word; what is arithmetic in floats or whole numbers is told apart by its type. */
+/* Classes by the first word. For arithmetic, the type decides between float and integer. */
 static const struct {
     const char *root;
     mgl_ptx_class class;
@@ -76,7 +76,7 @@ mgl_ptx_class mgl_ptx_classify(const mgl_ptx_instruction *instruction)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* "shared" of "shared::cta". */
+/* "shared" for "shared::cta". */
 static mgl_ptx_slice before_colon(mgl_ptx_slice word)
 {
     const char *colon = memchr(word.at, ':', word.length);

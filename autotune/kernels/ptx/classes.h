@@ -1,11 +1,13 @@
-/* Classes of instructions, and what the mnemonic of one that uses memory says. */
+/* Classifies PTX instructions by mnemonic, and decodes the mnemonics of memory instructions:
+ * state space, width, cache hint, memory order. The fact collector, the rewrites and the scan
+ * use it. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_CLASSES_H
 #define MGL_AUTOTUNE_KERNELS_PTX_CLASSES_H
 
 #include "autotune/kernels/ptx/ptx.h"
 #include "base/text.h"
 
-/* X(name, short form in the lines of blocks) */
+/* X(name, short form in block lines) */
 #define MGL_PTX_CLASSES(X)                                                                         \
     X(int, "i")                                                                                    \
     X(float, "f")                                                                                  \
@@ -33,13 +35,13 @@ const char *mgl_ptx_class_name(mgl_ptx_class class);
 const char *mgl_ptx_class_code(mgl_ptx_class class);
 mgl_ptx_class mgl_ptx_classify(const mgl_ptx_instruction *instruction);
 
-/* Of ld, st, atom and red (sections 9.7.9 and 9.7.13). */
+/* For ld, st, atom and red (sections 9.7.9 and 9.7.13). */
 mgl_ptx_space mgl_ptx_access_space(const mgl_ptx_instruction *instruction);
 int mgl_ptx_access_vector(const mgl_ptx_instruction *instruction); /* elements: 1, 2, 4, 8 */
-int mgl_ptx_access_bytes(const mgl_ptx_instruction *instruction);  /* of a thread; 0: not said */
-/* "nc+L1::no_allocate"; "none". */
+int mgl_ptx_access_bytes(const mgl_ptx_instruction *instruction);  /* per thread; 0: unknown */
+/* For example "nc+L1::no_allocate"; "none" without a hint. */
 void mgl_ptx_access_hint(const mgl_ptx_instruction *instruction, mgl_text *out);
-/* "relaxed.gpu"; "weak". */
+/* For example "relaxed.gpu"; "weak" without an order. */
 void mgl_ptx_access_order(const mgl_ptx_instruction *instruction, mgl_text *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* See collect.h. */
+/* Implements collect.h: one function per kind of instruction. */
 #include "autotune/kernels/ptx/collect.h"
 
 #include "autotune/kernels/ptx/classes.h"
@@ -10,10 +10,10 @@ typedef struct collector {
     const mgl_ptx_flow *flow;
     mgl_ptx_forms *forms;
     mgl_ptx_facts *facts;
-    mgl_text text; /* of the value at hand */
+    mgl_text text; /* of the current value */
 } collector;
 
-/* The text becomes a row's value. */
+/* Adds a row whose value is the text, and clears the text. */
 static void add_text(collector *c, const char *feature)
 {
     c->facts->failed = c->facts->failed || c->text.failed;
@@ -21,7 +21,7 @@ static void add_text(collector *c, const char *feature)
     c->text.length = 0;
 }
 
-/* What stands behind the first `skip` words of the mnemonic. */
+/* Adds the modifiers after the first `skip` ones as a row. */
 static void add_rest(collector *c, const char *feature, const mgl_ptx_instruction *i, size_t skip)
 {
     mgl_ptx_slice word;
@@ -57,7 +57,7 @@ static void write_address(collector *c, const mgl_ptx_operand *address)
     mgl_ptx_form_write(&form, &c->text);
 }
 
-/* "global.load.vector": of which a diff speaks. */
+/* Adds a row of a feature such as "global.load.vector". */
 static void add_feature(collector *c, const char *space, const char *kind, const char *what)
 {
     char feature[64];
@@ -89,7 +89,7 @@ static void add_access(collector *c, const mgl_ptx_instruction *i, const char *k
     add_feature(c, space, kind, "address");
 }
 
-/* Addresses with an exclusive or in them: in shared memory, that is a swizzle. */
+/* Records addresses that contain an exclusive or. In shared memory this is a swizzle. */
 static void add_swizzle(collector *c, const mgl_ptx_instruction *i, const char *kind)
 {
     const mgl_ptx_operand *address = find_address(c->flow->ptx, i);
@@ -120,7 +120,7 @@ static bool add_memory(collector *c, const mgl_ptx_instruction *i)
     return !mgl_ptx_is(i, "cp");
 }
 
-/* ---- what is asynchronous -------------------------------------------------------------------- */
+/* ---- asynchronous copies --------------------------------------------------------------------- */
 
 static const mgl_ptx_operand *number_at(const mgl_ptx *ptx, const mgl_ptx_instruction *i, int slot)
 {
@@ -128,7 +128,7 @@ static const mgl_ptx_operand *number_at(const mgl_ptx *ptx, const mgl_ptx_instru
     return operand && operand->kind == MGL_PTX_NUMBER ? operand : NULL;
 }
 
-/* cp.async.cg.shared.global.L2::128B [to], [from], 16 */
+/* For example cp.async.cg.shared.global.L2::128B [to], [from], 16 */
 static void add_copy(collector *c, const mgl_ptx_instruction *i)
 {
     const mgl_ptx_operand *bytes = number_at(c->flow->ptx, i, 2);
@@ -163,8 +163,8 @@ static bool add_async(collector *c, const mgl_ptx_instruction *i)
 
 int64_t mgl_ptx_count_stages(const mgl_ptx_flow *flow)
 {
-    /* wait_group N leaves N groups open, and one buffer is read. Where the
-     * loop opens the next group only behind the wait, that fills one buffer more. */
+    /* wait_group N leaves N groups open, and one buffer is being read. If the loop commits the
+     * next group only after the wait, that group fills one more buffer. */
     int64_t stages = 0;
     const mgl_ptx *ptx = flow->ptx;
     uint32_t first = flow->function->first;
@@ -188,9 +188,9 @@ int64_t mgl_ptx_count_stages(const mgl_ptx_flow *flow)
     return stages;
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- other instructions ---------------------------------------------------------------------- */
 
-/* "m16n8k16 f32.bf16.bf16.f32" of mma, and of wgmma. */
+/* For example "mma m16n8k16 f32.bf16.bf16.f32"; also for wgmma. */
 static void add_matrix(collector *c, const mgl_ptx_instruction *i)
 {
     mgl_ptx_slice word;
@@ -216,7 +216,7 @@ static void add_number(collector *c, const char *feature, const mgl_ptx_instruct
     add_text(c, feature);
 }
 
-/* A branch by which warp it is: "warp lt 8". */
+/* A branch on the warp number or thread number, for example "warp lt 8". */
 static void add_role(collector *c, const mgl_ptx_instruction *branch)
 {
     const mgl_ptx *ptx = c->flow->ptx;

@@ -1,4 +1,5 @@
-/* What each instruction of a function adds to its facts. */
+/* Collects the facts of a function: each instruction adds rows of feature, value and count.
+ * condense.c calls it. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_COLLECT_H
 #define MGL_AUTOTUNE_KERNELS_PTX_COLLECT_H
 
@@ -6,8 +7,8 @@
 #include "autotune/kernels/ptx/form.h"
 
 void mgl_ptx_collect(const mgl_ptx_flow *flow, mgl_ptx_forms *forms, mgl_ptx_facts *facts);
-/* Buffers of a ring of cp.async, from how many groups may be open behind a wait; 0: there is none.
- */
+/* The buffers of a cp.async ring, from the number of groups that may be open after a wait; 0: no
+ * ring. */
 int64_t mgl_ptx_count_stages(const mgl_ptx_flow *flow);
 
 #endif

@@ -1,4 +1,4 @@
-/* The prompt that combines condensed forms and ideas: see ideas.h. */
+/* Builds the prompt that combines condensed forms and ideas: mgl_ptx_combine of ideas.h. */
 #include "autotune/kernels/ptx/hardware.h"
 #include "autotune/kernels/ptx/ideas.h"
 #include "base/memory.h"
@@ -23,7 +23,7 @@ static void close_data(mgl_text *out, uint64_t border)
     mgl_text_format(out, "%016llx>>>\n", (unsigned long long)border);
 }
 
-/* Those that succeeded most often, by the share of their uses, come first; then those used most. */
+/* Sorts ideas by success rate, then by the number of uses, both descending. */
 static int compare_ideas(const void *a, const void *b)
 {
     const mgl_ptx_idea *x = *(const mgl_ptx_idea *const *)a, *y = *(const mgl_ptx_idea *const *)b;

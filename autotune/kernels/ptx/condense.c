@@ -1,4 +1,5 @@
-/* See condense.h. */
+/* Implements condense.h: control flow, address forms and facts of each function, then the
+ * totals. */
 #include "autotune/kernels/ptx/condense.h"
 
 #include "autotune/kernels/ptx/classes.h"
@@ -22,7 +23,7 @@ static void add_registers(const mgl_ptx *ptx, int32_t function, mgl_ptx_facts *f
     }
 }
 
-/* Of the function, and with the first one, of the module. */
+/* Bytes of the function's variables. The first function also counts the module's variables. */
 static void add_variables(const mgl_ptx *ptx, int32_t function, bool module, mgl_ptx_facts *facts)
 {
     int64_t bytes[MGL_PTX_SPACE_COUNT] = {0};
@@ -59,7 +60,7 @@ static void add_loops(const mgl_ptx_flow *flow, mgl_ptx_facts *facts)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* "d1 >3,7 i4 ld1": depth, blocks behind it, instructions by class. */
+/* "d1 >3,7 i4 ld1": loop depth, successor blocks, instructions by class. */
 static void write_block(const mgl_ptx_flow *flow, const mgl_ptx_block *block, mgl_text *out)
 {
     int counts[MGL_PTX_CLASS_COUNT] = {0};

@@ -1,4 +1,4 @@
-/* The condensed form, as text for people and models and as JSON. */
+/* Writes the condensed form as text for people and models, and as JSON. */
 #include "autotune/kernels/ptx/condense.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void write_loop(const mgl_ptx_loop *loop, mgl_text *out)
     mgl_text_put(out, "\n");
 }
 
-/* A feature stands once, in front of its first value. */
+/* The feature is printed once, before its first value. */
 static void write_facts(const mgl_ptx_condensed_function *f, mgl_text *out)
 {
     for (size_t i = 0; i < f->fact_count; i++) {

@@ -1,4 +1,4 @@
-/* See diff.h. Both lists of facts are in order, so one walk over both finds what differs. */
+/* Implements diff.h. Both fact lists are sorted, so one merge pass finds the differences. */
 #include "autotune/kernels/ptx/diff.h"
 
 #include "base/memory.h"
@@ -25,7 +25,7 @@ static bool same_values(span a, span b, bool counts)
         return false;
     for (size_t i = 0; i < a.to - a.from; i++) {
         const mgl_ptx_fact *x = &a.facts[a.from + i], *y = &b.facts[b.from + i];
-        bool number = !*x->value; /* of which the count is the value */
+        bool number = !*x->value; /* the count is the value */
         if (strcmp(x->value, y->value) != 0 || ((counts || number) && x->count != y->count))
             return false;
     }
@@ -56,7 +56,7 @@ static mgl_status add_row(mgl_ptx_diff *out, const char *feature, span a, span b
     return row->feature && row->before && row->after ? MGL_OK : mgl_fail_memory(err, 64);
 }
 
-/* Which feature comes next: < 0 that of `a` alone, 0 both, > 0 that of `b`. */
+/* The next feature: < 0 only in `a`, 0 in both, > 0 only in `b`. */
 static int compare_next(const mgl_ptx_condensed *a, size_t i, const mgl_ptx_condensed *b, size_t j)
 {
     if (i >= a->total_count || j >= b->total_count)

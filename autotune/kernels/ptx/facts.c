@@ -1,4 +1,4 @@
-/* See facts.h. */
+/* Implements facts.h. It merges after each MERGE_AT new rows, to bound memory. */
 #include "autotune/kernels/ptx/facts.h"
 
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MERGE_AT = 1 << 16 }; /* rows that are not merged yet */
+enum { MERGE_AT = 1 << 16 }; /* unmerged rows before the next merge */
 
 static int compare_rows(const void *a, const void *b)
 {

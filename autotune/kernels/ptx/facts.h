@@ -1,4 +1,5 @@
-/* Rows of facts in the making: added in any order, sorted and merged at the end. */
+/* List of facts under construction: rows are added in any order, then sorted and merged.
+ * collect.c and condense.c use it. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_FACTS_H
 #define MGL_AUTOTUNE_KERNELS_PTX_FACTS_H
 
@@ -7,11 +8,12 @@
 typedef struct mgl_ptx_facts {
     mgl_ptx_fact *rows;
     size_t count, capacity, merge_at;
-    bool failed; /* memory ran out */
+    bool failed; /* out of memory */
 } mgl_ptx_facts;
 
 void mgl_ptx_facts_add(mgl_ptx_facts *facts, const char *feature, const char *value, int64_t count);
-/* By feature, then value, each pair once. Counts are added; of a value "", the largest stays. */
+/* Sorts by feature, then value, and merges equal pairs. Counts are added; for value "" the
+ * maximum is kept. */
 void mgl_ptx_facts_merge(mgl_ptx_facts *facts);
 void mgl_ptx_facts_clear(mgl_ptx_facts *facts);
 

@@ -1,4 +1,4 @@
-/* See flow.h. */
+/* Implements flow.h: register writers, labels, basic blocks, dominators and natural loops. */
 #include "autotune/kernels/ptx/flow.h"
 
 #include "base/memory.h"
@@ -28,7 +28,8 @@ static void add_writer(mgl_ptx_flow *flow, int32_t id, int32_t at)
     flow->writers[id]++;
 }
 
-/* All registers of the first operand are results; those behind the first know no other writers. */
+/* All registers of the first operand are results. Results after the first have no list of
+ * writers. */
 static void find_writers(mgl_ptx_flow *flow)
 {
     const mgl_ptx *ptx = flow->ptx;
@@ -42,7 +43,8 @@ static void find_writers(mgl_ptx_flow *flow)
         add_writer(flow, operands[0].id, (int32_t)at);
         for (uint32_t k = 1; k < instruction->operand_count && operands[k].slot == 0; k++)
             if (operands[k].kind == MGL_PTX_REGISTER && !operands[k].address) {
-                flow->writers[operands[k].id] += 2; /* never one that is read through */
+                flow->writers[operands[k].id] += 2; /* two writers: the value is never traced
+                                                     * through it */
                 if (flow->writer[operands[k].id] == MGL_PTX_NONE)
                     flow->writer[operands[k].id] = (int32_t)at;
             }
@@ -53,7 +55,7 @@ static void find_writers(mgl_ptx_flow *flow)
 
 typedef struct label_table {
     const mgl_ptx *ptx;
-    uint32_t *places; /* (size) 1 + a label; 0: free */
+    uint32_t *places; /* (size) 1 + a label's index; 0: free */
     size_t size;
 } label_table;
 
@@ -79,7 +81,7 @@ static const mgl_ptx_label *find_in(const label_table *table, mgl_ptx_slice name
     return NULL;
 }
 
-/* What a branch in `scope` means by a name. */
+/* The label that a branch in `scope` refers to by a name. */
 static const mgl_ptx_label *find_label(const label_table *table, mgl_ptx_slice name, int32_t scope)
 {
     size_t place;
@@ -114,7 +116,7 @@ static bool ends_block(const mgl_ptx_instruction *i)
            mgl_ptx_is(i, "exit") || mgl_ptx_is(i, "trap");
 }
 
-/* The instruction, of the function, that a branch goes to; MGL_PTX_NONE. */
+/* The index in the function of the instruction that a branch goes to; MGL_PTX_NONE: none. */
 static int32_t find_target(const mgl_ptx_flow *flow, const label_table *table,
                            const mgl_ptx_instruction *branch)
 {
@@ -126,7 +128,7 @@ static int32_t find_target(const mgl_ptx_flow *flow, const label_table *table,
     return within ? (int32_t)(label->at - first) : MGL_PTX_NONE;
 }
 
-/* block_of[i] is 1 where a block begins. */
+/* Sets block_of[i] to 1 if instruction i starts a block. */
 static void mark_leaders(mgl_ptx_flow *flow)
 {
     uint32_t first = flow->function->first, count = flow->function->count;
@@ -140,7 +142,7 @@ static void mark_leaders(mgl_ptx_flow *flow)
             flow->block_of[i + 1] = 1;
 }
 
-/* Leaders become numbers of blocks. */
+/* Replaces the leader marks by block numbers. */
 static void number_blocks(mgl_ptx_flow *flow)
 {
     int32_t number = -1;
@@ -198,10 +200,10 @@ static mgl_status make_blocks(mgl_ptx_flow *flow, mgl_error *err)
 /* ---- dominators ------------------------------------------------------------------------------ */
 
 typedef struct walk {
-    int32_t *order, *stack; /* (block_count): reverse postorder; blocks that are open */
-    unsigned char *taken;   /* (block_count): 1 + how many of its edges were followed */
-    int32_t *edges, *first; /* who comes before each block: edges[first[b]..first[b + 1]] */
-    int32_t count;          /* of order */
+    int32_t *order, *stack; /* (block_count): reverse postorder; open blocks */
+    unsigned char *taken;   /* (block_count): 1 + the number of followed edges */
+    int32_t *edges, *first; /* predecessors of block b: edges[first[b]..first[b + 1]] */
+    int32_t count;          /* length of `order` */
 } walk;
 
 static void order_blocks(mgl_ptx_flow *flow, walk *w)
@@ -242,7 +244,7 @@ static void list_edges(mgl_ptx_flow *flow, walk *w)
         for (int n = 0; n < 2; n++)
             if (flow->blocks[b].rank != MGL_PTX_NONE && flow->blocks[b].next[n] != MGL_PTX_NONE)
                 w->edges[--w->first[flow->blocks[b].next[n] + 1]] = b;
-    /* Each first[b + 1] now is where those of b begin. */
+    /* first[b + 1] is now the start of the edges of block b */
     for (int32_t b = 0; b < flow->block_count; b++)
         w->first[b] = w->first[b + 1];
     int32_t total = 0;
@@ -276,7 +278,7 @@ static int32_t find_dominator(const mgl_ptx_flow *flow, const walk *w, int32_t b
 
 static void find_dominators(mgl_ptx_flow *flow, const walk *w)
 {
-    enum { MOST_ROUNDS = 32 }; /* code of compilers needs three */
+    enum { MOST_ROUNDS = 32 }; /* compiler output needs three */
     bool changed = true;
     flow->blocks[0].dominator = 0;
     for (int round = 0; changed && round < MOST_ROUNDS; round++) {
@@ -305,7 +307,8 @@ static void take_block(mgl_ptx_flow *flow, walk *w, int32_t block, int32_t *dept
     w->stack[(*depth)++] = block;
 }
 
-/* Adds the blocks of a loop, backwards from its latch. `mark` has whose block each is. */
+/* Adds the blocks of a loop, backwards from its latch. `mark` is the last loop that visited a
+ * block. */
 static void fill_loop(mgl_ptx_flow *flow, walk *w, int32_t number, int32_t *mark)
 {
     const mgl_ptx_loop *loop = &flow->loops[number];
@@ -327,7 +330,7 @@ static void fill_loop(mgl_ptx_flow *flow, walk *w, int32_t number, int32_t *mark
     }
 }
 
-/* Two edges back to one header are one loop: that of the later latch. */
+/* Two back edges to one header are one loop; its latch is the later one. */
 static bool add_loop(mgl_ptx_flow *flow, int32_t header, int32_t latch)
 {
     for (int32_t i = flow->loop_count - 1; i >= 0; i--)
@@ -353,7 +356,7 @@ static void find_loops(mgl_ptx_flow *flow)
         }
 }
 
-/* The innermost loop of a block is the one whose header stands deepest. */
+/* The innermost loop of a block is the loop whose header is the closest dominator at its depth. */
 static void place_blocks(mgl_ptx_flow *flow, const walk *w)
 {
     for (int32_t i = 0; i < flow->loop_count; i++) {
@@ -421,7 +424,7 @@ static mgl_status analyse(mgl_ptx_flow *flow, mgl_error *err)
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole analysis ---------------------------------------------------------------------- */
 
 static mgl_status allocate(mgl_ptx_flow *flow, mgl_error *err)
 {

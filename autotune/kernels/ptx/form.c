@@ -1,4 +1,5 @@
-/* See form.h. A register with several writers has the form of the first: where a loop enters. */
+/* Implements form.h. A register with several writers gets the form of the first writer in the
+ * text: its value at loop entry. */
 #include "autotune/kernels/ptx/form.h"
 
 #include "base/memory.h"
@@ -61,7 +62,7 @@ static mgl_ptx_form multiply(mgl_ptx_form a, mgl_ptx_form b)
                           .other = a.other || b.other};
 }
 
-/* What keeps some bits alone. */
+/* The form of a value that keeps only some bits. */
 static mgl_ptx_form take_part(mgl_ptx_form a)
 {
     return (mgl_ptx_form){
@@ -75,7 +76,7 @@ static mgl_ptx_form shift_right(mgl_ptx_form a, mgl_ptx_form by)
     if (is_constant(&a))
         return (mgl_ptx_form){
             .constant = by.constant >= 0 && by.constant < 63 ? a.constant >> by.constant : 0};
-    if (by.constant >= 31) /* the sign of what is never negative */
+    if (by.constant >= 31) /* the sign bit of a value that is never negative */
         return (mgl_ptx_form){0};
     if (by.constant == 5 && a.thread == 1 && !a.lane && !a.part && !a.other)
         return (mgl_ptx_form){.warp = 1};
@@ -128,7 +129,7 @@ static mgl_ptx_form compute(mgl_ptx_forms *forms, const mgl_ptx_instruction *i, 
     mgl_ptx_form a = operand_form(forms, mgl_ptx_slot(ptx, i, 1), depth);
     if (is_any(i, copies))
         return a;
-    if (mgl_ptx_is(i, "ld")) /* what all threads read is the same for all */
+    if (mgl_ptx_is(i, "ld")) /* a load from a uniform address is uniform */
         return (mgl_ptx_form){.base = is_uniform(&a) && !a.other,
                               .other = !is_uniform(&a) || a.other};
     if (is_any(i, parts))
@@ -185,7 +186,7 @@ mgl_ptx_form mgl_ptx_form_of(mgl_ptx_forms *forms, const mgl_ptx_operand *operan
     return operand_form(forms, operand, 0);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- all registers --------------------------------------------------------------------------- */
 
 mgl_status mgl_ptx_forms_make(const mgl_ptx_flow *flow, mgl_ptx_forms *out, mgl_error *err)
 {

@@ -1,4 +1,4 @@
-/* See hardware.h. */
+/* Implements hardware.h: parses hardware.json and filters by target. */
 #include "autotune/kernels/ptx/hardware.h"
 
 #include "base/json.h"

@@ -1,4 +1,4 @@
-/* The store of ideas, and learning: see ideas.h. */
+/* Implements the store of ideas, and learning from pairs: see ideas.h. */
 #include "autotune/kernels/ptx/ideas.h"
 
 #include "base/file.h"
@@ -31,7 +31,7 @@ void mgl_ptx_ideas_clear(mgl_ptx_ideas *ideas)
     *ideas = (mgl_ptx_ideas){0};
 }
 
-/* A new row, empty. NULL: memory ran out. */
+/* Appends an empty row. NULL: out of memory. */
 static mgl_ptx_idea *add_idea(mgl_ptx_ideas *ideas)
 {
     if (!mgl_grow((void **)&ideas->rows, &ideas->capacity, ideas->count, sizeof *ideas->rows))
@@ -193,7 +193,7 @@ mgl_status mgl_ptx_ideas_save(const mgl_ptx_ideas *ideas, const char *path, mgl_
 
 /* ---- learning -------------------------------------------------------------------------------- */
 
-/* Numbers of registers and instructions follow from ideas; they are none. */
+/* Counts of registers and instructions are effects of ideas, not ideas. */
 static bool is_idea(const mgl_ptx_difference *row)
 {
     static const char *const effects[] = {"registers", "instructions", "memory", "global.static"};
@@ -231,7 +231,7 @@ static mgl_ptx_idea *make_idea(mgl_ptx_ideas *ideas, const mgl_ptx_difference *r
     return made ? idea : NULL;
 }
 
-/* The oldest measurement makes room. */
+/* Adds a measurement; the oldest one is dropped if the list is full. */
 static bool add_evidence(mgl_ptx_idea *idea, const mgl_ptx_pair *pair, int64_t with)
 {
     mgl_ptx_evidence row = {mgl_strdup(pair->op), mgl_strdup(pair->device), pair->gain, with};

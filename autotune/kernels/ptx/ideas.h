@@ -1,17 +1,17 @@
 /*
- * What is known to make kernels faster: ideas, each a change of one feature of the condensed form,
- * with the measurements that speak for it. Beside them stand features of the hardware. Both are
- * JSON files that are read strictly; what the library knows of hardware is built in.
+ * Store of optimization ideas: an idea is a change of one feature of the condensed form, with
+ * measurements as evidence. Input: pairs of condensed modules with a measured gain. Output: the
+ * store as a JSON file, and a prompt that shows ideas and hardware features to a proposer. Files
+ * are parsed strictly; the hardware features are built in. `megalith kernel ptx` calls it.
  *
  *     {"schema": "megalith.ptx_ideas/1", "ideas": [
  *       {"feature": "global.load.vector", "before": "v1: 8", "after": "v4: 2",
  *        "requires": ["sm_80"], "uses": 2, "successes": 1,
  *        "evidence": [{"op": "merge", "device": "H100", "gain": 0.04}]}]}
  *
- * `gain` is the logarithm of old time / new time as the judge measured it. An idea is learned where
- * exactly the values of a feature differ; a measurement counts for each idea of its pair alike,
- * since a pair can not tell which of them did it. An idea that never stands alone says so by its
- * evidence ("with").
+ * `gain` is log(old time / new time), measured by the judge. A pair teaches one idea per feature
+ * whose values differ. Its measurement counts equally for all these ideas, because a pair cannot
+ * separate their effects. "with" in the evidence is the number of other ideas in the pair.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_IDEAS_H
 #define MGL_AUTOTUNE_KERNELS_PTX_IDEAS_H
@@ -19,18 +19,18 @@
 #include "autotune/kernels/ptx/diff.h"
 
 enum { MGL_PTX_MAX_EVIDENCE = 32, MGL_PTX_MAX_IDEAS = 4096 };
-#define MGL_PTX_SUCCESS 0.05 /* of a gain, as section 3 of the rules says */
+#define MGL_PTX_SUCCESS 0.05 /* minimum gain of a success, section 3 of the rules */
 
 typedef struct mgl_ptx_evidence {
     char *op, *device; /* owned */
     double gain;       /* log(old time / new time) */
-    int64_t with;      /* ideas of the same pair beside this one */
+    int64_t with;      /* number of other ideas of the same pair */
 } mgl_ptx_evidence;
 
 typedef struct mgl_ptx_idea {
-    char *feature, *before, *after, *requires; /* owned; requires: "sm_80", the least target */
+    char *feature, *before, *after, *requires; /* owned; requires: the lowest target, as "sm_80" */
     int64_t uses, successes;
-    mgl_ptx_evidence evidence[MGL_PTX_MAX_EVIDENCE]; /* the latest */
+    mgl_ptx_evidence evidence[MGL_PTX_MAX_EVIDENCE]; /* the latest measurements */
     size_t evidence_count;
 } mgl_ptx_idea;
 
@@ -39,17 +39,17 @@ typedef struct mgl_ptx_ideas {
     size_t count, capacity;
 } mgl_ptx_ideas;
 
-/* No file of that name is an empty store. */
+/* A missing file is an empty store. */
 mgl_status mgl_ptx_ideas_read(const char *path, mgl_ptx_ideas *out, mgl_error *err);
 mgl_status mgl_ptx_ideas_parse(const char *text, size_t length, const char *file,
                                mgl_ptx_ideas *out, mgl_error *err);
 void mgl_ptx_ideas_clear(mgl_ptx_ideas *ideas);
-/* The whole file. */
+/* Writes the whole file. */
 void mgl_ptx_ideas_write(const mgl_ptx_ideas *ideas, mgl_json_out *out);
 mgl_status mgl_ptx_ideas_save(const mgl_ptx_ideas *ideas, const char *path, mgl_error *err);
 
-/* What differs between two implementations of an op, and what was measured between them. *learned:
- * ideas that were new or got evidence. */
+/* Two implementations of an op and the measured gain between them. *learned is the number of
+ * ideas that are new or got evidence. */
 typedef struct mgl_ptx_pair {
     const mgl_ptx_condensed *before, *after;
     const char *op, *device;
@@ -58,8 +58,8 @@ typedef struct mgl_ptx_pair {
 mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t *learned,
                          mgl_error *err);
 
-/* What is sent to a proposer: task, condensed forms, ideas (those that succeeded most often first)
- * and hardware. All data stands between borders that hold `border`. */
+/* Writes the prompt for a proposer: task, condensed forms, ideas (highest success rate first)
+ * and hardware. All data is between delimiters that contain `border`. */
 typedef struct mgl_ptx_source {
     const char *name;
     const mgl_ptx_condensed *condensed;

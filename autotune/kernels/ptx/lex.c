@@ -1,4 +1,5 @@
-/* See lex.h. A name may hold points, and two colons in a row, but one colon ends it: a label. */
+/* Implements lex.h. A name may contain points and double colons. A single colon ends a name: it
+ * is a label. */
 #include "autotune/kernels/ptx/lex.h"
 
 #include <ctype.h>
@@ -20,7 +21,7 @@ static void take_line(mgl_ptx_lexer *lexer, const char *end_of_line)
     lexer->source.number++;
 }
 
-/* Behind a comment that begins with slash and star; NULL: it has no end. */
+/* The position after a block comment; NULL: the comment is not closed. */
 static const char *skip_block(mgl_ptx_lexer *lexer, const char *at)
 {
     for (at += 2; at + 1 < lexer->source.end; at++) {
@@ -38,7 +39,7 @@ static const char *find_line_end(const mgl_ptx_lexer *lexer, const char *at)
     return end ? end : lexer->source.end;
 }
 
-/* The first byte of a word; NULL: a comment has no end. */
+/* The first byte of the next word; NULL: a comment is not closed. */
 static const char *skip_blanks(mgl_ptx_lexer *lexer, const char *at)
 {
     const char *end = lexer->source.end;

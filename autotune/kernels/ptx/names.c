@@ -1,4 +1,4 @@
-/* See names.h. */
+/* Implements names.h with an open-addressing hash table. */
 #include "autotune/kernels/ptx/names.h"
 
 #include "base/checksum.h"
@@ -11,7 +11,7 @@ static bool is_same(mgl_ptx_slice a, mgl_ptx_slice b)
     return a.length == b.length && !memcmp(a.at, b.at, a.length);
 }
 
-/* The place of a name in the table, or the free one where it belongs. */
+/* The position of a name in the table, or the free position for it. */
 static size_t find_place(const mgl_ptx_names *names, mgl_ptx_slice text)
 {
     size_t at = (size_t)mgl_checksum(text.at, text.length) & (names->table_size - 1);
@@ -20,7 +20,7 @@ static size_t find_place(const mgl_ptx_names *names, mgl_ptx_slice text)
     return at;
 }
 
-/* Twice the names fit, so that a search ends soon. */
+/* Grows the table so that at most half of it is used. */
 static bool widen(mgl_ptx_names *names)
 {
     if (names->table_size > 2 * names->count)

@@ -1,6 +1,6 @@
 /*
- * A module: versions, variables and functions (sections 4.3, 5 and 11 of the ISA). A directive that
- * says nothing of the code is skipped up to its end.
+ * Parses a PTX module: versions, variables and functions (sections 4.3, 5 and 11 of the ISA).
+ * Directives that do not affect the code are skipped. Implements mgl_ptx_parse of ptx.h.
  */
 #include "autotune/kernels/ptx/parse.h"
 
@@ -41,7 +41,7 @@ bool mgl_ptx_integer(mgl_ptx_slice word, int64_t *out)
     return !*end || !strcmp(end, "U");
 }
 
-/* +1 of what opens, -1 of what closes. */
+/* +1 for an opening bracket, -1 for a closing bracket. */
 static int count_bracket(const mgl_ptx_parser *p)
 {
     if (p->lexer.kind != MGL_PTX_WORD_MARK)
@@ -68,7 +68,7 @@ mgl_status mgl_ptx_skip(mgl_ptx_parser *p, const char *until)
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-/* Of a type's bits. */
+/* The bytes of a type, from its bits. */
 static int64_t type_bytes(mgl_ptx_slice type)
 {
     static const struct {
@@ -99,7 +99,7 @@ bool mgl_ptx_at_space(const mgl_ptx_parser *p, mgl_ptx_space *out)
     return false;
 }
 
-/* The words between the space and the name; *bytes of one element, *align. */
+/* Parses the words between the space and the name; *bytes of one element, *align. */
 static mgl_status parse_type(mgl_ptx_parser *p, int64_t *bytes, int64_t *align)
 {
     int64_t vector = 1;
@@ -124,7 +124,7 @@ static mgl_status parse_type(mgl_ptx_parser *p, int64_t *bytes, int64_t *align)
     return MGL_OK;
 }
 
-/* [16][4]: times 64; [] is 0, for whoever launches says it. */
+/* [16][4] multiplies by 64; [] gives 0, because the launch sets the size. */
 static mgl_status parse_dimensions(mgl_ptx_parser *p, int64_t *bytes)
 {
     while (mgl_ptx_at(p, "[")) {
@@ -146,7 +146,7 @@ static mgl_status parse_dimensions(mgl_ptx_parser *p, int64_t *bytes)
     return MGL_OK;
 }
 
-/* = {1, 2}, or = 3, or = other + 4 */
+/* Skips = {1, 2}, or = 3, or = other + 4 */
 static mgl_status skip_value(mgl_ptx_parser *p)
 {
     while (!mgl_ptx_at(p, ";") && !mgl_ptx_at(p, ",")) {
@@ -202,13 +202,13 @@ mgl_status mgl_ptx_parse_variables(mgl_ptx_parser *p, mgl_ptx_declaration declar
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* ( .param .b32 a, .param .align 8 .b8 b[16] ): parameters say nothing that is used. */
+/* Skips ( .param .b32 a, .param .align 8 .b8 b[16] ): parameters are not used. */
 static mgl_status skip_parameters(mgl_ptx_parser *p)
 {
     return mgl_ptx_at(p, "(") ? mgl_ptx_skip(p, ")") : MGL_OK;
 }
 
-/* .maxntid 128, 1, 1 */
+/* Parses for example .maxntid 128, 1, 1 */
 static mgl_status parse_bound(mgl_ptx_parser *p, mgl_ptx_function *f)
 {
     bool threads = mgl_ptx_at(p, ".maxntid") || mgl_ptx_at(p, ".reqntid");
@@ -239,7 +239,7 @@ static mgl_status parse_code(mgl_ptx_parser *p, mgl_ptx_function *f)
     return status;
 }
 
-/* Its bounds, and its body or the semicolon of a declaration. */
+/* Parses a function's bounds, and its body or the semicolon of a declaration. */
 static mgl_status parse_rest(mgl_ptx_parser *p, mgl_ptx_function *f)
 {
     mgl_status status = MGL_OK;
@@ -257,7 +257,7 @@ static mgl_status parse_function(mgl_ptx_parser *p)
 {
     mgl_ptx_function f = {.entry = mgl_ptx_at(p, ".entry"), .line = p->lexer.source.number};
     mgl_ptx_lex(&p->lexer);
-    mgl_status status = f.entry ? MGL_OK : skip_parameters(p); /* what it returns */
+    mgl_status status = f.entry ? MGL_OK : skip_parameters(p); /* return parameters */
     if (status)
         return status;
     if (p->lexer.kind != MGL_PTX_WORD_NAME)
@@ -351,7 +351,7 @@ mgl_status mgl_ptx_parse(const char *text, size_t length, const char *file, mgl_
                         MGL_PTX_MAX_BYTES >> 20);
     mgl_status status = copy_text(text, length, out, err);
     mgl_ptx_parser p = {.ptx = out, .function = MGL_PTX_NONE, .scope = MGL_PTX_NONE, .err = err};
-    if (!status && !MGL_PTX_GROW(&p, operands, operand_list)) /* never NULL, though it be empty */
+    if (!status && !MGL_PTX_GROW(&p, operands, operand_list)) /* never NULL, even if empty */
         status = mgl_fail_memory(err, sizeof *out->operands);
     if (!status)
         mgl_ptx_lex_start(&p.lexer, out->text, length, file);

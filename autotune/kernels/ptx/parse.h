@@ -1,4 +1,5 @@
-/* The parser at work: shared by what reads declarations (parse.c) and bodies (parse_body.c). */
+/* Internal interface of the PTX parser (recursive descent), shared by parse.c (declarations) and
+ * parse_body.c (bodies). */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_PARSE_H
 #define MGL_AUTOTUNE_KERNELS_PTX_PARSE_H
 
@@ -9,12 +10,12 @@ typedef struct mgl_ptx_parser {
     mgl_ptx_lexer lexer;
     mgl_ptx_names names;
     mgl_ptx *ptx;
-    int32_t function, scope; /* at hand; MGL_PTX_NONE */
-    int depth;               /* of blocks */
+    int32_t function, scope; /* current ones; MGL_PTX_NONE */
+    int depth;               /* nesting depth of blocks */
     mgl_error *err;
 } mgl_ptx_parser;
 
-/* What the linkage and the words in front of a declaration say. */
+/* The state space and linkage before a declaration. */
 typedef struct mgl_ptx_declaration {
     mgl_ptx_space space;
     bool external;
@@ -22,17 +23,18 @@ typedef struct mgl_ptx_declaration {
 
 mgl_status mgl_ptx_complain(mgl_ptx_parser *p, const char *message);
 bool mgl_ptx_at(const mgl_ptx_parser *p, const char *word);
-/* Goes behind the word, which must be there. */
+/* Skips the given word; an error if the current word differs. */
 mgl_status mgl_ptx_expect(mgl_ptx_parser *p, const char *word, const char *message);
-/* An integer of any base. False: it is none. */
+/* Parses an integer of any base. False: not an integer. */
 bool mgl_ptx_integer(mgl_ptx_slice word, int64_t *out);
-/* Goes behind what `until` ends, with all brackets in between closed. */
+/* Skips to after `until`, across balanced brackets. */
 mgl_status mgl_ptx_skip(mgl_ptx_parser *p, const char *until);
 
-/* At a state space. Declares variables up to the semicolon, or one up to a comma or parenthesis. */
+/* The current word is a state space. Declares variables up to the semicolon, or one variable up
+ * to a comma or parenthesis. */
 mgl_status mgl_ptx_parse_variables(mgl_ptx_parser *p, mgl_ptx_declaration declaration);
 bool mgl_ptx_at_space(const mgl_ptx_parser *p, mgl_ptx_space *out);
-/* A block, from its brace to behind the other. */
+/* Parses a block from its opening brace to after its closing brace. */
 mgl_status mgl_ptx_parse_body(mgl_ptx_parser *p);
 
 /* Makes room for one more element of `list`. */

@@ -1,4 +1,4 @@
-/* Bodies of functions: blocks, registers, labels and instructions (sections 4.3.1 and 9.3). */
+/* Parses function bodies: blocks, registers, labels and instructions (sections 4.3.1 and 9.3). */
 #include "autotune/kernels/ptx/parse.h"
 
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MAX_REGISTERS = 4 << 20, MAX_OPERANDS = 4096 /* of an instruction */ };
+enum { MAX_REGISTERS = 4 << 20, MAX_OPERANDS = 4096 /* per instruction */ };
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ static mgl_status add_registers(mgl_ptx_parser *p, mgl_ptx_slice class, int64_t 
     return MGL_OK;
 }
 
-/* One of the names behind .reg: %p, or %r<12>. */
+/* Declares one name after .reg: %p, or %r<12>. */
 static mgl_status declare_register(mgl_ptx_parser *p, mgl_ptx_slice class)
 {
     int64_t count = 1;
@@ -68,7 +68,7 @@ static mgl_status parse_registers(mgl_ptx_parser *p)
     return status;
 }
 
-/* %r12 of a stem %r; MGL_PTX_NONE. */
+/* Register %r12 of a stem %r; MGL_PTX_NONE: none. */
 static int32_t find_numbered(mgl_ptx_parser *p, mgl_ptx_slice text)
 {
     int64_t number;
@@ -99,7 +99,7 @@ static int32_t find_register(mgl_ptx_parser *p, mgl_ptx_slice text)
 typedef struct place {
     uint16_t slot;
     bool address;
-    int open; /* brackets that are not closed, of all kinds */
+    int open; /* open brackets of all kinds */
 } place;
 
 static mgl_ptx_operand read_operand(mgl_ptx_parser *p, const place *at)
@@ -119,7 +119,7 @@ static mgl_ptx_operand read_operand(mgl_ptx_parser *p, const place *at)
     return operand;
 }
 
-/* Adds, or with `sign` in front, what is added to the operand before it: [%rd1+-16]. */
+/* Adds an operand; with a preceding sign, adds an offset to the previous operand: [%rd1+-16]. */
 static mgl_status take_operand(mgl_ptx_parser *p, const place *at, int sign, bool added)
 {
     mgl_ptx *ptx = p->ptx;
@@ -138,7 +138,7 @@ static mgl_status take_operand(mgl_ptx_parser *p, const place *at, int sign, boo
     return MGL_OK;
 }
 
-/* True: a mark that was taken. */
+/* Handles a mark; false: the word is not a mark. */
 static bool take_mark(mgl_ptx_parser *p, place *at)
 {
     if (p->lexer.kind != MGL_PTX_WORD_MARK)
@@ -157,7 +157,7 @@ static bool take_mark(mgl_ptx_parser *p, place *at)
     return at->open >= 0 && at->open < MGL_PTX_MAX_DEPTH;
 }
 
-/* + and - in front of an operand. */
+/* Skips + and - before an operand. */
 static int take_signs(mgl_ptx_parser *p, bool *added, bool had)
 {
     int sign = 1;
@@ -244,7 +244,7 @@ static mgl_status parse_instruction(mgl_ptx_parser *p)
 static mgl_status add_label(mgl_ptx_parser *p, mgl_ptx_slice name)
 {
     mgl_ptx *ptx = p->ptx;
-    const char *end = p->lexer.next; /* behind the colon */
+    const char *end = p->lexer.next; /* after the colon */
     mgl_ptx_lex(&p->lexer);
     if (p->lexer.kind == MGL_PTX_WORD_DIRECTIVE &&
         (mgl_ptx_at(p, ".callprototype") || mgl_ptx_at(p, ".branchtargets") ||
@@ -257,7 +257,7 @@ static mgl_status add_label(mgl_ptx_parser *p, mgl_ptx_slice name)
     return MGL_OK;
 }
 
-/* A name is a label if a colon is the next word. */
+/* Whether the current name is followed by a colon. */
 static bool is_label(const mgl_ptx_parser *p)
 {
     if (p->lexer.kind != MGL_PTX_WORD_NAME)
@@ -286,7 +286,7 @@ static mgl_status parse_directive(mgl_ptx_parser *p)
     if (mgl_ptx_at(p, ".reg"))
         return parse_registers(p);
     if (!mgl_ptx_at_space(p, &declaration.space))
-        return mgl_ptx_skip(p, ";"); /* .pragma and its like */
+        return mgl_ptx_skip(p, ";"); /* .pragma and similar directives */
     mgl_status status = mgl_ptx_parse_variables(p, declaration);
     return status ? status : mgl_ptx_expect(p, ";", "here the ; of the declaration belongs");
 }

@@ -1,4 +1,4 @@
-/* What is asked of a parsed module: see ptx.h. */
+/* Implements the queries on a parsed module: see ptx.h. */
 #include "autotune/kernels/ptx/ptx.h"
 
 #include "base/memory.h"

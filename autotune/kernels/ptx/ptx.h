@@ -1,12 +1,12 @@
 /*
- * PTX as compilers write it, in memory: what the module declares, and every instruction with its
- * operands, in flat arrays that point into one copy of the text. The form is that of the PTX ISA
- * (NVIDIA, "Parallel Thread Execution ISA", sections 4, 5 and 8). What says nothing of the code is
- * dropped: comments, which is also how compilers mark inline assembly, line tables, debug sections
- * and initialisers.
+ * Parsed PTX: the declarations of a module and all instructions with their operands, in flat arrays
+ * that point into one copy of the text. Input: PTX as compilers write it. The format follows
+ * NVIDIA, "Parallel Thread Execution ISA", sections 4, 5 and 8. Content without effect on the code
+ * is dropped: comments, line tables, debug sections and initializers. (Compilers mark inline
+ * assembly with comments.) All tools of this folder work on this form.
  *
- * A name means what the innermost block that declares it says. So registers are numbers here: two
- * blocks of inline assembly that both declare `p` have two registers.
+ * A name refers to the declaration in the innermost enclosing block. Registers are numbers: if two
+ * blocks of inline assembly both declare `p`, these are two registers.
  *
  *     mgl_ptx ptx;
  *     if (!mgl_ptx_parse(text, length, "kernel.ptx", &ptx, &err)) {
@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 enum {
-    MGL_PTX_MAX_BYTES = 16 << 20, /* of a text */
-    MGL_PTX_MAX_DEPTH = 64,       /* of blocks in blocks */
+    MGL_PTX_MAX_BYTES = 16 << 20, /* per text */
+    MGL_PTX_MAX_DEPTH = 64,       /* nesting depth of blocks */
     MGL_PTX_NONE = -1
 };
 
@@ -53,8 +53,8 @@ const char *mgl_ptx_space_name(mgl_ptx_space space);
 
 typedef enum mgl_ptx_kind {
     MGL_PTX_REGISTER, /* `id` is its number */
-    MGL_PTX_SPECIAL,  /* %tid.x and its like (section 10) */
-    MGL_PTX_NUMBER,   /* `value`, where it is an integer */
+    MGL_PTX_SPECIAL,  /* %tid.x and others (section 10) */
+    MGL_PTX_NUMBER,   /* `value`, if it is an integer */
     MGL_PTX_NAME      /* of a variable, function or label */
 } mgl_ptx_kind;
 
@@ -63,34 +63,35 @@ typedef struct mgl_ptx_operand {
     mgl_ptx_slice text;
     mgl_ptx_kind kind;
     bool address;  /* within [ ] */
-    uint16_t slot; /* which operand of its instruction, from 0: equal for the parts of one */
+    uint16_t slot; /* index of the operand in its instruction, from 0; the parts of one operand
+                    * share it */
     int32_t id;    /* of a register */
-    int64_t value; /* of a number; behind a name or register: what is added */
+    int64_t value; /* of a number; after a name or register: the offset */
 } mgl_ptx_operand;
 
 typedef struct mgl_ptx_instruction {
     mgl_ptx_slice name; /* "ld.global.v4.u32": the whole mnemonic */
-    uint32_t root;      /* bytes of "ld" in it */
+    uint32_t root;      /* bytes of "ld" in `name` */
     uint32_t first_operand, operand_count;
     int32_t guard; /* register of the predicate, or MGL_PTX_NONE */
     bool guard_negated;
-    int32_t scope; /* the block it stands in */
+    int32_t scope; /* the enclosing block */
     int32_t line;
-    const char *end; /* behind its ; */
+    const char *end; /* after its semicolon */
 } mgl_ptx_instruction;
 
 typedef struct mgl_ptx_label {
     mgl_ptx_slice name;
     int32_t scope;
-    uint32_t at;     /* the instruction behind it */
-    const char *end; /* of its line: behind the colon */
+    uint32_t at;     /* the instruction after the label */
+    const char *end; /* after the colon */
 } mgl_ptx_label;
 
 typedef struct mgl_ptx_variable {
     mgl_ptx_slice name;
     mgl_ptx_space space;
-    int32_t function; /* whose body declares it; MGL_PTX_NONE: the module */
-    int64_t bytes;    /* 0: another module, or the launch, says how many */
+    int32_t function; /* the function that declares it; MGL_PTX_NONE: the module */
+    int64_t bytes;    /* 0: the size is set by another module or the launch */
     int64_t align;
     int32_t line;
     bool external;
@@ -101,7 +102,7 @@ typedef struct mgl_ptx_function {
     bool entry, has_body;
     uint32_t first, count; /* instructions */
     int32_t line;
-    int64_t max_threads; /* .maxntid or .reqntid, their product; 0: not said */
+    int64_t max_threads; /* product of .maxntid or .reqntid; 0: not given */
 } mgl_ptx_function;
 
 typedef struct mgl_ptx_register {
@@ -123,31 +124,31 @@ typedef struct mgl_ptx {
     mgl_ptx_label *labels;
     mgl_ptx_instruction *instructions;
     mgl_ptx_operand *operands;
-    int32_t *scopes; /* the block around each; MGL_PTX_NONE of an outermost one */
+    int32_t *scopes; /* the enclosing block of each; MGL_PTX_NONE: none */
     mgl_ptx_list function_list, variable_list, register_list, label_list, instruction_list,
         operand_list, scope_list;
 } mgl_ptx;
 
-/* Whether the first word that is no comment is `.version`. Messages may quote such a text. */
+/* Whether the first word after comments is `.version`. Messages may quote such a text. */
 bool mgl_ptx_is_module(const char *text, size_t length);
-/* Failing with "file:line:column" and the line itself, what is no PTX is MGL_BAD_INPUT. */
+/* MGL_BAD_INPUT if the text is not PTX, with "file:line:column" and the line. */
 mgl_status mgl_ptx_parse(const char *text, size_t length, const char *file, mgl_ptx *out,
                          mgl_error *err);
 void mgl_ptx_clear(mgl_ptx *ptx);
 
 bool mgl_ptx_equal(mgl_ptx_slice slice, const char *text);
-/* Is `part` one of the modifiers of a mnemonic, "v4" of "ld.v4.u32"? */
+/* Whether `part` is a modifier of the mnemonic, such as "v4" in "ld.v4.u32". */
 bool mgl_ptx_has(const mgl_ptx_instruction *instruction, const char *part);
-/* The index-th modifier, from 0; false behind the last. "L2::cache_hint" is one. */
+/* The index-th modifier, from 0; false past the end. "L2::cache_hint" is one modifier. */
 bool mgl_ptx_modifier(const mgl_ptx_instruction *instruction, size_t index, mgl_ptx_slice *out);
-/* Is its first word `root`? */
+/* Whether the first word of the mnemonic is `root`. */
 bool mgl_ptx_is(const mgl_ptx_instruction *instruction, const char *root);
-/* Does the mnemonic begin with these whole words: "cp.async.bulk"? */
+/* Whether the mnemonic starts with these whole words, such as "cp.async.bulk". */
 bool mgl_ptx_begins(const mgl_ptx_instruction *instruction, const char *words);
-/* The first part of an operand; NULL: there is no such operand. */
+/* The first part of an operand; NULL: no such operand. */
 const mgl_ptx_operand *mgl_ptx_slot(const mgl_ptx *ptx, const mgl_ptx_instruction *instruction,
                                     int slot);
-/* How many parts a slot has. */
+/* The number of parts of an operand. */
 int mgl_ptx_slot_width(const mgl_ptx *ptx, const mgl_ptx_instruction *instruction, int slot);
 
 #endif

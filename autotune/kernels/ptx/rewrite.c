@@ -1,4 +1,4 @@
-/* See rewrite.h. */
+/* Implements the rewrites of rewrite.h: cache hints, merged loads, and loop unrolling pragmas. */
 #include "autotune/kernels/ptx/rewrite.h"
 
 #include "autotune/kernels/ptx/classes.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A rewriter at work: what stands before `at` was written. */
+/* Output state: the text before `at` is already written. */
 typedef struct writer {
     const mgl_ptx *ptx;
     const char *at;
@@ -21,7 +21,7 @@ static void copy_to(writer *w, const char *to)
     w->at = to;
 }
 
-/* Behind the modifier that ends at `to`, or in place of [to, end). */
+/* Replaces [to, end) by a text; inserts the text if the range is empty. */
 static void put(writer *w, const char *to, const char *text, const char *end)
 {
     copy_to(w, to);
@@ -32,7 +32,7 @@ static void put(writer *w, const char *to, const char *text, const char *end)
 
 /* ---- hints ----------------------------------------------------------------------------------- */
 
-/* A load or store of global memory without order, hint or policy. */
+/* Whether it is a load or store of global memory without memory order, hint or policy. */
 static bool is_plain(const mgl_ptx_instruction *i, const char *root)
 {
     mgl_text hint = {0}, order = {0};
@@ -90,8 +90,8 @@ static const mgl_ptx_operand *address_of(const mgl_ptx *ptx, const mgl_ptx_instr
     return operand && operand->address && operand->kind == MGL_PTX_REGISTER ? operand : NULL;
 }
 
-/* Two loads of two words each, from neighbouring addresses, the second of which does not read what
- * the first writes. */
+/* Two loads of two words each from adjacent addresses. The second load must not read a register
+ * that the first load writes. */
 static bool fit(const mgl_ptx *ptx, const mgl_ptx_instruction *a, const mgl_ptx_instruction *b)
 {
     const mgl_ptx_operand *from = address_of(ptx, a), *next = address_of(ptx, b);
@@ -154,7 +154,7 @@ static bool is_target(const mgl_ptx *ptx, const mgl_ptx_label *label)
     return false;
 }
 
-/* The pragma "nounroll" stands behind the label of a loop (section 12.1). */
+/* The pragma "nounroll" follows the label of a loop (section 12.1). */
 static void keep_loops(writer *w)
 {
     for (size_t i = 0; i < w->ptx->label_list.count; i++) {

@@ -1,7 +1,7 @@
 /*
- * Peephole rewrites of PTX, by name: each says what it needs to keep the meaning, which no rewrite
- * can see for itself, and what it changes. The gates judge what comes out. All places that a rule
- * fits are rewritten.
+ * Peephole rewrites of PTX, selected by name. A rule documents what must hold to keep the meaning,
+ * which a rewrite cannot check, and what it changes. A rule rewrites all places that match. The
+ * gates judge the result. `megalith kernel ptx` calls it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_REWRITE_H
 #define MGL_AUTOTUNE_KERNELS_PTX_REWRITE_H
@@ -16,7 +16,7 @@ typedef struct mgl_ptx_rule {
 extern const mgl_ptx_rule mgl_ptx_rules[];
 extern const size_t mgl_ptx_rule_count;
 
-/* Appends the rewritten text; *count places were rewritten. MGL_USAGE: there is no such rule. */
+/* Appends the rewritten text; *count is the number of rewritten places. MGL_USAGE: unknown rule. */
 mgl_status mgl_ptx_rewrite(const mgl_ptx *ptx, const char *rule, mgl_text *out, size_t *count,
                            mgl_error *err);
 

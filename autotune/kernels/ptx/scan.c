@@ -1,4 +1,4 @@
-/* See scan.h. */
+/* Implements scan.h: lists the forbidden items of both modules, sorts them and compares counts. */
 #include "autotune/kernels/ptx/scan.h"
 
 #include "autotune/kernels/ptx/classes.h"
@@ -10,7 +10,7 @@
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-/* The first words of a mnemonic; X(words, why) */
+/* First words of a mnemonic; X(words, why) */
 #define INSTRUCTION_RULES(X)                                                                       \
     X("nanosleep", "it waits")                                                                     \
     X("exit", "it ends a thread")                                                                  \
@@ -31,7 +31,7 @@
     X("brx", "it branches to what is not visible")                                                 \
     X("call", "a call")
 
-/* The first characters of a special register (section 10); X(name, why) */
+/* First characters of a special register (section 10); X(name, why) */
 #define REGISTER_RULES(X)                                                                          \
     X("%clock", "a clock")                                                                         \
     X("%globaltimer", "a clock")                                                                   \
@@ -73,9 +73,9 @@ const mgl_ptx_forbidden *mgl_ptx_forbidden_get(int index)
     return at < COUNT(register_rules) ? &register_rules[at] : NULL;
 }
 
-/* ---- what stands in a module ----------------------------------------------------------------- */
+/* ---- items of a module ----------------------------------------------------------------------- */
 
-/* One thing that a rule names, with a line of the module: "atom.shared.add.u32". */
+/* An item that a rule names, with a line of the module: "atom.shared.add.u32". */
 typedef struct item {
     mgl_ptx_slice what;
     const char *why;
@@ -117,7 +117,7 @@ static int compare_slices(mgl_ptx_slice a, mgl_ptx_slice b)
     return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-/* Whom a call calls; of one that goes nowhere in the module its own words. */
+/* The name of the called function; the mnemonic if the module does not contain the function. */
 static mgl_ptx_slice called(const mgl_ptx *ptx, const mgl_ptx_instruction *i)
 {
     for (uint32_t k = 0; k < i->operand_count; k++)
@@ -127,7 +127,7 @@ static mgl_ptx_slice called(const mgl_ptx *ptx, const mgl_ptx_instruction *i)
     return i->name;
 }
 
-/* `targets`: of calls whom they call, in place of their words. */
+/* `targets`: an item of a call is the called function, not the mnemonic. */
 static mgl_status list_forbidden(const mgl_ptx *ptx, bool targets, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -166,7 +166,7 @@ static void sort_items(items *list)
         qsort(list->rows, list->count, sizeof *list->rows, compare_items);
 }
 
-/* ---- against the incumbent ------------------------------------------------------------------- */
+/* ---- comparison with the incumbent ----------------------------------------------------------- */
 
 static void report(const item *at, mgl_ptx_finding *out)
 {
@@ -178,8 +178,8 @@ static void report(const item *at, mgl_ptx_finding *out)
     mgl_format_into(out->why, sizeof out->why, "%s", at->why);
 }
 
-/* Both lists are in order. What stands more often than in the other is reported, once `kinds` is
- * set only where the other has none. */
+/* Compares two sorted lists. Reports an item that occurs more often than in the incumbent; with
+ * `kinds`, only an item that the incumbent does not have. */
 static void compare_lists(const items *candidate, const items *incumbent, bool kinds,
                           mgl_ptx_finding *out)
 {
@@ -208,7 +208,7 @@ static bool names(const mgl_ptx_instruction *i, const char *modifiers)
     return false;
 }
 
-/* Stores and copies to memory that others can see. */
+/* Lists stores and copies to memory that other blocks can read. */
 static mgl_status list_stores(const mgl_ptx *ptx, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -243,8 +243,8 @@ static mgl_status scan_lists(const mgl_ptx *candidate, const mgl_ptx *incumbent,
 
 /* ---- variables and functions ----------------------------------------------------------------- */
 
-/* Variables of the module that hold state: those that instructions name. Constants of C++ classes,
- * which nothing names, are none. The sorted names of operands tell. */
+/* Variables of the module that hold state are those that an instruction names. Constants of C++
+ * classes, which no instruction names, are excluded. This lists the sorted names of operands. */
 static mgl_status list_named(const mgl_ptx *ptx, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -286,7 +286,7 @@ static mgl_status list_globals(const mgl_ptx *ptx, items *out, mgl_error *err)
     return status;
 }
 
-/* vprintf, malloc, cudaLaunchDevice: what is declared and stands elsewhere. */
+/* Lists functions without a body in the module, such as vprintf, malloc and cudaLaunchDevice. */
 static mgl_status list_declared(const mgl_ptx *ptx, items *out, mgl_error *err)
 {
     items bodies = {0};

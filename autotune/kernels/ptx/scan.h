@@ -1,11 +1,13 @@
 /*
- * What a candidate's compiled PTX must not have: state across launches, clocks, what tells where a
- * kernel runs, ends and traps, atomics and stores outside what the incumbent has, calls. The rules
- * in scan.c are the list. What the incumbent does as often is allowed, since the kernel
- * around a micro-kernel is compiled with it; or however often, since the compiler repeats what it
- * puts in line or unrolls.
+ * Scan of a candidate's compiled PTX for forbidden content: state across launches, clocks,
+ * registers that reveal where a kernel runs, exits and traps, calls, and atomics and stores that
+ * the incumbent does not have. The rules are in scan.c. Input: the modules of candidate and
+ * incumbent. Output: the first finding. The kernel around the micro-kernel is compiled with the
+ * candidate, so content of the incumbent is allowed. By default the candidate may have it as often
+ * as the incumbent. With `kinds` it may occur any number of times, because the compiler repeats
+ * inlined and unrolled code. The gates (verify.c) call it.
  *
- * This is one guard of several: it sees instructions, not where their addresses lead.
+ * The scan is one guard of several: it checks instructions, not the addresses that they compute.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_SCAN_H
 #define MGL_AUTOTUNE_KERNELS_PTX_SCAN_H
@@ -16,26 +18,27 @@
 
 typedef struct mgl_ptx_finding {
     mgl_outcome outcome; /* OK, or STATIC_FORBIDDEN */
-    int line;            /* of the candidate */
+    int line;            /* in the candidate */
     char what[96];       /* "%globaltimer", "st.global.u32" */
     char why[96];        /* "a clock" */
 } mgl_ptx_finding;
 
-/* `incumbent` may be NULL: then nothing that a rule names is allowed, and stores are not compared.
- * `kinds`: what the incumbent has once is allowed however often, and so are calls of what it calls;
- * else as often as it has it. */
+/* `incumbent` may be NULL: then everything that a rule names is forbidden, and stores are not
+ * compared. `kinds`: content that the incumbent has once is allowed any number of times, and so
+ * are calls of the functions that it calls. Else content is allowed as often as in the
+ * incumbent. */
 mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, bool kinds,
                         mgl_ptx_finding *out, mgl_error *err);
 
-/* As members of an object: verdict, and where it is refused line, what and why. */
+/* Writes members of an object: the verdict; if rejected also line, what and why. */
 void mgl_ptx_finding_put(const mgl_ptx_finding *finding, mgl_json_out *out);
 
-/* A rule of instructions, by the first words of a mnemonic, or of special registers, by the first
- * characters of one. */
+/* A rule for instructions, by the first words of the mnemonic, or for special registers, by the
+ * first characters of the name. */
 typedef struct mgl_ptx_forbidden {
     const char *what, *why; /* "cp.reduce", "%clock"; "a clock" */
 } mgl_ptx_forbidden;
-/* By number; NULL: there are no more. */
+/* The rule with this number; NULL: past the end. */
 const mgl_ptx_forbidden *mgl_ptx_forbidden_get(int index);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * How often a loop goes round, where numbers show it: its latch branches by a comparison of a
- * register with a number, each round adds a number to the register, and it enters as a number.
+ * Trip counts of loops from constants (induction variable analysis). The latch must branch on a
+ * comparison of a register with a constant. Each iteration adds a constant to the register, and its
+ * initial value is a constant. Implements mgl_ptx_count_trips of flow.h.
  */
 #include "autotune/kernels/ptx/flow.h"
 
 #include <string.h>
 
-/* What is known of the register that counts. */
+/* The known facts of the induction variable. */
 typedef struct counter {
     bool has_start, has_step, unclear;
     int64_t start, step;
@@ -23,7 +24,7 @@ static bool is_number(const mgl_ptx_operand *operand)
            !memchr(operand->text.at, '.', operand->text.length);
 }
 
-/* The only writer of a register, if it has one and not more. */
+/* The single writer of a register; NULL: none or several. */
 static const mgl_ptx_instruction *only_writer(const mgl_ptx_flow *flow, int32_t id)
 {
     if (flow->writers[id] != 1)
@@ -31,7 +32,8 @@ static const mgl_ptx_instruction *only_writer(const mgl_ptx_flow *flow, int32_t 
     return &flow->ptx->instructions[flow->writer[id]];
 }
 
-/* A register through moves back to what counts: one with two writers, or an addition. */
+/* Follows moves from a register back to the induction variable: a register with two writers, or
+ * an addition. */
 static int32_t follow_moves(const mgl_ptx_flow *flow, int32_t id)
 {
     for (int i = 0; i < 8; i++) {
@@ -44,7 +46,8 @@ static int32_t follow_moves(const mgl_ptx_flow *flow, int32_t id)
     return id;
 }
 
-/* What a writer adds to `base`, itself or through one register more; false: something else. */
+/* The constant that a writer adds to `base`, directly or through one other register; false: no
+ * such constant. */
 static bool find_step(const mgl_ptx_flow *flow, const mgl_ptx_instruction *writer, int32_t base,
                       int64_t *step)
 {
@@ -83,7 +86,8 @@ static void take_writer(const mgl_ptx_flow *flow, int32_t at, int32_t loop, int3
     }
 }
 
-/* The register that counts, from one that is compared. */
+/* Finds the induction variable of a compared register; *after: the incremented value is
+ * compared. */
 static counter find_counter(const mgl_ptx_flow *flow, int32_t compared, int32_t loop, bool *after)
 {
     counter out = {0};
@@ -108,7 +112,7 @@ static counter find_counter(const mgl_ptx_flow *flow, int32_t compared, int32_t 
     return out;
 }
 
-/* Rounds until the comparison is false: a do loop from start + step. */
+/* Iterations of a do loop until the comparison fails; the first compared value is start + step. */
 static int64_t count_rounds(const char *comparison, int64_t start, int64_t step, int64_t end)
 {
     int64_t distance = end - start;
@@ -125,7 +129,7 @@ static int64_t count_rounds(const char *comparison, int64_t start, int64_t step,
     return equal ? distance / step + 1 : (distance + step - 1) / step;
 }
 
-/* The comparison that a branch goes round by: with "ge" of a negated guard it is "lt". */
+/* The comparison under which the branch repeats the loop: "ge" with a negated guard is "lt". */
 static const char *find_comparison(mgl_ptx_slice word, bool negated)
 {
     static const char *const pairs[][2] = {{"ne", "eq"}, {"lt", "ge"}, {"le", "gt"}, {"lo", "hs"},
