@@ -1,9 +1,9 @@
 /*
- * Asking a language model. A request is made of what is known when it is sent; answers come in any
- * order and wait, as proposals, until the campaign asks for one. Whatever goes wrong on the way is
- * a PROPOSER_ or EXTRACT_ outcome of a message in the store, makes the next request wait where the
- * endpoint asks for it, and never ends a campaign; only a key that is refused, and a budget that is
- * used up, end the asking.
+ * Implements the chat proposer. A request is built from the state at the time it is sent. Answers
+ * arrive in any order and are queued as proposals until the campaign asks for one. Each failure is
+ * a PROPOSER_ or EXTRACT_ outcome of a message in the store. It delays the next request as the
+ * endpoint demands, and never ends a campaign. Requests stop only for a rejected key, a used-up
+ * budget, or too many failures in a row.
  */
 #include "autotune/agents/chat.h"
 
@@ -24,42 +24,42 @@
 #include <string.h>
 
 enum {
-    HISTORY = 12, /* trials that a request tells of */
+    HISTORY = 12, /* trials listed in a request */
     READY = MGL_HTTP_MAX_FLIGHTS,
     MAX_ANSWER = 2000, /* tokens */
     MAX_KEY_FILE = 8192
 };
 
-/* A request on its way. */
+/* A request in flight. */
 typedef struct asked {
-    int request; /* of http; 0: free */
+    int request; /* number from http; 0: free */
     char *body;
 } asked;
 
 typedef struct chat {
-    mgl_proposer proposer; /* first: this is one */
+    mgl_proposer proposer; /* first member: a chat is a proposer */
     mgl_chat_options options;
     mgl_http *http;
     asked flights[MGL_HTTP_MAX_FLIGHTS];
-    mgl_proposal ready[READY]; /* (ready_count) answers that wait */
+    mgl_proposal ready[READY]; /* (ready_count) queued answers */
     int ready_count;
-    char *lines[HISTORY]; /* of the last trials; a ring that begins at `oldest` */
+    char *lines[HISTORY]; /* the last trials; a ring that starts at `oldest` */
     int line_count, oldest;
     mgl_proposal best;
     int64_t best_number;
-    int64_t requests, tokens; /* of the campaign's life */
+    int64_t requests, tokens; /* over the life of the campaign */
     int failures;             /* in a row */
     int duplicates;           /* in a row */
-    double not_before;        /* of the clock */
-    bool refused;             /* the key: there is no going on */
+    double not_before;        /* clock time in seconds */
+    bool refused;             /* no more requests: the key was rejected, or too many failures */
     struct {
-        mgl_outcome outcome; /* of the endpoint; OK: it answers */
+        mgl_outcome outcome; /* failure of the endpoint; OK: it answers */
         bool refused, spent;
-    } told;       /* what was said last */
-    int answered; /* requests in a row that the endpoint did not fail */
+    } told;       /* the last reported state */
+    int answered; /* requests in a row without a failure of the endpoint */
 } chat;
 
-/* ---- what is remembered ---------------------------------------------------------------------- */
+/* ---- memory of trials ------------------------------------------------------------------------ */
 
 static mgl_status copy_proposal(const mgl_proposal *from, mgl_proposal *to, mgl_error *err)
 {
@@ -157,7 +157,7 @@ static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
     if (!status) {
         to->body = body.bytes;
         c->requests++;
-        /* until the answer says how many there were */
+        /* an estimate, replaced when the answer has arrived */
         c->tokens += (int64_t)(body.length / MGL_COMPLETION_BYTES_OF_A_TOKEN);
         return MGL_OK;
     }
@@ -166,9 +166,9 @@ static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
     return status;
 }
 
-/* ---- what an answer becomes ------------------------------------------------------------------ */
+/* ---- reading an answer ----------------------------------------------------------------------- */
 
-/* The moves of an answer are added to those of what it stands on. */
+/* Adds the moves of an answer to those of the best proposal. */
 static mgl_status stand_on_best(const chat *c, mgl_proposal *proposal, mgl_error *err)
 {
     mgl_moves added = proposal->moves;
@@ -195,7 +195,8 @@ static mgl_status read_proposal(chat *c, mgl_completion *a, mgl_error *err)
     if (a->outcome)
         return MGL_OK;
     mgl_status status = MGL_OK;
-    if (!memchr(from, '{', bytes)) /* what is no object would be taken for a schedule's text */
+    if (!memchr(from, '{', bytes)) /* text that is not an object would be parsed as a schedule
+                                    * text */
         status = mgl_fail(&why, MGL_BAD_INPUT, "answer", "the fence holds no JSON object");
     else
         status = mgl_proposal_parse(from, bytes, "answer", &c->best.config, &proposal, &why);
@@ -213,7 +214,7 @@ static mgl_status read_proposal(chat *c, mgl_completion *a, mgl_error *err)
     return MGL_OK;
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void tell(const chat *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(const chat *c, const char *format, ...)
@@ -228,8 +229,8 @@ static void tell(const chat *c, const char *format, ...)
         c->options.on_event(c->options.user, &event);
 }
 
-/* One line a change. What a model makes of a request that was answered is no matter of the
- * endpoint's; an answer without any content is. */
+/* Reports one line per change of state. A bad answer is not a failure of the endpoint; an answer
+ * without content is. */
 static void tell_change(chat *c, const mgl_completion *a)
 {
     bool fails = mgl_completion_is_endpoint(a->outcome) ||
@@ -237,7 +238,7 @@ static void tell_change(chat *c, const mgl_completion *a)
                  (a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA && !a->content);
     mgl_outcome now = fails ? a->outcome : MGL_OUTCOME_OK;
     c->answered = fails ? 0 : c->answered + 1;
-    if (!fails && c->answered < c->options.flights) /* others of its time may still fail */
+    if (!fails && c->answered < c->options.flights) /* requests of the same time may still fail */
         return;
     if (now == c->told.outcome && c->refused == c->told.refused)
         return;
@@ -267,7 +268,7 @@ static void tell_spent(chat *c)
     c->told.spent = true;
 }
 
-/* Waits as long as the endpoint says, else twice as long each time. */
+/* Waits as long as the endpoint demands, else twice as long after each failure. */
 static void back_off(chat *c, const mgl_completion *a, double retry_after_s)
 {
     bool endpoint = mgl_completion_is_endpoint(a->outcome);
@@ -279,7 +280,7 @@ static void back_off(chat *c, const mgl_completion *a, double retry_after_s)
     c->not_before = mgl_clock_s() + mgl_completion_wait(c->failures, retry_after_s);
 }
 
-/* The model reads of its own answers that could not be used, as of trials. */
+/* Adds the model's own unusable answers to the history that it reads. */
 static mgl_status remember_failure(chat *c, const mgl_completion *a, mgl_error *err)
 {
     mgl_text line = {0};
@@ -310,7 +311,7 @@ static mgl_status keep_message(chat *c, const asked *request, const mgl_completi
                : MGL_OK;
 }
 
-/* What the request was guessed to take becomes what it took. */
+/* Replaces the estimated tokens of the request by the real ones. */
 static void count_tokens(chat *c, const asked *request, mgl_completion *a,
                          const mgl_http_response *response)
 {
@@ -346,7 +347,7 @@ static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_
 
 /* ---- the proposer ---------------------------------------------------------------------------- */
 
-/* Answers that are there, or come within `wait_s`. */
+/* Takes the answers that have arrived or arrive within `wait_s` seconds. */
 static mgl_status take_responses(chat *c, double wait_s, mgl_error *err)
 {
     mgl_http_response response;
@@ -361,8 +362,8 @@ static mgl_status take_responses(chat *c, double wait_s, mgl_error *err)
     return status;
 }
 
-/* Requests go on only while somebody asks, which is between trials: so that a new one is on its way
- * then, and not a part of its handshake, it has this time. */
+/* Requests progress only during a call, that is, between trials. This time lets a new request
+ * complete its handshake and be sent. */
 static const double send_s = 0.25;
 
 static mgl_status ask_more(chat *c, uint64_t seed, mgl_error *err)
@@ -414,7 +415,7 @@ static void close_chat(mgl_proposer *self)
     mgl_free(c);
 }
 
-/* All but the endpoint. */
+/* Everything except the endpoint. */
 static chat *make_chat(const mgl_chat_options *options)
 {
     chat *c = mgl_alloc_zero(1, sizeof *c);
@@ -422,7 +423,7 @@ static chat *make_chat(const mgl_chat_options *options)
         return NULL;
     c->proposer = (mgl_proposer){"chat", propose, learn, close_chat, false};
     c->options = *options;
-    c->options.key = NULL; /* http has it */
+    c->options.key = NULL; /* only http keeps the key */
     c->best.config = options->subject->start;
     if (c->options.flights < 1 || c->options.flights > MGL_HTTP_MAX_FLIGHTS)
         c->options.flights = 2;
@@ -464,7 +465,7 @@ mgl_status mgl_chat_show(const mgl_chat_options *options, const mgl_trial *trial
 
 /* ---- the key --------------------------------------------------------------------------------- */
 
-/* A file that others can read is refused: whoever reads it can spend its owner's money. */
+/* Rejects a file that others can read: any reader could spend the owner's money. */
 static mgl_status check_key_file(const char *path, mgl_error *err)
 {
     struct stat facts;
@@ -514,7 +515,7 @@ mgl_status mgl_chat_take_key(char **out, mgl_error *err)
     size_t length = strlen(here);
     if (length)
         *out = mgl_strdup(here);
-    explicit_bzero(here, length); /* children, and /proc/self/environ, have none of it */
+    explicit_bzero(here, length); /* removes the key for child processes and /proc/self/environ */
     unsetenv(variable);
     return length && !*out ? mgl_fail_memory(err, length) : MGL_OK;
 }

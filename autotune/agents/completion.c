@@ -1,3 +1,4 @@
+/* Implements completion.h. */
 #include "autotune/agents/completion.h"
 
 #include "base/format.h"
@@ -44,7 +45,7 @@ void mgl_completion_fail(mgl_completion *a, mgl_outcome outcome, const mgl_error
     mgl_format_ends(a->diagnostic, sizeof a->diagnostic, "%s", why->message);
 }
 
-/* choices[0].message.content, and usage where it is given. */
+/* Reads choices[0].message.content, and the token counts in usage if present. */
 static mgl_status read_content(mgl_completion *a, mgl_error *why)
 {
     const cJSON *choices = NULL, *message = NULL, *usage = NULL;
@@ -123,7 +124,7 @@ void mgl_completion_clear(mgl_completion *a)
     a->content = NULL;
 }
 
-/* ---- behind a failure ------------------------------------------------------------------------ */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 bool mgl_completion_is_endpoint(mgl_outcome outcome)
 {

@@ -1,6 +1,7 @@
 /*
- * An exchange with an endpoint of OpenAI's chat form: the body of a request, what a response holds,
- * and how long to wait behind one that failed. Who asks, and what for, is not known here.
+ * Requests and responses of an OpenAI-compatible chat endpoint: builds the body of a request,
+ * parses a response, and computes the delay after a failure. The module is independent of the
+ * purpose of a request. The chat proposer and the model clients of micro-kernels use it.
  */
 #ifndef MGL_AUTOTUNE_AGENTS_COMPLETION_H
 #define MGL_AUTOTUNE_AGENTS_COMPLETION_H
@@ -11,26 +12,26 @@
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-/* A body that is built: begin, messages, end. The text is `to`'s. */
+/* Builds a body: begin, messages, end. The text belongs to `to`. */
 void mgl_completion_begin(mgl_json_out *to, const char *model);
 void mgl_completion_put_message(mgl_json_out *to, const char *role, const char *content);
 void mgl_completion_end(mgl_json_out *to, double temperature, int max_tokens);
 
-/* The more often the model repeated itself, the freer it may answer: min(1, 0.2 + 0.2 k). */
+/* The temperature rises with the number of repeated answers: min(1, 0.2 + 0.2 k). */
 double mgl_completion_temperature(int repeats);
 
-enum { MGL_COMPLETION_BYTES_OF_A_TOKEN = 4 /* where an endpoint does not count */ };
+enum { MGL_COMPLETION_BYTES_OF_A_TOKEN = 4 /* estimate for endpoints that do not count tokens */ };
 
 /* ---- a response ------------------------------------------------------------------------------ */
 
 /* Release with mgl_completion_clear. */
 typedef struct mgl_completion {
-    mgl_outcome outcome; /* MGL_OUTCOME_OK: there is a content; or PROPOSER_... */
+    mgl_outcome outcome; /* MGL_OUTCOME_OK: content is set; else PROPOSER_... */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
     mgl_json json;
-    const char *content; /* of json; NULL: none */
+    const char *content; /* points into json; NULL: none */
     int64_t tokens_in, tokens_out;
-    bool estimated; /* the endpoint did not say how many */
+    bool estimated; /* the token counts are estimates, because the endpoint gave none */
 } mgl_completion;
 
 void mgl_completion_read(const mgl_http_response *response, mgl_completion *out);
@@ -38,13 +39,14 @@ void mgl_completion_clear(mgl_completion *completion);
 /* Sets outcome and diagnostic. */
 void mgl_completion_fail(mgl_completion *completion, mgl_outcome outcome, const mgl_error *why);
 
-/* Whether the endpoint failed, and may answer later. */
+/* Whether the endpoint failed temporarily and may answer later. */
 bool mgl_completion_is_endpoint(mgl_outcome outcome);
-/* Seconds to wait behind so many failures in a row: as long as the endpoint said (negative: it did
- * not), else twice as long each time; MGL_COMPLETION_MAX_WAIT at most. */
+/* Delay in seconds after this number of failures in a row. It is the delay that the endpoint
+ * demands (negative: none given), else it doubles with each failure. The maximum is
+ * MGL_COMPLETION_MAX_WAIT. */
 enum {
     MGL_COMPLETION_MAX_WAIT = 600,   /* seconds */
-    MGL_COMPLETION_MOST_FAILURES = 7 /* in a row: then the endpoint is asked no more in this run */
+    MGL_COMPLETION_MOST_FAILURES = 7 /* failures in a row after which a run stops asking */
 };
 double mgl_completion_wait(int failures, double retry_after_s);
 

@@ -1,3 +1,4 @@
+/* Implements curl.h: finds the shared library and its symbols. */
 #include "autotune/agents/curl.h"
 
 #include "base/symbols.h"

@@ -1,12 +1,12 @@
-/* libcurl, opened at run time: the few functions that requests need. Names, numbers and meanings
- * are those of libcurl's reference (its ABI 4 has had them for twenty years); the declarations are
- * our own. */
+/* Loads libcurl at run time and declares the functions that http.c needs. Names, numbers and
+ * meanings follow libcurl's reference (unchanged in its ABI 4 for twenty years); the
+ * declarations are written for this project. */
 #ifndef MGL_AUTOTUNE_AGENTS_CURL_H
 #define MGL_AUTOTUNE_AGENTS_CURL_H
 
 #include "base/error.h"
 
-/* What curl_multi_info_read hands out. */
+/* An element returned by curl_multi_info_read. */
 typedef struct mgl_curl_message {
     int what; /* MGL_CURL_MESSAGE_DONE */
     void *easy;
@@ -72,7 +72,8 @@ enum {
     MGL_CURL_STATUS = 0x200002
 };
 
-/* The table, opened on first use and kept. MGL_USAGE: it is not there. Not thread safe. */
+/* The function table, loaded at the first call and kept. MGL_USAGE: libcurl is missing. Not
+ * thread safe. */
 mgl_status mgl_curl_open(const mgl_curl **out, mgl_error *err);
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * Extraction, in one pass over the lines. Open fences stand on a small stack; each fence that is
- * closed is a candidate of its rung. The work is linear in the text, whatever it holds.
+ * Implements extract.h in one pass over the lines. A small stack contains the open fences; each
+ * closed fence is a candidate of its preference. The time is linear in the length of the text.
  */
 #include "autotune/agents/extract.h"
 
 #include <string.h>
 #include <strings.h>
 
-enum { DEPTH = 8 /* fences within each other; deeper ones are text */ };
+enum { DEPTH = 8 /* nesting depth of fences; deeper fences are plain text */ };
 
 /* A line of text. */
 typedef struct line {
-    const char *from, *end; /* without its line end */
+    const char *from, *end; /* without the line end */
     const char *next;
 } line;
 
@@ -19,13 +19,13 @@ typedef struct line {
 typedef struct fence {
     char mark;
     size_t count;
-    const char *info; /* (info_bytes) what stands behind the marks, without blanks around it */
+    const char *info; /* (info_bytes) the text after the marks, without surrounding blanks */
     size_t info_bytes;
-    bool tagged;      /* its tag is the one that was asked for */
-    const char *body; /* where the next line begins */
+    bool tagged;      /* it has the requested tag */
+    const char *body; /* start of the next line */
 } fence;
 
-/* The best of a rung. */
+/* The best candidate of one preference. */
 typedef struct fenced_text {
     const char *from; /* (bytes) NULL: none */
     size_t bytes;
@@ -53,11 +53,11 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* ---- what a model thinks aloud --------------------------------------------------------------- */
+/* ---- reasoning text -------------------------------------------------------------------------- */
 
 static const char *const thoughts[] = {"think>", "thinking>", "thought>", "reasoning>"};
 
-/* Behind the tag of a thought at `at`, "<think>" or "</think>"; NULL: none stands there. */
+/* The position after a tag "<think>" or "</think>" at `at`; NULL: no tag there. */
 static const char *behind_thought(const char *at, const char *end, const char *bracket)
 {
     size_t skip = strlen(bracket);
@@ -72,7 +72,7 @@ static const char *behind_thought(const char *at, const char *end, const char *b
     return NULL;
 }
 
-/* Behind the next tag of that kind; NULL: there is none. */
+/* The position after the next tag of that kind; NULL: none. */
 static const char *find_thought(const char *at, const char *end, const char *bracket)
 {
     while (at < end && (at = memchr(at, '<', (size_t)(end - at))) != NULL) {
@@ -84,7 +84,7 @@ static const char *find_thought(const char *at, const char *end, const char *bra
     return NULL;
 }
 
-/* Where the answer begins: some endpoints leave out the tag that opens the first thought. */
+/* The start of the answer. Some endpoints omit the opening tag of the first reasoning text. */
 static const char *find_answer(const char *text, const char *end)
 {
     const char *close = find_thought(text, end, "</");
@@ -92,7 +92,7 @@ static const char *find_answer(const char *text, const char *end)
     return close && (!open || open > close) ? close : text;
 }
 
-/* Where a line opens a thought: behind the thought, or the end where it is never closed. */
+/* If a line opens a reasoning text: the position after it, or the end if it is not closed. */
 static const char *skip_thought(const line *l, const char *end)
 {
     const char *at = l->from;
@@ -105,7 +105,7 @@ static const char *skip_thought(const line *l, const char *end)
     return behind ? behind : end;
 }
 
-/* Behind blanks and thoughts. */
+/* The position after blanks and reasoning texts. */
 static const char *skip_to_text(const char *at, const char *end)
 {
     for (;;) {
@@ -121,8 +121,7 @@ static const char *skip_to_text(const char *at, const char *end)
 
 /* ---- fences ---------------------------------------------------------------------------------- */
 
-/* Whether what stands behind the marks begins with the tag: "json", "JSON {.wide}", "cuda:a.cuh".
- */
+/* Whether the text after the marks starts with the tag: "json", "JSON {.wide}", "cuda:a.cuh". */
 static bool has_tag(const fence *f, const char *tag)
 {
     size_t length = strlen(tag);
@@ -151,7 +150,7 @@ static bool read_fence(const line *l, const char *tag, fence *out)
     out->info = at;
     out->info_bytes = (size_t)(end - at);
     out->tagged = has_tag(out, tag);
-    /* ```code``` within a line is no fence */
+    /* ```code``` within a line is not a fence */
     return out->count >= 3 && !(mark == '`' && memchr(at, '`', out->info_bytes));
 }
 
@@ -162,7 +161,7 @@ static bool is_empty(const char *from, size_t bytes)
     return bytes == 0;
 }
 
-/* The first of those that were asked for, the longest of the others. */
+/* Keeps the first candidate with the requested tag, or the longest of the others. */
 static void take(fenced_text *r, const char *from, size_t bytes, bool longest)
 {
     bool replaces = !r->from || (longest && bytes > r->bytes);
@@ -190,7 +189,7 @@ static void take_fence(scan *s, const fence *f, const line *l)
     if (top && f->mark == top->mark && f->count >= top->count && !f->info_bytes)
         close_fence(s, l->from);
     else if (top && top->tagged && f->tagged && f->mark == top->mark && f->count == top->count)
-        s->open[s->depth - 1] = *f; /* the one before was left open */
+        s->open[s->depth - 1] = *f; /* the fence before it was left open */
     else if (!top || (!top->tagged && f->info_bytes && s->depth < DEPTH))
         s->open[s->depth++] = *f;
 }

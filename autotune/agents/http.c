@@ -1,3 +1,4 @@
+/* Implements http.h with libcurl's multi interface. */
 #include "autotune/agents/http.h"
 
 #include "autotune/agents/curl.h"
@@ -16,8 +17,8 @@ enum { CONNECT_MS = 15000, MAX_URL = 2048, MAX_KEY = 4096 };
 /* One request. */
 typedef struct flight {
     int number; /* 0: free */
-    void *easy; /* of libcurl */
-    char *body; /* that is sent */
+    void *easy; /* libcurl handle */
+    char *body; /* sent body */
     mgl_text answer;
     bool too_long;
     double retry_after_s, start;
@@ -25,18 +26,18 @@ typedef struct flight {
 
 struct mgl_http {
     const mgl_curl *curl;
-    void *multi, *headers; /* of libcurl */
+    void *multi, *headers; /* libcurl handles */
     char *url;
-    bool local; /* this machine itself: http is allowed, and no proxy is asked */
+    bool local; /* the local machine: http is allowed, and no proxy is used */
     flight flights[MGL_HTTP_MAX_FLIGHTS];
-    int count;      /* of flights that are in use */
-    int last;       /* number that was given */
-    mgl_text taken; /* the answer that was handed out */
+    int count;      /* flights in use */
+    int last;       /* last number assigned */
+    mgl_text taken; /* the last returned answer */
 };
 
-/* ---- which URL ------------------------------------------------------------------------------- */
+/* ---- allowed URLs ---------------------------------------------------------------------------- */
 
-/* Whether the host at `at` is this machine, by a name that no resolver can bend. */
+/* Whether the host at `at` is the local machine, by a name that DNS cannot redirect. */
 static bool is_loopback(const char *at)
 {
     static const char *const hosts[] = {"127.0.0.1", "[::1]", "localhost"};
@@ -78,7 +79,7 @@ mgl_status mgl_http_check_url(const char *url, mgl_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Headers of every request. The line with the key is wiped from this process's copy at once. */
+/* Headers of every request. The local copy of the line with the key is wiped immediately. */
 static mgl_status make_headers(mgl_http *http, const char *key, mgl_error *err)
 {
     char line[MAX_KEY + 32];
@@ -160,7 +161,7 @@ int mgl_http_flights(const mgl_http *http)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-/* libcurl's write callback: anything but `size * count` ends the request. */
+/* libcurl's write callback: a result other than `size * count` aborts the request. */
 static size_t take_bytes(const char *bytes, size_t size, size_t count, void *user)
 {
     flight *f = user;
@@ -172,7 +173,7 @@ static size_t take_bytes(const char *bytes, size_t size, size_t count, void *use
     return f->answer.failed ? 0 : length;
 }
 
-/* libcurl's header callback: one whole line, which has no 0 behind it. */
+/* libcurl's header callback: one whole line, without a terminating 0. */
 static size_t take_header(const char *bytes, size_t size, size_t count, void *user)
 {
     static const char name[] = "retry-after:";
@@ -251,7 +252,7 @@ static mgl_http_end end_of(const flight *f, int result)
     return result ? MGL_HTTP_FAILED : MGL_HTTP_DONE;
 }
 
-/* Hands out a request that ended. */
+/* Returns a request that ended. */
 static mgl_status finish(mgl_http *http, const mgl_curl_message *message, mgl_http_response *out,
                          mgl_error *err)
 {
@@ -277,7 +278,7 @@ static mgl_status finish(mgl_http *http, const mgl_curl_message *message, mgl_ht
     return failed ? mgl_fail_memory(err, out->length) : MGL_OK;
 }
 
-/* The next that ended, if libcurl knows of one. */
+/* The next ended request, if any. */
 static mgl_curl_message *read_message(mgl_http *http)
 {
     mgl_curl_message *message;

@@ -1,3 +1,6 @@
+/*
+ * Implements the protocol of the MCP server: messages, tools/list, argument checks, cancellation.
+ */
 #include "autotune/agents/mcp_parts.h"
 
 #include "base/format.h"
@@ -11,10 +14,10 @@
 /* Errors of JSON-RPC 2.0, section 5.1. */
 enum { NO_JSON = -32700, NO_REQUEST = -32600, NO_METHOD = -32601, WRONG_PARAMS = -32602 };
 
-/* The newest first: what a client is answered that asks for one that is not here. */
+/* Newest first. A client that asks for an unsupported version is offered the first one. */
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-/* A request while it is answered. */
+/* A request that is being answered. */
 typedef struct request {
     mgl_mcp *mcp;
     const mgl_json *json;
@@ -180,7 +183,7 @@ static bool is_kind(const cJSON *item, mcp_kind kind)
     }
 }
 
-/* What an argument of the wrong kind is. */
+/* The kind of an argument, for the message about a wrong kind. */
 static const char *name_kind(const cJSON *item)
 {
     for (int k = 0; k <= MCP_ARRAY; k++)
@@ -189,7 +192,7 @@ static const char *name_kind(const cJSON *item)
     return cJSON_IsNumber(item) ? "a number with a fraction" : "null";
 }
 
-/* Appends the names of the tool's arguments to a message. */
+/* Appends the tool's argument names to a message. */
 static void list_arguments(const mcp_tool *tool, const char *subject, mgl_error *err)
 {
     mgl_text message = {0};
@@ -216,7 +219,7 @@ static mgl_status fail_range(const mcp_param *p, double value, mgl_error *err)
                     p->name, (long long)p->lo, (long long)p->hi, value);
 }
 
-/* An argument against its row of the schema. */
+/* Checks an argument against its row of the schema. */
 static mgl_status check_argument(const mcp_tool *tool, const cJSON *item, mgl_error *err)
 {
     const mcp_param *p = find_param(tool, item->string);
@@ -250,7 +253,7 @@ static mgl_status check_values(const mcp_tool *tool, const cJSON *arguments, mgl
     return status;
 }
 
-/* Every error lists the arguments that there are. */
+/* Checks all arguments; every error lists the valid arguments. */
 static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, mgl_error *err)
 {
     char subject[100];
@@ -297,8 +300,8 @@ static const mcp_tool *find_tool(const request *r, const char *name)
     return tool;
 }
 
-/* A tool's answer, as structure and as the text that the structure is; or what went wrong, which
- * the agent is to read rather than its client. */
+/* Writes a tool's answer as structured content and as text. A failure is also written as
+ * content, because the agent must read it, not its client. */
 static void put_tool_result(mgl_json_out *out, const request *r, const mgl_json_out *answer,
                             mgl_status failed, const mgl_error *why)
 {
@@ -358,9 +361,9 @@ static const struct {
                {"tools/list", list_tools},
                {"tools/call", call_tool}};
 
-/* The id as JSON; false: it is neither text nor an integer that a double holds exactly, or too
- * long. The printer of the JSON library rounds integers of more than 15 digits, so it prints text
- * only. */
+/* The id as JSON. False: it is too long, or neither a string nor an integer that a double
+ * represents exactly. The JSON library rounds integers of more than 15 digits, so it prints only
+ * strings. */
 static bool print_id(const cJSON *item, char id[MCP_MAX_ID])
 {
     static const double most = 9007199254740992; /* 2^53 */
@@ -373,7 +376,7 @@ static bool print_id(const cJSON *item, char id[MCP_MAX_ID])
     return true;
 }
 
-/* "" where there is none. False: print_id has none for it. */
+/* "" without an id. False: the id is invalid. */
 static bool read_id(const cJSON *object, char id[MCP_MAX_ID])
 {
     const cJSON *item = mgl_json_member(object, "id");
@@ -381,7 +384,7 @@ static bool read_id(const cJSON *object, char id[MCP_MAX_ID])
     return !item || print_id(item, id);
 }
 
-/* Whether the request may begin: it was not cancelled before. */
+/* Starts a request; false: it was cancelled before. */
 static bool begin_work(mgl_mcp *mcp, const char *id)
 {
     bool wanted = true;
@@ -394,7 +397,7 @@ static bool begin_work(mgl_mcp *mcp, const char *id)
     return wanted;
 }
 
-/* Whether it is to be answered: it was not cancelled meanwhile. */
+/* Ends a request; false: it was cancelled meanwhile, so no answer is sent. */
 static bool end_work(mgl_mcp *mcp)
 {
     pthread_mutex_lock(&mcp->lock);
@@ -417,7 +420,7 @@ static void answer_request(const request *r, mgl_json_out *out)
               r->method);
 }
 
-/* One message that was read. Responses and notifications are not answered. */
+/* Handles one message. Responses and notifications get no answer. */
 static void handle_one(mgl_mcp *mcp, const mgl_json *json, const cJSON *object, mgl_json_out *out)
 {
     request r = {.mcp = mcp, .json = json, .object = object};
@@ -461,7 +464,7 @@ static mgl_status append(mgl_json_out *made, const char *before, mgl_text *out, 
     return status;
 }
 
-/* An array of messages, which version 2025-03-26 knows: its answers are an array too. */
+/* A batch of messages (version 2025-03-26); the answers are an array too. */
 static mgl_status handle_batch(mgl_mcp *mcp, const mgl_json *json, mgl_text *out, mgl_error *err)
 {
     mgl_json_out made = {0};
@@ -501,7 +504,7 @@ mgl_status mgl_mcp_handle(mgl_mcp *mcp, const char *message, size_t length, mgl_
     return appended || status == MGL_NO_MEMORY ? MGL_NO_MEMORY : MGL_OK;
 }
 
-/* ---- cancelling ------------------------------------------------------------------------------ */
+/* ---- cancellation ---------------------------------------------------------------------------- */
 
 static void note_cancelled(mgl_mcp *mcp, const char *id)
 {
@@ -514,7 +517,7 @@ static void note_cancelled(mgl_mcp *mcp, const char *id)
 
 void mgl_mcp_see(mgl_mcp *mcp, const char *message, size_t length)
 {
-    enum { LONGEST = 4096 }; /* a notification has a few words */
+    enum { LONGEST = 4096 }; /* a cancel notification is short */
     mgl_json json = {0};
     char id[MCP_MAX_ID];
     if (length > LONGEST || mgl_json_parse(message, length, LONGEST, "message", &json, NULL))

@@ -1,12 +1,12 @@
 /*
- * What an agent can ask of the ledger, as `megalith kernel plan` and `report` do it: what was
- * tried, and which op comes next.
+ * MCP tools for the experiment log, equivalent to `megalith kernel plan` and `megalith kernel
+ * report`: what was tried, and which op comes next.
  */
 #include "autotune/agents/mcp_parts.h"
 #include "autotune/kernels/versions/kernel_store.h"
 #include "base/memory.h"
 
-/* The one that is handed in, or that of the workbenches. */
+/* The log in the arguments, or the log of the kernel sessions. */
 static mgl_status read_experiment_log(const mcp_call *call, mgl_experiment_log *out, mgl_error *err)
 {
     char place[PATH_MAX], *text;

@@ -1,6 +1,7 @@
 /*
- * What an agent can ask of micro-kernels, as the words of `megalith kernel` do it: what is known of
- * one and what is refused in a text can be read; works, verdicts and promotions need leave.
+ * MCP tools for micro-kernels, equivalent to the verbs of `megalith kernel`. Reading a kernel and
+ * scanning a text are always allowed; works, verdicts and promotions need permission
+ * (allow_trials).
  */
 #include "autotune/agents/mcp_kernel.h"
 #include "autotune/kernels/gates/guard.h"
@@ -9,7 +10,7 @@
 
 enum { MAX_FILE = 4 << 20 };
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static mgl_status kernel_list(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
@@ -31,7 +32,7 @@ static mgl_status kernel_show(const mcp_call *call, mgl_json_out *out, mgl_error
     return status;
 }
 
-/* The unit that is named, or the one whose frame the text has. */
+/* The named unit, or the unit whose frame the text contains. */
 static mgl_status find_unit(const mcp_call *call, const char *text, size_t length,
                             const mgl_kernel_unit **out, mgl_error *err)
 {
@@ -66,7 +67,7 @@ static mgl_status kernel_scan(const mcp_call *call, mgl_json_out *out, mgl_error
     return status;
 }
 
-/* ---- workbenches ----------------------------------------------------------------------------- */
+/* ---- kernel sessions ------------------------------------------------------------------------- */
 
 mgl_status mcp_open_kernel_store(const mcp_call *call, bool reads, mgl_kernel_store *out,
                                  mgl_error *err)
@@ -210,14 +211,14 @@ static mgl_status kernel_submit(const mcp_call *call, mgl_json_out *out, mgl_err
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-/* A candidate of a call's arguments. Zero-initialise; release with clear_candidate. */
+/* A candidate from a call's arguments. Zero-initialize; release with clear_candidate. */
 typedef struct candidate {
     mgl_kernel_candidate of;
     mgl_kernel_value values[MGL_KERNEL_VALUES];
     char *text; /* owned */
 } candidate;
 
-/* {"tile": 8} */
+/* Reads an object such as {"tile": 8}. */
 static mgl_status read_values(const mcp_call *call, candidate *c, mgl_error *err)
 {
     const cJSON *tune = call->arguments ? mgl_json_member(call->arguments, "tune") : NULL;
@@ -249,7 +250,7 @@ static mgl_status read_candidate(const mcp_call *call, candidate *c, mgl_error *
     return status;
 }
 
-/* The gates; with `promote` all of them, and what they let through is kept. */
+/* Runs the gates; with `promote` runs all of them, and promotes a candidate that passes. */
 static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, mgl_error *err)
 {
     char checkpoint[PATH_MAX];
@@ -296,7 +297,7 @@ static mgl_status kernel_verify(const mcp_call *call, mgl_json_out *out, mgl_err
     return judge(call, false, out, err);
 }
 
-/* Without a text the one that runs today against itself. */
+/* Without a text, times the current kernel against itself. */
 static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     const char *where = mcp_text_of(call, "device");

@@ -1,12 +1,13 @@
-/* What the tools of micro-kernels share: the workbench of a call, and rows of arguments. */
+/* Shared parts of the MCP tools for micro-kernels: the kernel session of a call, and common
+ * arguments. */
 #ifndef MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
 #define MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
 
 #include "autotune/agents/mcp_parts.h"
 #include "autotune/kernels/versions/kernel_store.h"
 
-/* By the arguments unit, arch, device and scan_only; `reads`: nothing is made. Zero-initialise;
- * release with mgl_kernel_store_close. */
+/* Opens a kernel store by the arguments unit, arch, device and scan_only; `reads`: read-only.
+ * Zero-initialize; release with mgl_kernel_store_close. */
 mgl_status mcp_open_kernel_store(const mcp_call *call, bool reads, mgl_kernel_store *out,
                                  mgl_error *err);
 

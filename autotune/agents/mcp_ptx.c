@@ -1,6 +1,7 @@
 /*
- * What an agent can ask of PTX, as `megalith kernel ptx` does it: what a kernel does, what one does
- * and another does not, and what it must not have. All of it is computed from the texts alone.
+ * MCP tools for PTX, equivalent to `megalith kernel ptx`: the condensed form of a kernel, the
+ * difference of two kernels, and the scan for forbidden content. The results depend only on the
+ * texts.
  */
 #include "autotune/agents/mcp_parts.h"
 #include "autotune/kernels/ptx/diff.h"

@@ -1,6 +1,6 @@
 /*
- * What an agent can ask of schedules and campaigns: each tool is a row with its arguments, from
- * which its schema is told and its calls are checked, and a function that puts the answer.
+ * MCP tools for schedules and campaigns. A tool is a row with its arguments and a function that
+ * writes the answer. The arguments give the schema in tools/list and the checks of calls.
  */
 #include "autotune/agents/mcp_parts.h"
 
@@ -24,7 +24,7 @@ enum { MOST_TRIALS = 200, MOST_WAIT_S = 600 };
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-/* The store and the campaign that is asked of; the newest where none is named. */
+/* Opens the store and the named campaign; the newest campaign if none is named. */
 static mgl_status open_campaign(const mcp_call *call, bool write, mgl_store **store,
                                 mgl_campaign_record *campaign, mgl_error *err)
 {
@@ -126,7 +126,7 @@ static mgl_status report(const mcp_call *call, mgl_json_out *out, mgl_error *err
 
 /* ---- the space ------------------------------------------------------------------------------- */
 
-/* The campaign whose space is told; where none is named and there is none, `found` is false. */
+/* Reads the space of the named campaign. If none is named and none exists, `found` is false. */
 static mgl_status read_space(const mcp_call *call, mgl_campaign_record *campaign,
                              mgl_search_space *space, bool *found, mgl_error *err)
 {
@@ -142,13 +142,13 @@ static mgl_status read_space(const mcp_call *call, mgl_campaign_record *campaign
             mgl_fail(err, MGL_BAD_INPUT, campaign->name, "the campaign's record is not complete");
     if (!status)
         status = mgl_target_parse(campaign->target, &target, err);
-    if (!status) /* with number formats: its record has them where it had leave */
+    if (!status) /* with number formats: the record contains them only if they were allowed */
         status = mgl_search_space_parse(campaign->space, strlen(campaign->space), campaign->name,
                                         &target, true, space, err);
     return status;
 }
 
-/* Where it is in the space; NULL: it is not. */
+/* The knob in the space; NULL: the space does not contain it. */
 static const mgl_knob *find_in_space(const mgl_search_space *space, const char *name)
 {
     for (int k = 0; k < space->count; k++)
@@ -168,7 +168,7 @@ static void put_in_space(mgl_json_out *out, const mgl_knob *knob)
     mgl_json_out_close_array(out);
 }
 
-/* `space` may be NULL: there is no campaign. */
+/* `space` is NULL without a campaign. */
 static void put_knob(mgl_json_out *out, int knob, const mgl_search_space *space)
 {
     const mgl_knob_row *row = mgl_knob_row_get(knob);
@@ -249,8 +249,8 @@ static bool may_read(const mgl_mcp *mcp, const char *path)
     return false;
 }
 
-/* The path that a name leads to, which has to lie in one of the folders; `key`: whose argument the
- * name is. */
+/* Resolves a path, which must be in one of the readable folders; `key` is the argument with the
+ * path. */
 static mgl_status confine(const mgl_mcp *mcp, const char *key, const char *name,
                           char path[PATH_MAX], mgl_error *err)
 {
@@ -263,7 +263,7 @@ static mgl_status confine(const mgl_mcp *mcp, const char *key, const char *name,
     return mgl_fail(err, MGL_USAGE, key, "there is no such file in the folders that may be read");
 }
 
-/* An argument as a text of its own. */
+/* A copy of an argument as text. */
 static mgl_status copy_argument(const cJSON *item, char **out, mgl_error *err)
 {
     char *made = cJSON_IsString(item) ? NULL : cJSON_PrintUnformatted(item);
@@ -312,8 +312,9 @@ static mgl_status read_schedule(const mcp_call *call, mgl_program **out, mgl_err
     return status;
 }
 
-/* The blobs of a snapshot of a Hugging Face cache, models--ORG--NAME/snapshots/REVISION, whose
- * files are links into models--ORG--NAME/blobs. False: the folder is no snapshot. */
+/* The blob folder of a snapshot in a Hugging Face cache. The files of
+ * models--ORG--NAME/snapshots/REVISION are links into models--ORG--NAME/blobs. False: the folder
+ * is not a snapshot. */
 static bool find_blobs(const char *folder, char blobs[PATH_MAX])
 {
     char snapshots[PATH_MAX], root[PATH_MAX], above[PATH_MAX];
@@ -327,7 +328,7 @@ static bool find_blobs(const char *folder, char blobs[PATH_MAX])
     return true;
 }
 
-/* A link in the folder leads somewhere that may be read, or from a snapshot to its own blobs. */
+/* A link in the folder must lead to a readable place, or from a snapshot to its own blobs. */
 static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const char *name,
                                mgl_error *err)
 {
@@ -338,8 +339,8 @@ static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const cha
     strcpy(stpcpy(stpcpy(path, folder), "/"), name);
     if (realpath(path, target)
             ? may_read(mcp, target) || (find_blobs(folder, blobs) && is_within(blobs, target))
-            : lstat(path, &facts) || !S_ISLNK(facts.st_mode)) /* what leads nowhere may lead
-                                                                 somewhere once it is read */
+            : lstat(path, &facts) || !S_ISLNK(facts.st_mode)) /* a dangling link may lead
+                                                                 somewhere when it is read */
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "model",
                     "its %.80s is a link that leads out of the folders that may be read (megalith "
@@ -430,8 +431,8 @@ static void sleep_a_moment(void)
     nanosleep(&moment, NULL);
 }
 
-/* Waits until it is a trial, or its time is over, or the request is cancelled, or nobody is there.
- */
+/* Waits until the submission is a trial, the time is over, the request is cancelled, or the
+ * client is gone. */
 static mgl_status await_trial(const mcp_call *call, mgl_store *store, int64_t id, double seconds,
                               int64_t *number, mgl_error *err)
 {
@@ -465,7 +466,7 @@ static mgl_status queue_proposal(const mcp_call *call, mgl_store *store,
     return status;
 }
 
-/* Whether a process runs the campaign, without which no verdict comes. */
+/* Writes whether a process runs the campaign; without one there is no verdict. */
 static mgl_status put_running(mgl_store *store, const char *campaign, mgl_json_out *out,
                               mgl_error *err)
 {

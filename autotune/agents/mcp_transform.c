@@ -1,7 +1,8 @@
 /*
- * What an agent can ask of transformations, as `megalith kernel transform` does it: they can be
- * read and checked; a run of one adds checkpoints, and needs leave. A run plays answers that are
- * handed in, since whoever asks is a language model: kernel_begin asks for them one by one.
+ * MCP tools for transformations, equivalent to `megalith kernel transform`. Reading and checking
+ * are always allowed. A run adds versions and needs permission (allow_trials). A run replays
+ * answers from its arguments, because the caller is a language model; kernel_begin asks for the
+ * answers one by one.
  */
 #include "autotune/agents/mcp_kernel.h"
 #include "autotune/kernels/methods/transform.h"

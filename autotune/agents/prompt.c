@@ -1,3 +1,4 @@
+/* Implements prompt.h: the parts of a request and the template engine. */
 #include "autotune/agents/prompt.h"
 
 #include "base/format.h"
@@ -84,7 +85,7 @@ static void put_best(const mgl_prompt *p, mgl_text *out)
     mgl_proposal_print(&shown, out);
 }
 
-/* By the cost model, which says so: where the time of the first workload's token goes. */
+/* The estimated distribution of the first workload's time per token, from the cost model. */
 static void put_time(const mgl_prompt *p, mgl_text *out)
 {
     mgl_candidate made = {0};
@@ -125,7 +126,7 @@ static void put_border(const mgl_prompt *p, mgl_text *out)
     mgl_text_format(out, "%016" PRIx64, p->border);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole request ----------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -134,7 +135,7 @@ static const struct {
              {"knobs", put_knobs},   {"moves", put_moves},     {"best", put_best},
              {"time", put_time},     {"history", put_history}, {"border", put_border}};
 
-/* What is between {{ and }}: a part, or nothing. */
+/* Replaces the name between {{ and }} by a part; unknown names by nothing. */
 static void put_part(const void *user, const char *name, size_t length, mgl_text *out)
 {
     const mgl_prompt *p = user;
@@ -164,7 +165,7 @@ void mgl_prompt_task(const mgl_prompt *prompt, mgl_text *out)
 
 /* ---- history --------------------------------------------------------------------------------- */
 
-/* What differs from the campaign's start. */
+/* The difference to the campaign's start. */
 static void put_difference(const mgl_subject *subject, const mgl_proposal *proposal, mgl_text *out)
 {
     for (int k = 0; k < mgl_knob_count(); k++) {

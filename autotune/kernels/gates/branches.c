@@ -1,17 +1,17 @@
 /*
- * What stands behind a condition of the preprocessor. The gates compile and run some programs,
- * whose constants decide which branches there are: a text could be anything in the others. So these
- * are the unit's own, word for word. Free are conditions of the text's own tunables, whose values
- * are chosen with it. The guard of the file is no condition: it has one branch, which is all of the
- * file.
+ * Scan of conditional compilation. The gates compile and run only some programs, whose constants
+ * select the branches, so a text could hide anything in other branches. Therefore the content of
+ * conditionals must equal the unit's original text, token by token. Conditions on the text's own
+ * tunables are free, because their values are chosen with the text. The include guard of the file
+ * is not a condition: it has one branch, the whole file.
  */
 #include "autotune/kernels/gates/scan.h"
 
 #include <string.h>
 
-/* The groups of a text's words, one after the other. */
+/* A conditional group of tokens. */
 typedef struct group {
-    size_t first, end; /* words, from # of #if to the one behind #endif's line */
+    size_t first, end; /* tokens, from # of #if to the first token after the #endif line */
 } group;
 
 static bool is(const mgl_tokens *t, size_t at, const char *text)
@@ -38,7 +38,7 @@ static size_t line_end(const mgl_tokens *t, size_t at)
     return at;
 }
 
-/* #ifndef GUARD and #define GUARD right behind it, with which the file begins. */
+/* Whether the file starts with #ifndef GUARD and #define GUARD. */
 static bool has_guard(const mgl_tokens *t)
 {
     return is_directive(t, 0) && is(t, 1, "ifndef") && t->count > 5 && is_directive(t, 3) &&
@@ -46,7 +46,7 @@ static bool has_guard(const mgl_tokens *t)
            !memcmp(t->list[2].text, t->list[5].text, (size_t)t->list[2].length);
 }
 
-/* Whether a word of the text is one of its tunables. */
+/* Whether a word is one of the text's tunables. */
 static bool is_tunable(const mgl_token *word, const mgl_kernel_launch *launch)
 {
     char macro[MGL_KERNEL_TUNABLE_MACRO];
@@ -58,7 +58,7 @@ static bool is_tunable(const mgl_token *word, const mgl_kernel_launch *launch)
     return false;
 }
 
-/* Whether the words of a directive, behind its name, are tunables and numbers. */
+/* Whether the operands of a directive are only tunables and numbers. */
 static bool is_free(const mgl_tokens *t, size_t at, size_t end, const mgl_kernel_launch *launch)
 {
     for (size_t i = at + 2; i < end; i++)
@@ -68,8 +68,8 @@ static bool is_free(const mgl_tokens *t, size_t at, size_t end, const mgl_kernel
     return true;
 }
 
-/* The end of the group that begins at `at`; *free: all its conditions are. A text whose
- * conditions do not go together ends with its last word: others refuse it. */
+/* The end of the group that starts at `at`; *free: all its conditions are free. With unbalanced
+ * conditions, the end of the text; another check rejects these. */
 static size_t group_end(const mgl_tokens *t, size_t at, const mgl_kernel_launch *launch, bool *free)
 {
     int depth = 0;
@@ -88,7 +88,7 @@ static size_t group_end(const mgl_tokens *t, size_t at, const mgl_kernel_launch 
     return t->count;
 }
 
-/* The next group from *at on that has to be the unit's own; false: there is none. */
+/* The next group from *at on that must equal the original text; false: none. */
 static bool next_group(const mgl_tokens *t, const mgl_kernel_launch *launch, size_t *at, group *out)
 {
     while (*at < t->count) {
@@ -120,7 +120,7 @@ static bool same(const mgl_tokens *a, const group *x, const mgl_tokens *b, const
     return true;
 }
 
-/* The guard's group ends with the text, and has no other branch. */
+/* Checks that the guard's group ends with the text and has no other branch. */
 static bool check_guard(const mgl_tokens *t, mgl_scan_fault *fault)
 {
     int depth = 0;

@@ -1,25 +1,25 @@
 /*
- * What a preprocessor would make of a unit's text alone: its directives looked at, its own macros
- * put in. Both branches of a conditional stay, since nobody knows which one the compiler takes; a
- * MGL_TOKEN_BRANCH stands where a directive stood that may leave something out.
+ * Macro expansion of a unit's text for the static scan: checks directives and expands the text's
+ * own macros. Both branches of a conditional are kept, because the choice of the compiler is
+ * unknown. A MGL_TOKEN_BRANCH replaces a directive that may remove text.
  *
- * Refused is what makes the words that the scan sees others than those that the compiler sees: a
- * macro that is defined twice or under a condition, that has # or ## or brackets that do not match,
- * that names itself, or whose name is one of the kernel's; brackets that one branch opens and
- * another one closes; directives but for #include of what the family includes, #define, conditions
- * and #pragma unroll.
+ * Constructs that could give the compiler other tokens than the scan are rejected. These are:
+ * macros defined twice or under a condition; macros with #, ## or unbalanced brackets; recursive
+ * macros; macros named like a word of the kernel; brackets that one branch opens and another
+ * closes. The only allowed directives are #include of files that the family includes, #define,
+ * conditionals and #pragma unroll.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_GATES_EXPAND_H
 #define MGL_AUTOTUNE_KERNELS_GATES_EXPAND_H
 
 #include "autotune/kernels/gates/vocabulary.h"
 
-/* `in`: of a whole text. Fails only where memory ran out; *out is whole if there is no fault. */
+/* `in`: the tokens of a whole text. Fails only if memory runs out; *out is complete if there is
+ * no fault. */
 mgl_status mgl_expand(const mgl_tokens *in, const mgl_vocabulary *vocabulary, mgl_tokens *out,
                       mgl_scan_fault *fault, mgl_error *err);
 
-/* Whether a name that a text gives to something of its own would be taken for one of the kernel:
- * why, or NULL. */
+/* The reason why a name that a text declares would collide with a name of the kernel, or NULL. */
 const char *mgl_scan_own_name(const mgl_vocabulary *vocabulary, const mgl_token *name);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * What the guard has to say of a text, line by line. There is one scanner, and it ends with the
- * first thing that it refuses. So what it names is taken out of a copy, and the copy is scanned
- * again. A line is reported once, and the search ends where nothing can be taken out without
- * changing what the words around it mean.
+ * Implements the reports of guard.h. The scanner stops at its first fault. To find more, the guard
+ * removes the faulty words from a copy and scans the copy again. A line is reported once. The
+ * search ends if nothing can be removed without changing the meaning of the words around it.
  */
 #include "autotune/kernels/gates/guard.h"
 
@@ -73,7 +72,7 @@ static void add(mgl_guard_findings *f, mgl_outcome outcome, int line, const char
     mgl_format_into(to->what, sizeof to->what, "%s", what);
 }
 
-/* In the order of lines; few. */
+/* Sorts by line (insertion sort, few elements). */
 static void sort(mgl_guard_findings *f)
 {
     for (int i = 1; i < f->count; i++)
@@ -84,14 +83,14 @@ static void sort(mgl_guard_findings *f)
         }
 }
 
-/* ---- taking words out ------------------------------------------------------------------------ */
+/* ---- removing words -------------------------------------------------------------------------- */
 
-/* The words of a copy of a text. */
+/* A copy of a text, and its tokens. */
 typedef struct copy {
     char *text; /* (length) */
     size_t length;
     mgl_tokens tokens;
-    mgl_scan_fault fault; /* of the lexer: what is behind it has no words */
+    mgl_scan_fault fault; /* fault of the lexer: there are no tokens after it */
 } copy;
 
 static mgl_status read_words(copy *c, mgl_error *err)
@@ -101,7 +100,7 @@ static mgl_status read_words(copy *c, mgl_error *err)
     return mgl_lex(c->text, c->length, &c->tokens, &c->fault, err);
 }
 
-/* How many brackets a word opens; less than 0: closes. */
+/* Number of brackets that a token opens; negative: closes. */
 static int opens(const mgl_token *t)
 {
     if (t->kind != MGL_TOKEN_MARK || t->length != 1)
@@ -117,8 +116,9 @@ static size_t first_of_line(const copy *c, int line)
     return at;
 }
 
-/* The words [first, end) of a line, and of an asm statement that goes on behind it. False: they are
- * no whole directive or statement, so that what stands around them would mean something else. */
+/* The tokens [first, end) of a line, and of an asm statement that continues after it. False:
+ * they are not a whole directive or statement, so their removal would change the meaning of
+ * other tokens. */
 static bool find_span(const copy *c, int line, bool is_asm, size_t *first, size_t *end)
 {
     static const char *const conditions[] = {"if", "ifdef", "ifndef", "elif", "else", "endif"};
@@ -132,7 +132,7 @@ static bool find_span(const copy *c, int line, bool is_asm, size_t *first, size_
     if (at == *first || depth != 0 || !list[*first].starts)
         return false;
     if (at < c->tokens.count && !list[at].starts && list[at].line > list[at - 1].line)
-        return false; /* it is continued by a backslash */
+        return false; /* continued by a backslash */
     if (!mgl_token_is(&list[*first], "#"))
         return mgl_token_is(&list[at - 1], ";");
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
@@ -146,8 +146,8 @@ static void blank(const copy *c, const mgl_token *t, char with)
     memset(c->text + (t->text - c->text), with, (size_t)t->length);
 }
 
-/* A word of the line that the diagnostic names becomes one that nobody knows. False: it names none,
- * or one that became so before. */
+/* Replaces the word that the diagnostic names by an unknown word. False: the diagnostic names no
+ * word, or the word was already replaced. */
 static bool rename_word(const copy *c, int line, const char *what)
 {
     const char *end = *what == '`' ? strchr(what + 1, '`') : NULL;
@@ -163,7 +163,7 @@ static bool rename_word(const copy *c, int line, const char *what)
     return false;
 }
 
-/* The word that is refused, or else the whole statement or directive. False: neither can be. */
+/* Removes the rejected word, or else the whole statement or directive. False: impossible. */
 static bool take_out(const copy *c, const mgl_scan_fault *fault)
 {
     size_t first, end;
@@ -178,16 +178,16 @@ static bool take_out(const copy *c, const mgl_scan_fault *fault)
     return true;
 }
 
-/* Whether the fault may be of what was taken out of other lines: the words do not make declarations
- * any more. */
+/* Whether the fault may be an effect of earlier removals: the tokens no longer form
+ * declarations. */
 static bool is_of_form(const mgl_scan_fault *fault)
 {
     return fault->what[0] == '`' && strchr("(){}[];", fault->what[1]) && fault->what[2] == '`';
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole guard ------------------------------------------------------------------------- */
 
-/* False: the launch region can not be read, so that nobody knows. */
+/* False: the launch region cannot be read, so the amount is unknown. */
 static bool find_shared(const char *text, size_t length, int64_t *out)
 {
     mgl_kernel_launch launch;
@@ -200,7 +200,7 @@ static bool find_shared(const char *text, size_t length, int64_t *out)
     return true;
 }
 
-/* A second fault of a line is of what was left of it, and no finding. */
+/* A second fault in the same line is an effect of the removal, and not a finding. */
 static mgl_status scan_again(const mgl_kernel_unit *unit, copy *c, int64_t shared,
                              mgl_guard_findings *out, mgl_error *err)
 {
@@ -237,7 +237,7 @@ static mgl_status scan_copy(const mgl_kernel_unit *unit, const char *text, size_
     return status;
 }
 
-/* "<CODE> at <file>:<line>: <what>" without what a finding has beside it. */
+/* The message of a diagnostic "<CODE> at <file>:<line>: <what>". */
 static const char *words_of(const mgl_kernel_result *result)
 {
     const char *at = strstr(result->diagnostic, ": ");

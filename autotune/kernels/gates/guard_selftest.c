@@ -1,4 +1,5 @@
-/* Whether the guard still refuses what it has to, and nothing else: see guard.h. */
+/* Self-test of the guard: checks that it rejects all known tricks and accepts clean texts. See
+ * guard.h. */
 #include "autotune/kernels/gates/guard.h"
 
 #include <stdio.h>
@@ -38,7 +39,7 @@ static void miss(mgl_guard_test *test, const char *name, const char *got)
 
 /* ---- texts of units -------------------------------------------------------------------------- */
 
-/* The unit's text with the plant in it. */
+/* The unit's text with the planted text in it. */
 static mgl_status put_plant(const mgl_kernel_unit *unit, const mgl_guard_plant *plant,
                             mgl_text *out, mgl_error *err)
 {
@@ -88,7 +89,8 @@ mgl_status mgl_guard_try(const mgl_guard_plant *tricks, int count, mgl_guard_tes
     return status;
 }
 
-/* A unit may have what its own text has: a word is planted where it does not stand. */
+/* The name of a unit whose original text does not contain the word: a unit may use the words of
+ * its original text. */
 static const char *unit_without(const char *word)
 {
     size_t length;
@@ -131,7 +133,8 @@ static mgl_status try_unit(const mgl_kernel_unit *unit, mgl_guard_test *out, mgl
 
 /* ---- compiled PTX ---------------------------------------------------------------------------- */
 
-/* What the kernel around a micro-kernel has anyway: an atomic, a clock, a store. */
+/* The module contains what the kernel around a micro-kernel contains: an atomic, a clock, a
+ * store. */
 enum { MODULE_LINE = 4, BODY_LINE = 15 };
 static const char module_text[] = ".version 8.0\n"
                                   ".target sm_90a\n"
@@ -210,7 +213,7 @@ mgl_status mgl_guard_try_ptx(const mgl_guard_ptx *list, int count, mgl_guard_tes
     return status;
 }
 
-/* Whether one of the tricks is refused by this rule. */
+/* Whether a trick is rejected by this rule. */
 static bool has_trick(const mgl_ptx_forbidden *rule)
 {
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
@@ -229,7 +232,7 @@ static mgl_status try_modules(mgl_guard_test *out, mgl_error *err)
     return mgl_guard_try_ptx(modules, (int)(sizeof modules / sizeof *modules), out, err);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole self-test --------------------------------------------------------------------- */
 
 mgl_status mgl_guard_selftest(mgl_guard_test *out, mgl_error *err)
 {

@@ -1,5 +1,5 @@
-/* The name of a text by its words: see kernel.h. What can not be read as words is named by its
- * bytes. */
+/* Implements mgl_kernel_hash of kernel.h: SHA-256 over tokens. A text that cannot be tokenized
+ * is hashed by its bytes. */
 #include "autotune/kernels/gates/kernel.h"
 #include "autotune/kernels/gates/lex.h"
 
@@ -9,7 +9,7 @@ static void add_words(mgl_sha256 *hash, const mgl_tokens *words)
     for (size_t i = 0; i < words->count; i++) {
         const mgl_token *t = &words->list[i];
         const bool begins = t->starts && mgl_token_is(t, "#");
-        if (begins || (t->starts && directive)) /* directives have lines of their own */
+        if (begins || (t->starts && directive)) /* a directive has a line of its own */
             mgl_sha256_add(hash, "\n", 1);
         directive = t->starts ? begins : directive;
         mgl_sha256_add(hash, t->text, (size_t)t->length);
@@ -17,7 +17,7 @@ static void add_words(mgl_sha256 *hash, const mgl_tokens *words)
     }
 }
 
-/* The launch region has its words in comments. */
+/* The launch region consists of comments, so its bytes are hashed. */
 static void add_launch(mgl_sha256 *hash, const char *text, size_t length)
 {
     mgl_kernel_regions regions;

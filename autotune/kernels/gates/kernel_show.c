@@ -1,4 +1,4 @@
-/* See kernel_show.h. */
+/* Implements kernel_show.h. */
 #include "autotune/kernels/gates/kernel_show.h"
 
 mgl_status mgl_kernel_find(const char *name, const mgl_kernel_unit **out, mgl_error *err)

@@ -1,4 +1,5 @@
-/* Micro-kernels by name, and what is known of one: for the command line and for agents alike. */
+/* Looks up micro-kernels by name, and prints a unit's text, regions, hash and context as JSON.
+ * The command line and the agents' tools call it. */
 #ifndef MGL_AUTOTUNE_KERNELS_GATES_KERNEL_SHOW_H
 #define MGL_AUTOTUNE_KERNELS_GATES_KERNEL_SHOW_H
 
@@ -6,12 +7,12 @@
 #include "autotune/kernels/trial/context.h"
 #include "base/json_out.h"
 
-/* MGL_USAGE, with the units there are, where `name` is none. */
+/* MGL_USAGE with the list of units if `name` is unknown. */
 mgl_status mgl_kernel_find(const char *name, const mgl_kernel_unit **out, mgl_error *err);
-/* "launch", "macros", "device"; NULL: any. MGL_USAGE for others. */
+/* "launch", "macros", "device"; NULL: any. MGL_USAGE for other names. */
 mgl_status mgl_kernel_find_region(const char *name, mgl_kernel_region *out, mgl_error *err);
 
-/* What is shown of a unit. Release with mgl_kernel_view_clear. */
+/* The view of a unit. Release with mgl_kernel_view_clear. */
 typedef struct mgl_kernel_view {
     const mgl_kernel_unit *unit;
     const char *text; /* (length) */

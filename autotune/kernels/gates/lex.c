@@ -1,5 +1,5 @@
-/* See lex.h. The phases of translation that matter, in one pass: what would be done to characters
- * before there are words is refused where it changes a word. */
+/* Implements lex.h: the relevant translation phases of C++ in one pass. Early phases that would
+ * change a word are rejected. */
 #include "autotune/kernels/gates/lex.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@ typedef struct lexer {
     bool starts, apart;
     mgl_tokens *out;
     mgl_scan_fault *fault;
-    bool failed; /* memory ran out */
+    bool failed; /* out of memory */
 } lexer;
 
 bool mgl_scan_refuse(mgl_scan_fault *fault, int line, const char *format, ...)
@@ -66,8 +66,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Bytes of a line continuation that stands here, blanks behind the backslash included, since
- * compilers differ about these; 0: none does. */
+/* The length of a line continuation at this position, including blanks after the backslash,
+ * which compilers treat differently; 0: none. */
 static size_t continuation(const lexer *l)
 {
     size_t n = 1;
@@ -90,8 +90,7 @@ static void add(lexer *l, mgl_token_kind kind, const char *from, int line)
     l->starts = l->apart = false;
 }
 
-/* ---- what is refused wherever it stands -------------------------------------------------------
- */
+/* ---- bytes that are rejected everywhere ------------------------------------------------------ */
 
 static bool check_bytes(lexer *l)
 {
@@ -109,8 +108,7 @@ static bool check_bytes(lexer *l)
     return true;
 }
 
-/* ---- comments and blanks ----------------------------------------------------------------------
- */
+/* ---- comments and blanks --------------------------------------------------------------------- */
 
 static bool skip_line_comment(lexer *l)
 {
@@ -136,7 +134,7 @@ static bool skip_comment(lexer *l)
     return mgl_scan_refuse(l->fault, line, "a comment does not end");
 }
 
-/* Whatever stands between words. */
+/* Skips everything between tokens. */
 static bool skip_blanks(lexer *l)
 {
     for (;;) {
@@ -165,10 +163,10 @@ static bool skip_blanks(lexer *l)
     }
 }
 
-/* ---- words ------------------------------------------------------------------------------------
- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* Behind a word: a continuation there may go on with it, or make it the prefix of a string. */
+/* Whether a word ends here: a continuation after it could continue the word, or make it a string
+ * prefix. */
 static bool is_whole(lexer *l, const char *from)
 {
     const size_t joined = continuation(l);
@@ -244,7 +242,7 @@ static bool take_quoted(lexer *l, char quote)
     return mgl_scan_refuse(l->fault, l->line, "a string does not end on its line");
 }
 
-/* Marks that stand for others. `<::` is < :: unless : or > is behind it. */
+/* Alternative spellings of marks. `<::` is < :: unless : or > follows. */
 static bool is_digraph(const lexer *l)
 {
     const char a = peek(l, 0), b = peek(l, 1), c = peek(l, 2), d = peek(l, 3);

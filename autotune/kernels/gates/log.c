@@ -1,6 +1,6 @@
-/* The compiler's log: see compile.h. A line of NVRTC is "file(line): error: what"; one of ptxas is
- * "ptxas ...; error : what" for instructions, and "ptxas info : Used 168 registers, ..." for
- * what it counted. */
+/* Parses the compiler's log: see compile.h. A line of NVRTC is "file(line): error: message". A
+ * line of ptxas is "ptxas ...; error : message" for an instruction, or "ptxas info : Used 168
+ * registers, ..." for counts. */
 #include "autotune/kernels/trial/compile.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* An error as it stands in the log. */
+/* An error in the log. */
 typedef struct entry {
     const char *file; /* (file_length) */
     size_t file_length;
@@ -22,7 +22,7 @@ typedef struct entry {
     size_t what_length;
 } entry;
 
-/* "file(12): error: what" or "file(12): catastrophic error: what". False: no such line. */
+/* Parses "file(12): error: what" or "file(12): catastrophic error: what". False: another line. */
 static bool read_entry(const char *line, size_t length, entry *out)
 {
     const char *end = line + length, *error = NULL;
@@ -64,7 +64,7 @@ static bool says(const char *text, size_t length, const char *words)
     return false;
 }
 
-/* The first row whose words stand in the message. */
+/* The outcome of the first row whose words occur in the message. */
 static mgl_outcome classify(const char *what, size_t length)
 {
     static const struct {
@@ -120,8 +120,8 @@ static void tell(const entry *e, const char *file, int *line,
                         e->what);
 }
 
-/* "ptxas application ptx input, line 12; error   : what": the place is of no text that anybody
- * wrote. */
+/* Parses "ptxas application ptx input, line 12; error   : what". The line number refers to
+ * generated PTX and is dropped. */
 static bool read_ptxas(const char *line, size_t length, char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
 {
     const char *end = line + length, *error = NULL;
@@ -159,7 +159,7 @@ mgl_outcome mgl_kernel_log_error(const char *log, const char *file, int *line,
 
 /* ---- resources ------------------------------------------------------------------------------- */
 
-/* The number in front of `words` in a line; -1: it does not say. */
+/* The number before `words` in a line; -1: none. */
 static int64_t number_before(const char *line, size_t length, const char *words)
 {
     const size_t n = strlen(words);

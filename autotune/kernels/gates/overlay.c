@@ -1,4 +1,4 @@
-/* See overlay.h. */
+/* Implements overlay.h: reads, scans, applies and writes the overlay folder. */
 #include "autotune/kernels/gates/overlay.h"
 
 #include <ctype.h>
@@ -20,9 +20,9 @@
 
 enum { LARGEST = 1 << 20 };
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
-/* "FOLDER/name". */
+/* Builds the path "FOLDER/name". */
 static mgl_status place(const char *folder, const char *name, char path[PATH_MAX], mgl_error *err)
 {
     mgl_text own = {0};
@@ -51,7 +51,7 @@ static void hash_bytes(const char *text, char hex[MGL_SHA256_HEX])
     mgl_sha256_hex(bytes, hex);
 }
 
-/* The hash of the canonical form of the unit's own text. */
+/* The hash of the canonical form of the unit's original text. */
 static void hash_own(const mgl_kernel_unit *unit, char hex[MGL_SHA256_HEX])
 {
     size_t length;
@@ -61,13 +61,13 @@ static void hash_own(const mgl_kernel_unit *unit, char hex[MGL_SHA256_HEX])
     mgl_sha256_hex(bytes, hex);
 }
 
-/* Whether a hash is that of the unit's own text. */
+/* Whether a hash belongs to the unit's original text. */
 static bool is_base(const mgl_kernel_unit *unit, const char *hash)
 {
     size_t length;
     char own[MGL_SHA256_HEX], bytes[MGL_SHA256_HEX];
     hash_own(unit, own);
-    hash_bytes(mgl_kernel_unit_text(unit, &length), bytes); /* of older folders */
+    hash_bytes(mgl_kernel_unit_text(unit, &length), bytes); /* format of older folders */
     return !strcmp(hash, own) || !strcmp(hash, bytes);
 }
 
@@ -119,8 +119,8 @@ static mgl_status read_text(const char *folder, mgl_overlay_entry *entry, mgl_er
     return MGL_OK;
 }
 
-/* Behind a line "<directive>NAME" or "<directive>NAME NUMBER", as mgl_trial_text writes it; NULL:
- * `at` is no such line. */
+/* The position after a line "<directive>NAME" or "<directive>NAME NUMBER", as mgl_trial_text
+ * writes it; NULL: `at` is not such a line. */
 static const char *behind_tunable(const char *at, const char *directive, bool valued)
 {
     const size_t n = strlen(directive);
@@ -137,7 +137,7 @@ static const char *behind_tunable(const char *at, const char *directive, bool va
     return *at == '\n' ? at + 1 : NULL;
 }
 
-/* The text between the values of its tunables: what the gates saw. */
+/* The text without the tunable definitions around it: the text that the gates checked. */
 static const char *find_body(const char *text, size_t *length)
 {
     const char *at = text, *next, *end = text + strlen(text), *line;
@@ -154,7 +154,7 @@ static const char *find_body(const char *text, size_t *length)
     return at;
 }
 
-/* Nothing that the scan would refuse comes to a compiler, whoever put it here. */
+/* Scans the text, so that forbidden content never reaches a compiler, whoever wrote the file. */
 static mgl_status scan_text(const mgl_overlay_entry *entry, mgl_error *err)
 {
     mgl_kernel_launch launch;
@@ -175,7 +175,7 @@ static mgl_status scan_text(const mgl_overlay_entry *entry, mgl_error *err)
                     entry->unit->name, fault.what);
 }
 
-/* A value as text, to *out; NULL for none. */
+/* Prints a value to *out; NULL for no value. */
 static bool copy_value(const cJSON *value, char **out)
 {
     char *text = value ? cJSON_PrintUnformatted(value) : NULL;
@@ -210,7 +210,7 @@ static mgl_status read_entry(const char *folder, const mgl_json *json, const cJS
     return status || entry->stale ? status : scan_text(entry, err);
 }
 
-/* Two units may be one file: the one that was promoted last counts. */
+/* Two units may share one file: the last promoted one is used. */
 static void add_source(mgl_overlay *o, const mgl_overlay_entry *entry)
 {
     int at = 0;
@@ -253,7 +253,7 @@ mgl_status mgl_overlay_read(const char *folder, mgl_overlay *out, mgl_error *err
     bool stands = false;
     *out = (mgl_overlay){0};
     if (place(folder, "manifest.json", path, NULL))
-        return MGL_OK; /* nobody has a folder: nobody has promoted anything */
+        return MGL_OK; /* no data folder: nothing was promoted */
     mgl_status status = mgl_file_stands(path, &stands, err);
     if (status || !stands)
         return status;
@@ -327,7 +327,7 @@ static int find_unit(const mgl_overlay *overlay, const mgl_kernel_unit *unit)
     return -1;
 }
 
-/* The others stay in their order, and what is behind moves up. */
+/* Removes an entry and keeps the order of the others. */
 static void take_out(mgl_overlay *overlay, int at)
 {
     clear_entry(&overlay->entries[at]);
@@ -336,7 +336,7 @@ static void take_out(mgl_overlay *overlay, int at)
     overlay->entries[--overlay->count] = (mgl_overlay_entry){0};
 }
 
-/* What an entry is once another text has taken its place. */
+/* Describes an entry as the `before` of the text that replaces it. */
 static mgl_status describe_before(const mgl_overlay_entry *entry, char **out, mgl_error *err)
 {
     mgl_json_out json = {0};
@@ -379,7 +379,7 @@ static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, c
     return scan_text(entry, err);
 }
 
-/* The text first: a manifest never names one that does not stand. */
+/* The text is written first, so that the manifest never names a missing text. */
 static mgl_status write_text(const char *folder, const char *text, mgl_error *err)
 {
     char path[PATH_MAX], hash[MGL_SHA256_HEX];
@@ -426,7 +426,7 @@ mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, m
     return status;
 }
 
-/* The entry becomes what it says that stood there before. */
+/* Replaces the entry by its `before`. */
 static mgl_status restore(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
 {
     mgl_json json = {0};

@@ -1,9 +1,8 @@
 /*
- * The regions of a unit's text: found, replaced, and compared. See unit.h for the marks.
+ * Finds, replaces and compares the regions of a unit's text. See unit.h for the marks.
  *
- * A mark is the line and nothing else, so that nobody makes one by a string or by a comment within
- * a function; a line that begins like a mark and is none is an error, since whoever wrote it
- * thought that it is one.
+ * A mark is a whole line, so a string or a comment inside a function cannot be a mark. A line that
+ * starts like a mark and is not one is an error, because its author meant a mark.
  */
 #include "autotune/kernels/gates/unit.h"
 
@@ -17,7 +16,7 @@ typedef struct cursor {
     int line; /* of `at`, from 1 */
 } cursor;
 
-/* The next line, without its end. False: there is none. */
+/* The next line without its end. False: end of the text. */
 static bool take_line(cursor *c, const char **line, size_t *length)
 {
     if (c->at >= c->end)
@@ -36,7 +35,7 @@ static bool begins(const char *line, size_t length, const char *with)
     return length >= n && !memcmp(line, with, n);
 }
 
-/* The word of a mark. False: it is none, though it begins like one. */
+/* The word of a mark. False: the line only starts like a mark. */
 static bool read_mark(const char *line, size_t length, char name[16])
 {
     const size_t first = sizeof opening - 1, last = sizeof closing - 1;
@@ -50,7 +49,7 @@ static bool read_mark(const char *line, size_t length, char name[16])
 
 typedef struct finding {
     mgl_kernel_regions *out;
-    int open; /* region; MGL_KERNEL_REGION_COUNT: none */
+    int open; /* the open region; MGL_KERNEL_REGION_COUNT: none */
     bool seen[MGL_KERNEL_REGION_COUNT], any, ended;
 } finding;
 
@@ -147,8 +146,7 @@ static mgl_status fail_outside(const char *after, size_t at, mgl_kernel_region r
                                                     : mgl_kernel_region_name(region));
 }
 
-/* The first byte from `a` and `b` on, to their ends, that differs: its offset in `after`;
- * SIZE_MAX: none does. */
+/* The offset in `after` of the first different byte of the two ranges; SIZE_MAX: equal. */
 static size_t differ(const char *before, size_t a, size_t a_end, const char *after, size_t b,
                      size_t b_end)
 {
@@ -158,7 +156,7 @@ static size_t differ(const char *before, size_t a, size_t a_end, const char *aft
     return a < a_end || b < b_end ? b : SIZE_MAX;
 }
 
-/* What stands between the regions that may differ, piece by piece. */
+/* Compares the parts between the regions that may differ. */
 static mgl_status compare_frames(const char *before, size_t before_length, const char *after,
                                  size_t after_length, const mgl_kernel_regions *was,
                                  const mgl_kernel_regions *is, mgl_kernel_region region,
@@ -180,7 +178,7 @@ static mgl_status compare_frames(const char *before, size_t before_length, const
     return at == SIZE_MAX ? MGL_OK : fail_outside(after, at, region, err);
 }
 
-/* Regions in their order: what is behind one begins behind the one before. */
+/* Whether the regions are in order: each starts after the end of the one before it. */
 static bool in_order(const mgl_kernel_regions *r)
 {
     size_t last = 0;

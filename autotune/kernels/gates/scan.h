@@ -1,12 +1,13 @@
 /*
- * The static scan of a unit's text, before any compiler sees it: nothing stands in it by which it
- * could do more than compute, or be something else for the compiler than for a reader.
+ * Static scan of a unit's text before any compiler sees it. It rejects text that could do more than
+ * compute, or that the compiler could read differently from a reader. The gates (verify.c), the
+ * guard and the overlay call it.
  *
- * Three walks. The words as they stand, directives and bodies of macros included: none that
- * words.def forbids or that is of the machine's scheduling; behind conditions the unit's own alone.
- * Then, its macros put in (expand.h), what it declares: no variable outlives a task, no name is one
- * of the kernel's. Then its asm statements: instructions of asm.def, on operands of the statement.
- * The PTX that is compiled is looked at afterwards (verify.c).
+ * The scan has three passes. The first checks all tokens, including directives and macro bodies:
+ * forbidden words (words.def), words of the scheduling code, and conditionals that differ from the
+ * original. The second expands the text's macros (expand.h) and checks declarations: no variable
+ * outlives a task, and no name belongs to the kernel. The third checks asm statements: instructions
+ * of asm.def with operands of the statement. The compiled PTX is scanned later (verify.c).
  */
 #ifndef MGL_AUTOTUNE_KERNELS_GATES_SCAN_H
 #define MGL_AUTOTUNE_KERNELS_GATES_SCAN_H
@@ -14,18 +15,17 @@
 #include "autotune/kernels/gates/vocabulary.h"
 #include "autotune/kernels/trial/launch.h"
 
-/* fault->line is 0 where nothing is refused. Fails only where memory ran out, or the kernel's own
- * sources can not be read (MGL_GATE). `shared`: bytes of shared memory that the text declares to
- * need. */
+/* fault->line is 0 if nothing is rejected. Fails only if memory runs out, or the kernel's own
+ * sources cannot be read (MGL_GATE). `shared`: bytes of shared memory that the text declares. */
 mgl_status mgl_kernel_scan(const mgl_kernel_unit *unit, const char *text, size_t length,
                            int64_t shared, mgl_scan_fault *fault, mgl_error *err);
 
-/* Whether what stands behind conditions of the preprocessor is what stands behind those of the
- * unit's own text (branches.c). False: it said what is refused. */
+/* Whether the content of conditionals equals the unit's original text (branches.c). False: the
+ * fault is set. */
 bool mgl_scan_branches(const mgl_tokens *text, const mgl_tokens *own,
                        const mgl_kernel_launch *launch, mgl_scan_fault *fault);
 
-/* The third walk, of words whose macros are put in. False: it said what is refused. */
+/* The third pass, on tokens after macro expansion. False: the fault is set. */
 bool mgl_scan_asm(const mgl_tokens *tokens, mgl_scan_fault *fault);
 
 #endif

@@ -1,4 +1,4 @@
-/* The list of units, and their texts as they were built in. See unit.h. */
+/* The list of units, and their built-in texts. See unit.h. */
 #include "autotune/kernels/gates/unit.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* See vocabulary.h: a table of words with open addressing, filled by one walk over the sources. */
+/* Implements vocabulary.h: a hash table with open addressing, filled in one pass over the
+ * sources. */
 #include "autotune/kernels/gates/vocabulary.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ enum { SLOTS = 1 << 14 }; /* the kernel has about 4,000 words */
 
 struct mgl_vocabulary {
     struct {
-        const char *text; /* (length) of the sources; NULL: free */
+        const char *text; /* (length) in the sources; NULL: free */
         int length;
         unsigned bits;
     } slots[SLOTS];
@@ -48,18 +49,17 @@ static void note(mgl_vocabulary *v, const mgl_token *word, unsigned bits)
     v->slots[at].bits |= bits;
 }
 
-/* ---- the sources ------------------------------------------------------------------------------
- */
+/* ---- the sources ----------------------------------------------------------------------------- */
 
-/* A source that is read: what its words are. */
+/* The source that is read, and the kind of its words. */
 typedef struct reading {
     mgl_vocabulary *to;
     bool scheduler, own;
-    bool memory; /* the file lays out the machine's memory */
-    bool apart;  /* the type at hand is nothing that the machine keeps in memory of its own */
+    bool memory; /* the file defines the layout of the machine's memory */
+    bool apart;  /* the current type is not part of the machine's memory */
 } reading;
 
-/* Types whose members every unit may name: what a task's operands are. */
+/* Types whose members every unit may use: they describe a task's operands. */
 static bool is_of_tasks(const mgl_token *type)
 {
     static const char *const types[] = {
@@ -85,7 +85,7 @@ static bool note_declared(void *user, const mgl_declared *d)
     return true;
 }
 
-/* Notes the words, and leaves those that are not of directives. */
+/* Adds all words, and removes those of directives from the list. */
 static void note_words(reading *r, mgl_tokens *tokens, unsigned bits)
 {
     size_t kept = 0;
@@ -144,7 +144,7 @@ static mgl_status read_source(mgl_vocabulary *v, const mgl_kernel_unit *unit, in
     mgl_status status = mgl_lex(text, strlen(text), &tokens, &fault, err);
     if (status)
         return status;
-    if (fault.line) { /* a word that is not known would be let through */
+    if (fault.line) { /* an unknown word would pass the scan */
         mgl_tokens_clear(&tokens);
         return mgl_fail(err, MGL_GATE, name, "line %d of the kernel's own source: %s", fault.line,
                         fault.what);
