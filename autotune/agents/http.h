@@ -28,7 +28,7 @@ typedef enum mgl_http_end {
     MGL_HTTP_DONE,      /* a response came, with any status */
     MGL_HTTP_TIMED_OUT, /* no complete answer within the time limit */
     MGL_HTTP_TOO_LONG,  /* the answer exceeds MGL_HTTP_MAX_BYTES */
-    MGL_HTTP_FAILED /* no connection, an invalid certificate, or a truncated answer */
+    MGL_HTTP_FAILED     /* no connection, an invalid certificate, or a truncated answer */
 } mgl_http_end;
 
 typedef struct mgl_http_response {
