@@ -1,9 +1,7 @@
-"""Builds the wheel and the source archive of the package: a build backend as of PEP 517. pip calls
-it.
+"""Builds the wheel and the source archive of the package: a PEP 517 build backend, called by pip.
 
 The package is a folder of Python files, so the wheel is a zip archive of these files and of
-metadata from pyproject.toml. setuptools is not used, because it needs a network or more
-packages.
+metadata from pyproject.toml. setuptools is not used, because it needs a network or more packages.
 """
 
 from __future__ import annotations

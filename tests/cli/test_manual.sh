@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The manual page: what man and mandoc, each where it is installed, have to say of it, and that it
-# has the verbs and flags that help has. test_manual.sh BUILD
+# Tests the manual page: checks it with man and mandoc, if installed, and checks that it contains
+# the verbs and flags of help. test_manual.sh BUILD
 set -euo pipefail
 build=$1
 page=$build/pages/megalith.1

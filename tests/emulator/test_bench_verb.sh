@@ -1,8 +1,8 @@
 #!/bin/sh
-# The verb `bench`, whole, on the emulator's device under several names: tables, JSON, and the record of a
-# device that it meets for the first time, which fit_costs reads.
+# Tests the whole verb `bench` on the emulated device under several names: tables, JSON, and the
+# record of a new device, which fit_costs reads.
 #
-#     test_bench_verb.sh EMULATOR_VERB FIT_COSTS
+#    test_bench_verb.sh EMULATOR_VERB FIT_COSTS
 set -eu
 verb=$1 fit=$2 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

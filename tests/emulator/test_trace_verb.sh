@@ -1,7 +1,8 @@
 #!/bin/sh
-# The verb `trace`, whole, on the emulator's device: of one list and of two, as text, as JSON and as a timeline.
+# Tests the whole verb `trace` on the emulated device: with one list and with two, as text, as JSON
+# and as a timeline.
 #
-#     test_trace_verb.sh EMULATOR_VERB WRITE_RANDOM_MODEL
+#    test_trace_verb.sh EMULATOR_VERB WRITE_RANDOM_MODEL
 set -eu
 verb=$1 write=$2 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

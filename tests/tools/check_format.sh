@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails when a C or CUDA source is not laid out as clang-format 14 lays it out by .clang-format, and
-# shows where. Other versions differ in details, so they are not taken: exit 77 (skipped).
-#     check_format.sh            checks;  check_format.sh --fix  mends;  --version  tells which one
+# Fails if the layout of a C or CUDA source differs from that of clang-format 14 with .clang-format,
+# and prints where. Other versions differ in details and are not used: exit 77 (skipped).
+#    check_format.sh            checks;  check_format.sh --fix  formats;  --version  prints it
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

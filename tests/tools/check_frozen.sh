@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The manifest's version has stepped wherever its hashes have changed: since the last commit, and in
-# the newest commit that changed it. Exit 77 without a history to compare with.
+# Checks that the version of the frozen manifest increases with every change of its hashes: since
+# the last commit, and in the newest commit that changed the manifest. Exit 77 without a git
+# history.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 manifest=autotune/frozen.txt

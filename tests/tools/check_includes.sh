@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails when a folder includes a header that its sibling does not offer, or one that is not for it, and
-# says where. tests/tools/includes.txt has the rules; one that nothing uses any more fails too.
-#     check_includes.sh [ROOT]
+# Fails if a folder includes a header that its sibling does not offer, or a header that it must not
+# include, and prints where. tests/tools/includes.txt contains the rules. An unused rule fails too.
+#    check_includes.sh [ROOT]
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}"
 

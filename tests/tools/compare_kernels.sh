@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares two folders that dump_kernels wrote, of two states of the sources: whether the kernels are the same, and
-# where they are not, what became of registers, spills and bytes.
-#     compare_kernels.sh BEFORE AFTER        exit 1 where a kernel differs
+# Compares two folders written by dump_kernels from two states of the sources: whether the kernels
+# are equal and, if not, the changes of registers, spills and bytes.
+#    compare_kernels.sh BEFORE AFTER        exit 1 if a kernel differs
 set -euo pipefail
 before=$1 after=$2 differs=0
 

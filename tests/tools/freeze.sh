@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes autotune/frozen.txt anew: what no search may change, with its hashes. Where a hash or the list
-# has changed, the version is stepped: campaigns that began under another manifest do not go on.
-#     freeze.sh            writes;  freeze.sh --check  exit 1 with what differs, writes nothing
+# Rewrites autotune/frozen.txt: the files that no search may change, with their hashes. If a hash or
+# the list changed, the version increases. Campaigns that began under another manifest do not
+# continue.
+#    freeze.sh            writes;  freeze.sh --check  prints differences, exit 1, writes nothing
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export LC_ALL=C

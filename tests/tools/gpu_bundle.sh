@@ -1,12 +1,13 @@
 #!/bin/sh
-# Collects what the GPU tests need into a folder that runs on another machine with a GPU, without the
-# build tree: test binaries and tools, the shared libraries they name (but glibc's), the checkpoints,
-# run-all.sh, which runs every test under a time limit and sums up, and the scripts that measure:
+# Collects the GPU tests in a folder that runs on another machine with a GPU, without the build
+# tree: test binaries and tools, their shared libraries (except glibc's), the checkpoints,
+# run-all.sh, which runs every test under a time limit and summarizes, and the scripts that measure:
 # FOLDER/tools/evidence.sh COMMIT FOLDER RESULTS, and likewise kernels.sh.
 #
-#     tests/tools/gpu_bundle.sh BUILD FOLDER [PROGRAM...]
+#    tests/tools/gpu_bundle.sh BUILD FOLDER [PROGRAM...]
 #
-# With programs named these alone, without checkpoints: megalith show_kernels test_kernel_gpu for kernels.sh.
+# If programs are named, only these are collected, without checkpoints: megalith show_kernels
+# test_kernel_gpu for kernels.sh.
 set -eu
 build=$1 folder=$2
 shift 2

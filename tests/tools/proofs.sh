@@ -1,13 +1,13 @@
 #!/bin/sh
-# How long the validator takes: for the three texts of anti-diagonal clears, whose proof would be long
-# (tests/validator/slow_texts.h), and for one model's schedule by two builds, in turns, each for what its own
-# `lower` makes. One JSON object on standard output, for record.sh:
+# Measures the time of the validator: for the three texts of anti-diagonal clears, whose proof is
+# long (tests/validator/slow_texts.h), and for one model's schedule with two builds, alternating,
+# each for the output of its own `lower`. One JSON object on standard output, for record.sh:
 #
-#     tests/tools/proofs.sh OLD NEW TOOLS MODEL [SAMPLES]        two programs `megalith`, the folder of
-#                                                                slow_texts, a checkpoint
+#    tests/tools/proofs.sh OLD NEW TOOLS MODEL [SAMPLES]        two programs `megalith`, the folder
+#                                                               of slow_texts, a checkpoint
 #
-# Milliseconds are of the validator alone; seconds of the whole process, a fresh one each time. The exit code
-# is 1 where a program did not answer.
+# Milliseconds are of the validator alone; seconds are of a whole new process. The exit code is 1 if
+# a program gave no answer.
 set -u
 old=$1 new=$2 tools=$3 model=$4 samples=${5:-41}
 scratch=$(mktemp -d)

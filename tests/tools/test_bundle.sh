@@ -1,8 +1,8 @@
 #!/bin/sh
-# gpu_bundle.sh: what CTest calls a test of a GPU is in the bundle, and what is there runs with the
+# Tests gpu_bundle.sh: the bundle contains every GPU test of CTest, and its tests run with the
 # bundle's own program, models and goldens.
 #
-#     tests/tools/test_bundle.sh BUILD
+#    tests/tools/test_bundle.sh BUILD
 set -eu
 build=$1
 tools=$(cd "$(dirname "$0")" && pwd)

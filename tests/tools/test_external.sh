@@ -1,8 +1,9 @@
 #!/bin/sh
-# run_again.sh of the external proposals: jobs, what is kept, what is left; its table; kernels.sh with its parts
-# `external`, `promote`, `keep` and `keep_head`. A script plays the gates.
+# Tests run_again.sh of the external proposals: its jobs, kept and skipped proposals, and its table.
+# Also tests the parts `external`, `promote`, `keep` and `keep_head` of kernels.sh. A script
+# replaces the gates.
 #
-#     tests/tools/test_external.sh MEGALITH SHOW_KERNELS
+#    tests/tools/test_external.sh MEGALITH SHOW_KERNELS
 set -eu
 megalith=$1 show=$2
 tools=$(cd "$(dirname "$0")" && pwd)

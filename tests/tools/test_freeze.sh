@@ -1,5 +1,6 @@
 #!/bin/sh
-# freeze.sh: what is as it was keeps its version, what has changed is named and steps it.
+# Tests freeze.sh: without changes the version stays; changed files are named and increase the
+# version.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_includes.sh: this tree is as it says, and what is planted is found.
+# Tests check_includes.sh: this tree passes, and planted violations are found.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 check=$root/tests/tools/check_includes.sh

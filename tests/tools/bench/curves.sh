@@ -1,12 +1,14 @@
 #!/bin/sh
-# Scaling curves: a model's time per token against one thing after the other, the rest as it is, each
-# point with what the cost model predicted. One JSON object on standard output, for record.sh:
+# Measures scaling curves: a model's time per token against one parameter after another, each point
+# with the prediction of the cost model. One JSON object on standard output, for record.sh:
 #
-#     tests/tools/bench/record.sh COMMIT paper/results/h200-curves.json tests/tools/bench/curves.sh build/megalith
-#     tests/tools/bench/curves.sh MEGALITH [SHAPE [FLAG...]]        flags for every bench, like --samples 7
+#    tests/tools/bench/record.sh COMMIT paper/results/h200-curves.json \
+#        tests/tools/bench/curves.sh build/megalith
+#    tests/tools/bench/curves.sh MEGALITH [SHAPE [FLAG...]]   flags for every bench (--samples 7)
 #
-# A curve that fails has the error in its place, and its points follow, each by itself; one that takes longer
-# than $CURVE_SECONDS (120) has failed without. The exit code is that of the last bench that did.
+# If a curve fails, the error is in its place, and its points follow one by one. A curve that takes
+# longer than $CURVE_SECONDS (120) has failed without an error. The exit code is that of the last
+# bench that failed.
 set -u
 megalith=$1 shape=${2:-llama-1b}
 shift $(($# < 2 ? $# : 2))

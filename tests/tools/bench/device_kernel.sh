@@ -1,9 +1,10 @@
 #!/bin/sh
-# What the kernel is made of: of each file its lines, and of kernels (rows of dump_kernels) what the compiler made of
-# them: registers, spilled bytes (of all objects), bytes of machine code, seconds of compiling, and the same of functions
-# that are called. One JSON object on standard output, for record.sh. Needs NVRTC and readelf, no GPU.
+# Prints the size of the kernel: the lines of each file and, for kernels (rows of dump_kernels), the
+# compiler's results: registers, spilled bytes (of all objects), bytes of machine code, seconds of
+# compilation, and the same for called functions. One JSON object on standard output, for record.sh.
+# Needs NVRTC and readelf, no GPU.
 #
-#     tests/tools/bench/device_kernel.sh TOOLS [KERNEL...]      the folder of dump_kernels
+#    tests/tools/bench/device_kernel.sh TOOLS [KERNEL...]      the folder of dump_kernels
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 tools=$1

@@ -1,23 +1,26 @@
 #!/bin/sh
-# All that is shown of the machine on a GPU, each part by itself under a time limit and recorded (record.sh) in
-# FOLDER/KIND-PART.json. Compiles nothing but kernels.
+# Runs all demonstrations of the machine on a GPU, each part under a time limit, and records each
+# (record.sh) in FOLDER/KIND-PART.json. Compiles only kernels.
 #
-#     tests/tools/bench/evidence.sh COMMIT BIN FOLDER [PART...]      BIN: a build tree, or the bundle of gpu_bundle.sh
-#     tests/tools/bench/evidence.sh                                  lists the parts, in order, with their limits
+#    tests/tools/bench/evidence.sh COMMIT BIN FOLDER [PART...]      BIN: a build tree, or the bundle
+#                                                                   of gpu_bundle.sh
+#    tests/tools/bench/evidence.sh                                  lists the parts, in order, with
+#                                                                   their limits
 #
-# Without parts all are run; those that have been recorded with exit 0 are left out unless they are named.
+# Without parts, runs all. Parts already recorded with exit 0 are skipped unless they are named.
 #
-#   KIND    of the device, in the names of the results (h200)
-#   MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
-#   CONFIG  a ScheduleConfig for all of them
-#   SAMPLES of each bench row and of trace-overhead (21)
-#   STORES  where the campaigns of `search` and `shapes` are kept (FOLDER): the same stores go on where they were
-#   BOX     seconds that `shapes` has (540); ONLY some of its campaigns
-#   MINUTES that a seed of `search` has (10), SEEDS how many (3), FIRST the first one (1), SEARCH its
-#           proposers (evolve surrogate), START how it begins (--queues-chosen)
-#   SHAPE   of `statistics` and `search` (llama-1b)
-#   COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20 --capacity 8192)
-#   CACHE   of kernels ($MODELS/kernels): a part that is timed should find its kernel there, see `kernels`
+#  KIND    of the device, in the names of the results (h200)
+#  MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
+#  CONFIG  a ScheduleConfig for all of them
+#  SAMPLES of each bench row and of trace-overhead (21)
+#  STORES  folder of the campaigns of `search` and `shapes` (FOLDER): existing stores continue
+#  BOX     seconds for `shapes` (540); ONLY: a subset of its campaigns
+#  MINUTES for a seed of `search` (10), SEEDS: their number (3), FIRST: the first seed (1), SEARCH:
+#          its proposers (evolve surrogate), START: its start (--queues-chosen)
+#  SHAPE   of `statistics` and `search` (llama-1b)
+#  COUNTS  of the soak of the 1B model (--launches 1000 --tokens 16 --long 100000 --delays 20
+#          --capacity 8192)
+#  CACHE   of kernels ($MODELS/kernels): a timed part should find its kernel there, see `kernels`
 #
 # The exit code is the number of parts that failed.
 set -u

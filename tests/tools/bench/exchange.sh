@@ -1,9 +1,9 @@
 #!/bin/sh
-# How long another program takes to stand on a GPU (bench_exchange.c), with weights that are made on the device
-# and with weights that are copied there. One JSON object on standard output, for record.sh:
+# Measures the exchange of a program on a GPU (bench_exchange.c), with weights generated on the
+# device and with weights copied there. One JSON object on standard output, for record.sh:
 #
-#     tests/tools/bench/exchange.sh TOOLS FOLDER [FLAG...]        the folder of bench_exchange, a checkpoint; flags
-#                                                           for every call, like --config F
+#    tests/tools/bench/exchange.sh TOOLS FOLDER [FLAG...]        the folder of bench_exchange, a
+#                                             checkpoint; flags for every call, like --config F
 #
 # The exit code is that of the last call that failed.
 set -u

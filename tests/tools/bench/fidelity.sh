@@ -1,12 +1,13 @@
 #!/bin/sh
-# fidelity.c for checkpoints, each beside Hugging Face's bf16 (yardstick.py): one JSON object on standard output, for
-# record.sh. Needs transformers and torch.
+# Runs fidelity.c for checkpoints, each compared with Hugging Face's bf16 (yardstick.py). One JSON
+# object on standard output, for record.sh. Needs transformers and torch.
 #
-#     tests/tools/bench/fidelity.sh TOOLS MODELS NAME[:TEXTS]...      the folder of fidelity; the folder of checkpoints; which,
-#                                                               and how many of their texts (all)
+#    tests/tools/bench/fidelity.sh TOOLS MODELS NAME[:TEXTS]...      the folder of fidelity; the
+#                      folder of checkpoints; their names, and the number of their texts (all)
 #
-# Prompts go through a second list of 128 rows where the model's widths allow one (its queues exchange bf16), else of 16.
-# The exit code is 6 where a model is worse than Hugging Face, and another where one could not be measured.
+# Prompts use a second list of 128 rows if the model's widths allow one (its queues exchange bf16),
+# else of 16. The exit code is 6 if a model is worse than Hugging Face, and another if one could not
+# be measured.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tools=$1 models=$2

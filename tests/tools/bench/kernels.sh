@@ -1,49 +1,55 @@
 #!/bin/sh
-# What is shown of micro-kernels on a GPU, each part by itself under a time limit and
-# recorded (record.sh) in FOLDER/KIND-kernels-PART.json:
+# Runs all demonstrations of micro-kernels on a GPU, each part under a time limit, and records each
+# (record.sh) in FOLDER/KIND-kernels-PART.json:
 #
-#     tests/tools/bench/kernels.sh COMMIT BIN FOLDER [PART[=SECONDS]...]      BIN: a build tree, or the bundle of gpu_bundle.sh
-#     tests/tools/bench/kernels.sh                                            lists the parts, in order, with their limits
+#    tests/tools/bench/kernels.sh COMMIT BIN FOLDER [PART[=SECONDS]...]      BIN: a build tree, or
+#                                                                     the bundle of gpu_bundle.sh
+#    tests/tools/bench/kernels.sh                     lists the parts, in order, with their limits
 #
-#   warm     compiles the kernels that the others want, by all processors; times nothing, is not recorded
-#   gates    test_kernel_gpu: each unit's own text against the reference, the tricks that show at run time, texts that
-#            hang and trap; its lines as they are
-#   equal    the same text on both sides, again and again: none is kept
-#   planted  a delay that costs 2 % is found when it is taken out, one of 0.3 % is not
-#   model    a text that wins alone and loses in a whole model is refused by the last gate
-#   loop     LLM-Triton's loop on merge: prompt, a text that does not compile, one that names what is not there,
-#            one that is right; then another task that goes on from there
-#   peak     PEAK's plan on the skinny products: three transformations, whose last has a tunable
-#   rounds   TritonForge's rounds on the head
-#   ptx      the PTX layer: an idea is learned from merge and materialised in the head
-#   external every text of paper/results/external through all gates, several at a time. Verdicts are kept in
-#            FOLDER/KIND-external.jsonl as they come; texts that have one there are not judged again
-#   promote  those that `external` kept, the best of a unit first, each on top of those before: kernel promote, with
-#            replies on a checkpoint; then replies of the fixtures' models with and without what was promoted, and
-#            `bench` both ways. FOLDER/KIND-promote.jsonl likewise
-#   keep     the text that `peak` ends with is promoted where the plain one is the incumbent, and replies and
-#            `bench` are compared likewise. Three of the fixtures run it, as the lowest rung of ladders
-#   keep_head  the same with the text that `rounds` ends with: every model runs the head
+#  warm     compiles the kernels of the other parts, on all processors; not timed, not recorded
+#  gates    test_kernel_gpu: each unit's own text against the reference, the tricks that appear at
+#           run time, texts that hang and trap; its lines unchanged
+#  equal    the same text on both sides, repeatedly: none is kept
+#  planted  removing a delay of 2 % is detected, removing one of 0.3 % is not
+#  model    a text that wins alone and loses in a whole model is rejected by the last gate
+#  loop     the loop of LLM-Triton on merge: prompt, a text that does not compile, one that uses an
+#           undeclared name, a correct one; then another task that continues from there
+#  peak     the script of PEAK on the skinny products: three transformations, the last with a
+#           tunable
+#  rounds   the rounds of TritonForge on the head
+#  ptx      the PTX layer: an idea is learned from merge and applied to the head
+#  external every text of paper/results/external through all gates, several in parallel. Verdicts
+#           are appended to FOLDER/KIND-external.jsonl; texts with a verdict there are skipped
+#  promote  the texts that `external` kept, the best of a unit first, each on top of the ones
+#           before: kernel promote, with replies on a checkpoint; then replies of the fixtures'
+#           models with and without the promoted texts, and `bench` with both.
+#           FOLDER/KIND-promote.jsonl likewise
+#  keep     promotes the final text of `peak` where the plain text is the incumbent, and compares
+#           replies and `bench` likewise. Three of the fixtures run it, as the variant for few rows
+#  keep_head  the same with the final text of `rounds`: every model runs the head
 #
-# The four methods begin from a deliberately plain variant (tests/tools/bench/kernels/*-plain.sed), which is the incumbent;
-# who answers is a script. They show the plumbing from prompt to verdict, and whether 1.05x is reached; a method that
-# does not reach it has not failed, one that comes to no verdict has.
+# The four methods start from a deliberately plain variant (tests/tools/bench/kernels/*-plain.sed),
+# which is the incumbent. A script answers the prompts. They demonstrate the path from prompt to
+# verdict, and whether 1.05x is reached. A method that does not reach 1.05x has not failed; a method
+# without a verdict has.
 #
-# Parts that time anything have the device for themselves, one after the other. The limits of `warm equal planted model`
-# are 325 s together, those of `loop peak rounds ptx` 580 s: two halves, of which each is expected to take half of that
-# on 16 processors; `gates` comes by itself. `warm` comes first, and `loop` before `ptx`, which learns what was measured
-# there. `external promote` are 590 s together, and end by themselves before that: what is left is for the next time. All
-# texts of `external` take 555 s on 16 processors, hence two times; `keep keep_head` are 480 s together.
+# Parts with timing use the device alone, one after another. The limits of `warm equal planted
+# model` sum to 325 s, those of `loop peak rounds ptx` to 580 s: two halves, each expected to take
+# half of its limit on 16 processors; `gates` runs alone. `warm` runs first, and `loop` before
+# `ptx`, which learns from its measurements. `external promote` have 590 s together and end by
+# themselves before; the rest is done by the next call. All texts of `external` take 555 s on 16
+# processors, so two calls; `keep keep_head` have 480 s together.
 #
-#   KIND    of the device, in the names of the results (h200)
-#   MODELS  where kernels and workbenches are kept for the next call (/tmp/megalith-kernels)
-#   DEVICE  none: the methods end before a device (cuda); scan: before the compiler. For a try of loop, peak and rounds,
-#           and but for scan ptx
-#   TIMES   of `equal` (12)
-#   JOBS    texts of `external` at a time (one a processor)
-#   CHECKPOINTS  the folder of the fixtures' models, for `promote` and `keep` (tests/models, or the bundle's models)
+#  KIND    of the device, in the names of the results (h200)
+#  MODELS  where kernels and kernel stores are kept for the next call (/tmp/megalith-kernels)
+#  DEVICE  none: the methods end before a device (cuda); scan: before the compiler. For trying
+#          loop, peak and rounds, and ptx except with scan
+#  TIMES   of `equal` (12)
+#  JOBS    texts of `external` in parallel (one per processor)
+#  CHECKPOINTS  the folder of the fixtures' models, for `promote` and `keep` (tests/models, or the
+#               bundle's models)
 #
-# Kernels that are compiled already may lie in BIN/cache.
+# Compiled kernels may be in BIN/cache.
 #
 # The exit code is the number of parts that failed.
 set -u

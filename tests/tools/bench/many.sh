@@ -1,22 +1,26 @@
 #!/bin/sh
-# Prompts and many sequences: llama-1b with a second task list, whose weighed values are multiplied by teams of warps
-# (panels) and by warpgroups, one way beside the other; what one row takes in such a kernel, and in its own; and traces of
-# an epoch. One JSON object on standard output, for record.sh:
+# Measures prompts and many sequences: llama-1b with a second task list, whose gamma-scaled values
+# are multiplied by warp teams (panels) or by warpgroups, both kernel variants side by side; the
+# time of one row in such a kernel, and in its own; and traces of an epoch. One JSON object on
+# standard output, for record.sh:
 #
-#     tests/tools/bench/record.sh COMMIT paper/results/h200-many.json tests/tools/bench/many.sh build/megalith build/tests/tools MODEL
-#     tests/tools/bench/many.sh MEGALITH TOOLS MODEL [PART...]      MODEL: a checkpoint of that shape, for the traces
+#    tests/tools/bench/record.sh COMMIT paper/results/h200-many.json tests/tools/bench/many.sh \
+#        build/megalith build/tests/tools MODEL
+#    tests/tools/bench/many.sh MEGALITH TOOLS MODEL [PART...]      MODEL: a checkpoint of that
+#                                                                  shape, for the traces
 #
-#   warm      compiles the kernels that the others want, by all processors
-#   one       a single reply: in its own kernel, and in those of two lists; contexts 0 and 8,192
-#   prompts   of 128, 512 and 2,048 tokens
-#   batch     of 8, 16, 32 and 64 sequences, and of 64 behind 1,024 positions
-#   drawn     8 and 64 sequences, each row greedy and drawn in turn
-#   traces    prompts of 16, 64 and 128 tokens
+#  warm      compiles the kernels of the other parts, on all processors
+#  one       a single reply: in its own kernel, and in those of two lists; contexts 0 and 8,192
+#  prompts   of 128, 512 and 2,048 tokens
+#  batch     of 8, 16, 32 and 64 sequences, and of 64 after 1,024 positions
+#  drawn     8 and 64 sequences, each row greedy and sampled in turn
+#  traces    prompts of 16, 64 and 128 tokens
 #
-# Without parts all. What fails has its error in its place; the exit code is that of the last that did.
+# Without parts, all run. A failed measurement has its error in its place. The exit code is that of
+# the last failure.
 #
-#   WAYS      those that are measured (panels warpgroups)
-#   SAMPLES   of each row (5)
+#  WAYS      the measured kernel variants (panels warpgroups)
+#  SAMPLES   of each row (5)
 set -u
 megalith=$1 tools=$2 model=$3
 shift 3

@@ -1,4 +1,5 @@
-# For scripts that measure, which read it (.): where a program is, in a build tree or in the bundle of gpu_bundle.sh.
+# Sourced by the scripts that measure (.): finds a program in a build tree or in the bundle of
+# gpu_bundle.sh.
 
 # program NAME: of the folder $bin; what is missing is told.
 program() {

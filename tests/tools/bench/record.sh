@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs a program that prints one JSON object and writes it with its provenance: commit, command, device,
-# driver, and the clocks while it ran (MHz, sampled ten times a second; read, never set): of the first of
-# CUDA_VISIBLE_DEVICES.
+# Runs a program that prints one JSON object and writes the object with its provenance: commit,
+# command, device, driver, and the clocks during the run (MHz, sampled ten times a second; read,
+# never set) of the first GPU of CUDA_VISIBLE_DEVICES.
 #
-#     tests/tools/bench/record.sh COMMIT OUT.json PROGRAM [ARGUMENT...]
+#    tests/tools/bench/record.sh COMMIT OUT.json PROGRAM [ARGUMENT...]
 #
-# The exit code is the program's; its object is written whatever it is, or null where it printed none or was
-# ended in the middle of it.
+# The exit code is the program's. The object is written for every exit code. It is null if the
+# program printed none or was ended while printing it.
 set -u
 commit=$1 out=$2
 shift 2

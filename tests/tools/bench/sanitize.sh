@@ -1,12 +1,15 @@
 #!/bin/sh
-# compute-sanitizer's memcheck and synccheck on the kernel, by both of its copy paths, with keys and values in the ring,
-# and with a second list, which reads the prompts by warpgroups, and with 64 rows by narrow panels too: generating and scoring with a small model of two layers (soak). One JSON object on standard output, for record.sh:
+# Runs compute-sanitizer's memcheck and synccheck on the kernel: both copy paths, keys and values in
+# the page ring, a second list that reads prompts with warpgroups, and 64 rows with small-N panels.
+# soak generates and scores with a small model of two layers. One JSON object on standard output,
+# for record.sh:
 #
-#     tests/tools/bench/sanitize.sh TOOLS [SECONDS]      the folder of write_random_model and soak; a limit for each
+#    tests/tools/bench/sanitize.sh TOOLS [SECONDS]      the folder of write_random_model and soak; a
+#                                                       limit for each
 #
-# racecheck is left out: it does not follow bulk copies and the mbarriers that they complete, so that every page
-# of the ring would be a hazard to it. The orders of shared memory are the emulator's part (tests/emulator).
-# The exit code is 0 when all was clean, and 4 without compute-sanitizer.
+# racecheck is left out: it does not follow bulk copies and their mbarriers, so it would report a
+# hazard for every page of the ring. The emulator tests orders of shared memory (tests/emulator).
+# The exit code is 0 without errors, and 4 without compute-sanitizer.
 set -u
 tools=$1 seconds=${2:-90}
 PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin

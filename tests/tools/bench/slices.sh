@@ -1,13 +1,13 @@
 #!/bin/sh
-# The first two layers of every shape of the benchmark, with random weights, on a GPU against the CPU machine:
-# compare_vms with its gate, all shapes at once, since the CPU's part takes longest. One JSON object on
-# standard output, for record.sh:
+# Compares the first two layers of every shape of the benchmark, with random weights, on a GPU with
+# the CPU machine: compare_vms with its gate, all shapes in parallel, because the CPU's part takes
+# longest. One JSON object on standard output, for record.sh:
 #
-#     tests/tools/bench/slices.sh TOOLS [FLAG...]        the folder of write_random_model and compare_vms; flags for
-#                                                  every comparison, like --config F or --gate 5e-3
+#    tests/tools/bench/slices.sh TOOLS [FLAG...]        the folder of write_random_model and
+#                  compare_vms; flags for every comparison, like --config F or --gate 5e-3
 #
-# The models are written to a folder of their own in $TMPDIR, which then goes. The exit code is that of the
-# last comparison that failed.
+# The models are written to a temporary folder in $TMPDIR, which is then removed. The exit code is
+# that of the last comparison that failed.
 set -u
 tools=$1
 shift

@@ -1,7 +1,8 @@
 #!/bin/sh
-# fidelity.c on the CPU: no worse than a yardstick that is far off, worse than one that is exact, and a file that is none.
+# Tests fidelity.c on the CPU: no worse than an inaccurate yardstick, worse than an exact one, and
+# an invalid file.
 #
-#     tests/tools/bench/test_fidelity.sh FIDELITY MODEL
+#    tests/tools/bench/test_fidelity.sh FIDELITY MODEL
 set -u
 fidelity=$1 model=$2
 scratch=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# record.sh writes JSON whatever the program does; evidence.sh knows its parts.
+# Tests that record.sh writes JSON for every exit of the program, and that evidence.sh lists its
+# parts.
 set -eu
 tools=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)

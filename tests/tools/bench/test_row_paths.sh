@@ -1,8 +1,8 @@
 #!/bin/sh
-# Which ways bench_paths would measure, without a device: what is chosen, permitted and refused, and by which
-# code. Needs no GPU.
+# Tests which kernel variants bench_paths would measure: the chosen, permitted and refused variants
+# with their codes. Needs no GPU.
 #
-#     tests/tools/bench/test_row_paths.sh BENCH_WAYS
+#    tests/tools/bench/test_row_paths.sh BENCH_PATHS
 set -eu
 listed=$("$1" --list llama-1b:8:0 llama-1b:1:8192:9216 qwen2.5-0.5b:1:1024)
 failed=0

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The tools that read results, on made-up ones: the tables are as expected, and fitted costs predict
-# better than those they began with.
+# Tests the tools that read results on synthetic results: the tables are as expected, and fitted
+# costs predict better than the initial ones.
 #
-#     tests/tools/bench/test_tables.sh BUILD
+#    tests/tools/bench/test_tables.sh BUILD
 set -eu
 tools=$1/tests/tools goldens=$(cd "$(dirname "$0")" && pwd)/goldens
 scratch=$(mktemp -d)
