@@ -5,6 +5,7 @@
  *
  *     --flag value     --flag=value     --     (all words after it are operands)
  */
+#include "base/aliases.h"
 #include "cli/cli.h"
 #include "cli/hints.h"
 
@@ -45,7 +46,8 @@ static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *t
     for (size_t i = 0; i < verb->option_count; i++)
         if (strlen(verb->options[i].flag) == length && !memcmp(verb->options[i].flag, text, length))
             return &verb->options[i];
-    return NULL;
+    const char *renamed = mgl_alias_new(MGL_ALIAS_FLAG, text, length);
+    return renamed ? find_option(verb, renamed, strlen(renamed)) : NULL;
 }
 
 static mgl_status parse_int(const mgl_cli_option *option, const char *text, int64_t *out,

@@ -2,6 +2,7 @@
  * The ops as tables, generated from ops.def, and their lookup by number and name
  * (schedule/program.h).
  */
+#include "base/aliases.h"
 #include "schedule/program.h"
 
 #include <string.h>
@@ -95,24 +96,24 @@ _Static_assert(MGL_OPERAND(norm_linear, g) == MGL_PRODUCT_NORM &&
                    MGL_OPERAND(head, g) == MGL_PRODUCT_NORM,
                "the weight of its norm is the second");
 
-_Static_assert(MGL_OPERAND(embed_weighed, embedding) == MGL_OPERAND(embed, embedding) &&
-                   MGL_OPERAND(linear_add_weighed, a) == MGL_PRODUCT_INPUT &&
-                   MGL_OPERAND(linear_add_weighed, b) == MGL_OPERAND(linear_add, b),
+_Static_assert(MGL_OPERAND(embed_gamma, embedding) == MGL_OPERAND(embed, embedding) &&
+                   MGL_OPERAND(linear_add_gamma, a) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(linear_add_gamma, b) == MGL_OPERAND(linear_add, b),
                "ops that weigh have the inputs of those that do not, by number");
-_Static_assert(MGL_OPERAND(scaled_linear, n) == MGL_PRODUCT_INPUT &&
-                   MGL_OPERAND(scaled_linear, s) == MGL_PRODUCT_SQUARES &&
-                   MGL_OPERAND(scaled_linear, y) == MGL_OPERAND(norm_linear, y) &&
-                   MGL_OPERAND(scaled_swiglu, n) == MGL_PRODUCT_INPUT &&
-                   MGL_OPERAND(scaled_swiglu, s) == MGL_PRODUCT_SQUARES &&
-                   MGL_OPERAND(scaled_swiglu, y) == MGL_OPERAND(norm_swiglu, y) &&
-                   MGL_OPERAND(scaled_head, n) == MGL_PRODUCT_INPUT &&
-                   MGL_OPERAND(scaled_head, s) == MGL_PRODUCT_SQUARES &&
-                   MGL_OPERAND(scaled_head, logits) == MGL_OPERAND(head, logits) &&
-                   MGL_OPERAND(scaled_head, best_value) == MGL_OPERAND(head, best_value) &&
-                   MGL_OPERAND(scaled_head, best_id) == MGL_OPERAND(head, best_id) &&
-                   MGL_OPERAND(scaled_head, penalized) == MGL_OPERAND(head, penalized) &&
-                   MGL_OPERAND(scaled_head, counts) == MGL_OPERAND(head, counts) &&
-                   MGL_OPERAND(scaled_head, sequence) == MGL_OPERAND(head, sequence),
+_Static_assert(MGL_OPERAND(rms_linear, n) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(rms_linear, s) == MGL_PRODUCT_SQUARES &&
+                   MGL_OPERAND(rms_linear, y) == MGL_OPERAND(norm_linear, y) &&
+                   MGL_OPERAND(rms_swiglu, n) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(rms_swiglu, s) == MGL_PRODUCT_SQUARES &&
+                   MGL_OPERAND(rms_swiglu, y) == MGL_OPERAND(norm_swiglu, y) &&
+                   MGL_OPERAND(rms_head, n) == MGL_PRODUCT_INPUT &&
+                   MGL_OPERAND(rms_head, s) == MGL_PRODUCT_SQUARES &&
+                   MGL_OPERAND(rms_head, logits) == MGL_OPERAND(head, logits) &&
+                   MGL_OPERAND(rms_head, best_value) == MGL_OPERAND(head, best_value) &&
+                   MGL_OPERAND(rms_head, best_id) == MGL_OPERAND(head, best_id) &&
+                   MGL_OPERAND(rms_head, penalized) == MGL_OPERAND(head, penalized) &&
+                   MGL_OPERAND(rms_head, counts) == MGL_OPERAND(head, counts) &&
+                   MGL_OPERAND(rms_head, sequence) == MGL_OPERAND(head, sequence),
                "ops that scale have the outputs of those that norm, by number");
 
 bool mgl_op_is_known(mgl_op op)
@@ -130,7 +131,8 @@ bool mgl_op_parse(const char *name, size_t length, mgl_op *out)
     for (int i = 0; i < MGL_OP_COUNT; i++)
         if (strlen(ops[i].name) == length && !memcmp(ops[i].name, name, length))
             return *out = (mgl_op)i, true;
-    return false;
+    const char *renamed = mgl_alias_new(MGL_ALIAS_OP, name, length);
+    return renamed && mgl_op_parse(renamed, strlen(renamed), out);
 }
 
 const mgl_attention_operands *mgl_op_attention(mgl_op op)

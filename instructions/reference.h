@@ -135,7 +135,7 @@ void mgl_rms_norm(float *to, const float *x, const float *g, int64_t n, float ep
 /* Whether the op reads a gamma_scaled value and divides it by its root mean square. */
 static inline bool mgl_op_scales(mgl_op op)
 {
-    return op == MGL_OP_SCALED_LINEAR || op == MGL_OP_SCALED_SWIGLU || op == MGL_OP_SCALED_HEAD;
+    return op == MGL_OP_RMS_LINEAR || op == MGL_OP_RMS_SWIGLU || op == MGL_OP_RMS_HEAD;
 }
 
 /* 1 / sqrt(sum of row r of s / hidden + eps): the RMS scale of row r of a gamma_scaled value. */

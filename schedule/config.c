@@ -4,6 +4,7 @@
  * An unknown key is rejected with a list of the known keys, so that a misspelled knob is not
  * measured by mistake.
  */
+#include "base/aliases.h"
 #include "schedule/knobs.h"
 
 #include "base/file.h"
@@ -57,10 +58,11 @@ static mgl_status check_keys(const mgl_json *json, const cJSON *object, const ch
     for (const cJSON *item = object->child; item; item = item->next) {
         bool found = false;
         for (int i = 0; i < count && !found; i++)
-            found = !strcmp(item->string, known[i]);
+            found = !strcmp(item->string, known[i]) ||
+                    !strcmp(item->string, mgl_alias_published(MGL_ALIAS_KNOB, known[i]));
         if (found)
             continue;
-        char list[256] = "";
+        char list[400] = "";
         size_t n = 0;
         for (int i = 0; i < count && n < sizeof list; i++)
             n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", known[i]);
@@ -74,7 +76,15 @@ static mgl_status read_knob(const mgl_json *json, const cJSON *root, const char 
                             mgl_schedule_config *out, mgl_error *err)
 {
     const char *key = mgl_knob_row_get(knob)->name;
+    const char *published = mgl_alias_published(MGL_ALIAS_KNOB, key);
     int64_t value = mgl_knob_get(out, knob);
+    if (published != key && mgl_json_member(root, published)) {
+        if (mgl_json_member(root, key))
+            return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, published).text,
+                            "\"%s\" is the old name of \"%s\", which is given too: leave one out",
+                            published, key);
+        key = published;
+    }
     mgl_status status = mgl_json_get_int(json, root, key, false, INT32_MIN, INT32_MAX, &value, err);
     if (!status)
         status = mgl_knob_check(knob, value, place_of(json, path, key).text, err);
@@ -201,14 +211,28 @@ mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, 
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out)
+static void print_config(const mgl_schedule_config *config, bool published, mgl_text *out)
 {
     mgl_text_put(out, "{\n  \"schema\": \"" SCHEMA "\"");
-    for (int i = 0; i < MGL_PLAIN_KNOBS; i++)
-        mgl_text_format(out, ",\n  \"%s\": %d", mgl_knob_row_get(i)->name, mgl_knob_get(config, i));
+    for (int i = 0; i < MGL_PLAIN_KNOBS; i++) {
+        const char *name = mgl_knob_row_get(i)->name;
+        if (published)
+            name = mgl_alias_published(MGL_ALIAS_KNOB, name);
+        mgl_text_format(out, ",\n  \"%s\": %d", name, mgl_knob_get(config, i));
+    }
     mgl_text_put(out, ",\n  \"queues\": {");
     for (int i = 0; i < MGL_STEP_COUNT; i++)
         mgl_text_format(out, "%s\n    \"%s\": {\"first\": %d, \"count\": %d}", i ? "," : "",
                         steps[i], config->queues[i].first, config->queues[i].count);
     mgl_text_put(out, "\n  }\n}\n");
+}
+
+void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out)
+{
+    print_config(config, false, out);
+}
+
+void mgl_schedule_config_print_published(const mgl_schedule_config *config, mgl_text *out)
+{
+    print_config(config, true, out);
 }

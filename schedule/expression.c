@@ -3,6 +3,7 @@
  * which emits postfix steps, and their evaluation on a stack of values.
  */
 #include "schedule/expression.h"
+#include "base/aliases.h"
 
 #include <string.h>
 
@@ -111,6 +112,12 @@ static bool read_name(struct parsing *p)
     }
     for (int i = 0; i < p->name_count; i++)
         if (is_word(word, length, p->names[i])) {
+            p->at += length;
+            return step(p, MGL_EXPRESSION_NAME, i);
+        }
+    const char *renamed = mgl_alias_new(MGL_ALIAS_DIMENSION, word, length);
+    for (int i = 0; renamed && i < p->name_count; i++)
+        if (!strcmp(renamed, p->names[i])) {
             p->at += length;
             return step(p, MGL_EXPRESSION_NAME, i);
         }

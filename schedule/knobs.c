@@ -1,6 +1,7 @@
 /* Implements knobs.h: the table of knobs, generated from config.def, and access by index and
  * name. */
 #include "schedule/knobs.h"
+#include "base/aliases.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static const mgl_knob_row rows[] = {
     {.name = #key,                                                                                 \
      .what = text,                                                                                 \
      .open = may_be_open,                                                                          \
-     .narrow = FIELD(key) == FIELD(narrow),                                                        \
+     .changes_format = FIELD(key) == FIELD(exchange_precision),                                    \
      .lowest = least,                                                                              \
      .highest = most,                                                                              \
      .multiple = of,                                                                               \
@@ -62,7 +63,8 @@ int mgl_knob_find(const char *name)
     for (int i = 0; i < MGL_KNOB_ROWS; i++)
         if (!strcmp(rows[i].name, name))
             return i;
-    return -1;
+    const char *renamed = mgl_alias_new(MGL_ALIAS_KNOB, name, strlen(name));
+    return renamed ? mgl_knob_find(renamed) : -1;
 }
 
 int mgl_knob_get(const mgl_schedule_config *config, int knob)

@@ -58,6 +58,8 @@ mgl_status mgl_schedule_config_merge(const mgl_json *json, const cJSON *object, 
                                      mgl_schedule_config *out, mgl_error *err);
 mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, mgl_error *err);
 void mgl_schedule_config_print(const mgl_schedule_config *config, mgl_text *out);
+/* The same with the first published names of the knobs (base/aliases.def): for digests. */
+void mgl_schedule_config_print_published(const mgl_schedule_config *config, mgl_text *out);
 
 /* Parses "sm_90a:132" or "cpu:1". A table of architectures gives the shared memory. */
 mgl_status mgl_target_parse(const char *text, mgl_target *out, mgl_error *err);

@@ -338,7 +338,10 @@ static void put_float(mgl_text *out, float value)
 static void put_config(mgl_text *out, const mgl_schedule_config *config)
 {
     mgl_text text = {0};
-    mgl_schedule_config_print(config, &text);
+    if (published)
+        mgl_schedule_config_print_published(config, &text);
+    else
+        mgl_schedule_config_print(config, &text);
     out->failed |= text.failed;
     for (size_t i = 0; i + 1 < text.length; i++) {
         mgl_text_append(out, text.bytes + i, 1);
@@ -396,7 +399,7 @@ static void put_inputs(const mgl_tuned *e, mgl_text *out)
     mgl_text_format(out, "  \"capacity\": {\"lo\": %d, \"hi\": %d},\n  \"lowering\": %d,\n",
                     e->capacity_lo, e->capacity_hi, e->lowering);
     mgl_text_put(out, "  \"config\": ");
-    put_config(out, &e->config);
+    put_config(out, &e->config, published);
     mgl_text_put(out, ",\n  \"moves\": ");
     put_moves(out, &e->moves);
 }
@@ -421,7 +424,7 @@ static void put_evidence(const mgl_tuned_evidence *e, mgl_text *out)
 
 void mgl_tuned_print(const mgl_tuned *entry, mgl_text *out)
 {
-    put_inputs(entry, out);
+    put_inputs(entry, false, out);
     put_evidence(&entry->evidence, out);
 }
 
@@ -429,7 +432,7 @@ mgl_status mgl_tuned_digest(const mgl_tuned *entry, char out[MGL_SHA256_HEX], mg
 {
     mgl_text text = {0};
     unsigned char hash[MGL_SHA256_BYTES];
-    put_inputs(entry, &text);
+    put_inputs(entry, true, &text);
     if (text.failed) {
         mgl_text_clear(&text);
         return mgl_fail_memory(err, text.capacity);

@@ -3,6 +3,7 @@
  * of programs and tasks, the check whether a variant accepts a task, and the choice of variants.
  */
 #include "schedule/variants.h"
+#include "base/aliases.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -102,7 +103,8 @@ bool mgl_variant_parse(const char *name, size_t length, mgl_variant *out)
             *out = (mgl_variant)i;
             return true;
         }
-    return false;
+    const char *renamed = mgl_alias_new(MGL_ALIAS_VARIANT, name, length);
+    return renamed && mgl_variant_parse(renamed, strlen(renamed), out);
 }
 
 bool mgl_op_has_variant(mgl_op op, mgl_variant variant)

@@ -455,8 +455,8 @@ bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out)
     mgl_node_value args[4];
     if (is_word(name, length, "merge"))
         return evaluate_merge(m, out);
-    if (is_word(name, length, "weighed") || is_word(name, length, "scaled"))
-        return evaluate_gamma_scaled(m, is_word(name, length, "scaled"), out);
+    if (is_word(name, length, "gamma_scaled") || is_word(name, length, "rms_normalized"))
+        return evaluate_gamma_scaled(m, is_word(name, length, "rms_normalized"), out);
     if (is_word(name, length, "penalized"))
         return evaluate_penalized(m, out);
     if (!find_kind(name, length, &kind, &inputs))
@@ -673,11 +673,11 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_SAMPLE] = run_sample,
     [MGL_OP_CLEAR] = run_nothing,
     [MGL_OP_MERGE_ADD] = mgl_meaning_run,
-    [MGL_OP_EMBED_WEIGHED] = mgl_meaning_run,
-    [MGL_OP_LINEAR_ADD_WEIGHED] = mgl_meaning_run,
-    [MGL_OP_SCALED_LINEAR] = mgl_meaning_run,
-    [MGL_OP_SCALED_SWIGLU] = mgl_meaning_run,
-    [MGL_OP_SCALED_HEAD] = run_head,
+    [MGL_OP_EMBED_GAMMA] = mgl_meaning_run,
+    [MGL_OP_LINEAR_ADD_GAMMA] = mgl_meaning_run,
+    [MGL_OP_RMS_LINEAR] = mgl_meaning_run,
+    [MGL_OP_RMS_SWIGLU] = mgl_meaning_run,
+    [MGL_OP_RMS_HEAD] = run_head,
     [MGL_OP_ATTEND_ROWS] = mgl_splits_run_attend_rows,
     [MGL_OP_DRAW] = run_draw,
 };

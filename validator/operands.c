@@ -197,9 +197,9 @@ static void check_segments(mgl_check *check, int t)
 static bool is_copied(mgl_op op, int operand)
 {
     return (mgl_op_get(op)->family == MGL_FAMILY_PANEL && operand == MGL_PRODUCT_INPUT) ||
-           (op == MGL_OP_SCALED_SWIGLU && operand == MGL_OPERAND(scaled_swiglu, y)) ||
-           (op == MGL_OP_LINEAR_ADD_WEIGHED && operand == MGL_OPERAND(linear_add_weighed, n)) ||
-           (op == MGL_OP_EMBED_WEIGHED && operand == MGL_OPERAND(embed_weighed, n));
+           (op == MGL_OP_RMS_SWIGLU && operand == MGL_OPERAND(rms_swiglu, y)) ||
+           (op == MGL_OP_LINEAR_ADD_GAMMA && operand == MGL_OPERAND(linear_add_gamma, n)) ||
+           (op == MGL_OP_EMBED_GAMMA && operand == MGL_OPERAND(embed_gamma, n));
 }
 
 /* Whether the op's GPU code supports a paged buffer as this operand. */
@@ -232,7 +232,7 @@ static void check_paged(mgl_check *check, int t, bool panels)
                              "%s: on a GPU %s can not lie in pages, as buffer %.64s does%s",
                              mgl_check_task(check, t, name), what, b->name,
                              panels ? "" : ": the list has no products of weighed values");
-        else if (b->paged && task->op == MGL_OP_EMBED_WEIGHED &&
+        else if (b->paged && task->op == MGL_OP_EMBED_GAMMA &&
                  (region->ranges[1].lo % MGL_PAGE_QUARTER_COLUMNS ||
                   region->ranges[1].hi % MGL_PAGE_QUARTER_COLUMNS))
             mgl_check_report(check, 131, t, 0,
@@ -251,7 +251,7 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
     const bool cpu = !strcmp(p->target.arch, "cpu");
     const mgl_variant_info *panels = mgl_variant_get(MGL_VARIANT_PANELS);
     char name[MGL_NAME_TEXT];
-    if (!product && op != MGL_OP_EMBED_WEIGHED)
+    if (!product && op != MGL_OP_EMBED_GAMMA)
         return;
     if (!p->second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
         mgl_check_report(check, 131, t, 0,

@@ -161,7 +161,7 @@ static void check_copy(const struct view *v, int y, int copy)
         check_columns(v, y, copy, "y and copy must have the same columns");
 }
 
-/* y of embed or embed_weighed, whose table is its first operand. */
+/* y of embed or embed_gamma, whose table is its first operand. */
 static void check_gathered(const struct view *v, int y)
 {
     const int embedding = MGL_OPERAND(embed, embedding);
@@ -319,12 +319,12 @@ static void check_gamma_scaled(const struct view *v, int y, int g, int n, int s)
            "s needs a buffer of its own");
 }
 
-static void check_embed_weighed(const struct view *v)
+static void check_embed_gamma(const struct view *v)
 {
-    const int y = MGL_OPERAND(embed_weighed, y);
+    const int y = MGL_OPERAND(embed_gamma, y);
     check_gathered(v, y);
-    check_gamma_scaled(v, y, MGL_OPERAND(embed_weighed, g), MGL_OPERAND(embed_weighed, n),
-                       MGL_OPERAND(embed_weighed, s));
+    check_gamma_scaled(v, y, MGL_OPERAND(embed_gamma, g), MGL_OPERAND(embed_gamma, n),
+                       MGL_OPERAND(embed_gamma, s));
 }
 
 /* n (rows, hidden), and s, which has at most as many parts as n has columns. */
@@ -365,12 +365,12 @@ static void check_linear_add(const struct view *v)
     check_add(v, added_width(v));
 }
 
-static void check_linear_add_weighed(const struct view *v)
+static void check_linear_add_gamma(const struct view *v)
 {
-    const int y = MGL_OPERAND(linear_add_weighed, y);
-    check_sum(v, added_width(v), y, MGL_OPERAND(linear_add_weighed, bias));
-    check_gamma_scaled(v, y, MGL_OPERAND(linear_add_weighed, g), MGL_OPERAND(linear_add_weighed, n),
-                       MGL_OPERAND(linear_add_weighed, s));
+    const int y = MGL_OPERAND(linear_add_gamma, y);
+    check_sum(v, added_width(v), y, MGL_OPERAND(linear_add_gamma, bias));
+    check_gamma_scaled(v, y, MGL_OPERAND(linear_add_gamma, g), MGL_OPERAND(linear_add_gamma, n),
+                       MGL_OPERAND(linear_add_gamma, s));
 }
 
 /* The operands have the same numbers as those of linear_add. */
@@ -394,19 +394,19 @@ static void check_norm_swiglu(const struct view *v)
     check_swiglu(v, MGL_OPERAND(norm_swiglu, y), MGL_OPERAND(norm_swiglu, bias));
 }
 
-static void check_scaled_linear(const struct view *v)
+static void check_rms_linear(const struct view *v)
 {
     check_rms_normalized(v);
-    check_linear(v, MGL_OPERAND(scaled_linear, y), MGL_OPERAND(scaled_linear, bias));
+    check_linear(v, MGL_OPERAND(rms_linear, y), MGL_OPERAND(rms_linear, bias));
 }
 
-static void check_scaled_swiglu(const struct view *v)
+static void check_rms_swiglu(const struct view *v)
 {
     check_rms_normalized(v);
-    check_swiglu(v, MGL_OPERAND(scaled_swiglu, y), MGL_OPERAND(scaled_swiglu, bias));
+    check_swiglu(v, MGL_OPERAND(rms_swiglu, y), MGL_OPERAND(rms_swiglu, bias));
 }
 
-/* The outputs of head, which have the same numbers in scaled_head. */
+/* The outputs of head, which have the same numbers in rms_head. */
 static void check_logits(const struct view *v)
 {
     const int logits = MGL_OPERAND(head, logits);
@@ -458,7 +458,7 @@ static void check_head(const struct view *v)
     check_penalized(v);
 }
 
-static void check_scaled_head(const struct view *v)
+static void check_rms_head(const struct view *v)
 {
     check_rms_normalized(v);
     check_logits(v);

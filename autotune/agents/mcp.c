@@ -2,6 +2,7 @@
  * Implements the protocol of the MCP server: messages, tools/list, argument checks, cancellation.
  */
 #include "autotune/agents/mcp_parts.h"
+#include "base/aliases.h"
 
 #include "base/format.h"
 #include "base/memory.h"
@@ -156,7 +157,16 @@ static const mcp_param *find_param(const mcp_tool *tool, const char *name)
     for (int i = 0; i < tool->count; i++)
         if (!strcmp(tool->params[i].name, name))
             return &tool->params[i];
-    return NULL;
+    const char *renamed = mgl_alias_new(MGL_ALIAS_ARGUMENT, name, strlen(name));
+    return renamed ? find_param(tool, renamed) : NULL;
+}
+
+/* The argument `name`, under its first published name too; NULL: not given. */
+static const cJSON *find_argument(const cJSON *arguments, const char *name)
+{
+    const cJSON *item = arguments ? mgl_json_member(arguments, name) : NULL;
+    const char *published = mgl_alias_published(MGL_ALIAS_ARGUMENT, name);
+    return item || !arguments || published == name ? item : mgl_json_member(arguments, published);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -243,10 +253,10 @@ static mgl_status check_values(const mcp_tool *tool, const cJSON *arguments, mgl
         return mgl_fail(err, MGL_USAGE, NULL, "\"arguments\" must be an object, not %s",
                         name_kind(arguments));
     for (const cJSON *i = arguments ? arguments->child : NULL; i && !status; i = i->next)
-        status = check_argument(tool, i, err);
+        status = check_argument(tool, arguments, i, err);
     for (int i = 0; i < tool->count && !status; i++) {
         const mcp_param *p = &tool->params[i];
-        if (p->required && !(arguments && mgl_json_member(arguments, p->name)))
+        if (p->required && !find_argument(arguments, p->name))
             status = mgl_fail(err, MGL_USAGE, NULL, "%s needs the argument \"%s\", %s: %s",
                               tool->name, p->name, kinds[p->kind], p->what);
     }
@@ -270,24 +280,24 @@ static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, 
 
 bool mcp_is_given(const mcp_call *call, const char *name)
 {
-    return call->arguments && mgl_json_member(call->arguments, name);
+    return find_argument(call->arguments, name) != NULL;
 }
 
 const char *mcp_text_of(const mcp_call *call, const char *name)
 {
-    const cJSON *item = call->arguments ? mgl_json_member(call->arguments, name) : NULL;
+    const cJSON *item = find_argument(call->arguments, name);
     return item ? item->valuestring : NULL;
 }
 
 int64_t mcp_number_of(const mcp_call *call, const char *name, int64_t otherwise)
 {
-    const cJSON *item = call->arguments ? mgl_json_member(call->arguments, name) : NULL;
+    const cJSON *item = find_argument(call->arguments, name);
     return item ? (int64_t)item->valuedouble : otherwise;
 }
 
 bool mcp_flag_of(const mcp_call *call, const char *name)
 {
-    const cJSON *item = call->arguments ? mgl_json_member(call->arguments, name) : NULL;
+    const cJSON *item = find_argument(call->arguments, name);
     return cJSON_IsTrue(item);
 }
 

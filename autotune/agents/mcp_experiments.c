@@ -12,10 +12,10 @@ static mgl_status read_experiment_log(const mcp_call *call, mgl_experiment_log *
     char place[PATH_MAX], *text;
     size_t length = 0;
     const char *folder = call->mcp->kernels[0] ? call->mcp->kernels : NULL;
-    if (!mcp_is_given(call, "ledger") && !mcp_is_given(call, "ledger_path"))
+    if (!mcp_is_given(call, "log") && !mcp_is_given(call, "log_path"))
         return mgl_kernel_store_experiment_log(NULL, folder, out, NULL, err);
-    mgl_status status = mcp_read_either(call, "ledger", "ledger_path", MGL_EXPERIMENT_LOG_FILE,
-                                        place, &text, &length, err);
+    mgl_status status = mcp_read_either(call, "log", "log_path", MGL_EXPERIMENT_LOG_FILE, place,
+                                        &text, &length, err);
     if (!status)
         status = mgl_experiment_log_parse(text, length, place, out, err);
     mgl_free(text);
@@ -70,9 +70,9 @@ static mgl_status kernel_report(const mcp_call *call, mgl_json_out *out, mgl_err
 /* ---- the list -------------------------------------------------------------------------------- */
 
 #define EXPERIMENT_LOG                                                                             \
-    {"ledger", MCP_OBJECT, false, 0, 0, "megalith.ledger/1: what was tried (the workbenches')"},   \
+    {"log", MCP_OBJECT, false, 0, 0, "megalith.ledger/1: what was tried (the workbenches')"},      \
     {                                                                                              \
-        "ledger_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"               \
+        "log_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                  \
     }
 static const mcp_param of_plan[] = {
     {"shares", MCP_OBJECT, false, 0, 0, "megalith.shares/1: each op's time and floor"},

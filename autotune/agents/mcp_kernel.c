@@ -258,7 +258,7 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
                                        .shape = mcp_text_of(call, "shape"),
                                        .workloads = mcp_text_of(call, "workloads"),
                                        .depth = promote ? MGL_TRIAL_PROMOTE
-                                                : mcp_flag_of(call, "exam_only")
+                                                : mcp_flag_of(call, "correctness_only")
                                                     ? MGL_TRIAL_CORRECTNESS
                                                     : MGL_TRIAL_MODELS,
                                        .abort = &call->mcp->abort};
@@ -408,7 +408,8 @@ static const mcp_param of_verify[] = {
     MCP_ARCH,
     MCP_SCAN_ONLY,
     MCP_DEVICE("none, cuda or cuda:N: where it is examined and timed (none)"),
-    {"exam_only", MCP_BOOLEAN, false, 0, 0, "the gates end before anything is timed (false)"},
+    {"correctness_only", MCP_BOOLEAN, false, 0, 0,
+     "the gates end before anything is timed (false)"},
     MODELS};
 static const mcp_param of_bench[] = {
     MCP_UNIT,

@@ -180,7 +180,7 @@ static void put_knob(mgl_json_out *out, int knob, const mgl_search_space *space)
     mgl_json_out_int(out, "multiple_of", row->multiple);
     mgl_json_out_bool(out, "zero_leaves_it_to_lowering", row->open);
     mgl_json_out_int(out, "default", row->preset);
-    mgl_json_out_bool(out, "changes_a_number_format", row->narrow);
+    mgl_json_out_bool(out, "changes_a_number_format", row->changes_format);
     if (space)
         put_in_space(out, find_in_space(space, row->name));
     mgl_json_out_close_object(out);

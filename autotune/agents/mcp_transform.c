@@ -27,8 +27,8 @@ static mgl_status transform_show(const mcp_call *call, mgl_json_out *out, mgl_er
     mgl_transform found;
     mgl_status status = mgl_kernel_store_library(NULL, &library, err);
     if (!status)
-        status = mgl_transform_find(&library, mcp_text_of(call, "name"), mcp_text_of(call, "plan"),
-                                    &found, err);
+        status = mgl_transform_find(&library, mcp_text_of(call, "name"),
+                                    mcp_text_of(call, "script"), &found, err);
     if (!status)
         mgl_transform_put(&found, out);
     mgl_library_clear(&library);
@@ -66,7 +66,7 @@ static mgl_status run(const mcp_call *call, mgl_kernel_store *shop, mgl_model_cl
                       mgl_json_out *out, mgl_error *err)
 {
     const mgl_transform_options options = {.name = mcp_text_of(call, "name"),
-                                           .script = mcp_text_of(call, "plan"),
+                                           .script = mcp_text_of(call, "script"),
                                            .carry = (int)mcp_number_of(call, "carry", 0),
                                            .judgements = (int)mcp_number_of(call, "judgements", 0),
                                            .on_step = put_step,
@@ -107,7 +107,7 @@ static mgl_status transform_apply(const mcp_call *call, mgl_json_out *out, mgl_e
 #define NAMES                                                                                      \
     {"name", MCP_STRING, false, 0, MCP_MAX_NAME, "a transformation"},                              \
     {                                                                                              \
-        "plan", MCP_STRING, false, 0, MCP_MAX_NAME, "or a plan, sm_90a"                            \
+        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a plan, sm_90a"                          \
     }
 static const mcp_param of_show[] = {NAMES};
 static const mcp_param of_check[] = {

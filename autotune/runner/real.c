@@ -166,10 +166,10 @@ static double mean_nll(const mgl_real_texts *texts, const float *scores)
 }
 
 mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
-                           int sequences, bool narrow, mgl_real_facts *facts,
+                           int sequences, bool changes_format, mgl_real_facts *facts,
                            char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
 {
-    double share = 1 + (narrow ? MGL_ERROR_SHARE : 1);
+    double share = 1 + (changes_format ? MGL_ERROR_SHARE : 1);
     double nll = mean_nll(texts, numbers->scores[MGL_CANDIDATE]);
     double wanted = mean_nll(texts, numbers->scores[MGL_INCUMBENT]);
     double before = facts->texts;

@@ -63,7 +63,7 @@ typedef struct mgl_real_facts {
 /* Judges one program for a number of sequences, and adds the result to the facts. Returns
  * MGL_OUTCOME_OK, or MGL_OUTCOME_MODEL_MISMATCH with a diagnostic. */
 mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
-                           int sequences, bool narrow, mgl_real_facts *facts,
+                           int sequences, bool changes_format, mgl_real_facts *facts,
                            char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
 
 /* Writes the JSON member "checkpoint": checked, replies, parted, nll, nll_default, note. */

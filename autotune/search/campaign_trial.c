@@ -185,7 +185,7 @@ static bool changes_formats(const campaign *c, const mgl_proposal *proposal)
     const mgl_search_space *space = &c->subject->space;
     for (int k = 0; k < space->count; k++) {
         int knob = mgl_knob_find(space->knobs[k].name);
-        if (space->knobs[k].narrow && knob >= 0 &&
+        if (space->knobs[k].changes_format && knob >= 0 &&
             mgl_knob_get(&proposal->config, knob) != mgl_knob_get(&c->subject->start, knob))
             return true;
     }

@@ -24,7 +24,7 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 #define KNOB_VALUES(X)                                                                             \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
-    X("narrow", false, 0, 1, 2, 3)                                                                 \
+    X("exchange_precision", false, 0, 1, 2, 3)                                                     \
     X("merge", false, 0, MGL_MERGE_IN_O)                                                           \
     X("page_bytes", true, 4096, 8192, 12288, 16384, 24576, 32768)                                  \
     X("ring_pages", true, 0, 4, 6, 8, 12, 16, 24)                                                  \
@@ -40,7 +40,7 @@ static const struct {
     bool gpu;
     int count;
     int values[12]; /* (count) */
-} ladders[] = {
+} knob_values[] = {
 #define X(name, gpu, ...) {name, gpu, COUNT_OF(__VA_ARGS__), {__VA_ARGS__}},
     KNOB_VALUES(X)
 #undef X
@@ -66,7 +66,7 @@ static bool add_value(mgl_knob *knob, int value)
 static mgl_knob knob_of(int number)
 {
     const mgl_knob_row *row = mgl_knob_row_get(number);
-    return (mgl_knob){.name = row->name, .narrow = row->narrow};
+    return (mgl_knob){.name = row->name, .changes_format = row->changes_format};
 }
 
 /* Adds a knob unless it has only one value. */
@@ -91,16 +91,16 @@ static void add_runs(const mgl_target *target, mgl_step step, mgl_search_space *
     add_knob(out, &count);
 }
 
-void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_space *out)
+void mgl_search_space_default(const mgl_target *target, bool changes_format, mgl_search_space *out)
 {
     bool cpu = !strcmp(target->arch, "cpu");
     *out = (mgl_search_space){.moves = (1u << MGL_MOVE_COUNT) - 1};
-    for (size_t i = 0; i < sizeof ladders / sizeof *ladders; i++) {
-        mgl_knob knob = knob_of(mgl_knob_find(ladders[i].name));
-        if ((knob.narrow && !narrow) || (ladders[i].gpu && cpu))
+    for (size_t i = 0; i < sizeof knob_values / sizeof *knob_values; i++) {
+        mgl_knob knob = knob_of(mgl_knob_find(knob_values[i].name));
+        if ((knob.changes_format && !changes_format) || (knob_values[i].gpu && cpu))
             continue;
-        for (int v = 0; v < ladders[i].count; v++)
-            add_value(&knob, ladders[i].values[v]);
+        for (int v = 0; v < knob_values[i].count; v++)
+            add_value(&knob, knob_values[i].values[v]);
         add_knob(out, &knob);
     }
     for (int s = 0; s < MGL_STEP_COUNT; s++)
@@ -113,7 +113,7 @@ static bool is_no_search_s(const char *name, int value)
 {
     if (!strcmp(name, "rows"))
         return value > 0 && value < MGL_MAX_ROWS;
-    return !strcmp(name, "many") || !strcmp(name, "weighed") || !strcmp(name, "warpgroups");
+    return !strcmp(name, "many") || !strcmp(name, "gamma_scaled") || !strcmp(name, "warpgroups");
 }
 
 static bool has_knob(const mgl_search_space *space, const char *name)
@@ -130,7 +130,7 @@ void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedul
     for (int k = 0; k < MGL_PLAIN_KNOBS; k++) { /* queue knobs are already there */
         mgl_knob knob = knob_of(k);
         const int value = mgl_knob_get(config, k);
-        if (knob.narrow || has_knob(space, knob.name) || is_no_search_s(knob.name, value))
+        if (knob.changes_format || has_knob(space, knob.name) || is_no_search_s(knob.name, value))
             continue;
         add_value(&knob, mgl_knob_get(start, k));
         add_value(&knob, value);
@@ -144,7 +144,7 @@ void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedul
 struct reading {
     const mgl_json *json;
     const mgl_target *target;
-    bool narrow;
+    bool changes_format;
     mgl_search_space *out;
 };
 
@@ -211,7 +211,7 @@ static mgl_status read_knob(const struct reading *r, const cJSON *array, mgl_err
         return fail_unknown_knob(r->json, array->string, err);
     snprintf(where, sizeof where, "%.100s: knobs.%s", r->json->file, array->string);
     mgl_knob knob = knob_of(number);
-    if (knob.narrow && !r->narrow)
+    if (knob.changes_format && !r->changes_format)
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "it changes number formats: that needs --allow-narrow");
     if (!cJSON_IsArray(array) || !array->child)
@@ -287,16 +287,16 @@ static mgl_status read_space(const struct reading *r, mgl_error *err)
 }
 
 mgl_status mgl_search_space_parse(const char *text, size_t length, const char *file,
-                                  const mgl_target *target, bool narrow, mgl_search_space *out,
-                                  mgl_error *err)
+                                  const mgl_target *target, bool changes_format,
+                                  mgl_search_space *out, mgl_error *err)
 {
     mgl_json json;
     mgl_search_space space;
     mgl_status status = mgl_json_parse(text, length, MAX_SPACE, file, &json, err);
     if (status)
         return status;
-    mgl_search_space_default(target, narrow, &space);
-    struct reading reading = {&json, target, narrow, &space};
+    mgl_search_space_default(target, changes_format, &space);
+    struct reading reading = {&json, target, changes_format, &space};
     status = read_space(&reading, err);
     mgl_json_clear(&json);
     if (!status)

@@ -5,8 +5,7 @@
 #include "cli/kernel/loop.h"
 
 #define PLAN_OPTIONS(X)                                                                            \
-    X(text, experiment_log, "--ledger", "F.json", 0, 0,                                            \
-      "what was tried (ledger.json in --folder)")                                                  \
+    X(text, experiment_log, "--log", "F.json", 0, 0, "what was tried (ledger.json in --folder)")   \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PLAN_OPTIONS)

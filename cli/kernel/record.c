@@ -11,8 +11,7 @@
     X(real, gain, "--gain", "PERCENT", -100, 100000, "that was measured (not measured)")           \
     X(int, calls, "--calls", "N", 0, 1000000000, "of a model")                                     \
     X(int, tokens, "--tokens", "N", 0, INT64_C(1) << 50, "that they took")                         \
-    X(text, experiment_log, "--ledger", "F.json", 0, 0,                                            \
-      "where it stands (ledger.json in --folder)")                                                 \
+    X(text, experiment_log, "--log", "F.json", 0, 0, "where it stands (ledger.json in --folder)")  \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(RECORD_OPTIONS)
 

@@ -3,8 +3,7 @@
 
 #define REPORT_OPTIONS(X)                                                                          \
     X(flag, csv, "--csv", NULL, 0, 0, "every row, for spreadsheets")                               \
-    X(text, experiment_log, "--ledger", "F.json", 0, 0,                                            \
-      "where it stands (ledger.json in --folder)")                                                 \
+    X(text, experiment_log, "--log", "F.json", 0, 0, "where it stands (ledger.json in --folder)")  \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 

@@ -21,7 +21,7 @@
     X(text, workloads, "--workloads", "LIST", 0, 0, "of that model (ctx=0,2048;batch=1)")          \
     X(text, checkpoint, "--checkpoint", "F", 0, 0,                                                 \
       "a model with weights, on which its replies are compared too")                               \
-    X(text, turns, "--turns", "FILE", 0, 0,                                                        \
+    X(text, turns, "--device-lock", "FILE", 0, 0,                                                  \
       "by which several of these commands take turns on the device (none does)")                   \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "the text runs in a process that may do what you may")

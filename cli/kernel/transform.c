@@ -14,7 +14,7 @@
 
 #define TRANSFORM_OPTIONS(X)                                                                       \
     X(text, name, "--name", "NAME", 0, 0, "of show and apply: a transformation")                   \
-    X(text, plan, "--plan", "NAME", 0, 0, "of show and apply: a plan, sm_90a")                     \
+    X(text, script, "--script", "NAME", 0, 0, "of show and apply: a plan, sm_90a")                 \
     X(file, file, "--file", "F.json", 0, 0, "of check: a transformation or a plan of yours")       \
     X(text, unit, "--unit", "UNIT", 0, 0, "of apply: the micro-kernel")                            \
     X(int, carry, "--carry", "N", 1, MGL_CONFIGURATIONS_ALL,                                       \
@@ -88,7 +88,7 @@ static mgl_status show(const struct options *o, const mgl_library *library, mgl_
 {
     mgl_transform found;
     mgl_json_out out = {0};
-    mgl_status status = mgl_transform_find(library, o->name.value, o->plan.value, &found, err);
+    mgl_status status = mgl_transform_find(library, o->name.value, o->script.value, &found, err);
     if (status)
         return status;
     if (o->json.given) {
@@ -166,7 +166,7 @@ static mgl_status apply_to(const struct options *o, mgl_kernel_store *b,
 {
     telling t = {.json = o->json.given, .last = MGL_OUTCOME_COUNT};
     const mgl_transform_options options = {.name = o->name.value,
-                                           .script = o->plan.value,
+                                           .script = o->script.value,
                                            .carry = (int)o->carry.value,
                                            .judgements = (int)o->judgements.value,
                                            .on_step = on_step,

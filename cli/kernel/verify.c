@@ -12,7 +12,7 @@
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "ends before the compiler")                      \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
       "where it is examined and timed; none: the gates end before (none)")                         \
-    X(flag, exam_only, "--exam-only", NULL, 0, 0, "ends before anything is timed")                 \
+    X(flag, exam_only, "--correctness-only", NULL, 0, 0, "ends before anything is timed")          \
     MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(VERIFY_OPTIONS)

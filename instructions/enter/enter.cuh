@@ -75,8 +75,8 @@ static __device__ __forceinline__ void take_rows(const machine &m)
     if (is_of_second(m))
         take_table<MGL_ROWS>(m, table);
     else
-        take_table<MGL_FIRST_ROWS>(m, table);
-    const int most = control[MGL_CONTROL_LIST] ? MGL_ROWS : MGL_FIRST_ROWS;
+        take_table<MGL_FEW>(m, table);
+    const int most = control[MGL_CONTROL_LIST] ? MGL_ROWS : MGL_FEW;
 #else
     for (int i = m.lane; i < MGL_ROWS * MGL_TABLE_WORDS; i += 32)
         own().table[i] = table[i];

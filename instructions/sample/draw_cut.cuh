@@ -172,7 +172,7 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
         }
         if (nearest == FARTHEST)
             continue;
-        if (weighed)
+        if (by_weight)
 #pragma unroll
             for (int n = 0; n < ROUND; n++)
                 unit[n] = exp_of(distance[n]);
@@ -191,7 +191,7 @@ static __device__ __noinline__ void count_bins(int weighed, int sampled)
     if (thread_index() == 0 && d.cut.ties) {
         const u32 distance = distance_from(v.best, floor);
         if (distance != FARTHEST)
-            add_to_bin(bin_of(distance, width), d.cut.ties * (weighed ? exp_of(distance) : 1));
+            add_to_bin(bin_of(distance, width), d.cut.ties * (by_weight ? exp_of(distance) : 1));
     }
     if (sampled > 1)
         add_parts();
@@ -349,7 +349,7 @@ static __device__ __noinline__ void cut_in_range(int weighed)
 {
     drawing &d = own_drawing();
     const auto unit_of = [&](u32 key) {
-        return weighed ? weight_of(d.row, mgl_sampler_value(key), 0) : 1;
+        return by_weight ? weight_of(d.row, mgl_sampler_value(key), 0) : 1;
     };
     consumer_barrier();
     const values v = d.rest;

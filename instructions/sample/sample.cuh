@@ -224,7 +224,7 @@ static __device__ int rank_of(const sampling &s, int n, int count)
 /* Number of sequences of the launch. */
 static __device__ __forceinline__ int sequence_count()
 {
-    return MGL_SEVERAL_SEQUENCES ? (int)own().launch.sequences : 1;
+    return MGL_MANY_SEQUENCES ? (int)own().launch.sequences : 1;
 }
 
 /* Words of each sequence in prompt, output and stream. */
@@ -315,7 +315,7 @@ static __device__ int sum_before(const machine &m, int value)
 static __device__ __forceinline__ int most_rows()
 {
 #if MGL_LISTS
-    return own().control[MGL_CONTROL_NEXT] ? MGL_ROWS : MGL_FIRST_ROWS;
+    return own().control[MGL_CONTROL_NEXT] ? MGL_ROWS : MGL_FEW;
 #else
     return MGL_ROWS;
 #endif
@@ -378,7 +378,7 @@ static __device__ void step(const machine &m, sampling &s)
         return;
     mgl_step_enter(s.control, first, own().control[MGL_CONTROL_EPOCH] + 1);
     s.control[MGL_CONTROL_LIST] = own().control[MGL_CONTROL_NEXT];
-    s.control[MGL_CONTROL_NEXT] = mgl_step_list(demand, MGL_FIRST_ROWS, MGL_ROWS);
+    s.control[MGL_CONTROL_NEXT] = mgl_step_list(demand, MGL_FEW, MGL_ROWS);
 }
 
 /* Fills a row of the next table that has its sequence and position. The sequence's length has

@@ -247,9 +247,9 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_weight(float value, float max)
 
 /* The contribution of item `key` to a sum: 1, or its weight. */
 MGL_SAMPLER_FN unsigned long long mgl_sampler_unit(const mgl_sampler_input *in, unsigned key,
-                                                   int weighed)
+                                                   int by_weight)
 {
-    if (!weighed)
+    if (!by_weight)
         return 1;
     unsigned long long weight = mgl_sampler_weight(mgl_sampler_value(key), in->max);
     return weight < in->least ? 0 : weight;
@@ -270,7 +270,7 @@ MGL_SAMPLER_FN unsigned long long mgl_sampler_sum(const mgl_sampler_input *in, m
 /* The prefix of `within` at which the running sum reaches limit: 1 <= limit <= the sum of
  * within. */
 MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_select(const mgl_sampler_input *in,
-                                                  mgl_sampler_cut within, int weighed,
+                                                  mgl_sampler_cut within, int by_weight,
                                                   unsigned long long limit)
 {
     unsigned prefix = 0;
@@ -281,14 +281,14 @@ MGL_SAMPLER_FN mgl_sampler_cut mgl_sampler_select(const mgl_sampler_input *in,
         for (int i = 0; i < in->count; i++) {
             unsigned key = mgl_sampler_key(in->logits[i] / in->temperature);
             if (key > within.key && mgl_sampler_matches(key, prefix, shift))
-                bins[key >> shift & 255] += mgl_sampler_unit(in, key, weighed);
+                bins[key >> shift & 255] += mgl_sampler_unit(in, key, by_weight);
         }
         if (within.ties && mgl_sampler_matches(within.key, prefix, shift))
             bins[within.key >> shift & 255] +=
-                within.ties * mgl_sampler_unit(in, within.key, weighed);
+                within.ties * mgl_sampler_unit(in, within.key, by_weight);
         prefix |= mgl_sampler_digit(bins, limit, &before) << shift;
     }
-    return mgl_sampler_finish(prefix, mgl_sampler_unit(in, prefix, weighed), limit, before);
+    return mgl_sampler_finish(prefix, mgl_sampler_unit(in, prefix, by_weight), limit, before);
 }
 
 /* The token in the cut, in id order, at which the running sum first exceeds target. */

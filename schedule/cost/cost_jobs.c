@@ -208,12 +208,12 @@ static int small_m_groups(const struct planning *s, int groups, bool heads)
 {
     const mgl_exec *exec = &s->program->exec;
     const int rows = s->epoch->rows, most = mgl_small_m_groups(exec->warps);
-    const int narrow = most / (MGL_SMALL_N_ROWS / MGL_SMALL_M_TILE);
+    const int small_n = most / (MGL_SMALL_N_ROWS / MGL_SMALL_M_TILE);
     if (exec->page_bytes / MGL_BLOCK_BYTES < exec->warps)
         return 0;
     if (rows <= MGL_SMALL_M_ROWS)
         return rows <= MGL_SMALL_M_TILE ? most : most / 2;
-    return rows <= MGL_SMALL_N_ROWS && groups <= narrow && !heads ? narrow : 0;
+    return rows <= MGL_SMALL_N_ROWS && groups <= small_n && !heads ? small_n : 0;
 }
 
 /* Time of all panels of a product with `groups` row groups. */
@@ -248,7 +248,7 @@ static int panel_rows(const struct planning *s, const mgl_task *task)
 static double scales_of(const struct planning *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
-    if (task->op == MGL_OP_LINEAR_ADD_WEIGHED)
+    if (task->op == MGL_OP_LINEAR_ADD_GAMMA)
         return 0;
     const mgl_region *squares = mgl_task_operand(p, task, MGL_PRODUCT_SQUARES);
     return (double)p->buffers[squares->buffer].extents[1].count;

@@ -370,12 +370,12 @@ static int64_t useful_splits(const mgl_geometry *m, const mgl_lower_options *opt
 static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options, int warps,
                          int queues)
 {
-    int64_t worth = useful_splits(m, options, warps);
+    int64_t useful = useful_splits(m, options, warps);
     int splits = queues / m->kv_heads;
     if (is_little(m, options))
         return 1;
-    if (splits > worth)
-        splits = (int)worth;
+    if (splits > useful)
+        splits = (int)useful;
     if (splits > MOST_AUTO_SPLITS)
         splits = MOST_AUTO_SPLITS;
     return splits < 1 ? 1 : splits;
@@ -410,7 +410,7 @@ static int choose_rows(const mgl_geometry *m, const mgl_lower_options *options,
     const int least = rows_for(options, config);
     int rows = MGL_MAX_ROWS;
     for (int i = 0; i < MGL_STAGED_INPUTS && choices->flags; i++) {
-        mgl_staged in = mgl_staged_input(m, options->dtype, config->narrow, i);
+        mgl_staged in = mgl_staged_input(m, options->dtype, config->exchange_precision, i);
         while (rows > least && mgl_staged_bytes(&in, options->dtype, choices->exec.warps, rows) >
                                    choices->exec.stage_bytes)
             rows--;
@@ -425,7 +425,7 @@ static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_
 {
     int64_t bytes = LEAST_STAGE_BYTES;
     for (int i = 0; i < MGL_STAGED_INPUTS; i++) {
-        mgl_staged in = mgl_staged_input(m, dtype, config->narrow, i);
+        mgl_staged in = mgl_staged_input(m, dtype, config->exchange_precision, i);
         int64_t wanted = (mgl_staged_bytes(&in, dtype, config->warps, rows) + 1023) / 1024 * 1024;
         if (wanted > bytes && wanted <= most)
             bytes = wanted;
@@ -476,7 +476,7 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
     mgl_dimensions_of_program(&list, &d);
     d.of[MGL_DIMENSION_ROWS] = rows;
     for (int i = 0; i < MGL_STAGED_INPUTS; i++) {
-        const mgl_staged in = mgl_staged_input(m, dtype, config->narrow, i);
+        const mgl_staged in = mgl_staged_input(m, dtype, config->exchange_precision, i);
         mgl_dimensions_of_input(&list, in.columns, in.parts, &d);
         d.of[MGL_DIMENSION_FEWEST] = 1;
         if (mgl_variant_fits(MGL_VARIANT_SKINNY, &d))
@@ -494,8 +494,8 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
  * values need fewer bytes. */
 static bool is_gamma_scaled(const mgl_schedule_config *config, mgl_dtype dtype, bool gpu)
 {
-    if (config->many == 0 || config->weighed != 0)
-        return config->many > 0 && config->weighed == MGL_GAMMA_YES;
+    if (config->many == 0 || config->gamma_scaled != 0)
+        return config->many > 0 && config->gamma_scaled == MGL_GAMMA_YES;
     return config->many > MGL_MAX_ROWS && (gpu || dtype == MGL_BF16);
 }
 
@@ -506,8 +506,8 @@ static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *ta
                                      mgl_error *err)
 {
     const int64_t attended = (int64_t)m->heads * m->head_dim;
-    const bool asked = config->weighed == MGL_GAMMA_YES;
-    const char *where = asked ? "weighed" : "many";
+    const bool asked = config->gamma_scaled == MGL_GAMMA_YES;
+    const char *where = asked ? "gamma_scaled" : "many";
     const char *lead = asked ? "" : "more than 16 rows on a GPU exchange weighed values; ";
     _Static_assert(MGL_MAX_ROWS == 16, "the lead says how many rows");
     if (mgl_arch_number(target->arch) < mgl_variant_get(MGL_VARIANT_PANELS)->arch)
@@ -568,7 +568,7 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
-    if (config->many > MGL_MAX_ROWS && config->weighed == MGL_GAMMA_NO && is_gpu(target))
+    if (config->many > MGL_MAX_ROWS && config->gamma_scaled == MGL_GAMMA_NO && is_gpu(target))
         return mgl_fail(err, MGL_BAD_INPUT, "many",
                         "is %d: more than %d rows on a GPU exchange weighed values, and `weighed` "
                         "is %d",
@@ -610,8 +610,8 @@ static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
                                 const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
     out->many = config->many;
-    out->weighed = is_gamma_scaled(config, dtype, is_gpu(target));
-    const bool panels = out->many > 0 && out->weighed && is_gpu(target);
+    out->gamma_scaled = is_gamma_scaled(config, dtype, is_gpu(target));
+    const bool panels = out->many > 0 && out->gamma_scaled && is_gpu(target);
     out->warpgroups = panels ? config->warpgroups : MGL_WARPGROUPS_NO;
     if (config->warpgroups == MGL_WARPGROUPS_YES && !panels)
         return mgl_fail(err, MGL_BAD_INPUT, "warpgroups",
@@ -633,7 +633,7 @@ static bool may_have_second(const mgl_graph *graph, const mgl_target *target,
 {
     mgl_lower_options one = *options;
     one.sequences = 1;
-    return config->many == 0 && config->rows == 0 && config->weighed != MGL_GAMMA_NO &&
+    return config->many == 0 && config->rows == 0 && config->gamma_scaled != MGL_GAMMA_NO &&
            is_gpu(target) && !check_config(graph, target, &one, config, NULL) &&
            !check_gamma_scaled(&graph->geometry, target, options->dtype, config, NULL);
 }
@@ -744,7 +744,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         status = choose_exchange(graph, target, options, config, out, err);
     if (status)
         return status;
-    out->narrow = config->narrow;
+    out->exchange_precision = config->exchange_precision;
     out->splits = config->splits;
     if (out->splits == 0)
         out->splits = choose_splits(&graph->geometry, options, config->warps,
@@ -760,7 +760,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         place_splits(target, out);
     }
     place_merges(&graph->geometry, target, options, config,
-                 out->flags && out->narrow >= MGL_EXCHANGE_ATTENTION ? options->dtype : MGL_F32,
+                 out->flags && out->exchange_precision >= MGL_EXCHANGE_ATTENTION ? options->dtype
+                                                                                 : MGL_F32,
                  out);
     out->rows = config->rows;
     if (out->rows == 0)

@@ -319,16 +319,17 @@ static int declare_rows(mgl_lowering *w, int layer, const char *name, mgl_dtype 
 {
     const int64_t extents[] = {ROWS, columns};
     const int index = declare_exchange(w, layer, name, dtype, 2, extents);
-    if (index >= 0 && w->weighed && mgl_dtype_size(dtype) == MGL_PAGE_VALUE_BYTES)
+    if (index >= 0 && w->gamma_scaled && mgl_dtype_size(dtype) == MGL_PAGE_VALUE_BYTES)
         w->program->buffers[index].paged = columns % MGL_PAGE_COLUMNS == 0;
     return index;
 }
 
 mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level)
 {
-    const bool narrow =
-        w->weighed ? level < MGL_EXCHANGE_RESIDUAL : w->choices.flags && w->choices.narrow >= level;
-    return narrow ? w->program->exchange_dtype : MGL_F32;
+    const bool exchange_precision =
+        w->gamma_scaled ? level < MGL_EXCHANGE_RESIDUAL
+                        : w->choices.flags && w->choices.exchange_precision >= level;
+    return exchange_precision ? w->program->exchange_dtype : MGL_F32;
 }
 
 int mgl_lowering_norm(const mgl_lowering *w, int layer)
@@ -381,7 +382,7 @@ static void declare_activations(mgl_lowering *w)
 static void declare_gamma_scaled(mgl_lowering *w)
 {
     w->n = w->x_s = w->y_s = -1;
-    if (!w->weighed)
+    if (!w->gamma_scaled)
         return;
     w->n = declare_rows(w, -1, "n", w->program->exchange_dtype, w->program->geometry.hidden);
     w->x_s = declare_rows(w, -1, "x_s", MGL_F32, mgl_lowering_tasks(w, MGL_STEP_DOWN));

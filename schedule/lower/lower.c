@@ -179,8 +179,8 @@ static void out_gamma_scaled(mgl_lowering *w, int s, int64_t part, int64_t lo, i
  * its squares. */
 static void in_normed(mgl_lowering *w, int x, int g, int s)
 {
-    in(w, whole(w, w->weighed ? w->n : x));
-    in(w, whole(w, w->weighed ? s : g));
+    in(w, whole(w, w->gamma_scaled ? w->n : x));
+    in(w, whole(w, w->gamma_scaled ? s : g));
 }
 
 static void emit_embed(mgl_lowering *w, int queue)
@@ -193,12 +193,12 @@ static void emit_embed(mgl_lowering *w, int queue)
     hi = min64(hi * MGL_ROW_GROUP, m->hidden);
     mgl_region rows = whole(w, w->embedding);
     rows.ranges[1] = fixed(lo, hi);
-    task(w, w->weighed ? MGL_OP_EMBED_WEIGHED : MGL_OP_EMBED);
+    task(w, w->gamma_scaled ? MGL_OP_EMBED_GAMMA : MGL_OP_EMBED);
     in(w, rows);
-    if (w->weighed)
+    if (w->gamma_scaled)
         in_weight(w, mgl_lowering_norm(w, 0), lo, hi);
     out(w, columns(w, w->residual, lo, hi));
-    if (w->weighed)
+    if (w->gamma_scaled)
         out_gamma_scaled(w, w->x_s, share_index(w, MGL_STEP_DOWN, queue), lo, hi);
     if (w->choices.flags)
         out(w, columns(w, w->layers[0].act.x, lo, hi));
@@ -214,7 +214,7 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
     int64_t lo, hi, base = 0, column = 0, from = -1, to = 0;
     if (!share(w, MGL_STEP_QKV, queue, &lo, &hi))
         return;
-    task(w, w->weighed ? MGL_OP_SCALED_LINEAR : MGL_OP_NORM_LINEAR);
+    task(w, w->gamma_scaled ? MGL_OP_RMS_LINEAR : MGL_OP_NORM_LINEAR);
     in_normed(w, l->act.x, l->attn_g, w->x_s);
     for (int i = 0; i < 3; i++) {
         int64_t rows = (int64_t)(i == 0 ? m->heads : m->kv_heads) * m->head_dim;
@@ -278,7 +278,7 @@ static bool shares_rows(const mgl_lowering *w)
 {
     const mgl_task task = {.op = MGL_OP_ATTEND_ROWS};
     mgl_dimensions dimensions;
-    if (!w->second || !w->weighed)
+    if (!w->second || !w->gamma_scaled)
         return false;
     mgl_dimensions_of_program(w->program, &dimensions);
     return !strcmp(w->program->target.arch, "cpu") ||
@@ -395,17 +395,17 @@ static void emit_linear_add(mgl_lowering *w, int queue, int layer, mgl_step step
         return;
     int64_t first = lo * MGL_ROW_GROUP, end = min64(hi * MGL_ROW_GROUP, m->hidden);
     const bool merging = !down && w->choices.merges_in_o;
-    task(w, merging      ? MGL_OP_MERGE_ADD
-            : w->weighed ? MGL_OP_LINEAR_ADD_WEIGHED
-                         : MGL_OP_LINEAR_ADD);
+    task(w, merging           ? MGL_OP_MERGE_ADD
+            : w->gamma_scaled ? MGL_OP_LINEAR_ADD_GAMMA
+                              : MGL_OP_LINEAR_ADD);
     in(w, whole(w, down ? l->act.h : merging ? l->act.part : l->act.att));
     in(w, columns(w, w->residual, first, end));
-    if (w->weighed)
+    if (w->gamma_scaled)
         in_weight(w, down ? mgl_lowering_norm(w, layer + 1) : l->ffn_g, first, end);
     in_extra(w, down ? l->down_b : l->o_b);
     segment(w, down ? l->down : l->o, -1, lo, hi);
     out(w, columns(w, w->residual, first, end));
-    if (w->weighed)
+    if (w->gamma_scaled)
         out_gamma_scaled(w, down ? w->x_s : w->y_s, share_index(w, step, queue), first, end);
     if (w->choices.flags)
         out(w, columns(w, down ? behind(w, layer) : l->act.y, first, end));
@@ -425,7 +425,7 @@ static void emit_gate_up(mgl_lowering *w, int queue, int layer)
     int64_t lo, hi;
     if (!share(w, MGL_STEP_GATE_UP, queue, &lo, &hi))
         return;
-    task(w, w->weighed ? MGL_OP_SCALED_SWIGLU : MGL_OP_NORM_SWIGLU);
+    task(w, w->gamma_scaled ? MGL_OP_RMS_SWIGLU : MGL_OP_NORM_SWIGLU);
     in_normed(w, l->act.y, l->ffn_g, w->y_s);
     in_extra(w, l->gate_b);
     in_extra(w, l->up_b);
@@ -451,7 +451,7 @@ static void emit_head(mgl_lowering *w, int queue)
     if (!share(w, MGL_STEP_HEAD, queue, &lo, &hi))
         return;
     int64_t index = share_index(w, MGL_STEP_HEAD, queue);
-    task(w, w->weighed ? MGL_OP_SCALED_HEAD : MGL_OP_HEAD);
+    task(w, w->gamma_scaled ? MGL_OP_RMS_HEAD : MGL_OP_HEAD);
     in_normed(w, w->x, w->g, w->x_s);
     const int64_t first = lo * MGL_ROW_GROUP, end = min64(hi * MGL_ROW_GROUP, m->vocab);
     if (w->penalties)
@@ -661,7 +661,7 @@ static void lower_second(const mgl_lowering *first)
     w.choices.splits = 1;
     w.choices.merges_in_o = false;
     w.choices.rows = w.program->limits.rows;
-    w.weighed = w.choices.weighed;
+    w.gamma_scaled = w.choices.gamma_scaled;
     w.shares_rows = shares_rows(&w);
     if (w.shares_rows) {
         w.choices.queues[MGL_STEP_ATTEND].first = 0;

@@ -7,13 +7,15 @@
 #include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
 
-mgl_staged mgl_staged_input(const mgl_geometry *m, mgl_dtype dtype, int narrow, int input)
+mgl_staged mgl_staged_input(const mgl_geometry *m, mgl_dtype dtype, int exchange_precision,
+                            int input)
 {
     const int parts = dtype == MGL_F32 ? 1 : 2;
     const mgl_staged inputs[MGL_STAGED_INPUTS] = {
-        {m->hidden, parts, narrow < 3},
-        {(int64_t)m->heads * m->head_dim, narrow >= 2 ? 1 : parts, narrow < 2},
-        {m->ffn, narrow >= 1 ? 1 : parts, narrow < 1}};
+        {m->hidden, parts, exchange_precision < 3},
+        {(int64_t)m->heads * m->head_dim, exchange_precision >= 2 ? 1 : parts,
+         exchange_precision < 2},
+        {m->ffn, exchange_precision >= 1 ? 1 : parts, exchange_precision < 1}};
     return inputs[input];
 }
 

@@ -327,7 +327,7 @@ START_TEST(explains_where_the_time_goes)
         by_variant += cJSON_GetObjectItem(variant, "us")->valuedouble;
     ck_assert_double_gt(by_variant, us / 2);
     ck_assert_double_le(by_variant, us);
-    ck_assert_ptr_nonnull(cJSON_GetObjectItem(variants, "norm_swiglu.ladder"));
+    ck_assert_ptr_nonnull(cJSON_GetObjectItem(variants, "norm_swiglu.by_rows"));
     mgl_json_clear(&json);
     command_clear(&result);
 }
@@ -342,7 +342,7 @@ START_TEST(explains_in_words)
     ck_assert_ptr_nonnull(strstr(result.out,
                                  "of          NVIDIA H200, sm_90a:132, batch 1, context 0, "
                                  "32 tokens a launch\n"));
-    ck_assert_ptr_nonnull(strstr(result.out, "\n    norm_linear.ladder "));
+    ck_assert_ptr_nonnull(strstr(result.out, "\n    norm_linear.by_rows "));
     command_clear(&result);
 }
 END_TEST

@@ -50,7 +50,8 @@ static const struct {
 } handed_in[] = {
     {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":8192}}", "UNMEASURED", 13},
     {"{\"schema\":\"megalith.proposal/1\"}", "DUPLICATE", 11},
-    {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"narrow\":3}}", "INVALID_CONFIG", 11},
+    {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"exchange_precision\":3}}", "INVALID_CONFIG",
+     11},
     {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"rows\":1,\"rows\":1}}", "PARSE", 11},
     {"{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":NaN}}", "PARSE", 11},
     {"{\"schema\":\"megalith.proposal/1\",\"moves\":[\"rm -rf /\"]}", "PARSE", 11},

@@ -52,7 +52,7 @@ static device_options draw_options(void)
     draw_stream(&o);
     o.dtype = draw(6) == 0 ? MGL_F32 : draw(4) == 0 ? MGL_F16 : MGL_BF16;
     o.exchange = draw(4) == 0 ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
-    o.narrow = draw(4);
+    o.exchange_precision = draw(4);
     o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* so many may have roles */
     o.splits = o.queues > 8 ? 1 : 1 + draw(4);
     o.merge = o.splits > 1 ? draw(3) : 0;
@@ -81,8 +81,8 @@ void check_config(int number)
         "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "
         "rows %d, many %d%s\n",
         number, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
-        o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.narrow, o.queues, o.splits,
-        o.merge, o.share, o.rows, o.many, o.arch ? ", by cp.async" : "");
+        o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.exchange_precision, o.queues,
+        o.splits, o.merge, o.share, o.rows, o.many, o.arch ? ", by cp.async" : "");
     fflush(stdout);
     if (o.rows + o.many >= 6 && draw(2))
         check_ragged(geometries[which], &o, 9);

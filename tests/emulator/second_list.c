@@ -95,7 +95,7 @@ static void logits_of_two_lists(void)
  * pieces that end before a page, pages that row groups share, and teams that share k blocks. */
 static const device_options panel_options = {.dtype = MGL_BF16,
                                              .exchange = MGL_EXCHANGE_FLAGS,
-                                             .weighed = MGL_GAMMA_YES,
+                                             .gamma_scaled = MGL_GAMMA_YES,
                                              .warpgroups = MGL_WARPGROUPS_NO,
                                              .queues = 3,
                                              .rows = 1,

@@ -171,8 +171,8 @@ static const emu_plain_kernel *compile(const struct shape *s)
         int value;
     } constants[] = {{"ROWS", s->rows},
                      {"LISTS", s->rows > 16},
-                     {"FIRST_ROWS", s->rows > 16 ? 1 : s->rows},
-                     {"SEVERAL_SEQUENCES", s->rows > 1},
+                     {"FEW", s->rows > 16 ? 1 : s->rows},
+                     {"MANY_SEQUENCES", s->rows > 1},
                      {"VOCAB", s->vocab},
                      {"WARPS", s->warps},
                      {"ACTIVATION_BYTES", s->stage},

@@ -213,7 +213,7 @@ static void batch_of_splits_in_16_bits(void)
     check_ragged(&even_model,
                  &(device_options){.dtype = MGL_BF16,
                                    .exchange = MGL_EXCHANGE_FLAGS,
-                                   .narrow = 3,
+                                   .exchange_precision = 3,
                                    .queues = 8,
                                    .splits = 2,
                                    .warps = 12,

@@ -28,10 +28,10 @@ START_TEST(a_child_is_none)
         for (;;)
             pause();
     unsigned pids[] = {(unsigned)child, self};
-    int strangers = mgl_clocks_count_other_processes(pids, 2);
+    int others = mgl_clocks_count_other_processes(pids, 2);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    ck_assert_int_eq(strangers, 0);
+    ck_assert_int_eq(others, 0);
 }
 END_TEST
 

@@ -183,7 +183,8 @@ END_TEST
 START_TEST(a_plan_of_lower_precision_has_other_formats)
 {
     mgl_plan *narrow = lower(
-        planner, "{\"schema\": \"megalith.config/1\", \"exchange\": 2, \"narrow\": 3}", NULL, 1);
+        planner, "{\"schema\": \"megalith.config/1\", \"exchange\": 2, \"exchange_precision\": 3}",
+        NULL, 1);
     ck_assert_int_eq(mgl_plan_check_formats(plan, plan, &err), MGL_OK);
     ck_assert_int_eq(mgl_plan_check_formats(narrow, plan, &err), MGL_BAD_INPUT);
     mgl_plan_close(narrow);

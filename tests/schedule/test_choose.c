@@ -229,13 +229,13 @@ START_TEST(exchange_precision_is_what_is_exchanged_in_16_bits)
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
     config.exchange = MGL_EXCHANGE_FLAGS;
-    config.narrow = _i;
+    config.exchange_precision = _i;
     mgl_program *p = lowered(graph, 4, &config, 32);
     for (int level = 1; level <= 3; level++)
         for (int k = 0; k < 2 && from_level[level - 1][k]; k++)
             ck_assert_int_eq(dtype_of(p, from_level[level - 1][k]),
-                             config.narrow >= level ? MGL_BF16 : MGL_F32);
-    ck_assert_int_eq(dtype_of(p, "x"), config.narrow >= 3 ? MGL_BF16 : MGL_F32);
+                             config.exchange_precision >= level ? MGL_BF16 : MGL_F32);
+    ck_assert_int_eq(dtype_of(p, "x"), config.exchange_precision >= 3 ? MGL_BF16 : MGL_F32);
     ck_assert_int_eq(dtype_of(p, "l0.qkv"), MGL_F32);
     mgl_program_free(p);
     mgl_graph_free(graph);
@@ -397,7 +397,7 @@ END_TEST
 static const struct {
     const char *target;
     mgl_dtype dtype;
-    int many, weighed, ffn;
+    int many, gamma_scaled, ffn;
     const char *says;
 } lists[] = {
     {"sm_90a:4", MGL_BF16, 128, 0, 128, NULL},
@@ -419,13 +419,13 @@ START_TEST(many_rows_of_a_gpu_are_gamma_scaled)
     mgl_program *p = NULL;
     mgl_error err = {0};
     config.many = lists[_i].many;
-    config.weighed = lists[_i].weighed;
+    config.gamma_scaled = lists[_i].gamma_scaled;
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     if (lists[_i].says) {
         ck_assert_int_eq(status, MGL_BAD_INPUT);
         ck_assert_str_eq(err.where, "many");
         ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
-        if (!lists[_i].weighed) { /* the advice would be of no use */
+        if (!lists[_i].gamma_scaled) { /* the advice would be of no use */
             config.many = 0;
             mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
             ck_assert_str_eq(err.where, "sequences");
@@ -505,7 +505,7 @@ END_TEST
 static const struct {
     const shape *model;
     const char *target;
-    int weighed, narrow, sequences;
+    int gamma_scaled, exchange_precision, sequences;
     int few, many;
 } slow[] = {
     {&eight_billion, "sm_90a:132", 0, 1, 2, 2, 0},
@@ -527,8 +527,8 @@ START_TEST(slow_rows_have_a_second_list_unasked)
         .dtype = MGL_BF16, .capacity = 1024, .sequences = slow[_i].sequences};
     config.exchange = MGL_EXCHANGE_FLAGS;
     config.rows = 0;
-    config.weighed = slow[_i].weighed;
-    config.narrow = slow[_i].narrow;
+    config.gamma_scaled = slow[_i].gamma_scaled;
+    config.exchange_precision = slow[_i].exchange_precision;
     check_lists(slow[_i].model, slow[_i].target, &options, &config, slow[_i].few, slow[_i].many);
 }
 END_TEST

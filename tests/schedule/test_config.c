@@ -11,11 +11,11 @@ static mgl_status parse(const char *text, mgl_schedule_config *out, mgl_error *e
 static bool equal(const mgl_schedule_config *a, const mgl_schedule_config *b)
 {
     bool same = a->rows == b->rows && a->splits == b->splits && a->exchange == b->exchange &&
-                a->narrow == b->narrow && a->merge == b->merge && a->share == b->share &&
-                a->page_bytes == b->page_bytes && a->ring_pages == b->ring_pages &&
-                a->warps == b->warps && a->stage_bytes == b->stage_bytes &&
-                a->flight_bytes == b->flight_bytes && a->pending_bytes == b->pending_bytes &&
-                a->prefetch_bytes == b->prefetch_bytes;
+                a->exchange_precision == b->exchange_precision && a->merge == b->merge &&
+                a->share == b->share && a->page_bytes == b->page_bytes &&
+                a->ring_pages == b->ring_pages && a->warps == b->warps &&
+                a->stage_bytes == b->stage_bytes && a->flight_bytes == b->flight_bytes &&
+                a->pending_bytes == b->pending_bytes && a->prefetch_bytes == b->prefetch_bytes;
     for (int i = 0; i < MGL_STEP_COUNT; i++)
         same = same && a->queues[i].first == b->queues[i].first &&
                a->queues[i].count == b->queues[i].count;
@@ -103,10 +103,10 @@ static const struct {
     {"exchange", 0, true},
     {"exchange", 2, true},
     {"exchange", 3, false},
-    {"narrow", -1, false},
-    {"narrow", 0, true},
-    {"narrow", 3, true},
-    {"narrow", 4, false},
+    {"exchange_precision", -1, false},
+    {"exchange_precision", 0, true},
+    {"exchange_precision", 3, true},
+    {"exchange_precision", 4, false},
     {"page_bytes", 1536, false},
     {"page_bytes", 2048, true},
     {"page_bytes", 65536, true},
@@ -166,8 +166,9 @@ static const struct {
     {"{\"schema\":\"megalith.config/2\"}",
      "must be \"megalith.config/1\", not \"megalith.config/2\""},
     {"{" SCHEMA ",\"row\":1}",
-     "unknown key \"row\"; known here: schema, rows, many, weighed, warpgroups, splits, exchange, "
-     "narrow, "
+     "unknown key \"row\"; known here: schema, rows, many, gamma_scaled, warpgroups, splits, "
+     "exchange, "
+     "exchange_precision, "
      "merge, share, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
      "pending_bytes, prefetch_bytes, queues"},
     {"{" SCHEMA ",\"queues\":{\"kqv\":{}}}",

@@ -21,7 +21,7 @@ enum { FEW = 4, MANY = 64, CAPACITY = 2048 };
 /* What a program is lowered from. */
 typedef struct lowering {
     const mgl_geometry *geometry;
-    int queues, rows, many, weighed, sequences, capacity;
+    int queues, rows, many, gamma_scaled, sequences, capacity;
 } lowering;
 
 static mgl_program *lowered(const lowering *of)
@@ -37,7 +37,7 @@ static mgl_program *lowered(const lowering *of)
     mgl_schedule_config_default(&config);
     config.rows = of->rows;
     config.many = of->many;
-    config.weighed = of->weighed;
+    config.gamma_scaled = of->gamma_scaled;
     mgl_lower_options options = {
         .dtype = MGL_BF16, .capacity = of->capacity, .sequences = of->sequences};
     mgl_status status = mgl_target_parse(name, &target, &err);

@@ -134,7 +134,7 @@ START_TEST(merges_have_as_many_heads_as_warps_merge_at_once)
 {
     static const struct {
         mgl_geometry geometry;
-        int warps, splits, narrow;
+        int warps, splits, exchange_precision;
         struct merging wanted;
     } cases[] = {{{4096, 1, 32, 8, 128, 64, 41, 1e-5F}, 8, 4, 1, {16, 2, 0}},
                  {{4096, 1, 32, 8, 128, 64, 41, 1e-5F}, 8, 1, 1, {0, 0, 0}},
@@ -148,7 +148,7 @@ START_TEST(merges_have_as_many_heads_as_warps_merge_at_once)
         mgl_graph *graph = graph_of(&s);
         mgl_schedule_config config = preset();
         config.exchange = MGL_EXCHANGE_FLAGS;
-        config.narrow = cases[i].narrow;
+        config.exchange_precision = cases[i].exchange_precision;
         config.warps = cases[i].warps;
         config.splits = cases[i].splits;
         mgl_program *p = lowered(graph, 132, &config, 4096);

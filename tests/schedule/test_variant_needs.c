@@ -84,18 +84,19 @@ END_TEST
 START_TEST(an_mma_has_four_rows)
 {
     mgl_program *p = decoding(3);
-    const mgl_task *wide = task_of(p, MGL_OP_NORM_LINEAR), *narrow = NULL;
-    for (int i = 0; i < p->task_count && !narrow; i++) /* down, whose input has 16 bits */
+    const mgl_task *wide = task_of(p, MGL_OP_NORM_LINEAR), *exchange_precision = NULL;
+    for (int i = 0; i < p->task_count && !exchange_precision;
+         i++) /* down, whose input has 16 bits */
         if (p->tasks[i].op == MGL_OP_LINEAR_ADD && columns_of(p, &p->tasks[i]) == 8192)
-            narrow = &p->tasks[i];
-    ck_assert_ptr_nonnull(narrow);
+            exchange_precision = &p->tasks[i];
+    ck_assert_ptr_nonnull(exchange_precision);
     p->limits.rows = 4;
     p->exec.stage_bytes = 4 * 16384;
-    ck_assert_ptr_null(fault_of(p, narrow, MGL_VARIANT_SKINNY));
+    ck_assert_ptr_null(fault_of(p, exchange_precision, MGL_VARIANT_SKINNY));
     ck_assert_str_eq(fault_of(p, wide, MGL_VARIANT_SKINNY),
                      "needs 8 rows of activations in an MMA; there are 4, 4 too few");
     p->limits.rows = 5;
-    ck_assert_str_eq(fault_of(p, narrow, MGL_VARIANT_SKINNY),
+    ck_assert_str_eq(fault_of(p, exchange_precision, MGL_VARIANT_SKINNY),
                      "runs epochs of 4 rows at most; the program has 5, 1 too many");
     mgl_program_free(p);
 }

@@ -270,7 +270,7 @@ static void check_config(const mgl_graph *graph, const char *target_name, mgl_dt
     mgl_lower_options options = {.dtype = dtype, .capacity = capacity, .sequences = batch};
     snprintf(what, sizeof what, "%s, %s, capacity %d, batch %d, rows %d, splits %d, narrow %d",
              target_name, mgl_dtype_name(dtype), capacity, batch, config->rows, config->splits,
-             config->narrow);
+             config->exchange_precision);
     if (mgl_schedule_lower(graph, &target, &options, config, &p, NULL))
         return;    /* more sequences than rows, or widths that flags do not suit */
     if (p->many) { /* rows that are slow otherwise, as these are wanted */
@@ -304,7 +304,7 @@ static void check_graph(const mgl_graph *graph)
         mgl_schedule_config_default(&config);
         config.rows = kind % 2 ? 1 : 4;
         config.splits = splits[kind % 3];
-        config.narrow = kind % 4;
+        config.exchange_precision = kind % 4;
         config.warps = kind < 12 ? 8 : 16;
         config.exchange = kind % 12 == 11 ? MGL_EXCHANGE_COUNTERS : 0;
         config.stage_bytes = kind % 8 < 4 ? 0 : 8192;
@@ -383,7 +383,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_panels)
     mgl_schedule_config_default(&config);
     config.rows = 1;
     config.many = 16;
-    config.weighed = MGL_GAMMA_YES;
+    config.gamma_scaled = MGL_GAMMA_YES;
     config.warpgroups = MGL_WARPGROUPS_NO;
     config.page_bytes = cases[_i].page_bytes;
     config.ring_pages = cases[_i].ring_pages;
@@ -426,7 +426,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
 {
     static const struct {
         const char *target;
-        int many, warps, weighed;
+        int many, warps, gamma_scaled;
         const char *says; /* NULL: it is lowered */
     } cases[] = {{"sm_90a:12", 16, 8, MGL_GAMMA_YES, NULL},
                  {"sm_90a:12", 128, 8, 0, NULL},
@@ -448,7 +448,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
     config.rows = 1;
     config.many = cases[_i].many;
     config.warps = cases[_i].warps;
-    config.weighed = cases[_i].weighed;
+    config.gamma_scaled = cases[_i].gamma_scaled;
     config.warpgroups = MGL_WARPGROUPS_YES;
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     if (cases[_i].says) {
@@ -467,7 +467,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
     config.warpgroups = 0;
     status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
-    if (p->many && strcmp(cases[_i].target, "cpu:2") && cases[_i].weighed != MGL_GAMMA_NO)
+    if (p->many && strcmp(cases[_i].target, "cpu:2") && cases[_i].gamma_scaled != MGL_GAMMA_NO)
         ck_assert_int_gt(
             panels_by(p->many, cases[_i].says ? MGL_VARIANT_PANELS : MGL_VARIANT_WARPGROUPS), 0);
     mgl_program_free(p);

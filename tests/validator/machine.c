@@ -439,11 +439,11 @@ static void run_task(struct machine *m, struct queue *q)
     case MGL_OP_CLEAR:
         run_clear(m, q);
         break;
-    case MGL_OP_EMBED_WEIGHED: /* of the second list, which this machine does not run */
-    case MGL_OP_LINEAR_ADD_WEIGHED:
-    case MGL_OP_SCALED_LINEAR:
-    case MGL_OP_SCALED_SWIGLU:
-    case MGL_OP_SCALED_HEAD:
+    case MGL_OP_EMBED_GAMMA: /* of the second list, which this machine does not run */
+    case MGL_OP_LINEAR_ADD_GAMMA:
+    case MGL_OP_RMS_LINEAR:
+    case MGL_OP_RMS_SWIGLU:
+    case MGL_OP_RMS_HEAD:
     case MGL_OP_ATTEND_ROWS:
     case MGL_OP_DRAW: /* of programs of several sequences, likewise */
     case MGL_OP_COUNT:

@@ -76,7 +76,7 @@ static void draw_past(damaged_recipe *r, uint64_t random)
     r->prompt = 34;
     o->dtype = damage_draw(&random, 2) ? MGL_BF16 : MGL_F16;
     o->exchange = MGL_EXCHANGE_FLAGS;
-    o->narrow = damage_draw(&random, 2);
+    o->exchange_precision = damage_draw(&random, 2);
     o->rows = 1;
     o->splits = 2;
     o->warps = 1;
@@ -100,7 +100,7 @@ static void draw_lists(damaged_recipe *r, uint64_t random)
     o->dtype = weighs ? MGL_BF16 : o->dtype;
     o->rows = DRAW_OF(few);
     o->many = weighs ? DRAW_OF(more) : DRAW_OF(many);
-    o->weighed = weighs ? MGL_GAMMA_YES : MGL_GAMMA_NO;
+    o->gamma_scaled = weighs ? MGL_GAMMA_YES : MGL_GAMMA_NO;
     o->warpgroups = weighs ? DRAW_OF(products) : 0;
     if (!weighs && damage_draw(&random, 2))
         r->mirrored = 2 + damage_draw(&random, 3);
@@ -128,7 +128,7 @@ damaged_recipe damaged_draw(uint64_t number)
     o->dtype = DRAW_OF(dtypes);
     o->rows = DRAW_OF(rows);
     o->splits = DRAW_OF(splits);
-    o->narrow = damage_draw(&random, 4);
+    o->exchange_precision = damage_draw(&random, 4);
     o->exchange = damage_draw(&random, 6) ? MGL_EXCHANGE_FLAGS : MGL_EXCHANGE_COUNTERS;
     o->arch = damage_draw(&random, 6) ? NULL : "compute_80";
     r.prompt = o->rows > 1 ? 11 : damage_draw(&random, 2) ? 38 : 7;

@@ -110,7 +110,7 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
     config.share = options->share;
     config.exchange = options->exchange;
     config.many = options->many;
-    config.weighed = options->weighed;
+    config.gamma_scaled = options->gamma_scaled;
     ok(mgl_schedule_lower(graph, &target, &lower, &config, &program, &err), err);
     return program;
 }

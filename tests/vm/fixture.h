@@ -38,15 +38,15 @@ void spoil_row(mgl_graph *graph, const char *tensor, int64_t row, float value);
 typedef struct fixture_options {
     int queues; /* 0: 1 */
     mgl_dtype dtype;
-    int capacity;  /* 0: max_positions */
-    int sequences; /* 0: 1 */
-    int rows;      /* 0: the config's default */
-    int splits;    /* 0: chosen by lowering */
-    int exchange;  /* 0: chosen by lowering; 1 counters, 2 flags */
-    int many;      /* rows of an epoch of the second list; 0: there is none */
-    int weighed;   /* 0: chosen by lowering; MGL_GAMMA_... */
-    int merge;     /* likewise; MGL_MERGE_... */
-    int share;     /* likewise; positions */
+    int capacity;     /* 0: max_positions */
+    int sequences;    /* 0: 1 */
+    int rows;         /* 0: the config's default */
+    int splits;       /* 0: chosen by lowering */
+    int exchange;     /* 0: chosen by lowering; 1 counters, 2 flags */
+    int many;         /* rows of an epoch of the second list; 0: there is none */
+    int gamma_scaled; /* 0: chosen by lowering; MGL_GAMMA_... */
+    int merge;        /* likewise; MGL_MERGE_... */
+    int share;        /* likewise; positions */
     bool penalties;
 } fixture_options;
 

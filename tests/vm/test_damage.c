@@ -61,7 +61,7 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
         model, "cpu:" queues,                                                                      \
             {.dtype = type,                                                                        \
              .rows = few,                                                                          \
-             .weighed = MGL_GAMMA_##weighs,                                                        \
+             .gamma_scaled = MGL_GAMMA_##weighs,                                                   \
              .many = 6,                                                                            \
              .sequences = 2,                                                                       \
              .capacity = 10,                                                                       \

@@ -221,7 +221,7 @@ START_TEST(lists_come_and_go)
 END_TEST
 
 /* Logits behind a prompt of an epoch of the second list; what it exchanges is the choice. */
-static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int weighed, bool plain,
+static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int gamma_scaled, bool plain,
                       float *logits)
 {
     static struct batch b;
@@ -230,7 +230,7 @@ static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int weighed, bool
                                                                      .queues = 3,
                                                                      .rows = 4,
                                                                      .many = 24,
-                                                                     .weighed = weighed,
+                                                                     .gamma_scaled = gamma_scaled,
                                                                      .capacity = CAPACITY});
     mgl_vm *vm = fixture_vm(program, graph, plain);
     fill_batch(&b, 1);
@@ -264,12 +264,12 @@ START_TEST(gamma_scaled_values_are_the_exact_ones_rounded)
     static const double bounds[] = {1e-5, 4e-3, 3e-2};
     const bool plain = _i % 2, family = _i / 2 % 2;
     const mgl_dtype dtype = dtypes[_i / 4];
-    float exact[75], weighed[75];
+    float exact[75], gamma_scaled[75];
     mgl_graph *graph =
         random_family(&small_model, family ? ALL_EXTRAS : 0, CAPACITY, true, dtype, 39);
     logits_of(graph, dtype, MGL_GAMMA_NO, plain, exact);
-    logits_of(graph, dtype, MGL_GAMMA_YES, plain, weighed);
-    const double apart = distance(weighed, exact, 75);
+    logits_of(graph, dtype, MGL_GAMMA_YES, plain, gamma_scaled);
+    const double apart = distance(gamma_scaled, exact, 75);
     ck_assert_double_lt(apart, bounds[_i / 4]);
     ck_assert_double_gt(apart, 0);
     mgl_graph_free(graph);
@@ -282,16 +282,16 @@ START_TEST(the_formats_choose)
     static const struct {
         mgl_dtype dtype;
         int many;
-        bool weighed;
+        bool gamma_scaled;
     } cases[] = {
         {MGL_BF16, 17, true}, {MGL_F16, 64, false}, {MGL_BF16, 16, false}, {MGL_F32, 64, false}};
     mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 40);
     mgl_program *program = fixture_program(
         graph, &(fixture_options){.dtype = cases[_i].dtype, .rows = 4, .many = cases[_i].many});
-    int weighed = 0;
+    int gamma_scaled = 0;
     for (int t = 0; t < program->many->task_count; t++)
-        weighed += program->many->tasks[t].op == MGL_OP_SCALED_LINEAR;
-    ck_assert_int_eq(weighed > 0, cases[_i].weighed);
+        gamma_scaled += program->many->tasks[t].op == MGL_OP_RMS_LINEAR;
+    ck_assert_int_eq(gamma_scaled > 0, cases[_i].gamma_scaled);
     mgl_program_free(program);
     mgl_graph_free(graph);
 }
@@ -314,10 +314,10 @@ static mgl_explore_report explore(const mgl_program *program, const mgl_graph *g
     return report;
 }
 
-static mgl_program *tiny_program(const mgl_graph *graph, int queues, int exchange, int weighed)
+static mgl_program *tiny_program(const mgl_graph *graph, int queues, int exchange, int gamma_scaled)
 {
     return fixture_program(graph, &(fixture_options){.queues = queues,
-                                                     .weighed = weighed,
+                                                     .gamma_scaled = gamma_scaled,
                                                      .rows = 2,
                                                      .many = 9,
                                                      .sequences = 3,

@@ -365,7 +365,7 @@ static const fixture_options mixed[] = {
      .merge = 2,
      .share = 2},
     {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 2, .splits = 2, .merge = 2},
-    {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 1, .weighed = 2}};
+    {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 1, .gamma_scaled = 2}};
 
 /* Aborted, stopped, scored, refused and batched launches, another program on the machine: whatever
  * was before, the tokens are those of a fresh start. */

@@ -248,16 +248,16 @@ static void fast_linear_add(mgl_machine *m, const mgl_call *call)
                 MGL_CALL(call, linear_add, copy));
 }
 
-static void fast_linear_add_weighed(mgl_machine *m, const mgl_call *call)
+static void fast_linear_add_gamma(mgl_machine *m, const mgl_call *call)
 {
-    const mgl_region *y = MGL_CALL(call, linear_add_weighed, y);
+    const mgl_region *y = MGL_CALL(call, linear_add_gamma, y);
     int64_t stride;
     const float *x = load_inputs(call, NULL, &stride);
     add_product(m, call, x, stride, y, NULL);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, linear_add_weighed, g),
-                                MGL_CALL(call, linear_add_weighed, n),
-                                MGL_CALL(call, linear_add_weighed, s), call->scratch);
+        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, linear_add_gamma, g),
+                                MGL_CALL(call, linear_add_gamma, n),
+                                MGL_CALL(call, linear_add_gamma, s), call->scratch);
 }
 
 static void fast_merge_add(mgl_machine *m, const mgl_call *call)
@@ -296,17 +296,17 @@ static void fast_head(mgl_machine *m, const mgl_call *call)
 
 /* ---- gamma-scaled inputs: same operand numbers, scaled by row statistics instead of normalized */
 
-static void fast_scaled_linear(mgl_machine *m, const mgl_call *call)
+static void fast_rms_linear(mgl_machine *m, const mgl_call *call)
 {
     fast_norm_linear(m, call);
 }
 
-static void fast_scaled_swiglu(mgl_machine *m, const mgl_call *call)
+static void fast_rms_swiglu(mgl_machine *m, const mgl_call *call)
 {
     fast_norm_swiglu(m, call);
 }
 
-static void fast_scaled_head(mgl_machine *m, const mgl_call *call)
+static void fast_rms_head(mgl_machine *m, const mgl_call *call)
 {
     fast_head(m, call);
 }
@@ -394,20 +394,20 @@ static void embed_item(void *user, int worker, size_t item)
         gather(a->machine, call, MGL_CALL(call, embed, y), MGL_CALL(call, embed, copy));
 }
 
-static void embed_weighed_item(void *user, int worker, size_t item)
+static void embed_gamma_item(void *user, int worker, size_t item)
 {
     const struct task *a = user;
     (void)worker;
     (void)item;
     const mgl_call *call = a->call;
-    const mgl_region *y = MGL_CALL(call, embed_weighed, y);
-    if (a->machine->buffers[MGL_CALL(call, embed_weighed, embedding)->buffer])
+    const mgl_region *y = MGL_CALL(call, embed_gamma, y);
+    if (a->machine->buffers[MGL_CALL(call, embed_gamma, embedding)->buffer])
         mgl_reference_gather(call, y, NULL);
     else
         gather(a->machine, call, y, NULL);
     for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, embed_weighed, g),
-                                MGL_CALL(call, embed_weighed, n), MGL_CALL(call, embed_weighed, s),
+        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, embed_gamma, g),
+                                MGL_CALL(call, embed_gamma, n), MGL_CALL(call, embed_gamma, s),
                                 call->scratch);
 }
 
@@ -417,10 +417,10 @@ static void fast_embed(mgl_machine *m, const mgl_call *call)
     share(m, 1, embed_item, &a);
 }
 
-static void fast_embed_weighed(mgl_machine *m, const mgl_call *call)
+static void fast_embed_gamma(mgl_machine *m, const mgl_call *call)
 {
     struct task a = {m, call};
-    share(m, 1, embed_weighed_item, &a);
+    share(m, 1, embed_gamma_item, &a);
 }
 
 /* ---- dispatch ------------------------------------------------------------------------------- */

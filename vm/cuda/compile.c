@@ -79,8 +79,8 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     o->objects = is_virtual(arch) ? 0 : mgl_cuda_objects_of(program, arch);
     define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
     define(o, "LISTS", program->many != NULL);
-    define(o, "FIRST_ROWS", (uint32_t)program->limits.rows);
-    define(o, "SEVERAL_SEQUENCES", program->limits.sequences > 1);
+    define(o, "FEW", (uint32_t)program->limits.rows);
+    define(o, "MANY_SEQUENCES", program->limits.sequences > 1);
     for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)
         if (mgl_geometry_facts[i].constant)
             define(o, mgl_geometry_facts[i].constant,

@@ -250,7 +250,7 @@ static bool writes_pages(const mgl_program *program, const mgl_task *task)
 static bool has_columns_of_op(const mgl_program *program, const mgl_task *task)
 {
     const mgl_geometry *m = &program->geometry;
-    const int64_t columns = task->op == MGL_OP_SCALED_SWIGLU ? m->ffn
+    const int64_t columns = task->op == MGL_OP_RMS_SWIGLU ? m->ffn
                             : mgl_op_get(task->op)->family == MGL_FAMILY_ATTEND_ROWS
                                 ? (int64_t)m->heads * m->head_dim
                                 : m->hidden;
@@ -272,7 +272,7 @@ static mgl_status check_pages(const mgl_program *program, mgl_error *err)
         const mgl_task *task = &program->tasks[i];
         const mgl_family family = mgl_op_get(task->op)->family;
         if (rows && family != MGL_FAMILY_PANEL && family != MGL_FAMILY_ATTEND_ROWS &&
-            task->op != MGL_OP_EMBED_WEIGHED && writes_pages(program, task))
+            task->op != MGL_OP_EMBED_GAMMA && writes_pages(program, task))
             return refuse(program, i, "it writes pages beside attention of rows", err);
         if (task->op != MGL_OP_ATTEND && !has_columns_of_op(program, task))
             return refuse(program, i, "what it writes in pages has other columns too", err);

@@ -1,5 +1,6 @@
 /* The list of units, and their built-in texts. See unit.h. */
 #include "autotune/kernels/gates/unit.h"
+#include "base/aliases.h"
 
 #include <string.h>
 
@@ -32,7 +33,8 @@ const mgl_kernel_unit *mgl_kernel_unit_find(const char *name)
     for (int i = 0; i < UNITS; i++)
         if (!strcmp(units[i].name, name))
             return &units[i];
-    return NULL;
+    const char *renamed = mgl_alias_new(MGL_ALIAS_UNIT, name, strlen(name));
+    return renamed ? mgl_kernel_unit_find(renamed) : NULL;
 }
 
 const char *mgl_kernel_unit_text(const mgl_kernel_unit *unit, size_t *length)

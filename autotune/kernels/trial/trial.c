@@ -209,7 +209,7 @@ static mgl_status pass_correctness(struct passage *p, mgl_error *err)
     mgl_status status = MGL_OK;
     for (int i = 0; i < mgl_harness_count() && !status && !is_over(p); i++)
         if (is_wanted(p, mgl_harness_get(i), taken))
-            status = examine(p, mgl_harness_get(i), &taken, err);
+            status = check_harness(p, mgl_harness_get(i), &taken, err);
     if (status || is_over(p))
         return status;
     if (p->out->harnesses == 0)

@@ -34,7 +34,7 @@
 #define SHARES                                                                                     \
     "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,\"floor_us\":2},"      \
     "{\"op\":\"head\",\"us\":30,\"floor_us\":26}]}"
-#define LEDGER                                                                                     \
+#define EXPERIMENT_LOG                                                                             \
     "{\"schema\":\"megalith.ledger/1\",\"rows\":[{\"op\":\"merge\",\"idea\":\"split_k\","          \
     "\"outcome\":\"NO_GAIN\",\"kept\":false}]}"
 
@@ -132,8 +132,8 @@ static void fill_folder(void)
     write_script("in/script.json");
     put_text("in/shares.json", SHARES);
     put_text("shares.json", SHARES);
-    put_text("in/ledger.json", LEDGER);
-    put_text("ledger.json", LEDGER);
+    put_text("in/ledger.json", EXPERIMENT_LOG);
+    put_text("ledger.json", EXPERIMENT_LOG);
     put_text("in/secret", "root:x:0:0:root:/root:/bin/bash\n");
     put_text("in/secret.json", "{\"schema\": \"hunter2\"}\n");
     copy_case(PTX "ring.ptx", "in/ring.ptx");

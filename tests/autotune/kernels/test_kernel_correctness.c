@@ -321,7 +321,7 @@ END_TEST
 
 /* What a checkpoint's replies are for: no task of it has the unit by name, but its ladders run it
  * where an epoch has one row. */
-START_TEST(a_ladder_may_run_the_unit_of_a_rung)
+START_TEST(by_rows_may_run_the_unit_of_a_row_range)
 {
     static const mgl_workloads workloads = {.list = {{1, 0}, {8, 0}}, .count = 2};
     const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
@@ -442,7 +442,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(all, right_results_pass_and_damaged_ones_do_not, 0, mgl_harness_count());
     tcase_add_test(all, each_unit_has_a_harness);
     tcase_add_test(all, each_unit_is_checked_in_each_kind_of_program);
-    tcase_add_test(all, a_ladder_may_run_the_unit_of_a_rung);
+    tcase_add_test(all, by_rows_may_run_the_unit_of_a_row_range);
     tcase_add_test(all, an_input_that_changed_is_told);
     tcase_add_test(all, a_write_elsewhere_is_told);
     tcase_add_test(all, changed_weights_are_told);

@@ -275,9 +275,9 @@ static void agree(void)
         }
 }
 
-static mgl_outcome judge(bool narrow)
+static mgl_outcome judge(bool changes_format)
 {
-    return mgl_real_judge(&texts, &numbers, 1, narrow, &facts, diagnostic);
+    return mgl_real_judge(&texts, &numbers, 1, changes_format, &facts, diagnostic);
 }
 
 /* One token of a reply, so much less likely to the default than its own. */

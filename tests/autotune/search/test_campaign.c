@@ -170,7 +170,7 @@ END_TEST
 
 START_TEST(what_is_not_in_the_space_is_pruned)
 {
-    static const scripted_proposal bad[] = {{"narrow", 3}}; /* not in the space */
+    static const scripted_proposal bad[] = {{"exchange_precision", 3}}; /* not in the space */
     fixture f;
     set_up(&f, "pruned");
     f.proposer.list = bad;
@@ -184,10 +184,10 @@ END_TEST
 
 START_TEST(formats_have_a_limit_of_error)
 {
-    static const scripted_proposal narrow[] = {{"narrow", 3}};
+    static const scripted_proposal narrow[] = {{"exchange_precision", 3}};
     static const runner_script script[] = {{.gain = 0.05, .error = 1.3}};
     fixture f;
-    set_up_with(&f, "narrow", true);
+    set_up_with(&f, "exchange_precision", true);
     f.proposer.list = narrow;
     f.proposer.count = 1;
     f.runner.script = script;

@@ -44,14 +44,14 @@ static void end(void)
 
 START_TEST(a_model_finds_the_planted_improvement)
 {
-    static const runner_script worth[] = {{.gain = 0}, {.gain = 0.05}};
+    static const runner_script gains[] = {{.gain = 0}, {.gain = 0.05}};
     const stub_answer script[] = {
         {.status = 200, .body = stub_completion(FENCE("{\"prefetch_bytes\":65536}"))},
         {.status = 429, .headers = "Retry-After: 0\r\n"},
         {.status = 200, .body = stub_completion("I have no idea")},
         {.status = 200, .body = stub_completion(FENCE("{\"pending_bytes\":16384}"))}};
     begin("model", script, 4);
-    f.runner.script = worth;
+    f.runner.script = gains;
     f.runner.script_count = 2;
     must(run(&f, 2), &f.err);
     mgl_trial trial = trial_of(&f, 2);

@@ -180,10 +180,10 @@ static void submit_simpler(fixture *f, int count)
  * bounded, be the campaign killed in between or not. */
 START_TEST(simpler_programs_do_not_add_up_to_a_loss)
 {
-    static const runner_script worth[] = {{.gain = -0.001}, {.gain = -0.002}, {.gain = -0.003}};
+    static const runner_script gains[] = {{.gain = -0.001}, {.gain = -0.002}, {.gain = -0.003}};
     fixture f;
     set_up(&f, "simpler");
-    f.runner.script = worth;
+    f.runner.script = gains;
     f.runner.script_count = 3;
     f.runner.noise = 0.003;
     for (int i = 0; i < 2; i++)
@@ -192,7 +192,7 @@ START_TEST(simpler_programs_do_not_add_up_to_a_loss)
     ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_OK);
     ck_assert_int_eq(outcome_of(&f, 2), MGL_OUTCOME_OK);
     set_up_again(&f); /* to whose lab the incumbent is worth as much as the default */
-    f.runner.script = worth;
+    f.runner.script = gains;
     f.runner.script_count = 3;
     f.runner.noise = 0.003;
     for (int i = 2; i < 5; i++)

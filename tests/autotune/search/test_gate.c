@@ -64,7 +64,7 @@ static const struct {
     mgl_outcome outcome;
     const char *says;
 } refused[] = {
-    {PROPOSAL(",\"config\":{\"narrow\":3}"), MGL_OUTCOME_INVALID_CONFIG, "space"},
+    {PROPOSAL(",\"config\":{\"exchange_precision\":3}"), MGL_OUTCOME_INVALID_CONFIG, "space"},
     {PROPOSAL(",\"config\":{\"rows\":1}"), MGL_OUTCOME_INVALID_CONFIG, "rows"},
     {PROPOSAL(",\"config\":{\"queues\":{\"qkv\":{\"first\":15,\"count\":9}}}"),
      MGL_OUTCOME_INVALID_CONFIG, ""},

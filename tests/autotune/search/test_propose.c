@@ -138,14 +138,14 @@ static mgl_trial measured(double incumbent, double gain)
                        .workloads = {{.incumbent_us = incumbent}, {.incumbent_us = incumbent}}};
 }
 
-START_TEST(a_measured_trial_is_worth_its_incumbent_by_its_gain)
+START_TEST(a_measured_trial_scores_its_incumbent_by_its_gain)
 {
     mgl_trial trial = measured(100, 0.5);
     ck_assert_double_eq_tol(mgl_trial_value(&trial), 100 * exp(-0.5), 1e-9);
 }
 END_TEST
 
-START_TEST(an_unmeasured_trial_is_worth_its_prediction)
+START_TEST(an_unmeasured_trial_scores_its_prediction)
 {
     mgl_trial trial = {.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 7, .workload_count = 2};
     ck_assert_double_eq(mgl_trial_value(&trial), 7);
@@ -246,7 +246,7 @@ START_TEST(predictions_are_corrected_by_what_was_measured)
 }
 END_TEST
 
-START_TEST(a_duplicate_is_worth_what_its_program_is)
+START_TEST(a_duplicate_has_the_score_of_its_program)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0);
@@ -734,13 +734,13 @@ END_TEST
 
 static void add_values(TCase *cases)
 {
-    tcase_add_test(cases, a_measured_trial_is_worth_its_incumbent_by_its_gain);
-    tcase_add_test(cases, an_unmeasured_trial_is_worth_its_prediction);
+    tcase_add_test(cases, a_measured_trial_scores_its_incumbent_by_its_gain);
+    tcase_add_test(cases, an_unmeasured_trial_scores_its_prediction);
     tcase_add_test(cases, what_was_refused_or_wrong_scores_nothing);
     tcase_add_test(cases, trials_stand_on_the_chain_of_incumbents);
     tcase_add_test(cases, a_quarantined_trial_was_the_incumbent_of_its_time_alone);
     tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);
-    tcase_add_test(cases, a_duplicate_is_worth_what_its_program_is);
+    tcase_add_test(cases, a_duplicate_has_the_score_of_its_program);
     tcase_add_test(cases, a_control_is_no_trial);
     tcase_add_test(cases, refusals_are_credited_to_what_was_changed);
 }

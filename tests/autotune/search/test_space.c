@@ -22,18 +22,20 @@ static const mgl_knob *find(const mgl_search_space *space, const char *name)
     return NULL;
 }
 
-static mgl_search_space default_of(const char *target, bool narrow)
+static mgl_search_space default_of(const char *target, bool exchange_precision)
 {
     mgl_search_space space;
     mgl_target t = target_of(target);
-    mgl_search_space_default(&t, narrow, &space);
+    mgl_search_space_default(&t, exchange_precision, &space);
     return space;
 }
 
-static mgl_status parse(const char *text, bool narrow, mgl_search_space *out, mgl_error *err)
+static mgl_status parse(const char *text, bool exchange_precision, mgl_search_space *out,
+                        mgl_error *err)
 {
     mgl_target target = target_of("sm_90a:132");
-    return mgl_search_space_parse(text, strlen(text), "space.json", &target, narrow, out, err);
+    return mgl_search_space_parse(text, strlen(text), "space.json", &target, exchange_precision,
+                                  out, err);
 }
 
 /* ---- knobs ---------------------------------------------------------------------------------- */
@@ -129,7 +131,7 @@ START_TEST(a_gpu_has_every_knob_but_share_and_those_of_rows)
     ck_assert_ptr_null(find(&space, "share"));
     ck_assert_ptr_null(find(&space, "rows"));
     ck_assert_ptr_null(find(&space, "many"));
-    ck_assert_ptr_null(find(&space, "weighed"));
+    ck_assert_ptr_null(find(&space, "gamma_scaled"));
     ck_assert_ptr_null(find(&space, "warpgroups"));
 }
 END_TEST
@@ -137,9 +139,9 @@ END_TEST
 START_TEST(number_formats_need_leave)
 {
     mgl_search_space space = default_of("sm_90a:132", false);
-    ck_assert_ptr_null(find(&space, "narrow"));
+    ck_assert_ptr_null(find(&space, "exchange_precision"));
     space = default_of("sm_90a:132", true);
-    ck_assert(find(&space, "narrow")->narrow);
+    ck_assert(find(&space, "exchange_precision")->changes_format);
 }
 END_TEST
 
@@ -181,14 +183,14 @@ START_TEST(room_is_made_for_a_config)
     config.splits = 5; /* of a knob of the space: nothing is drawn that was not */
     config.share = 64;
     config.rows = MGL_MAX_ROWS;
-    config.narrow = 3; /* which needs leave */
+    config.exchange_precision = 3; /* which needs leave */
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before + 2);
     ck_assert_int_eq(find(&space, "share")->count, 2);
     ck_assert_int_eq(find(&space, "share")->values[0], start.share);
     ck_assert_int_eq(find(&space, "share")->values[1], 64);
     ck_assert_ptr_nonnull(find(&space, "rows"));
-    ck_assert_ptr_null(find(&space, "narrow"));
+    ck_assert_ptr_null(find(&space, "exchange_precision"));
     ck_assert_int_eq(find(&space, "splits")->values[5], 8);
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before + 2);
@@ -205,7 +207,7 @@ START_TEST(no_room_is_made_for_slow_prompts_or_other_formats)
     config = start;
     config.rows = 1;
     config.many = 32;
-    config.weighed = MGL_GAMMA_YES;
+    config.gamma_scaled = MGL_GAMMA_YES;
     config.warpgroups = MGL_WARPGROUPS_NO;
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before);
@@ -255,7 +257,7 @@ static const struct {
     {SPACE ",\"knob\":{}}", "unknown key \"knob\""},
     {SPACE ",\"knobs\":[]}", "object"},
     {SPACE ",\"knobs\":{\"pages\":[1]}}",
-     "unknown knob \"pages\"; known: rows, many, weighed, warpgroups"},
+     "unknown knob \"pages\"; known: rows, many, gamma_scaled, warpgroups"},
     {SPACE ",\"knobs\":{\"rows\":[1],\"rows\":[2]}}", "rows"},
     {SPACE ",\"knobs\":{\"rows\":1}}", "must be an array"},
     {SPACE ",\"knobs\":{\"rows\":[]}}", "must be an array"},
@@ -265,7 +267,7 @@ static const struct {
     {SPACE ",\"knobs\":{\"rows\":[1,1]}}", "1 stands twice"},
     {SPACE ",\"knobs\":{\"page_bytes\":[4000]}}", "must be a multiple of 512"},
     {SPACE ",\"knobs\":{\"page_bytes\":[0]}}", "must be a multiple of 512"},
-    {SPACE ",\"knobs\":{\"narrow\":[1]}}", "--allow-narrow"},
+    {SPACE ",\"knobs\":{\"exchange_precision\":[1]}}", "--allow-narrow"},
     {SPACE ",\"knobs\":{\"queues.o.first\":[132]}}", "within the target's 132 queues"},
     {SPACE ",\"knobs\":{\"queues.o.count\":[133]}}", "within the target's 132 queues"},
     {SPACE ",\"moves\":{}}", "array"},

@@ -161,23 +161,23 @@ static mgl_proposer *open_proposer(const mgl_subject *subject)
 }
 
 /* A campaign's course. */
-struct course {
+struct convergence {
     mgl_trial *trials; /* (count) */
     double *best;      /* (count) after each trial, us; 0: none yet */
     int count, needed; /* trials; 0: it was not reached */
     double propose_s, seconds;
 };
 
-static struct course run_convergence(const mgl_subject *subject, const mgl_trial *prior,
-                                     int prior_count, uint64_t seed, double goal)
+static struct convergence run_convergence(const mgl_subject *subject, const mgl_trial *prior,
+                                          int prior_count, uint64_t seed, double goal)
 {
     mgl_error err;
-    struct course c = {mgl_alloc_zero((size_t)options.trials, sizeof(mgl_trial)),
-                       mgl_alloc_zero((size_t)options.trials, sizeof(double)),
-                       0,
-                       0,
-                       0,
-                       0};
+    struct convergence c = {mgl_alloc_zero((size_t)options.trials, sizeof(mgl_trial)),
+                            mgl_alloc_zero((size_t)options.trials, sizeof(double)),
+                            0,
+                            0,
+                            0,
+                            0};
     mgl_subject blind = *subject;
     blind.has_costs = options.costs;
     mgl_proposer *proposer = open_proposer(&blind);
@@ -210,7 +210,7 @@ static struct course run_convergence(const mgl_subject *subject, const mgl_trial
     return c;
 }
 
-static void clear_convergence(struct course *c)
+static void clear_convergence(struct convergence *c)
 {
     for (int i = 0; i < c->count; i++)
         mgl_trial_clear(&c->trials[i]);
@@ -443,7 +443,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_convergence(mgl_json_out *out, uint64_t seed, const struct course *c)
+static void print_convergence(mgl_json_out *out, uint64_t seed, const struct convergence *c)
 {
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "seed", (int64_t)seed);
@@ -481,7 +481,7 @@ static double find_median(int *needed)
     return high > MOST_TRIALS ? 0 : 0.5 * (low + high);
 }
 
-static void print_result(const struct course *convergences, double start, double preset,
+static void print_result(const struct convergence *convergences, double start, double preset,
                          double goal)
 {
     mgl_json_out out = {0};
@@ -569,8 +569,8 @@ static void read_arguments(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static struct course convergences[MOST_SEEDS];
-    struct course prior = {0};
+    static struct convergence convergences[MOST_SEEDS];
+    struct convergence prior = {0};
     mgl_schedule_config preset;
     read_arguments(argc, argv);
     mgl_subject subject = open_subject(options.shape);

@@ -16,7 +16,7 @@ void cold_start_make(bool queues, mgl_schedule_config *config)
                                     .prefetch_bytes = 3072};
     mgl_schedule_config preset;
     mgl_schedule_config_default(&preset);
-    config->narrow = preset.narrow;
+    config->exchange_precision = preset.exchange_precision;
     for (int i = 0; i < MGL_STEP_COUNT && queues; i++) {
         config->queues[i].first = runs[i][0];
         config->queues[i].count = runs[i][1];

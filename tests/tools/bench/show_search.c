@@ -53,14 +53,14 @@ static const double near_gain = 0.06, gain_step = 0.005, most_of_missing = 0.75;
 static mgl_store *store;
 
 /* What a seed came to. */
-typedef struct course {
+typedef struct convergence {
     show_counts counts;
     double seconds, gain; /* gain: log ratio over the poor start, of all keeps */
     int checks;           /* of what was found against the default */
     bool reached;         /* the last of them says so */
     mgl_trial last;       /* that one; without pairs */
     char end[300];        /* why it ended */
-} course;
+} convergence;
 
 /* ---- the poor start -------------------------------------------------------------------------- */
 
@@ -168,7 +168,7 @@ static bool make_check(const char *name, int seed, const mgl_trial *found, mgl_t
 }
 
 /* What a seed's campaign has found, against the default: among the default's campaigns. */
-static void check_found(const mgl_tune *tune, int seed, course *out)
+static void check_found(const mgl_tune *tune, int seed, convergence *out)
 {
     mgl_error err = {0};
     mgl_store *of_seed = store;
@@ -191,14 +191,14 @@ static void check_found(const mgl_tune *tune, int seed, course *out)
 }
 
 /* How much a seed has to gain more before it is checked again. */
-static double step_after(const course *c)
+static double step_after(const convergence *c)
 {
     const double missing = c->last.p_value >= 0 ? log(options.share) - c->last.gain : 0;
     return fmax(gain_step, most_of_missing * missing);
 }
 
 /* Runs a seed's campaign until it has gained so much (a log ratio), or its time is over. */
-static void go_on(mgl_tune *tune, double gain, course *out)
+static void go_on(mgl_tune *tune, double gain, convergence *out)
 {
     mgl_error err = {0};
     const show_limits limits = {.seconds = 60 * options.minutes,
@@ -212,7 +212,7 @@ static void go_on(mgl_tune *tune, double gain, course *out)
     snprintf(out->end, sizeof out->end, "%s", tune->record.reason ? tune->record.reason : "");
 }
 
-static void run_seed(int seed, double wanted, course *out)
+static void run_seed(int seed, double wanted, convergence *out)
 {
     mgl_error err = {0};
     mgl_tune tune;
@@ -238,7 +238,7 @@ static void run_seed(int seed, double wanted, course *out)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static void put_convergence(mgl_json_out *out, int seed, const course *c)
+static void put_convergence(mgl_json_out *out, int seed, const convergence *c)
 {
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "seed", seed);
@@ -338,7 +338,7 @@ static void read_arguments(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static course one;
+    static convergence one;
     mgl_error err = {0};
     mgl_json_out out = {0};
     mgl_schedule_config poor;
@@ -355,7 +355,7 @@ int main(int argc, char **argv)
     show_tell("default %.1f us, poor start %.1f us, wanted gain %.1f %%", us[0], us[1], 100 * gain);
     begin_result(&out, us, gain);
     for (int i = 0; i < options.seeds; i++) {
-        one = (course){0};
+        one = (convergence){0};
         run_seed(options.first_seed + i, gain, &one);
         put_convergence(&out, options.first_seed + i, &one);
         reached += one.reached;

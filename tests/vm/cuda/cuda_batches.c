@@ -95,7 +95,7 @@ static double tolerance_of(const mgl_program *program, const device_options *opt
     const double counted = rounding_of_scores(program, SAME_MACHINE);
     if (options->splits <= 1)
         return 0.0;
-    return options->narrow > 0 ? counted : fmin(counted, 5e-3);
+    return options->exchange_precision > 0 ? counted : fmin(counted, 5e-3);
 }
 
 void check_ragged(const mgl_geometry *geometry, const device_options *wanted, int most)

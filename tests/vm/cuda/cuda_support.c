@@ -67,10 +67,10 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
         int from, *to;
     } knobs[] = {{o->rows, &config.rows},
                  {o->many, &config.many},
-                 {o->weighed, &config.weighed},
+                 {o->gamma_scaled, &config.gamma_scaled},
                  {o->warpgroups, &config.warpgroups},
                  {o->splits, &config.splits},
-                 {o->narrow, &config.narrow},
+                 {o->exchange_precision, &config.exchange_precision},
                  {o->merge, &config.merge},
                  {o->share, &config.share},
                  {o->exchange, &config.exchange},

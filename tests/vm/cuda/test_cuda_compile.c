@@ -52,7 +52,7 @@ static const struct {
       .sequences = 64,
       .rows = 8,
       .many = 128,
-      .weighed = MGL_GAMMA_YES,
+      .gamma_scaled = MGL_GAMMA_YES,
       .warpgroups = MGL_WARPGROUPS_NO}},
 };
 enum { MOST_ROWS = sizeof shapes / sizeof *shapes - 1, SHAPES = MOST_ROWS };
@@ -132,7 +132,7 @@ static int compile_lists(int target, int warps, bool anew, mgl_cuda_image *out)
                                     .sequences = 16,
                                     .rows = 8,
                                     .many = 32,
-                                    .weighed = MGL_GAMMA_YES,
+                                    .gamma_scaled = MGL_GAMMA_YES,
                                     .warps = warps};
     static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
     char *were[3];

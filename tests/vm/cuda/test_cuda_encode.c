@@ -303,7 +303,7 @@ START_TEST(gamma_scaled_products_are_panels)
 {
     mgl_program *program = program_of_panels(128, 1), *many = program->many;
     int task = 0;
-    while (many->tasks[task].op != MGL_OP_SCALED_LINEAR)
+    while (many->tasks[task].op != MGL_OP_RMS_LINEAR)
         task++;
     many->tasks[task].variant = MGL_VARIANT_GENERAL;
     refused(program, "is not by panels");

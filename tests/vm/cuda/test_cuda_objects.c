@@ -227,7 +227,7 @@ static mgl_program *lower_with(int warps)
                                     .sequences = 16,
                                     .rows = 8,
                                     .many = 32,
-                                    .weighed = MGL_GAMMA_YES,
+                                    .gamma_scaled = MGL_GAMMA_YES,
                                     .warps = warps};
     return program_for(graph, "sm_90a:132", &options);
 }

@@ -15,7 +15,7 @@
 #include "instructions/clear/clear.cuh"
 #include "instructions/draw/draw.cuh"
 #include "instructions/embed/embed.cuh"
-#include "instructions/embed_weighed/embed_weighed.cuh"
+#include "instructions/embed_gamma/embed_gamma.cuh"
 #include "instructions/enter/enter.cuh"
 #include "instructions/head/head.cuh"
 #include "instructions/linear_add/linear_add.cuh"

@@ -243,61 +243,69 @@ static __device__ __forceinline__ void make_operands(lane_rows &, int, const flo
 }
 
 /* A warp's part of the activation buffer. */
-template <class COURSE> static __device__ __forceinline__ u8 *buffer_of(const machine &m)
+template <class STREAM_LAYOUT> static __device__ __forceinline__ u8 *buffer_of(const machine &m)
 {
-    return activation_buffer() + m.warp * COURSE::BYTES;
+    return activation_buffer() + m.warp * STREAM_LAYOUT::BYTES;
 }
 
 /* This lane's operands of block b, which is one of those in the activation buffer. */
-template <class COURSE>
+template <class STREAM_LAYOUT>
 static __device__ __forceinline__ uint4 *buffered_operand(const machine &m, int b, int part)
 {
-    return (uint4 *)(buffer_of<COURSE>(m) + (b * COURSE::PARTS + part) * MGL_BLOCK_BYTES) + m.lane;
+    return (uint4 *)(buffer_of<STREAM_LAYOUT>(m) +
+                     (b * STREAM_LAYOUT::PARTS + part) * MGL_BLOCK_BYTES) +
+           m.lane;
 }
 
 /* The norm's weights of this warp's run, in the activation buffer. */
-template <class COURSE> static __device__ __forceinline__ float4 *factors_of(const machine &m)
+template <class STREAM_LAYOUT>
+static __device__ __forceinline__ float4 *factors_of(const machine &m)
 {
-    return (float4 *)(buffer_of<COURSE>(m) + COURSE::BUFFERED * COURSE::PARTS * MGL_BLOCK_BYTES);
+    return (float4 *)(buffer_of<STREAM_LAYOUT>(m) +
+                      STREAM_LAYOUT::BUFFERED * STREAM_LAYOUT::PARTS * MGL_BLOCK_BYTES);
 }
 
 /* What a lane asks for of them: before the rows, which are waited for longer. */
-template <class COURSE> struct factors {
-    enum { COUNT = COURSE::FACTORS / 16, N = (COUNT + 31) / 32 };
+template <class STREAM_LAYOUT> struct factors {
+    enum { COUNT = STREAM_LAYOUT::FACTORS / 16, N = (COUNT + 31) / 32 };
     float4 g[N > 0 ? N : 1];
 };
 
-template <class COURSE>
+template <class STREAM_LAYOUT>
 static __device__ __forceinline__ void ask_factors(const machine &m, const input &in,
-                                                   factors<COURSE> &f)
+                                                   factors<STREAM_LAYOUT> &f)
 {
 #pragma unroll
-    for (int i = 0; i < factors<COURSE>::N; i++) {
+    for (int i = 0; i < factors<STREAM_LAYOUT>::N; i++) {
         const int number = m.lane + 32 * i;
         f.g[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (in.g && (factors<COURSE>::COUNT % 32 == 0 || number < factors<COURSE>::COUNT))
-            f.g[i] = ((const float4 *)in.g)[m.warp * factors<COURSE>::COUNT + number];
+        if (in.g &&
+            (factors<STREAM_LAYOUT>::COUNT % 32 == 0 || number < factors<STREAM_LAYOUT>::COUNT))
+            f.g[i] = ((const float4 *)in.g)[m.warp * factors<STREAM_LAYOUT>::COUNT + number];
     }
 }
 
-template <class COURSE>
-static __device__ __forceinline__ void buffer_factors(const machine &m, const factors<COURSE> &f)
+template <class STREAM_LAYOUT>
+static __device__ __forceinline__ void buffer_factors(const machine &m,
+                                                      const factors<STREAM_LAYOUT> &f)
 {
 #pragma unroll
-    for (int i = 0; i < factors<COURSE>::N; i++)
-        if (factors<COURSE>::COUNT % 32 == 0 || m.lane + 32 * i < factors<COURSE>::COUNT)
-            factors_of<COURSE>(m)[m.lane + 32 * i] = f.g[i];
+    for (int i = 0; i < factors<STREAM_LAYOUT>::N; i++)
+        if (factors<STREAM_LAYOUT>::COUNT % 32 == 0 ||
+            m.lane + 32 * i < factors<STREAM_LAYOUT>::COUNT)
+            factors_of<STREAM_LAYOUT>(m)[m.lane + 32 * i] = f.g[i];
     __syncwarp();
 }
 
 /* Makes this lane's operands of N blocks, the first of them number FROM: the last blocks of the run
  * go to `held`, the others to the activation buffer. */
-template <class COURSE, bool NORM, int FROM, int N, bool WIDE>
+template <class STREAM_LAYOUT, bool NORM, int FROM, int N, bool WIDE>
 static __device__ __forceinline__ void convert_blocks(const machine &m, lane_rows &x,
                                                       const piece<WIDE> *raw, uint4 *held)
 {
-    constexpr int PARTS = COURSE::PARTS;
-    const float4 *g = factors_of<COURSE>(m) + FROM * 8 + (m.lane & 3) * 2 + (m.lane >> 2 & 1);
+    constexpr int PARTS = STREAM_LAYOUT::PARTS;
+    const float4 *g =
+        factors_of<STREAM_LAYOUT>(m) + FROM * 8 + (m.lane & 3) * 2 + (m.lane >> 2 & 1);
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const int b = FROM + i;
@@ -305,10 +313,11 @@ static __device__ __forceinline__ void convert_blocks(const machine &m, lane_row
         make_operands<NORM>(x, b, NORM ? g[i * 8] : float4(), raw[i], made);
 #pragma unroll
         for (int k = 0; k < PARTS; k++)
-            if (b >= COURSE::BUFFERED)
-                held[(b < COURSE::BUFFERED ? 0 : b - COURSE::BUFFERED) * PARTS + k] = made[k];
+            if (b >= STREAM_LAYOUT::BUFFERED)
+                held[(b < STREAM_LAYOUT::BUFFERED ? 0 : b - STREAM_LAYOUT::BUFFERED) * PARTS + k] =
+                    made[k];
             else
-                *buffered_operand<COURSE>(m, b, k) = made[k];
+                *buffered_operand<STREAM_LAYOUT>(m, b, k) = made[k];
     }
 }
 

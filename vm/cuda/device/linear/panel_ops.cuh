@@ -5,10 +5,10 @@
 #ifndef MGL_DEVICE_LINEAR_PANEL_OPS_CUH
 #define MGL_DEVICE_LINEAR_PANEL_OPS_CUH
 
-#include "instructions/linear_add_weighed/linear_add_weighed.cuh"
-#include "instructions/scaled_head/scaled_head.cuh"
-#include "instructions/scaled_linear/scaled_linear.cuh"
-#include "instructions/scaled_swiglu/scaled_swiglu.cuh"
+#include "instructions/linear_add_gamma/linear_add_gamma.cuh"
+#include "instructions/rms_head/rms_head.cuh"
+#include "instructions/rms_linear/rms_linear.cuh"
+#include "instructions/rms_swiglu/rms_swiglu.cuh"
 #include "vm/cuda/device/linear/small_m.cuh"
 #include "vm/cuda/device/linear/small_n.cuh"
 #include "vm/cuda/device/linear/swap_ab.cuh"
@@ -21,14 +21,14 @@
 static __device__ __forceinline__ void write_lane(const machine &m, panel_lane &p)
 {
     switch (task_of(m)->op) {
-    case OP_LINEAR_ADD_WEIGHED:
-        return leave_linear_add_weighed(m, p);
-    case OP_SCALED_LINEAR:
-        return leave_scaled_linear(m, p);
-    case OP_SCALED_SWIGLU:
-        return leave_scaled_swiglu(m, p, swiglu_output(m));
+    case OP_LINEAR_ADD_GAMMA:
+        return write_linear_add_gamma(m, p);
+    case OP_RMS_LINEAR:
+        return write_rms_linear(m, p);
+    case OP_RMS_SWIGLU:
+        return write_rms_swiglu(m, p, swiglu_output(m));
     default:
-        return leave_scaled_head(m, p);
+        return write_rms_head(m, p);
     }
 }
 
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void run_panels(machine &m, const WRITE &leave
 /* What a task notes of its rows is empty at first. */
 static __device__ __forceinline__ void begin_row_stats(const machine &m, int op)
 {
-    if (op == OP_LINEAR_ADD_WEIGHED || op == OP_SCALED_HEAD)
+    if (op == OP_LINEAR_ADD_GAMMA || op == OP_RMS_HEAD)
         clear_row_stats(m);
 }
 
@@ -85,9 +85,9 @@ static __device__ __forceinline__ void write_row_stats()
 {
     consumer_barrier();
     const machine m = machine_now();
-    if (task_of(m)->op == OP_LINEAR_ADD_WEIGHED)
+    if (task_of(m)->op == OP_LINEAR_ADD_GAMMA)
         write_squares(m, rows_of(m));
-    if (task_of(m)->op == OP_SCALED_HEAD)
+    if (task_of(m)->op == OP_RMS_HEAD)
         write_bests(m, rows_of(m));
 }
 
@@ -98,23 +98,23 @@ template <int ROWS> NEAR_OR_INLINE void write_small_m_outputs(int group, bool la
     machine m = machine_now();
     trace_set_starved(m, starved);
     switch (task_of(m)->op) {
-    case OP_LINEAR_ADD_WEIGHED:
+    case OP_LINEAR_ADD_GAMMA:
         write_small_m_add<small_m_at_once<ROWS>>(m, group, last);
         break;
-    case OP_SCALED_LINEAR:
+    case OP_RMS_LINEAR:
         write_small_m_linear<small_m_at_once<ROWS>>(m, group);
         break;
-    case OP_SCALED_SWIGLU: {
+    case OP_RMS_SWIGLU: {
         const paged_view y = swiglu_output(m);
         wait_sums();
-        write_small_m(m, group, [&](const panel_lane &p) { leave_scaled_swiglu(m, p, y); });
+        write_small_m(m, group, [&](const panel_lane &p) { write_rms_swiglu(m, p, y); });
         break;
     }
     default:
         if (ROWS > 2 * SMALL_M_TILE)
             break; /* the head is never narrow */
         wait_sums();
-        write_small_m(m, group, [&](panel_lane &p) { leave_scaled_head(m, p); });
+        write_small_m(m, group, [&](panel_lane &p) { write_rms_head(m, p); });
         if (last)
             write_row_stats();
     }
@@ -132,10 +132,10 @@ FAR bool do_small_m();
 FAR bool do_small_m()
 {
     machine m = machine_now();
-    if (task_of(m)->op == OP_SCALED_HEAD) {
+    if (task_of(m)->op == OP_RMS_HEAD) {
         if (!wait_preissued_start(m))
             return false;
-        begin_row_stats(m, OP_SCALED_HEAD); /* those of the task before have been read */
+        begin_row_stats(m, OP_RMS_HEAD); /* those of the task before have been read */
     }
     return run_small_m(m, write_small_m_outputs<2 * SMALL_M_TILE>);
 }
@@ -197,7 +197,7 @@ FAR_PANELS void do_panels(machine m)
     if (thread_of(m) == 0)
         own().pending = 1; /* up to the first tray */
     begin_row_stats(m, op);
-    if (op != OP_LINEAR_ADD_WEIGHED)
+    if (op != OP_LINEAR_ADD_GAMMA)
         compute_row_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
     run_panels(m, panel_outputs{});
@@ -212,7 +212,7 @@ FAR_PANELS void do_panels(machine m)
  * not begin. */
 static __device__ __forceinline__ bool consume_panel(machine &m)
 {
-    const bool heads = same_in_all(task_of(m)->op) == OP_SCALED_HEAD;
+    const bool heads = same_in_all(task_of(m)->op) == OP_RMS_HEAD;
     const bool small_m = same_in_all(small_m_groups_of(m)) > 0;
     const bool nothing = heads && same_in_all(own().tile_count) == 0;
     if (small_m && MGL_ROWS > SMALL_M_ROWS && same_in_all(rows_of(m)) > SMALL_M_ROWS)

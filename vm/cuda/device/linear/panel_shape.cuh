@@ -85,9 +85,8 @@ static __device__ __forceinline__ bool has_small_n(int groups, bool heads)
 static __device__ __forceinline__ int small_m_groups_of(const machine &m)
 {
     const int rows = rows_of(m);
-    return small_m_groups(rows,
-                          rows > SMALL_M_ROWS &&
-                              has_small_n(segment(m, 0).groups, task_of(m)->op == OP_SCALED_HEAD));
+    return small_m_groups(rows, rows > SMALL_M_ROWS && has_small_n(segment(m, 0).groups,
+                                                                   task_of(m)->op == OP_RMS_HEAD));
 }
 
 /* Of how many warps of a warpgroup each has the rows of a k block of a narrow panel (small_n.cuh):

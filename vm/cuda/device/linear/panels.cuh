@@ -316,7 +316,7 @@ static __device__ __forceinline__ panel_shape shape_at(const machine &m, int gro
 
 static __device__ __forceinline__ int panel_rows(const machine &m)
 {
-    return task_of(m)->op == OP_SCALED_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
+    return task_of(m)->op == OP_RMS_HEAD ? own().tile_count * PANEL_TILE : rows_of(m);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ template <int TILES>
 static __device__ __forceinline__ small_m_rows<TILES> small_m_rows_of(const machine &m, int kblocks)
 {
     small_m_rows<TILES> r;
-    const bool heads = task_of(m)->op == OP_SCALED_HEAD;
+    const bool heads = task_of(m)->op == OP_RMS_HEAD;
     const u8 *input = address_of(m, operand(m, MGL_PRODUCT_INPUT));
     r.warp = warp_now();
     r.kblocks = kblocks;
@@ -247,7 +247,7 @@ static __device__ __forceinline__ void write_small_m(const machine &m, int group
 {
     const int rows = panel_rows(m), tiles = written_tiles(rows_of(m));
     const int pairs = small_m_pairs(m, group, tiles);
-    const int each = task_of(m)->op == OP_SCALED_HEAD ? COLUMN_GROUPS / 2 : 1;
+    const int each = task_of(m)->op == OP_RMS_HEAD ? COLUMN_GROUPS / 2 : 1;
     const int parts = (pairs + each - 1) / each;
     const int halves = small_n_halves(rows);
     const int items = parts * ((rows + PANEL_TILE - 1) / PANEL_TILE);
@@ -472,7 +472,7 @@ static __device__ __forceinline__ bool begin_products(const machine &m)
 template <int ROWS> static __device__ __forceinline__ void fetch_scales(const machine &m)
 {
     enum { EACH = (ROWS + MGL_WARPS - 1) / MGL_WARPS, AT_ONCE = EACH < 8 ? 4 : 8 };
-    if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
+    if (task_of(m)->op != OP_LINEAR_ADD_GAMMA)
         compute_row_scales<AT_ONCE>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), warp_now(),
                                     MGL_WARPS);
 }

@@ -26,8 +26,7 @@
 static __device__ __forceinline__ bool is_small_n(const machine &m)
 {
     const int groups = segment(m, 0).groups;
-    return has_small_n(groups, task_of(m)->op == OP_SCALED_HEAD) &&
-           panel_shape_of(groups).pages == 1;
+    return has_small_n(groups, task_of(m)->op == OP_RMS_HEAD) && panel_shape_of(groups).pages == 1;
 }
 
 /* Half of a part: of half of its tiles the activations, and the weights of PAIRS, which both have.
@@ -224,7 +223,7 @@ template <int PAIRS> static __device__ __forceinline__ void add_small_n(machine 
     small_n_sums<PAIRS> sums = {};
     if (thread_of(m) == 0)
         own().pending = 1; /* up to the first tray */
-    if (task_of(m)->op != OP_LINEAR_ADD_WEIGHED)
+    if (task_of(m)->op != OP_LINEAR_ADD_GAMMA)
         compute_row_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     if (m.warp == 0) /* the first tray is its own: it may not be another's */
         wait_act_tile(act_tile_walk_of(1, 0, own().act_tile_used[0]));

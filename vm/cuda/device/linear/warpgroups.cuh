@@ -314,7 +314,7 @@ static __device__ __forceinline__ void write_tiles(const machine &m, int group, 
 /* Whether each warp makes outputs of its own sums: they are whole, and the op knows no others. */
 static __device__ __forceinline__ bool writes_own(const machine &m, int group)
 {
-    return task_of(m)->op == OP_SCALED_SWIGLU && shape_at(m, group).shares == 1;
+    return task_of(m)->op == OP_RMS_SWIGLU && shape_at(m, group).shares == 1;
 }
 
 /* The sums of the panel from row group `group` on. A warp's own: leave.own<ROWS>(group, sums) makes

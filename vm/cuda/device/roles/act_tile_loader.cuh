@@ -146,7 +146,7 @@ static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act
 static __device__ __forceinline__ act_tile_source act_tile_source_of(const machine &m)
 {
     const int tiles = (rows_of(m) + PANEL_TILE - 1) / PANEL_TILE;
-    const bool head = task_of(m)->op == OP_SCALED_HEAD;
+    const bool head = task_of(m)->op == OP_RMS_HEAD;
     const act_tile_shape act_tile = act_tile_shape_of(panel_rows(m));
     const u32 room = (u32)page_rows(m) * MGL_PANEL_ROW_BYTES;
     const bool heads = head && own().tile_count < tiles, whole = !heads && act_tile.stride == room;
@@ -180,7 +180,7 @@ NEAR_OR_INLINE void load_act_tiles(const machine m, const act_tile_source s)
 static __device__ __forceinline__ bool has_act_tiles(const machine &m, int op)
 {
     return is_of<FAMILY_PANEL>(op) && small_m_groups_of(m) == 0 &&
-           (op != OP_SCALED_HEAD || own().tile_count > 0);
+           (op != OP_RMS_HEAD || own().tile_count > 0);
 }
 
 /* Waits until the copies in flight have landed, before the block leaves. */

@@ -35,14 +35,14 @@ static __device__ __forceinline__ float weigh_quarter(const u8 *table, long long
     return squares;
 }
 
-static __device__ __forceinline__ void do_embed_weighed(machine &m)
+static __device__ __forceinline__ void do_embed_gamma(machine &m)
 {
-    const mgl_device_operand &embedding = operand(m, MGL_OPERAND(embed_weighed, embedding));
-    const float *g = (const float *)operand(m, MGL_OPERAND(embed_weighed, g)).at;
-    const view y = view_of(m, operand(m, MGL_OPERAND(embed_weighed, y)));
-    const paged_view n = paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(embed_weighed, n)));
-    const mgl_device_operand &s = operand(m, MGL_OPERAND(embed_weighed, s));
-    const int width = operand(m, MGL_OPERAND(embed_weighed, y)).count[1];
+    const mgl_device_operand &embedding = operand(m, MGL_OPERAND(embed_gamma, embedding));
+    const float *g = (const float *)operand(m, MGL_OPERAND(embed_gamma, g)).at;
+    const view y = view_of(m, operand(m, MGL_OPERAND(embed_gamma, y)));
+    const paged_view n = paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(embed_gamma, n)));
+    const mgl_device_operand &s = operand(m, MGL_OPERAND(embed_gamma, s));
+    const int width = operand(m, MGL_OPERAND(embed_gamma, y)).count[1];
     for (int r = m.lane; r < rows_of(m); r += 32) {
         const long long at = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_TOKEN] * embedding.stride0;
         float squares = 0.0f;

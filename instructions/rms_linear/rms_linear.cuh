@@ -6,9 +6,9 @@
 
 #if MGL_PANELS
 
-static __device__ __forceinline__ void leave_scaled_linear(const machine &m, const panel_lane &p)
+static __device__ __forceinline__ void write_rms_linear(const machine &m, const panel_lane &p)
 {
-    const view y = view_of(m, operand(m, MGL_OPERAND(scaled_linear, y)));
+    const view y = view_of(m, operand(m, MGL_OPERAND(rms_linear, y)));
     const bias_list biases = biases_of(m);
     const int width = segment(m, 0).rows;
 #pragma unroll
@@ -36,7 +36,7 @@ struct linear_asked {
 template <int COUNT>
 static __device__ __forceinline__ void write_small_m_linear(const machine &m, int group)
 {
-    const view y = view_of(m, operand(m, MGL_OPERAND(scaled_linear, y)));
+    const view y = view_of(m, operand(m, MGL_OPERAND(rms_linear, y)));
     const bias_list biases = biases_of(m);
     const int rows = rows_of(m);
     const size_t y_step = row_step(y, SMALL_M_STEP);

@@ -2,7 +2,7 @@
  * norm_swiglu's numbers; mgl_call_norm applies the RMS scale instead of the whole norm. */
 #include "instructions/reference.h"
 
-void mgl_reference_scaled_swiglu(const mgl_call *call)
+void mgl_reference_rms_swiglu(const mgl_call *call)
 {
     mgl_reference_norm_swiglu(call);
 }

@@ -10,11 +10,11 @@
 
 static __device__ __forceinline__ paged_view swiglu_output(const machine &m)
 {
-    return paged_view_of<MGL_FFN>(m, operand(m, MGL_OPERAND(scaled_swiglu, y)));
+    return paged_view_of<MGL_FFN>(m, operand(m, MGL_OPERAND(rms_swiglu, y)));
 }
 
-static __device__ __forceinline__ void leave_scaled_swiglu(const machine &m, const panel_lane &p,
-                                                           const paged_view &y)
+static __device__ __forceinline__ void write_rms_swiglu(const machine &m, const panel_lane &p,
+                                                        const paged_view &y)
 {
     const bias_list biases = biases_of(m);
     const int first = p.group / 2 * MGL_ROW_GROUP, column = first + (m.lane >> 2);

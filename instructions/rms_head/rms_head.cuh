@@ -81,8 +81,8 @@ static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel
 /* Writes the best of all columns, for each row that wants logits. */
 static __device__ __forceinline__ void write_bests(const machine &m, int rows)
 {
-    const mgl_device_operand &value = operand(m, MGL_OPERAND(scaled_head, best_value)),
-                             &id = operand(m, MGL_OPERAND(scaled_head, best_id));
+    const mgl_device_operand &value = operand(m, MGL_OPERAND(rms_head, best_value)),
+                             &id = operand(m, MGL_OPERAND(rms_head, best_id));
 #pragma unroll 1
     for (int r = thread_of(m); r < rows; r += (int)THREADS) {
         u64 best = 0;

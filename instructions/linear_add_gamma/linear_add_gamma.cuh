@@ -7,14 +7,12 @@
 
 #if MGL_PANELS
 
-static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m,
-                                                                const panel_lane &p)
+static __device__ __forceinline__ void write_linear_add_gamma(const machine &m, const panel_lane &p)
 {
-    const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
-    const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
-    const paged_view n =
-        paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
-    const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
+    const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_gamma, b)));
+    const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_gamma, y)));
+    const paged_view n = paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(linear_add_gamma, n)));
+    const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_gamma, g)).at;
     const bias_list biases = biases_of(m);
     const int width = segment(m, 0).rows;
     /* all loads are issued before the first store */
@@ -56,7 +54,7 @@ static __device__ __forceinline__ void leave_linear_add_weighed(const machine &m
 /* Writes this task's part of the sums of squares of all rows. */
 static __device__ __forceinline__ void write_squares(const machine &m, int rows)
 {
-    const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_weighed, s));
+    const mgl_device_operand &s = operand(m, MGL_OPERAND(linear_add_gamma, s));
 #pragma unroll 1
     for (int r = thread_of(m); r < rows; r += (int)THREADS) {
         float sum = 0.0f;
@@ -79,12 +77,11 @@ template <int COUNT> struct add_gamma_asked {
 template <int COUNT>
 static __device__ __forceinline__ void write_small_m_add(const machine &m, int group, bool last)
 {
-    const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, b)));
-    const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_weighed, y)));
-    const paged_view n =
-        paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(linear_add_weighed, n)));
-    const mgl_device_operand s = operand(m, MGL_OPERAND(linear_add_weighed, s));
-    const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_weighed, g)).at;
+    const view b = view_of(m, operand(m, MGL_OPERAND(linear_add_gamma, b)));
+    const view y = view_of(m, operand(m, MGL_OPERAND(linear_add_gamma, y)));
+    const paged_view n = paged_view_of<MGL_HIDDEN>(m, operand(m, MGL_OPERAND(linear_add_gamma, n)));
+    const mgl_device_operand s = operand(m, MGL_OPERAND(linear_add_gamma, s));
+    const float *g = (const float *)operand(m, MGL_OPERAND(linear_add_gamma, g)).at;
     const bias_list biases = biases_of(m);
     const int rows = rows_of(m);
     const u32 b_row = (u32)b.stride, y_row = (u32)y.stride, n_step = element_step(n, SMALL_M_STEP);

@@ -1,0 +1,26 @@
+/* Published names that have a new name (base/aliases.def), for every reader of names: of configs,
+ * schedule texts, micro-kernels, the command line and MCP requests. */
+#ifndef MGL_BASE_ALIASES_H
+#define MGL_BASE_ALIASES_H
+
+#include <stddef.h>
+
+typedef enum mgl_alias_class {
+    MGL_ALIAS_KNOB,
+    MGL_ALIAS_OP,
+    MGL_ALIAS_VARIANT,
+    MGL_ALIAS_DIMENSION,
+    MGL_ALIAS_UNIT,
+    MGL_ALIAS_FLAG,
+    MGL_ALIAS_ARGUMENT
+} mgl_alias_class;
+
+/* The new name (static) of the old name `name` (`length` bytes); NULL: `name` is not an old name.
+ */
+const char *mgl_alias_new(mgl_alias_class kind, const char *name, size_t length);
+
+/* The first published name (static) of the new name `name`; `name` itself if it never changed. Used
+ * where a digest covers names, so that the digest outlives the renaming. */
+const char *mgl_alias_published(mgl_alias_class kind, const char *name);
+
+#endif

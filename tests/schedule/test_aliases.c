@@ -1,0 +1,125 @@
+/* Old names of knobs, ops, variants, dimensions and units are read, and new names are written. */
+#include "autotune/kernels/gates/unit.h"
+#include "base/aliases.h"
+#include "base/text.h"
+#include "instructions/operands.h"
+#include "schedule/knobs.h"
+#include "schedule/schedule.h"
+#include "schedule/variants.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    mgl_alias_class kind;
+    const char *old_name, *new_name;
+} rows[] = {
+#define MGL_ALIAS(KIND, old_name, new_name) {MGL_ALIAS_##KIND, old_name, new_name},
+#include "base/aliases.def"
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+START_TEST(an_old_name_has_its_new_name)
+{
+    const char *old_name = rows[_i].old_name, *new_name = rows[_i].new_name;
+    ck_assert_str_eq(mgl_alias_new(rows[_i].kind, old_name, strlen(old_name)), new_name);
+    ck_assert_str_eq(mgl_alias_published(rows[_i].kind, new_name), old_name);
+    ck_assert_ptr_null(mgl_alias_new(rows[_i].kind, new_name, strlen(new_name)));
+    ck_assert_ptr_null(mgl_alias_new(rows[_i].kind, old_name, strlen(old_name) - 1));
+    ck_assert_ptr_eq(mgl_alias_published(rows[_i].kind, old_name), old_name);
+}
+END_TEST
+
+START_TEST(readers_take_both)
+{
+    const char *old_name = rows[_i].old_name, *new_name = rows[_i].new_name;
+    mgl_op op[2];
+    mgl_variant variant[2];
+    switch (rows[_i].kind) {
+    case MGL_ALIAS_OP:
+        ck_assert(mgl_op_parse(old_name, strlen(old_name), &op[0]));
+        ck_assert(mgl_op_parse(new_name, strlen(new_name), &op[1]));
+        ck_assert_int_eq(op[0], op[1]);
+        ck_assert_str_eq(mgl_op_get(op[0])->name, new_name);
+        break;
+    case MGL_ALIAS_VARIANT:
+        ck_assert(mgl_variant_parse(old_name, strlen(old_name), &variant[0]));
+        ck_assert(mgl_variant_parse(new_name, strlen(new_name), &variant[1]));
+        ck_assert_int_eq(variant[0], variant[1]);
+        ck_assert_str_eq(mgl_variant_get(variant[0])->name, new_name);
+        break;
+    case MGL_ALIAS_KNOB:
+        ck_assert_int_ge(mgl_knob_find(old_name), 0);
+        ck_assert_int_eq(mgl_knob_find(old_name), mgl_knob_find(new_name));
+        ck_assert_str_eq(mgl_knob_name(mgl_knob_find(old_name)), new_name);
+        break;
+    case MGL_ALIAS_UNIT:
+        ck_assert_ptr_nonnull(mgl_kernel_unit_find(old_name));
+        ck_assert_ptr_eq(mgl_kernel_unit_find(old_name), mgl_kernel_unit_find(new_name));
+        ck_assert_str_eq(mgl_kernel_unit_find(old_name)->name, new_name);
+        break;
+    case MGL_ALIAS_DIMENSION: /* test_expression, test_kernel_unit */
+    case MGL_ALIAS_FLAG:      /* tests/cli/test_micro.c */
+    case MGL_ALIAS_ARGUMENT:  /* tests/autotune/agents/mcp */
+        break;
+    }
+}
+END_TEST
+
+static mgl_status parse(const char *text, mgl_schedule_config *out, mgl_error *err)
+{
+    return mgl_schedule_config_parse(text, strlen(text), "config.json", out, err);
+}
+
+START_TEST(a_config_with_old_keys_is_the_same)
+{
+    mgl_schedule_config old_config, new_config;
+    mgl_text text = {0};
+    mgl_error err;
+    ck_assert_int_eq(
+        parse("{\"schema\":\"megalith.config/1\",\"narrow\":3,\"weighed\":2}", &old_config, &err),
+        MGL_OK);
+    ck_assert_int_eq(parse("{\"schema\":\"megalith.config/1\",\"exchange_precision\":3,"
+                           "\"gamma_scaled\":2}",
+                           &new_config, &err),
+                     MGL_OK);
+    ck_assert_int_eq(memcmp(&old_config, &new_config, sizeof old_config), 0);
+    mgl_schedule_config_print(&old_config, &text);
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\"exchange_precision\": 3"));
+    ck_assert_ptr_null(strstr(text.bytes, "narrow"));
+    text.length = 0;
+    mgl_schedule_config_print_published(&old_config, &text);
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\"narrow\": 3"));
+    mgl_text_clear(&text);
+}
+END_TEST
+
+START_TEST(both_names_are_an_error)
+{
+    mgl_schedule_config config;
+    mgl_error err;
+    ck_assert_int_eq(parse("{\"schema\":\"megalith.config/1\",\"narrow\":3,"
+                           "\"exchange_precision\":3}",
+                           &config, &err),
+                     MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(
+        strstr(err.message, "\"narrow\" is the old name of \"exchange_precision\""));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("aliases");
+    TCase *cases = tcase_create("aliases");
+    tcase_add_loop_test(cases, an_old_name_has_its_new_name, 0, ROWS);
+    tcase_add_loop_test(cases, readers_take_both, 0, ROWS);
+    tcase_add_test(cases, a_config_with_old_keys_is_the_same);
+    tcase_add_test(cases, both_names_are_an_error);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
