@@ -9,10 +9,10 @@
 #include "schedule/schedule.h"
 
 typedef struct mgl_knob_row {
-    const char *name; /* "page_bytes", "queues.qkv.first" */
-    const char *what; /* description: one phrase */
-    bool open;        /* 0 is allowed too, and means that lowering chooses */
-    bool narrow;      /* changes a number format */
+    const char *name;    /* "page_bytes", "queues.qkv.first" */
+    const char *what;    /* description: one phrase */
+    bool open;           /* 0 is allowed too, and means that lowering chooses */
+    bool changes_format; /* changes a number format */
     int lowest, highest, multiple, preset;
     size_t field; /* offset of the int in mgl_schedule_config */
 } mgl_knob_row;

@@ -407,7 +407,7 @@ static inline bool mgl_op_attends(mgl_op op)
     return mgl_op_is_attention(op) || op == MGL_OP_ATTEND_ROWS;
 }
 
-/* Whether the op computes logits: head or scaled_head. */
+/* Whether the op computes logits: head or rms_head. */
 static inline bool mgl_op_heads(mgl_op op)
 {
     return mgl_op_get(op)->step == MGL_STEP_HEAD;

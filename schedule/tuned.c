@@ -335,7 +335,7 @@ static void put_float(mgl_text *out, float value)
 }
 
 /* Appends a config, indented as part of an object. */
-static void put_config(mgl_text *out, const mgl_schedule_config *config)
+static void put_config(mgl_text *out, const mgl_schedule_config *config, bool published)
 {
     mgl_text text = {0};
     if (published)
@@ -376,8 +376,9 @@ static void put_extras(const mgl_tuned *e, mgl_text *out)
     mgl_text_put(out, "]");
 }
 
-/* Appends all fields except the evidence, without the closing brace. */
-static void put_inputs(const mgl_tuned *e, mgl_text *out)
+/* Appends all fields except the evidence, without the closing brace. published: with the first
+ * published names of knobs, so that digests outlive a renaming. */
+static void put_inputs(const mgl_tuned *e, bool published, mgl_text *out)
 {
     mgl_text_format(out, "{\n  \"schema\": \"" SCHEMA "\",\n  \"name\": \"%s\",\n  \"shape\": {",
                     e->name);

@@ -1,13 +1,13 @@
 /*
  * MG710: gamma-scaled values, called `weighed` in the formulas. RMSNorm can be computed in two
- * halves. The task that computes the norm's input y also stores two derived values: n = weighed(y,
- * g), columns of y times the norm's weight, and s = squares(y), a part of the sum of squares of y.
- * The task that needs the norm divides n by the root mean square from s: scaled(n, s). meaning.c
- * calls these functions.
+ * halves. The task that computes the norm's input y also stores two derived values: n =
+ * gamma_scaled(y, g), columns of y times the norm's weight, and s = squares(y), a part of the sum
+ * of squares of y. The task that needs the norm divides n by the root mean square from s:
+ * rms_normalized(n, s). meaning.c calls these functions.
  *
  * A gamma-scaled value is no node. n and s have numbers above those of the nodes, so no operation
  * of the model accepts them: the number of n is derived from its norm, the number of s from y.
- * scaled(n, s) is the norm if s has all parts of the norm's input, in order.
+ * rms_normalized(n, s) is the norm if s has all parts of the norm's input, in order.
  */
 #include "validator/meaning.h"
 

@@ -104,11 +104,12 @@ bool mgl_meaning_run(mgl_meaning *m);
 
 /* ---- gamma-scaled values (gamma_scaled.c) ---- */
 
-/* weighed(y, g): columns of a node, multiplied by the weight g of the norm whose input is that
+/* gamma_scaled(y, g): columns of a node, multiplied by the weight g of the norm whose input is that
  * node. */
 bool mgl_gamma_make(mgl_meaning *m, const mgl_node_value *y, const mgl_node_value *g,
                     mgl_node_value *out);
-/* scaled(n, s): the norm whose gamma-scaled input is n; operand s has the squares of its input. */
+/* rms_normalized(n, s): the norm whose gamma-scaled input is n; operand s has the squares of its
+ * input. */
 bool mgl_gamma_scale(mgl_meaning *m, const mgl_node_value *n, int s, mgl_node_value *out);
 /* squares(y): stores the task's part of the sum of squares of y in the operand. */
 bool mgl_gamma_squares(mgl_meaning *m, int operand, const mgl_node_value *y);

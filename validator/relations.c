@@ -179,7 +179,7 @@ static void check_embed(const struct view *v)
     check_copy(v, MGL_OPERAND(embed, y), MGL_OPERAND(embed, copy));
 }
 
-/* y of norm_linear or scaled_linear, and its biases. */
+/* y of norm_linear or rms_linear, and its biases. */
 static void check_linear(const struct view *v, int y, int bias)
 {
     check_tensors(v, 0, v->model->hidden);
@@ -351,7 +351,7 @@ static void check_add(const struct view *v, int64_t width)
     check_copy(v, MGL_OPERAND(linear_add, y), MGL_OPERAND(linear_add, copy));
 }
 
-/* The width of the input of linear_add or linear_add_weighed. */
+/* The width of the input of linear_add or linear_add_gamma. */
 static int64_t added_width(const struct view *v)
 {
     int64_t width = extent(v, MGL_PRODUCT_INPUT, 1);
@@ -380,7 +380,7 @@ static void check_merge_add(const struct view *v)
     check_add(v, (int64_t)v->model->heads * v->model->head_dim);
 }
 
-/* y of norm_swiglu or scaled_swiglu, and its biases. */
+/* y of norm_swiglu or rms_swiglu, and its biases. */
 static void check_swiglu(const struct view *v, int y, int bias)
 {
     check_tensors(v, v->model->ffn, v->model->hidden);
@@ -428,7 +428,7 @@ static const mgl_region *sample_region(const struct view *v, int operand)
 }
 
 /* The operands for penalties of a head, required if sample counts tokens. The operand numbers also
- * hold for scaled_head. */
+ * hold for rms_head. */
 static void check_penalized(const struct view *v)
 {
     const int penalized = MGL_OPERAND(head, penalized), counts = MGL_OPERAND(head, counts);

@@ -233,6 +233,11 @@ static mgl_status fail_range(const mcp_param *p, double value, mgl_error *err)
 static mgl_status check_argument(const mcp_tool *tool, const cJSON *item, mgl_error *err)
 {
     const mcp_param *p = find_param(tool, item->string);
+    if (strcmp(p->name, item->string) != 0 && mgl_json_member(arguments, p->name))
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "\"%s\" is the old name of the argument \"%s\", which is given too: leave "
+                        "one out",
+                        item->string, p->name);
     if (p->kind == MCP_INTEGER && cJSON_IsNumber(item) &&
         !(item->valuedouble >= (double)p->lo && item->valuedouble <= (double)p->hi))
         return fail_range(p, item->valuedouble, err);
@@ -276,6 +281,11 @@ static mgl_status check_arguments(const mcp_tool *tool, const cJSON *arguments, 
     if (status)
         list_arguments(tool, subject, err);
     return status;
+}
+
+const cJSON *mcp_argument_of(const mcp_call *call, const char *name)
+{
+    return find_argument(call->arguments, name);
 }
 
 bool mcp_is_given(const mcp_call *call, const char *name)

@@ -65,6 +65,8 @@ typedef struct mcp_tool_list {
 extern const mcp_tool_list mcp_kernel_tools, mcp_transform_tools, mcp_ptx_tools,
     mcp_experiment_log_tools;
 
+/* The argument under its name or its first published name; NULL: not given. */
+const cJSON *mcp_argument_of(const mcp_call *call, const char *name);
 bool mcp_is_given(const mcp_call *call, const char *name);
 /* The value of an argument, or a default. */
 const char *mcp_text_of(const mcp_call *call, const char *name);

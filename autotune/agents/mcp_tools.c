@@ -276,7 +276,7 @@ static mgl_status copy_argument(const cJSON *item, char **out, mgl_error *err)
 mgl_status mcp_read_either(const mcp_call *call, const char *key, const char *path, size_t most,
                            char place[PATH_MAX], char **out, size_t *length, mgl_error *err)
 {
-    const cJSON *item = call->arguments ? mgl_json_member(call->arguments, key) : NULL;
+    const cJSON *item = mcp_argument_of(call, key);
     const char *name = mcp_text_of(call, path);
     *out = NULL;
     if (!item == !name)

@@ -21,7 +21,7 @@ typedef struct mgl_knob {
     const char *name;                /* "page_bytes", "queues.qkv.first" */
     int values[MGL_MAX_KNOB_VALUES]; /* (count), ascending */
     int count;
-    bool narrow; /* changes a number format: requires --allow-narrow */
+    bool changes_format; /* changes a number format: requires --allow-narrow */
 } mgl_knob;
 
 typedef struct mgl_search_space {
@@ -30,8 +30,9 @@ typedef struct mgl_search_space {
     unsigned moves; /* bits: 1 << mgl_move_kind */
 } mgl_search_space;
 
-/* The default space for a target with its number of queues. `narrow`: include number formats. */
-void mgl_search_space_default(const mgl_target *target, bool narrow, mgl_search_space *out);
+/* The default space for a target with its number of queues. `changes_format`: include number
+ * formats. */
+void mgl_search_space_default(const mgl_target *target, bool changes_format, mgl_search_space *out);
 /* Extends the space so that a config from another space is inside. A knob that is not in the
  * space and differs from `start` may then have either value. Knobs that change a number format
  * stay out. */
@@ -39,11 +40,11 @@ void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedul
                             mgl_search_space *space);
 /* Parses a space. Missing parts (knobs or moves) are those of the default. Values may be in any
  * order. MGL_BAD_INPUT: a knob is unknown or appears twice, has no values, more than
- * MGL_MAX_KNOB_VALUES or a double value; a knob changes a number format without `narrow`; a value
- * is out of range or beyond the target's queues. */
+ * MGL_MAX_KNOB_VALUES or a double value; a knob changes a number format without `changes_format`; a
+ * value is out of range or beyond the target's queues. */
 mgl_status mgl_search_space_parse(const char *text, size_t length, const char *file,
-                                  const mgl_target *target, bool narrow, mgl_search_space *out,
-                                  mgl_error *err);
+                                  const mgl_target *target, bool changes_format,
+                                  mgl_search_space *out, mgl_error *err);
 void mgl_search_space_print(const mgl_search_space *space, mgl_text *out); /* one line of JSON */
 
 #endif

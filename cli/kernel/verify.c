@@ -12,7 +12,7 @@
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "ends before the compiler")                      \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
       "where it is examined and timed; none: the gates end before (none)")                         \
-    X(flag, exam_only, "--correctness-only", NULL, 0, 0, "ends before anything is timed")          \
+    X(flag, correctness_only, "--correctness-only", NULL, 0, 0, "ends before anything is timed")   \
     MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(VERIFY_OPTIONS)
@@ -27,8 +27,8 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
     mgl_status status = mgl_cli_kernel_text_read(operand, &given, &text, err);
     if (!status)
         status = mgl_cli_kernel_device_open(
-            &given, "none", o->exam_only.given ? MGL_TRIAL_CORRECTNESS : MGL_TRIAL_MODELS, &device,
-            err);
+            &given, "none", o->correctness_only.given ? MGL_TRIAL_CORRECTNESS : MGL_TRIAL_MODELS,
+            &device, err);
     const mgl_kernel_options how = {.arch = o->arch.value  ? o->arch.value
                                             : device.given ? device.arch
                                                            : NULL,

@@ -1,4 +1,4 @@
-/* The gather loop that embed and embed_weighed share. */
+/* The gather loop that embed and embed_gamma share. */
 #ifndef MGL_INSTRUCTIONS_EMBED_EMBED_H
 #define MGL_INSTRUCTIONS_EMBED_EMBED_H
 

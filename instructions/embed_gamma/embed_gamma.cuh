@@ -1,8 +1,8 @@
-/* embed_weighed, run by the controller: gathers a slice of each row's embedding and multiplies
+/* embed_gamma, run by the controller: gathers a slice of each row's embedding and multiplies
  * it by the norm's weight (gamma_scaled). One lane handles one row. Slices have whole row
  * groups. */
-#ifndef MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
-#define MGL_INSTRUCTIONS_EMBED_WEIGHED_CUH
+#ifndef MGL_INSTRUCTIONS_EMBED_GAMMA_CUH
+#define MGL_INSTRUCTIONS_EMBED_GAMMA_CUH
 
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"

@@ -1,7 +1,7 @@
-/* linear_add_weighed: y = (b + bias) + a W^T; n = y times the next norm's weight, rounded
+/* linear_add_gamma: y = (b + bias) + a W^T; n = y times the next norm's weight, rounded
  * (gamma_scaled); and the sum of squares of y. y may be b, element for element. */
-#ifndef MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
-#define MGL_INSTRUCTIONS_LINEAR_ADD_WEIGHED_CUH
+#ifndef MGL_INSTRUCTIONS_LINEAR_ADD_GAMMA_CUH
+#define MGL_INSTRUCTIONS_LINEAR_ADD_GAMMA_CUH
 
 #include "vm/cuda/device/linear/small_m.cuh"
 

@@ -1,8 +1,8 @@
-/* scaled_head: logits of a slice of the vocabulary for the rows that want them, with each row of
+/* rms_head: logits of a slice of the vocabulary for the rows that want them, with each row of
  * n multiplied by its RMS scale, and the best of each row. Only tiles with such rows are
  * multiplied (roles/act_tile_loader.cuh). */
-#ifndef MGL_INSTRUCTIONS_SCALED_HEAD_CUH
-#define MGL_INSTRUCTIONS_SCALED_HEAD_CUH
+#ifndef MGL_INSTRUCTIONS_RMS_HEAD_CUH
+#define MGL_INSTRUCTIONS_RMS_HEAD_CUH
 
 #include "instructions/head/head.cuh"
 #include "vm/cuda/device/linear/panels.cuh"
@@ -38,7 +38,7 @@ static __device__ __forceinline__ u64 *panel_bests() /* (PANEL_PARTS, PANEL_ROWS
 static_assert(sizeof(panel_row_stat) == sizeof(u64), "a note has room for a best");
 
 /* Writes logits. After the last pair of row groups, writes the best of a column. */
-static __device__ __forceinline__ void leave_scaled_head(const machine &m, panel_lane &p)
+static __device__ __forceinline__ void write_rms_head(const machine &m, panel_lane &p)
 {
     const head_results results = results_of(m); /* the operands have the same numbers */
     const int width = segment(m, 0).rows, rows = rows_of(m);

@@ -1,4 +1,4 @@
-/* Reference of scaled_linear: norm_linear of a gamma_scaled value. The operands have
+/* Reference of rms_linear: norm_linear of a gamma_scaled value. The operands have
  * norm_linear's numbers; mgl_call_norm applies the RMS scale instead of the whole norm. */
 #include "instructions/reference.h"
 

@@ -1,6 +1,6 @@
-/* scaled_linear: y = n W^T with each row multiplied by its RMS scale, plus the bias. */
-#ifndef MGL_INSTRUCTIONS_SCALED_LINEAR_CUH
-#define MGL_INSTRUCTIONS_SCALED_LINEAR_CUH
+/* rms_linear: y = n W^T with each row multiplied by its RMS scale, plus the bias. */
+#ifndef MGL_INSTRUCTIONS_RMS_LINEAR_CUH
+#define MGL_INSTRUCTIONS_RMS_LINEAR_CUH
 
 #include "vm/cuda/device/linear/small_m.cuh"
 

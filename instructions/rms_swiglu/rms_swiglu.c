@@ -1,4 +1,4 @@
-/* Reference of scaled_swiglu: norm_swiglu of a gamma_scaled value. The operands have
+/* Reference of rms_swiglu: norm_swiglu of a gamma_scaled value. The operands have
  * norm_swiglu's numbers; mgl_call_norm applies the RMS scale instead of the whole norm. */
 #include "instructions/reference.h"
 

@@ -1,7 +1,7 @@
-/* scaled_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2), with each row of n multiplied by its
+/* rms_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2), with each row of n multiplied by its
  * RMS scale. Row groups of gate and up alternate: a lane has both values of a column. */
-#ifndef MGL_INSTRUCTIONS_SCALED_SWIGLU_CUH
-#define MGL_INSTRUCTIONS_SCALED_SWIGLU_CUH
+#ifndef MGL_INSTRUCTIONS_RMS_SWIGLU_CUH
+#define MGL_INSTRUCTIONS_RMS_SWIGLU_CUH
 
 #include "instructions/norm_swiglu/norm_swiglu.cuh"
 #include "vm/cuda/device/linear/panels.cuh"

@@ -145,7 +145,7 @@ static __device__ __forceinline__ void add_parts()
 
 /* Fills the bins by distance: with the units of the values within the cut. A sampled count reads
  * one float4 in `sampled`, uses only distances from d.middle on, and calls add_parts. */
-static __device__ __noinline__ void count_bins(int weighed, int sampled)
+static __device__ __noinline__ void count_bins(int by_weight, int sampled)
 {
     const drawing &d = own_drawing();
     clear_bins();
@@ -345,7 +345,7 @@ static __device__ __forceinline__ bool is_in(const key_range &r, u32 key)
 }
 
 /* Finds the cut in d.range, with d.before as the sum above that range. Sets d.cut. */
-static __device__ __noinline__ void cut_in_range(int weighed)
+static __device__ __noinline__ void cut_in_range(int by_weight)
 {
     drawing &d = own_drawing();
     const auto unit_of = [&](u32 key) {

@@ -14,9 +14,9 @@
 
 /* Maximum sequences of the compiled code; a program has at most as many sequences as rows. */
 enum {
-    MOST_SEQUENCES = !MGL_SEVERAL_SEQUENCES ? 1
-                     : MGL_ROWS < 64        ? MGL_ROWS
-                                            : 64 /* bits of the host's masks */
+    MOST_SEQUENCES = !MGL_MANY_SEQUENCES ? 1
+                     : MGL_ROWS < 64     ? MGL_ROWS
+                                         : 64 /* bits of the host's masks */
 };
 
 /* Layout of the partial-sum memory in sample. */

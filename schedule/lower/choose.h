@@ -12,17 +12,17 @@
 enum { MGL_EXCHANGE_FFN = 1, MGL_EXCHANGE_ATTENTION, MGL_EXCHANGE_RESIDUAL };
 
 typedef struct mgl_choices {
-    bool flags;       /* edges inside an epoch are flags rather than counters */
-    int narrow;       /* exchange precision with flags: which values have 16 bits */
-    int rows;         /* rows of an epoch */
-    int many;         /* rows of an epoch of the second list; 0: no second list */
-    bool weighed;     /* its queues exchange gamma_scaled values */
-    int warpgroups;   /* as the knob: MGL_WARPGROUPS_...; 0: warpgroups if all products accept
-                         them */
-    int splits;       /* splits of attention */
-    int share;        /* positions for each further split in use; 0: all splits are used */
-    bool merges_in_o; /* o merges the splits, */
-    int merged_heads; /* or merge tasks of this many heads each, on queues `merge` */
+    bool flags;             /* edges inside an epoch are flags rather than counters */
+    int exchange_precision; /* exchange precision with flags: which values have 16 bits */
+    int rows;               /* rows of an epoch */
+    int many;               /* rows of an epoch of the second list; 0: no second list */
+    bool gamma_scaled;      /* its queues exchange gamma_scaled values */
+    int warpgroups;         /* as the knob: MGL_WARPGROUPS_...; 0: warpgroups if all products accept
+                               them */
+    int splits;             /* splits of attention */
+    int share;              /* positions for each further split in use; 0: all splits are used */
+    bool merges_in_o;       /* o merges the splits, */
+    int merged_heads;       /* or merge tasks of this many heads each, on queues `merge` */
     struct {
         int first, count; /* queues [first, first + count) */
     } queues[MGL_STEP_COUNT], merge;

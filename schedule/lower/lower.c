@@ -760,6 +760,6 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
     if (!status)
         mgl_program_free(*out_program);
     /* lowering added the second list, and the kernel does not support it */
-    bare.weighed = MGL_GAMMA_NO;
+    bare.gamma_scaled = MGL_GAMMA_NO;
     return lower_as(graph, target, options, &bare, out_program, err);
 }

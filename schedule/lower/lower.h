@@ -49,7 +49,7 @@ typedef struct mgl_lowering {
     int64_t tape;                     /* bytes so far on the newest queue's tape */
     const char *prefix;               /* prefix of the list's own names */
     bool penalties;                   /* from the options */
-    bool weighed;                     /* queues exchange gamma_scaled values */
+    bool gamma_scaled;                /* queues exchange gamma_scaled values */
     bool shares_rows;                 /* an attention task has a share of the rows */
     bool second;                      /* the second list, which has no tapes */
     mgl_status status;

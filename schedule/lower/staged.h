@@ -19,7 +19,8 @@ typedef struct mgl_staged {
 } mgl_staged;
 
 /* The input of weights of `dtype`; `narrow`: exchange precision. */
-mgl_staged mgl_staged_input(const mgl_geometry *geometry, mgl_dtype dtype, int narrow, int input);
+mgl_staged mgl_staged_input(const mgl_geometry *geometry, mgl_dtype dtype, int exchange_precision,
+                            int input);
 
 /* Bytes of the activation buffer for `rows` rows of an input, stored as rows or as a batch.
  * Fewer rows fit too. */

@@ -144,12 +144,12 @@ static void check_states(int together)
     mgl_model_close(model);
 }
 
-static const int companies[] = {1, 3, 16};
+static const int groups[] = {1, 3, 16};
 
 START_TEST(tokens_are_hugging_faces)
 {
     mgl_json json = read_states();
-    check_states(companies[_i]);
+    check_states(groups[_i]);
     mgl_json_clear(&json);
 }
 END_TEST
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     TCase *tests = tcase_create("processors");
     tcase_set_timeout(tests, 200);
     tcase_add_loop_test(tests, tokens_are_hugging_faces, 0,
-                        BY_SANITIZER((int)(sizeof companies / sizeof *companies), 1));
+                        BY_SANITIZER((int)(sizeof groups / sizeof *groups), 1));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -16,7 +16,7 @@ folders=(api autotune base cli cmake eval examples importer include instructions
 
 files() {
     find "${folders[@]}" CMakeLists.txt quickstart -type f ! -path 'tests/models/*' ! -path 'tests/fuzz/seeds/*' \
-        ! -path '*/build/*' ! -name words_allowed.txt ! -name check_words.sh ! -name test_words.sh |
+        ! -path '*/build/*' ! -name words_allowed.txt ! -path base/aliases.def ! -name check_words.sh ! -name test_words.sh |
         LC_ALL=C sort
 }
 

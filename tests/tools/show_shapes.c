@@ -235,7 +235,7 @@ static void read_arguments(int argc, char **argv)
         const char **to;
     } texts[] = {{"--store", &options.store},   {"--only", &options.only},
                  {"--device", &options.device}, {"--proposers", &options.proposers},
-                 {"--lab", &options.runner},    {"--commit", &show_commit},
+                 {"--runner", &options.runner}, {"--commit", &show_commit},
                  {"--space", &options.space}};
     bool good = argc > 1 && argc % 2 == 0 && argv[1][0] >= '0' && argv[1][0] <= '9';
     if (good)
@@ -253,9 +253,10 @@ static void read_arguments(int argc, char **argv)
     options.simulated = !strcmp(options.runner, "simulated");
     if (good && (options.simulated || !strcmp(options.runner, "device")))
         return;
-    fprintf(stderr, "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
-                    "[--space F.json] [--trials N] [--seed N] [--commit C] [--device cuda] [--lab "
-                    "device|simulated]\nnames:");
+    fprintf(stderr,
+            "usage: show_shapes SECONDS [--store F] [--only NAME,...] [--proposers LIST] "
+            "[--space F.json] [--trials N] [--seed N] [--commit C] [--device cuda] [--runner "
+            "device|simulated]\nnames:");
     for (int i = 0; i < KINDS; i++)
         fprintf(stderr, " %s", kinds[i].name);
     fprintf(stderr, "\n");

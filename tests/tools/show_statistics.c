@@ -2,7 +2,7 @@
  * Checks a campaign's statistics on a device: A/A trials, planted gains, and disturbed machines.
  *
  *     show_statistics SHAPE [--device cuda] [--aa 200] [--context 1024]
- *     show_statistics --lab simulated
+ *     show_statistics --runner simulated
  *
  * All pairs are measured on the device, the default against itself. A gain is planted in a copy of
  * them: the candidate's times are divided by 1.02. The parts:
@@ -435,7 +435,7 @@ static bool read_option(const char *name, const char *value)
         const char *name;
         const char **to;
     } texts[] = {{"--device", &options.device},
-                 {"--lab", &options.runner},
+                 {"--runner", &options.runner},
                  {"--model", &options.model},
                  {"--config", &options.config},
                  {"--kernels", &options.kernels}};
@@ -466,7 +466,7 @@ static void read_arguments(int argc, char **argv)
         options.model = MGL_SOURCE_DIR "/tests/models/tales-5m", options.context = 100;
     if (good && (options.shape == NULL) != (options.model == NULL))
         return;
-    fprintf(stderr, "usage: show_statistics SHAPE|--model F [--device cuda] [--lab "
+    fprintf(stderr, "usage: show_statistics SHAPE|--model F [--device cuda] [--runner "
                     "device|simulated] [--aa N] [--pairs N] [--level P] [--found N] [--small N] "
                     "[--clocks N] [--competitor N] [--context N] [--batch N] [--capacity N] "
                     "[--config F] [--kernels FOLDER] [--seed N]\n");

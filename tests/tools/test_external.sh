@@ -95,7 +95,7 @@ for unit in norm_linear.skinny head; do
     grep -q "\"unit\":\"$unit\",\"promoted\":true,\"answer\":{" "$result"
     grep -q '"replies":\[{"model":"[a-z0-9-]*","equal":true}' "$result"
     grep -q '"times":\[{"promoted":false,"bench":{}},{"promoted":true,' "$result"
-    for workbench in data none; do
-        grep -q "\"unit\": *\"$unit\"" "$scratch/work/keep-$unit/$workbench/megalith/overlay/manifest.json"
+    for session in data none; do
+        grep -q "\"unit\": *\"$unit\"" "$scratch/work/keep-$unit/$session/megalith/overlay/manifest.json"
     done
 done

@@ -223,7 +223,7 @@ static void fast_norm_linear(mgl_machine *m, const mgl_call *call)
 }
 
 /* Computes b + x W^T into `to`, and into `copy` if not NULL. Operand b has the same number in
- * linear_add, merge_add and linear_add_weighed. */
+ * linear_add, merge_add and linear_add_gamma. */
 static void add_product(mgl_machine *m, const mgl_call *call, const float *x, int64_t stride,
                         const mgl_region *to, const mgl_region *copy)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-typedef struct course {
+typedef struct script_run {
     const mgl_script_engine_options *options;
     mgl_model_client *model_client;
     const mgl_waiter *waiter;
@@ -17,7 +17,7 @@ typedef struct course {
     mgl_validity valid[MGL_MAX_NAMES]; /* (valid_count) validity expressions of all steps so far */
     int valid_count;
     mgl_configurations carried; /* from the previous step */
-} course;
+} script_run;
 
 const char *mgl_step_end_name(mgl_step_end end)
 {
@@ -25,7 +25,7 @@ const char *mgl_step_end_name(mgl_step_end end)
     return names[end];
 }
 
-static const char *find_missing(const course *c, const mgl_transformation *t)
+static const char *find_missing(const script_run *c, const mgl_transformation *t)
 {
     for (int i = 0; i < t->requires.count; i++)
         if (!mgl_names_have(&c->provides, t->requires.names[i]))
@@ -36,7 +36,7 @@ static const char *find_missing(const course *c, const mgl_transformation *t)
 /* ---- after a transformation ------------------------------------------------------------------ */
 
 /* A text has at most MGL_MAX_TUNABLES tunables. Tunables past the limit keep their first values. */
-static int add_tunables(course *c, const mgl_transformation *t)
+static int add_tunables(script_run *c, const mgl_transformation *t)
 {
     int count = c->tunable_count;
     if (t->has_valid && count + t->tunable_count <= MGL_MAX_TUNABLES)
@@ -46,8 +46,8 @@ static int add_tunables(course *c, const mgl_transformation *t)
     return count;
 }
 
-static mgl_status search(course *c, const mgl_pass_engine *peak, int count, mgl_configurations *out,
-                         mgl_error *err)
+static mgl_status search(script_run *c, const mgl_pass_engine *peak, int count,
+                         mgl_configurations *out, mgl_error *err)
 {
     mgl_configurations_options options = {.tunables = c->tunables,
                                           .tunable_count = count,
@@ -70,14 +70,14 @@ static void join_names(const mgl_names *names, mgl_text *out)
         mgl_text_format(out, "%s%s", i ? " " : "", names->names[i]);
 }
 
-static void provide(course *c, const mgl_transformation *t)
+static void provide(script_run *c, const mgl_transformation *t)
 {
     for (int i = 0; i < t->provides.count && c->provides.count < MGL_MAX_NAMES; i++)
         if (!mgl_names_have(&c->provides, t->provides.names[i]))
             c->provides.names[c->provides.count++] = t->provides.names[i];
 }
 
-static mgl_status keep(course *c, const mgl_transformation *t, const mgl_configuration *best,
+static mgl_status keep(script_run *c, const mgl_transformation *t, const mgl_configuration *best,
                        mgl_version_record *r, mgl_error *err)
 {
     mgl_text provides = {0};
@@ -98,7 +98,7 @@ static mgl_status keep(course *c, const mgl_transformation *t, const mgl_configu
     return status;
 }
 
-static mgl_status take_text(course *c, const mgl_pass_engine *peak, mgl_error *err)
+static mgl_status take_text(script_run *c, const mgl_pass_engine *peak, mgl_error *err)
 {
     size_t length;
     const char *text = mgl_pass_engine_text(peak, &length);
@@ -113,7 +113,7 @@ static mgl_status take_text(course *c, const mgl_pass_engine *peak, mgl_error *e
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-static mgl_status end_step(course *c, const mgl_pass_engine *peak, mgl_step_report *report,
+static mgl_status end_step(script_run *c, const mgl_pass_engine *peak, mgl_step_report *report,
                            mgl_error *err)
 {
     const mgl_transformation *t = report->transformation;
@@ -145,7 +145,7 @@ static mgl_status end_step(course *c, const mgl_pass_engine *peak, mgl_step_repo
     return status;
 }
 
-static mgl_status run_step(course *c, const mgl_transformation *t, mgl_error *err)
+static mgl_status run_step(script_run *c, const mgl_transformation *t, mgl_error *err)
 {
     mgl_step_report report = {.transformation = t, .end = MGL_STEP_FAILED};
     mgl_pass_engine *peak = NULL;
@@ -170,7 +170,7 @@ static mgl_status run_step(course *c, const mgl_transformation *t, mgl_error *er
     return status;
 }
 
-static void leave_out(course *c, const mgl_transformation *t, const char *missing)
+static void leave_out(script_run *c, const mgl_transformation *t, const char *missing)
 {
     const mgl_step_report report = {
         .transformation = t, .end = MGL_STEP_LEFT_OUT, .missing = missing};
@@ -183,7 +183,7 @@ mgl_status mgl_script_engine_run(const mgl_script_engine_options *options,
                                  mgl_model_client *model_client, const mgl_waiter *waiter,
                                  mgl_script_engine_result *out, mgl_error *err)
 {
-    course c = {.options = options, .model_client = model_client, .waiter = waiter, .out = out};
+    script_run c = {.options = options, .model_client = model_client, .waiter = waiter, .out = out};
     *out = (mgl_script_engine_result){0};
     if (options->provides)
         c.provides = *options->provides;

@@ -172,12 +172,12 @@ run_part() {
     soak-sequences) # 64 beside each other
         echo '{"schema":"megalith.config/1","rows":8,"many":64}' >"$models/64.json"
         write_1b && record soak-sequences "$soak" "$models/1b" --config "$models/64.json" --sequences 64 --prompt 100 \
-            --tokens 40 --companies 3 --launches 20 --long 100000 --delays 3 --capacity 512
+            --tokens 40 --groups 3 --launches 20 --long 100000 --delays 3 --capacity 512
         ;;
     soak-tales) # the same of a trained model
         echo '{"schema":"megalith.config/1","rows":8,"many":64}' >"$models/64.json"
         record soak-tales "$soak" "$checkpoints/tales-5m" --config "$models/64.json" --sequences 64 --prompt 100 \
-            --tokens 60 --companies 20 --launches 20 --long 20000 --delays 10 --capacity 256
+            --tokens 60 --groups 20 --launches 20 --long 20000 --delays 10 --capacity 256
         ;;
     fidelity)
         record fidelity "$here/fidelity.sh" "$tools" "$checkpoints" tales-5m llama3-rope:20 llama-linear-rope:20 \
@@ -209,7 +209,7 @@ run_part() {
         ;;
     exchange) write_1b && record exchange "$here/exchange.sh" "$tools" "$models/1b" $config ;;
     statistics)
-        record statistics "$tools/show_statistics" "${SHAPE:-llama-1b}" $config --kernels "$models/lab-kernels"
+        record statistics "$tools/show_statistics" "${SHAPE:-llama-1b}" $config --kernels "$models/runner-kernels"
         ;;
     search) search ;;
     shapes) record shapes "$tools/show_shapes" "${BOX:-540}" --commit "$commit" \

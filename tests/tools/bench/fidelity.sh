@@ -27,7 +27,7 @@ for each in "$@"; do
     for many in 128 16; do
         "$tools/fidelity" "$models/$name" "$scratch/yardstick" --config "$scratch/$many.json" ${texts:+--texts "$texts"} >"$scratch/out" 2>"$scratch/errors"
         code=$?
-        [ $code -eq 2 ] && [ $many -eq 128 ] && grep -q weighed "$scratch/errors" || break
+        [ $code -eq 2 ] && [ $many -eq 128 ] && grep -q gamma_scaled "$scratch/errors" || break
     done
     [ $code -eq 0 ] || {
         failed=$code

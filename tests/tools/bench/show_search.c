@@ -297,7 +297,7 @@ static bool read_option(const char *name, const char *value)
         const char **to;
     } texts[] = {{"--proposer", &options.proposer},
                  {"--device", &options.device},
-                 {"--lab", &options.runner},
+                 {"--runner", &options.runner},
                  {"--commit", &show_commit},
                  {"--store", &options.store}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -332,7 +332,7 @@ static void read_arguments(int argc, char **argv)
         stderr,
         "usage: show_search SHAPE [--proposer LIST] [--seeds N] [--first-seed N] "
         "[--minutes M] [--trials N] [--context N] [--capacity N] [--share S] "
-        "[--queues-chosen] [--store F] [--commit C] [--device cuda] [--lab device|simulated]\n");
+        "[--queues-chosen] [--store F] [--commit C] [--device cuda] [--runner device|simulated]\n");
     exit(2);
 }
 

@@ -13,7 +13,7 @@
  *              without delays
  *
  *     soak MODEL [--dtype bf16] [--prompt 16] [--launches 1000] [--tokens 32] [--long 100000]
- *                [--capacity 4096] [--delays 20] [--sequences 1] [--companies 0] [--device 0]
+ *                [--capacity 4096] [--delays 20] [--sequences 1] [--groups 0] [--device 0]
  *                [--arch compute_80] [--config F]
  *
  * With --sequences the long part samples as many replies side by side and counts all. 0 skips a
@@ -42,7 +42,7 @@ struct options {
     const char *arch;   /* to compile for, NULL: the device's */
     mgl_dtype dtype;
     int prompt, launches, tokens, long_tokens, capacity, delays, device;
-    int sequences, companies;
+    int sequences, groups;
 };
 
 /* What launches of one prompt make. */
@@ -70,7 +70,7 @@ struct soak {
     mgl_vm *vm;
     struct answer wanted, seen;
     struct comparison launches, delays;
-    neighbors_counts companies, delayed;
+    neighbors_counts groups, delayed;
     int long_tokens, long_launches; /* done */
     double long_seconds;
     mgl_vm_facts facts; /* of the first machine */
@@ -317,17 +317,17 @@ static neighbors_shape shape_of(const struct soak *s)
                              s->checkpoint->graph->geometry.vocab};
 }
 
-static mgl_status run_companies(struct soak *s, mgl_error *err)
+static mgl_status run_groups(struct soak *s, mgl_error *err)
 {
     const neighbors_shape shape = shape_of(s);
-    neighbors_counts *c = &s->companies;
+    neighbors_counts *c = &s->groups;
     mgl_status status = MGL_OK;
-    for (int i = 0; i < s->options.companies && !status; i++)
+    for (int i = 0; i < s->options.groups && !status; i++)
         status = neighbors_compare(s->vm, &shape, i, c, err);
     fprintf(stderr,
             "soak: companies: %d of %d, %d changes; %d replies, %d ended; apart from those alone "
             "%d (gap %.3g) and %d drawn, %.1f s\n",
-            c->companies, shape.sequences, c->changes, c->replies, c->ended, c->apart, c->worst_gap,
+            c->groups, shape.sequences, c->changes, c->replies, c->ended, c->apart, c->worst_gap,
             c->drawn_apart, c->seconds);
     return status;
 }
@@ -338,7 +338,7 @@ static mgl_status run_delays(struct soak *s, mgl_error *err)
     mgl_status status = s->options.delays > 0 ? open_vm(s, 1, err) : MGL_OK;
     if (!status)
         status = compare_all(s, "with delays", s->options.delays, &s->delays, err);
-    for (int i = 0; i < s->companies.companies && s->options.delays > 0 && !status; i++)
+    for (int i = 0; i < s->groups.groups && s->options.delays > 0 && !status; i++)
         status = neighbors_repeat(s->vm, &shape, i, &s->delayed, err);
     return status;
 }
@@ -353,7 +353,7 @@ static mgl_status run(struct soak *s, mgl_error *err)
     if (!status)
         status = run_long(s, err);
     if (!status)
-        status = run_companies(s, err);
+        status = run_groups(s, err);
     return status ? status : run_delays(s, err);
 }
 
@@ -368,14 +368,14 @@ static void print_comparison(const char *name, const struct comparison *c)
            c->changes, c->seconds);
 }
 
-static void print_companies(const struct soak *s)
+static void print_groups(const struct soak *s)
 {
-    const neighbors_counts *c = &s->companies;
+    const neighbors_counts *c = &s->groups;
     printf("\"sequences\":%d,\"companies\":{\"launched\":%d,\"changes\":%d,\"delayed\":%d,"
            "\"delayed_changes\":%d,\"replies\":%d,\"ended\":%d,\"tokens\":%" PRId64
            ",\"apart_from_alone\":%d,\"worst_gap\":%.4f,\"over_gap\":%d,\"drawn_apart\":%d,"
            "\"seconds\":%.2f},",
-           s->options.sequences, c->companies, c->changes, s->delayed.companies, s->delayed.changes,
+           s->options.sequences, c->groups, c->changes, s->delayed.groups, s->delayed.changes,
            c->replies, c->ended, c->tokens, c->apart, c->worst_gap, c->over_gap, c->drawn_apart,
            c->seconds);
 }
@@ -390,7 +390,7 @@ static void print(const struct soak *s, mgl_status status)
            o->tokens, s->program ? s->program->limits.capacity : 0);
     print_comparison("launches", &s->launches);
     print_comparison("delays", &s->delays);
-    print_companies(s);
+    print_groups(s);
     printf("\"long\":{\"tokens\":%d,\"launches\":%d,\"us_per_token\":%.2f,\"seconds\":%.2f},",
            s->long_tokens, s->long_launches,
            s->long_tokens > 0 ? 1e6 * s->long_seconds / s->long_tokens : 0.0, s->long_seconds);
@@ -418,9 +418,9 @@ static bool read_flag(struct options *o, const char *flag, const char *value)
         const char *flag;
         int *to;
     } counts[] = {
-        {"--launches", &o->launches},   {"--tokens", &o->tokens},       {"--long", &o->long_tokens},
-        {"--capacity", &o->capacity},   {"--delays", &o->delays},       {"--device", &o->device},
-        {"--sequences", &o->sequences}, {"--companies", &o->companies}, {"--prompt", &o->prompt}};
+        {"--launches", &o->launches},   {"--tokens", &o->tokens}, {"--long", &o->long_tokens},
+        {"--capacity", &o->capacity},   {"--delays", &o->delays}, {"--device", &o->device},
+        {"--sequences", &o->sequences}, {"--groups", &o->groups}, {"--prompt", &o->prompt}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (!strcmp(flag, counts[i].flag))
             return read_count(value, counts[i].to);
@@ -448,8 +448,8 @@ static bool parse(int argc, char **argv, struct options *o)
             i++;
         else
             return fprintf(stderr, "soak: what is %s?\n", argv[i]), false;
-    if (o->companies > 0 && (o->prompt > NEIGHBORS_MOST || o->tokens > NEIGHBORS_MOST))
-        return fprintf(stderr, "soak: with --companies --prompt and --tokens are at most %d\n",
+    if (o->groups > 0 && (o->prompt > NEIGHBORS_MOST || o->tokens > NEIGHBORS_MOST))
+        return fprintf(stderr, "soak: with --groups --prompt and --tokens are at most %d\n",
                        NEIGHBORS_MOST),
                false;
     if (!o->model || o->tokens < 1 || o->prompt < 1 || o->sequences < 1 ||
@@ -469,7 +469,7 @@ static bool is_same(const struct comparison *c)
 
 static bool are_same(const struct soak *s)
 {
-    const neighbors_counts *c = &s->companies;
+    const neighbors_counts *c = &s->groups;
     const bool exact = s->options.dtype == MGL_F32;
     return !c->changes && !s->delayed.changes && !c->over_gap &&
            !(exact && c->apart + c->drawn_apart);

@@ -136,7 +136,7 @@ mgl_status neighbors_compare(mgl_vm *vm, const neighbors_shape *shape, int round
 {
     const double start = mgl_clock_s();
     if (round >= MOST_ROUNDS)
-        return mgl_fail(err, MGL_USAGE, "--companies", "at most %d", MOST_ROUNDS);
+        return mgl_fail(err, MGL_USAGE, "--groups", "at most %d", MOST_ROUNDS);
     mgl_status status = run_alone(vm, shape, round, err);
     if (!status)
         status = run(vm, room.sequences, shape->sequences, room.together, false, err);
@@ -145,7 +145,7 @@ mgl_status neighbors_compare(mgl_vm *vm, const neighbors_shape *shape, int round
     if (status)
         return status;
     rounds[round].hash = hash_of(room.together, shape->sequences);
-    counts->companies++;
+    counts->groups++;
     counts->changes += rounds[round].hash != hash_of(room.again, shape->sequences);
     for (int s = 0; s < shape->sequences; s++)
         count_reply(s, counts);
@@ -161,7 +161,7 @@ mgl_status neighbors_repeat(mgl_vm *vm, const neighbors_shape *shape, int round,
     mgl_status status = run(vm, room.sequences, shape->sequences, room.again, false, err);
     if (status)
         return status;
-    counts->companies++;
+    counts->groups++;
     counts->changes += rounds[round].hash != hash_of(room.again, shape->sequences);
     counts->seconds += mgl_clock_s() - start;
     return MGL_OK;

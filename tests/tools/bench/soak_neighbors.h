@@ -21,7 +21,7 @@ typedef struct neighbors_shape {
 } neighbors_shape;
 
 typedef struct neighbors_counts {
-    int companies, replies, ended; /* ended: by an end token */
+    int groups, replies, ended; /* ended: by an end token */
     int64_t tokens;
     int changes;      /* companies whose second launch, on any machine, made other tokens */
     int apart;        /* greedy replies that differ from those alone */

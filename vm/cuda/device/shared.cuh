@@ -28,8 +28,8 @@
  * addresses as always, and the controller sends no signal.
  *
  * Constants that the host defines, because the shape of the code depends on them: MGL_ROWS (rows of
- * the longest epoch), MGL_LISTS (1: the program has two task lists), MGL_FIRST_ROWS (rows of the
- * first list), MGL_SEVERAL_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED
+ * the longest epoch), MGL_LISTS (1: the program has two task lists), MGL_FEW (rows of the
+ * first list), MGL_MANY_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED
  * (columns of attention's output), MGL_FFN, MGL_HEADS (query heads of one kv head), MGL_HEAD_DIM,
  * MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and
  * MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS,
@@ -104,7 +104,7 @@ enum {
     POLLS = 256, /* of memory between two checks of the clock */
     /* row counts that machine code exists for */
     LISTS = MGL_LISTS ? 2 : 1,
-    PRODUCT_ROWS = MGL_PANELS ? MGL_FIRST_ROWS : MGL_ROWS, /* of products that the epilogue
+    PRODUCT_ROWS = MGL_PANELS ? MGL_FEW : MGL_ROWS, /* of products that the epilogue
                                                               finishes */
     MOST_ROWS = PRODUCT_ROWS <= 1   ? 1
                 : PRODUCT_ROWS <= 8 ? 8
