@@ -184,7 +184,7 @@ static bool runs(const struct passage *p, const mgl_harness_set *set)
 }
 
 /* Skips a harness program that does not fit this device. */
-static mgl_status examine(struct passage *p, const mgl_harness *h, int *taken, mgl_error *err)
+static mgl_status check_harness(struct passage *p, const mgl_harness *h, int *taken, mgl_error *err)
 {
     mgl_harness_set set;
     mgl_error why = {0};
