@@ -230,7 +230,8 @@ static mgl_status fail_range(const mcp_param *p, double value, mgl_error *err)
 }
 
 /* Checks an argument against its row of the schema. */
-static mgl_status check_argument(const mcp_tool *tool, const cJSON *item, mgl_error *err)
+static mgl_status check_argument(const mcp_tool *tool, const cJSON *arguments, const cJSON *item,
+                                 mgl_error *err)
 {
     const mcp_param *p = find_param(tool, item->string);
     if (strcmp(p->name, item->string) != 0 && mgl_json_member(arguments, p->name))
