@@ -38,7 +38,7 @@ bool mgl_autotune_is_worker(int argc, char **argv, int *code)
     return true;
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static mgl_status check_options(const mgl_autotune_options *o, mgl_error *err)
 {
@@ -82,7 +82,7 @@ static mgl_tune_request make_request(const mgl_autotune_options *o)
                               .rebase = o->rebase != 0};
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- events and report ----------------------------------------------------------------------- */
 
 typedef struct listener {
     mgl_autotune_event_fn *on_event;
@@ -187,7 +187,7 @@ void mgl_autotune_report_clear(mgl_autotune_report *report)
         mgl_sized_write(report, &cleared, sizeof cleared);
 }
 
-/* ---- searching ------------------------------------------------------------------------------- */
+/* ---- search ---------------------------------------------------------------------------------- */
 
 static mgl_status run(const mgl_autotune_options *o, const char *key, mgl_tune *tune, listener *to,
                       mgl_error *err)

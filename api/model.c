@@ -21,7 +21,7 @@ const char *mgl_version(void)
     return MGL_VERSION;
 }
 
-/* ---- ending early ---------------------------------------------------------------------------- */
+/* ---- cancel switches ------------------------------------------------------------------------- */
 
 mgl_status mgl_cancel_new(mgl_cancel **out, mgl_error *err)
 {
@@ -58,8 +58,7 @@ const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel)
     return cancel ? &cancel->set : NULL;
 }
 
-/* ---- which machine ----------------------------------------------------------------------------
- */
+/* ---- devices and targets --------------------------------------------------------------------- */
 
 static mgl_status use_cpu(mgl_device *out, mgl_error *err)
 {
@@ -169,7 +168,7 @@ mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
     return status;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening a model ------------------------------------------------------------------------- */
 
 /* Rejects more sequences than an existing program was lowered for. */
 static mgl_status check_sequences(const mgl_program *program, const char *path,

@@ -15,7 +15,7 @@
 
 enum { DEFAULT_CAPACITY = 4096 };
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- options of lowering --------------------------------------------------------------------- */
 
 /* The default is f32 on a CPU, and the dtype of the checkpoint on a GPU. */
 static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,

@@ -71,8 +71,7 @@ mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err);
 
-/* ---- tuned entries ------------------------------------------------------------------------------
- */
+/* ---- tuned entries --------------------------------------------------------------------------- */
 
 enum { MGL_TUNED_NOTE = 1024 };
 

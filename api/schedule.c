@@ -80,7 +80,7 @@ static void close_origin(origin *from)
     mgl_graph_free(from->made);
 }
 
-/* ---- making one ------------------------------------------------------------------------------ */
+/* ---- making plans ---------------------------------------------------------------------------- */
 
 /* Makes a plan and takes ownership of the program, also on failure. */
 static mgl_status make_plan(mgl_program *program, mgl_plan **out, mgl_error *err)
@@ -233,7 +233,7 @@ void mgl_plan_close(mgl_plan *plan)
     mgl_free(plan);
 }
 
-/* ---- saying what it is ----------------------------------------------------------------------- */
+/* ---- text and digest ------------------------------------------------------------------------- */
 
 mgl_status mgl_plan_text(const mgl_plan *plan, char **out, size_t *length, mgl_error *err)
 {
@@ -265,7 +265,7 @@ mgl_status mgl_plan_digest(const mgl_plan *plan, char out[MGL_DIGEST_SIZE], mgl_
     return status;
 }
 
-/* ---- checking -------------------------------------------------------------------------------- */
+/* ---- validation ------------------------------------------------------------------------------ */
 
 /* Moves the texts of a diagnostic to the caller. */
 static mgl_plan_diagnostic take_diagnostic(mgl_diagnostic *from)
@@ -409,7 +409,7 @@ mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other, m
     return MGL_OK;
 }
 
-/* ---- pricing --------------------------------------------------------------------------------- */
+/* ---- prediction ------------------------------------------------------------------------------ */
 
 static mgl_status prove_safe(mgl_plan *plan, mgl_error *err)
 {

@@ -71,7 +71,7 @@ static input get_byte(mgl_cli_lines *lines, char *out)
     return GOT_BYTE;
 }
 
-/* ---- a line without an editor ---------------------------------------------------------------- */
+/* ---- reading without an editor --------------------------------------------------------------- */
 
 /* Writes to the terminal. */
 static void show(const mgl_cli_lines *lines, const char *before, const char *text,
@@ -104,7 +104,7 @@ static input read_plain(mgl_cli_lines *lines, mgl_text *out)
     return got;
 }
 
-/* ---- a line with libedit --------------------------------------------------------------------- */
+/* ---- reading with libedit -------------------------------------------------------------------- */
 
 static mgl_cli_lines *lines_of(void *editor)
 {

@@ -114,7 +114,7 @@ int mgl_cli_bar_format(char *to, int columns, const mgl_cli_progress *p)
     return length < most ? length : most;
 }
 
-/* ---- a bar ----------------------------------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------------------------- */
 
 static int columns_of(int descriptor)
 {

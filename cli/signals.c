@@ -61,7 +61,7 @@ mgl_status mgl_cli_check_cancel(mgl_error *err)
     return atomic_load(&signals.number) ? mgl_fail_interrupted(err) : MGL_OK;
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static const char *signal_name(int number)
 {
@@ -110,7 +110,7 @@ bool mgl_cli_signals_tell(void)
     return true;
 }
 
-/* ---- the thread that waits ------------------------------------------------------------------- */
+/* ---- waiting thread -------------------------------------------------------------------------- */
 
 static struct timespec timespec_of(double seconds)
 {

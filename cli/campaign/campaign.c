@@ -55,7 +55,7 @@ mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out,
     return MGL_OK;
 }
 
-/* ---- a campaign, told ------------------------------------------------------------------------ */
+/* ---- printing a campaign --------------------------------------------------------------------- */
 
 static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
@@ -175,7 +175,7 @@ mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_c
     return status ? status : mgl_answer_put_predicted(out, store, c, err);
 }
 
-/* ---- the words ------------------------------------------------------------------------------- */
+/* ---- words of the verb ----------------------------------------------------------------------- */
 
 static const mgl_cli_verb *const words[] = {
 #define MGL_X(name) &mgl_cli_campaign_##name##_verb,

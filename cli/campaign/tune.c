@@ -53,7 +53,7 @@ MGL_CLI_OPTIONS(TUNE_OPTIONS)
 
 enum { NIGHT_S = 8 * 3600 };
 
-/* ---- a dry run ------------------------------------------------------------------------------- */
+/* ---- dry run --------------------------------------------------------------------------------- */
 
 static void print_device(const mgl_tune_outlook *look)
 {
@@ -194,7 +194,7 @@ static mgl_status dry_run(const struct options *o, const mgl_tune_request *reque
     return status;
 }
 
-/* ---- a prompt -------------------------------------------------------------------------------- */
+/* ---- printing a prompt ----------------------------------------------------------------------- */
 
 static mgl_status show_prompt(const struct options *o, const mgl_tune_request *request,
                               mgl_error *err)

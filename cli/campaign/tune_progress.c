@@ -171,7 +171,7 @@ void mgl_cli_tune_progress_event(mgl_cli_tune_progress *p, const mgl_campaign_ev
         show(p, changed);
 }
 
-/* ---- the beginning --------------------------------------------------------------------------- */
+/* ---- initial state --------------------------------------------------------------------------- */
 
 static void print_note(const mgl_cli_tune_progress *p, const char *device)
 {

@@ -88,7 +88,7 @@ static void on_event(void *user, const mgl_campaign_event *event)
     renew_report(t);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- run and answer -------------------------------------------------------------------------- */
 
 static mgl_status print_answer(const tuning *t, mgl_error *err)
 {

@@ -45,7 +45,7 @@ MGL_CLI_OPTIONS(CHAT_OPTIONS)
 enum { LONG_TURN = 512 }; /* tokens of a long message, for lowering */
 #define QUOTES "\"\"\""
 
-/* ---- a message ------------------------------------------------------------------------------- */
+/* ---- reading a message ----------------------------------------------------------------------- */
 
 typedef enum message_kind { MESSAGE, COMMAND, LEFT, LEFT_BY_SIGNAL } message_kind;
 
@@ -178,7 +178,7 @@ static mgl_status talk(mgl_cli_chat *chat, mgl_error *err)
     return status;
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static mgl_status check_options(const struct options *o, mgl_error *err)
 {

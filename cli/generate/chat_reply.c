@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-/* ---- ended by a person ----------------------------------------------------------------------- */
+/* ---- interruption ---------------------------------------------------------------------------- */
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static bool replying; /* guarded by `turn` */
@@ -103,7 +103,7 @@ static mgl_status encode(reply *r, mgl_error *err)
     return status;
 }
 
-/* ---- what is told of it ---------------------------------------------------------------------- */
+/* ---- messages about a reply ------------------------------------------------------------------ */
 
 static const char *const stop_names[] = {[MGL_STOP_EOS] = "eos",
                                          [MGL_STOP_LENGTH] = "length",

@@ -68,7 +68,7 @@ void mgl_cli_corpus_clear(mgl_cli_corpus *corpus)
     *corpus = (mgl_cli_corpus){0};
 }
 
-/* ---- how far it is --------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 void mgl_cli_reading_stage(void *user, mgl_stage stage, uint64_t done, uint64_t total)
 {

@@ -112,7 +112,7 @@ static size_t line_of(const char *text, const char *at)
     return line;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- arrays or lines ------------------------------------------------------------------------- */
 
 /* The result of one parse. */
 static mgl_status parse(const char *from, const char *to, const char *file, bool *is_entry,

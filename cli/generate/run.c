@@ -407,7 +407,7 @@ static mgl_status generate(session *s, const char *path, mgl_error *err)
     return status;
 }
 
-/* ---- what is printed ------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 /* Ends the streamed text with what the detokenizer held back and a line end. */
 static mgl_status finish_stream(session *s, mgl_error *err)

@@ -181,7 +181,7 @@ static mgl_status score_all(session *s, mgl_error *err)
     return status;
 }
 
-/* ---- what is printed ------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 /* The totals of one text. */
 typedef struct totals {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- who is asked ---------------------------------------------------------------------------- */
+/* ---- model client ---------------------------------------------------------------------------- */
 
 static mgl_status open_chat(const mgl_cli_ask *how, mgl_model_client **out, mgl_error *err)
 {
@@ -42,7 +42,7 @@ mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **
                : MGL_OK;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- printing results ------------------------------------------------------------------------ */
 
 void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool json)
 {

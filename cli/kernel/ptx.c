@@ -337,7 +337,7 @@ static mgl_status assemble(const char *operand, const void *options, mgl_error *
     return status;
 }
 
-/* ---- the words ------------------------------------------------------------------------------- */
+/* ---- words of the verb ----------------------------------------------------------------------- */
 
 /* X(word, summary, example) */
 #define PTX_WORDS(X)                                                                               \

@@ -77,8 +77,7 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *g, const char 
     return mgl_kernel_device_open(&options, out, err);
 }
 
-/* ---- the answer -------------------------------------------------------------------------------
- */
+/* ---- printing a verdict ---------------------------------------------------------------------- */
 
 static void tell_paired_bench(const char *what, const mgl_kernel_paired_bench *paired_bench)
 {

@@ -26,7 +26,7 @@ void mgl_page_each_group(mgl_text *out, mgl_page_fn *each);
  * `marked`, and each ' is written as `quote`. */
 void mgl_page_put_escaped(mgl_text *out, const char *text, const char *marked, const char *quote);
 
-/* ---- what may be given for a flag or an operand ---------------------------------------------- */
+/* ---- values of flags and operands ------------------------------------------------------------ */
 
 /* The values that an argument's name implies: X(name, paths). */
 #define MGL_PAGE_ARGUMENTS(X)                                                                      \

@@ -203,7 +203,7 @@ static void on_progress(void *user, const char *what, int samples)
                 b->request.prompt ? b->request.prompt : b->request.batch, b->request.context, what);
 }
 
-/* ---- all rows ------------------------------------------------------------------------------- */
+/* ---- measuring rows -------------------------------------------------------------------------- */
 
 static mgl_cli_bench_rows rows_of(const bench *b)
 {

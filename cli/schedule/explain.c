@@ -83,7 +83,7 @@ static mgl_status explain_code(const struct options *o, const mgl_code_info *inf
     return MGL_OK;
 }
 
-/* ---- a schedule ----------------------------------------------------------------------------- */
+/* ---- explaining a schedule ------------------------------------------------------------------- */
 
 /* A prediction and the case that it is for. */
 typedef struct prediction {
