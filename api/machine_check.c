@@ -75,7 +75,7 @@ static int find_task(const mgl_program *program, int line)
     return -1;
 }
 
-/* The reason in one line, with the place if the place is not a line of the text. */
+/* Formats the reason in one line, with err->where unless it is a line of the text. */
 static char *make_message(const mgl_program *program, const mgl_error *why, bool placed)
 {
     static const char lead[] = "the CUDA machine can not run this: ";

@@ -160,7 +160,7 @@ mgl_status mgl_cli_fail_verb(const char *word, mgl_error *err)
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-/*  flag of another program, flag of this one; the first row whose flag the verb has is named */
+/* flag of another program, flag of this one; the first row with a flag of the verb is used */
 static const struct {
     const char *word, *flag;
 } flag_rows[] = {
@@ -468,7 +468,7 @@ void mgl_cli_advise_device(const mgl_cli_verb *verb, mgl_error *err)
 
 /* ---- number formats -------------------------------------------------------------------------- */
 
-/*  name in other programs, name here; of both, upper and lower case are the same */
+/* name in other programs, name here; both without regard to case */
 static const struct {
     const char *word, *dtype;
 } dtype_rows[] = {

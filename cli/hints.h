@@ -1,4 +1,7 @@
-/* Messages for verbs, flags and devices that the command line does not have. */
+/*
+ * Error messages for verbs, flags and devices that the command line does not have, with the nearest
+ * known name. main and the parser call them.
+ */
 #ifndef MGL_CLI_HINTS_H
 #define MGL_CLI_HINTS_H
 

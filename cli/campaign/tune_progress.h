@@ -27,7 +27,7 @@ typedef struct mgl_cli_tune_progress {
 /* Reads the state of the campaign from the store. */
 mgl_status mgl_cli_tune_progress_begin(mgl_cli_tune_progress *progress, const mgl_tune *tune,
                                        const mgl_cli_tuning *how, mgl_error *err);
-/* Takes an event and prints it if users need it. */
+/* Updates the progress by an event, and prints the event if users need it. */
 void mgl_cli_tune_progress_event(mgl_cli_tune_progress *progress, const mgl_campaign_event *event);
 /* Formats the line for the clock time `now`. */
 void mgl_cli_tune_progress_format(const mgl_cli_tune_progress *progress, double now, mgl_text *out);

@@ -1,7 +1,7 @@
 /*
- * The launches of a list of prompts. One launch makes at most as many replies as the model was
- * opened for; longer lists take several launches, in order. A reply does not depend on the prompts
- * beside it.
+ * Runs a list of prompts in launches, for `run`. One launch generates at most as many replies as
+ * the model was opened for; longer lists take several launches, in order. A reply does not depend
+ * on the prompts beside it.
  */
 #ifndef MGL_CLI_GENERATE_BATCHES_H
 #define MGL_CLI_GENERATE_BATCHES_H

@@ -31,7 +31,7 @@ mgl_status mgl_cli_corpus_take_list(mgl_cli_corpus *corpus, mgl_cli_prompts *lis
 bool mgl_cli_corpus_needs_tokenizer(const mgl_cli_prompts *list);
 void mgl_cli_corpus_clear(mgl_cli_corpus *corpus);
 
-/* The progress of reading. */
+/* The progress of reading texts. */
 typedef struct mgl_cli_reading {
     const char *verb;      /* printed in the closing line */
     size_t tokens, total;  /* of finished launches, and of all */

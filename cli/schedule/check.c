@@ -115,7 +115,7 @@ static mgl_status parse(source *from, mgl_program **out, mgl_error *err)
     return status;
 }
 
-/* Prints an SARIF log with the reason why there is no verdict, because editors read only the
+/* Prints a SARIF log with the reason why there is no verdict, because editors read only the
  * log. */
 static mgl_status fail_check(const source *from, const struct options *o, mgl_status status,
                              const mgl_error *err)

@@ -203,7 +203,7 @@ _ERR = POINTER(CError)
 _OUT = POINTER(c_void_p)
 _SIZE = POINTER(c_size_t)
 
-# Arguments of those that return a mgl_status, the last being the mgl_error.
+# Arguments of the functions that return mgl_status. The last argument is the mgl_error.
 _FALLIBLE: dict[str, list[Any]] = {
     "mgl_tokenizer_open": [c_char_p, _OUT, _ERR],
     "mgl_tokenizer_encode": [c_void_p, c_char_p, c_size_t, c_bool, POINTER(Ids), _ERR],
