@@ -5,10 +5,20 @@
 set -euo pipefail
 before=$1 after=$2 differs=0
 
-# The text without what a name or its place decides: comments, and the hash of the sources in names of its own.
+# The text without comments, and with a number for each symbol in the order of appearance, so that the
+# same code under other names is equal.
 plain() {
-    sed -e '/^\/\//d' -e 's/_INTERNAL_[0-9a-f_]*[a-z]*kernel_cu_[0-9a-f]*/_INTERNAL_/g' \
-        -e 's/__cuda_local_var_[0-9]*/__cuda_local_var/g' "$1"
+    awk '/^\/\// { next }
+         {
+             line = ""
+             while (match($0, /(_Z|__cuda_local_var_|_INTERNAL_)[A-Za-z0-9_]*/)) {
+                 name = substr($0, RSTART, RLENGTH)
+                 if (!(name in number)) number[name] = ++count
+                 line = line substr($0, 1, RSTART - 1) "n" number[name]
+                 $0 = substr($0, RSTART + RLENGTH)
+             }
+             print line $0
+         }' "$1"
 }
 
 # Most registers of a function, all spills, frames, and shared memory.
