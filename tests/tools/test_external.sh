@@ -70,7 +70,7 @@ grep -q '^| overall | 81 | 2 | 2.5 % | 1 | ' "$scratch/table"
 grep -q '^| 42 | head | 41 | 1 | .* | NO_GAIN | -1.00 (-1.00 to -1.00) | .* | a \\| of "x" |$' "$scratch/table"
 # The parts: the first text of merge is promoted, of the second there is nothing left.
 parts() {
-    JOBS=4 MODELS=$scratch/work "$tools/kernels.sh" test "$scratch/bin" "$scratch/results" "$@" 2>"$scratch/errors"
+    JOBS=4 MODELS=$scratch/work "$tools/bench/kernels.sh" test "$scratch/bin" "$scratch/results" "$@" 2>"$scratch/errors"
 }
 mkdir -p "$scratch/results"
 cp "$scratch/verdicts" "$scratch/results/h200-external.jsonl"
