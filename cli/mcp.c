@@ -21,7 +21,7 @@
       "trials and micro-kernels may be handed in (else all reads)")                                \
     X(text, folders, "--folders", "A:B", 0, 0, "folders in which files may be read (none)")        \
     X(text, store, "--store", "F", 0, 0, "the store of campaigns (campaigns.db of the user)")      \
-    X(text, kernels, "--kernels", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
+    X(text, kernels, "--kernels", "DIR", 0, 0, "of all kernel sessions (kernels in XDG_DATA_HOME)")
 MGL_CLI_OPTIONS(MCP_OPTIONS)
 
 enum { WAITING = 64, POLL_MS = 100 };

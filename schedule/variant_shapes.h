@@ -108,7 +108,8 @@ enum {
 #define MGL_PANEL_GROUPS(warps) ((warps) / 2 * MGL_PANEL_OWN_GROUPS)
 #define MGL_PANEL_ROWS(rows)                                                                       \
     (((rows) + MGL_PANEL_ROW_STEP - 1) / MGL_PANEL_ROW_STEP * MGL_PANEL_ROW_STEP)
-#define MGL_WARPGROUP_ROWS(rows)      ((rows) <= 16 ? 16 : (rows) <= 32 ? 32 : (rows) <= 64 ? 64 : 128)
+#define MGL_WARPGROUP_ROWS(rows) ((rows) <= 16 ? 16 : (rows) <= 32 ? 32 : (rows) <= 64 ? 64 : 128)
+
 #define MGL_PANEL_ROOM(rows, grouped) ((grouped) ? MGL_WARPGROUP_ROWS(rows) : MGL_PANEL_ROWS(rows))
 #define MGL_PANEL_ACT_TILE_BLOCKS(rows, grouped)                                                   \
     ((grouped) ? (rows) <= 64 ? 4 : 2 : (rows) <= 16 ? 4 : (rows) <= 32 ? 2 : 1)

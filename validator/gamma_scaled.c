@@ -59,7 +59,7 @@ bool mgl_gamma_scale(mgl_meaning *m, const mgl_node_value *n, int s, mgl_node_va
 {
     const int norm = n->index - m->graph->node_count;
     if (n->is_tensor || norm < 0 || norm >= m->graph->node_count)
-        return mgl_meaning_fail(m, 710, "its n is not a weighed value");
+        return mgl_meaning_fail(m, 710, "its n is not a gamma-scaled value");
     *out = *n;
     out->index = norm;
     if (n->lo != 0 || n->hi != m->graph->nodes[norm].width)

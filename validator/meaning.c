@@ -19,9 +19,9 @@
  *     attention               heads of q, their kv head of k and v     gives the columns of q
  *
  * Five functions are no node kinds. `merge`: splits.c evaluates it, with the cache and the tasks of
- * attention. `weighed`, `scaled` and `squares`: gamma_scaled.c. `penalized(logits)`: columns of the
- * logits, with a number above those of gamma-scaled values. If sample has penalized logits, it
- * chooses from them, and they must come from the logits that it also has.
+ * attention. `gamma_scaled`, `rms_normalized` and `squares`: gamma_scaled.c. `penalized(logits)`:
+ * columns of the logits, with a number above those of gamma-scaled values. If sample has penalized
+ * logits, it chooses from them, and they must come from the logits that it also has.
  *
  * If a task omits a bias or a norm of q and k, the value stays the same node. If the model has that
  * bias or norm, no later operation of the model accepts that node.
@@ -56,7 +56,7 @@ const char *mgl_meaning_describe(const mgl_meaning *m, const mgl_node_value *v,
         snprintf(to, MGL_NAME_TEXT, "%s node %d",
                  v->index >= penalized_of(m, 0)             ? "the penalized"
                  : mgl_gamma_is_squares(m->graph, v->index) ? "the squares of"
-                                                            : "the weighed input of",
+                                                            : "the gamma-scaled input of",
                  v->index % nodes);
     } else {
         const mgl_node *node = &m->graph->nodes[v->index];
@@ -411,7 +411,7 @@ static bool is_word(const char *name, size_t length, const char *word)
     return strlen(word) == length && !memcmp(name, word, length);
 }
 
-/* Evaluates (y, g) after `weighed`, or (n, s) after `scaled`. */
+/* Evaluates (y, g) after `gamma_scaled`, or (n, s) after `rms_normalized`. */
 static bool evaluate_gamma_scaled(mgl_meaning *m, bool scales, mgl_node_value *out)
 {
     size_t length;

@@ -231,7 +231,7 @@ static void check_paged(mgl_check *check, int t, bool panels)
             mgl_check_report(check, 131, t, 0,
                              "%s: on a GPU %s can not lie in pages, as buffer %.64s does%s",
                              mgl_check_task(check, t, name), what, b->name,
-                             panels ? "" : ": the list has no products of weighed values");
+                             panels ? "" : ": the list has no products of gamma-scaled values");
         else if (b->paged && task->op == MGL_OP_EMBED_GAMMA &&
                  (region->ranges[1].lo % MGL_PAGE_QUARTER_COLUMNS ||
                   region->ranges[1].hi % MGL_PAGE_QUARTER_COLUMNS))
@@ -254,22 +254,25 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
     if (!product && op != MGL_OP_EMBED_GAMMA)
         return;
     if (!p->second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
-        mgl_check_report(check, 131, t, 0,
-                         "%s: ops of weighed values are for the second list, on a CPU or a GPU of "
-                         "sm_%d or newer, but here it is the %s list of a program for %s",
-                         mgl_check_task(check, t, name), panels->arch,
-                         p->second ? "second" : "first", p->target.arch);
+        mgl_check_report(
+            check, 131, t, 0,
+            "%s: ops of gamma-scaled values are for the second list, on a CPU or a GPU of "
+            "sm_%d or newer, but here it is the %s list of a program for %s",
+            mgl_check_task(check, t, name), panels->arch, p->second ? "second" : "first",
+            p->target.arch);
     else if (product && !cpu && !mgl_variant_is_panels(p->tasks[t].variant))
-        mgl_check_report(check, 131, t, 0,
-                         "%s: on a GPU products of weighed values have two variants, %s.%s and "
-                         "%s.%s",
-                         mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name,
-                         mgl_op_get(op)->name, mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name);
+        mgl_check_report(
+            check, 131, t, 0,
+            "%s: on a GPU products of gamma-scaled values have two variants, %s.%s and "
+            "%s.%s",
+            mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name,
+            mgl_op_get(op)->name, mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name);
     else if (product && !cpu && p->tasks[t].variant != first->variant)
-        mgl_check_report(check, 131, t, 0,
-                         "%s: on a GPU all products of weighed values of a list have one variant, "
-                         "and the first one's is %s",
-                         mgl_check_task(check, t, name), mgl_variant_get(first->variant)->name);
+        mgl_check_report(
+            check, 131, t, 0,
+            "%s: on a GPU all products of gamma-scaled values of a list have one variant, "
+            "and the first one's is %s",
+            mgl_check_task(check, t, name), mgl_variant_get(first->variant)->name);
 }
 
 /* MG133: attention of shares of the rows is for the second list and has no flags. On a GPU it needs

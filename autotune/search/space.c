@@ -18,8 +18,8 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 /* Default values of the knobs except queue runs; `gpu` knobs are left out on the CPU, which streams
  * nothing. Some knobs are left out deliberately. `rows` and `many`: fewer rows make prompts slower,
  * which no workload measures, so a search would reduce them without a visible cost. The same holds
- * for the knobs of a second list, `weighed` and `warpgroups`. `share`: it was slower wherever it
- * was measured. `merge` has one value besides the default, which merges splits of attention by
+ * for the knobs of a second list, `gamma_scaled` and `warpgroups`. `share`: it was slower wherever
+ * it was measured. `merge` has one value besides the default, which merges splits of attention by
  * tasks of their own. */
 #define KNOB_VALUES(X)                                                                             \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
@@ -211,6 +211,10 @@ static mgl_status read_knob(const struct reading *r, const cJSON *array, mgl_err
         return fail_unknown_knob(r->json, array->string, err);
     snprintf(where, sizeof where, "%.100s: knobs.%s", r->json->file, array->string);
     mgl_knob knob = knob_of(number);
+    for (int i = 0; i < r->out->count; i++) /* under its old and its new name */
+        if (!strcmp(r->out->knobs[i].name, knob.name))
+            return mgl_fail(err, MGL_BAD_INPUT, where, "the knob \"%s\" is given twice: remove one",
+                            knob.name);
     if (knob.changes_format && !r->changes_format)
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "it changes number formats: that needs --allow-narrow");

@@ -11,7 +11,7 @@
 #include "cli/signals.h"
 
 #define MGL_CLI_FOLDER_OPTION(X)                                                                   \
-    X(text, folder, "--folder", "DIR", 0, 0, "of all workbenches (kernels in XDG_DATA_HOME)")
+    X(text, folder, "--folder", "DIR", 0, 0, "of all kernel sessions (kernels in XDG_DATA_HOME)")
 
 /* Options of words that read a kernel session or move a branch. */
 #define MGL_CLI_PLACE_OPTIONS(X)                                                                   \

@@ -56,7 +56,7 @@ static mgl_status record(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_record_verb = {
     .name = "kernel record",
     .operand = "OP",
-    .summary = "adds what came of a change to the ledger: one change, one hypothesis",
+    .summary = "adds the outcome of a change to the experiment log: one change, one hypothesis",
     .example = "  megalith kernel record merge --idea split_k --outcome OK --gain 3.1 --calls 4",
     MGL_CLI_VERB_OPTIONS,
     .run = record,

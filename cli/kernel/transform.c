@@ -235,7 +235,7 @@ const mgl_cli_verb mgl_cli_kernel_transform_verb = {
     .operand = "WORD",
     .summary = "transformations: list, show and check them, or apply one or a plan",
     .example = "  megalith kernel transform show --name split_k\n"
-               "  megalith kernel transform apply --plan sm_90a --unit merge --proposer "
+               "  megalith kernel transform apply --script sm_90a --unit merge --proposer "
                "scripted:a.json",
     .judges = true,
     MGL_CLI_VERB_OPTIONS,

@@ -508,21 +508,22 @@ static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *ta
     const int64_t attended = (int64_t)m->heads * m->head_dim;
     const bool asked = config->gamma_scaled == MGL_GAMMA_YES;
     const char *where = asked ? "gamma_scaled" : "many";
-    const char *lead = asked ? "" : "more than 16 rows on a GPU exchange weighed values; ";
+    const char *lead = asked ? "" : "more than 16 rows on a GPU exchange gamma-scaled values; ";
     _Static_assert(MGL_MAX_ROWS == 16, "the lead says how many rows");
     if (mgl_arch_number(target->arch) < mgl_variant_get(MGL_VARIANT_PANELS)->arch)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%sweighed values need a GPU of sm_%d or newer, and the target is %s", lead,
-                        mgl_variant_get(MGL_VARIANT_PANELS)->arch, target->arch);
+                        "%sgamma-scaled values need a GPU of sm_%d or newer, and the target is %s",
+                        lead, mgl_variant_get(MGL_VARIANT_PANELS)->arch, target->arch);
     if (dtype != MGL_BF16)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%son a GPU weighed values are bf16, and here they would be %s", lead,
+                        "%son a GPU gamma-scaled values are bf16, and here they would be %s", lead,
                         mgl_dtype_name(dtype));
     if (m->hidden % MGL_PAGE_COLUMNS || attended % MGL_PAGE_COLUMNS || m->ffn % MGL_PAGE_COLUMNS)
-        return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%son a GPU weighed values need hidden, heads x head_dim and ffn to be "
-                        "multiples of %d, and they are %d, %lld and %d",
-                        lead, MGL_PAGE_COLUMNS, m->hidden, (long long)attended, m->ffn);
+        return mgl_fail(
+            err, MGL_BAD_INPUT, where,
+            "%son a GPU gamma-scaled values need hidden, heads x head_dim and ffn to be "
+            "multiples of %d, and they are %d, %lld and %d",
+            lead, MGL_PAGE_COLUMNS, m->hidden, (long long)attended, m->ffn);
     return MGL_OK;
 }
 
@@ -569,10 +570,11 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
     if (config->many > MGL_MAX_ROWS && config->gamma_scaled == MGL_GAMMA_NO && is_gpu(target))
-        return mgl_fail(err, MGL_BAD_INPUT, "many",
-                        "is %d: more than %d rows on a GPU exchange weighed values, and `weighed` "
-                        "is %d",
-                        config->many, MGL_MAX_ROWS, MGL_GAMMA_NO);
+        return mgl_fail(
+            err, MGL_BAD_INPUT, "many",
+            "is %d: more than %d rows on a GPU exchange gamma-scaled values, and `gamma_scaled` "
+            "is %d",
+            config->many, MGL_MAX_ROWS, MGL_GAMMA_NO);
     if (is_gpu(target) && is_gamma_scaled(config, options->dtype, true)) {
         mgl_status status =
             check_gamma_scaled(&graph->geometry, target, options->dtype, config, err);
@@ -614,9 +616,10 @@ static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
     const bool panels = out->many > 0 && out->gamma_scaled && is_gpu(target);
     out->warpgroups = panels ? config->warpgroups : MGL_WARPGROUPS_NO;
     if (config->warpgroups == MGL_WARPGROUPS_YES && !panels)
-        return mgl_fail(err, MGL_BAD_INPUT, "warpgroups",
-                        "multiply weighed values of a second list on a GPU, and here are none: see "
-                        "the knobs many and weighed");
+        return mgl_fail(
+            err, MGL_BAD_INPUT, "warpgroups",
+            "multiply gamma-scaled values of a second list on a GPU, and here are none: see "
+            "the knobs many and gamma_scaled");
     if (panels)
         out->exec.stage_bytes += spare_stage(target, config, &out->exec);
     if (out->many == 0 || out->many > out->rows)

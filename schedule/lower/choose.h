@@ -8,7 +8,8 @@
 
 #include "schedule/schedule.h"
 
-/* The exchange precision (knob `narrow`) from which each kind of value is exchanged in 16 bits. */
+/* The exchange precision (knob `exchange_precision`) from which each kind of value is exchanged in
+ * 16 bits. */
 enum { MGL_EXCHANGE_FFN = 1, MGL_EXCHANGE_ATTENTION, MGL_EXCHANGE_RESIDUAL };
 
 typedef struct mgl_choices {

@@ -5,8 +5,8 @@
  *
  * The declarations follow the choices (choose.c). With counters, all layers share one exchange
  * buffer of each kind, and each step has a counter. With flags, each layer has its own exchange
- * buffers in FLAG_SETS sets, in 16 bits as far as the exchange precision (knob `narrow`) allows,
- * and there are no counters.
+ * buffers in FLAG_SETS sets, in 16 bits as far as the exchange precision (knob
+ * `exchange_precision`) allows, and there are no counters.
  */
 #include "schedule/lower/lower.h"
 #include "schedule/pages.h"

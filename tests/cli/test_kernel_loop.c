@@ -119,7 +119,7 @@ START_TEST(transformations_are_listed_and_shown)
     run("transform show --name block_tiling", 0, "pass 6, store: device macros");
     run("transform show --plan sm_80", 0, "refactor vector_loads");
     run("transform show --name nothing", 1, "there is none of that name");
-    run("transform show", 1, "--name or --plan is needed");
+    run("transform show", 1, "--name or --script is needed");
     run("transform other", 1, "is none of list, show, check and apply");
 }
 END_TEST

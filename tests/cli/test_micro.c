@@ -143,7 +143,8 @@ START_TEST(a_checkpoint_needs_its_gate)
     fails(line, 1, "replies are compared on a device");
     snprintf(line, sizeof line, "verify merge --text %s --device cuda --exam-only --checkpoint %s",
              path, model_path("tales-5m"));
-    fails(line, 1, "leave out one of --checkpoint and --exam-only");
+    fails(line, 1, "leave out one of --checkpoint and --correctness-only");
+    fails("report --ledger a.json --log b.json", 1, "--log: stands twice on the command line");
 }
 END_TEST
 

@@ -84,7 +84,7 @@ START_TEST(sequences_that_can_have_no_list_say_why)
     const char *store = scratch_store("few");
     command_result result = tune(store, "--trials 1 --workloads 'batch=17' --quiet --dtype f16");
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "on a GPU weighed values are bf16"));
+    ck_assert_ptr_nonnull(strstr(result.err, "on a GPU gamma-scaled values are bf16"));
     command_clear(&result);
 }
 END_TEST

@@ -1,10 +1,14 @@
 /* Old names of knobs, ops, variants, dimensions and units are read, and new names are written. */
 #include "autotune/kernels/gates/unit.h"
 #include "base/aliases.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "instructions/operands.h"
+#include "schedule/expression.h"
 #include "schedule/knobs.h"
 #include "schedule/schedule.h"
+#include "schedule/tuned.h"
 #include "schedule/variants.h"
 
 #include <check.h>
@@ -59,10 +63,43 @@ START_TEST(readers_take_both)
         ck_assert_ptr_eq(mgl_kernel_unit_find(old_name), mgl_kernel_unit_find(new_name));
         ck_assert_str_eq(mgl_kernel_unit_find(old_name)->name, new_name);
         break;
-    case MGL_ALIAS_DIMENSION: /* test_expression, test_kernel_unit */
-    case MGL_ALIAS_FLAG:      /* tests/cli/test_micro.c */
-    case MGL_ALIAS_ARGUMENT:  /* tests/autotune/agents/mcp */
+    case MGL_ALIAS_DIMENSION: {
+        mgl_expression e;
+        ck_assert_int_eq(mgl_expression_parse(old_name, &new_name, 1, &e, NULL), MGL_OK);
+        ck_assert_int_eq(mgl_expression_parse(old_name, &old_name, 1, &e, NULL), MGL_OK);
         break;
+    }
+    case MGL_ALIAS_FLAG:     /* tests/cli/test_micro.c */
+    case MGL_ALIAS_ARGUMENT: /* tests/autotune/agents/mcp */
+        break;
+    }
+}
+END_TEST
+
+/* Entries with old knobs, and their digests as they were published. */
+static const struct {
+    const char *file, *digest;
+} published[] = {
+    {"llama-1b-h200-2048-batch8",
+     "9192827a42aa4f771981129b7c23039d63ffdf24a16da20173620989c1b5734a"},
+    {"qwen2.5-0.5b-h200-4096", "a52a3778408383cf1042578b39eb9a2a6baffbfc2194bdf6472ccedf5e2c8e97"}};
+
+START_TEST(digests_of_tuned_entries_outlive_renamings)
+{
+    static const char *const folders[] = {"schedule/tuned", "tests/schedule/golden/published"};
+    for (size_t i = 0; i < 2; i++) {
+        mgl_text path = {0};
+        char *text, digest[MGL_SHA256_HEX];
+        size_t length;
+        mgl_tuned entry;
+        mgl_text_format(&path, MGL_SOURCE_DIR "/%s/%s.json", folders[i], published[_i].file);
+        ck_assert_int_eq(mgl_file_read(path.bytes, 1 << 20, &text, &length, NULL), MGL_OK);
+        ck_assert_int_eq(mgl_tuned_parse(text, length, path.bytes, &entry, NULL), MGL_OK);
+        ck_assert_int_eq(mgl_tuned_digest(&entry, digest, NULL), MGL_OK);
+        ck_assert_str_eq(digest, published[_i].digest);
+        mgl_tuned_clear(&entry);
+        mgl_free(text);
+        mgl_text_clear(&path);
     }
 }
 END_TEST
@@ -116,6 +153,7 @@ int main(void)
     tcase_add_loop_test(cases, readers_take_both, 0, ROWS);
     tcase_add_test(cases, a_config_with_old_keys_is_the_same);
     tcase_add_test(cases, both_names_are_an_error);
+    tcase_add_loop_test(cases, digests_of_tuned_entries_outlive_renamings, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -392,7 +392,7 @@ START_TEST(flags_that_can_not_be_are_refused)
 }
 END_TEST
 
-/* On a GPU a second list of more rows than the first may have exchanges weighed values, or is
+/* On a GPU a second list of more rows than the first may have exchanges gamma-scaled values, or is
  * refused: target, dtype, the knob, the ffn's values; what the message says, or NULL. */
 static const struct {
     const char *target;
@@ -403,10 +403,10 @@ static const struct {
     {"sm_90a:4", MGL_BF16, 128, 0, 128, NULL},
     {"sm_90a:4", MGL_BF16, 17, MGL_GAMMA_YES, 128, NULL},
     {"sm_90a:4", MGL_BF16, 17, MGL_GAMMA_NO, 128, "is 17: more than 16 rows on a GPU"},
-    {"sm_80:4", MGL_BF16, 40, 0, 128, "values; weighed values need a GPU of sm_90 or newer"},
-    {"sm_90a:4", MGL_F16, 40, 0, 128, "values; on a GPU weighed values are bf16"},
-    {"sm_90a:4", MGL_F32, 40, 0, 128, "values; on a GPU weighed values are bf16"},
-    {"sm_90a:4", MGL_BF16, 40, 0, 96, "values; on a GPU weighed values need hidden, heads x"},
+    {"sm_80:4", MGL_BF16, 40, 0, 128, "values; gamma-scaled values need a GPU of sm_90 or newer"},
+    {"sm_90a:4", MGL_F16, 40, 0, 128, "values; on a GPU gamma-scaled values are bf16"},
+    {"sm_90a:4", MGL_F32, 40, 0, 128, "values; on a GPU gamma-scaled values are bf16"},
+    {"sm_90a:4", MGL_BF16, 40, 0, 96, "values; on a GPU gamma-scaled values need hidden, heads x"},
 };
 
 START_TEST(many_rows_of_a_gpu_are_gamma_scaled)
@@ -550,7 +550,7 @@ static const struct {
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7440, 1, 0},   /* one in 12 */
     {&billion, "sm_90a:132", MGL_BF16, 1, 1, 640, 0, 1, 0},      /* the config says how many rows */
     {&billion, "sm_90a:132", MGL_BF16, 0, 2, 640, 0, 2, 0},
-    {&billion, "sm_90a:132", MGL_F16, 0, 1, 640, 0, 1, 0}, /* which has no weighed values, */
+    {&billion, "sm_90a:132", MGL_F16, 0, 1, 640, 0, 1, 0}, /* which has no gamma-scaled values, */
     {&billion, "sm_80:108", MGL_BF16, 0, 1, 640, 0, 1, 0}, /* nor has the target bulk copies */
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 40, 0, 1, 0}, /* 13.96 GB */
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 41, 0, 1, 128},

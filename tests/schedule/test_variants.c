@@ -361,8 +361,9 @@ START_TEST(odd_shapes_have_the_variants_that_the_kernel_chose)
 }
 END_TEST
 
-/* Products of weighed values on a GPU: all by panels, where ring and stage have room for them; and
- * beside them attention that shares rows, where the stage has room for what each warp leaves. */
+/* Products of gamma-scaled values on a GPU: all by panels, where ring and stage have room for them;
+ * and beside them attention that shares rows, where the stage has room for what each warp leaves.
+ */
 START_TEST(gamma_scaled_values_are_multiplied_by_panels)
 {
     static const struct {
@@ -408,7 +409,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_panels)
 }
 END_TEST
 
-/* How many products of weighed values are of a variant; -1: others are not. */
+/* How many products of gamma-scaled values are of a variant; -1: others are not. */
 static int panels_by(const mgl_program *many, mgl_variant variant)
 {
     int count = 0, others = 0;
@@ -433,8 +434,8 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
                  {"sm_90a:12", 64, 4, 0, NULL},
                  {"sm_90a:12", 64, 6, 0, "finds 2 warps beside whole warpgroups"},
                  {"sm_100a:12", 64, 8, 0, "instructions of sm_90a"},
-                 {"sm_90a:12", 16, 8, MGL_GAMMA_NO, "see the knobs many and weighed"},
-                 {"sm_90a:12", 0, 8, 0, "see the knobs many and weighed"},
+                 {"sm_90a:12", 16, 8, MGL_GAMMA_NO, "see the knobs many and gamma_scaled"},
+                 {"sm_90a:12", 0, 8, 0, "see the knobs many and gamma_scaled"},
                  {"cpu:2", 64, 8, 0, "on a GPU"}};
     mgl_config model;
     mgl_schedule_config config;

@@ -23,7 +23,7 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-enum { BY_WARPGROUPS = 1 + MGL_GAMMA_YES }; /* weighed values, which warpgroups multiply */
+enum { BY_WARPGROUPS = 1 + MGL_GAMMA_YES }; /* gamma-scaled values, which warpgroups multiply */
 
 static const struct kernel {
     const char *name, *shape;

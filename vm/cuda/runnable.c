@@ -218,10 +218,10 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
         if (!mgl_variant_takes_task(program, task, variant, &dimensions, &fault))
             return refuse(program, i, fault.text, err);
         if (bare)
-            return refuse(program, i, "a product of weighed values is not by panels", err);
+            return refuse(program, i, "a product of gamma-scaled values is not by panels", err);
         if (panel && panels != MGL_VARIANT_GENERAL && panels != variant)
             return refuse(program, i,
-                          "some products of weighed values are by teams of warps, and some by "
+                          "some products of gamma-scaled values are by teams of warps, and some by "
                           "warpgroups",
                           err);
         panels = panel ? variant : panels;

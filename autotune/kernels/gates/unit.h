@@ -3,8 +3,8 @@
  *
  * A unit is one source file of the kernel, which the machine's compiler uses unchanged. It is an
  * op's file ("merge", "norm_linear"), or the file of a variant of the op's family
- * ("norm_linear.skinny", "attend.waves"). Units of one family share the files of the variants. The
- * list of units is autotune/kernels/gates/units.def.
+ * ("norm_linear.skinny", "attend.kv_rounds"). Units of one family share the files of the variants.
+ * The list of units is autotune/kernels/gates/units.def.
  *
  * Marker lines divide a unit's text into regions:
  *

@@ -11,7 +11,7 @@ mgl_status mgl_transform_find(const mgl_library *library, const char *name, cons
     out->transformation = name ? mgl_library_find(library, name) : NULL;
     out->script = script ? mgl_library_find_script(library, script) : NULL;
     if (!name == !script)
-        return mgl_fail(err, MGL_USAGE, NULL, "--name or --plan is needed, and not both");
+        return mgl_fail(err, MGL_USAGE, NULL, "--name or --script is needed, and not both");
     if (out->transformation || out->script)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, name ? name : script,

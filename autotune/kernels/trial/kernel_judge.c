@@ -31,7 +31,7 @@ static mgl_status check_checkpoint(const char *checkpoint, const mgl_kernel_devi
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--checkpoint",
                     device->given ? "the gates end before replies are compared: leave out one of "
-                                    "--checkpoint and --exam-only"
+                                    "--checkpoint and --correctness-only"
                                   : "replies are compared on a device: name one with --device");
 }
 

@@ -54,7 +54,7 @@ mgl_status mgl_experiment_log_add(mgl_experiment_log *l, const mgl_experiment_lo
         return mgl_fail(err, MGL_USAGE, mgl_outcome_name(row->outcome),
                         "what is kept has the outcome OK");
     if (l->count == MGL_EXPERIMENT_LOG_ROWS)
-        return mgl_fail(err, MGL_USAGE, "the ledger", "has %d rows: begin another one",
+        return mgl_fail(err, MGL_USAGE, "the experiment log", "has %d rows: begin another one",
                         MGL_EXPERIMENT_LOG_ROWS);
     if (!mgl_grow((void **)&l->rows, &l->capacity, l->count, sizeof *l->rows))
         return mgl_fail_memory(err, sizeof *l->rows);

@@ -5,6 +5,7 @@
 
 #include "autotune/kernels/methods/duplicates.h"
 #include "autotune/kernels/trial/context.h"
+#include "base/aliases.h"
 #include "base/memory.h"
 #include "base/output.h"
 #include "schedule/program.h"
@@ -364,7 +365,7 @@ static mgl_status take_lock(mgl_kernel_session *b, mgl_error *err)
     if (!status) {
         b->lock = mgl_file_denied() ? -1 : open(path.bytes, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (b->lock < 0)
-            status = mgl_fail_path(err, path.bytes, "the workbench can not be locked");
+            status = mgl_fail_path(err, path.bytes, "the kernel session cannot be locked");
         else if (flock(b->lock, LOCK_EX | LOCK_NB))
             status = mgl_fail(err, MGL_USAGE, b->options.unit->name,
                               "another process works on this micro-kernel: wait for its end, or "
@@ -372,6 +373,25 @@ static mgl_status take_lock(mgl_kernel_session *b, mgl_error *err)
     }
     mgl_text_clear(&path);
     return status;
+}
+
+/* Sets the folder of the session: FOLDER/UNIT, or the folder that a session made when the unit had
+ * its first published name. */
+static mgl_status find_folder(mgl_kernel_session *b, mgl_error *err)
+{
+    const char *name = b->options.unit->name;
+    const char *published = mgl_alias_published(MGL_ALIAS_UNIT, name);
+    bool stands = false;
+    mgl_status status = MGL_OK;
+    mgl_text_format(&b->folder, "%s/%s", b->options.folder, published);
+    if (published != name && !b->folder.failed) {
+        status = mgl_file_stands(b->folder.bytes, &stands, err);
+        if (!stands) {
+            b->folder.length = 0;
+            mgl_text_format(&b->folder, "%s/%s", b->options.folder, name);
+        }
+    }
+    return b->folder.failed ? mgl_fail_memory(err, strlen(b->options.folder)) : status;
 }
 
 mgl_status mgl_kernel_session_open(const mgl_kernel_session_options *options,
@@ -384,8 +404,7 @@ mgl_status mgl_kernel_session_open(const mgl_kernel_session_options *options,
     b->options = *options;
     b->lock = -1;
     snprintf(b->arch, sizeof b->arch, "%s", options->arch ? options->arch : "sm_90a");
-    mgl_text_format(&b->folder, "%s/%s", options->folder, options->unit->name);
-    mgl_status status = b->folder.failed ? mgl_fail_memory(err, strlen(options->folder)) : MGL_OK;
+    mgl_status status = find_folder(b, err);
     if (!status)
         status = mgl_versions_open(b->folder.bytes, options->reads, &b->versions, err);
     if (!status)

@@ -11,8 +11,9 @@ mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *
     if (given)
         mgl_text_put(out, given);
     else if (!mgl_data_folder("kernels", out))
-        return mgl_fail(err, MGL_USAGE, "--folder",
-                        "neither XDG_DATA_HOME nor HOME says where workbenches are kept: give it");
+        return mgl_fail(
+            err, MGL_USAGE, "--folder",
+            "neither XDG_DATA_HOME nor HOME names the folder of kernel sessions: pass it");
     return out->failed ? mgl_fail_memory(err, 1) : MGL_OK;
 }
 

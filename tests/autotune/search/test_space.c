@@ -259,6 +259,7 @@ static const struct {
     {SPACE ",\"knobs\":{\"pages\":[1]}}",
      "unknown knob \"pages\"; known: rows, many, gamma_scaled, warpgroups"},
     {SPACE ",\"knobs\":{\"rows\":[1],\"rows\":[2]}}", "rows"},
+    {SPACE ",\"knobs\":{\"weighed\":[1],\"gamma_scaled\":[2]}}", "gamma_scaled"},
     {SPACE ",\"knobs\":{\"rows\":1}}", "must be an array"},
     {SPACE ",\"knobs\":{\"rows\":[]}}", "must be an array"},
     {SPACE ",\"knobs\":{\"rows\":[\"1\"]}}", "number"},

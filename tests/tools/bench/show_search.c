@@ -10,7 +10,7 @@
  * tokens. Whenever the sum comes near the required gain, and when the minutes are over, a campaign
  * that begins with the default measures the result. This gain over the default counts, and the
  * search does not see it. If it is too small, the search continues. A second call with the same
- * store continues. --lab simulated simulates a device with the cost model's times. The result is
+ * store continues. --runner simulated simulates a device with the cost model's times. The result is
  * JSON; exit code 1 if a seed did not succeed.
  */
 #include <math.h>

@@ -2,7 +2,7 @@
  * Simulates a long campaign: trials on a runner that simulates a device with its own clock. Shows
  * the costs for the host: memory, store, report, and the time of a trial outside the device.
  *
- *     night [--trials 10000] [--shape NAME | --model F] [--proposers LIST] [--folder F]
+ *     soak_campaign [--trials 10000] [--shape NAME | --model F] [--proposers LIST] [--folder F]
  *
  * Proposers, gates, judge and store are real. The linker replaces the slow functions of a trial by
  * timed ones (--wrap). The result is JSON. The exit code is 1 if memory or store grows faster in
@@ -152,7 +152,7 @@ static void check(mgl_status status, const mgl_error *err)
 {
     if (!status)
         return;
-    fprintf(stderr, "night: %s: %s\n", err->where, err->message);
+    fprintf(stderr, "soak_campaign: %s: %s\n", err->where, err->message);
     exit(1);
 }
 

@@ -298,7 +298,7 @@ START_TEST(panels_have_128_rows_and_launches_64_sequences)
 }
 END_TEST
 
-/* There is no other code for products of weighed values; the reason is that of the variant. */
+/* There is no other code for products of gamma-scaled values; the reason is that of the variant. */
 START_TEST(gamma_scaled_products_are_panels)
 {
     mgl_program *program = program_of_panels(128, 1), *many = program->many;

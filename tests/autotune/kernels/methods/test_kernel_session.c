@@ -2,6 +2,7 @@
  * Tests of the kernel session: works that continue in another process, versions, and transcripts.
  */
 #include "autotune/kernels/versions/kernel_session.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
 
@@ -268,6 +269,32 @@ START_TEST(others_may_read_meanwhile)
 }
 END_TEST
 
+/* A folder that was made when the unit was called attend.waves. */
+START_TEST(a_renamed_unit_keeps_its_folder)
+{
+    const mgl_kernel_session_options options = {
+        .folder = folder, .unit = mgl_kernel_unit_find("attend.kv_rounds"), .library = &library};
+    mgl_text path = {0};
+    mgl_error err = {0};
+    bool stands = true;
+    mgl_kernel_session_close(bench);
+    mgl_text_format(&path, "%s/attend.waves", folder);
+    ck_assert_int_eq(mkdir(path.bytes, 0700), 0);
+    ck_assert_int_eq(mgl_kernel_session_open(&options, &bench, &err), MGL_OK);
+    ck_assert_int_eq(mgl_kernel_session_begin_task(bench, MGL_KERNEL_REGION_DEVICE, "tune", NULL),
+                     MGL_OK);
+    path.length = 0;
+    mgl_text_format(&path, "%s/attend.kv_rounds", folder);
+    ck_assert_int_eq(mgl_file_stands(path.bytes, &stands, NULL), MGL_OK);
+    ck_assert(!stands);
+    path.length = 0;
+    mgl_text_format(&path, "%s/attend.waves/work.json", folder);
+    ck_assert_int_eq(mgl_file_stands(path.bytes, &stands, NULL), MGL_OK);
+    ck_assert(stands);
+    mgl_text_clear(&path);
+}
+END_TEST
+
 START_TEST(a_damaged_work_is_told)
 {
     mgl_text path = {0};
@@ -299,6 +326,7 @@ int main(void)
     tcase_add_test(tests, a_script_runs_it_and_the_transcript_has_it_all);
     tcase_add_test(tests, one_process_at_a_time);
     tcase_add_test(tests, others_may_read_meanwhile);
+    tcase_add_test(tests, a_renamed_unit_keeps_its_folder);
     tcase_add_test(tests, a_damaged_work_is_told);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);
