@@ -12,8 +12,6 @@
 #include "tests/emulator/emulator.h"
 #include "tests/vm/cuda/trace_checks.h"
 
-static const mgl_geometry three_heads = {384, 1, 6, 2, 64, 256, 75, 1e-5f};
-static const mgl_geometry long_rows = {256, 1, 2, 1, 128, 256, 75, 1e-5f};
 static const mgl_geometry few_columns = {128, 1, 4, 2, 32, 192, 75, 1e-5f};
 
 int second_list_shares(const mgl_geometry *geometry, const device_options *wanted)
@@ -93,26 +91,26 @@ static void logits_of_two_lists(void)
 
 /* Products of the second list as panels: fewer row groups than a warp of a team has and more,
  * pieces that end before a page, pages that row groups share, and teams that share k blocks. */
-static const device_options panel_options = {.dtype = MGL_BF16,
-                                             .exchange = MGL_EXCHANGE_FLAGS,
-                                             .gamma_scaled = MGL_GAMMA_YES,
-                                             .warpgroups = MGL_WARPGROUPS_NO,
-                                             .queues = 3,
-                                             .rows = 1,
-                                             .many = 16,
-                                             .page_bytes = 8192,
-                                             .ring_pages = 9};
+const device_options second_list_options = {.dtype = MGL_BF16,
+                                            .exchange = MGL_EXCHANGE_FLAGS,
+                                            .gamma_scaled = MGL_GAMMA_YES,
+                                            .warpgroups = MGL_WARPGROUPS_NO,
+                                            .queues = 3,
+                                            .rows = 1,
+                                            .many = 16,
+                                            .page_bytes = 8192,
+                                            .ring_pages = 9};
 
 static void logits_of_panels(void)
 {
-    check_logits(&even_model, &panel_options, 1, 19, 5);
+    check_logits(&even_model, &second_list_options, 1, 19, 5);
 }
 
 /* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
 static void logits_of_second_rows(void)
 {
     static const int many[] = {17, 40, 64, 80, 128};
-    device_options options = panel_options;
+    device_options options = second_list_options;
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
         options.many = many[i];
         check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
@@ -124,7 +122,7 @@ static void logits_of_second_rows(void)
 static void logits_of_warpgroups(void)
 {
     static const int many[] = {16, 17, 40, 128};
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
         options.many = many[i];
@@ -137,7 +135,7 @@ static void logits_of_warpgroups(void)
  * A page of 3,072 bytes holds pieces of two row groups. */
 static void logits_of_warpgroups_by_pages(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
     check_logits(&even_model, &options, 1, 19, 5);
     options.many = 128;
@@ -153,7 +151,7 @@ static void logits_of_warpgroups_by_pages(void)
 /* Tasks of several panels: warps leave sums of one while others are still at it. */
 static void logits_of_second_rows_in_several_panels(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 40;
     check_logits(&even_model, &options, 1, 45, 3);
     options.warpgroups = MGL_WARPGROUPS_YES;
@@ -167,7 +165,7 @@ struct small_m_case {
 
 static void check_small_m(const struct small_m_case *c, int seed)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = c->many;
     options.queues = c->queues;
     options.warps = c->warps;
@@ -208,7 +206,7 @@ static void logits_of_small_m_panels_of_second_rows(void)
 static void logits_of_small_tasks(void)
 {
     static const struct small_m_case c = {&even_model, 40, 40, 40, 8, 16384, 7};
-    device_options options = panel_options;
+    device_options options = second_list_options;
     check_small_m(&c, 0);
     options.many = 128;
     options.queues = 40;
@@ -237,7 +235,7 @@ static void equal_logits(void)
         {16, MGL_WARPGROUPS_NO}, {40, MGL_WARPGROUPS_NO}, {40, MGL_WARPGROUPS_YES}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         int32_t prompt[40] = {0}, token = -1;
-        device_options options = panel_options;
+        device_options options = second_list_options;
         options.many = ways[i][0];
         options.warpgroups = ways[i][1];
         options.warps = 8;
@@ -257,21 +255,21 @@ static void equal_logits(void)
  * that have rows for prompts besides, and in epochs that have not. */
 static void neighbors_of_20(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 40;
     check_neighbors(&few_columns, &options, 20);
 }
 
 static void neighbors_of_64(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 64;
     check_neighbors(&few_columns, &options, 64);
 }
 
 static void neighbors_of_40_in_128_rows(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 128;
     options.queues = 5;
     options.warps = 8; /* with so many rows and warps sample has the least room */
@@ -281,7 +279,7 @@ static void neighbors_of_40_in_128_rows(void)
 /* By warpgroups, so many that a warp has several tiles of logits. */
 static void neighbors_by_warpgroups(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 40;
     options.warps = 4;
     options.warpgroups = MGL_WARPGROUPS_YES;
@@ -289,7 +287,7 @@ static void neighbors_by_warpgroups(void)
 }
 
 /* Whether a reply's logits are those of the first call. */
-static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits, bool first)
+bool second_list_has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits, bool first)
 {
     mgl_error err;
     mgl_vm_report report;
@@ -307,7 +305,7 @@ static bool has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logi
  * epochs of few rows, copy none. */
 static void fences_by(int warpgroups, int rows)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.warpgroups = warpgroups;
     int32_t prompt[CHECK_CAPACITY];
     float logits[300];
@@ -317,15 +315,16 @@ static void fences_by(int warpgroups, int rows)
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options);
     fill_prompt(prompt, rows, even_model.vocab, 3);
-    ck_assert(has_logits(vm, prompt, rows, logits, true));
+    ck_assert(second_list_has_logits(vm, prompt, rows, logits, true));
     fill_prompt(prompt, rows, even_model.vocab, 4);
-    ck_assert(!has_logits(vm, prompt, rows, logits, false)); /* what copies then find in memory */
+    ck_assert(!second_list_has_logits(vm, prompt, rows, logits,
+                                      false)); /* what copies then find in memory */
     fill_prompt(prompt, rows, even_model.vocab, 3);
     emu_forget_fences(true);
-    const bool right = has_logits(vm, prompt, rows, logits, false);
+    const bool right = second_list_has_logits(vm, prompt, rows, logits, false);
     emu_forget_fences(false);
     ck_assert_int_eq(right, rows <= MGL_SMALL_M_ROWS);
-    ck_assert(has_logits(vm, prompt, rows, logits, false));
+    ck_assert(second_list_has_logits(vm, prompt, rows, logits, false));
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -352,7 +351,7 @@ static void forget_waits(mgl_program *list)
 static void panels_that_wait_for_nothing(void)
 {
     enum { ROWS = 20, SEEDS = 8 };
-    device_options options = panel_options;
+    device_options options = second_list_options;
     int32_t prompt[CHECK_CAPACITY];
     float logits[300];
     options.queues = 1;
@@ -366,7 +365,7 @@ static void panels_that_wait_for_nothing(void)
     fill_prompt(prompt, ROWS, few_columns.vocab, 3);
     for (int seed = 1; seed <= SEEDS; seed++) {
         emu_seed((uint64_t)seed);
-        ck_assert(has_logits(vm, prompt, ROWS, logits, seed == 1));
+        ck_assert(second_list_has_logits(vm, prompt, ROWS, logits, seed == 1));
     }
     mgl_vm_close(vm);
     mgl_program_free(program);
@@ -388,7 +387,7 @@ static void fences_of_warpgroups(void)
 /* Lists in turn: sequences that prompts and tokens share epochs with, and alone. */
 static void batch_by(int warpgroups)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.warpgroups = warpgroups;
     options.queues = 7;
     options.rows = 4;
@@ -410,7 +409,7 @@ static void batch_of_warpgroups(void)
 
 static void delays_of_warpgroups(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
     options.many = 40;
     check_delays(&few_columns, &options, 3, 3);
@@ -418,14 +417,14 @@ static void delays_of_warpgroups(void)
 
 static void delays_of_panels(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 9;
     check_delays(&even_model, &options, 2, 3);
 }
 
 static void delays_of_second_rows(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 40;
     check_delays(&few_columns, &options, 3, 3);
 }
@@ -433,236 +432,11 @@ static void delays_of_second_rows(void)
 static void watchdog_of_second_rows(void)
 {
     enum { SECONDS = 60 };
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 40;
     emu_expect_deadlock(true);
     check_deadlock_of_panels(&few_columns, &options, "many.l0.qkv", SECONDS);
     emu_expect_deadlock(false);
-}
-
-/* Attention that shares rows: a program of it, with `count` tasks. */
-static device_options rows_options(const mgl_geometry *geometry, int queues, int many, int count)
-{
-    device_options options = panel_options;
-    options.queues = queues;
-    options.many = many;
-    options.splits = 1;
-    ck_assert_int_eq(second_list_shares(geometry, &options), count);
-    options.capacity = CHECK_CAPACITY;
-    return options;
-}
-
-/* Prompts whose epochs begin behind other positions, and shares that do not divide the rows: of
- * three query heads a kv head, so that a row's are of two tiles; of one task a head, which has
- * three units of a prompt; and of long heads. */
-static void logits_of_rows(void)
-{
-    const device_options thirds = rows_options(&three_heads, 7, 11, 3 * 2);
-    const device_options whole = rows_options(&three_heads, 3, 16, 2);
-    const device_options longer = rows_options(&long_rows, 5, 13, 5);
-    check_logits(&three_heads, &thirds, 1, 33, 4);
-    check_logits(&three_heads, &whole, 1, 40, 2);
-    check_logits(&long_rows, &longer, 1, 30, 3);
-}
-
-/* Sequences of different lengths in an epoch, whose tokens are those of the sequences alone. */
-static void batch_of_rows(void)
-{
-    device_options options = rows_options(&three_heads, 9, 11, 4 * 2);
-    options.rows = 4;
-    check_ragged(&three_heads, &options, 7);
-    options.extras = MGL_EXTRA_QK_NORM;
-    check_ragged(&three_heads, &options, 7);
-}
-
-/* Sequences that a task has a row each of, one unit after the other, in trays of 16 positions and
- * of 64. */
-static void neighbors_of_rows(void)
-{
-    device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
-    check_neighbors(&three_heads, &options, 20);
-    options.warpgroups = MGL_WARPGROUPS_YES;
-    options.warps = 4;
-    check_neighbors(&three_heads, &options, 20);
-    options.warpgroups = MGL_WARPGROUPS_NO;
-    options.warps = 2;
-    options.page_bytes = 4096;
-    options.ring_pages = 6;
-    options.stage_bytes = 13312;
-    check_neighbors(&three_heads, &options, 20);
-}
-
-/* Rows that are alone in an epoch, behind few positions, which a warp does by itself, of many
- * sequences; and the same of normed heads, and of long ones. */
-static void neighbors_of_decode_rows(void)
-{
-    device_options options = rows_options(&three_heads, 9, 32, 4 * 2);
-    options.warps = 8;
-    options.page_bytes = 16384;
-    check_neighbors(&three_heads, &options, 20);
-    options.extras = MGL_EXTRA_QK_NORM;
-    check_neighbors(&three_heads, &options, 11);
-    options = rows_options(&long_rows, 5, 32, 5);
-    options.warps = 8;
-    options.page_bytes = 16384;
-    check_neighbors(&long_rows, &options, 11);
-}
-
-/* How likely the tokens of sequence 0 were. */
-enum { DECODE_ROW_TOKENS = 40 };
-
-struct heard_of_one {
-    mgl_vm_likelihood of[DECODE_ROW_TOKENS];
-    int count;
-};
-
-static void hear_one(void *user, int sequence, const mgl_vm_likelihood *likelihood)
-{
-    struct heard_of_one *heard = user;
-    if (sequence == 0 && heard->count < DECODE_ROW_TOKENS)
-        heard->of[heard->count++] = *likelihood;
-}
-
-/* What a reply's tokens were likely beside another sequence, which has a prompt for a row or two in
- * each epoch. */
-static void hear_beside(mgl_vm *vm, mgl_vm_sequence other, struct heard_of_one *heard)
-{
-    mgl_error err;
-    mgl_vm_report report;
-    int32_t prompt[5];
-    fill_prompt(prompt, 5, three_heads.vocab, 7);
-    const mgl_vm_sequence sequences[] = {
-        {.prompt = prompt, .prompt_count = 5, .max_new = DECODE_ROW_TOKENS}, other};
-    const mgl_vm_request request = {
-        .sequences = sequences, .count = 2, .on_likelihood = hear_one, .likely = 1, .user = heard};
-    ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_OK);
-    ck_assert_int_eq(heard->count, DECODE_ROW_TOKENS);
-}
-
-/* A row that is alone and goes through several tiles of positions has the bits of one whose task
- * has a prompt's rows besides. */
-static void decode_rows_are_as_others(void)
-{
-    enum { PROMPT = 90 }; /* two rows an epoch */
-    device_options options = rows_options(&three_heads, 2, 3, 2);
-    struct heard_of_one alone = {0}, beside = {0};
-    int32_t prompt[PROMPT];
-    options.warps = 8;
-    options.page_bytes = 16384;
-    options.sequences = 2;
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
-    mgl_graph *graph = random_graph(&three_heads, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    mgl_vm *vm = device_vm(program, graph, &options);
-    hear_beside(vm, (mgl_vm_sequence){.prompt = prompt, .prompt_count = 1, .max_new = PROMPT},
-                &alone);
-    hear_beside(vm,
-                (mgl_vm_sequence){.prompt = prompt, .prompt_count = PROMPT, .mode = MGL_VM_SCORE},
-                &beside);
-    for (int i = 0; i < DECODE_ROW_TOKENS; i++) {
-        ck_assert_int_eq(alone.of[i].token, beside.of[i].token);
-        ck_assert_mem_eq(&alone.of[i].logprob, &beside.of[i].logprob, sizeof alone.of[i].logprob);
-    }
-    mgl_vm_close(vm);
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-}
-
-/* Two warps have several tiles of positions each. */
-static void logits_of_rows_by_few_warps(void)
-{
-    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
-    options.warps = 2;
-    check_logits(&three_heads, &options, 1, 60, 3);
-}
-
-/* Trays of 16 positions, of which a unit takes more than there are: three of short heads, and one
- * of long ones. */
-static void logits_of_rows_in_small_act_tiles(void)
-{
-    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
-    options.warps = 2;
-    options.page_bytes = 4096;
-    options.ring_pages = 6;
-    options.stage_bytes = 4096;
-    check_logits(&three_heads, &options, 1, 80, 3);
-    check_logits(&long_rows, &options, 1, 80, 3);
-}
-
-/* The same of several sequences, with delays, and with tokens that the first list makes between
- * prompts. */
-static void delays_of_rows_in_small_act_tiles(void)
-{
-    device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
-    options.warps = 2;
-    options.page_bytes = 4096;
-    options.ring_pages = 6;
-    options.stage_bytes = 4096;
-    check_delays(&three_heads, &options, 2, 3);
-    options.rows = 4;
-    check_ragged(&three_heads, &options, 7);
-}
-
-/* The last queue of the second list that has attention of rows, and no panels, whose copies are
- * behind fences as well; -1: there is none. Its share of the rows has the last one. */
-static int queue_of_rows(const mgl_program *many)
-{
-    for (int q = many->queue_count - 1; q >= 0; q--) {
-        const mgl_run *tasks = &many->queues[q].tasks;
-        bool rows = false, panels = false;
-        for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
-            const mgl_family family = mgl_op_get(many->tasks[t].op)->family;
-            rows |= family == MGL_FAMILY_ATTEND_ROWS;
-            panels |= family == MGL_FAMILY_PANEL;
-        }
-        if (rows && !panels)
-            return q;
-    }
-    return -1;
-}
-
-/* Without the fence before it, a copy of keys and values brings those of the launch before. */
-static void fences_of_rows(void)
-{
-    enum { PROMPT = 40 }; /* three epochs */
-    device_options options = rows_options(&three_heads, 7, 16, 3 * 2);
-    int32_t prompt[PROMPT];
-    float logits[300];
-    options.products = 3;
-    mgl_graph *graph = random_graph(&three_heads, 128, true, MGL_BF16, 5);
-    mgl_program *program = device_program(graph, &options);
-    mgl_vm *vm = device_vm(program, graph, &options);
-    const int queue = queue_of_rows(program->many);
-    ck_assert_int_ge(queue, 0);
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
-    ck_assert(has_logits(vm, prompt, PROMPT, logits, true));
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 4);
-    ck_assert(!has_logits(vm, prompt, PROMPT, logits, false)); /* what copies then find */
-    fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
-    emu_forget_fences_of(queue);
-    ck_assert(!has_logits(vm, prompt, PROMPT, logits, false));
-    emu_forget_fences_of(-1);
-    ck_assert(has_logits(vm, prompt, PROMPT, logits, false));
-    mgl_vm_close(vm);
-    mgl_program_free(program);
-    mgl_graph_free(graph);
-}
-
-/* Lists in turn where queues have nothing but attention: what is in trays is let go of before the
- * first list's pages come in their place. */
-static void batch_of_rows_apart(void)
-{
-    device_options options = rows_options(&three_heads, 7, 11, 3 * 2);
-    options.rows = 4;
-    options.products = 3;
-    check_ragged(&three_heads, &options, 30);
-    check_delays(&three_heads, &options, 2, 3);
-}
-
-static void delays_of_rows(void)
-{
-    const device_options options = rows_options(&long_rows, 3, 9, 3);
-    check_delays(&long_rows, &options, 2, 3);
 }
 
 static void talk_of_two_lists(void)
@@ -768,7 +542,7 @@ static void traces_of_two_lists(void)
  */
 static void traces_of_panels(void)
 {
-    device_options options = panel_options;
+    device_options options = second_list_options;
     options.many = 128;
     options.stage_bytes = 8192;
     ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
