@@ -423,7 +423,7 @@ static __device__ __forceinline__ u32 key_before(const values &v, u32 distance)
 
 /* Sets where the final cut is searched: in the values of d.near, or if no bin reaches the limit,
  * in the whole row. Run by the first warp. */
-static __device__ __forceinline__ void small_n(drawing &d, u64 limit)
+static __device__ __forceinline__ void narrow_range(drawing &d, u64 limit)
 {
     if (thread_index() == 0)
         d.rest = d.row;
@@ -460,7 +460,7 @@ static __device__ __noinline__ void select_cut(u64 limit, float top_p, bool segm
     if (found || segments)
         collect<false>();
     if (thread_index() < 32)
-        small_n(d, limit);
+        narrow_range(d, limit);
     cut_in_range(top_p > 0.0f);
     if (found && segments)
         add_rest();

@@ -94,7 +94,7 @@ static __device__ __forceinline__ void judge_guess(float top_p)
     const u64 limit = mgl_sampler_limit(whole, top_p);
     const bool good = d.found <= LIST_ROOM && above < limit && limit <= above + near;
     if (good)
-        small_n(d, limit);
+        narrow_range(d, limit);
     if (lane == 0) {
         d.guessed = good;
         d.limit = limit;

@@ -308,12 +308,12 @@ static __device__ __forceinline__ void attend_positions(machine &m, const flash_
 #else
 
 /* Address of chunk `chunk`, 16 bytes, of position `position` in its KV buffer. */
-static __device__ __forceinline__ const uint4 *act_tile_chunk(u32 act_tile, int which, int position,
-                                                              int chunk)
+static __device__ __forceinline__ const uint4 *kv_chunk(u32 kv_index, int which, int position,
+                                                        int chunk)
 {
     if (SWIZZLED)
         chunk = mgl_kv_chunk(which, position, chunk);
-    return (const uint4 *)(kv_buffer(act_tile, which) +
+    return (const uint4 *)(kv_buffer(kv_index, which) +
                            position % KV_BUFFER_POSITIONS * POSITION_BYTES) +
            chunk;
 }
@@ -321,7 +321,7 @@ static __device__ __forceinline__ const uint4 *act_tile_chunk(u32 act_tile, int 
 /* Loads the keys of the tile at `from` that are before `end`; the others are 0. In a WHOLE tile all
  * are before `end`. */
 template <bool WHOLE>
-static __device__ __forceinline__ void fetch_keys(const machine &m, u32 act_tile, int from, int end,
+static __device__ __forceinline__ void fetch_keys(const machine &m, u32 kv_index, int from, int end,
                                                   flash_tile &t)
 {
 #pragma unroll
@@ -332,13 +332,13 @@ static __device__ __forceinline__ void fetch_keys(const machine &m, u32 act_tile
             if (!WHOLE)
                 t.keys[i][c] = make_uint4(0, 0, 0, 0);
             if (WHOLE || p < end)
-                t.keys[i][c] = *act_tile_chunk(act_tile, 0, p, m.lane % 4 + 4 * c);
+                t.keys[i][c] = *kv_chunk(kv_index, 0, p, m.lane % 4 + 4 * c);
         }
     }
 }
 
 template <bool WHOLE>
-static __device__ __forceinline__ void fetch_values(const machine &m, u32 act_tile, int from,
+static __device__ __forceinline__ void fetch_values(const machine &m, u32 kv_index, int from,
                                                     int end, flash_tile &t)
 {
 #pragma unroll
@@ -349,7 +349,7 @@ static __device__ __forceinline__ void fetch_values(const machine &m, u32 act_ti
             if (!WHOLE)
                 t.values[i][c] = make_uint4(0, 0, 0, 0);
             if (WHOLE || p < end)
-                t.values[i][c] = *act_tile_chunk(act_tile, 1, p, m.lane / 4 + 8 * c);
+                t.values[i][c] = *kv_chunk(kv_index, 1, p, m.lane / 4 + 8 * c);
         }
     }
 }
@@ -368,11 +368,11 @@ attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash
             int from, flash_place &place, flash_state<HALVES> &s)
 {
     const bool past = WHOLE || from < rows.past;
-    const u32 act_tile = (u32)from / KV_BUFFER_POSITIONS;
+    const u32 kv_index = (u32)from / KV_BUFFER_POSITIONS;
     flash_tile t;
     flash_weights weights[flash_shape<HALVES>::TILES];
     if (past) {
-        pass_kv_buffers(m, place.at, place.first + act_tile);
+        pass_kv_buffers(m, place.at, place.first + kv_index);
         wait_kv_buffer(m, place.at);
     }
     fetch_keys<WHOLE>(m, place.at, from, rows.past, t); /* loads nothing if the tile has no
@@ -384,7 +384,7 @@ attend_tile(machine &m, const flash_unit &u, const flash_rows &rows, const flash
     if (!WHOLE)
         make_values(m, rows, from, t);
     /* the registers hold all values of short heads, but not of long ones */
-    const bool done = past && (u32)(from + FLASH_STEP) / KV_BUFFER_POSITIONS != act_tile;
+    const bool done = past && (u32)(from + FLASH_STEP) / KV_BUFFER_POSITIONS != kv_index;
     if (VALUE_CHUNKS == 1 && done)
         free_kv_buffer(place.at++);
     accumulate_values(t, weights, s);

@@ -20,9 +20,9 @@
 #if MGL_PANELS
 
 /* The keys (0) or the values (1) of a KV buffer. */
-static __device__ __forceinline__ u8 *kv_buffer(u32 act_tile, int which)
+static __device__ __forceinline__ u8 *kv_buffer(u32 kv_index, int which)
 {
-    return kv_buffer_memory() + act_tile % KV_BUFFER_SLOTS * KV_BUFFER_BYTES +
+    return kv_buffer_memory() + kv_index % KV_BUFFER_SLOTS * KV_BUFFER_BYTES +
            which * (KV_BUFFER_BYTES / 2);
 }
 
@@ -33,11 +33,11 @@ static __device__ __forceinline__ u32 kv_buffers_of(int positions)
 }
 
 /* Waits until a KV buffer has landed. */
-static __device__ __forceinline__ void wait_kv_buffer(machine &m, u32 act_tile)
+static __device__ __forceinline__ void wait_kv_buffer(machine &m, u32 kv_index)
 {
     const u32 since = trace_clock();
-    while (!barrier_tested(&own().kv_buffer_full[act_tile % KV_BUFFER_SLOTS],
-                           act_tile / KV_BUFFER_SLOTS & 1) &&
+    while (!barrier_tested(&own().kv_buffer_full[kv_index % KV_BUFFER_SLOTS],
+                           kv_index / KV_BUFFER_SLOTS & 1) &&
            !own().lost)
         ; /* the loader keeps the deadline */
     __syncwarp();
@@ -45,11 +45,11 @@ static __device__ __forceinline__ void wait_kv_buffer(machine &m, u32 act_tile)
 }
 
 /* Frees a KV buffer that has landed. */
-static __device__ __forceinline__ void free_kv_buffer(u32 act_tile)
+static __device__ __forceinline__ void free_kv_buffer(u32 kv_index)
 {
     __syncwarp();
     if (is_first_lane())
-        barrier_arrive(&own().kv_buffer_empty[act_tile % KV_BUFFER_SLOTS]);
+        barrier_arrive(&own().kv_buffer_empty[kv_index % KV_BUFFER_SLOTS]);
 }
 
 /* Advances from buffer `at` to buffer `to` and frees the buffers in between. */

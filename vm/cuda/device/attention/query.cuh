@@ -110,7 +110,7 @@ static __device__ __forceinline__ void mma_tile(float *c, u32 a0, u32 a1, u32 a2
  * HALF_DIM further. Each is loaded as the 16 bytes that contain the elements. */
 struct quad {
     const u8 *at;
-    bool small_n; /* 16-bit elements, eight in 16 bytes */
+    bool is_16_bit; /* 16-bit elements, eight in 16 bytes */
     uint4 first, second;
     float4 cosine, sine;
     float4 norm[MGL_QK_NORM ? 2 : 1]; /* the norm's weights of both; unused without MGL_QK_NORM */
@@ -126,7 +126,7 @@ static __device__ __forceinline__ void load_quad(quad &q, u64 policy)
 {
     const u8 *at = (const u8 *)((size_t)q.at & ~(size_t)15);
     q.first = load_words(at, policy);
-    q.second = load_words(at + HALF_DIM * (q.small_n ? 2 : 4), policy);
+    q.second = load_words(at + HALF_DIM * (q.is_16_bit ? 2 : 4), policy);
 }
 
 /* The same element by element, as floats. */
@@ -146,7 +146,7 @@ static __device__ __forceinline__ void load_quad_slowly(quad &q, int dtype)
 static __device__ __forceinline__ void unpack_quad(const view &v, const quad &q, uint4 raw,
                                                    float *to)
 {
-    if (!q.small_n)
+    if (!q.is_16_bit)
         return format<DTYPE_F32>::unpack(raw, to);
     bool second = ((size_t)q.at & 8) != 0;
     u32 words[2] = {second ? raw.z : raw.x, second ? raw.w : raw.y};
@@ -241,7 +241,7 @@ static __device__ __forceinline__ void load_quads(const machine &m, const tile_p
             continue;
         const view &v = view_of_vector(vector_of(i));
         to[n].at = element_of(v, p.row, column_of(i, p.head));
-        to[n].small_n = !PLAIN && v.dtype != DTYPE_F32 && is_aligned(v);
+        to[n].is_16_bit = !PLAIN && v.dtype != DTYPE_F32 && is_aligned(v);
         if (PLAIN || is_aligned(v))
             load_quad(to[n], policy);
         else

@@ -22,10 +22,10 @@
 
 /* Waits until a KV buffer is empty. Returns false if the loader, which keeps the deadline, has
  * given up. */
-static __device__ __forceinline__ bool wait_kv_empty(u32 act_tile)
+static __device__ __forceinline__ bool wait_kv_empty(u32 kv_index)
 {
-    u64 *empty = &own().kv_buffer_empty[act_tile % KV_BUFFER_SLOTS];
-    while (!__all_sync(0xFFFFFFFFu, barrier_tested(empty, (act_tile / KV_BUFFER_SLOTS & 1) ^ 1)))
+    u64 *empty = &own().kv_buffer_empty[kv_index % KV_BUFFER_SLOTS];
+    while (!__all_sync(0xFFFFFFFFu, barrier_tested(empty, (kv_index / KV_BUFFER_SLOTS & 1) ^ 1)))
         if (__any_sync(0xFFFFFFFFu, own().lost))
             return false;
     return true;
@@ -33,29 +33,29 @@ static __device__ __forceinline__ bool wait_kv_empty(u32 act_tile)
 
 /* Fills a KV buffer with `count` positions of a sequence from `from` on: one lane copies the keys,
  * another the values. */
-static __device__ __forceinline__ void fill_kv_buffer(const machine &m, u32 act_tile, int sequence,
+static __device__ __forceinline__ void fill_kv_buffer(const machine &m, u32 kv_index, int sequence,
                                                       int from, int count, u64 policy)
 {
-    u64 *full = &own().kv_buffer_full[act_tile % KV_BUFFER_SLOTS];
+    u64 *full = &own().kv_buffer_full[kv_index % KV_BUFFER_SLOTS];
     const u32 bytes = (u32)count * POSITION_BYTES;
     if (m.lane == 0)
         expect_bytes(full, 2 * bytes);
     __syncwarp();
     if (m.lane < 2)
-        copy_piece(kv_buffer(act_tile, m.lane), cache_row(m.lane, sequence, from), bytes, full,
+        copy_piece(kv_buffer(kv_index, m.lane), cache_row(m.lane, sequence, from), bytes, full,
                    policy);
 }
 
 /* Fills the KV buffers of one unit. Returns false if the loader has given up. */
 static __device__ __forceinline__ bool fill_unit(const machine &m, const flash_unit &u,
-                                                 u32 &act_tile, u64 policy)
+                                                 u32 &kv_index, u64 policy)
 {
     const flash_reach reach = reach_of(u);
     const int past = reach.rows.past;
-    for (int from = 0; from < past; from += KV_BUFFER_POSITIONS, act_tile++) {
-        if (!wait_kv_empty(act_tile))
+    for (int from = 0; from < past; from += KV_BUFFER_POSITIONS, kv_index++) {
+        if (!wait_kv_empty(kv_index))
             return false;
-        fill_kv_buffer(m, act_tile, reach.sequence, from,
+        fill_kv_buffer(m, kv_index, reach.sequence, from,
                        min(past - from, (int)KV_BUFFER_POSITIONS), policy);
     }
     return true;
@@ -66,7 +66,7 @@ static __device__ __forceinline__ bool fill_unit(const machine &m, const flash_u
 NEAR_OR_INLINE void load_kv_buffers(const machine m)
 {
     const u64 policy = copy_policy();
-    u32 act_tile = own().kv_buffer_next;
+    u32 kv_index = own().kv_buffer_next;
     int row, end;
     find_share(m, row, end);
     if (are_decode_rows(m, row, end) || !wait_switched())
@@ -76,10 +76,10 @@ NEAR_OR_INLINE void load_kv_buffers(const machine m)
         fence_bulk_writes();
     }
     for (flash_unit u = unit_at_row(row, end); u.row < end; u = unit_behind(u, end))
-        if (!fill_unit(m, u, act_tile, policy))
+        if (!fill_unit(m, u, kv_index, policy))
             break;
     __syncwarp();
-    own().kv_buffer_next = act_tile; /* every lane stores, so each lane reads its own store later */
+    own().kv_buffer_next = kv_index; /* every lane stores, so each lane reads its own store later */
 }
 
 /* Waits until the copies in flight have landed, before the block leaves. */
