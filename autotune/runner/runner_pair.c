@@ -17,10 +17,6 @@ enum { WARM_UPS = 2, STREAM_LOOKS = 7, LEAST_TOKENS = 2 };
 /* Target duration of a launch in seconds: a slow program generates fewer tokens in a launch. */
 static const double long_launch = 0.02;
 
-/* NVML clock event reasons that reduce clocks: power cap, hardware slowdown, thermal slowdown,
- * power brake. */
-static const uint64_t throttling = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
-
 /* State of a measurement. */
 struct pairs {
     mgl_runner_state *runner;
@@ -116,11 +112,10 @@ static mgl_status look(struct pairs *p, mgl_wire_clocks *out, mgl_error *err)
 /* ---- one pair -------------------------------------------------------------------------------- */
 
 /* looks: clocks before, between and after the launches. Stores them in the pair, and drops the pair
- * if throttling began in only one launch, or if another process used the device. */
+ * if another process used the device. mgl_judge_drop drops it for its clocks. */
 static void note_clocks(const mgl_wire_clocks looks[3], mgl_pair *pair)
 {
     int first = pair->candidate_first ? MGL_CANDIDATE : MGL_INCUMBENT;
-    bool began = (looks[1].reasons ^ looks[2].reasons) & throttling;
     pair->sm_mhz[first] = looks[1].sm_mhz;
     pair->sm_mhz[!first] = looks[2].sm_mhz;
     pair->memory_mhz =
@@ -131,7 +126,6 @@ static void note_clocks(const mgl_wire_clocks looks[3], mgl_pair *pair)
         if (looks[i].temperature > pair->temperature)
             pair->temperature = looks[i].temperature;
     }
-    pair->dropped |= began;
 }
 
 /* The machine of a side. Two machines of one program differ by up to 0.1 % in a constant direction,

@@ -128,32 +128,11 @@ static mgl_status test_correctness(campaign *c, attempt *a, mgl_error *err)
     return status;
 }
 
-/* Takes A/A pairs. *bad: they show a difference. */
 static mgl_status measure_control(campaign *c, attempt *a, bool *bad, mgl_error *err)
 {
-    mgl_interval all;
-    mgl_trial *trial = &a->trial;
-    mgl_status status = MGL_OK;
-    do
-        status = measure_stage(c, a, MGL_PAIRS_CONTROL, err);
-    while (!status && !a->decided &&
-           mgl_judge_wants_pairs(trial->pairs, trial->pair_count, trial->workload_count));
-    if (status || a->decided)
-        return status;
-    status = measure_summarise(trial, MGL_PAIRS_CONTROL, err);
-    if (!status)
-        status = mgl_judge_control(trial->pairs, trial->pair_count, trial->workload_count, bad,
-                                   &all, err);
-    if (!status && !all.used)
-        attempt_decide(a, MGL_OUTCOME_SUSPICIOUS,
-                       "the incumbent against itself: all of %d pairs were dropped, for another "
-                       "process on the device, for its clocks, or for throttling",
-                       all.dropped);
-    else if (!status)
-        attempt_decide(a, *bad ? MGL_OUTCOME_SUSPICIOUS : MGL_OUTCOME_NO_GAIN,
-                       "the incumbent against itself: %+.3f %% (%+.3f to %+.3f), %d pairs dropped",
-                       100 * expm1(all.gain), 100 * expm1(all.lo), 100 * expm1(all.hi),
-                       all.dropped);
+    mgl_measurement m = measure_begin(c, a);
+    mgl_status status = mgl_measure_control(&m, bad, err);
+    a->decided = m.decided;
     return status;
 }
 
@@ -163,7 +142,8 @@ static mgl_status test_floors(campaign *c, const attempt *a, mgl_error *err)
     for (int w = 0; w < a->trial.workload_count && !status; w++) {
         double floor_us = 0;
         bool below = false;
-        status = measure_floor(c, w, a->trial.workloads[w].incumbent_us, &floor_us, &below, err);
+        status = mgl_measure_floor(c->o->runner, w, a->trial.workloads[w].incumbent_us, &floor_us,
+                                   &below, err);
         if (below)
             return fail_unfit("the incumbent takes less than its bytes", err);
     }

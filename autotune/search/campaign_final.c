@@ -49,16 +49,11 @@ static mgl_status load_winner(campaign *c, attempt *a, mgl_error *err)
 static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_measurement m = measure_begin(c, a);
     mgl_status status = attempt_draw_nonce(a, nonce, err);
     if (!status)
-        status = c->o->runner->check(c->o->runner, &a->candidate, nonce, &found, err);
-    if (!status && found.outcome != MGL_OUTCOME_OK)
-        attempt_decide(a, found.outcome, "%s", found.diagnostic);
-    for (int w = 0; w < a->trial.workload_count && !status; w++) {
-        a->trial.workloads[w].error = found.errors[w];
-        a->trial.workloads[w].error_default = found.defaults[w];
-    }
+        status = mgl_measure_check(&m, nonce, err);
+    a->decided = m.decided;
     return status;
 }
 
@@ -143,9 +138,11 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
         attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct, and not timed: there is no clock");
         return MGL_OK;
     }
-    mgl_status status = measure_stage(c, a, MGL_PAIRS_DECISION, err);
+    mgl_measurement m = measure_begin(c, a);
+    mgl_status status = mgl_measure_pairs(&m, MGL_PAIRS_DECISION, err);
+    a->decided = m.decided;
     if (!status && !a->decided)
-        status = measure_summarise(trial, MGL_PAIRS_DECISION, err);
+        status = mgl_judge_summarize(trial, MGL_PAIRS_DECISION, err);
     if (status || a->decided)
         return status;
     /* no result is stored then; the next run of the ended campaign measures again */

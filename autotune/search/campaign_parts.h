@@ -3,14 +3,14 @@
  * begins, resumes and ends a run; campaign_spent.c accounts for time; campaign_share.c coordinates
  * workers; campaign_source.c gets the next proposal; campaign_early.c searches for a proposal
  * during a measurement; campaign_ahead.c orders attempts by kernel readiness; campaign_trial.c runs
- * the stages of a trial; campaign_measure.c takes timing pairs; campaign_control.c tests the
- * machine.
+ * the stages of a trial; campaign_measure.c runs the stages of measure.h; campaign_control.c tests
+ * the machine.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_CAMPAIGN_PARTS_H
 #define MGL_AUTOTUNE_SEARCH_CAMPAIGN_PARTS_H
 
 #include "autotune/search/campaign.h"
-#include "autotune/search/judge.h"
+#include "autotune/search/measure.h"
 #include "autotune/store/store_share.h"
 
 /* Limit of proposals that wait for kernels: the number of parallel compilations, plus one. */
@@ -219,9 +219,6 @@ mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err);
 mgl_status campaign_gate(campaign *c, attempt *a, mgl_error *err);
 /* Decides an attempt as DUPLICATE if its program was tried before. */
 mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err);
-/* Runs the correctness check of the attempt's candidate on the runner. */
-mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
-                          mgl_runner_check *out, mgl_error *err);
 /* Runs the attempt through all remaining stages, and stores the trial. */
 mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err);
 /* Draws the trial's nonce from fresh random bytes, so that no candidate can know the nonce in
@@ -234,19 +231,13 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
 
 /* ---- campaign_measure.c ---------------------------------------------------------------------- */
 
-/* Takes the pairs of a stage for all workloads. Decides the attempt if a launch failed. */
-mgl_status measure_stage(campaign *c, attempt *a, mgl_pair_stage stage, mgl_error *err);
-/* Computes medians and gains from the pairs of a stage. */
-mgl_status measure_summarise(mgl_trial *trial, mgl_pair_stage stage, mgl_error *err);
+/* The measurement of an attempt against the incumbent, with the state of the campaign. */
+mgl_measurement measure_begin(campaign *c, attempt *a);
 /* Stages of a measurement. Each one lets the attempt continue, or decides it. The last one always
  * decides. */
 mgl_status measure_screen(campaign *c, attempt *a, mgl_error *err);
 mgl_status measure_survivors(campaign *c, attempt *a, mgl_error *err);
 mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err);
-/* Whether a time is below the floor: the time that streaming the candidate's bytes takes. Before a
- * positive answer the stream is measured again. */
-mgl_status measure_floor(campaign *c, int workload, double us, double *floor_us, bool *below,
-                         mgl_error *err);
 
 /* ---- campaign_control.c ---------------------------------------------------------------------- */
 

@@ -215,26 +215,19 @@ static bool is_suspect(mgl_outcome outcome)
            outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
 }
 
-mgl_status campaign_check(campaign *c, attempt *a, const unsigned char nonce[MGL_SHA256_BYTES],
-                          mgl_runner_check *out, mgl_error *err)
-{
-    mgl_runner *runner = c->o->runner;
-    const double before = runner->busy_s, at = mgl_clock_s();
-    mgl_status status = runner->check(runner, &a->candidate, nonce, out, err);
-    a->trial.gpu_s += runner->busy_s - before;
-    campaign_note(c, CAMPAIGN_CHECK, at);
-    return status;
-}
-
 static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 {
+    mgl_runner *runner = c->o->runner;
     unsigned char nonce[MGL_SHA256_BYTES];
     mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++)
         found.errors[w] = found.defaults[w] = -1;
+    const double before = runner->busy_s, at = mgl_clock_s();
     mgl_status status = attempt_draw_nonce(a, nonce, err);
     if (!status)
-        status = campaign_check(c, a, nonce, &found, err);
+        status = runner->check(runner, &a->candidate, nonce, &found, err);
+    a->trial.gpu_s += runner->busy_s - before;
+    campaign_note(c, CAMPAIGN_CHECK, at);
     if (status)
         return campaign_forgive(c, a, status, err);
     a->trial.same_kernel = found.same_kernel;

@@ -54,6 +54,7 @@
 enum { MAX_PAIRS = MGL_CONTROL_PAIRS, MAX_AVERAGES = MAX_PAIRS * (MAX_PAIRS + 1) / 2 };
 
 #define HOPE_LEVEL    0.05  /* chance that a stage ends a candidate with a sufficient gain */
+#define SHOWN_LEVEL   0.025 /* level on each side of intervals that decide nothing */
 #define CONTROL_LEVEL 0.005 /* error level on each side of the 99 % interval */
 #define CLOCKS_DIFFER 0.01  /* relative to the faster clock */
 
@@ -327,11 +328,11 @@ mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bo
 
 /* ---- the decision --------------------------------------------------------------------------- */
 
-/* The input of a decision. */
+/* The intervals of a stage: the input of a decision. */
 typedef struct evidence {
     mgl_interval objective, each[MGL_MAX_WORKLOADS]; /* (workloads) */
     int workloads;
-    mgl_pair_stage stage; /* MGL_PAIRS_DECISION, MGL_PAIRS_CLEAR or MGL_PAIRS_REPEAT */
+    mgl_pair_stage stage;
     double level;
 } evidence;
 
@@ -347,19 +348,6 @@ static mgl_outcome say(mgl_trial *trial, mgl_outcome outcome, const char *format
     return outcome;
 }
 
-/* Requires the fixed number of pairs: measuring until the result is significant would void the
- * error rate. */
-static mgl_status check_pairs(const evidence *e, mgl_error *err)
-{
-    int fixed = mgl_judge_pairs(e->stage);
-    for (int w = 0; w < e->workloads; w++)
-        if (e->each[w].used + e->each[w].dropped != fixed)
-            return mgl_fail(err, MGL_USAGE, "pairs",
-                            "workload %d has %d pairs of the decision; %d were fixed beforehand",
-                            w + 1, e->each[w].used + e->each[w].dropped, fixed);
-    return MGL_OK;
-}
-
 static mgl_status weigh(const mgl_trial *trial, evidence *e, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -369,7 +357,21 @@ static mgl_status weigh(const mgl_trial *trial, evidence *e, mgl_error *err)
     if (!status)
         status = mgl_judge_objective(trial->pairs, trial->pair_count, e->workloads, (int)e->stage,
                                      e->level, &e->objective, err);
-    return status ? status : check_pairs(e, err);
+    return status;
+}
+
+/* Requires the fixed number of pairs: measuring until the result is significant would void the
+ * error rate. */
+static mgl_status weigh_all(const mgl_trial *trial, evidence *e, mgl_error *err)
+{
+    int fixed = mgl_judge_pairs(e->stage);
+    mgl_status status = weigh(trial, e, err);
+    for (int w = 0; w < e->workloads && !status; w++)
+        if (e->each[w].used + e->each[w].dropped != fixed)
+            status = mgl_fail(err, MGL_USAGE, "pairs",
+                              "workload %d has %d pairs of the decision; %d were fixed beforehand",
+                              w + 1, e->each[w].used + e->each[w].dropped, fixed);
+    return status;
 }
 
 /* Medians of the used pairs of a stage. */
@@ -391,7 +393,6 @@ static void take_medians(const mgl_trial *trial, int workload, mgl_pair_stage st
 
 static void write_results(const evidence *e, mgl_trial *trial)
 {
-    trial->level = e->level;
     trial->gain = e->objective.gain;
     trial->gain_lo = e->objective.lo;
     trial->gain_hi = e->objective.hi;
@@ -406,6 +407,15 @@ static void write_results(const evidence *e, mgl_trial *trial)
         result->dropped = e->each[w].dropped;
         take_medians(trial, w, e->stage, result);
     }
+}
+
+mgl_status mgl_judge_summarize(mgl_trial *trial, mgl_pair_stage stage, mgl_error *err)
+{
+    evidence e = {.workloads = trial->workload_count, .stage = stage, .level = SHOWN_LEVEL};
+    mgl_status status = weigh(trial, &e, err);
+    if (!status)
+        write_results(&e, trial);
+    return status;
 }
 
 /* The workload with the lowest or highest gain. */
@@ -478,8 +488,8 @@ mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, b
     if (workloads < 1 || workloads > MGL_MAX_WORKLOADS || decision < 1)
         return mgl_fail(err, MGL_USAGE, "mgl_judge_decide", "%d workloads, decision %lld",
                         workloads, (long long)decision);
-    e.level = mgl_judge_level(decision);
-    mgl_status status = weigh(trial, &e, err);
+    trial->level = e.level = mgl_judge_level(decision);
+    mgl_status status = weigh_all(trial, &e, err);
     if (status)
         return status;
     write_results(&e, trial);
@@ -507,7 +517,7 @@ mgl_status mgl_judge_repeat(mgl_trial *trial, int workloads, bool simpler, mgl_e
         workloads != trial->workload_count)
         return mgl_fail(err, MGL_USAGE, "mgl_judge_repeat", "%d workloads of a trial that is %s",
                         workloads, mgl_outcome_name(trial->outcome));
-    mgl_status status = weigh(trial, &e, err);
+    mgl_status status = weigh_all(trial, &e, err);
     if (status)
         return status;
     int w = find_other(trial, &e);

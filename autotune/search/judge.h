@@ -1,7 +1,8 @@
 /*
  * Statistics of a campaign: confidence intervals from timing pairs, and the rule by which a trial
  * is kept. Pure functions of their arguments, frozen (autotune/frozen.txt). judge.c derives the
- * rule and its error rate. Called by the measuring stages of the campaign.
+ * rule and its error rate. Called by the measurement (measure.h) and by archives, which repeat the
+ * decisions.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_JUDGE_H
 #define MGL_AUTOTUNE_SEARCH_JUDGE_H
@@ -47,6 +48,10 @@ mgl_status mgl_judge_workload(const mgl_pair *pairs, int count, int workload, in
  * number of used pairs, and `dropped` the largest number of dropped pairs, of any workload. */
 mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, int stage,
                                double level, mgl_interval *out, mgl_error *err);
+
+/* Fills the trial's gains, medians and p value from the pairs of a stage, with 95 % intervals, for
+ * results that decide nothing. */
+mgl_status mgl_judge_summarize(mgl_trial *trial, mgl_pair_stage stage, mgl_error *err);
 
 /* Whether a trial continues after a stage. False: it ends with NO_GAIN or REGRESSION. `simpler`: as
  * below. */

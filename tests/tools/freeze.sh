@@ -27,7 +27,7 @@ list() {
         schedule/formats.{c,def,h}
     # who looks whether a candidate is correct, and takes its times
     printf '%s\n' eval/paired_bench.{c,h} eval/paired_bench_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/search/gate.{c,h} \
-        autotune/runner/runner_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c \
+        autotune/runner/runner_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c autotune/search/measure.{c,h} \
         autotune/runner/{real,worker_real}.c autotune/runner/real.h api/schedule.c api/plan.h
     # who looks whether a micro-kernel may be compiled, and with what
     printf '%s\n' autotune/kernels/gates/*.{c,def,h} autotune/kernels/trial/*.{c,h} instructions/*/context.json \

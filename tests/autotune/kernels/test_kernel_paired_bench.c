@@ -87,6 +87,31 @@ START_TEST(less_than_the_floor_is_no_time)
 }
 END_TEST
 
+/* The diagnostics are those of campaigns: they name the stage, and count disturbed pairs. */
+START_TEST(diagnostics_are_those_of_campaigns)
+{
+    size_t length;
+    static const runner_script gain = {.gain = 0.05};
+    const mgl_kernel_unit *unit = mgl_kernel_unit_find("norm_linear");
+    const mgl_trial_options options = {.depth = MGL_TRIAL_PAIRED_BENCH,
+                                       .shape = "smollm2-135m",
+                                       .open_runner = open_runner,
+                                       .runner_user = &runner};
+    JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = -0.05});
+    ck_assert_msg(strstr(trial.diagnostic, "screened: a gain of -") != NULL, "%s",
+                  trial.diagnostic);
+    scripted_runner_init(&runner);
+    runner.script = &gain;
+    runner.script_count = 1;
+    runner.competing = 100;
+    ck_assert_int_eq(
+        mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, NULL), MGL_OK);
+    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_msg(strstr(trial.diagnostic, " pairs had an event") != NULL, "%s", trial.diagnostic);
+    ck_assert(!trial.paired_bench.timed);
+}
+END_TEST
+
 /* Measured again, in a lab that was started anew: the second script is of that. */
 START_TEST(too_much_is_measured_again)
 {
@@ -363,6 +388,7 @@ int main(void)
     tcase_add_test(all, a_small_gain_is_none);
     tcase_add_test(all, a_loss_is_a_regression);
     tcase_add_test(all, less_than_the_floor_is_no_time);
+    tcase_add_test(all, diagnostics_are_those_of_campaigns);
     tcase_add_test(all, too_much_is_measured_again);
     tcase_add_test(all, what_is_wrong_is_not_timed);
     tcase_add_test(all, the_model_has_the_last_word);
