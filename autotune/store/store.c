@@ -71,14 +71,6 @@ typedef struct identity {
     int64_t application, version, tables;
 } identity;
 
-static mgl_status read_number(mgl_store *store, const char *sql, int64_t *out, mgl_error *err)
-{
-    mgl_query q = mgl_query_open(store, sql, err);
-    if (mgl_query_step(&q))
-        *out = mgl_query_get_int(&q, 0);
-    return mgl_query_close(&q);
-}
-
 /* Reads the identity in one snapshot: the open first statement hides commits of other processes. */
 static mgl_status read_identity(mgl_store *store, identity *out, mgl_error *err)
 {
@@ -87,9 +79,10 @@ static mgl_status read_identity(mgl_store *store, identity *out, mgl_error *err)
     if (!mgl_query_step(&q))
         return mgl_query_close(&q);
     out->tables = mgl_query_get_int(&q, 0);
-    mgl_status status = read_number(store, "PRAGMA application_id", &out->application, err);
+    const mgl_query_ints none = {0};
+    mgl_status status = mgl_store_ask(store, "PRAGMA application_id", none, &out->application, err);
     if (!status)
-        status = read_number(store, "PRAGMA user_version", &out->version, err);
+        status = mgl_store_ask(store, "PRAGMA user_version", none, &out->version, err);
     mgl_status closed = mgl_query_close(&q);
     return status ? status : closed;
 }

@@ -143,41 +143,38 @@ static mgl_status change_one(mgl_query *query, mgl_error *err)
 mgl_status mgl_store_set_state(mgl_store *store, int64_t campaign, const char *state,
                                const char *reason, double seconds, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store,
-                                 "UPDATE campaigns SET state = ?, reason = ?, seconds = ?,"
-                                 " updated_unix = ? WHERE id = ? RETURNING id",
-                                 err);
+    mgl_query q =
+        mgl_query_open_with(store,
+                            "UPDATE campaigns SET updated_unix = ?2, state = ?3, reason = ?4,"
+                            " seconds = ?5 WHERE id = ?1 RETURNING id",
+                            MGL_INTS(campaign, (int64_t)time(NULL)), err);
     mgl_query_put_text(&q, state);
     mgl_query_put_text(&q, reason);
     mgl_query_put_real(&q, seconds);
-    mgl_query_put_int(&q, (int64_t)time(NULL));
-    mgl_query_put_int(&q, campaign);
     return change_one(&q, err);
 }
 
 mgl_status mgl_store_ask_stop(mgl_store *store, int64_t campaign, bool stop, mgl_error *err)
 {
     mgl_query q =
-        mgl_query_open(store, "UPDATE campaigns SET stop = ? WHERE id = ? RETURNING id", err);
-    mgl_query_put_int(&q, stop);
-    mgl_query_put_int(&q, campaign);
+        mgl_query_open_with(store, "UPDATE campaigns SET stop = ? WHERE id = ? RETURNING id",
+                            MGL_INTS(stop, campaign), err);
     return change_one(&q, err);
 }
 
 mgl_status mgl_store_is_stop_asked(mgl_store *store, int64_t campaign, bool *out, mgl_error *err)
 {
-    *out = false;
-    mgl_query q = mgl_query_open(store, "SELECT stop FROM campaigns WHERE id = ?", err);
-    mgl_query_put_int(&q, campaign);
-    if (mgl_query_step(&q))
-        *out = mgl_query_get_int(&q, 0) != 0;
-    return mgl_query_close(&q);
+    int64_t stop = 0;
+    mgl_status status = mgl_store_ask(store, "SELECT stop FROM campaigns WHERE id = ?",
+                                      MGL_INTS(campaign), &stop, err);
+    *out = stop != 0;
+    return status;
 }
 
 mgl_status mgl_store_delete_campaign(mgl_store *store, int64_t campaign, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store, "DELETE FROM campaigns WHERE id = ? RETURNING id", err);
-    mgl_query_put_int(&q, campaign);
+    mgl_query q = mgl_query_open_with(store, "DELETE FROM campaigns WHERE id = ? RETURNING id",
+                                      MGL_INTS(campaign), err);
     mgl_status status = change_one(&q, err);
     if (!status) /* failing to free disk space does not fail the deletion */
         store->engine->give_back(store);

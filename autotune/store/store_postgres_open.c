@@ -113,20 +113,14 @@ static mgl_status connect(mgl_store *store, const char *url, mgl_error *err)
 /* Returns 0 if there is no store yet. */
 static mgl_status read_version(mgl_store *store, int64_t *out, mgl_error *err)
 {
-    bool stands = false;
-    *out = 0;
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT 1 FROM pg_catalog.pg_tables"
-                                 " WHERE schemaname = 'megalith' AND tablename = 'about'",
-                                 err); /* by its row: PostgreSQL caches missing names */
-    stands = mgl_query_step(&q);
-    mgl_status status = mgl_query_close(&q);
-    if (status || !stands)
-        return status;
-    q = mgl_query_open(store, "SELECT version FROM megalith.about", err);
-    if (mgl_query_step(&q))
-        *out = mgl_query_get_int(&q, 0);
-    return mgl_query_close(&q);
+    /* The table is looked up by its row, because PostgreSQL caches missing names. */
+    mgl_status status = mgl_store_ask(store,
+                                      "SELECT count(*) FROM pg_catalog.pg_tables"
+                                      " WHERE schemaname = 'megalith' AND tablename = 'about'",
+                                      (mgl_query_ints){0}, out, err);
+    return status || !*out ? status
+                           : mgl_store_ask(store, "SELECT version FROM megalith.about",
+                                           (mgl_query_ints){0}, out, err);
 }
 
 static mgl_status execute_adapted(mgl_store *store, const char *sql, mgl_error *err)

@@ -34,6 +34,14 @@ mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err)
     return query;
 }
 
+mgl_query mgl_query_open_with(mgl_store *store, const char *sql, mgl_query_ints ids, mgl_error *err)
+{
+    mgl_query query = mgl_query_open(store, sql, err);
+    for (int i = 0; i < ids.count; i++)
+        mgl_query_put_int(&query, ids.list[i]);
+    return query;
+}
+
 mgl_status mgl_query_close(mgl_query *query)
 {
     if (query->statement)
@@ -280,7 +288,7 @@ void mgl_query_get_fields(mgl_query *query, int column, const mgl_fields *fields
         get_field(query, column + i, &fields->list[i], mgl_field_of(&fields->list[i], record));
 }
 
-/* ---- transactions --------------------------------------------------------------------------- */
+/* ---- whole statements ----------------------------------------------------------------------- */
 
 int64_t mgl_query_change(mgl_query *query)
 {
@@ -288,6 +296,36 @@ int64_t mgl_query_change(mgl_query *query)
     mgl_query_run(query);
     return query->status ? 0 : id;
 }
+
+mgl_status mgl_store_run(mgl_store *store, const char *sql, mgl_query_ints ids, mgl_error *err)
+{
+    mgl_query q = mgl_query_open_with(store, sql, ids, err);
+    mgl_query_run(&q);
+    return mgl_query_close(&q);
+}
+
+mgl_status mgl_store_ask(mgl_store *store, const char *sql, mgl_query_ints ids, int64_t *out,
+                         mgl_error *err)
+{
+    mgl_query q = mgl_query_open_with(store, sql, ids, err);
+    *out = mgl_query_change(&q);
+    return mgl_query_close(&q);
+}
+
+mgl_status mgl_store_ask_outcomes(mgl_store *store, const char *sql, mgl_query_ints ids,
+                                  int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err)
+{
+    memset(counts, 0, MGL_OUTCOME_COUNT * sizeof *counts);
+    mgl_query q = mgl_query_open_with(store, sql, ids, err);
+    while (mgl_query_step(&q)) {
+        mgl_outcome outcome = MGL_OUTCOME_OK;
+        get_outcome(&q, 0, &outcome);
+        counts[outcome] = mgl_query_get_int(&q, 1);
+    }
+    return mgl_query_close(&q);
+}
+
+/* ---- transactions --------------------------------------------------------------------------- */
 
 mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err)
 {
@@ -308,11 +346,10 @@ mgl_status mgl_store_lock_campaign(mgl_store *store, int64_t campaign, mgl_error
 {
     if (!store->engine->shared)
         return MGL_OK;
-    mgl_query q =
-        mgl_query_open(store, "SELECT id FROM campaigns WHERE id = ? FOR NO KEY UPDATE", err);
-    mgl_query_put_int(&q, campaign);
-    bool found = mgl_query_change(&q) != 0;
-    mgl_status status = mgl_query_close(&q);
+    int64_t found = 0;
+    mgl_status status =
+        mgl_store_ask(store, "SELECT id FROM campaigns WHERE id = ? FOR NO KEY UPDATE",
+                      MGL_INTS(campaign), &found, err);
     return status || found ? status : mgl_store_fail_gone(store, err);
 }
 

@@ -64,7 +64,18 @@ struct mgl_store_engine {
 };
 extern const mgl_store_engine mgl_store_sqlite;
 
+/* The first arguments of a statement, which are integers: MGL_INTS(campaign, number). */
+typedef struct mgl_query_ints {
+    const int64_t *list; /* (count) */
+    int count;
+} mgl_query_ints;
+#define MGL_INTS(...)                                                                              \
+    ((mgl_query_ints){(const int64_t[]){__VA_ARGS__},                                              \
+                      (int)(sizeof(const int64_t[]){__VA_ARGS__} / sizeof(int64_t))})
+
 mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err);
+mgl_query mgl_query_open_with(mgl_store *store, const char *sql, mgl_query_ints ids,
+                              mgl_error *err);
 /* Append arguments from left to right. */
 void mgl_query_put_int(mgl_query *query, int64_t value);
 void mgl_query_put_real(mgl_query *query, double value);
@@ -87,6 +98,15 @@ void mgl_query_get_fields(mgl_query *query, int column, const mgl_fields *fields
 /* Releases the query and returns its status. If that is not MGL_OK, the data read may be
  * incomplete. */
 mgl_status mgl_query_close(mgl_query *query);
+
+/* Runs one statement. */
+mgl_status mgl_store_run(mgl_store *store, const char *sql, mgl_query_ints ids, mgl_error *err);
+/* Runs one statement and returns the integer of its only row; 0: no row. */
+mgl_status mgl_store_ask(mgl_store *store, const char *sql, mgl_query_ints ids, int64_t *out,
+                         mgl_error *err);
+/* Fills the counts from rows of an outcome's name and a count. */
+mgl_status mgl_store_ask_outcomes(mgl_store *store, const char *sql, mgl_query_ints ids,
+                                  int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err);
 
 /* Executes statements without arguments and rows. */
 mgl_status mgl_store_execute(mgl_store *store, const char *sql, mgl_error *err);

@@ -66,9 +66,9 @@ mgl_status mgl_store_count_workers(mgl_store *store, int64_t campaign, int64_t *
     char here[120];
     read_boot(here, sizeof here);
     *out = 0;
-    mgl_query q = mgl_query_open(
-        store, "SELECT boot, pid FROM workers WHERE campaign = ? AND until >= " NOW, err);
-    mgl_query_put_int(&q, campaign);
+    mgl_query q = mgl_query_open_with(
+        store, "SELECT boot, pid FROM workers WHERE campaign = ? AND until >= " NOW,
+        MGL_INTS(campaign), err);
     while (mgl_query_step(&q)) {
         char *boot = mgl_query_get_text(&q, 0);
         *out += !is_dead(boot, here, mgl_query_get_int(&q, 1));
@@ -79,27 +79,22 @@ mgl_status mgl_store_count_workers(mgl_store *store, int64_t campaign, int64_t *
 
 static mgl_status remove_worker(mgl_store *store, int64_t id, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store, "DELETE FROM workers WHERE id = ?", err);
-    mgl_query_put_int(&q, id);
-    mgl_query_run(&q);
-    return mgl_query_close(&q);
+    return mgl_store_run(store, "DELETE FROM workers WHERE id = ?", MGL_INTS(id), err);
 }
 
 /* Removes workers with an expired lease or an ended process. Their numbers become free. */
 static mgl_status remove_dead(mgl_store_worker *w, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(w->store,
-                                 "DELETE FROM workers WHERE id IN (SELECT id FROM workers"
-                                 " WHERE campaign = ? AND until < " NOW " FOR UPDATE SKIP LOCKED)",
-                                 err);
-    mgl_query_put_int(&q, w->campaign);
-    mgl_query_run(&q);
-    mgl_status status = mgl_query_close(&q);
+    mgl_status status =
+        mgl_store_run(w->store,
+                      "DELETE FROM workers WHERE id IN (SELECT id FROM workers"
+                      " WHERE campaign = ? AND until < " NOW " FOR UPDATE SKIP LOCKED)",
+                      MGL_INTS(w->campaign), err);
     if (status)
         return status;
-    q = mgl_query_open(w->store, "SELECT id, pid FROM workers WHERE campaign = ? AND boot = ?",
-                       err);
-    mgl_query_put_int(&q, w->campaign);
+    mgl_query q =
+        mgl_query_open_with(w->store, "SELECT id, pid FROM workers WHERE campaign = ? AND boot = ?",
+                            MGL_INTS(w->campaign), err);
     mgl_query_put_text(&q, w->boot);
     while (mgl_query_step(&q))
         if (is_dead(w->boot, w->boot, mgl_query_get_int(&q, 1)))
@@ -112,11 +107,9 @@ static mgl_status remove_dead(mgl_store_worker *w, mgl_error *err)
 /* Renews the lease. True: the worker is still registered. */
 static bool beat(mgl_store *store, int64_t id, mgl_status *status, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(
-        store, "UPDATE workers SET until = " FRESH " WHERE id = ? RETURNING id", err);
-    mgl_query_put_int(&q, id);
-    int64_t known = mgl_query_change(&q);
-    *status = mgl_query_close(&q);
+    int64_t known = 0;
+    *status = mgl_store_ask(store, "UPDATE workers SET until = " FRESH " WHERE id = ? RETURNING id",
+                            MGL_INTS(id), &known, err);
     return known != 0;
 }
 
@@ -159,13 +152,12 @@ static void *run_heart(void *user)
 
 static mgl_status add_worker(mgl_store_worker *w, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(w->store,
-                                 "INSERT INTO workers (campaign, boot, pid, device, device_uuid,"
-                                 " until) VALUES (?, ?, ?, ?, ?, " FRESH ") RETURNING id",
-                                 err);
-    mgl_query_put_int(&q, w->campaign);
+    mgl_query q =
+        mgl_query_open_with(w->store,
+                            "INSERT INTO workers (campaign, pid, boot, device, device_uuid,"
+                            " until) VALUES (?, ?, ?, ?, ?, " FRESH ") RETURNING id",
+                            MGL_INTS(w->campaign, getpid()), err);
     mgl_query_put_text(&q, w->boot);
-    mgl_query_put_int(&q, getpid());
     mgl_query_put_text(&q, w->device);
     mgl_query_put_text(&q, w->uuid);
     w->id = w->store->worker = mgl_query_change(&q);
@@ -230,31 +222,22 @@ void mgl_store_leave(mgl_store_worker *w)
 
 static mgl_status take_free(mgl_store_worker *w, int64_t *number, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(w->store,
-                                 "UPDATE claims SET worker = ?1, submission = 0 WHERE campaign = ?2"
-                                 " AND number = (SELECT number FROM claims WHERE campaign = ?2"
-                                 "  AND worker IS NULL ORDER BY number LIMIT 1"
-                                 "  FOR UPDATE SKIP LOCKED) RETURNING number",
-                                 err);
-    mgl_query_put_int(&q, w->id);
-    mgl_query_put_int(&q, w->campaign);
-    *number = mgl_query_change(&q);
-    return mgl_query_close(&q);
+    return mgl_store_ask(w->store,
+                         "UPDATE claims SET worker = ?1, submission = 0 WHERE campaign = ?2"
+                         " AND number = (SELECT number FROM claims WHERE campaign = ?2"
+                         "  AND worker IS NULL ORDER BY number LIMIT 1"
+                         "  FOR UPDATE SKIP LOCKED) RETURNING number",
+                         MGL_INTS(w->id, w->campaign), number, err);
 }
 
 /* Finds the smallest number above all stored and reserved numbers. */
 static mgl_status find_new(mgl_store_worker *w, int64_t *number, mgl_error *err)
 {
-    mgl_query q =
-        mgl_query_open(w->store,
-                       "SELECT 1 + greatest("
-                       "(SELECT coalesce(max(number), 0) FROM trials WHERE campaign = ?1),"
-                       "(SELECT coalesce(max(number), 0) FROM claims WHERE campaign = ?1))",
-                       err);
-    mgl_query_put_int(&q, w->campaign);
-    if (mgl_query_step(&q))
-        *number = mgl_query_get_int(&q, 0);
-    return mgl_query_close(&q);
+    return mgl_store_ask(w->store,
+                         "SELECT 1 + greatest("
+                         "(SELECT coalesce(max(number), 0) FROM trials WHERE campaign = ?1),"
+                         "(SELECT coalesce(max(number), 0) FROM claims WHERE campaign = ?1))",
+                         MGL_INTS(w->campaign), number, err);
 }
 
 static mgl_status take_new(mgl_store_worker *w, int64_t most, int64_t *number, mgl_error *err)
@@ -267,13 +250,8 @@ static mgl_status take_new(mgl_store_worker *w, int64_t most, int64_t *number, m
         *number = 0;
     if (status || !*number)
         return status;
-    mgl_query q = mgl_query_open(
-        w->store, "INSERT INTO claims (campaign, number, worker) VALUES (?, ?, ?)", err);
-    mgl_query_put_int(&q, w->campaign);
-    mgl_query_put_int(&q, *number);
-    mgl_query_put_int(&q, w->id);
-    mgl_query_run(&q);
-    return mgl_query_close(&q);
+    return mgl_store_run(w->store, "INSERT INTO claims (campaign, number, worker) VALUES (?, ?, ?)",
+                         MGL_INTS(w->campaign, *number, w->id), err);
 }
 
 /* Reserves a number. A worker that was removed registers again under another id. */
@@ -306,18 +284,13 @@ mgl_status mgl_store_take_number(mgl_store_worker *w, int64_t most, int64_t *num
 
 static mgl_status find_submission(mgl_store_worker *w, int64_t *id, mgl_error *err)
 {
-    *id = 0;
-    mgl_query q = mgl_query_open(w->store,
-                                 "SELECT id FROM submissions WHERE campaign = ? AND trial = 0"
-                                 " AND NOT EXISTS (SELECT 1 FROM claims WHERE worker IS NOT NULL"
-                                 "  AND claims.campaign = submissions.campaign"
-                                 "  AND claims.submission = submissions.id)"
-                                 " ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
-                                 err);
-    mgl_query_put_int(&q, w->campaign);
-    if (mgl_query_step(&q))
-        *id = mgl_query_get_int(&q, 0);
-    return mgl_query_close(&q);
+    return mgl_store_ask(w->store,
+                         "SELECT id FROM submissions WHERE campaign = ? AND trial = 0"
+                         " AND NOT EXISTS (SELECT 1 FROM claims WHERE worker IS NOT NULL"
+                         "  AND claims.campaign = submissions.campaign"
+                         "  AND claims.submission = submissions.id)"
+                         " ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
+                         MGL_INTS(w->campaign), id, err);
 }
 
 static mgl_status claim_submission(mgl_store_worker *w, int64_t number, int64_t *id, mgl_error *err)
@@ -327,17 +300,14 @@ static mgl_status claim_submission(mgl_store_worker *w, int64_t number, int64_t 
         status = find_submission(w, id, err);
     if (status || !*id)
         return status;
-    mgl_query q = mgl_query_open(w->store,
-                                 "UPDATE claims SET submission = ? WHERE campaign = ?"
-                                 " AND number = ? AND worker = ? RETURNING number",
-                                 err);
-    mgl_query_put_int(&q, *id);
-    mgl_query_put_int(&q, w->campaign);
-    mgl_query_put_int(&q, number);
-    mgl_query_put_int(&q, w->id);
-    if (!mgl_query_change(&q))
+    int64_t held = 0;
+    status = mgl_store_ask(w->store,
+                           "UPDATE claims SET submission = ? WHERE campaign = ?"
+                           " AND number = ? AND worker = ? RETURNING number",
+                           MGL_INTS(*id, w->campaign, number, w->id), &held, err);
+    if (!held)
         *id = 0; /* the number was taken over, and so will be the trial */
-    return mgl_query_close(&q);
+    return status;
 }
 
 mgl_status mgl_store_take_submission(mgl_store_worker *w, int64_t number, bool *found,

@@ -26,13 +26,11 @@ static bool has_decision(const mgl_trial *trial)
 static mgl_status insert_trial(mgl_store *store, const mgl_trial *trial, int64_t *id,
                                mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store,
-                                 "INSERT INTO trials (campaign, decided" MGL_TRIAL_FIELDS(
-                                     MGL_COLUMN_NAME) ") VALUES (?, ?" //
-                                 MGL_TRIAL_FIELDS(MGL_COLUMN_MARK) ") RETURNING id",
-                                 err);
-    mgl_query_put_int(&q, trial->campaign);
-    mgl_query_put_int(&q, has_decision(trial));
+    mgl_query q = mgl_query_open_with(store,
+                                      "INSERT INTO trials (campaign, decided" MGL_TRIAL_FIELDS(
+                                          MGL_COLUMN_NAME) ") VALUES (?, ?" //
+                                      MGL_TRIAL_FIELDS(MGL_COLUMN_MARK) ") RETURNING id",
+                                      MGL_INTS(trial->campaign, has_decision(trial)), err);
     mgl_query_put_fields(&q, &mgl_trial_fields, trial);
     *id = mgl_query_change(&q);
     return mgl_query_close(&q);
@@ -59,22 +57,14 @@ static mgl_status mark_submission(mgl_store *store, const mgl_trial *trial, mgl_
 {
     if (!trial->proposal.queued)
         return MGL_OK;
-    mgl_query q = mgl_query_open(
-        store, "UPDATE submissions SET trial = ? WHERE id = ? AND campaign = ?", err);
-    mgl_query_put_int(&q, trial->number);
-    mgl_query_put_int(&q, trial->proposal.queued);
-    mgl_query_put_int(&q, trial->campaign);
-    mgl_query_run(&q);
-    return mgl_query_close(&q);
+    return mgl_store_run(store, "UPDATE submissions SET trial = ? WHERE id = ? AND campaign = ?",
+                         MGL_INTS(trial->number, trial->proposal.queued, trial->campaign), err);
 }
 
 static mgl_status mark_campaign(mgl_store *store, int64_t campaign, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store, "UPDATE campaigns SET updated_unix = ? WHERE id = ?", err);
-    mgl_query_put_int(&q, (int64_t)time(NULL));
-    mgl_query_put_int(&q, campaign);
-    mgl_query_run(&q);
-    return mgl_query_close(&q);
+    return mgl_store_run(store, "UPDATE campaigns SET updated_unix = ? WHERE id = ?",
+                         MGL_INTS((int64_t)time(NULL), campaign), err);
 }
 
 static mgl_status add_all(mgl_store *store, const mgl_trial *trial, int64_t *id, mgl_error *err)
@@ -103,15 +93,12 @@ static mgl_status add_all(mgl_store *store, const mgl_trial *trial, int64_t *id,
 /* Releases the worker's reservation of the number. Fails if the worker no longer holds it. */
 static mgl_status give_up_claim(mgl_store *store, const mgl_trial *trial, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store,
-                                 "DELETE FROM claims WHERE campaign = ? AND number = ?"
-                                 " AND worker = ? RETURNING number",
-                                 err);
-    mgl_query_put_int(&q, trial->campaign);
-    mgl_query_put_int(&q, trial->number);
-    mgl_query_put_int(&q, store->worker);
-    bool found = mgl_query_change(&q) != 0;
-    mgl_status status = mgl_query_close(&q);
+    int64_t found = 0;
+    mgl_status status =
+        mgl_store_ask(store,
+                      "DELETE FROM claims WHERE campaign = ? AND number = ?"
+                      " AND worker = ? RETURNING number",
+                      MGL_INTS(trial->campaign, trial->number, store->worker), &found, err);
     return status || found ? status
                            : mgl_fail(err, MGL_USAGE, store->path, "its number was taken over");
 }
@@ -205,11 +192,10 @@ static mgl_status get_trial(mgl_query *trials, mgl_query *results, mgl_trial *ou
 static mgl_status get_pairs(mgl_store *store, mgl_trial *trial, mgl_error *err)
 {
     size_t capacity = 0;
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT place" MGL_PAIR_FIELDS(MGL_COLUMN_NAME) //
-                                 " FROM pairs WHERE trial = ? ORDER BY place",
-                                 err);
-    mgl_query_put_int(&q, trial->id);
+    mgl_query q = mgl_query_open_with(store,
+                                      "SELECT place" MGL_PAIR_FIELDS(MGL_COLUMN_NAME) //
+                                      " FROM pairs WHERE trial = ? ORDER BY place",
+                                      MGL_INTS(trial->id), err);
     while (mgl_query_step(&q)) {
         void *grown = trial->pairs;
         if (!mgl_grow(&grown, &capacity, (size_t)trial->pair_count, sizeof *trial->pairs))
@@ -229,10 +215,9 @@ mgl_status mgl_store_get_trial(mgl_store *store, int64_t campaign, int64_t numbe
 {
     *out = (mgl_trial){0};
     mgl_query results = open_results(store, err);
-    mgl_query q = mgl_query_open(
-        store, "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND number = ?", err);
-    mgl_query_put_int(&q, campaign);
-    mgl_query_put_int(&q, number);
+    mgl_query q = mgl_query_open_with(
+        store, "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND number = ?",
+        MGL_INTS(campaign, number), err);
     bool found = mgl_query_step(&q);
     if (found && !get_trial(&q, &results, out) && pairs)
         q.status = get_pairs(store, out, err);
@@ -246,82 +231,63 @@ mgl_status mgl_store_get_trial(mgl_store *store, int64_t campaign, int64_t numbe
     return status;
 }
 
-/* Visits the rows of a query, and closes it. */
-static mgl_status tell_trials(mgl_query *trials, mgl_store_trial_fn *each, void *user,
-                              mgl_error *err)
+/* Visits the trials that a statement selects. */
+static mgl_status tell_trials(mgl_store *store, const char *sql, mgl_query_ints ids,
+                              mgl_store_trial_fn *each, void *user, mgl_error *err)
 {
-    mgl_query results = open_results(trials->store, err);
-    while (mgl_query_step(trials)) {
+    mgl_query trials = mgl_query_open_with(store, sql, ids, err);
+    mgl_query results = open_results(store, err);
+    while (mgl_query_step(&trials)) {
         mgl_trial trial;
-        if (get_trial(trials, &results, &trial))
+        if (get_trial(&trials, &results, &trial))
             break;
-        trials->status = each(user, &trial, err);
+        trials.status = each(user, &trial, err);
         mgl_trial_clear(&trial);
     }
     mgl_query_close(&results);
-    return mgl_query_close(trials);
+    return mgl_query_close(&trials);
 }
 
 mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from, int64_t limit,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND number >= ?"
-                                 " ORDER BY number LIMIT ?",
-                                 err);
-    mgl_query_put_int(&q, campaign);
-    mgl_query_put_int(&q, from);
-    mgl_query_put_int(&q, limit > 0 ? limit : INT64_MAX);
-    return tell_trials(&q, each, user, err);
+    return tell_trials(store,
+                       "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND number >= ?"
+                       " ORDER BY number LIMIT ?",
+                       MGL_INTS(campaign, from, limit > 0 ? limit : INT64_MAX), each, user, err);
 }
 
 mgl_status mgl_store_each_newer(mgl_store *store, int64_t campaign, int64_t after,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(
-        store, "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND id > ? ORDER BY id", err);
-    mgl_query_put_int(&q, campaign);
-    mgl_query_put_int(&q, after);
-    return tell_trials(&q, each, user, err);
+    return tell_trials(store,
+                       "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND id > ? ORDER BY id",
+                       MGL_INTS(campaign, after), each, user, err);
 }
 
 /* ---- incumbents ----------------------------------------------------------------------------- */
 
-/* Returns the number that a query of a campaign selects; 0: no row. */
-static mgl_status find_number(mgl_store *store, const char *sql, int64_t campaign, int64_t *out,
-                              mgl_error *err)
-{
-    *out = 0;
-    mgl_query q = mgl_query_open(store, sql, err);
-    mgl_query_put_int(&q, campaign);
-    if (mgl_query_step(&q))
-        *out = mgl_query_get_int(&q, 0);
-    return mgl_query_close(&q);
-}
-
 mgl_status mgl_store_find_incumbent(mgl_store *store, int64_t campaign, int64_t *out,
                                     mgl_error *err)
 {
-    return find_number(store,
-                       "SELECT number FROM trials WHERE campaign = ? AND outcome = 'OK'"
-                       " AND control = 0 ORDER BY id DESC LIMIT 1",
-                       campaign, out, err);
+    return mgl_store_ask(store,
+                         "SELECT number FROM trials WHERE campaign = ? AND outcome = 'OK'"
+                         " AND control = 0 ORDER BY id DESC LIMIT 1",
+                         MGL_INTS(campaign), out, err);
 }
 
 mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t number,
                                 mgl_outcome outcome, const char *diagnostic, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store,
-                                 "UPDATE trials SET outcome = ?, diagnostic = ?, condemned ="
-                                 " (SELECT max(id) FROM trials AS those WHERE those.campaign = ?)"
-                                 " WHERE campaign = ? AND number = ? AND outcome = 'OK'"
-                                 " AND control = 0",
-                                 err);
+    mgl_query q = mgl_query_open_with(store,
+                                      "UPDATE trials SET outcome = ?3, diagnostic = ?4, condemned ="
+                                      " (SELECT max(id) FROM trials AS those"
+                                      "  WHERE those.campaign = ?1)"
+                                      " WHERE campaign = ?1 AND number = ?2 AND outcome = 'OK'"
+                                      " AND control = 0",
+                                      MGL_INTS(campaign, number), err);
     mgl_query_put_text(&q, mgl_outcome_name(outcome));
     mgl_query_put_text(&q, diagnostic);
-    mgl_query_put_int(&q, campaign);
-    mgl_query_put_int(&q, campaign);
-    mgl_query_put_int(&q, number);
     mgl_query_run(&q);
     return mgl_query_close(&q);
 }
@@ -329,18 +295,17 @@ mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t numb
 mgl_status mgl_store_each_quarantined(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
                                       void *user, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(
-        store,
-        "SELECT " COLUMNS " FROM trials WHERE campaign = ? AND condemned > 0 ORDER BY number", err);
-    mgl_query_put_int(&q, campaign);
-    return tell_trials(&q, each, user, err);
+    return tell_trials(store,
+                       "SELECT " COLUMNS
+                       " FROM trials WHERE campaign = ? AND condemned > 0 ORDER BY number",
+                       MGL_INTS(campaign), each, user, err);
 }
 
 mgl_status mgl_store_count_quarantined(mgl_store *store, int64_t campaign, int64_t *out,
                                        mgl_error *err)
 {
-    return find_number(store, "SELECT count(*) FROM trials WHERE campaign = ? AND condemned > 0",
-                       campaign, out, err);
+    return mgl_store_ask(store, "SELECT count(*) FROM trials WHERE campaign = ? AND condemned > 0",
+                         MGL_INTS(campaign), out, err);
 }
 
 #define LINE                                                                                       \
@@ -355,9 +320,7 @@ mgl_status mgl_store_each_in_line(mgl_store *store, int64_t campaign, mgl_store_
                                   void *user, mgl_error *err)
 {
     int count = 0;
-    mgl_query q = mgl_query_open(store, LINE, err);
-    mgl_query_put_int(&q, campaign);
-    mgl_query_put_int(&q, MGL_MAX_LINE + 1);
+    mgl_query q = mgl_query_open_with(store, LINE, MGL_INTS(campaign, MGL_MAX_LINE + 1), err);
     while (mgl_query_step(&q)) {
         mgl_trial trial;
         if (++count > MGL_MAX_LINE) {
@@ -377,13 +340,12 @@ mgl_status mgl_store_each_in_line(mgl_store *store, int64_t campaign, mgl_store_
 mgl_status mgl_store_each_share(mgl_store *store, int64_t campaign, mgl_store_share_fn *each,
                                 void *user, mgl_error *err)
 {
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT coalesce(proposer, ''), count(*), "
-                                 " count(CASE WHEN outcome = 'OK' THEN 1 END)"
-                                 " FROM trials WHERE campaign = ? AND control = 0"
-                                 " GROUP BY 1 ORDER BY 1",
-                                 err);
-    mgl_query_put_int(&q, campaign);
+    mgl_query q = mgl_query_open_with(store,
+                                      "SELECT coalesce(proposer, ''), count(*), "
+                                      " count(CASE WHEN outcome = 'OK' THEN 1 END)"
+                                      " FROM trials WHERE campaign = ? AND control = 0"
+                                      " GROUP BY 1 ORDER BY 1",
+                                      MGL_INTS(campaign), err);
     while (mgl_query_step(&q)) {
         char *proposer = mgl_query_get_text(&q, 0);
         int64_t trials = mgl_query_get_int(&q, 1), kept = mgl_query_get_int(&q, 2);
@@ -397,42 +359,28 @@ mgl_status mgl_store_each_share(mgl_store *store, int64_t campaign, mgl_store_sh
 mgl_status mgl_store_find_digest(mgl_store *store, int64_t campaign, const char *digest,
                                  int64_t *number, mgl_error *err)
 {
-    *number = 0;
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT min(number) FROM trials WHERE campaign = ? AND digest = ?"
-                                 " AND digest <> '' AND outcome <> 'DUPLICATE' AND control = 0",
-                                 err);
-    mgl_query_put_int(&q, campaign);
+    mgl_query q =
+        mgl_query_open_with(store,
+                            "SELECT min(number) FROM trials WHERE campaign = ? AND digest = ?"
+                            " AND digest <> '' AND outcome <> 'DUPLICATE' AND control = 0",
+                            MGL_INTS(campaign), err);
     mgl_query_put_text(&q, digest);
-    if (mgl_query_step(&q))
-        *number = mgl_query_get_int(&q, 0);
+    *number = mgl_query_change(&q);
     return mgl_query_close(&q);
 }
 
 mgl_status mgl_store_count_outcomes(mgl_store *store, int64_t campaign,
                                     int64_t counts[MGL_OUTCOME_COUNT], mgl_error *err)
 {
-    memset(counts, 0, MGL_OUTCOME_COUNT * sizeof *counts);
-    mgl_query q = mgl_query_open(store,
-                                 "SELECT outcome, count(*) FROM trials WHERE campaign = ?"
-                                 " AND control = 0 GROUP BY outcome",
-                                 err);
-    mgl_query_put_int(&q, campaign);
-    while (mgl_query_step(&q)) {
-        mgl_outcome outcome;
-        char *name = mgl_query_get_text(&q, 0);
-        if (name && mgl_outcome_parse(name, &outcome))
-            counts[outcome] = mgl_query_get_int(&q, 1);
-        else if (!q.status)
-            q.status = mgl_store_fail_value(store, "outcome", err);
-        mgl_free(name);
-    }
-    return mgl_query_close(&q);
+    return mgl_store_ask_outcomes(store,
+                                  "SELECT outcome, count(*) FROM trials WHERE campaign = ?"
+                                  " AND control = 0 GROUP BY outcome",
+                                  MGL_INTS(campaign), counts, err);
 }
 
 mgl_status mgl_store_count_decisions(mgl_store *store, int64_t campaign, int64_t *out,
                                      mgl_error *err)
 {
-    return find_number(store, "SELECT count(*) FROM trials WHERE campaign = ? AND decided = 1",
-                       campaign, out, err);
+    return mgl_store_ask(store, "SELECT count(*) FROM trials WHERE campaign = ? AND decided = 1",
+                         MGL_INTS(campaign), out, err);
 }
