@@ -13,7 +13,7 @@ static mgl_status read_experiment_log(const mcp_call *call, mgl_experiment_log *
     size_t length = 0;
     const char *folder = call->mcp->kernels[0] ? call->mcp->kernels : NULL;
     if (!mcp_is_given(call, "log") && !mcp_is_given(call, "log_path"))
-        return mgl_kernel_store_experiment_log(NULL, folder, out, NULL, err);
+        return mgl_kernel_store_experiment_log(NULL, folder, out, err);
     mgl_status status = mcp_read_either(call, "log", "log_path", MGL_EXPERIMENT_LOG_FILE, place,
                                         &text, &length, err);
     if (!status)

@@ -11,6 +11,7 @@
 #include "autotune/store/store_query.h"
 
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/memory.h"
 
 #include <ctype.h>
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SIGNATURE = 128 }; /* largest content of the file with its final 0, in bytes */
@@ -93,39 +93,19 @@ static mgl_status fail_taken(const char *path, int descriptor, const char *uuid,
                     who);
 }
 
-/* Takes the lock with a few retries, because mgl_store_lock_look holds it for some microseconds. */
-static bool take(int descriptor)
-{
-    enum { TRIES = 4 };
-    const struct timespec step = {.tv_nsec = 5 * 1000 * 1000};
-    for (int i = 0; i < TRIES; i++) {
-        if (!flock(descriptor, LOCK_EX | LOCK_NB))
-            return true;
-        if (errno != EWOULDBLOCK)
-            return false;
-        nanosleep(&step, NULL);
-        errno = EWOULDBLOCK;
-    }
-    return false;
-}
-
+/* Waits a little, because mgl_store_lock_look holds the lock for some microseconds. */
 static mgl_status open_lock(const char *path, const char *uuid, int *out, mgl_error *err)
 {
-    int descriptor = mgl_file_denied()
-                         ? -1
-                         : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (descriptor < 0)
-        return mgl_fail_path(err, path, "the lock can not be made");
-    if (mgl_file_denied() || !take(descriptor)) {
-        mgl_status status = errno == EWOULDBLOCK
-                                ? fail_taken(path, descriptor, uuid, err)
-                                : mgl_fail_errno(err, path, "the lock can not be taken");
-        close(descriptor);
+    enum { WAIT_MS = 20 };
+    bool taken = false;
+    mgl_status status = mgl_lock_take(path, 0600, WAIT_MS, out, &taken, err);
+    if (!status && taken)
+        sign(*out);
+    if (status || taken)
         return status;
-    }
-    sign(descriptor);
-    *out = descriptor;
-    return MGL_OK;
+    status = fail_taken(path, *out, uuid, err);
+    close(*out);
+    return status;
 }
 
 mgl_status mgl_store_lock_take(mgl_store *store, const char *uuid, mgl_store_lock **out,

@@ -43,7 +43,7 @@ static mgl_status plan(const char *operand, const void *options, mgl_error *err)
     mgl_experiment_log experiment_log = {0};
     mgl_experiment_log_plan made = {0};
     mgl_status status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
-                                                        &experiment_log, NULL, err);
+                                                        &experiment_log, err);
     if (!status)
         status = mgl_shares_read(operand, &made.shares, err);
     if (!status) {

@@ -147,28 +147,22 @@ static mgl_status learn(const char *operand, const void *options, mgl_error *err
 {
     const struct options *o = options;
     mgl_ptx_condensed before = {0}, after = {0};
-    mgl_ptx_ideas ideas = {0};
-    size_t learned = 0;
+    size_t learned = 0, count = 0;
     mgl_status status = check_learn(o, err);
     if (!status)
         status = read_pair(operand, o, &before, &after, err);
-    if (!status)
-        status = mgl_ptx_ideas_read(o->ideas.value, &ideas, err);
     mgl_ptx_pair pair = {&before, &after, o->op.value, o->device.value, log(o->ratio.value)};
     if (!status)
-        status = mgl_ptx_learn(&pair, &ideas, &learned, err);
-    if (!status)
-        status = mgl_ptx_ideas_save(&ideas, o->ideas.value, err);
+        status = mgl_ptx_ideas_learn(o->ideas.value, &pair, &learned, &count, err);
     if (!status && o->json.given) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.ptx_learn/1");
         mgl_json_out_int(&out, "learned", (int64_t)learned);
-        mgl_json_out_int(&out, "ideas", (int64_t)ideas.count);
+        mgl_json_out_int(&out, "ideas", (int64_t)count);
         mgl_cli_end_json(&out);
     } else if (!status) {
-        mgl_cli_printf("%zu ideas with this evidence, %zu in all\n", learned, ideas.count);
+        mgl_cli_printf("%zu ideas with this evidence, %zu in all\n", learned, count);
     }
-    mgl_ptx_ideas_clear(&ideas);
     mgl_ptx_condensed_clear(&before);
     mgl_ptx_condensed_clear(&after);
     return status;

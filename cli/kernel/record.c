@@ -35,21 +35,14 @@ static mgl_status make_row(const char *op, const struct options *o, mgl_experime
 static mgl_status record(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
-    mgl_experiment_log experiment_log = {0};
     mgl_experiment_log_row row;
-    mgl_text path = {0};
+    size_t number = 0;
     mgl_status status = make_row(operand, o, &row, err);
     if (!status)
-        status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
-                                                 &experiment_log, &path, err);
+        status =
+            mgl_kernel_store_record(o->experiment_log.value, o->folder.value, &row, &number, err);
     if (!status)
-        status = mgl_experiment_log_add(&experiment_log, &row, err);
-    if (!status)
-        status = mgl_experiment_log_write(&experiment_log, path.bytes, err);
-    if (!status)
-        mgl_cli_printf("row %zu\n", experiment_log.count);
-    mgl_experiment_log_clear(&experiment_log);
-    mgl_text_clear(&path);
+        mgl_cli_printf("row %zu\n", number);
     return status;
 }
 

@@ -14,7 +14,7 @@ static mgl_status report(const char *operand, const void *options, mgl_error *er
     mgl_text out = {0};
     (void)operand;
     mgl_status status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
-                                                        &experiment_log, NULL, err);
+                                                        &experiment_log, err);
     if (!status)
         (o->csv.given ? mgl_experiment_log_put_csv
                       : mgl_experiment_log_put_markdown)(&experiment_log, &out);

@@ -9,12 +9,12 @@
 #include "autotune/kernels/gates/kernel.h"
 #include "autotune/kernels/gates/scan.h"
 #include "autotune/kernels/trial/launch.h"
+#include "autotune/store/keeper.h"
 #include "base/data_folder.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_out.h"
 #include "base/memory.h"
-#include "base/output.h"
 #include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 
@@ -36,19 +36,12 @@ static mgl_status place(const char *folder, const char *name, char path[PATH_MAX
                                  : mgl_fail(err, MGL_BAD_INPUT, "overlay", "its path is too long");
 }
 
-static mgl_status text_place(const char *folder, const char *hash, char path[PATH_MAX],
+/* The texts of the folder, whose path gets written to `path`. */
+static mgl_status find_texts(const char *folder, char path[PATH_MAX], mgl_keeper *out,
                              mgl_error *err)
 {
-    char name[MGL_SHA256_HEX + 8];
-    snprintf(name, sizeof name, "%s.cuh", hash);
-    return place(folder, name, path, err);
-}
-
-static void hash_bytes(const char *text, char hex[MGL_SHA256_HEX])
-{
-    unsigned char bytes[MGL_SHA256_BYTES];
-    mgl_sha256_of(text, strlen(text), bytes);
-    mgl_sha256_hex(bytes, hex);
+    *out = (mgl_keeper){path, ".cuh", MGL_KERNEL_TEXT};
+    return place(folder, "", path, err);
 }
 
 /* The hash of the canonical form of the unit's original text. */
@@ -66,8 +59,9 @@ static bool is_base(const mgl_kernel_unit *unit, const char *hash)
 {
     size_t length;
     char own[MGL_SHA256_HEX], bytes[MGL_SHA256_HEX];
+    const char *text = mgl_kernel_unit_text(unit, &length);
     hash_own(unit, own);
-    hash_bytes(mgl_kernel_unit_text(unit, &length), bytes); /* format of older folders */
+    mgl_keeper_name(text, length, bytes); /* format of older folders */
     return !strcmp(hash, own) || !strcmp(hash, bytes);
 }
 
@@ -95,7 +89,7 @@ static mgl_status read_hash(const mgl_json *json, const cJSON *of, const char *k
     mgl_status status = mgl_json_get_string(json, of, key, true, &text, err);
     if (status)
         return status;
-    if (strlen(text) != MGL_SHA256_HEX - 1 || strspn(text, "0123456789abcdef") != strlen(text))
+    if (!mgl_keeper_is_id(text))
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "%s: is no SHA-256", key);
     memcpy(out, text, MGL_SHA256_HEX);
     return MGL_OK;
@@ -103,20 +97,20 @@ static mgl_status read_hash(const mgl_json *json, const cJSON *of, const char *k
 
 static mgl_status read_text(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
 {
-    char path[PATH_MAX], hash[MGL_SHA256_HEX];
-    size_t length;
-    mgl_status status = text_place(folder, entry->text, path, err);
+    char path[PATH_MAX];
+    size_t length = 0;
+    mgl_keeper texts;
+    mgl_status status = find_texts(folder, path, &texts, err);
     if (!status)
-        status = mgl_file_read_regular(path, MGL_KERNEL_TEXT, &entry->bytes, &length, err);
-    if (status)
+        status = mgl_keeper_get(&texts, entry->text, &entry->bytes, &length, err);
+    if (!status && strlen(entry->bytes) == length)
+        return MGL_OK;
+    if (status && status != MGL_BAD_INPUT)
         return status;
-    hash_bytes(entry->bytes, hash);
-    if (strlen(entry->bytes) != length || strcmp(hash, entry->text) != 0)
-        return mgl_fail(
-            err, MGL_BAD_INPUT, path,
-            "was changed since it was promoted; remove the overlay's folder, or promote "
-            "the micro-kernel again");
-    return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, path,
+                    "%s.cuh is missing or was changed since it was promoted; remove the overlay's "
+                    "folder, or promote the micro-kernel again",
+                    entry->text);
 }
 
 /* The position after a line "<directive>NAME" or "<directive>NAME NUMBER", as mgl_trial_text
@@ -184,29 +178,35 @@ static bool copy_value(const cJSON *value, char **out)
     return !value || *out;
 }
 
-static mgl_status read_entry(const char *folder, const mgl_json *json, const cJSON *of,
-                             mgl_overlay_entry *entry, mgl_error *err)
+/* Reads the hashes, the evidence and the replaced entry, and then the text. */
+static mgl_status read_body(const char *folder, const mgl_json *json, const cJSON *of,
+                            mgl_overlay_entry *entry, mgl_error *err)
 {
-    const char *name = NULL;
     const cJSON *evidence = NULL, *before = NULL;
-    mgl_status status = mgl_json_get_string(json, of, "unit", true, &name, err);
-    if (!status)
-        status = read_hash(json, of, "base", entry->base, err);
+    mgl_status status = read_hash(json, of, "base", entry->base, err);
     if (!status)
         status = read_hash(json, of, "text", entry->text, err);
     if (!status)
         status = mgl_json_get_object(json, of, "evidence", false, &evidence, err);
     if (!status)
         status = mgl_json_get_object(json, of, "before", false, &before, err);
+    if (!status && (!copy_value(evidence, &entry->evidence) || !copy_value(before, &entry->before)))
+        status = mgl_fail_memory(err, LARGEST);
+    return status ? status : read_text(folder, entry, err);
+}
+
+static mgl_status read_entry(const char *folder, const mgl_json *json, const cJSON *of,
+                             mgl_overlay_entry *entry, mgl_error *err)
+{
+    const char *name = NULL;
+    mgl_status status = mgl_json_get_string(json, of, "unit", true, &name, err);
     if (status)
         return status;
     entry->unit = mgl_kernel_unit_find(name);
     if (!entry->unit)
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "'%.60s' is no micro-kernel", name);
-    if (!copy_value(evidence, &entry->evidence) || !copy_value(before, &entry->before))
-        return mgl_fail_memory(err, LARGEST);
+    status = read_body(folder, json, of, entry, err);
     entry->stale = !is_base(entry->unit, entry->base);
-    status = read_text(folder, entry, err);
     return status || entry->stale ? status : scan_text(entry, err);
 }
 
@@ -287,17 +287,13 @@ static mgl_status put_value(mgl_json_out *out, const char *key, const char *valu
     return status;
 }
 
-static mgl_status put_entry(mgl_json_out *out, const mgl_overlay_entry *entry, mgl_error *err)
+/* Writes what read_body reads. */
+static mgl_status put_body(mgl_json_out *out, const mgl_overlay_entry *entry, mgl_error *err)
 {
-    mgl_json_out_object(out, NULL);
-    mgl_json_out_string(out, "unit", entry->unit->name);
     mgl_json_out_string(out, "base", entry->base);
     mgl_json_out_string(out, "text", entry->text);
     mgl_status status = put_value(out, "evidence", entry->evidence, err);
-    if (!status)
-        status = put_value(out, "before", entry->before, err);
-    mgl_json_out_close_object(out);
-    return status;
+    return status ? status : put_value(out, "before", entry->before, err);
 }
 
 static mgl_status write_manifest(const char *folder, const mgl_overlay *overlay, mgl_error *err)
@@ -307,14 +303,16 @@ static mgl_status write_manifest(const char *folder, const mgl_overlay *overlay,
     mgl_status status = place(folder, "manifest.json", path, err);
     mgl_json_out_begin(&out, "megalith.overlay/1");
     mgl_json_out_array(&out, "units");
-    for (int i = 0; i < overlay->count && !status; i++)
-        status = put_entry(&out, &overlay->entries[i], err);
+    for (int i = 0; i < overlay->count && !status; i++) {
+        mgl_json_out_object(&out, NULL);
+        mgl_json_out_string(&out, "unit", overlay->entries[i].unit->name);
+        status = put_body(&out, &overlay->entries[i], err);
+        mgl_json_out_close_object(&out);
+    }
     mgl_json_out_close_array(&out);
     mgl_json_out_close(&out);
-    if (!status && out.text.failed)
-        status = mgl_fail_memory(err, LARGEST);
     if (!status)
-        status = mgl_output_write_file(path, out.text.bytes, out.text.length, err);
+        return mgl_keeper_write(path, &out, err);
     mgl_text_clear(&out.text);
     return status;
 }
@@ -341,11 +339,7 @@ static mgl_status describe_before(const mgl_overlay_entry *entry, char **out, mg
 {
     mgl_json_out json = {0};
     mgl_json_out_begin(&json, "megalith.overlay/1");
-    mgl_json_out_string(&json, "base", entry->base);
-    mgl_json_out_string(&json, "text", entry->text);
-    mgl_status status = put_value(&json, "evidence", entry->evidence, err);
-    if (!status)
-        status = put_value(&json, "before", entry->before, err);
+    mgl_status status = put_body(&json, entry, err);
     mgl_json_out_close(&json);
     if (!status && json.text.failed)
         status = mgl_fail_memory(err, LARGEST);
@@ -371,7 +365,7 @@ static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, c
     entry->unit = unit;
     entry->before = before;
     hash_own(unit, entry->base);
-    hash_bytes(text, entry->text);
+    mgl_keeper_name(text, strlen(text), entry->text);
     entry->bytes = mgl_strdup(text);
     entry->evidence = evidence ? mgl_strdup(evidence) : NULL;
     if (!entry->bytes || (evidence && !entry->evidence))
@@ -379,102 +373,81 @@ static mgl_status add_entry(mgl_overlay *overlay, const mgl_kernel_unit *unit, c
     return scan_text(entry, err);
 }
 
-/* The text is written first, so that the manifest never names a missing text. */
-static mgl_status write_text(const char *folder, const char *text, mgl_error *err)
+/* Locks the folder and reads the overlay. end_change writes the manifest if `status` is MGL_OK, and
+ * returns the status. */
+static mgl_status begin_change(const char *folder, mgl_overlay *overlay, int *lock, mgl_error *err)
 {
-    char path[PATH_MAX], hash[MGL_SHA256_HEX];
-    hash_bytes(text, hash);
-    mgl_status status = text_place(folder, hash, path, err);
-    if (!status) {
-        char parent[PATH_MAX];
-        mgl_file_split(path, parent);
-        status = mgl_folder_make(parent, 0777, err);
-    }
-    return status ? status : mgl_output_write_file(path, text, strlen(text), err);
+    char path[PATH_MAX];
+    *overlay = (mgl_overlay){0};
+    *lock = -1;
+    mgl_status status = place(folder, "manifest.json", path, err);
+    if (!status)
+        status = mgl_keeper_lock(path, lock, err);
+    return status ? status : mgl_overlay_read(folder, overlay, err);
 }
 
+static mgl_status end_change(const char *folder, mgl_overlay *overlay, int lock, mgl_status status,
+                             mgl_error *err)
+{
+    if (!status)
+        status = write_manifest(folder, overlay, err);
+    mgl_overlay_clear(overlay);
+    mgl_keeper_unlock(lock);
+    return status;
+}
+
+/* The text is written first, so that the manifest never names a missing text. */
 mgl_status mgl_overlay_put(const char *folder, const mgl_kernel_unit *unit, const char *text,
                            const char *evidence, mgl_error *err)
 {
+    char path[PATH_MAX], id[MGL_SHA256_HEX];
     mgl_overlay overlay;
-    mgl_status status = mgl_overlay_read(folder, &overlay, err);
+    mgl_keeper texts;
+    int lock = -1;
+    mgl_status status = find_texts(folder, path, &texts, err);
+    if (!status)
+        status = mgl_folder_make(path, 0777, err);
     if (status)
         return status;
-    status = add_entry(&overlay, unit, text, evidence, err);
+    status = begin_change(folder, &overlay, &lock, err);
     if (!status)
-        status = write_text(folder, text, err);
+        status = add_entry(&overlay, unit, text, evidence, err);
     if (!status)
-        status = write_manifest(folder, &overlay, err);
-    mgl_overlay_clear(&overlay);
-    return status;
-}
-
-mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, mgl_error *err)
-{
-    mgl_overlay overlay;
-    mgl_status status = mgl_overlay_read(folder, &overlay, err);
-    if (status)
-        return status;
-    const int at = find_unit(&overlay, unit);
-    if (at < 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
-    else
-        take_out(&overlay, at);
-    if (!status)
-        status = write_manifest(folder, &overlay, err);
-    mgl_overlay_clear(&overlay);
-    return status;
+        status = mgl_keeper_put(&texts, text, strlen(text), id, err);
+    return end_change(folder, &overlay, lock, status, err);
 }
 
 /* Replaces the entry by its `before`. */
 static mgl_status restore(const char *folder, mgl_overlay_entry *entry, mgl_error *err)
 {
     mgl_json json = {0};
-    const cJSON *evidence = NULL, *before = NULL;
     mgl_overlay_entry old = {.unit = entry->unit};
     mgl_status status =
         mgl_json_parse(entry->before, strlen(entry->before), LARGEST, "before", &json, err);
     if (!status)
-        status = read_hash(&json, json.root, "base", old.base, err);
-    if (!status)
-        status = read_hash(&json, json.root, "text", old.text, err);
-    if (!status)
-        status = mgl_json_get_object(&json, json.root, "evidence", false, &evidence, err);
-    if (!status)
-        status = mgl_json_get_object(&json, json.root, "before", false, &before, err);
-    if (!status && (!copy_value(evidence, &old.evidence) || !copy_value(before, &old.before)))
-        status = mgl_fail_memory(err, LARGEST);
-    if (!status)
-        status = read_text(folder, &old, err);
+        status = read_body(folder, &json, json.root, &old, err);
     mgl_json_clear(&json);
-    if (status) {
-        clear_entry(&old);
-        return status;
-    }
-    clear_entry(entry);
-    *entry = old;
-    return MGL_OK;
+    clear_entry(status ? &old : entry);
+    if (!status)
+        *entry = old;
+    return status;
 }
 
 mgl_status mgl_overlay_roll_back(const char *folder, const mgl_kernel_unit *unit, bool *restored,
                                  mgl_error *err)
 {
     mgl_overlay overlay;
+    int lock = -1;
     *restored = false;
-    mgl_status status = mgl_overlay_read(folder, &overlay, err);
-    if (status)
-        return status;
-    const int at = find_unit(&overlay, unit);
-    if (at < 0) {
+    mgl_status status = begin_change(folder, &overlay, &lock, err);
+    const int at = status ? -1 : find_unit(&overlay, unit);
+    if (!status && at < 0)
         status = mgl_fail(err, MGL_BAD_INPUT, unit->name, "is not in the overlay");
-    } else if (overlay.entries[at].before) {
+    if (!status && overlay.entries[at].before) {
         status = restore(folder, &overlay.entries[at], err);
         *restored = !status;
-    } else {
+    } else if (!status) {
         take_out(&overlay, at);
     }
-    if (!status)
-        status = write_manifest(folder, &overlay, err);
-    mgl_overlay_clear(&overlay);
-    return status;
+    return end_change(folder, &overlay, lock, status, err);
 }

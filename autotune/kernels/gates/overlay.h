@@ -57,7 +57,5 @@ mgl_status mgl_overlay_put(const char *folder, const mgl_kernel_unit *unit, cons
  * entry, removes the unit. MGL_BAD_INPUT: the unit is not in the overlay. */
 mgl_status mgl_overlay_roll_back(const char *folder, const mgl_kernel_unit *unit, bool *restored,
                                  mgl_error *err);
-/* Removes a unit. MGL_BAD_INPUT: the unit is not in the overlay. */
-mgl_status mgl_overlay_remove(const char *folder, const mgl_kernel_unit *unit, mgl_error *err);
 
 #endif

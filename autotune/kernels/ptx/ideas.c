@@ -1,9 +1,9 @@
 /* Implements the store of ideas, and learning from pairs: see ideas.h. */
 #include "autotune/kernels/ptx/ideas.h"
 
+#include "autotune/store/keeper.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/output.h"
 
 #include <math.h>
 #include <string.h>
@@ -180,17 +180,6 @@ void mgl_ptx_ideas_write(const mgl_ptx_ideas *ideas, mgl_json_out *out)
     mgl_json_out_close(out);
 }
 
-mgl_status mgl_ptx_ideas_save(const mgl_ptx_ideas *ideas, const char *path, mgl_error *err)
-{
-    mgl_json_out out = {0};
-    mgl_ptx_ideas_write(ideas, &out);
-    mgl_status status = out.text.failed
-                            ? mgl_fail_memory(err, out.text.capacity)
-                            : mgl_output_write_file(path, out.text.bytes, out.text.length, err);
-    mgl_text_clear(&out.text);
-    return status;
-}
-
 /* ---- learning -------------------------------------------------------------------------------- */
 
 /* Counts of registers and instructions are effects of ideas, not ideas. */
@@ -278,5 +267,26 @@ mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t 
             ++*learned;
     }
     mgl_ptx_diff_clear(&diff);
+    return status;
+}
+
+mgl_status mgl_ptx_ideas_learn(const char *path, const mgl_ptx_pair *pair, size_t *learned,
+                               size_t *count, mgl_error *err)
+{
+    mgl_ptx_ideas ideas = {0};
+    mgl_json_out out = {0};
+    int lock = -1;
+    mgl_status status = mgl_keeper_lock(path, &lock, err);
+    if (!status)
+        status = mgl_ptx_ideas_read(path, &ideas, err);
+    if (!status)
+        status = mgl_ptx_learn(pair, &ideas, learned, err);
+    if (!status) {
+        mgl_ptx_ideas_write(&ideas, &out);
+        status = mgl_keeper_write(path, &out, err);
+    }
+    *count = ideas.count;
+    mgl_ptx_ideas_clear(&ideas);
+    mgl_keeper_unlock(lock);
     return status;
 }

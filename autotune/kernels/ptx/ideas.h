@@ -6,7 +6,7 @@
  *
  *     {"schema": "megalith.ptx_ideas/1", "ideas": [
  *       {"feature": "global.load.vector", "before": "v1: 8", "after": "v4: 2",
- *        "requires": ["sm_80"], "uses": 2, "successes": 1,
+ *        "requires": "sm_80", "uses": 2, "successes": 1,
  *        "evidence": [{"op": "merge", "device": "H100", "gain": 0.04}]}]}
  *
  * `gain` is log(old time / new time), measured by the judge. A pair teaches one idea per feature
@@ -46,7 +46,6 @@ mgl_status mgl_ptx_ideas_parse(const char *text, size_t length, const char *file
 void mgl_ptx_ideas_clear(mgl_ptx_ideas *ideas);
 /* Writes the whole file. */
 void mgl_ptx_ideas_write(const mgl_ptx_ideas *ideas, mgl_json_out *out);
-mgl_status mgl_ptx_ideas_save(const mgl_ptx_ideas *ideas, const char *path, mgl_error *err);
 
 /* Two implementations of an op and the measured gain between them. *learned is the number of
  * ideas that are new or got evidence. */
@@ -57,6 +56,9 @@ typedef struct mgl_ptx_pair {
 } mgl_ptx_pair;
 mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t *learned,
                          mgl_error *err);
+/* The same in a file, while other processes may do the same. *count: the ideas in the file. */
+mgl_status mgl_ptx_ideas_learn(const char *path, const mgl_ptx_pair *pair, size_t *learned,
+                               size_t *count, mgl_error *err);
 
 /* Writes the prompt for a proposer: task, condensed forms, ideas (highest success rate first)
  * and hardware. All data is between delimiters that contain `border`. */

@@ -3,10 +3,10 @@
  */
 #include "autotune/kernels/versions/experiment_log.h"
 
+#include "autotune/store/keeper.h"
 #include "base/file.h"
 #include "base/json_out.h"
 #include "base/memory.h"
-#include "base/output.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -175,10 +175,24 @@ mgl_status mgl_experiment_log_write(const mgl_experiment_log *l, const char *pat
     mgl_json_out_close_array(&out);
     mgl_json_out_close(&out);
     mgl_text_put(&out.text, "\n");
-    mgl_status status = out.text.failed
-                            ? mgl_fail_memory(err, l->count * sizeof *l->rows)
-                            : mgl_output_write_file(path, out.text.bytes, out.text.length, err);
-    mgl_text_clear(&out.text);
+    return mgl_keeper_write(path, &out, err);
+}
+
+mgl_status mgl_experiment_log_record(const char *path, const mgl_experiment_log_row *row,
+                                     size_t *number, mgl_error *err)
+{
+    mgl_experiment_log l = {0};
+    int lock = -1;
+    mgl_status status = mgl_keeper_lock(path, &lock, err);
+    if (!status)
+        status = mgl_experiment_log_read(path, &l, err);
+    if (!status)
+        status = mgl_experiment_log_add(&l, row, err);
+    if (!status)
+        status = mgl_experiment_log_write(&l, path, err);
+    *number = l.count;
+    mgl_experiment_log_clear(&l);
+    mgl_keeper_unlock(lock);
     return status;
 }
 

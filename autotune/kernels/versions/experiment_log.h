@@ -52,6 +52,10 @@ mgl_status mgl_experiment_log_add(mgl_experiment_log *experiment_log,
 /* Writes the file atomically. */
 mgl_status mgl_experiment_log_write(const mgl_experiment_log *experiment_log, const char *path,
                                     mgl_error *err);
+/* Adds a row to the file while other processes may do the same. *number: the row's number, from
+ * 1. */
+mgl_status mgl_experiment_log_record(const char *path, const mgl_experiment_log_row *row,
+                                     size_t *number, mgl_error *err);
 
 /* ---- choice of the next op ------------------------------------------------------------------- */
 

@@ -5,17 +5,16 @@
 
 #include "autotune/kernels/methods/duplicates.h"
 #include "autotune/kernels/trial/context.h"
+#include "autotune/store/keeper.h"
 #include "base/aliases.h"
+#include "base/lock.h"
 #include "base/memory.h"
-#include "base/output.h"
 #include "schedule/program.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 enum { MAX_WORK = 8 << 20 };
@@ -40,11 +39,13 @@ struct mgl_kernel_session {
 
 static const char schema[] = "megalith.work/1";
 
-static mgl_status make_path(const mgl_kernel_session *b, const char *name, mgl_text *out,
+static mgl_status make_path(const mgl_kernel_session *b, const char *name, char path[PATH_MAX],
                             mgl_error *err)
 {
-    mgl_text_format(out, "%s/%s", b->folder.bytes, name);
-    return out->failed ? mgl_fail_memory(err, b->folder.length) : MGL_OK;
+    const int n = snprintf(path, PATH_MAX, "%s/%s", b->folder.bytes, name);
+    return n > 0 && n < PATH_MAX
+               ? MGL_OK
+               : mgl_fail(err, MGL_BAD_INPUT, b->folder.bytes, "its path is too long");
 }
 
 /* ---- the transcript -------------------------------------------------------------------------- */
@@ -78,37 +79,32 @@ static void on_call(void *user, const mgl_feedback_call *call)
 {
     mgl_kernel_session *b = user;
     mgl_json_out out = {0};
-    mgl_text path = {0};
-    char name[32];
+    char name[32], path[PATH_MAX];
     snprintf(name, sizeof name, "calls/%06d.json", b->logged + 1);
-    put_call(call, &out);
-    mgl_status status = make_path(b, name, &path, &b->log_error);
-    if (!status && out.text.failed)
-        status = mgl_fail_memory(&b->log_error, out.text.length);
-    if (!status)
-        status = mgl_output_write_file(path.bytes, out.text.bytes, out.text.length, &b->log_error);
+    mgl_status status = make_path(b, name, path, &b->log_error);
+    if (!status) {
+        put_call(call, &out);
+        status = mgl_keeper_write(path, &out, &b->log_error);
+    }
     b->logged += !status;
     b->told++;
-    mgl_text_clear(&out.text);
-    mgl_text_clear(&path);
 }
 
 static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
 {
-    mgl_text path = {0};
+    char path[PATH_MAX];
     mgl_file_list files = {0};
-    mgl_status status = make_path(b, "calls", &path, err);
+    mgl_status status = make_path(b, "calls", path, err);
     if (!status)
-        status = mgl_folder_make(path.bytes, 0777, err);
+        status = mgl_folder_make(path, 0777, err);
     if (!status)
-        status = mgl_folder_list(path.bytes, ".json", &files, err);
+        status = mgl_folder_list(path, ".json", &files, err);
     for (size_t i = 0; i < files.count; i++) {
         int number = 0;
         if (sscanf(files.names[i], "%d", &number) == 1 && number > b->logged)
             b->logged = number;
     }
     mgl_file_list_clear(&files);
-    mgl_text_clear(&path);
     return status;
 }
 
@@ -159,27 +155,21 @@ static void put_work(const mgl_kernel_session *b, mgl_json_out *out)
 static mgl_status write_work(const mgl_kernel_session *b, mgl_error *err)
 {
     mgl_json_out out = {0};
-    mgl_text path = {0};
-    mgl_status status = make_path(b, "work.json", &path, err);
-    if (!status)
-        put_work(b, &out);
-    if (!status && out.text.failed)
-        status = mgl_fail_memory(err, out.text.length);
-    if (!status)
-        status = mgl_output_write_file(path.bytes, out.text.bytes, out.text.length, err);
-    mgl_text_clear(&out.text);
-    mgl_text_clear(&path);
-    return status;
+    char path[PATH_MAX];
+    mgl_status status = make_path(b, "work.json", path, err);
+    if (status)
+        return status;
+    put_work(b, &out);
+    return mgl_keeper_write(path, &out, err);
 }
 
 static mgl_status remove_work(mgl_kernel_session *b, mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_status status = make_path(b, "work.json", &path, err);
+    char path[PATH_MAX];
+    mgl_status status = make_path(b, "work.json", path, err);
     close_work(b);
-    if (!status && unlink(path.bytes) && errno != ENOENT)
-        status = mgl_fail_path(err, path.bytes, "the work can not be removed");
-    mgl_text_clear(&path);
+    if (!status && unlink(path) && errno != ENOENT)
+        status = mgl_fail_path(err, path, "the work cannot be removed");
     return status;
 }
 
@@ -254,18 +244,17 @@ static mgl_status read_tree(mgl_kernel_session *b, const mgl_json *json, mgl_err
 
 static mgl_status read_work(mgl_kernel_session *b, mgl_error *err)
 {
-    mgl_text path = {0};
+    char path[PATH_MAX];
     mgl_json json = {0};
     bool stands = false;
-    mgl_status status = make_path(b, "work.json", &path, err);
+    mgl_status status = make_path(b, "work.json", path, err);
     if (!status)
-        status = mgl_file_stands(path.bytes, &stands, err);
+        status = mgl_file_stands(path, &stands, err);
     if (!status && stands)
-        status = mgl_json_read_regular(path.bytes, MAX_WORK, &json, err);
+        status = mgl_json_read_regular(path, MAX_WORK, &json, err);
     if (!status && stands)
         status = read_tree(b, &json, err);
     mgl_json_clear(&json);
-    mgl_text_clear(&path);
     return status;
 }
 
@@ -360,18 +349,15 @@ static void set_up(mgl_kernel_session *b)
 /* Allows one process at a time. The lock is released when its owner ends, for whatever reason. */
 static mgl_status take_lock(mgl_kernel_session *b, mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_status status = make_path(b, "lock", &path, err);
-    if (!status) {
-        b->lock = mgl_file_denied() ? -1 : open(path.bytes, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (b->lock < 0)
-            status = mgl_fail_path(err, path.bytes, "the kernel session cannot be locked");
-        else if (flock(b->lock, LOCK_EX | LOCK_NB))
-            status = mgl_fail(err, MGL_USAGE, b->options.unit->name,
-                              "another process works on this micro-kernel: wait for its end, or "
-                              "take another --folder");
-    }
-    mgl_text_clear(&path);
+    char path[PATH_MAX];
+    bool taken = false;
+    mgl_status status = make_path(b, "lock", path, err);
+    if (!status)
+        status = mgl_lock_take(path, 0666, 0, &b->lock, &taken, err);
+    if (!status && !taken)
+        status = mgl_fail(err, MGL_USAGE, b->options.unit->name,
+                          "another process works on this micro-kernel: wait for its end, or "
+                          "take another --folder");
     return status;
 }
 

@@ -17,25 +17,42 @@ mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *
     return out->failed ? mgl_fail_memory(err, 1) : MGL_OK;
 }
 
-mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
-                                           mgl_experiment_log *out, mgl_text *path, mgl_error *err)
+/* The path of the experiment log; `write`: its folder is made. */
+static mgl_status find_log(const char *given, const char *folder, bool write, mgl_text *out,
+                           mgl_error *err)
 {
-    mgl_text own = {0}, *to = path ? path : &own;
     mgl_status status = MGL_OK;
     if (given)
-        mgl_text_put(to, given);
+        mgl_text_put(out, given);
     else
-        status = mgl_kernel_store_folder(folder, to, err);
-    if (!status && !given) {
-        if (path)
-            status = mgl_folder_make(to->bytes, 0777, err);
-        mgl_text_put(to, "/ledger.json");
-    }
-    if (!status && to->failed)
-        status = mgl_fail_memory(err, 1);
+        status = mgl_kernel_store_folder(folder, out, err);
+    if (!status && !given && write)
+        status = mgl_folder_make(out->bytes, 0777, err);
+    if (!given)
+        mgl_text_put(out, "/ledger.json");
+    return !status && out->failed ? mgl_fail_memory(err, 1) : status;
+}
+
+mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
+                                           mgl_experiment_log *out, mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_status status = find_log(given, folder, false, &path, err);
     if (!status)
-        status = mgl_experiment_log_read(to->bytes, out, err);
-    mgl_text_clear(&own);
+        status = mgl_experiment_log_read(path.bytes, out, err);
+    mgl_text_clear(&path);
+    return status;
+}
+
+mgl_status mgl_kernel_store_record(const char *given, const char *folder,
+                                   const mgl_experiment_log_row *row, size_t *number,
+                                   mgl_error *err)
+{
+    mgl_text path = {0};
+    mgl_status status = find_log(given, folder, true, &path, err);
+    if (!status)
+        status = mgl_experiment_log_record(path.bytes, row, number, err);
+    mgl_text_clear(&path);
     return status;
 }
 

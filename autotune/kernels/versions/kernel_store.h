@@ -31,10 +31,13 @@ mgl_status mgl_kernel_store_open(const char *unit, const mgl_kernel_store_option
 void mgl_kernel_store_close(mgl_kernel_store *kernel_store);
 /* The folder of all kernel sessions; for NULL the user's. */
 mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *err);
-/* Reads the experiment log at a path; for NULL, the log in `folder`. `path` (or NULL) gets its
- * path, and the folder of the path is created. Release both. */
+/* Reads the experiment log at a path; for NULL, the log in `folder`. */
 mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
-                                           mgl_experiment_log *out, mgl_text *path, mgl_error *err);
+                                           mgl_experiment_log *out, mgl_error *err);
+/* Adds a row to that log; *number: the row's number. */
+mgl_status mgl_kernel_store_record(const char *given, const char *folder,
+                                   const mgl_experiment_log_row *row, size_t *number,
+                                   mgl_error *err);
 /* The transformations of a folder, or the user's for NULL; release with mgl_library_clear. */
 mgl_status mgl_kernel_store_library(const char *folder, mgl_library *out, mgl_error *err);
 

@@ -1,6 +1,7 @@
 /* Implements version.h: the files, the objects with their hashes, names, and branches. */
 #include "autotune/kernels/versions/version.h"
 
+#include "autotune/store/keeper.h"
 #include "base/memory.h"
 #include "base/output.h"
 
@@ -18,7 +19,8 @@ enum {
 };
 
 struct mgl_versions {
-    char *folder;
+    char *folder, object_folder[PATH_MAX];
+    mgl_keeper objects;
     char branch[MAX_BRANCH + 1];
     const char *unit, *own; /* borrowed: the unit's original text; NULL: none */
 };
@@ -29,47 +31,40 @@ const char mgl_version_original[] = "own";
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static mgl_status make_path(const mgl_versions *c, const char *below, const char *name,
-                            const char *end, mgl_text *out, mgl_error *err)
+                            char path[PATH_MAX], mgl_error *err)
 {
-    mgl_text_format(out, "%s/%s%s%s", c->folder, below, name, end);
-    return out->failed ? mgl_fail_memory(err, strlen(c->folder)) : MGL_OK;
+    const int n = snprintf(path, PATH_MAX, "%s/%s%s", c->folder, below, name);
+    return n > 0 && n < PATH_MAX ? MGL_OK
+                                 : mgl_fail(err, MGL_BAD_INPUT, c->folder, "its path is too long");
 }
 
 static mgl_status write_line(const mgl_versions *c, const char *below, const char *name,
                              const char *line, mgl_error *err)
 {
-    mgl_text path = {0}, text = {0};
-    mgl_text_format(&text, "%s\n", line);
-    mgl_status status = make_path(c, below, name, "", &path, err);
-    if (!status && text.failed)
-        status = mgl_fail_memory(err, strlen(line));
-    if (!status)
-        status = mgl_output_write_file(path.bytes, text.bytes, text.length, err);
-    mgl_text_clear(&path);
-    mgl_text_clear(&text);
-    return status;
+    char path[PATH_MAX], text[MAX_BRANCH + MGL_SHA256_HEX];
+    const int length = snprintf(text, sizeof text, "%s\n", line);
+    mgl_status status = make_path(c, below, name, path, err);
+    return status ? status : mgl_output_write_file(path, text, (size_t)length, err);
 }
 
 /* The line of a file; *stands false: the file does not exist. */
 static mgl_status read_line(const mgl_versions *c, const char *below, const char *name, char *line,
                             size_t size, bool *stands, mgl_error *err)
 {
-    mgl_text path = {0};
-    char *text = NULL;
+    char path[PATH_MAX], *text = NULL;
     size_t length = 0;
-    mgl_status status = make_path(c, below, name, "", &path, err);
+    mgl_status status = make_path(c, below, name, path, err);
     if (!status)
-        status = mgl_file_stands(path.bytes, stands, err);
+        status = mgl_file_stands(path, stands, err);
     if (!status && *stands)
-        status = mgl_file_read_regular(path.bytes, size, &text, &length, err);
+        status = mgl_file_read_regular(path, size, &text, &length, err);
     if (!status && *stands && (length < 2 || text[length - 1] != '\n' || strlen(text) != length))
-        status = mgl_fail(err, MGL_BAD_INPUT, path.bytes, "it does not hold one line");
+        status = mgl_fail(err, MGL_BAD_INPUT, path, "it does not hold one line");
     if (!status && *stands) {
         memcpy(line, text, length - 1);
         line[length - 1] = 0;
     }
     mgl_free(text);
-    mgl_text_clear(&path);
     return status;
 }
 
@@ -89,16 +84,11 @@ static mgl_status check_branch_name(const char *name, mgl_error *err)
 
 static mgl_status make_folders(const mgl_versions *c, mgl_error *err)
 {
-    static const char *const names[] = {"objects", "branches"};
-    mgl_status status = MGL_OK;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !status; i++) {
-        mgl_text path = {0};
-        status = make_path(c, names[i], "", "", &path, err);
-        if (!status)
-            status = mgl_folder_make(path.bytes, 0777, err);
-        mgl_text_clear(&path);
-    }
-    return status;
+    char path[PATH_MAX];
+    mgl_status status = mgl_folder_make(c->objects.folder, 0777, err);
+    if (!status)
+        status = make_path(c, "branches", "", path, err);
+    return status ? status : mgl_folder_make(path, 0777, err);
 }
 
 mgl_status mgl_versions_open(const char *folder, bool reads, mgl_versions **out, mgl_error *err)
@@ -108,6 +98,10 @@ mgl_status mgl_versions_open(const char *folder, bool reads, mgl_versions **out,
     if (c)
         c->folder = mgl_strdup(folder);
     mgl_status status = c && c->folder ? MGL_OK : mgl_fail_memory(err, strlen(folder));
+    if (!status)
+        status = make_path(c, "objects", "", c->object_folder, err);
+    if (!status)
+        c->objects = (mgl_keeper){c->object_folder, ".json", MAX_OBJECT};
     if (!status && !reads)
         status = make_folders(c, err);
     if (!status)
@@ -204,24 +198,12 @@ static void write_object(const mgl_version_record *r, mgl_json_out *out)
     mgl_text_put(&out->text, "\n");
 }
 
-static void name_object(const char *bytes, size_t length, char id[MGL_SHA256_HEX])
-{
-    unsigned char hash[MGL_SHA256_BYTES];
-    mgl_sha256_of(bytes, length, hash);
-    mgl_sha256_hex(hash, id);
-}
-
-static bool is_id(const char *id)
-{
-    return strlen(id) == MGL_SHA256_HEX - 1 && strspn(id, "0123456789abcdef") == MGL_SHA256_HEX - 1;
-}
-
 static mgl_status read_parents(mgl_version_record *r, mgl_error *err)
 {
     const cJSON *list = NULL;
     mgl_status status = mgl_json_get_array(&r->json, r->json.root, "parents", true, &list, err);
     for (const cJSON *at = status ? NULL : list->child; at; at = at->next) {
-        if (!cJSON_IsString(at) || !is_id(at->valuestring) ||
+        if (!cJSON_IsString(at) || !mgl_keeper_is_id(at->valuestring) ||
             r->parent_count == MGL_VERSION_PARENTS)
             return mgl_fail(err, MGL_BAD_INPUT, r->json.file, "its parents are no ids");
         memcpy(r->parents[r->parent_count++], at->valuestring, MGL_SHA256_HEX);
@@ -293,27 +275,17 @@ void mgl_version_clear(mgl_version_record *r)
 static mgl_status get_object(const mgl_versions *c, const char *id, mgl_version_record *out,
                              mgl_error *err)
 {
-    mgl_text path = {0};
-    char *text = NULL, found[MGL_SHA256_HEX];
+    char *text = NULL;
     size_t length = 0;
     *out = (mgl_version_record){0};
-    mgl_status status = make_path(c, "objects/", id, ".json", &path, err);
+    mgl_status status = mgl_keeper_get(&c->objects, id, &text, &length, err);
     if (!status)
-        status = mgl_file_read_regular(path.bytes, MAX_OBJECT, &text, &length, err);
-    if (!status) {
-        name_object(text, length, found);
-        if (strcmp(found, id) != 0)
-            status = mgl_fail(err, MGL_BAD_INPUT, path.bytes,
-                              "the checkpoint is damaged: its bytes have another hash");
-    }
-    if (!status)
-        status = read_object(text, length, path.bytes, out, err);
+        status = read_object(text, length, id, out, err);
     if (status)
         mgl_version_clear(out);
     else
         memcpy(out->id, id, sizeof out->id);
     mgl_free(text);
-    mgl_text_clear(&path);
     return status;
 }
 
@@ -337,7 +309,7 @@ static mgl_status look_branch(const mgl_versions *c, const char *name, char id[M
     mgl_status status = read_line(c, "branches/", name, id, MGL_SHA256_HEX, &stands, err);
     if (!status && !stands)
         id[0] = 0;
-    if (!status && stands && !is_id(id) && !is_own(id))
+    if (!status && stands && !mgl_keeper_is_id(id) && !is_own(id))
         status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no checkpoint");
     return status;
 }
@@ -346,22 +318,10 @@ static mgl_status look_branch(const mgl_versions *c, const char *name, char id[M
 static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_SHA256_HEX],
                           mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_file_list files = {0};
-    int count = 0;
-    size_t length = strlen(name);
-    bool digits =
-        length >= SHORT_ID && length < MGL_SHA256_HEX && strspn(name, "0123456789abcdef") == length;
-    mgl_status status = make_path(c, "objects", "", "", &path, err);
-    if (!status && digits)
-        status = mgl_folder_list(path.bytes, ".json", &files, err);
-    for (size_t i = 0; i < files.count && !status; i++)
-        if (!strncmp(files.names[i], name, length) &&
-            strlen(files.names[i]) == MGL_SHA256_HEX - 1 + strlen(".json")) {
-            memcpy(id, files.names[i], MGL_SHA256_HEX - 1);
-            id[MGL_SHA256_HEX - 1] = 0;
-            count++;
-        }
+    size_t count = 0;
+    mgl_status status = MGL_OK;
+    if (strlen(name) >= SHORT_ID)
+        status = mgl_keeper_find(&c->objects, name, id, &count, err);
     if (!status && count != 1)
         status =
             mgl_fail(err, MGL_BAD_INPUT, name,
@@ -369,8 +329,6 @@ static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_S
                            : "there is no branch and no checkpoint of that name: `megalith "
                              "kernel log` has them (eight digits of an id at least), and `own` "
                              "is the unit's own text");
-    mgl_file_list_clear(&files);
-    mgl_text_clear(&path);
     return status;
 }
 
@@ -426,27 +384,21 @@ mgl_status mgl_versions_get(const mgl_versions *c, const char *name, mgl_version
 mgl_status mgl_versions_add(mgl_versions *c, mgl_version_record *r, mgl_error *err)
 {
     mgl_json_out out = {0};
-    mgl_text path = {0};
     char at[MGL_SHA256_HEX] = "";
     if (!mgl_outcome_is_good(r->verdict.outcome))
         return mgl_fail(err, MGL_USAGE, mgl_outcome_name(r->verdict.outcome),
                         "checkpoints are made on success only");
     mgl_status status = r->parent_count ? MGL_OK : look_branch(c, c->branch, at, err);
-    if (!status && is_id(at))
+    if (!status && mgl_keeper_is_id(at))
         memcpy(r->parents[r->parent_count++], at, sizeof at);
     if (!status)
         write_object(r, &out);
     if (!status && out.text.failed)
         status = mgl_fail_memory(err, strlen(r->text));
-    if (!status) {
-        name_object(out.text.bytes, out.text.length, r->id);
-        status = make_path(c, "objects/", r->id, ".json", &path, err);
-    }
     if (!status)
-        status = mgl_output_write_file(path.bytes, out.text.bytes, out.text.length, err);
+        status = mgl_keeper_put(&c->objects, out.text.bytes, out.text.length, r->id, err);
     if (!status)
         status = write_line(c, "branches/", c->branch, r->id, err);
-    mgl_text_clear(&path);
     mgl_text_clear(&out.text);
     return status;
 }
@@ -472,16 +424,20 @@ mgl_status mgl_versions_log(const mgl_versions *c, const char *name, mgl_version
     return status;
 }
 
-static mgl_status tell_object(const mgl_versions *c, const char *file, mgl_version_fn *tell,
-                              void *user, mgl_error *err)
+typedef struct telling {
+    const mgl_versions *versions;
+    mgl_version_fn *tell;
+    void *user;
+} telling;
+
+static mgl_status tell_object(void *user, const char *id, mgl_error *err)
 {
+    const telling *t = user;
     mgl_version_record r;
-    char id[MGL_SHA256_HEX];
-    snprintf(id, sizeof id, "%.*s", MGL_SHA256_HEX - 1, file);
-    mgl_status status = is_id(id) ? get_object(c, id, &r, err) : MGL_BAD_INPUT;
+    mgl_status status = get_object(t->versions, id, &r, err);
     if (status)
         return status == MGL_BAD_INPUT ? MGL_OK : status;
-    status = tell(user, &r, err);
+    status = t->tell(t->user, &r, err);
     mgl_version_clear(&r);
     return status;
 }
@@ -489,16 +445,8 @@ static mgl_status tell_object(const mgl_versions *c, const char *file, mgl_versi
 mgl_status mgl_versions_each(const mgl_versions *c, mgl_version_fn *tell, void *user,
                              mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_file_list files = {0};
-    mgl_status status = make_path(c, "objects", "", "", &path, err);
-    if (!status)
-        status = mgl_folder_list(path.bytes, ".json", &files, err);
-    for (size_t i = 0; i < files.count && !status; i++)
-        status = tell_object(c, files.names[i], tell, user, err);
-    mgl_file_list_clear(&files);
-    mgl_text_clear(&path);
-    return status;
+    telling t = {c, tell, user};
+    return mgl_keeper_each(&c->objects, tell_object, &t, err);
 }
 
 /* Writes the current branch if it has no version yet, so that it can be switched back to. */
@@ -584,10 +532,7 @@ mgl_status mgl_versions_restore(mgl_versions *c, const char *name, mgl_error *er
 
 mgl_status mgl_versions_branches(const mgl_versions *c, mgl_file_list *out, mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_status status = make_path(c, "branches", "", "", &path, err);
-    if (!status)
-        status = mgl_folder_list(path.bytes, "", out, err);
-    mgl_text_clear(&path);
-    return status;
+    char path[PATH_MAX];
+    mgl_status status = make_path(c, "branches", "", path, err);
+    return status ? status : mgl_folder_list(path, "", out, err);
 }

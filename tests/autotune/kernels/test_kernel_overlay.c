@@ -214,19 +214,6 @@ START_TEST(what_was_there_before_comes_back)
 }
 END_TEST
 
-START_TEST(a_unit_is_taken_out)
-{
-    mgl_overlay o;
-    const mgl_kernel_unit *merge = mgl_kernel_unit_find("merge");
-    put_merge();
-    ck_assert_int_eq(mgl_overlay_remove(overlay_path, merge, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_overlay_read(overlay_path, &o, NULL), MGL_OK);
-    ck_assert_int_eq(o.count, 0);
-    ck_assert_int_eq(mgl_overlay_remove(overlay_path, merge, NULL), MGL_BAD_INPUT);
-    mgl_overlay_clear(&o);
-}
-END_TEST
-
 START_TEST(a_changed_text_is_refused)
 {
     mgl_overlay o;
@@ -355,7 +342,6 @@ int main(void)
     tcase_add_test(all, evidence_is_kept);
     tcase_add_test(all, a_second_text_replaces_the_first);
     tcase_add_test(all, what_was_there_before_comes_back);
-    tcase_add_test(all, a_unit_is_taken_out);
     tcase_add_test(all, a_changed_text_is_refused);
     tcase_add_test(all, what_the_scan_refuses_is_not_put_there);
     tcase_add_test(all, a_text_of_another_base_is_left_out);

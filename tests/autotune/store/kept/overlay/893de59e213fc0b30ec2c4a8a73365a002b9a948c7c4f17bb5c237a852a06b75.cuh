@@ -1,0 +1,1 @@
+// the second promoted text

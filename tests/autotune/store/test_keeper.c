@@ -1,0 +1,336 @@
+/*
+ * Tests of the keeper: objects named by their hashes, documents that several processes change, and
+ * files of earlier programs (the folder `kept`).
+ */
+#include "autotune/kernels/gates/overlay.h"
+#include "autotune/kernels/ptx/ideas.h"
+#include "autotune/kernels/versions/experiment_log.h"
+#include "autotune/kernels/versions/kernel_session.h"
+#include "autotune/store/keeper.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/output.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KEPT   MGL_SOURCE_DIR "/tests/autotune/store/kept"
+#define FIRST  "9edb496f94e91849a8f16d9f4074263968eaa13a94b454e31dcf88a9a0dafdaf"
+#define SECOND "a2f73d1907b208bcfc8bdfd92e63b4babd3d9e24e390c0f7fd4c2d8643cc786d"
+enum { PROCESSES = 6, CHANGES = 8 };
+
+static char folder[] = MGL_BINARY_DIR "/keeper-XXXXXX";
+static mgl_keeper keeper = {folder, ".txt", 1 << 16};
+static mgl_error err;
+
+static void setup(void)
+{
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    err = (mgl_error){0};
+}
+
+static void run(const char *format, const char *path)
+{
+    char command[2 * PATH_MAX];
+    snprintf(command, sizeof command, format, path, folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void teardown(void)
+{
+    run("rm -rf '%s' '%s'", folder);
+}
+
+#define CHECK_OK(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+static mgl_digest put(const char *text)
+{
+    mgl_digest id;
+    CHECK_OK(mgl_keeper_put(&keeper, text, strlen(text), id.hex, &err));
+    return id;
+}
+
+START_TEST(an_object_comes_back_by_its_hash)
+{
+    char *text;
+    size_t length;
+    const mgl_digest id = put("a text"), again = put("a text");
+    ck_assert_str_eq(id.hex, again.hex);
+    ck_assert(mgl_keeper_is_id(id.hex));
+    CHECK_OK(mgl_keeper_get(&keeper, id.hex, &text, &length, &err));
+    ck_assert_str_eq(text, "a text");
+    ck_assert_uint_eq(length, 6);
+    mgl_free(text);
+}
+END_TEST
+
+START_TEST(a_damaged_object_is_rejected)
+{
+    char path[PATH_MAX], *text;
+    size_t length;
+    const mgl_digest id = put("a text");
+    snprintf(path, sizeof path, "%s/%s.txt", folder, id.hex);
+    CHECK_OK(mgl_output_write_file(path, "a tent", 6, &err));
+    ck_assert_int_eq(mgl_keeper_get(&keeper, id.hex, &text, &length, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "damaged"));
+    ck_assert_ptr_null(text);
+}
+END_TEST
+
+static mgl_status count(void *user, const char *id, mgl_error *why)
+{
+    (void)id, (void)why;
+    ++*(int *)user;
+    return MGL_OK;
+}
+
+START_TEST(objects_are_listed_and_found_by_their_first_digits)
+{
+    char path[PATH_MAX], found[MGL_SHA256_HEX];
+    size_t matches;
+    int seen = 0;
+    mgl_digest id = put("a text");
+    put("another");
+    snprintf(path, sizeof path, "%s/notes.txt", folder); /* not an object */
+    CHECK_OK(mgl_output_write_file(path, "x", 1, &err));
+    CHECK_OK(mgl_keeper_each(&keeper, count, &seen, &err));
+    ck_assert_int_eq(seen, 2);
+    id.hex[8] = 0;
+    CHECK_OK(mgl_keeper_find(&keeper, id.hex, found, &matches, &err));
+    ck_assert_uint_eq(matches, 1);
+    ck_assert(!strncmp(found, id.hex, 8));
+    CHECK_OK(mgl_keeper_find(&keeper, "", found, &matches, &err));
+    ck_assert_uint_eq(matches, 2);
+    CHECK_OK(mgl_keeper_find(&keeper, "zz", found, &matches, &err));
+    ck_assert_uint_eq(matches, 0);
+}
+END_TEST
+
+/* ---- several processes ----------------------------------------------------------------------- */
+
+/* Runs `change` in several processes at once; it returns 0. */
+static void change_at_once(int (*change)(int process))
+{
+    for (int i = 0; i < PROCESSES; i++) {
+        const pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (!child)
+            _exit(change(i));
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int ended;
+        ck_assert_int_gt(wait(&ended), 0);
+        ck_assert_int_eq(ended, 0);
+    }
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int record_rows(int process)
+{
+    mgl_experiment_log_row row = {.outcome = MGL_OUTCOME_NO_GAIN, .calls = process};
+    size_t number;
+    mgl_status status = MGL_OK;
+    strcpy(row.op, "merge");
+    strcpy(row.idea, "split_k");
+    for (int i = 0; i < CHANGES && !status; i++)
+        status = mgl_experiment_log_record(path_of("ledger.json"), &row, &number, NULL);
+    return status;
+}
+
+START_TEST(no_row_of_the_experiment_log_is_lost)
+{
+    mgl_experiment_log all = {0};
+    change_at_once(record_rows);
+    CHECK_OK(mgl_experiment_log_read(path_of("ledger.json"), &all, &err));
+    ck_assert_uint_eq(all.count, PROCESSES * CHANGES);
+    mgl_experiment_log_clear(&all);
+}
+END_TEST
+
+static mgl_status condense(const char *load, mgl_ptx_condensed *out)
+{
+    char text[600];
+    snprintf(text, sizeof text,
+             ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry a(.param .u64 p)\n{\n"
+             "\t.reg .f32 %%f<5>;\n\t.reg .b64 %%rd<2>;\n\tld.param.u64 %%rd1, [p];\n\t%s\n"
+             "\tst.global.f32 [%%rd1], %%f1;\n\tret;\n}\n",
+             load);
+    return mgl_ptx_condense_text(text, strlen(text), "a.ptx", out, NULL);
+}
+
+static int learn_pairs(int process)
+{
+    mgl_ptx_condensed before, after;
+    size_t learned, all;
+    (void)process;
+    mgl_status status = condense("ld.global.f32 %f1, [%rd1];", &before);
+    if (!status)
+        status = condense("ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];", &after);
+    const mgl_ptx_pair pair = {&before, &after, "merge", "H100", 0.1};
+    for (int i = 0; i < 2 && !status; i++)
+        status = mgl_ptx_ideas_learn(path_of("ideas.json"), &pair, &learned, &all, NULL);
+    return status;
+}
+
+START_TEST(no_evidence_of_a_ptx_idea_is_lost)
+{
+    mgl_ptx_ideas all;
+    change_at_once(learn_pairs);
+    CHECK_OK(mgl_ptx_ideas_read(path_of("ideas.json"), &all, &err));
+    ck_assert_uint_ge(all.count, 1);
+    for (size_t i = 0; i < all.count; i++)
+        ck_assert_int_eq(all.rows[i].uses, PROCESSES * 2);
+    mgl_ptx_ideas_clear(&all);
+}
+END_TEST
+
+static int promote(int process)
+{
+    size_t length;
+    const mgl_kernel_unit *unit = mgl_kernel_unit_get(process);
+    return mgl_overlay_put(path_of("overlay"), unit, mgl_kernel_unit_text(unit, &length), NULL,
+                           NULL);
+}
+
+START_TEST(no_promoted_unit_is_lost)
+{
+    mgl_overlay overlay;
+    change_at_once(promote);
+    CHECK_OK(mgl_overlay_read(path_of("overlay"), &overlay, &err));
+    ck_assert_int_eq(overlay.count, PROCESSES);
+    mgl_overlay_clear(&overlay);
+}
+END_TEST
+
+/* ---- files of earlier programs --------------------------------------------------------------- */
+
+START_TEST(old_versions_are_read)
+{
+    mgl_versions *versions;
+    mgl_version_record r;
+    CHECK_OK(mgl_versions_open(KEPT "/kernels/merge", true, &versions, &err));
+    CHECK_OK(mgl_versions_get(versions, NULL, &r, &err));
+    ck_assert_str_eq(r.id, SECOND);
+    ck_assert_str_eq(r.parents[0], FIRST);
+    ck_assert_str_eq(r.transformation, "split_k");
+    ck_assert_int_eq(r.verdict.outcome, MGL_OUTCOME_OK);
+    ck_assert_double_eq(r.verdict.facts.time_us, 12.5);
+    ck_assert_double_eq(r.verdict.facts.registers, 96);
+    ck_assert_int_eq(r.values[0].value, 4);
+    mgl_version_clear(&r);
+    CHECK_OK(mgl_versions_get(versions, "9edb496f", &r, &err));
+    ck_assert_str_eq(r.note, "make it faster");
+    ck_assert_int_eq(r.verdict.outcome, MGL_OUTCOME_UNMEASURED);
+    mgl_version_clear(&r);
+    mgl_versions_lend_original(versions, "merge", "the original");
+    CHECK_OK(mgl_versions_get(versions, "original", &r, &err));
+    ck_assert(mgl_version_is_original(&r));
+    mgl_version_clear(&r);
+    mgl_versions_close(versions);
+}
+END_TEST
+
+START_TEST(an_old_open_work_is_read)
+{
+    mgl_library library;
+    mgl_kernel_session *session;
+    mgl_text prompt = {0};
+    CHECK_OK(mgl_library_open(NULL, &library, &err));
+    const mgl_kernel_session_options options = {.folder = KEPT "/kernels",
+                                                .unit = mgl_kernel_unit_find("merge"),
+                                                .library = &library,
+                                                .no_compile = true,
+                                                .reads = true};
+    CHECK_OK(mgl_kernel_session_open(&options, &session, &err));
+    const mgl_work_state state = mgl_kernel_session_state(session);
+    ck_assert(state.open);
+    ck_assert_str_eq(state.instruction, "again");
+    ck_assert_int_eq(state.calls, 2);
+    CHECK_OK(mgl_kernel_session_prompt(session, false, &prompt, &err));
+    ck_assert_ptr_nonnull(strstr(prompt.bytes, "asm volatile"));
+    mgl_text_clear(&prompt);
+    mgl_kernel_session_close(session);
+    mgl_library_clear(&library);
+}
+END_TEST
+
+START_TEST(an_old_experiment_log_is_read)
+{
+    mgl_experiment_log all = {0};
+    CHECK_OK(mgl_experiment_log_read(KEPT "/kernels/experiments.json", &all, &err));
+    ck_assert_uint_eq(all.count, 2);
+    ck_assert_str_eq(all.rows[0].idea, "split_k");
+    ck_assert_double_eq(all.rows[0].gain, 0.031);
+    ck_assert_int_eq(all.rows[1].outcome, MGL_OUTCOME_COMPILE_SYNTAX);
+    mgl_experiment_log_clear(&all);
+}
+END_TEST
+
+START_TEST(old_ptx_ideas_are_read)
+{
+    mgl_ptx_ideas all;
+    CHECK_OK(mgl_ptx_ideas_read(KEPT "/ideas.json", &all, &err));
+    ck_assert_uint_eq(all.count, 1);
+    ck_assert_str_eq(all.rows[0].requires, "sm_80");
+    ck_assert_uint_eq(all.rows[0].evidence_count, 2);
+    mgl_ptx_ideas_clear(&all);
+}
+END_TEST
+
+/* The texts were made from an older original text: they are read, and not compiled. */
+START_TEST(an_old_overlay_is_read_and_rolled_back)
+{
+    mgl_overlay overlay;
+    bool restored;
+    run("cp -r '%s' '%s'", KEPT "/overlay");
+    CHECK_OK(mgl_overlay_read(path_of("overlay"), &overlay, &err));
+    ck_assert_int_eq(overlay.count, 1);
+    ck_assert(overlay.entries[0].stale);
+    ck_assert_str_eq(overlay.entries[0].bytes, "// the second promoted text\n");
+    mgl_overlay_clear(&overlay);
+    CHECK_OK(
+        mgl_overlay_roll_back(path_of("overlay"), mgl_kernel_unit_find("merge"), &restored, &err));
+    ck_assert(restored);
+    CHECK_OK(mgl_overlay_read(path_of("overlay"), &overlay, &err));
+    ck_assert_str_eq(overlay.entries[0].bytes, "// the first promoted text\n");
+    ck_assert_str_eq(overlay.entries[0].evidence, "{\"gain\":0.02}");
+    mgl_overlay_clear(&overlay);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("keeper");
+    TCase *tests = tcase_create("keeper");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, an_object_comes_back_by_its_hash);
+    tcase_add_test(tests, a_damaged_object_is_rejected);
+    tcase_add_test(tests, objects_are_listed_and_found_by_their_first_digits);
+    tcase_add_test(tests, no_row_of_the_experiment_log_is_lost);
+    tcase_add_test(tests, no_evidence_of_a_ptx_idea_is_lost);
+    tcase_add_test(tests, no_promoted_unit_is_lost);
+    tcase_add_test(tests, old_versions_are_read);
+    tcase_add_test(tests, an_old_open_work_is_read);
+    tcase_add_test(tests, an_old_experiment_log_is_read);
+    tcase_add_test(tests, old_ptx_ideas_are_read);
+    tcase_add_test(tests, an_old_overlay_is_read_and_rolled_back);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
