@@ -115,9 +115,25 @@ double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *c
     return us;
 }
 
+void mgl_ranking_add(mgl_ranking *r, const mgl_known *known, double value)
+{
+    int at = r->count;
+    while (at > 0 && r->values[at - 1] > value)
+        at--;
+    if (at >= r->room)
+        return;
+    r->count += r->count < r->room;
+    const size_t behind = (size_t)(r->count - 1 - at);
+    memmove(&r->known[at + 1], &r->known[at], behind * sizeof *r->known);
+    memmove(&r->values[at + 1], &r->values[at], behind * sizeof *r->values);
+    r->known[at] = known;
+    r->values[at] = value;
+}
+
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-mgl_status mgl_search_open(mgl_search *search, const mgl_proposer_options *options, mgl_error *err)
+static mgl_status open_search(mgl_search *search, const mgl_proposer_options *options,
+                              mgl_error *err)
 {
     const mgl_search_space *space = &options->subject->space;
     search->subject = options->subject;
@@ -139,6 +155,37 @@ void mgl_search_close(mgl_search *search)
     mgl_free(search->known);
     mgl_free(search->order);
     mgl_free(search->tried);
+}
+
+static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
+{
+    return mgl_search_learn((mgl_search *)self, trial, err);
+}
+
+static void close_search(mgl_proposer *self)
+{
+    mgl_search_close((mgl_search *)self);
+    mgl_free(self);
+}
+
+mgl_status mgl_search_make(size_t size, const mgl_proposer *self,
+                           const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
+{
+    mgl_search *search = mgl_alloc_zero(1, size);
+    if (!search)
+        return mgl_fail_memory(err, size);
+    search->proposer = *self;
+    search->proposer.apart = true;
+    if (!self->learn)
+        search->proposer.learn = learn;
+    if (!self->close)
+        search->proposer.close = close_search;
+    mgl_status status = open_search(search, options, err);
+    if (status)
+        search->proposer.close(&search->proposer);
+    else
+        *out = &search->proposer;
+    return status;
 }
 
 /* ---- set of tried configs (open addressing) -------------------------------------------------- */

@@ -71,9 +71,12 @@ typedef struct mgl_search {
     mgl_credit knobs[MGL_KNOB_ROWS], moves[MGL_MOVE_COUNT];
 } mgl_search;
 
-/* Opens a search in a zeroed struct. */
-mgl_status mgl_search_open(mgl_search *search, const mgl_proposer_options *options, mgl_error *err);
-void mgl_search_close(mgl_search *search);
+/* Makes a proposer: `size` bytes, zeroed, that begin with an open search. `self` has the name and
+ * the functions. The functions `learn` and `close` may be NULL: the search learns, and nothing else
+ * has to be released. */
+mgl_status mgl_search_make(size_t size, const mgl_proposer *self,
+                           const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err);
+void mgl_search_close(mgl_search *search); /* releases what it owns, but not itself */
 mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_error *err);
 
 /* The trial of that number, or NULL. */
@@ -93,6 +96,17 @@ bool mgl_search_wants_moves(const mgl_search *search);
 /* Whether the predicted time of a program with this parent (NULL: the start) is within
  * MGL_SCREEN_MARGIN. `predicted` 0: not predicted, passes. */
 bool mgl_search_passes(const mgl_search *search, const mgl_known *parent, double predicted);
+/* The best of some trials, the smallest value first. */
+enum { MGL_MOST_RANKED = 10 };
+typedef struct mgl_ranking {
+    int room; /* at most MGL_MOST_RANKED */
+    int count;
+    const mgl_known *known[MGL_MOST_RANKED]; /* (count) */
+    double values[MGL_MOST_RANKED];          /* (count) */
+} mgl_ranking;
+/* Adds a trial if its value is among the `room` smallest. Of equal values, the first stays ahead.
+ */
+void mgl_ranking_add(mgl_ranking *ranking, const mgl_known *known, double value);
 /* The length of the common prefix of two lists of moves. */
 int mgl_moves_common(const mgl_moves *a, const mgl_moves *b);
 /* The predicted objective in us; 0: no costs, or the program cannot be made. */
@@ -134,6 +148,8 @@ bool mgl_search_change_knobs(const mgl_search *search, const mgl_taste *taste, i
                              uint64_t *state, mgl_schedule_config *config);
 /* Draws every knob uniformly until the config fits. False: none was found. */
 bool mgl_search_draw_config(const mgl_search *search, uint64_t *state, mgl_schedule_config *config);
+/* Changes each knob with probability 1/2. False: nothing changed. */
+bool mgl_search_scatter(const mgl_search *search, uint64_t *state, mgl_schedule_config *config);
 /* Uniform crossover: takes each knob from one of the two configs. Exchange and the queues of o and
  * down come from the same config. */
 void mgl_search_cross(const mgl_search *search, const mgl_schedule_config *other, uint64_t *state,
@@ -208,10 +224,9 @@ int mgl_search_pick(const mgl_search *search, const mgl_draft *drafts, int count
 mgl_status mgl_search_look_far(const mgl_search *search, uint64_t *state, mgl_draft *out,
                                bool *found, mgl_error *err);
 
-/* Fills a proposal with the given parent (NULL: the start). The list of changes becomes its
- * hypothesis. Takes ownership of the moves. */
-mgl_status mgl_search_propose(const mgl_search *search, const mgl_known *parent,
-                              const mgl_schedule_config *config, mgl_moves *moves,
-                              mgl_proposal *out, mgl_error *err);
+/* Makes a draft the proposal, with the list of its changes as hypothesis. Takes ownership of the
+ * moves. */
+mgl_status mgl_search_propose(const mgl_search *search, mgl_draft *draft, mgl_proposal *out,
+                              mgl_error *err);
 
 #endif

@@ -237,6 +237,15 @@ bool mgl_search_draw_config(const mgl_search *search, uint64_t *state, mgl_sched
     return false;
 }
 
+bool mgl_search_scatter(const mgl_search *search, uint64_t *state, mgl_schedule_config *config)
+{
+    bool changed = false;
+    for (int i = 0; i < search->subject->space.count; i++)
+        if (mgl_draw_below(state, 2))
+            changed |= mgl_search_change_knob(search, i, state, config);
+    return changed;
+}
+
 /* Whether the knob takes part in the decision between flags and counters. */
 static bool is_tied(int number)
 {
@@ -313,38 +322,37 @@ mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_con
 
 /* Describes the changes in one line: "page_bytes 2560 -> 8192; shift layer=3 step=o from=2
  * count=1". */
-static void describe(const mgl_search *search, const mgl_known *parent,
-                     const mgl_schedule_config *config, const mgl_moves *moves, mgl_text *out)
+static void describe(const mgl_search *search, const mgl_draft *draft, mgl_text *out)
 {
+    const mgl_known *parent = draft->parent;
     const mgl_schedule_config *before = parent ? &parent->config : &search->start;
     for (int k = 0; k < MGL_KNOB_ROWS; k++)
-        if (mgl_knob_get(before, k) != mgl_knob_get(config, k))
+        if (mgl_knob_get(before, k) != mgl_knob_get(&draft->config, k))
             mgl_text_format(out, "%s%s %d -> %d", out->length ? "; " : "", mgl_knob_name(k),
-                            mgl_knob_get(before, k), mgl_knob_get(config, k));
-    for (int i = parent ? parent->moves.count : 0; i < moves->count; i++) {
+                            mgl_knob_get(before, k), mgl_knob_get(&draft->config, k));
+    for (int i = parent ? parent->moves.count : 0; i < draft->moves.count; i++) {
         mgl_text_put(out, out->length ? "; " : "");
-        mgl_move_print(&moves->moves[i], out);
+        mgl_move_print(&draft->moves.moves[i], out);
     }
     if (out->length == 0)
         mgl_text_put(out, "the start");
 }
 
-mgl_status mgl_search_propose(const mgl_search *search, const mgl_known *parent,
-                              const mgl_schedule_config *config, mgl_moves *moves,
-                              mgl_proposal *out, mgl_error *err)
+mgl_status mgl_search_propose(const mgl_search *search, mgl_draft *draft, mgl_proposal *out,
+                              mgl_error *err)
 {
     mgl_text text = {0};
     char line[MGL_MAX_HYPOTHESIS + 1];
-    describe(search, parent, config, moves, &text);
+    describe(search, draft, &text);
     mgl_format_into(line, sizeof line, "%s", text.bytes ? text.bytes : "");
     bool failed = text.failed;
     mgl_text_clear(&text);
     out->proposer = mgl_strdup(search->proposer.name);
     out->hypothesis = mgl_strdup(line);
-    out->parent = parent ? parent->number : 0;
-    out->config = *config;
-    out->moves = *moves;
-    *moves = (mgl_moves){0};
+    out->parent = draft->parent ? draft->parent->number : 0;
+    out->config = draft->config;
+    out->moves = draft->moves;
+    draft->moves = (mgl_moves){0};
     return failed || !out->proposer || !out->hypothesis ? mgl_fail_memory(err, sizeof line)
                                                         : MGL_OK;
 }

@@ -13,12 +13,10 @@
  */
 #include "autotune/search/propose.h"
 
-#include "base/memory.h"
-
 #include <math.h>
 
 enum {
-    MEMBERS = 10,     /* size of the population */
+    MEMBERS = MGL_MOST_RANKED,
     PLATEAU = 40,     /* trials without an improvement that end a basin */
     SCATTERED = 12,   /* trials around a poor start before any reproduces */
     FOUNDERS = 4,     /* members that a later basin needs before it reproduces */
@@ -42,47 +40,30 @@ typedef struct evolve {
     int hops;
 } evolve;
 
-/* The population: the best correct programs, best first. */
-struct population {
-    const mgl_known *members[MEMBERS];
-    double values[MEMBERS];
-    int count;
-};
-
-/* Inserts a member by value. A program as fast as a member counts as equal and is skipped. */
-static void admit(struct population *p, const mgl_known *known, double value)
+/* Whether a program is as fast as one of the population, and so probably equal to it. */
+static bool is_equal(const mgl_ranking *p, double value)
 {
-    int at = p->count;
-    while (at > 0 && p->values[at - 1] > value)
-        at--;
-    if (at > 0 && p->values[at - 1] >= value * (1 - 1e-9))
-        return;
-    if (p->count < MEMBERS)
-        p->count++;
-    for (int i = p->count - 1; i > at; i--) {
-        p->members[i] = p->members[i - 1];
-        p->values[i] = p->values[i - 1];
-    }
-    if (at < p->count) {
-        p->members[at] = known;
-        p->values[at] = value;
-    }
+    bool equal = false;
+    for (int i = 0; i < p->count; i++)
+        equal |= p->values[i] <= value && p->values[i] >= value * (1 - 1e-9);
+    return equal;
 }
 
-static struct population gather(const evolve *e, size_t from)
+/* The population: the best correct programs. */
+static mgl_ranking gather(const evolve *e, size_t from)
 {
-    struct population p = {.count = 0};
+    mgl_ranking p = {.room = MEMBERS};
     for (size_t i = from; i < e->search.known_count; i++) {
         const mgl_known *known = &e->search.known[i];
         double value = mgl_search_value(&e->search, known);
-        if (value > 0 && !known->duplicate)
-            admit(&p, known, value);
+        if (value > 0 && !known->duplicate && !is_equal(&p, value))
+            mgl_ranking_add(&p, known, value);
     }
     return p;
 }
 
 /* Tournament selection: the best of three random members. NULL: the population is empty. */
-static const mgl_known *draw_member(const struct population *p, uint64_t *state)
+static const mgl_known *draw_member(const mgl_ranking *p, uint64_t *state)
 {
     if (p->count == 0)
         return NULL;
@@ -90,7 +71,7 @@ static const mgl_known *draw_member(const struct population *p, uint64_t *state)
     uint64_t b = mgl_draw_below(state, (uint64_t)p->count);
     uint64_t c = mgl_draw_below(state, (uint64_t)p->count);
     a = a < b ? a : b;
-    return p->members[a < c ? a : c];
+    return p->known[a < c ? a : c];
 }
 
 /* ---- children ------------------------------------------------------------------------------- */
@@ -123,8 +104,8 @@ static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state
 }
 
 /* Varies a member: moves, crossover, or knob changes. */
-static mgl_status vary(const evolve *e, const struct population *p, uint64_t *state,
-                       mgl_draft *child, mgl_error *err)
+static mgl_status vary(const evolve *e, const mgl_ranking *p, uint64_t *state, mgl_draft *child,
+                       mgl_error *err)
 {
     mgl_taste taste;
     int added = 0;
@@ -158,24 +139,14 @@ static mgl_status jump(const evolve *e, uint64_t *state, mgl_draft *child, mgl_e
                                 &added, err);
 }
 
-/* Changes each knob of the start with probability 1/2. */
-static bool scatter(const evolve *e, uint64_t *state, mgl_draft *child)
-{
-    bool changed = false;
-    *child = (mgl_draft){.config = e->search.start};
-    for (int i = 0; i < e->search.subject->space.count; i++)
-        if (mgl_draw_below(state, 2))
-            changed |= mgl_search_change_knob(&e->search, i, state, &child->config);
-    return changed;
-}
-
 static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_draft *out,
                              mgl_error *err)
 {
-    struct population p = gather(e, e->basin);
+    mgl_ranking p = gather(e, e->basin);
     bool founding = e->basin > 0 && p.count < FOUNDERS;
+    *out = (mgl_draft){.config = e->search.start};
     if (mgl_search_is_far(&e->search) && e->search.known_count < SCATTERED &&
-        scatter(e, state, out))
+        mgl_search_scatter(&e->search, state, &out->config))
         return MGL_OK;
     if (founding || far)
         p = gather(e, 0);
@@ -274,9 +245,7 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
     if (!status && !found)
         status = draw_child(e, &state, &chosen, &found, err);
     *answer = found ? MGL_PROPOSED : MGL_NO_MORE; /* the space is small, and all of it was tried */
-    return status || !found ? status
-                            : mgl_search_propose(&e->search, chosen.parent, &chosen.config,
-                                                 &chosen.moves, out, err);
+    return status || !found ? status : mgl_search_propose(&e->search, &chosen, out, err);
 }
 
 /* ---- learning ------------------------------------------------------------------------------- */
@@ -287,7 +256,7 @@ static void hop(evolve *e)
     e->hops++;
     e->stalled = 0;
     e->basin = e->hops % 2 ? e->search.known_count : 0;
-    struct population p = gather(e, e->basin);
+    mgl_ranking p = gather(e, e->basin);
     e->basin_value = p.count ? p.values[0] : 0;
 }
 
@@ -309,22 +278,8 @@ static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *e
     return MGL_OK;
 }
 
-static void close_evolve(mgl_proposer *self)
-{
-    mgl_search_close((mgl_search *)self);
-    mgl_free(self);
-}
-
 mgl_status mgl_evolve_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
 {
-    evolve *e = mgl_alloc_zero(1, sizeof *e);
-    if (!e)
-        return mgl_fail_memory(err, sizeof *e);
-    e->search.proposer = (mgl_proposer){"evolve", propose, learn, close_evolve, true};
-    mgl_status status = mgl_search_open(&e->search, options, err);
-    if (status)
-        close_evolve(&e->search.proposer);
-    else
-        *out = &e->search.proposer;
-    return status;
+    const mgl_proposer self = {.name = "evolve", .propose = propose, .learn = learn};
+    return mgl_search_make(sizeof(evolve), &self, options, out, err);
 }

@@ -5,10 +5,6 @@
  */
 #include "autotune/search/propose.h"
 
-#include "base/memory.h"
-
-#include <string.h>
-
 /* A point of the grid: knobs a < b with the indices of their values; b = -1 for a single knob. */
 struct place {
     int a, b, a_value, b_value;
@@ -64,44 +60,27 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
                           mgl_proposer_answer *answer, mgl_error *err)
 {
     grid *g = (grid *)self;
-    mgl_schedule_config config;
-    mgl_moves none = {0};
+    mgl_draft draft = {0};
     (void)seed;
     for (bool more = g->next.a < g->search.subject->space.count; more;
          more = step_on(g, &g->next)) {
-        if (!make(g, &g->next, &config) || !mgl_search_is_new(&g->search, &config, NULL) ||
-            !mgl_search_fits(&g->search, &config))
+        if (!make(g, &g->next, &draft.config) ||
+            !mgl_search_is_new(&g->search, &draft.config, NULL) ||
+            !mgl_search_fits(&g->search, &draft.config))
             continue;
         *answer = MGL_PROPOSED;
-        return mgl_search_propose(&g->search, NULL, &config, &none, out, err);
+        return mgl_search_propose(&g->search, &draft, out, err);
     }
     g->next = (struct place){g->search.subject->space.count, -1, 0, 0};
     *answer = MGL_NO_MORE;
     return MGL_OK;
 }
 
-static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
-{
-    return mgl_search_learn((mgl_search *)self, trial, err);
-}
-
-static void close_grid(mgl_proposer *self)
-{
-    mgl_search_close((mgl_search *)self);
-    mgl_free(self);
-}
-
 mgl_status mgl_grid_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
 {
-    grid *g = mgl_alloc_zero(1, sizeof *g);
-    if (!g)
-        return mgl_fail_memory(err, sizeof *g);
-    g->search.proposer = (mgl_proposer){"grid", propose, learn, close_grid, true};
-    g->next.b = -1;
-    mgl_status status = mgl_search_open(&g->search, options, err);
-    if (status)
-        close_grid(&g->search.proposer);
-    else
-        *out = &g->search.proposer;
+    const mgl_proposer self = {.name = "grid", .propose = propose};
+    mgl_status status = mgl_search_make(sizeof(grid), &self, options, out, err);
+    if (!status)
+        ((grid *)*out)->next.b = -1;
     return status;
 }

@@ -14,7 +14,7 @@
 
 enum {
     WIDER_EVERY = 15, /* trials without an improvement after which a step changes one knob more */
-    /* limit of knobs of a step, of trials that are combined, and of moves of a bundle */
+    /* limit of knobs of a step, and of moves of a bundle */
     MOST_WIDTH = 3,
     DRAWS_EACH = 2, /* draws for each priced draft, at most */
     NO_COSTS = 40   /* draws until one fits, if nothing is priced */
@@ -212,28 +212,16 @@ static mgl_status take_changes(const mgl_search *search, const mgl_known *known,
     return status;
 }
 
-/* Draws the trials with the largest sampled gains, up to `most`. Returns their number. */
-static int draw_donors(const mgl_search *search, int most, uint64_t *state,
-                       const mgl_known *donors[MOST_WIDTH])
+/* Draws the trials with the largest sampled gains, up to `most`. */
+static mgl_ranking draw_donors(const mgl_search *search, int most, uint64_t *state)
 {
-    double gains[MOST_WIDTH];
-    int count = 0;
+    mgl_ranking donors = {.room = most};
     for (size_t i = 0; i < search->known_count; i++) {
         double gain = draw_own_gain(search, &search->known[i], state);
-        int at = count;
-        while (at > 0 && gains[at - 1] < gain)
-            at--;
-        if (gain <= 0 || at >= most)
-            continue;
-        count += count < most;
-        for (int j = count - 1; j > at; j--) {
-            donors[j] = donors[j - 1];
-            gains[j] = gains[j - 1];
-        }
-        donors[at] = &search->known[i];
-        gains[at] = gain;
+        if (gain > 0)
+            mgl_ranking_add(&donors, &search->known[i], -gain);
     }
-    return count;
+    return donors;
 }
 
 /* Whether the trial is the parent or an ancestor of it, so that its changes are already applied. */
@@ -247,12 +235,12 @@ static bool is_there(const mgl_search *search, const mgl_known *parent, const mg
 
 static mgl_status join(const mgl_search *search, uint64_t *state, mgl_draft *draft, mgl_error *err)
 {
-    const mgl_known *donors[MOST_WIDTH];
-    int count = draw_donors(search, 2 + (int)mgl_draw_below(state, 2), state, donors);
+    const int most = 2 + (int)mgl_draw_below(state, 2);
+    const mgl_ranking donors = draw_donors(search, most, state);
     mgl_status status = MGL_OK;
-    for (int i = 0; i < count && !status; i++)
-        if (!is_there(search, draft->parent, donors[i]))
-            status = take_changes(search, donors[i], draft, err);
+    for (int i = 0; i < donors.count && !status; i++)
+        if (!is_there(search, draft->parent, donors.known[i]))
+            status = take_changes(search, donors.known[i], draft, err);
     return status;
 }
 

@@ -6,8 +6,6 @@
  */
 #include "autotune/search/propose.h"
 
-#include "base/memory.h"
-
 enum { MOST_MOVES = 4, MOVES_EVERY = 4, TRIES = 50, PRICED = 15, HALVED_EVERY = 3 };
 
 /* Changes about 1 / 2^halvings of the start's knobs. False: nothing fits. */
@@ -49,34 +47,15 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
         priced += drawn.predicted > 0;
         if (hope || (drawn.predicted > 0 && priced == PRICED)) {
             *answer = MGL_PROPOSED;
-            return mgl_search_propose(search, NULL, &drawn.config, &drawn.moves, out, err);
+            return mgl_search_propose(search, &drawn, out, err);
         }
         mgl_moves_clear(&drawn.moves);
     }
     return status;
 }
 
-static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
-{
-    return mgl_search_learn((mgl_search *)self, trial, err);
-}
-
-static void close_random(mgl_proposer *self)
-{
-    mgl_search_close((mgl_search *)self);
-    mgl_free(self);
-}
-
 mgl_status mgl_random_open(const mgl_proposer_options *options, mgl_proposer **out, mgl_error *err)
 {
-    mgl_search *search = mgl_alloc_zero(1, sizeof *search);
-    if (!search)
-        return mgl_fail_memory(err, sizeof *search);
-    search->proposer = (mgl_proposer){"random", propose, learn, close_random, true};
-    mgl_status status = mgl_search_open(search, options, err);
-    if (status)
-        close_random(&search->proposer);
-    else
-        *out = &search->proposer;
-    return status;
+    const mgl_proposer self = {.name = "random", .propose = propose};
+    return mgl_search_make(sizeof(mgl_search), &self, options, out, err);
 }

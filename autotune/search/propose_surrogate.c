@@ -27,9 +27,7 @@ enum {
 /* ---- candidates ----------------------------------------------------------------------------- */
 
 typedef struct candidate {
-    const mgl_known *parent;
-    mgl_schedule_config config;
-    mgl_moves moves;
+    mgl_draft of;
     double score; /* larger is better */
 } candidate;
 
@@ -42,7 +40,7 @@ struct best {
 static void best_clear(struct best *best)
 {
     for (int i = 0; i < best->count; i++)
-        mgl_moves_clear(&best->list[i].moves);
+        mgl_moves_clear(&best->list[i].of.moves);
     best->count = 0;
 }
 
@@ -53,15 +51,15 @@ static void consider(struct best *best, candidate *c)
     while (at > 0 && best->list[at - 1].score < c->score)
         at--;
     for (int i = 0; i < best->count; i++)
-        if (!memcmp(&best->list[i].config, &c->config, sizeof c->config) &&
-            best->list[i].moves.count == c->moves.count && c->moves.count == 0)
+        if (!memcmp(&best->list[i].of.config, &c->of.config, sizeof c->of.config) &&
+            best->list[i].of.moves.count == c->of.moves.count && c->of.moves.count == 0)
             at = best->room;
     if (at >= best->room) {
-        mgl_moves_clear(&c->moves);
+        mgl_moves_clear(&c->of.moves);
         return;
     }
     if (best->count == best->room)
-        mgl_moves_clear(&best->list[best->count - 1].moves);
+        mgl_moves_clear(&best->list[best->count - 1].of.moves);
     else
         best->count++;
     memmove(best->list + at + 1, best->list + at,
@@ -87,64 +85,54 @@ static mgl_schedule_config snap(const mgl_surrogate *s, const mgl_schedule_confi
     return out;
 }
 
-/* The fastest trials of this campaign, fastest first. */
-static int find_leaders(const mgl_surrogate *s, const mgl_known *leaders[LEADERS])
+/* The fastest trials of this campaign. */
+static mgl_ranking find_leaders(const mgl_surrogate *s)
 {
-    int count = 0;
+    mgl_ranking leaders = {.room = LEADERS};
     for (size_t i = 0; i < s->search.known_count; i++) {
         const mgl_known *known = &s->search.known[i];
-        if (!mgl_surrogate_has_value(s, known))
-            continue;
-        double value = mgl_search_value(&s->search, known);
-        int at = count;
-        while (at > 0 && mgl_search_value(&s->search, leaders[at - 1]) > value)
-            at--;
-        if (at >= LEADERS)
-            continue;
-        count += count < LEADERS;
-        for (int j = count - 1; j > at; j--)
-            leaders[j] = leaders[j - 1];
-        leaders[at] = known;
+        if (mgl_surrogate_has_value(s, known))
+            mgl_ranking_add(&leaders, known, mgl_search_value(&s->search, known));
     }
-    return count;
+    return leaders;
 }
 
 /* Scores a candidate that is new and fits. Fails only if memory runs out. */
 static mgl_status weigh(const mgl_surrogate *s, const mgl_surrogate_fit *f, const mgl_known *parent,
                         const mgl_schedule_config *config, struct best *best, mgl_error *err)
 {
-    candidate c = {.parent = parent, .config = *config};
-    mgl_status status =
-        parent ? mgl_moves_copy(&parent->moves, parent->moves.count, &c.moves, err) : MGL_OK;
-    if (!status && mgl_search_is_new(&s->search, &c.config, &c.moves) &&
-        mgl_search_fits(&s->search, &c.config)) {
-        c.score = mgl_surrogate_score(s, f, &c.config, &c.moves);
+    candidate c;
+    mgl_status status = mgl_draft_begin(&s->search, parent, &c.of, err);
+    c.of.config = *config;
+    if (!status && mgl_search_is_new(&s->search, &c.of.config, &c.of.moves) &&
+        mgl_search_fits(&s->search, &c.of.config)) {
+        c.score = mgl_surrogate_score(s, f, &c.of.config, &c.of.moves);
         consider(best, &c);
         return MGL_OK;
     }
-    mgl_moves_clear(&c.moves);
+    mgl_moves_clear(&c.of.moves);
     return status;
 }
 
 static mgl_status draw_pool(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
                             struct best *best, mgl_error *err)
 {
-    const mgl_known *leaders[LEADERS];
-    int count = find_leaders(s, leaders);
+    const mgl_ranking leaders = find_leaders(s);
+    const int count = leaders.count;
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < s->prior.count && f->own < MGL_SURROGATE_FOUNDERS && !status; i++) {
         mgl_schedule_config config = snap(s, &s->prior.configs[i]);
         status = weigh(s, f, NULL, &config, best, err);
     }
     for (int i = 0; i < POOL && !status; i++) {
-        const mgl_known *parent = count ? leaders[i % count] : NULL;
+        const mgl_known *parent = count ? leaders.known[i % count] : NULL;
         mgl_schedule_config config = parent ? parent->config : s->search.start;
         if (i % 4 == 3)
             mgl_search_draw_config(&s->search, state, &config);
         else
             mgl_search_change_knobs(&s->search, NULL, 1 + i % 3, state, &config);
         if (i % 4 == 2 && count)
-            mgl_search_cross(&s->search, &leaders[i / 4 % count]->config, state, &config);
+            mgl_search_cross(&s->search, &leaders.known[i / 4 % count]->config, state, &config);
         status = weigh(s, f, i % 4 == 3 ? NULL : parent, &config, best, err);
     }
     return status;
@@ -155,7 +143,7 @@ static mgl_status climb(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
                         struct best *best, mgl_error *err)
 {
     const mgl_search_space *space = &s->search.subject->space;
-    mgl_schedule_config at = from->config;
+    mgl_schedule_config at = from->of.config;
     double score_at = from->score;
     mgl_status status = MGL_OK;
     for (int step = 0; step < CLIMBS && !status; step++) {
@@ -164,13 +152,13 @@ static mgl_status climb(const mgl_surrogate *s, const mgl_surrogate_fit *f, cons
             for (int v = 0; v < space->knobs[i].count && !status; v++) {
                 mgl_schedule_config next = at;
                 mgl_search_set_knob(&s->search, i, space->knobs[i].values[v], &next);
-                status = weigh(s, f, from->parent, &next, &found, err);
+                status = weigh(s, f, from->of.parent, &next, &found, err);
             }
         if (status || found.count == 0 || found.list[0].score <= score_at) {
             best_clear(&found);
             break;
         }
-        at = found.list[0].config;
+        at = found.list[0].of.config;
         score_at = found.list[0].score;
         consider(best, &found.list[0]);
     }
@@ -194,22 +182,21 @@ static mgl_status climb_all(const mgl_surrogate *s, const mgl_surrogate_fit *f, 
 static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state,
                              struct best *best, mgl_error *err)
 {
-    const mgl_known *leaders[LEADERS];
-    int count = find_leaders(s, leaders);
+    const mgl_ranking leaders = find_leaders(s);
+    const int count = leaders.count;
     mgl_status status = MGL_OK;
     for (int i = 0; i < MOVED && count && mgl_search_wants_moves(&s->search) && !status; i++) {
-        const mgl_known *parent = leaders[i % count];
-        candidate c = {.parent = parent, .config = parent->config};
+        candidate c;
         int added = 0;
-        status = mgl_moves_copy(&parent->moves, parent->moves.count, &c.moves, err);
+        status = mgl_draft_begin(&s->search, leaders.known[i % count], &c.of, err);
         if (!status)
-            status = mgl_search_add_moves(&s->search, &c.config, 1 + i % 3, state, &c.moves, &added,
-                                          err);
-        if (!status && added && mgl_search_is_new(&s->search, &c.config, &c.moves)) {
-            c.score = mgl_surrogate_score(s, f, &c.config, &c.moves);
+            status = mgl_search_add_moves(&s->search, &c.of.config, 1 + i % 3, state, &c.of.moves,
+                                          &added, err);
+        if (!status && added && mgl_search_is_new(&s->search, &c.of.config, &c.of.moves)) {
+            c.score = mgl_surrogate_score(s, f, &c.of.config, &c.of.moves);
             consider(best, &c);
         } else {
-            mgl_moves_clear(&c.moves);
+            mgl_moves_clear(&c.of.moves);
         }
     }
     return status;
@@ -218,11 +205,11 @@ static mgl_status draw_moves(const mgl_surrogate *s, const mgl_surrogate_fit *f,
 /* The score of a candidate with its prediction; -INFINITY: not promising. */
 static double price_one(const mgl_surrogate *s, const mgl_surrogate_fit *f, const candidate *c)
 {
-    double predicted = mgl_search_predict(&s->search, &c->config, &c->moves);
-    if (!(predicted > 0) || !mgl_search_passes(&s->search, c->parent, predicted))
+    double predicted = mgl_search_predict(&s->search, &c->of.config, &c->of.moves);
+    if (!(predicted > 0) || !mgl_search_passes(&s->search, c->of.parent, predicted))
         return -INFINITY;
     return f->priced && f->own > 0
-               ? mgl_surrogate_priced_score(s, f, &c->config, &c->moves, predicted)
+               ? mgl_surrogate_priced_score(s, f, &c->of.config, &c->of.moves, predicted)
                : c->score;
 }
 
@@ -258,17 +245,14 @@ static void price(const mgl_surrogate *s, const mgl_surrogate_fit *f, struct bes
 static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
 {
     enum { TRIES = 500 };
-    const mgl_search_space *space = &s->search.subject->space;
     bool hope = false;
     for (int t = 0, priced = 0; t < TRIES && priced < PRICED && !hope; t++) {
-        mgl_draft v = {.config = s->search.start};
-        for (int i = 0; i < space->count; i++)
-            if (mgl_draw_below(state, 2))
-                mgl_search_change_knob(&s->search, i, state, &v.config);
-        hope = mgl_draft_price(&s->search, NULL, &v);
-        priced += v.predicted > 0;
-        candidate c = {.config = v.config, .score = -v.predicted};
-        if (hope || v.predicted > 0)
+        candidate c = {.of = {.config = s->search.start}};
+        mgl_search_scatter(&s->search, state, &c.of.config);
+        hope = mgl_draft_price(&s->search, NULL, &c.of);
+        priced += c.of.predicted > 0;
+        c.score = -c.of.predicted;
+        if (hope || c.of.predicted > 0)
             consider(best, &c);
     }
 }
@@ -297,8 +281,7 @@ static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit 
     for (int i = 0; i < count; i++)
         if (i == chosen && !status && (best->count == 0 || score > best->list[0].score)) {
             best_clear(best);
-            best->list[best->count++] =
-                (candidate){list[i].parent, list[i].config, list[i].moves, score};
+            best->list[best->count++] = (candidate){list[i], score};
         } else {
             mgl_moves_clear(&list[i].moves);
         }
@@ -345,7 +328,7 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
     if (!status)
         status = mgl_search_look_far(&s->search, state, &draft, &looks, err);
     if (looks)
-        best->list[best->count++] = (candidate){draft.parent, draft.config, draft.moves, 0};
+        best->list[best->count++] = (candidate){draft, 0};
     bool wide = !status && !looks && wants_wide(s, &f, state);
     bool near = far && !looks && s->search.stalled >= MGL_SETTLED && mgl_draw_below(state, 2);
     if (!status && wide)
@@ -370,15 +353,9 @@ static mgl_status propose(mgl_proposer *self, uint64_t seed, mgl_proposal *out,
     mgl_status status = choose(s, &state, &best, err);
     *answer = best.count > 0 ? MGL_PROPOSED : MGL_NO_MORE;
     if (!status && best.count > 0)
-        status = mgl_search_propose(&s->search, best.list[0].parent, &best.list[0].config,
-                                    &best.list[0].moves, out, err);
+        status = mgl_search_propose(&s->search, &best.list[0].of, out, err);
     best_clear(&best);
     return status;
-}
-
-static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *err)
-{
-    return mgl_search_learn((mgl_search *)self, trial, err);
 }
 
 static void close_surrogate(mgl_proposer *self)
@@ -393,16 +370,12 @@ static void close_surrogate(mgl_proposer *self)
 mgl_status mgl_surrogate_open(const mgl_proposer_options *options, mgl_proposer **out,
                               mgl_error *err)
 {
-    mgl_surrogate *s = mgl_alloc_zero(1, sizeof *s);
-    if (!s)
-        return mgl_fail_memory(err, sizeof *s);
-    s->search.proposer = (mgl_proposer){"surrogate", propose, learn, close_surrogate, true};
+    const mgl_proposer self = {.name = "surrogate", .propose = propose, .close = close_surrogate};
+    mgl_status status = mgl_search_make(sizeof(mgl_surrogate), &self, options, out, err);
+    if (status)
+        return status;
+    mgl_surrogate *s = (mgl_surrogate *)*out;
     s->features = options->subject->space.count + MGL_MOVE_COUNT;
     mgl_surrogate_reset(s);
-    mgl_status status = mgl_search_open(&s->search, options, err);
-    if (status)
-        close_surrogate(&s->search.proposer);
-    else
-        *out = &s->search.proposer;
-    return status;
+    return MGL_OK;
 }

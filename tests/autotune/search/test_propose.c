@@ -138,6 +138,23 @@ static mgl_trial measured(double incumbent, double gain)
                        .workloads = {{.incumbent_us = incumbent}, {.incumbent_us = incumbent}}};
 }
 
+/* The smallest values come first, and of equal values the one that was added first. */
+START_TEST(a_ranking_keeps_the_best)
+{
+    static const double values[] = {5, 3, 4, 3, 9, 1, 3};
+    static const int best[] = {5, 1, 3};
+    mgl_known known[sizeof values / sizeof *values];
+    mgl_ranking ranking = {.room = 3};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        mgl_ranking_add(&ranking, &known[i], values[i]);
+    ck_assert_int_eq(ranking.count, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_eq(ranking.known[i], &known[best[i]]);
+        ck_assert_double_eq(ranking.values[i], values[best[i]]);
+    }
+}
+END_TEST
+
 START_TEST(a_measured_trial_scores_its_incumbent_by_its_gain)
 {
     mgl_trial trial = measured(100, 0.5);
@@ -734,6 +751,7 @@ END_TEST
 
 static void add_values(TCase *cases)
 {
+    tcase_add_test(cases, a_ranking_keeps_the_best);
     tcase_add_test(cases, a_measured_trial_scores_its_incumbent_by_its_gain);
     tcase_add_test(cases, an_unmeasured_trial_scores_its_prediction);
     tcase_add_test(cases, what_was_refused_or_wrong_scores_nothing);
