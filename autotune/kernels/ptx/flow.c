@@ -292,8 +292,10 @@ static void find_dominators(mgl_ptx_flow *flow, const walk *w)
     }
 }
 
-static bool dominates(const mgl_ptx_flow *flow, int32_t a, int32_t b)
+bool mgl_ptx_dominates(const mgl_ptx_flow *flow, int32_t a, int32_t b)
 {
+    if (flow->blocks[a].rank == MGL_PTX_NONE || flow->blocks[b].rank == MGL_PTX_NONE)
+        return false;
     while (flow->blocks[b].rank > flow->blocks[a].rank)
         b = flow->blocks[b].dominator;
     return a == b;
@@ -349,9 +351,8 @@ static void find_loops(mgl_ptx_flow *flow)
     for (int32_t b = 0; b < flow->block_count; b++)
         for (int n = 0; n < 2; n++) {
             int32_t to = flow->blocks[b].next[n];
-            if (to == MGL_PTX_NONE || flow->blocks[b].rank == MGL_PTX_NONE || to > b)
-                continue;
-            if (dominates(flow, to, b) && !add_loop(flow, to, b))
+            if (to != MGL_PTX_NONE && to <= b && mgl_ptx_dominates(flow, to, b) &&
+                !add_loop(flow, to, b))
                 return;
         }
 }

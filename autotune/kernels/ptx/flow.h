@@ -45,6 +45,9 @@ void mgl_ptx_flow_free(mgl_ptx_flow *flow);
 
 /* The register of an instruction's first result; MGL_PTX_NONE: none. */
 int32_t mgl_ptx_result(const mgl_ptx *ptx, const mgl_ptx_instruction *instruction);
+/* Whether each path from the entry to block `b` goes through block `a`; false if a block is
+ * unreachable. */
+bool mgl_ptx_dominates(const mgl_ptx_flow *flow, int32_t a, int32_t b);
 /* Whether a block is in a loop. */
 bool mgl_ptx_in_loop(const mgl_ptx_flow *flow, int32_t block, int32_t loop);
 /* Computes the trip count of each loop if constants determine it (trips.c). */

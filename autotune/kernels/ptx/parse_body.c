@@ -99,7 +99,8 @@ static int32_t find_register(mgl_ptx_parser *p, mgl_ptx_slice text)
 typedef struct place {
     uint16_t slot;
     bool address;
-    int open; /* open brackets of all kinds */
+    bool begun; /* an operand was read after the last comma or bracket */
+    int open;   /* open brackets of all kinds */
 } place;
 
 static mgl_ptx_operand read_operand(mgl_ptx_parser *p, const place *at)
@@ -153,17 +154,18 @@ static bool take_mark(mgl_ptx_parser *p, place *at)
     else if (!strchr("|!,=~<>", c))
         return false;
     at->address = c == '[' || (at->address && c != ']');
+    at->begun = false;
     mgl_ptx_lex(&p->lexer);
     return at->open >= 0 && at->open < MGL_PTX_MAX_DEPTH;
 }
 
-/* Skips + and - before an operand. */
-static int take_signs(mgl_ptx_parser *p, bool *added, bool had)
+/* Skips + and - before an operand. A sign directly after an operand adds to it. */
+static int take_signs(mgl_ptx_parser *p, const place *at, bool *added)
 {
     int sign = 1;
     *added = false;
     while (mgl_ptx_at(p, "+") || mgl_ptx_at(p, "-")) {
-        *added = *added || had;
+        *added = at->begun;
         if (mgl_ptx_at(p, "-"))
             sign = -sign;
         mgl_ptx_lex(&p->lexer);
@@ -177,16 +179,17 @@ static mgl_status parse_operands(mgl_ptx_parser *p, mgl_ptx_instruction *out)
     mgl_ptx *ptx = p->ptx;
     out->first_operand = (uint32_t)ptx->operand_list.count;
     while (!mgl_ptx_at(p, ";") || at.open) {
-        bool added, had = ptx->operand_list.count > out->first_operand;
+        bool added;
         if (take_mark(p, &at))
             continue;
-        int sign = take_signs(p, &added, had);
+        int sign = take_signs(p, &at, &added);
         bool operand = p->lexer.kind == MGL_PTX_WORD_NAME || p->lexer.kind == MGL_PTX_WORD_NUMBER;
         if (!operand || ptx->operand_list.count - out->first_operand >= MAX_OPERANDS)
             return mgl_ptx_complain(p, "here an operand, or the ; of the instruction, belongs");
         mgl_status status = take_operand(p, &at, sign, added);
         if (status)
             return status;
+        at.begun = true;
     }
     out->operand_count = (uint32_t)ptx->operand_list.count - out->first_operand;
     out->end = p->lexer.next;

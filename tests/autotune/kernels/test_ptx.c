@@ -3,6 +3,7 @@
  * find planted changes, and invalid texts are rejected.
  */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,9 +170,84 @@ START_TEST(equal_modules_do_not_differ)
 }
 END_TEST
 
-/* ---- what is no PTX -------------------------------------------------------------------------- */
-
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+/* ---- trip counts ----------------------------------------------------------------------------- */
+
+/* The body of a loop whose induction variable %r1 starts at 0. The loop repeats while %p1 holds. */
+static const struct loop {
+    const char *body, *trips;
+} loops[] = {
+    {"add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 8;", "8"},
+    {"add.s32 %r1, %r1, 3; setp.lt.u32 %p1, %r1, 8;", "3"},
+    {"add.s32 %r1, %r1, 2; setp.le.s32 %p1, %r1, 8;", "5"},
+    {"add.s32 %r1, %r1, 9; setp.lt.s32 %p1, %r1, 8;", "1"},
+    {"add.s32 %r1, %r1, -1; setp.gt.s32 %p1, %r1, -8;", "8"},
+    {"sub.s32 %r1, %r1, 2; setp.ge.s32 %p1, %r1, -8;", "5"},
+    {"add.s32 %r1, %r1, -1; setp.ne.s32 %p1, %r1, -8;", "8"},
+    /* the comparison reads the value before the addition */
+    {"setp.lt.s32 %p1, %r1, 7; add.s32 %r1, %r1, 1;", "8"},
+    {"setp.ne.s32 %p1, %r1, 7; add.s32 %r1, %r1, 1;", "8"},
+    {"setp.eq.s32 %p1, %r1, 0; add.s32 %r1, %r1, 1;", "2"},
+    {"add.s32 %r2, %r1, 1; setp.ne.s32 %p1, %r1, 7; mov.u32 %r1, %r2;", "8"},
+    {"mov.u32 %r3, %r1; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r3, 7;", "8"},
+    /* the value after it */
+    {"add.s32 %r2, %r1, 1; setp.lt.s32 %p1, %r2, 8; mov.u32 %r1, %r2;", "8"},
+    {"add.s32 %r2, %r1, 1; mov.u32 %r1, %r2; setp.lt.s32 %p1, %r1, 8;", "8"},
+    {"add.s32 %r2, %r1, 4; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r2, 8;", "5"},
+    {"add.s32 %r1, %r1, 1; add.s32 %r2, %r1, 4; setp.lt.s32 %p1, %r2, 8;", "4"},
+    /* no count that constants determine */
+    {"add.s32 %r1, %r1, 1; setp.gt.s32 %p1, %r1, -1;", "?"},
+    {"add.s32 %r1, %r1, -1; setp.ge.u32 %p1, %r1, 0;", "?"},
+    {"add.s32 %r1, %r1, 3; setp.ne.s32 %p1, %r1, 8;", "?"},
+    {"@%p2 add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 8;", "?"},
+    {"@%p2 bra MORE; add.s32 %r1, %r1, 1; MORE: setp.lt.s32 %p1, %r1, 8;", "?"},
+    {"add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 8; @%p2 bra END;", "?"},
+    {"add.s32 %r1, %r1, 1; @%p2 ret; setp.lt.s32 %p1, %r1, 8;", "?"},
+    {"@%p2 bra LOOP; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, 8;", "?"},
+    {"add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, %r4;", "?"},
+    {"add.s32 %r1, %r1, 1; cvt.rn.f32.s32 %f1, %r1; setp.lt.f32 %p1, %f1, 0f41000000;", "?"},
+};
+
+START_TEST(trips_are_counted)
+{
+    char text[800], value[40];
+    snprintf(text, sizeof text,
+             HEAD ".visible .entry f()\n{\n.reg .b32 %%r<5>;\n.reg .f32 %%f<2>;\n.reg .pred "
+                  "%%p<3>;\nmov.u32 %%r1, 0;\nLOOP:\n%s\n@%%p1 bra LOOP;\nEND:\nret;\n}\n",
+             loops[_i].body);
+    snprintf(value, sizeof value, "depth 1 trips %s", loops[_i].trips);
+    mgl_ptx_condensed c = condense(text);
+    ck_assert_msg(mgl_ptx_count(&c, "loops", value) == 1, "%s: not %s", loops[_i].body, value);
+    mgl_ptx_condensed_clear(&c);
+}
+END_TEST
+
+/* The variable of the inner loop is set before the outer loop, so that its second run is another.
+ */
+START_TEST(a_counter_that_is_not_set_again_has_no_trips)
+{
+    mgl_ptx_condensed c = condense(
+        HEAD ".visible .entry f()\n{\n.reg .b32 %r<4>;\n.reg .pred %p<3>;\nmov.u32 %r1, 0;\n"
+             "mov.u32 %r2, 0;\nOUT:\nIN:\nadd.s32 %r1, %r1, 1;\nsetp.lt.s32 %p1, %r1, 8;\n"
+             "@%p1 bra IN;\nadd.s32 %r2, %r2, 1;\nsetp.lt.s32 %p2, %r2, 4;\n@%p2 bra OUT;\n"
+             "ret;\n}\n");
+    ck_assert_int_eq(mgl_ptx_count(&c, "loops", "depth 1 trips 4"), 0); /* one header, one loop */
+    ck_assert_int_eq(mgl_ptx_count(&c, "loops", "depth 2 trips 8"), 0);
+    mgl_ptx_condensed_clear(&c);
+    c = condense(HEAD
+                 ".visible .entry f()\n{\n.reg .b32 %r<4>;\n.reg .pred %p<3>;\nmov.u32 %r1, 0;\n"
+                 "mov.u32 %r2, 0;\nOUT:\nmov.u32 %r3, 0;\nbar.sync 0;\nIN:\n"
+                 "add.s32 %r1, %r1, 1;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p1, %r3, 8;\n"
+                 "@%p1 bra IN;\nadd.s32 %r2, %r2, 1;\nsetp.lt.s32 %p2, %r2, 4;\n@%p2 bra OUT;\n"
+                 "ret;\n}\n");
+    ck_assert_int_eq(mgl_ptx_count(&c, "loops", "depth 1 trips 4"), 1);
+    ck_assert_int_eq(mgl_ptx_count(&c, "loops", "depth 2 trips 8"), 1);
+    mgl_ptx_condensed_clear(&c);
+}
+END_TEST
+
+/* ---- what is no PTX -------------------------------------------------------------------------- */
 
 static const struct bad {
     const char *text, *where;
@@ -252,6 +328,8 @@ int main(void)
     tcase_add_test(tests, comments_and_line_tables_do_not_matter);
     tcase_add_loop_test(tests, a_planted_idea_is_found, 0, COUNT(plants));
     tcase_add_test(tests, equal_modules_do_not_differ);
+    tcase_add_loop_test(tests, trips_are_counted, 0, COUNT(loops));
+    tcase_add_test(tests, a_counter_that_is_not_set_again_has_no_trips);
     tcase_add_loop_test(tests, what_is_no_ptx_is_refused_with_its_place, 0, COUNT(bad));
     tcase_add_test(tests, deep_blocks_are_refused);
     tcase_add_test(tests, a_text_that_is_cut_anywhere_never_crashes);
