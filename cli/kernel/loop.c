@@ -1,10 +1,14 @@
-/* Opens the model client of --proposer, and prints results of the proposal loop. See loop.h. */
+/* Opens the model client of --proposer, reads profiles, and prints results of the proposal loop.
+ * See loop.h. */
 #include "cli/kernel/loop.h"
 #include "cli/campaign/campaign.h"
 #include "cli/kernel/text.h"
 
 #include "autotune/agents/chat.h"
+#include "base/file.h"
 #include "base/format.h"
+#include "base/memory.h"
+#include "schedule/program.h"
 
 #include <string.h>
 
@@ -40,6 +44,49 @@ mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **
                ? mgl_fail(err, MGL_USAGE, "--proposer",
                           "'%.60s' is none of scripted:FILE, chat and external", name)
                : MGL_OK;
+}
+
+/* ---- profile --------------------------------------------------------------------------------- */
+
+enum { MAX_PROFILE = 64 << 20 };
+
+static mgl_status read_csv(const mgl_cli_profile *files, mgl_profile *out, int *found,
+                           mgl_error *err)
+{
+    char *text = NULL;
+    size_t length = 0;
+    mgl_status status = mgl_file_read(files->ncu, MAX_PROFILE, &text, &length, err);
+    if (!status)
+        status = mgl_profile_read_csv(text, length, files->kernel, out, found, err);
+    mgl_free(text);
+    return status;
+}
+
+static mgl_status read_trace(const mgl_cli_profile *files, const char *op, mgl_profile *out,
+                             int *found, mgl_error *err)
+{
+    mgl_json json = {0};
+    mgl_status status = mgl_json_read_file(files->trace, MAX_PROFILE, &json, err);
+    if (!status)
+        status = mgl_profile_read_trace(&json, op, out, found, err);
+    mgl_json_clear(&json);
+    return status;
+}
+
+mgl_status mgl_cli_profile_read(const mgl_cli_profile *files, const mgl_kernel_unit *unit,
+                                mgl_profile *out, mgl_error *err)
+{
+    int of_csv = 0, of_trace = 0;
+    const char *op = mgl_op_get(unit->op)->name;
+    *out = mgl_profile_unknown();
+    mgl_status status = files->ncu ? read_csv(files, out, &of_csv, err) : MGL_OK;
+    if (!status && files->trace)
+        status = read_trace(files, op, out, &of_trace, err);
+    if (!status && files->ncu && !of_csv)
+        mgl_cli_say("kernel", "%s: no known metric", files->ncu);
+    if (!status && files->trace && !of_trace)
+        mgl_cli_say("kernel", "%s: no task of %s", files->trace, op);
+    return status;
 }
 
 /* ---- printing results ------------------------------------------------------------------------ */

@@ -1,11 +1,12 @@
 /*
  * Declares what the words of `kernel` for the proposal loop share: flags of the kernel store, the
- * model client that answers prompts, and printing of results.
+ * profile of a text, the model client that answers prompts, and printing of results.
  */
 #ifndef MGL_CLI_KERNEL_LOOP_H
 #define MGL_CLI_KERNEL_LOOP_H
 
 #include "api/pipeline.h"
+#include "autotune/kernels/methods/profile.h"
 #include "autotune/kernels/versions/kernel_store.h"
 #include "cli/kernel/kernel.h"
 #include "cli/signals.h"
@@ -29,6 +30,13 @@
       "that judges what passes the compiler (none)")                                               \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "texts run there in a process that may do what you may")
+
+/* Options of words that give a proposer the profile of a text. */
+#define MGL_CLI_PROFILE_OPTIONS(X)                                                                 \
+    X(file, ncu, "--ncu", "F.csv", 0, 0, "output of `ncu --csv` for the text that is changed")     \
+    X(text, kernel, "--kernel", "NAME", 0, 0, "whose rows count, by a part of its name (all)")     \
+    X(file, trace, "--trace", "F.json", 0, 0,                                                      \
+      "output of `megalith trace MODEL --json` for the text that is changed")
 
 #define MGL_CLI_ASK_OPTIONS(X)                                                                     \
     X(text, proposer, "--proposer", "scripted:F|chat|external", 0, 0,                              \
@@ -67,6 +75,17 @@ typedef struct mgl_cli_ask {
         .proposer = (o)->proposer.value, .url = (o)->chat_url.value,                               \
         .model = (o)->chat_model.value, .key_file = (o)->chat_key.value                            \
     }
+typedef struct mgl_cli_profile {
+    const char *ncu, *kernel, *trace; /* NULL: not given */
+} mgl_cli_profile;
+#define MGL_CLI_PROFILE(o)                                                                         \
+    {                                                                                              \
+        .ncu = (o)->ncu.value, .kernel = (o)->kernel.value, .trace = (o)->trace.value              \
+    }
+/* Reads the profile of a unit's text. Reports a file without a known metric. */
+mgl_status mgl_cli_profile_read(const mgl_cli_profile *files, const mgl_kernel_unit *unit,
+                                mgl_profile *out, mgl_error *err);
+
 /* Opens the model client. *out is NULL for the proposer "external". */
 mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **out,
                                      mgl_error *err);

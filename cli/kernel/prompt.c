@@ -10,6 +10,7 @@
     X(text, transform, "--transform", "NAME", 0, 0, "begins this transformation")                  \
     X(text, task, "--task", "TEXT", 0, 0, "begins a task of these words")                          \
     X(text, region, "--region", "launch|macros|device", 0, 0, "that the task edits (device)")      \
+    MGL_CLI_PROFILE_OPTIONS(X)                                                                     \
     X(flag, drop, "--drop", NULL, 0, 0, "gives up the work that is open, first")                   \
     X(flag, body, "--body", NULL, 0, 0, "the body of a request rather than a text")                \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
@@ -17,13 +18,39 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PROMPT_OPTIONS)
 
+/* Appends the profile's hint to the words of a task. */
+static mgl_status put_hint(const struct options *o, const mgl_kernel_unit *unit, mgl_text *out,
+                           mgl_error *err)
+{
+    const mgl_cli_profile files = MGL_CLI_PROFILE(o);
+    mgl_profile profile;
+    if (!files.ncu && !files.trace)
+        return MGL_OK;
+    if (!o->task.given)
+        return mgl_fail(err, MGL_USAGE, files.ncu ? "--ncu" : "--trace", "goes with --task");
+    mgl_status status = mgl_cli_profile_read(&files, unit, &profile, err);
+    if (!status) {
+        mgl_text_put(out, "\n\nWhat is in its way: ");
+        mgl_profile_hint(&profile, out);
+    }
+    return status;
+}
+
 static mgl_status begin(const struct options *o, mgl_kernel_store *b, mgl_error *err)
 {
+    mgl_text task = {0};
+    mgl_text_put(&task, o->task.given ? o->task.value : "");
+    mgl_status status = put_hint(o, b->unit, &task, err);
     const mgl_kernel_store_begin_options options = {.transformation = o->transform.value,
-                                                    .task = o->task.value,
+                                                    .task = o->task.given ? task.bytes : NULL,
                                                     .region = o->region.value,
                                                     .drop = o->drop.given};
-    return mgl_kernel_store_begin(b, &options, err);
+    if (!status && task.failed)
+        status = mgl_fail_memory(err, task.length);
+    if (!status)
+        status = mgl_kernel_store_begin(b, &options, err);
+    mgl_text_clear(&task);
+    return status;
 }
 
 static mgl_status print_json(const struct options *o, const mgl_kernel_store *b, mgl_error *err)

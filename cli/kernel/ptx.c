@@ -2,13 +2,14 @@
  * megalith kernel ptx WORD: condenses, compares, scans, rewrites and assembles the PTX of kernels,
  * and reports what is learned from it.
  */
-#include "cli/kernel/kernel.h"
+#include "cli/kernel/loop.h"
 
 #include "autotune/kernels/ptx/assemble.h"
 #include "autotune/kernels/ptx/diff.h"
 #include "autotune/kernels/ptx/ideas.h"
 #include "autotune/kernels/ptx/rewrite.h"
 #include "autotune/kernels/ptx/scan.h"
+#include "autotune/kernels/versions/background.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/memory.h"
@@ -21,7 +22,9 @@
     X(file, base, "--base", "FILE.ptx", 0, 0,                                                      \
       "what it is compared with: diff, learn; scan: the incumbent")                                \
     X(list, with, "--with", "FILE.ptx", 0, 0, "combine: another one; as often as there are some")  \
-    X(file, ideas, "--ideas", "FILE.json", 0, 0, "the store of ideas: learn, combine")             \
+    X(file, ideas, "--ideas", "FILE.json", 0, 0,                                                   \
+      "learn, combine: the store of ideas (ideas.json in --folder, which prompts contain)")        \
+    MGL_CLI_FOLDER_OPTION(X)                                                                       \
     X(text, op, "--op", "NAME", 0, 0, "learn: whose implementations they are")                     \
     X(text, device, "--device", "NAME", 0, 0, "learn: what it was measured on")                    \
     X(real, ratio, "--ratio", "X", 0, 1000, "learn: old time / new time, as it was measured")      \
@@ -135,25 +138,33 @@ static mgl_status diff(const char *operand, const void *options, mgl_error *err)
 
 static mgl_status check_learn(const struct options *o, mgl_error *err)
 {
-    mgl_status status = require(o->ideas.given, "--ideas", err);
-    if (!status)
-        status = require(o->op.given, "--op", err);
+    mgl_status status = require(o->op.given, "--op", err);
     if (!status)
         status = require(o->device.given, "--device", err);
     return status ? status : require(o->ratio.given && o->ratio.value > 0, "--ratio", err);
+}
+
+/* The path of the store of ideas. */
+static mgl_status find_ideas(const struct options *o, bool write, mgl_text *out, mgl_error *err)
+{
+    return mgl_kernel_store_file(o->ideas.value, o->folder.value, MGL_BACKGROUND_IDEAS, write, out,
+                                 err);
 }
 
 static mgl_status learn(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_ptx_condensed before = {0}, after = {0};
+    mgl_text path = {0};
     size_t learned = 0, count = 0;
     mgl_status status = check_learn(o, err);
     if (!status)
         status = read_pair(operand, o, &before, &after, err);
     mgl_ptx_pair pair = {&before, &after, o->op.value, o->device.value, log(o->ratio.value)};
     if (!status)
-        status = mgl_ptx_ideas_learn(o->ideas.value, &pair, &learned, &count, err);
+        status = find_ideas(o, true, &path, err);
+    if (!status)
+        status = mgl_ptx_ideas_learn(path.bytes, &pair, &learned, &count, err);
     if (!status && o->json.given) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.ptx_learn/1");
@@ -163,6 +174,7 @@ static mgl_status learn(const char *operand, const void *options, mgl_error *err
     } else if (!status) {
         mgl_cli_printf("%zu ideas with this evidence, %zu in all\n", learned, count);
     }
+    mgl_text_clear(&path);
     mgl_ptx_condensed_clear(&before);
     mgl_ptx_condensed_clear(&after);
     return status;
@@ -194,15 +206,17 @@ static mgl_status combine(const char *operand, const void *options, mgl_error *e
     const struct options *o = options;
     forms f = {0};
     mgl_ptx_ideas ideas = {0};
-    mgl_text text = {0};
+    mgl_text text = {0}, path = {0};
     uint64_t border = 0;
     mgl_status status = draw_border(&border, err);
     if (!status)
         status = add_form(&f, operand, err);
     for (size_t i = 0; i < o->with.count && !status; i++)
         status = add_form(&f, o->with.values[i], err);
-    if (!status && o->ideas.given)
-        status = mgl_ptx_ideas_read(o->ideas.value, &ideas, err);
+    if (!status)
+        status = find_ideas(o, false, &path, err);
+    if (!status)
+        status = mgl_ptx_ideas_read(path.bytes, &ideas, err);
     if (!status)
         status = mgl_ptx_combine(f.sources, f.count, &ideas,
                                  o->arch.given ? o->arch.value : f.condensed[0].target, border,
@@ -216,6 +230,7 @@ static mgl_status combine(const char *operand, const void *options, mgl_error *e
         status = print_text(&text, err);
     }
     mgl_text_clear(&text);
+    mgl_text_clear(&path);
     mgl_ptx_ideas_clear(&ideas);
     for (size_t i = 0; i < f.count; i++)
         mgl_ptx_condensed_clear(&f.condensed[i]);
@@ -338,9 +353,8 @@ static mgl_status assemble(const char *operand, const void *options, mgl_error *
     X(condense, "what a kernel does, in a fraction of its length", "new.ptx --json")               \
     X(diff, "what one kernel does and the other does not", "new.ptx --base old.ptx")               \
     X(learn, "keeps what differs as ideas, with what was measured",                                \
-      "new.ptx --base old.ptx --ideas i.json --op merge --device H100 --ratio 1.07")               \
-    X(combine, "a prompt for a better kernel, of condensed forms and ideas",                       \
-      "a.ptx --with b.ptx --ideas i.json")                                                         \
+      "new.ptx --base old.ptx --op merge --device H100 --ratio 1.07")                              \
+    X(combine, "a prompt for a better kernel, of condensed forms and ideas", "a.ptx --with b.ptx") \
     X(scan, "what a kernel must not have", "new.ptx --base old.ptx")                               \
     X(assemble, "rewrites by rules and assembles, without a device", "new.ptx --rule load-merge")
 

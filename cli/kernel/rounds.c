@@ -7,24 +7,19 @@
 #include "cli/signals.h"
 
 #include "autotune/kernels/methods/rounds.h"
-#include "base/file.h"
-#include "base/memory.h"
 
 #define ROUNDS_OPTIONS(X)                                                                          \
     X(text, region, "--region", "launch|macros|device", 0, 0, "that is edited (device)")           \
     X(int, rounds, "--rounds", "N", 1, 64, "at most (8)")                                          \
-    X(file, ncu, "--ncu", "F.csv", 0, 0, "what `ncu --csv` says of the text that is begun with")   \
-    X(text, kernel, "--kernel", "NAME", 0, 0, "whose rows count, by a part of its name (all)")     \
     X(flag, no_profile, "--no-profile", NULL, 0, 0, "no hint, to see what it is worth")            \
     X(flag, one_shot, "--one-shot", NULL, 0, 0, "one round of one call, likewise")                 \
+    MGL_CLI_PROFILE_OPTIONS(X)                                                                     \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
     MGL_CLI_BENCH_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(ROUNDS_OPTIONS)
 
-enum { MAX_CSV = 64 << 20 };
-
-/* The profile of --ncu is of the first text. Later texts have only static facts. */
+/* The profile of --ncu and --trace is of the first text. Later texts have only static facts. */
 typedef struct first_profile {
     mgl_profile profile;
     bool used;
@@ -39,24 +34,6 @@ static mgl_status give_profile(void *user, const char *text, size_t length, mgl_
         *out = first->profile;
     first->used = true;
     return MGL_OK;
-}
-
-static mgl_status read_profile(const struct options *o, first_profile *out, mgl_error *err)
-{
-    char *text = NULL;
-    size_t length = 0;
-    int found = 0;
-    *out = (first_profile){.profile = mgl_profile_unknown()};
-    if (!o->ncu.given)
-        return MGL_OK;
-    mgl_status status = mgl_file_read(o->ncu.value, MAX_CSV, &text, &length, err);
-    if (!status)
-        status = mgl_profile_read_csv(text, length, o->kernel.value, &out->profile, &found, err);
-    if (!status && !found)
-        mgl_cli_say("kernel rounds", "%s: no metric that is known; static facts alone count",
-                    o->ncu.value);
-    mgl_free(text);
-    return status;
 }
 
 /* The output of rounds: lines, or elements of an open JSON array. */
@@ -158,15 +135,16 @@ static mgl_status rounds(const char *operand, const void *options, mgl_error *er
     const mgl_cli_ask ask = MGL_CLI_ASK(o);
     mgl_kernel_store b = {0};
     mgl_model_client *model_client = NULL;
-    first_profile first;
+    const mgl_cli_profile files = MGL_CLI_PROFILE(o);
+    first_profile first = {0};
     how.model = ask.model;
     mgl_status status = mgl_cli_model_client_open(&ask, &model_client, err);
     if (!status && !model_client)
         status = mgl_fail(err, MGL_USAGE, "--proposer", "scripted:FILE or chat is needed");
     if (!status)
-        status = read_profile(o, &first, err);
-    if (!status)
         status = mgl_kernel_store_open(operand, &how, &b, err);
+    if (!status)
+        status = mgl_cli_profile_read(&files, b.unit, &first.profile, err);
     if (!status)
         status = run(o, &b, model_client, &first, err);
     mgl_model_client_close(model_client);

@@ -391,6 +391,62 @@ START_TEST(an_experiment_log_says_what_comes_next)
 }
 END_TEST
 
+/* Runs a word that has no --json and no gates. */
+static void run_plain(const char *line)
+{
+    command_result result = command_runf("kernel %s --folder %s", line, folder);
+    ck_assert_msg(result.code == 0, "%s: exit %d: %s%s", line, result.code, result.out, result.err);
+    command_clear(&result);
+}
+
+static void learn_of_ptx(void)
+{
+    static const char source[] = MGL_SOURCE_DIR "/tests/autotune/kernels/ptx/ring.ptx";
+    char line[1400], *text = NULL;
+    size_t length;
+    ck_assert_int_eq(mgl_file_read(source, 1 << 20, &text, &length, NULL), MGL_OK);
+    char *at = strstr(text, "st.global.v4.f32");
+    ck_assert_ptr_nonnull(at);
+    memcpy(at, "st.global.v4.b32", 16);
+    at = strstr(text, "wait_group 2");
+    ck_assert_ptr_nonnull(at);
+    at[11] = '3';
+    snprintf(line, sizeof line, "ptx learn %s --base %s --op merge --device H200 --ratio 1.08",
+             scratch_file("deeper.ptx", text), source);
+    run_plain(line);
+    mgl_free(text);
+}
+
+START_TEST(a_prompt_has_what_other_words_keep)
+{
+    learn_of_ptx();
+    run_plain("record merge --idea deeper_ring --outcome NO_GAIN --gain 0.2");
+    run("prompt merge --task 'One.'", 0, "async.stages: from [4] to [5]");
+    run("prompt merge", 0, "deeper_ring: tried 1, kept 0, mean gain +0.20 %");
+    run("next merge", 0, "bulk copies (cp.async.bulk, async.bulk)");
+}
+END_TEST
+
+START_TEST(a_task_has_the_hint_of_a_profile)
+{
+    char line[1400];
+    snprintf(line, sizeof line, "prompt merge --task 'One.' --ncu %s --kernel norm_linear",
+             MGL_SOURCE_DIR "/tests/autotune/kernels/methods/ncu/long.csv");
+    run(line, 0, "What is in its way: ");
+    run("next merge", 0, "What is in its way: ");
+    run("prompt merge --drop", 0, NULL);
+    const char *trace = scratch_file(
+        "trace.json", "{\"schema\":\"megalith.trace/1\",\"steps\":[{\"step\":\"merge\","
+                      "\"tasks\":4,\"wait\":{\"mean\":3},\"input\":{\"mean\":1},"
+                      "\"products\":{\"mean\":1},\"output\":{\"mean\":1},"
+                      "\"starved\":{\"mean\":0}}]}");
+    snprintf(line, sizeof line, "prompt merge --task 'One.' --trace %s", trace);
+    run(line, 0, "late edge (time that the controller waits for an edge, %: 50)");
+    snprintf(line, sizeof line, "prompt merge --drop --trace %s", trace);
+    run(line, 1, "--trace: goes with --task");
+}
+END_TEST
+
 START_TEST(rounds_are_told)
 {
     mgl_json_out script = {0};
@@ -442,6 +498,8 @@ int main(void)
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);
     tcase_add_test(tests, an_experiment_log_says_what_comes_next);
+    tcase_add_test(tests, a_prompt_has_what_other_words_keep);
+    tcase_add_test(tests, a_task_has_the_hint_of_a_profile);
     tcase_add_test(tests, rounds_are_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

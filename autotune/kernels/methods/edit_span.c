@@ -43,6 +43,17 @@ static void put_context(const mgl_edit_span *s, mgl_text *out)
     mgl_text_put(out, s->options.work->context ? s->options.work->context : "");
 }
 
+/* Without the final line end. */
+static void put_known(const mgl_edit_span *s, mgl_text *out)
+{
+    const char *known = s->options.work->known;
+    size_t length = known ? strlen(known) : 0;
+    if (length)
+        mgl_text_append(out, known, known[length - 1] == '\n' ? length - 1 : length);
+    else
+        mgl_text_put(out, "nothing");
+}
+
 static void put_instruction(const mgl_edit_span *s, mgl_text *out)
 {
     mgl_text_put(out, s->options.instruction);
@@ -136,6 +147,7 @@ static void put_part(const void *user, const char *name, size_t length, mgl_text
                  {"op", put_op},
                  {"arch", put_arch},
                  {"context", put_context},
+                 {"known", put_known},
                  {"instruction", put_instruction},
                  {"region", put_region},
                  {"text", put_text},

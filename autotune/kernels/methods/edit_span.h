@@ -20,7 +20,8 @@
 /* Options shared by all edit spans of a run. All pointers are borrowed and outlive the span. */
 typedef struct mgl_work {
     const char *unit, *op, *arch;
-    const char *context; /* description of operands, budgets and hardware; quoted as data */
+    const char *context; /* description of operands and budgets */
+    const char *known;   /* lines of background.h, quoted as data; NULL: none */
     const char *model;   /* of the endpoint */
     int max_tokens;      /* 0: MGL_FEEDBACK_TOKENS */
     uint64_t seed;

@@ -305,3 +305,17 @@ void mgl_profile_delta_hint(const mgl_profile *before, const mgl_profile *after,
                         before->values[worst], after->values[worst]);
     }
 }
+
+void mgl_profile_put(const mgl_profile *before, const mgl_profile *after, mgl_text *out)
+{
+    mgl_text delta = {0};
+    if (mgl_profile_class(after) != MGL_CLASS_UNKNOWN) {
+        mgl_profile_hint(after, out);
+        mgl_text_put(out, "\n");
+    }
+    mgl_profile_delta_hint(before, after, &delta);
+    if (delta.length)
+        mgl_text_format(out, "%s.\n", delta.bytes);
+    out->failed = out->failed || delta.failed;
+    mgl_text_clear(&delta);
+}

@@ -1,13 +1,15 @@
 /*
  * Bottleneck classification of a kernel (decision list). Input: a CSV of Nsight Compute in either
- * of its forms, and static facts. Output: one class and one hint, which a model gets with the next
- * request. Missing metrics are unknown, and classes that need them are skipped. After a change, the
- * delta hint names the metrics that became worst. The rounds (rounds.c) call it.
+ * of its forms, a launch trace, and static facts. Output: one class and one hint, which a model
+ * gets with the next request. Missing metrics are unknown, and classes that need them are skipped.
+ * After a change, the delta hint names the metrics that became worst. The rounds (rounds.c), kernel
+ * sessions (versions/background.c) and `megalith kernel prompt` call it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_PROFILE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_PROFILE_H
 
 #include "autotune/kernels/methods/judge.h"
+#include "base/json.h"
 #include "base/text.h"
 
 typedef enum mgl_metric {
@@ -44,9 +46,19 @@ void mgl_profile_add_facts(mgl_profile *profile, const mgl_facts *facts);
 mgl_status mgl_profile_read_csv(const char *text, size_t length, const char *kernel,
                                 mgl_profile *profile, int *found, mgl_error *err);
 
+/*
+ * Reads the output of `megalith trace MODEL --json`: of the time of an op's tasks, the shares that
+ * wait for the ring, the input, the task before, and the epilogue. *found is the number of known
+ * metrics; 0: the trace has no task of the op. MGL_BAD_INPUT: not such a file.
+ */
+mgl_status mgl_profile_read_trace(const mgl_json *json, const char *op, mgl_profile *profile,
+                                  int *found, mgl_error *err);
+
 mgl_class mgl_profile_class(const mgl_profile *profile);
 /* "DRAM bound (DRAM throughput, % of peak: 81.2): Memory is busy: ..." */
 void mgl_profile_hint(const mgl_profile *profile, mgl_text *out);
+/* One line with the hint, and one line with what got worse; nothing if neither is known. */
+void mgl_profile_put(const mgl_profile *before, const mgl_profile *after, mgl_text *out);
 /* Lists what got worse by more than 5 %, worst first, at most three; appends nothing if nothing
  * did. */
 void mgl_profile_delta_hint(const mgl_profile *before, const mgl_profile *after, mgl_text *out);

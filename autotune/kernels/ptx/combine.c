@@ -1,4 +1,4 @@
-/* Builds the prompt that combines condensed forms and ideas: mgl_ptx_combine of ideas.h. */
+/* Writes ideas for prompts, and the prompt that combines condensed forms and ideas: ideas.h. */
 #include "autotune/kernels/ptx/hardware.h"
 #include "autotune/kernels/ptx/ideas.h"
 #include "base/memory.h"
@@ -48,8 +48,8 @@ static void write_idea(const mgl_ptx_idea *idea, mgl_text *out)
     mgl_text_put(out, "\n");
 }
 
-static mgl_status write_ideas(const mgl_ptx_ideas *ideas, const char *target, mgl_text *out,
-                              mgl_error *err)
+mgl_status mgl_ptx_ideas_put(const mgl_ptx_ideas *ideas, const char *target, mgl_text *out,
+                             mgl_error *err)
 {
     enum { MOST = 24 };
     size_t count = 0;
@@ -77,11 +77,10 @@ mgl_status mgl_ptx_combine(const mgl_ptx_source *sources, size_t count, const mg
         close_data(out, border);
     }
     open_data(out, border, "ideas");
-    mgl_status status = write_ideas(ideas, target, out, err);
+    mgl_status status = mgl_ptx_ideas_put(ideas, target, out, err);
     close_data(out, border);
     open_data(out, border, "hardware");
-    if (!status)
-        status = mgl_ptx_hardware_write(target, out, err);
+    mgl_ptx_hardware_put(target, false, out);
     close_data(out, border);
     mgl_text_put(out, "Answer with the code in one ```cuda fence.\n");
     return status || !out->failed ? status : mgl_fail_memory(err, out->capacity);

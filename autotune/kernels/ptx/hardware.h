@@ -1,18 +1,16 @@
-/* Features of a target that PTX can use, from the built-in file hardware.json. The prompt of
- * combine.c contains them. */
+/* Features of a target that PTX can use, from hardware.def. The prompts of kernel sessions
+ * (versions/background.c) and of combine.c contain them. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_HARDWARE_H
 #define MGL_AUTOTUNE_KERNELS_PTX_HARDWARE_H
 
-#include "base/error.h"
 #include "base/text.h"
-#include "vm/cuda/sources.h"
 
-extern const mgl_cuda_source mgl_ptx_data_sources[]; /* generated from hardware.json */
-extern const int mgl_ptx_data_source_count;
+#include <stdbool.h>
 
 /* For example 90 for "sm_90a"; 0: no number. */
 int mgl_ptx_target_number(const char *target);
-/* Writes one line per feature that the target has. */
-mgl_status mgl_ptx_hardware_write(const char *target, mgl_text *out, mgl_error *err);
+/* Writes one line per feature of the target. `unit`: only features whose instruction a
+ * micro-kernel may contain (gates/asm.def). */
+void mgl_ptx_hardware_put(const char *target, bool unit, mgl_text *out);
 
 #endif

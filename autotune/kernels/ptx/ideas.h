@@ -1,8 +1,8 @@
 /*
  * Store of optimization ideas: an idea is a change of one feature of the condensed form, with
  * measurements as evidence. Input: pairs of condensed modules with a measured gain. Output: the
- * store as a JSON file, and a prompt that shows ideas and hardware features to a proposer. Files
- * are parsed strictly; the hardware features are built in. `megalith kernel ptx` calls it.
+ * store as a JSON file, and lines for prompts. Files are parsed strictly. `megalith kernel ptx`
+ * calls it, and kernel sessions, whose prompts contain the ideas (versions/background.c).
  *
  *     {"schema": "megalith.ptx_ideas/1", "ideas": [
  *       {"feature": "global.load.vector", "before": "v1: 8", "after": "v4: 2",
@@ -59,6 +59,10 @@ mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t 
 /* The same in a file, while other processes may do the same. *count: the ideas in the file. */
 mgl_status mgl_ptx_ideas_learn(const char *path, const mgl_ptx_pair *pair, size_t *learned,
                                size_t *count, mgl_error *err);
+
+/* Writes one line per idea that the target can use, highest success rate first. */
+mgl_status mgl_ptx_ideas_put(const mgl_ptx_ideas *ideas, const char *target, mgl_text *out,
+                             mgl_error *err);
 
 /* Writes the prompt for a proposer: task, condensed forms, ideas (highest success rate first)
  * and hardware. All data is between delimiters that contain `border`. */

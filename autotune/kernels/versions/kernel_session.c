@@ -5,6 +5,7 @@
 
 #include "autotune/kernels/methods/duplicates.h"
 #include "autotune/kernels/trial/context.h"
+#include "autotune/kernels/versions/background.h"
 #include "autotune/store/keeper.h"
 #include "base/aliases.h"
 #include "base/lock.h"
@@ -21,7 +22,8 @@ enum { MAX_WORK = 8 << 20 };
 
 struct mgl_kernel_session {
     mgl_kernel_session_options options;
-    mgl_text folder, context;
+    mgl_text all; /* folder of all sessions */
+    mgl_text folder, context, known;
     char arch[32];
     mgl_versions *versions;
     mgl_gates gates;
@@ -105,6 +107,33 @@ static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
             b->logged = number;
     }
     mgl_file_list_clear(&files);
+    return status;
+}
+
+/* ---- background of prompts ------------------------------------------------------------------- */
+
+/* Writes what the prompts say beside the text. `work`: a work starts from the branch's text, so its
+ * verdict and that of its parent count too; a script engine and rounds change the text later. */
+static mgl_status put_known(mgl_kernel_session *b, bool work, mgl_error *err)
+{
+    mgl_background background = {.folder = b->all.bytes,
+                                 .op = mgl_op_get(b->options.unit->op)->name,
+                                 .arch = b->arch,
+                                 .before = mgl_facts_unknown(),
+                                 .after = mgl_facts_unknown()};
+    mgl_version_record r = {0}, parent = {0};
+    mgl_status status = work ? mgl_versions_get(b->versions, NULL, &r, err) : MGL_OK;
+    if (!status && work && !mgl_version_is_original(&r)) {
+        background.after = r.verdict.facts;
+        if (r.parent_count && !mgl_versions_get(b->versions, r.parents[0], &parent, NULL))
+            background.before = parent.verdict.facts;
+    }
+    b->known.length = 0;
+    if (!status)
+        status = mgl_background_put(&background, &b->known, err);
+    b->work.known = b->known.bytes;
+    mgl_version_clear(&parent);
+    mgl_version_clear(&r);
     return status;
 }
 
@@ -236,7 +265,9 @@ static mgl_status read_tree(mgl_kernel_session *b, const mgl_json *json, mgl_err
     if (status)
         return status;
     snprintf(b->arch, sizeof b->arch, "%s", arch);
-    status = mgl_json_get_object(json, json->root, "peak", false, &engine, err);
+    status = put_known(b, true, err);
+    if (!status)
+        status = mgl_json_get_object(json, json->root, "peak", false, &engine, err);
     if (!status && engine)
         return read_pass_engine(b, json, engine, err);
     return status ? status : read_task(b, json, err);
@@ -369,6 +400,7 @@ static mgl_status find_folder(mgl_kernel_session *b, mgl_error *err)
     const char *published = mgl_alias_published(MGL_ALIAS_UNIT, name);
     bool stands = false;
     mgl_status status = MGL_OK;
+    mgl_text_put(&b->all, b->options.folder);
     mgl_text_format(&b->folder, "%s/%s", b->options.folder, published);
     if (published != name && !b->folder.failed) {
         status = mgl_file_stands(b->folder.bytes, &stands, err);
@@ -377,7 +409,8 @@ static mgl_status find_folder(mgl_kernel_session *b, mgl_error *err)
             mgl_text_format(&b->folder, "%s/%s", b->options.folder, name);
         }
     }
-    return b->folder.failed ? mgl_fail_memory(err, strlen(b->options.folder)) : status;
+    return b->all.failed || b->folder.failed ? mgl_fail_memory(err, strlen(b->options.folder))
+                                             : status;
 }
 
 mgl_status mgl_kernel_session_open(const mgl_kernel_session_options *options,
@@ -406,6 +439,8 @@ mgl_status mgl_kernel_session_open(const mgl_kernel_session_options *options,
         set_up(b);
         status = read_work(b, err);
     }
+    if (!status && !options->reads && !b->engine && !b->span)
+        status = put_known(b, false, err);
     if (status) {
         mgl_kernel_session_close(b);
         *out = NULL;
@@ -421,8 +456,10 @@ void mgl_kernel_session_close(mgl_kernel_session *b)
     mgl_versions_close(b->versions);
     if (b->lock >= 0)
         close(b->lock);
+    mgl_text_clear(&b->all);
     mgl_text_clear(&b->folder);
     mgl_text_clear(&b->context);
+    mgl_text_clear(&b->known);
     mgl_free(b);
 }
 
@@ -500,6 +537,8 @@ mgl_status mgl_kernel_session_begin_transformation(mgl_kernel_session *b,
     if (!status && !mgl_transformation_suits(t, b->work.op, b->arch))
         status = mgl_fail(err, MGL_USAGE, t->name, "it is not for %s on %s", b->work.op, b->arch);
     if (!status)
+        status = put_known(b, true, err);
+    if (!status)
         status = mgl_kernel_session_text(b, &text, NULL, err);
     if (!status)
         status = mgl_pass_engine_open(&b->work, t, text.bytes, text.length, &b->engine, err);
@@ -514,6 +553,8 @@ mgl_status mgl_kernel_session_begin_task(mgl_kernel_session *b, mgl_kernel_regio
 {
     mgl_text text = {0};
     mgl_status status = check_free(b, err);
+    if (!status)
+        status = put_known(b, true, err);
     if (!status)
         status = mgl_kernel_session_text(b, &text, NULL, err);
     if (!status)

@@ -2,6 +2,7 @@
 #include "autotune/kernels/versions/kernel_store.h"
 
 #include "autotune/kernels/gates/kernel_show.h"
+#include "autotune/kernels/versions/background.h"
 #include "base/data_folder.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -17,9 +18,8 @@ mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *
     return out->failed ? mgl_fail_memory(err, 1) : MGL_OK;
 }
 
-/* The path of the experiment log; `write`: its folder is made. */
-static mgl_status find_log(const char *given, const char *folder, bool write, mgl_text *out,
-                           mgl_error *err)
+mgl_status mgl_kernel_store_file(const char *given, const char *folder, const char *name,
+                                 bool write, mgl_text *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     if (given)
@@ -29,7 +29,7 @@ static mgl_status find_log(const char *given, const char *folder, bool write, mg
     if (!status && !given && write)
         status = mgl_folder_make(out->bytes, 0777, err);
     if (!given)
-        mgl_text_put(out, "/ledger.json");
+        mgl_text_format(out, "/%s", name);
     return !status && out->failed ? mgl_fail_memory(err, 1) : status;
 }
 
@@ -37,7 +37,8 @@ mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder
                                            mgl_experiment_log *out, mgl_error *err)
 {
     mgl_text path = {0};
-    mgl_status status = find_log(given, folder, false, &path, err);
+    mgl_status status =
+        mgl_kernel_store_file(given, folder, MGL_BACKGROUND_LOG, false, &path, err);
     if (!status)
         status = mgl_experiment_log_read(path.bytes, out, err);
     mgl_text_clear(&path);
@@ -49,7 +50,7 @@ mgl_status mgl_kernel_store_record(const char *given, const char *folder,
                                    mgl_error *err)
 {
     mgl_text path = {0};
-    mgl_status status = find_log(given, folder, true, &path, err);
+    mgl_status status = mgl_kernel_store_file(given, folder, MGL_BACKGROUND_LOG, true, &path, err);
     if (!status)
         status = mgl_experiment_log_record(path.bytes, row, number, err);
     mgl_text_clear(&path);

@@ -31,6 +31,9 @@ mgl_status mgl_kernel_store_open(const char *unit, const mgl_kernel_store_option
 void mgl_kernel_store_close(mgl_kernel_store *kernel_store);
 /* The folder of all kernel sessions; for NULL the user's. */
 mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *err);
+/* Path of a file in the folder of all kernel sessions, or `given`. `write`: creates the folder. */
+mgl_status mgl_kernel_store_file(const char *given, const char *folder, const char *name,
+                                 bool write, mgl_text *out, mgl_error *err);
 /* Reads the experiment log at a path; for NULL, the log in `folder`. */
 mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
                                            mgl_experiment_log *out, mgl_error *err);

@@ -185,8 +185,8 @@ START_TEST(missing_metrics_fall_back)
     mgl_profile_add_facts(&p, &facts);
     ck_assert_int_eq(mgl_profile_class(&p), MGL_CLASS_SPILL);
     p = mgl_profile_unknown();
-    p.values[MGL_METRIC_WIDTH] = 4;
-    ck_assert_int_eq(mgl_profile_class(&p), MGL_CLASS_NARROW);
+    p.values[MGL_METRIC_EPILOGUE] = 40;
+    ck_assert_int_eq(mgl_profile_class(&p), MGL_CLASS_SLOW_EPILOGUE);
 }
 END_TEST
 
@@ -232,8 +232,6 @@ static const struct {
               {MGL_METRIC_STALL_BARRIER, 5, MGL_CLASS_LATENCY_BARRIER},
               {MGL_METRIC_STALL_SHORT, 5, MGL_CLASS_LATENCY_SHORT},
               {MGL_METRIC_STALL_LG, 5, MGL_CLASS_LATENCY_LG},
-              {MGL_METRIC_WIDTH, 8, MGL_CLASS_NARROW},
-              {MGL_METRIC_STAGES, 1, MGL_CLASS_SHALLOW},
               {MGL_METRIC_DRAM, NAN, MGL_CLASS_UNKNOWN},
               {MGL_METRIC_SPILL, 0, MGL_CLASS_UNKNOWN}};
 
@@ -282,6 +280,57 @@ START_TEST(the_delta_names_what_got_worse)
 }
 END_TEST
 
+/* ---- launch traces --------------------------------------------------------------------------- */
+
+#define STEP(name, tasks, wait, input, products, output, starved)                                  \
+    "{\"step\":\"" name "\",\"tasks\":" #tasks ",\"wait\":{\"mean\":" #wait                        \
+    "},\"input\":{\"mean\":" #input "},\"products\":{\"mean\":" #products                          \
+    "},\"output\":{\"mean\":" #output "},\"starved\":{\"mean\":" #starved "}}"
+#define TRACE(steps) "{\"schema\":\"megalith.trace/1\",\"steps\":[" steps "]}"
+
+static mgl_status read_trace(const char *text, const char *op, mgl_profile *p, int *found)
+{
+    mgl_json json = {0};
+    *p = mgl_profile_unknown();
+    ck_assert_int_eq(mgl_json_parse(text, strlen(text), 1 << 20, "trace.json", &json, NULL),
+                     MGL_OK);
+    mgl_status status = mgl_profile_read_trace(&json, op, p, found, NULL);
+    mgl_json_clear(&json);
+    return status;
+}
+
+/* Two steps of the op, weighted by their tasks; the other op does not count. */
+START_TEST(a_trace_gives_shares_of_the_op)
+{
+    static const char text[] = TRACE(STEP("linear_add o", 1, 1, 2, 3, 4, 2) "," STEP(
+        "linear_add down", 3, 1, 0, 9, 0, 4) "," STEP("linear", 9, 50, 0, 0, 0, 0));
+    mgl_profile p;
+    int found;
+    ck_assert_int_eq(read_trace(text, "linear_add", &p, &found), MGL_OK);
+    ck_assert_int_eq(found, 4);
+    ck_assert_double_eq_tol(p.values[MGL_METRIC_EDGE], 10, 1e-9);
+    ck_assert_double_eq_tol(p.values[MGL_METRIC_INPUT], 5, 1e-9);
+    ck_assert_double_eq_tol(p.values[MGL_METRIC_EPILOGUE], 10, 1e-9);
+    ck_assert_double_eq_tol(p.values[MGL_METRIC_STARVED], 35, 1e-9);
+    ck_assert_int_eq(mgl_profile_class(&p), MGL_CLASS_STARVED_RING);
+    ck_assert_int_eq(read_trace(text, "merge", &p, &found), MGL_OK);
+    ck_assert_int_eq(found, 0);
+    ck_assert_int_eq(mgl_profile_class(&p), MGL_CLASS_UNKNOWN);
+}
+END_TEST
+
+static const char *const bad_traces[] = {"{}", "{\"schema\":\"megalith.run/1\",\"steps\":[]}",
+                                         "{\"schema\":\"megalith.trace/1\"}", TRACE("{}"),
+                                         TRACE("{\"step\":\"merge\",\"tasks\":1}")};
+
+START_TEST(what_is_no_trace_is_rejected)
+{
+    mgl_profile p;
+    int found;
+    ck_assert_int_eq(read_trace(bad_traces[_i], "merge", &p, &found), MGL_BAD_INPUT);
+}
+END_TEST
+
 #define ADD(test)       tcase_add_test(tests, test)
 #define ALL(test, rows) tcase_add_loop_test(tests, test, 0, (int)(sizeof(rows) / sizeof *(rows)))
 
@@ -303,6 +352,8 @@ int main(void)
     ALL(each_class_has_its_metric_and_one_sentence, single);
     ADD(the_hint_names_class_and_number);
     ADD(the_delta_names_what_got_worse);
+    ADD(a_trace_gives_shares_of_the_op);
+    ALL(what_is_no_trace_is_rejected, bad_traces);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);
     srunner_run_all(suite_runner, CK_NORMAL);

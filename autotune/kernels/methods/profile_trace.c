@@ -1,0 +1,71 @@
+/* Implements mgl_profile_read_trace of profile.h: the shares of an op's time in a launch trace. */
+#include "autotune/kernels/methods/profile.h"
+
+#include <string.h>
+
+/* Parts of a task's time; their sum is the time of the task, except that the time for the ring is
+ * within the time of the products. */
+static const struct {
+    const char *key;
+    bool within;
+    mgl_metric metric; /* MGL_METRIC_COUNT: none */
+} parts[] = {{"wait", false, MGL_METRIC_EDGE},
+             {"input", false, MGL_METRIC_INPUT},
+             {"products", false, MGL_METRIC_COUNT},
+             {"output", false, MGL_METRIC_EPILOGUE},
+             {"starved", true, MGL_METRIC_STARVED}};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+/* Whether a step such as "linear_add down" belongs to the op. */
+static bool is_of(const char *step, const char *op)
+{
+    size_t length = strlen(op);
+    return !strncmp(step, op, length) && (!step[length] || step[length] == ' ');
+}
+
+/* Adds the times of a step's tasks, if the step belongs to the op. */
+static mgl_status add_step(const mgl_json *json, const cJSON *step, const char *op,
+                           double us[PARTS], mgl_error *err)
+{
+    const char *name = NULL;
+    int64_t tasks = 0;
+    mgl_status status = mgl_json_get_string(json, step, "step", true, &name, err);
+    if (!status)
+        status = mgl_json_get_int(json, step, "tasks", true, 0, 1 << 30, &tasks, err);
+    for (int i = 0; i < PARTS && !status && is_of(name, op); i++) {
+        const cJSON *part = NULL;
+        double mean = 0;
+        status = mgl_json_get_object(json, step, parts[i].key, true, &part, err);
+        if (!status)
+            status = mgl_json_get_double(json, part, "mean", false, &mean, err);
+        us[i] += (double)tasks * mean;
+    }
+    return status;
+}
+
+mgl_status mgl_profile_read_trace(const mgl_json *json, const char *op, mgl_profile *profile,
+                                  int *found, mgl_error *err)
+{
+    static const char schema[] = "megalith.trace/1";
+    const char *given = NULL;
+    const cJSON *steps = NULL;
+    double us[PARTS] = {0}, all = 0;
+    *found = 0;
+    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &given, err);
+    if (!status && strcmp(given, schema) != 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file,
+                          "the schema is '%.80s'; `megalith trace MODEL --json` prints %s", given,
+                          schema);
+    if (!status)
+        status = mgl_json_get_array(json, json->root, "steps", true, &steps, err);
+    for (const cJSON *step = status ? NULL : steps->child; step && !status; step = step->next)
+        status = add_step(json, step, op, us, err);
+    for (int i = 0; i < PARTS; i++)
+        all += parts[i].within ? 0 : us[i];
+    for (int i = 0; i < PARTS && !status && all > 0; i++)
+        if (parts[i].metric != MGL_METRIC_COUNT) {
+            profile->values[parts[i].metric] = 100 * us[i] / all;
+            ++*found;
+        }
+    return status;
+}
