@@ -7,7 +7,7 @@
  *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (people)
  *     experiment log        kernels/ledger.json            megalith.ledger/1       experiment_log.h
  *     promoted texts        overlay/ID.cuh, manifest.json  megalith.overlay/1      overlay.h
- *     PTX ideas             a file that the user names     megalith.ptx_ideas/1    ideas.h
+ *     PTX ideas             kernels/ideas.json             megalith.ptx_ideas/1    ideas.h
  *
  * Trials of campaigns are in a database (store.h) instead, because several machines write them.
  *

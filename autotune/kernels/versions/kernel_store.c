@@ -37,8 +37,7 @@ mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder
                                            mgl_experiment_log *out, mgl_error *err)
 {
     mgl_text path = {0};
-    mgl_status status =
-        mgl_kernel_store_file(given, folder, MGL_BACKGROUND_LOG, false, &path, err);
+    mgl_status status = mgl_kernel_store_file(given, folder, MGL_BACKGROUND_LOG, false, &path, err);
     if (!status)
         status = mgl_experiment_log_read(path.bytes, out, err);
     mgl_text_clear(&path);
