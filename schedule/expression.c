@@ -1,6 +1,6 @@
 /*
- * Implements expression.h: a recursive-descent parser, one function for each level of the grammar,
- * which emits postfix steps, and their evaluation on a stack of values.
+ * Implements expression.h: a recursive-descent parser that emits postfix steps, with one table of
+ * the operators of each level, and their evaluation on a stack of values.
  */
 #include "schedule/expression.h"
 #include "base/aliases.h"
@@ -10,9 +10,8 @@
 enum { MOST_DIGITS = 18 };
 
 struct parsing {
-    const char *text, *at;    /* the whole text, and the unread rest */
-    const char *const *names; /* (name_count) */
-    int name_count;
+    const char *text, *at; /* the whole text, and the unread rest */
+    const mgl_expression_names *names;
     int depth; /* of open parentheses */
     mgl_expression *out;
     mgl_error *err;
@@ -51,13 +50,42 @@ static bool take(struct parsing *p, char mark)
     return true;
 }
 
-/* Consumes one of two characters. Returns it, or 0. */
-static char take_one(struct parsing *p, const char *marks)
+/* Levels of the grammar, from the operators that bind least. */
+enum level { COMPARISON, SUM, PRODUCT, FACTOR };
+
+/* An operator that begins with another is above it. */
+static const struct operator
 {
-    return take(p, marks[0]) ? marks[0] : take(p, marks[1]) ? marks[1] : 0;
+    enum level level;
+    const char *text;
+    mgl_expression_kind kind;
+}
+operators[] = {
+    {COMPARISON, "<=", MGL_EXPRESSION_LESS_EQUAL},
+    {COMPARISON, "<", MGL_EXPRESSION_LESS},
+    {COMPARISON, ">=", MGL_EXPRESSION_GREATER_EQUAL},
+    {COMPARISON, ">", MGL_EXPRESSION_GREATER},
+    {COMPARISON, "==", MGL_EXPRESSION_EQUAL},
+    {COMPARISON, "!=", MGL_EXPRESSION_UNEQUAL},
+    {SUM, "+", MGL_EXPRESSION_ADD},
+    {SUM, "-", MGL_EXPRESSION_SUBTRACT},
+    {PRODUCT, "*", MGL_EXPRESSION_MULTIPLY},
+    {PRODUCT, "/", MGL_EXPRESSION_DIVIDE},
+    {PRODUCT, "%", MGL_EXPRESSION_REMAINDER},
+};
+
+/* The operator of a level that comes next, or NULL. Consumes spaces. */
+static const struct operator* next_operator(struct parsing *p, enum level level)
+{
+    skip_spaces(p);
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (operators[i].level == level &&
+            !strncmp(p->at, operators[i].text, strlen(operators[i].text)))
+            return &operators[i];
+    return NULL;
 }
 
-static bool read_sum(struct parsing *p);
+static bool read_level(struct parsing *p, enum level level);
 
 static bool open(struct parsing *p)
 {
@@ -75,12 +103,12 @@ static bool close(struct parsing *p)
 /* The arguments of min or max, at least two. */
 static bool read_arguments(struct parsing *p, mgl_expression_kind kind)
 {
-    if (!open(p) || !read_sum(p))
+    if (!open(p) || !read_level(p, COMPARISON))
         return false;
     if (!take(p, ','))
         return refuse(p, "a second argument is missing");
     do
-        if (!read_sum(p) || !step(p, kind, 0))
+        if (!read_level(p, COMPARISON) || !step(p, kind, 0))
             return false;
     while (take(p, ','));
     return close(p);
@@ -102,70 +130,92 @@ static bool is_word(const char *word, size_t length, const char *name)
     return strlen(name) == length && !memcmp(word, name, length);
 }
 
+static bool read_term(struct parsing *p, const mgl_expression *term)
+{
+    for (int i = 0; i < term->count; i++)
+        if (!step(p, term->steps[i].kind, term->steps[i].number))
+            return false;
+    return true;
+}
+
+/* Finds a word among the names. Consumes nothing. */
+static bool find_name(struct parsing *p, const char *word, size_t length, bool *found)
+{
+    const mgl_expression_names *names = p->names;
+    *found = true;
+    for (int i = 0; i < names->value_count; i++)
+        if (is_word(word, length, names->values[i]))
+            return step(p, MGL_EXPRESSION_NAME, i);
+    for (int i = 0; i < names->term_count; i++)
+        if (is_word(word, length, names->terms[i].name))
+            return read_term(p, &names->terms[i].value);
+    *found = false;
+    return true;
+}
+
 static bool read_name(struct parsing *p)
 {
     const char *word = p->at;
     size_t length = strspn(word, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    bool found;
     if (is_word(word, length, "min") || is_word(word, length, "max")) {
         p->at += length;
         return read_arguments(p, word[1] == 'i' ? MGL_EXPRESSION_MIN : MGL_EXPRESSION_MAX);
     }
-    for (int i = 0; i < p->name_count; i++)
-        if (is_word(word, length, p->names[i])) {
-            p->at += length;
-            return step(p, MGL_EXPRESSION_NAME, i);
-        }
-    const char *renamed = mgl_alias_new(MGL_ALIAS_DIMENSION, word, length);
-    for (int i = 0; renamed && i < p->name_count; i++)
-        if (!strcmp(renamed, p->names[i])) {
-            p->at += length;
-            return step(p, MGL_EXPRESSION_NAME, i);
-        }
-    return refuse(p, "a number, a known name, `min`, `max` or `(` is missing");
+    if (!find_name(p, word, length, &found))
+        return false;
+    const char *renamed = found ? NULL : mgl_alias_new(MGL_ALIAS_DIMENSION, word, length);
+    if (renamed && !find_name(p, renamed, strlen(renamed), &found))
+        return false;
+    if (!found)
+        return refuse(p, "a number, a known name, `min`, `max` or `(` is missing");
+    p->at += length;
+    return true;
 }
 
 static bool read_factor(struct parsing *p)
 {
     skip_spaces(p);
     if (*p->at == '(')
-        return open(p) && read_sum(p) && close(p);
+        return open(p) && read_level(p, COMPARISON) && close(p);
     return *p->at >= '0' && *p->at <= '9' ? read_number(p) : read_name(p);
 }
 
-static bool read_product(struct parsing *p)
+/* Reads operands of the next level with operators of this level between them. */
+static bool read_level(struct parsing *p, enum level level)
 {
-    if (!read_factor(p))
+    if (level == FACTOR)
+        return read_factor(p);
+    if (!read_level(p, level + 1))
         return false;
-    for (char mark; (mark = take_one(p, "*/"));)
-        if (!read_factor(p) ||
-            !step(p, mark == '*' ? MGL_EXPRESSION_MULTIPLY : MGL_EXPRESSION_DIVIDE, 0))
+    for (const struct operator* next; (next = next_operator(p, level));) {
+        p->at += strlen(next->text);
+        if (!read_level(p, level + 1) || !step(p, next->kind, 0))
             return false;
+        if (level == COMPARISON && next_operator(p, level))
+            return refuse(p, "a second comparison needs parentheses around the first");
+    }
     return true;
 }
 
-static bool read_sum(struct parsing *p)
+mgl_status mgl_expression_parse_terms(const char *text, const mgl_expression_names *names,
+                                      mgl_expression *out, mgl_error *err)
 {
-    if (!read_product(p))
-        return false;
-    for (char mark; (mark = take_one(p, "+-"));)
-        if (!read_product(p) ||
-            !step(p, mark == '+' ? MGL_EXPRESSION_ADD : MGL_EXPRESSION_SUBTRACT, 0))
-            return false;
-    return true;
-}
-
-mgl_status mgl_expression_parse(const char *text, const char *const *names, int name_count,
-                                mgl_expression *out, mgl_error *err)
-{
-    struct parsing p = {
-        .text = text, .at = text, .names = names, .name_count = name_count, .out = out, .err = err};
+    struct parsing p = {.text = text, .at = text, .names = names, .out = out, .err = err};
     *out = (mgl_expression){0};
-    if (read_sum(&p)) {
+    if (read_level(&p, COMPARISON)) {
         skip_spaces(&p);
         if (*p.at)
             refuse(&p, "the expression has ended here");
     }
     return p.status;
+}
+
+mgl_status mgl_expression_parse(const char *text, const char *const *names, int name_count,
+                                mgl_expression *out, mgl_error *err)
+{
+    const mgl_expression_names values = {.values = names, .value_count = name_count};
+    return mgl_expression_parse_terms(text, &values, out, err);
 }
 
 /* Applies a step to two values. False: the result has no value. */
@@ -183,11 +233,34 @@ static bool combine(mgl_expression_kind kind, int64_t a, int64_t b, int64_t *out
             return false;
         *out = a / b;
         return true;
+    case MGL_EXPRESSION_REMAINDER:
+        if (b == 0 || (a == INT64_MIN && b == -1))
+            return false;
+        *out = a % b;
+        return true;
     case MGL_EXPRESSION_MIN:
         *out = a < b ? a : b;
         return true;
     case MGL_EXPRESSION_MAX:
         *out = a > b ? a : b;
+        return true;
+    case MGL_EXPRESSION_LESS:
+        *out = a < b;
+        return true;
+    case MGL_EXPRESSION_LESS_EQUAL:
+        *out = a <= b;
+        return true;
+    case MGL_EXPRESSION_GREATER:
+        *out = a > b;
+        return true;
+    case MGL_EXPRESSION_GREATER_EQUAL:
+        *out = a >= b;
+        return true;
+    case MGL_EXPRESSION_EQUAL:
+        *out = a == b;
+        return true;
+    case MGL_EXPRESSION_UNEQUAL:
+        *out = a != b;
         return true;
     case MGL_EXPRESSION_NUMBER:
     case MGL_EXPRESSION_NAME:

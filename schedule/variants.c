@@ -58,9 +58,18 @@ static const char *const dimension_names[MGL_DIMENSION_COUNT] = {
 #include "schedule/variants.def"
 };
 
+static const struct {
+    const char *name, *text;
+} terms[] = {
+#define MGL_TERM(name, text, what) {#name, text},
+#include "schedule/variants.def"
+};
+
 /* All expressions, parsed. */
-enum { MOST_NEEDS = 12 };
+enum { MOST_NEEDS = 12, TERMS = sizeof terms / sizeof *terms };
 static struct {
+    mgl_expression_term terms[TERMS];
+    int term_count; /* a term may use the terms above it */
     mgl_expression limits[MGL_NEED_COUNT];
     mgl_expression needs[MGL_VARIANT_COUNT][MOST_NEEDS];
     mgl_expression whens[MGL_VARIANT_COUNT];
@@ -73,13 +82,22 @@ static pthread_once_t parsing = PTHREAD_ONCE_INIT;
  * every task. */
 static void parse(const char *text, mgl_expression *out)
 {
-    if (mgl_expression_parse(text, dimension_names, MGL_DIMENSION_COUNT, out, NULL))
+    const mgl_expression_names names = {.values = dimension_names,
+                                        .value_count = MGL_DIMENSION_COUNT,
+                                        .terms = parsed.terms,
+                                        .term_count = parsed.term_count};
+    if (mgl_expression_parse_terms(text, &names, out, NULL))
         *out = (mgl_expression){0};
     MGL_ASSERT(out->count > 0);
 }
 
 static void parse_all(void)
 {
+    for (int i = 0; i < TERMS; i++) {
+        parsed.terms[i].name = terms[i].name;
+        parse(terms[i].text, &parsed.terms[i].value);
+        parsed.term_count++;
+    }
     for (int i = 0; i < MGL_NEED_COUNT; i++)
         parse(needs[i].limit, &parsed.limits[i]);
     for (int v = 0; v < MGL_VARIANT_COUNT; v++) {

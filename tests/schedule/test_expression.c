@@ -41,6 +41,26 @@ static const struct {
     {"((((((((((((1))))))))))))", 1},
     {"999999999999999999", 999999999999999999},
     {"0 - 999999999999999999 * 9", -8999999999999999991},
+    {"kblocks % 7", 6},
+    {"(2 - 9) % 4", -3},
+    {"kblocks / warps * 2 % 7", 5},
+    {"rows < warps", 1},
+    {"warps < rows", 0},
+    {"rows < 4", 0},
+    {"rows <= 4", 1},
+    {"rows <= 3", 0},
+    {"rows > 4", 0},
+    {"rows > 3", 1},
+    {"rows >= 4", 1},
+    {"rows >= 5", 0},
+    {"rows == 4", 1},
+    {"rows==5", 0},
+    {"rows != 5", 1},
+    {"rows != 4", 0},
+    {"1 + rows > 2 * k", 1},
+    {"1 + (rows <= 32) + 2 * (rows <= 3)", 2},
+    {"max(rows > 2, k == 3) * 10", 10},
+    {"(1 < 2) == (3 < 4)", 1},
 };
 
 START_TEST(expressions_have_values)
@@ -59,11 +79,15 @@ END_TEST
 static const char *const without[] = {
     "1 / 0",
     "1 / zero",
+    "1 % 0",
+    "rows % zero",
     "max(1, rows / zero)",
+    "1 / zero > 0",
     "999999999999999999 * 10",
     "999999999999999999 * 9 + 999999999999999999",
     "0 - 999999999999999999 * 9 - 999999999999999999",
     "(0 - 999999999999999999 * 9 - 223372036854775817) / (0 - 1)",
+    "(0 - 999999999999999999 * 9 - 223372036854775817) % (0 - 1)",
 };
 
 START_TEST(some_have_no_value)
@@ -85,7 +109,14 @@ static const struct {
     {"rowss", "column 1: a number"},
     {"Rows", "column 1: a number"},
     {"-1", "column 1: a number"},
-    {"2 % 3", "column 3: the expression has ended here"},
+    {"2 & 3", "column 3: the expression has ended here"},
+    {"2 = 3", "column 3: the expression has ended here"},
+    {"! 3", "column 1: a number"},
+    {"2 <", "column 4: a number"},
+    {"< 2", "column 1: a number"},
+    {"2 <> 3", "column 4: a number"},
+    {"1 < 2 < 3", "column 7: a second comparison needs parentheses around the first"},
+    {"min(1, 2 == 2 != 3)", "column 15: a second comparison"},
     {"(1", "column 3: `)` is missing"},
     {"1)", "column 2: the expression has ended here"},
     {"min 1, 2", "column 5: `(` is missing"},
@@ -106,6 +137,49 @@ START_TEST(errors_name_the_column)
     ck_assert_str_eq(err.where, bad[_i].text);
     ck_assert_msg(!strncmp(err.message, bad[_i].message, strlen(bad[_i].message)), "`%s`: %s",
                   bad[_i].text, err.message);
+}
+END_TEST
+
+/* A term stands for its steps, as if it were in parentheses. A value's name hides a term's. */
+START_TEST(terms_are_names_of_expressions)
+{
+    static const struct {
+        const char *text;
+        int64_t value;
+    } cases[] = {{"sum", 12},      {"sum * 2", 24},    {"100 - sum", 88},
+                 {"sum / sum", 1}, {"small + 1", 2},   {"max(sum, small)", 12},
+                 {"k", 2},         {"small < sum", 1}, {"100 % (small + sum)", 9}};
+    mgl_expression_term terms[3] = {{.name = "sum"}, {.name = "small"}, {.name = "k"}};
+    const mgl_expression_names with = {names, NAMES, terms, 3};
+    mgl_expression e;
+    int64_t value;
+    ck_assert_int_eq(parse("rows + warps", &terms[0].value, NULL), MGL_OK);
+    ck_assert_int_eq(parse("rows <= 4", &terms[1].value, NULL), MGL_OK);
+    ck_assert_int_eq(parse("99", &terms[2].value, NULL), MGL_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(mgl_expression_parse_terms(cases[i].text, &with, &e, NULL), MGL_OK);
+        ck_assert(mgl_expression_value(&e, values, &value));
+        ck_assert_int_eq(value, cases[i].value);
+    }
+    ck_assert_int_eq(parse("sum", &e, NULL), MGL_BAD_INPUT);
+}
+END_TEST
+
+/* Steps of terms count, so that a short text cannot be an expensive one. */
+START_TEST(a_text_with_terms_is_bounded)
+{
+    mgl_expression_term terms[8] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"},
+                                    {.name = "e"}, {.name = "f"}, {.name = "g"}, {.name = "h"}};
+    mgl_error err = {0};
+    mgl_status status = parse("rows + 1", &terms[0].value, NULL);
+    for (int i = 1; i < 8 && !status; i++) {
+        const mgl_expression_names with = {names, NAMES, terms, i};
+        char text[16];
+        snprintf(text, sizeof text, "%s + %s", terms[i - 1].name, terms[i - 1].name);
+        status = mgl_expression_parse_terms(text, &with, &terms[i].value, &err);
+    }
+    ck_assert_int_eq(status, MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "too long"));
 }
 END_TEST
 
@@ -145,6 +219,8 @@ int main(void)
     tcase_add_loop_test(cases, expressions_have_values, 0, sizeof good / sizeof *good);
     tcase_add_loop_test(cases, some_have_no_value, 0, sizeof without / sizeof *without);
     tcase_add_loop_test(cases, errors_name_the_column, 0, sizeof bad / sizeof *bad);
+    tcase_add_test(cases, terms_are_names_of_expressions);
+    tcase_add_test(cases, a_text_with_terms_is_bounded);
     tcase_add_test(cases, a_text_is_bounded);
     tcase_add_test(cases, nothing_has_no_value);
     suite_add_tcase(suite, cases);

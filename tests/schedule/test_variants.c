@@ -14,26 +14,61 @@
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static void check_expression(const char *text)
+static const struct {
+    const char *name, *text;
+} terms[] = {
+#define MGL_TERM(name, text, what) {#name, text},
+#include "schedule/variants.def"
+};
+enum { TERMS = sizeof terms / sizeof *terms };
+
+/* Parses an expression that may use the first `count` terms. */
+static mgl_expression checked(const char *text, const mgl_expression_term *parsed_terms, int count)
 {
     const char *names[MGL_DIMENSION_COUNT];
     mgl_expression e;
     mgl_error err = {0};
     for (int i = 0; i < MGL_DIMENSION_COUNT; i++)
         names[i] = mgl_dimension_name((mgl_dimension)i);
-    mgl_status status = mgl_expression_parse(text, names, MGL_DIMENSION_COUNT, &e, &err);
+    const mgl_expression_names all = {names, MGL_DIMENSION_COUNT, parsed_terms, count};
+    mgl_status status = mgl_expression_parse_terms(text, &all, &e, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", text, err.message);
+    return e;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if ((at == text || !strchr("abcdefghijklmnopqrstuvwxyz_", at[-1])) &&
+            !(at[length] && strchr("abcdefghijklmnopqrstuvwxyz_", at[length])))
+            return true;
+    return false;
 }
 
 START_TEST(every_expression_of_the_table_is_one)
 {
+    mgl_expression_term all[TERMS];
+    bool used[TERMS] = {false};
+    for (int i = 0; i < TERMS; i++) {
+        all[i] = (mgl_expression_term){terms[i].name, checked(terms[i].text, all, i)};
+        for (int k = 0; k < i; k++)
+            used[k] |= has_word(terms[i].text, terms[k].name);
+        for (int k = 0; k < MGL_DIMENSION_COUNT; k++)
+            ck_assert_str_ne(terms[i].name, mgl_dimension_name((mgl_dimension)k));
+    }
     for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
         const mgl_variant_info *info = mgl_variant_get((mgl_variant)v);
-        check_expression(info->when);
-        for (int i = 0; i < info->need_count; i++)
-            check_expression(info->needs[i].text);
+        checked(info->when, all, TERMS);
+        for (int i = 0; i < info->need_count; i++) {
+            checked(info->needs[i].text, all, TERMS);
+            for (int k = 0; k < TERMS; k++)
+                used[k] |= has_word(info->needs[i].text, terms[k].name);
+        }
     }
-#define MGL_NEED(id, what, limit) check_expression(limit);
+    for (int k = 0; k < TERMS; k++)
+        ck_assert_msg(used[k], "%s", terms[k].name);
+#define MGL_NEED(id, what, limit) checked(limit, all, TERMS);
 #include "schedule/variants.def"
 }
 END_TEST
