@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "importer/chat/chat.h"
 #include "importer/checkpoint.h"
-#include "importer/mega.h"
+#include "importer/model_files.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 #include "vm/image.h"
@@ -107,18 +107,13 @@ static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error
 
 static mgl_status read_file(compilation *c, const struct model_file *file, mgl_error *err)
 {
-    mgl_text path = {0};
+    mgl_text path;
     mgl_image_file *to = &c->files[c->file_count];
     char **text = &c->texts[c->file_count];
-    bool wanted = file->required;
-    mgl_status status = MGL_OK;
-    mgl_text_format(&path, "%s/%s", c->checkpoint->folder, file->name);
-    if (path.failed)
-        status = mgl_fail_memory(err, strlen(file->name));
-    else if (!wanted)
-        status = mgl_file_stands(path.bytes, &wanted, err);
-    if (!status && wanted) {
-        status = mgl_file_read_regular(path.bytes, MAX_FILE, text, &to->length, err);
+    const mgl_model_files from = {.path = c->checkpoint->folder};
+    mgl_status status = mgl_model_files_read(&from, file->name, MAX_FILE, file->required, &path,
+                                             text, &to->length, err);
+    if (*text) {
         to->name = file->name;
         to->bytes = *text;
         c->file_count++;

@@ -280,10 +280,31 @@ void mgl_file_list_clear(mgl_file_list *list)
     *list = (mgl_file_list){0};
 }
 
-static bool ends_in(const char *name, const char *suffix)
+mgl_status mgl_folder_stands(const char *path, bool *stands, mgl_error *err)
 {
-    size_t length = strlen(name), tail = strlen(suffix);
-    return length > tail && !strcmp(name + length - tail, suffix);
+    struct stat facts;
+    mgl_status status = mgl_file_look(path, stands, &facts, err);
+    *stands = !status && *stands && S_ISDIR(facts.st_mode);
+    return status;
+}
+
+mgl_status mgl_folder_holds(const char *folder, const char *name, bool *holds, mgl_error *err)
+{
+    mgl_text path;
+    struct stat facts;
+    *holds = false;
+    mgl_status status = mgl_path_join(folder, name, &path, err);
+    if (!status)
+        status = mgl_file_look(path.bytes, holds, &facts, err);
+    mgl_text_clear(&path);
+    return status;
+}
+
+mgl_status mgl_path_join(const char *folder, const char *name, mgl_text *out, mgl_error *err)
+{
+    *out = (mgl_text){0};
+    mgl_text_format(out, "%s/%s", folder, name);
+    return out->failed ? mgl_fail_memory(err, strlen(folder)) : MGL_OK;
 }
 
 static mgl_status list_entries(DIR *folder, const char *path, const char *suffix,
@@ -294,7 +315,7 @@ static mgl_status list_entries(DIR *folder, const char *path, const char *suffix
         struct dirent *entry = errno ? NULL : readdir(folder);
         if (!entry)
             return errno ? mgl_fail_path(err, path, "the folder cannot be read") : MGL_OK;
-        if (entry->d_name[0] == '.' || !ends_in(entry->d_name, suffix))
+        if (entry->d_name[0] == '.' || !mgl_text_ends(entry->d_name, suffix))
             continue;
         char *name = mgl_strdup(entry->d_name);
         if (!name ||

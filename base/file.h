@@ -9,6 +9,7 @@
 #define MGL_BASE_FILE_H
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <limits.h>
 #include <sys/stat.h>
@@ -33,6 +34,11 @@ mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err);
 /* Same, following links; *facts receives the stat result if the path exists. */
 mgl_status mgl_file_look(const char *path, bool *stands, struct stat *facts, mgl_error *err);
 
+/* Sets *stands to whether the path leads to a folder. */
+mgl_status mgl_folder_stands(const char *path, bool *stands, mgl_error *err);
+/* Sets *holds to whether FOLDER/NAME exists; links are followed. */
+mgl_status mgl_folder_holds(const char *folder, const char *name, bool *holds, mgl_error *err);
+
 /* Sets *same if both paths lead to one file, through symbolic or hard links. If neither path
  * exists, *same means that they are the same name in the same folder. */
 mgl_status mgl_file_same(const char *a, const char *b, bool *same, mgl_error *err);
@@ -41,6 +47,9 @@ mgl_status mgl_file_check_output(const char *output, const char *input, mgl_erro
 /* Copies the folder of a path shorter than PATH_MAX bytes; returns the file name within the
  * path. */
 const char *mgl_file_split(const char *path, char folder[PATH_MAX]);
+
+/* Writes FOLDER/NAME. Release with mgl_text_clear, also after a failure. */
+mgl_status mgl_path_join(const char *folder, const char *name, mgl_text *out, mgl_error *err);
 
 /* Creates a folder and its missing parents with the given mode (minus the umask). An existing
  * folder is left unchanged. */

@@ -70,6 +70,12 @@ void mgl_text_clear(mgl_text *text)
     *text = (mgl_text){0};
 }
 
+bool mgl_text_ends(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
 int mgl_text_count_edits(const char *a, const char *b)
 {
     int row[MGL_MOST_EDITED + 1];

@@ -18,6 +18,9 @@ void mgl_text_put(mgl_text *text, const char *string);
 void mgl_text_format(mgl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mgl_text_clear(mgl_text *text); /* releases; zero-initialized again */
 
+/* Whether a text ends in `end`. */
+bool mgl_text_ends(const char *text, const char *end);
+
 /* Levenshtein distance between two texts (insert, delete, replace), for suggestions after typing
  * errors. MGL_MOST_EDITED if either text is longer than that. */
 enum { MGL_MOST_EDITED = 200 };

@@ -204,12 +204,6 @@ static uint64_t make_key(const mgl_graph *graph, uint64_t tensor)
     return mgl_synthetic_mix(mgl_synthetic_mix(seed + 0x9E3779B97F4A7C15) + tensor);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 /* The power of two that brings the standard deviation of a draw closest to `spread`. */
 static float choose_scale(double spread)
 {
@@ -252,8 +246,8 @@ static bool makes_scores(const char *name)
 /* Whether a tensor is the weight or bias of a product that adds to the residual stream. */
 static bool adds_to_residual(const char *name)
 {
-    return ends_with(name, "o_proj.weight") || ends_with(name, "o_proj.bias") ||
-           ends_with(name, "down_proj.weight") || ends_with(name, "down_proj.bias");
+    return mgl_text_ends(name, "o_proj.weight") || mgl_text_ends(name, "o_proj.bias") ||
+           mgl_text_ends(name, "down_proj.weight") || mgl_text_ends(name, "down_proj.bias");
 }
 
 /* Matrices preserve the magnitude of their input. Biases are half as large as what they are added
@@ -263,7 +257,7 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
 {
     const mgl_tensor *t = &graph->tensors[tensor];
     mgl_synthetic_rule rule = {.key = make_key(graph, (uint64_t)tensor)};
-    bool bias = ends_with(t->name, ".bias");
+    bool bias = mgl_text_ends(t->name, ".bias");
     if (t->rank == 1 && !bias) { /* 0.5 to 1.5 */
         rule.offset = 64;
         rule.shift = 2;

@@ -6,18 +6,10 @@
 #include "importer/checkpoint.h"
 #include "importer/hub.h"
 #include "importer/layout.h"
-#include "importer/mega.h"
+#include "importer/model_files.h"
 
 #include <string.h>
 #include <sys/stat.h>
-
-static mgl_status is_folder(const char *path, bool *is, mgl_error *err)
-{
-    struct stat facts;
-    mgl_status status = mgl_file_look(path, is, &facts, err);
-    *is = !status && *is && S_ISDIR(facts.st_mode);
-    return status;
-}
 
 mgl_status mgl_model_resolve_path(const char *model, char **out, mgl_error *err)
 {
@@ -51,7 +43,7 @@ mgl_status mgl_model_find(const char *model, char **out, mgl_error *err)
     mgl_status status = mgl_model_resolve_path(model, &path, err);
     if (status)
         return status;
-    status = is_folder(path, &is_model, err);
+    status = mgl_folder_stands(path, &is_model, err);
     if (!status && !is_model)
         status = mgl_mega_stands(path, &is_model, err);
     if (!status && !is_model)
@@ -63,28 +55,19 @@ mgl_status mgl_model_find(const char *model, char **out, mgl_error *err)
     return status;
 }
 
-static mgl_status look_into_mega(const char *path, bool *has, mgl_error *err)
-{
-    mgl_mega *mega;
-    mgl_status status = mgl_mega_open(path, &mega, err);
-    if (status)
-        return status;
-    *has = mgl_mega_find(mega, MGL_MEGA_TOKENIZER) != NULL;
-    mgl_mega_close(mega);
-    return MGL_OK;
-}
-
 mgl_status mgl_model_has_tokenizer(const char *path, bool *has, mgl_error *err)
 {
-    mgl_text file = {0};
-    bool compiled;
-    mgl_status status = mgl_mega_stands(path, &compiled, err);
+    mgl_text file;
+    mgl_model_files files;
     *has = false;
-    if (status || compiled)
-        return status ? status : look_into_mega(path, has, err);
-    mgl_text_format(&file, "%s/%s", path, MGL_MEGA_TOKENIZER);
-    status =
-        file.failed ? mgl_fail_memory(err, strlen(path)) : mgl_file_stands(file.bytes, has, err);
+    mgl_status status = mgl_model_files_open(path, &files, err);
+    if (status)
+        return status;
+    *has = files.mega && mgl_mega_find(files.mega, MGL_MEGA_TOKENIZER);
+    status = mgl_path_join(path, MGL_MEGA_TOKENIZER, &file, err);
+    if (!status && !files.mega)
+        status = mgl_file_stands(file.bytes, has, err);
     mgl_text_clear(&file);
+    mgl_model_files_close(&files);
     return status;
 }

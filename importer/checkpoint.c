@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/layout.h"
-#include "importer/mega.h"
+#include "importer/model_files.h"
 #include "importer/naming.h"
 #include "importer/safetensors.h"
 
@@ -123,18 +123,12 @@ static const struct foreign {
     {HOLDS, "", "the model that config.json describes has no such tensor"},
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 /* Returns the first entry of the table with the same explanation as the entry that matches this
  * name. */
 static size_t classify(const char *name)
 {
     size_t i = 0, same = 0;
-    while (foreign_tensors[i].match == ENDS ? !ends_with(name, foreign_tensors[i].text)
+    while (foreign_tensors[i].match == ENDS ? !mgl_text_ends(name, foreign_tensors[i].text)
                                             : !strstr(name, foreign_tensors[i].text))
         i++;
     while (strcmp(foreign_tensors[same].why, foreign_tensors[i].why) != 0)
@@ -164,7 +158,6 @@ static void add_groups(const group *groups, mgl_reasons *reasons)
 /* ---- comparison with the graph -------------------------------------------------------------- */
 
 typedef struct comparison {
-    const mgl_config *config;
     mgl_graph *graph;
     const mgl_safetensors *files;
     const mgl_naming *naming;
@@ -293,7 +286,7 @@ static bool is_harmless(const comparison *c, const mgl_stored_tensor *stored)
 {
     char head[160];
     mgl_naming_name(c->naming, MGL_TENSOR_HEAD, head);
-    return ends_with(stored->name, ".rotary_emb.inv_freq") ||
+    return mgl_text_ends(stored->name, ".rotary_emb.inv_freq") ||
            mgl_naming_is_outside(c->naming, stored->name) ||
            (c->graph->tied && !strcmp(stored->name, head));
 }
@@ -429,7 +422,7 @@ static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *confi
         mgl_free(views);
         return mgl_fail_memory(err, count + (size_t)graph->tensor_count * sizeof *views);
     }
-    comparison c = {config, graph, files, &naming, views, used_tensors, &checkpoint->reasons};
+    comparison c = {graph, files, &naming, views, used_tensors, &checkpoint->reasons};
     bind_tensors(&c);
     checkpoint->ignored = check_unwanted(&c);
     *s = (source){.files = files, .views = views, .used = used_tensors};
@@ -486,56 +479,21 @@ static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_mega *mega,
 
 mgl_status mgl_checkpoint_find_tie(const char *path, mgl_config *config, mgl_error *err)
 {
-    mgl_mega *mega = NULL;
-    mgl_safetensors *files = NULL;
-    bool compiled, own = false;
-    mgl_status status = mgl_mega_stands(path, &compiled, err);
-    if (!status && compiled)
-        status = mgl_mega_open(path, &mega, err);
+    mgl_model_files files;
+    mgl_safetensors *tensors = NULL;
+    bool own = false;
+    mgl_status status = mgl_model_files_open(path, &files, err);
     if (!status)
-        status = compiled ? list_tensors(mega, path, &files, err)
-                          : mgl_safetensors_open(path, &files, err);
+        status = files.mega ? list_tensors(files.mega, path, &tensors, err)
+                            : mgl_safetensors_open(path, &tensors, err);
     if (!status) {
-        const mgl_naming naming = mgl_naming_find(config, files);
+        const mgl_naming naming = mgl_naming_find(config, tensors);
         status = is_head_own(&naming, &own, err);
     }
     config->tied = config->tied && !own;
-    mgl_safetensors_close(files);
-    mgl_mega_close(mega);
+    mgl_safetensors_close(tensors);
+    mgl_model_files_close(&files);
     return status == MGL_NO_MEMORY ? status : MGL_OK;
-}
-
-/* Reads a JSON section of a compiled model. */
-static mgl_status read_section(const mgl_mega *mega, const char *name, const char *file,
-                               mgl_json *out, mgl_error *err)
-{
-    char *text;
-    size_t length;
-    mgl_status status = mgl_mega_read(mega, name, &text, &length, err);
-    if (status)
-        return status;
-    status = mgl_json_parse_python(text, length, MAX_CONFIG, file, out, err);
-    mgl_free(text);
-    return status;
-}
-
-/* Reads a JSON file. `mega`: a compiled model, or NULL for a folder. */
-static mgl_status read_json(const char *folder, const mgl_mega *mega, const char *name,
-                            bool required, mgl_json *out, mgl_error *err)
-{
-    mgl_text path = {0};
-    bool stands = mega && mgl_mega_find(mega, name);
-    *out = (mgl_json){0};
-    mgl_text_format(&path, "%s/%s", folder, name);
-    if (path.failed)
-        return mgl_fail_memory(err, strlen(folder) + strlen(name) + 2);
-    mgl_status status = mega || required ? MGL_OK : mgl_file_stands(path.bytes, &stands, err);
-    if (!status && mega && (required || stands))
-        status = read_section(mega, name, path.bytes, out, err);
-    else if (!status && (required || stands))
-        status = mgl_json_read_python(path.bytes, MAX_CONFIG, out, err);
-    mgl_text_clear(&path);
-    return status;
 }
 
 /* Copies the architecture's name in config.json, or "". */
@@ -572,17 +530,19 @@ static void check_ends(mgl_checkpoint *checkpoint)
                         count, MGL_MOST_END_TOKENS);
 }
 
-/* Reads a folder, or the compiled model `mega` if not NULL, into an empty checkpoint. */
-static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, mgl_error *err)
+/* Reads the files into an empty checkpoint. */
+static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_model_files *files,
+                             mgl_error *err)
 {
     mgl_json config_json = {0}, generation_json = {0};
-    const char *folder = checkpoint->folder;
     mgl_config config;
-    mgl_status status = mega ? MGL_OK : mgl_layout_check_folder(folder, err);
+    mgl_status status = files->mega ? MGL_OK : mgl_layout_check_folder(files->path, err);
     if (!status)
-        status = read_json(folder, mega, MGL_MEGA_CONFIG, true, &config_json, err);
+        status = mgl_model_files_parse(files, MGL_MEGA_CONFIG, MAX_CONFIG, true,
+                                       mgl_json_parse_python, &config_json, err);
     if (!status)
-        status = read_json(folder, mega, MGL_MEGA_GENERATION, false, &generation_json, err);
+        status = mgl_model_files_parse(files, MGL_MEGA_GENERATION, MAX_CONFIG, false,
+                                       mgl_json_parse_python, &generation_json, err);
     if (!status)
         status = copy_architecture(&config_json, checkpoint, err);
     if (!status)
@@ -594,7 +554,7 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, m
     if (!status)
         check_ends(checkpoint);
     if (!status)
-        status = bind_files(checkpoint, mega, &config, err);
+        status = bind_files(checkpoint, files->mega, &config, err);
     mgl_json_clear(&generation_json);
     mgl_json_clear(&config_json);
     return status;
@@ -602,29 +562,11 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_mega *mega, m
 
 static mgl_status read_model(mgl_checkpoint *checkpoint, mgl_error *err)
 {
-    mgl_mega *mega = NULL;
-    bool compiled;
-    mgl_status status = mgl_mega_stands(checkpoint->folder, &compiled, err);
-    if (!status && compiled)
-        status = mgl_mega_open(checkpoint->folder, &mega, err);
+    mgl_model_files files;
+    mgl_status status = mgl_model_files_open(checkpoint->folder, &files, err);
     if (!status)
-        status = read_files(checkpoint, mega, err);
-    mgl_mega_close(mega);
-    return status;
-}
-
-mgl_status mgl_checkpoint_read_file(const mgl_checkpoint *checkpoint, const char *name,
-                                    mgl_json *out, mgl_error *err)
-{
-    mgl_mega *mega = NULL;
-    bool compiled;
-    *out = (mgl_json){0};
-    mgl_status status = mgl_mega_stands(checkpoint->folder, &compiled, err);
-    if (!status && compiled)
-        status = mgl_mega_open(checkpoint->folder, &mega, err);
-    if (!status)
-        status = read_json(checkpoint->folder, mega, name, false, out, err);
-    mgl_mega_close(mega);
+        status = read_files(checkpoint, &files, err);
+    mgl_model_files_close(&files);
     return status;
 }
 
@@ -701,18 +643,19 @@ static const char *const folder_files[] = {
 static mgl_status check_templates(const char *folder, const char *output, mgl_error *err)
 {
     mgl_file_list files = {0};
-    mgl_text path = {0};
-    mgl_text_format(&path, "%s/" MGL_TEMPLATES_FOLDER, folder);
-    mgl_status status = path.failed ? mgl_fail_memory(err, strlen(folder))
-                                    : mgl_folder_list(path.bytes, "", &files, err);
+    mgl_text templates;
+    mgl_status status = mgl_path_join(folder, MGL_TEMPLATES_FOLDER, &templates, err);
+    if (!status)
+        status = mgl_folder_list(templates.bytes, "", &files, err);
     for (size_t i = 0; i < files.count && !status; i++) {
+        mgl_text path;
+        status = mgl_path_join(templates.bytes, files.names[i], &path, err);
+        if (!status)
+            status = mgl_file_check_output(output, path.bytes, err);
         mgl_text_clear(&path);
-        mgl_text_format(&path, "%s/" MGL_TEMPLATES_FOLDER "/%s", folder, files.names[i]);
-        status = path.failed ? mgl_fail_memory(err, strlen(folder))
-                             : mgl_file_check_output(output, path.bytes, err);
     }
     mgl_file_list_clear(&files);
-    mgl_text_clear(&path);
+    mgl_text_clear(&templates);
     return status;
 }
 
@@ -720,10 +663,10 @@ static mgl_status check_folder(const char *folder, const char *output, mgl_error
 {
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < sizeof folder_files / sizeof *folder_files && !status; i++) {
-        mgl_text path = {0};
-        mgl_text_format(&path, "%s/%s", folder, folder_files[i]);
-        status = path.failed ? mgl_fail_memory(err, strlen(folder))
-                             : mgl_file_check_output(output, path.bytes, err);
+        mgl_text path;
+        status = mgl_path_join(folder, folder_files[i], &path, err);
+        if (!status)
+            status = mgl_file_check_output(output, path.bytes, err);
         mgl_text_clear(&path);
     }
     return status ? status : check_templates(folder, output, err);

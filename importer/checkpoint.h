@@ -46,11 +46,6 @@ mgl_status mgl_import(const char *model, mgl_checkpoint **out, mgl_error *err);
  * cannot be read, the config is unchanged. */
 mgl_status mgl_checkpoint_find_tie(const char *path, mgl_config *config, mgl_error *err);
 
-/* Reads an optional JSON file of the model, or the section of a compiled model. If there is
- * none, out->root is NULL. Release with mgl_json_clear. */
-mgl_status mgl_checkpoint_read_file(const mgl_checkpoint *checkpoint, const char *name,
-                                    mgl_json *out, mgl_error *err);
-
 /* Reads the end token of the model's chats: eos_token of tokenizer_config.json. A chat template
  * ends each message with this token, and eos_token_id of the other two files often lacks its id.
  * *out is NULL if the file does not exist or has no such key. Release *out with mgl_free. */

@@ -80,14 +80,6 @@ static void put_cache_folder(mgl_text *text)
     }
 }
 
-static mgl_status is_folder(const char *path, bool *is, mgl_error *err)
-{
-    struct stat facts;
-    mgl_status status = mgl_file_look(path, is, &facts, err);
-    *is = !status && *is && S_ISDIR(facts.st_mode);
-    return status;
-}
-
 /* ---- refs ------------------------------------------------------------------------------------ */
 
 static mgl_status read_commit(const char *path, char **out, mgl_error *err)
@@ -246,7 +238,7 @@ static mgl_status put_snapshot(const mgl_hub_name *name, mgl_text *path, mgl_err
     if (!status && path->failed)
         status = mgl_fail_memory(err, path->length);
     if (!status)
-        status = is_folder(path->bytes, &is, err);
+        status = mgl_folder_stands(path->bytes, &is, err);
     if (!status && !is)
         status = mgl_fail(err, MGL_BAD_INPUT, path->bytes,
                           "is no folder of a snapshot; download the model again");
@@ -277,7 +269,7 @@ mgl_status mgl_hub_find(const mgl_hub_name *name, mgl_text *path, mgl_error *err
                     name->name);
     if (path->failed)
         return mgl_fail_memory(err, end);
-    mgl_status status = is_folder(path->bytes, &there, err);
+    mgl_status status = mgl_folder_stands(path->bytes, &there, err);
     if (status || there)
         return status ? status : put_snapshot(name, path, err);
     path->bytes[end] = 0;

@@ -67,34 +67,20 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* ---- inspecting folders ---------------------------------------------------------------------- */
 
-/* Sets *stands if FOLDER/NAME exists; links are followed. */
-static mgl_status look(const char *folder, const char *name, bool *stands, mgl_error *err)
-{
-    mgl_text path = {0};
-    struct stat facts;
-    *stands = false;
-    mgl_text_format(&path, "%s/%s", folder, name);
-    mgl_status status = path.failed ? mgl_fail_memory(err, strlen(folder))
-                                    : mgl_file_look(path.bytes, stands, &facts, err);
-    mgl_text_clear(&path);
-    return status;
-}
-
-/* Same, for a message; if the lookup fails, the file counts as missing. */
+/* Returns whether FOLDER/NAME exists; if the lookup fails, the file counts as missing. */
 static bool holds(const char *folder, const char *name)
 {
     bool stands;
-    return !look(folder, name, &stands, NULL) && stands;
+    return !mgl_folder_holds(folder, name, &stands, NULL) && stands;
 }
 
 /* Returns whether a subfolder contains files of an unfinished download. */
 static bool has_incomplete(const char *folder, const char *below)
 {
     static const char *const suffixes[] = {".incomplete", ".part", ".crdownload", ".aria2"};
-    mgl_text path = {0};
-    bool has = false;
-    mgl_text_format(&path, "%s/%s", folder, below);
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && !path.failed; i++) {
+    mgl_text path;
+    bool has = false, good = !mgl_path_join(folder, below, &path, NULL);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes && good; i++) {
         mgl_file_list files = {0};
         has |= !mgl_folder_list(path.bytes, suffixes[i], &files, NULL) && files.count;
         mgl_file_list_clear(&files);
@@ -106,13 +92,11 @@ static bool has_incomplete(const char *folder, const char *below)
 /* Returns whether the name is a dangling link, as in a cache whose blob was deleted. */
 static bool is_dangling(const char *folder, const char *name)
 {
-    mgl_text path = {0};
-    bool stands = false;
-    mgl_text_format(&path, "%s/%s", folder, name);
-    if (path.failed || mgl_file_stands(path.bytes, &stands, NULL))
-        stands = false;
+    mgl_text path;
+    bool stands = false, good = !mgl_path_join(folder, name, &path, NULL) &&
+                                !mgl_file_stands(path.bytes, &stands, NULL);
     mgl_text_clear(&path);
-    return stands && !holds(folder, name);
+    return good && stands && !holds(folder, name);
 }
 
 static bool is_unfinished(const char *folder)
@@ -156,12 +140,11 @@ static const struct lack_row {
 static mgl_status fail_absent(const char *folder, const char *name, const char *advice,
                               mgl_error *err)
 {
-    mgl_text path = {0};
-    mgl_text_format(&path, "%s/%s", folder, name);
-    mgl_status status = path.failed
-                            ? mgl_fail_memory(err, strlen(folder))
-                            : mgl_fail(err, MGL_BAD_INPUT, path.bytes,
-                                       "cannot be opened: No such file or directory; %s", advice);
+    mgl_text path;
+    mgl_status status = mgl_path_join(folder, name, &path, err);
+    if (!status)
+        status = mgl_fail(err, MGL_BAD_INPUT, path.bytes,
+                          "cannot be opened: No such file or directory; %s", advice);
     mgl_text_clear(&path);
     return status;
 }
@@ -198,7 +181,7 @@ static char *read_base(const char *folder)
 static mgl_status check_adapter(const char *folder, mgl_error *err)
 {
     bool stands;
-    mgl_status looked = look(folder, ADAPTER_CONFIG, &stands, err);
+    mgl_status looked = mgl_folder_holds(folder, ADAPTER_CONFIG, &stands, err);
     if (looked || !stands)
         return looked;
     char *base = read_base(folder);
@@ -373,7 +356,7 @@ mgl_status mgl_layout_fail_folder(const char *folder, mgl_lack lack, mgl_error *
 static mgl_status check_lack(const char *folder, mgl_lack lack, mgl_error *err)
 {
     bool stands;
-    mgl_status status = look(folder, name_lack(lack), &stands, err);
+    mgl_status status = mgl_folder_holds(folder, name_lack(lack), &stands, err);
     return status || stands ? status : mgl_layout_fail_folder(folder, lack, err);
 }
 

@@ -202,14 +202,13 @@ static mgl_status begins_like_one(const char *path, bool *does, mgl_error *err)
 
 mgl_status mgl_mega_stands(const char *path, bool *stands, mgl_error *err)
 {
-    size_t length = strlen(path);
     struct stat facts;
     bool found;
     *stands = false;
     mgl_status status = mgl_file_look(path, &found, &facts, err);
     if (status || !found || !S_ISREG(facts.st_mode))
         return status;
-    *stands = length > 5 && !strcmp(path + length - 5, ".mega");
+    *stands = mgl_text_ends(path, ".mega");
     return *stands ? MGL_OK : begins_like_one(path, stands, err);
 }
 

@@ -271,24 +271,12 @@ static mgl_status add_file(mgl_safetensors *files, const char *path, mgl_error *
     return status;
 }
 
-static mgl_status join_path(const char *folder, const char *name, char **out, mgl_error *err)
-{
-    size_t length = strlen(folder) + strlen(name) + 2;
-    char *path = mgl_alloc(length);
-    if (!path)
-        return mgl_fail_memory(err, length);
-    snprintf(path, length, "%s/%s", folder, name);
-    *out = path;
-    return MGL_OK;
-}
-
 /* Returns whether the name is a plain file name: an untrusted index must not open files in other
  * folders. */
 static bool is_shard_name(const char *name)
 {
-    size_t length = strlen(name), suffix = strlen(".safetensors");
-    return length > suffix && length < 256 && name[0] != '.' && !strpbrk(name, "/\\") &&
-           !strcmp(name + length - suffix, ".safetensors");
+    return strlen(name) < 256 && name[0] != '.' && !strpbrk(name, "/\\") &&
+           mgl_text_ends(name, ".safetensors");
 }
 
 static int by_text(const void *a, const void *b)
@@ -331,13 +319,8 @@ static mgl_status check_shards(const char *folder, const char **names, size_t co
     const char *missing = NULL;
     size_t there = 0;
     for (size_t i = 0; i < count; i++) {
-        struct stat facts;
-        char *path = NULL;
-        bool stands = false;
-        mgl_status status = join_path(folder, names[i], &path, err);
-        if (!status)
-            status = mgl_file_look(path, &stands, &facts, err);
-        mgl_free(path);
+        bool stands;
+        mgl_status status = mgl_folder_holds(folder, names[i], &stands, err);
         if (status)
             return status;
         there += stands;
@@ -355,17 +338,14 @@ static mgl_status open_shards(mgl_safetensors *files, const char *folder, const 
     files->files = mgl_alloc_zero(count, sizeof *files->files);
     if (!files->files)
         return mgl_fail_memory(err, count * sizeof *files->files);
-    for (size_t i = 0; i < count; i++) {
-        char *path = NULL;
-        status = join_path(folder, names[i], &path, err);
-        if (status)
-            return status;
-        status = add_file(files, path, err);
-        mgl_free(path);
-        if (status)
-            return status;
+    for (size_t i = 0; i < count && !status; i++) {
+        mgl_text path;
+        status = mgl_path_join(folder, names[i], &path, err);
+        if (!status)
+            status = add_file(files, path.bytes, err);
+        mgl_text_clear(&path);
     }
-    return MGL_OK;
+    return status;
 }
 
 static int by_name(const void *a, const void *b)
@@ -452,43 +432,38 @@ static mgl_status open_single(mgl_safetensors *files, const char *path, mgl_erro
 }
 
 /* If both exist, the single file is used, as Hugging Face does. */
-static mgl_status open_either(mgl_safetensors *files, const char *folder, const char *single,
-                              const char *index, mgl_error *err)
+static mgl_status open_either(mgl_safetensors *files, const char *folder, mgl_error *err)
 {
-    struct stat facts;
-    bool has_single, has_index;
-    mgl_status status = mgl_file_look(single, &has_single, &facts, err);
-    if (!status && has_single)
-        return open_single(files, single, err);
-    if (!status)
-        status = mgl_file_look(index, &has_index, &facts, err);
-    if (!status && has_index)
-        return open_index(files, folder, index, err);
+    mgl_text path;
+    bool has_single, has_index = false;
+    mgl_status status = mgl_folder_holds(folder, MGL_SAFETENSORS_SINGLE, &has_single, err);
+    if (!status && !has_single)
+        status = mgl_folder_holds(folder, MGL_SAFETENSORS_INDEX, &has_index, err);
     if (status)
         return status;
-    return mgl_layout_fail_folder(folder, MGL_LACKS_WEIGHTS, err);
+    if (!has_single && !has_index)
+        return mgl_layout_fail_folder(folder, MGL_LACKS_WEIGHTS, err);
+    status = mgl_path_join(folder, has_single ? MGL_SAFETENSORS_SINGLE : MGL_SAFETENSORS_INDEX,
+                           &path, err);
+    if (!status)
+        status = has_single ? open_single(files, path.bytes, err)
+                            : open_index(files, folder, path.bytes, err);
+    mgl_text_clear(&path);
+    return status;
 }
 
 mgl_status mgl_safetensors_open(const char *folder, mgl_safetensors **out, mgl_error *err)
 {
     *out = NULL;
-    char *single = NULL, *index = NULL;
     mgl_safetensors *files = mgl_alloc_zero(1, sizeof *files);
     if (!files)
         return mgl_fail_memory(err, sizeof *files);
-    mgl_status status = join_path(folder, MGL_SAFETENSORS_SINGLE, &single, err);
-    if (!status)
-        status = join_path(folder, MGL_SAFETENSORS_INDEX, &index, err);
-    if (!status)
-        status = open_either(files, folder, single, index, err);
-    mgl_free(single);
-    mgl_free(index);
-    if (status) {
+    mgl_status status = open_either(files, folder, err);
+    if (status)
         mgl_safetensors_close(files);
-        return status;
-    }
-    *out = files;
-    return MGL_OK;
+    else
+        *out = files;
+    return status;
 }
 
 mgl_status mgl_safetensors_list(const char *header, size_t length, size_t data_bytes,

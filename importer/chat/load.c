@@ -8,37 +8,11 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "importer/mega.h"
+#include "importer/model_files.h"
 
 #include <string.h>
 
 #define SUFFIX ".jinja"
-
-/* The source of the files: a folder, or a compiled model. */
-typedef struct source {
-    const char *path;
-    mgl_mega *mega; /* NULL: a folder */
-} source;
-
-static mgl_status join_path(const char *folder, const char *name, mgl_text *out, mgl_error *err)
-{
-    *out = (mgl_text){0};
-    mgl_text_format(out, "%s/%s", folder, name);
-    return out->failed ? mgl_fail_memory(err, strlen(folder)) : MGL_OK;
-}
-
-/* Reads a file; *text is NULL if it does not exist. `path` is its name for messages. */
-static mgl_status read_file(const source *from, const char *path, const char *name, char **text,
-                            size_t *length, mgl_error *err)
-{
-    bool stands = from->mega && mgl_mega_find(from->mega, name);
-    *text = NULL;
-    mgl_status status = from->mega ? MGL_OK : mgl_file_stands(path, &stands, err);
-    if (status || !stands)
-        return status;
-    return from->mega ? mgl_mega_read(from->mega, name, text, length, err)
-                      : mgl_file_read_regular(path, MGL_CHAT_CAP, text, length, err);
-}
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
@@ -63,18 +37,6 @@ static mgl_status add_template(mgl_chat_template *chat, const char *name, const 
     return MGL_OK;
 }
 
-static mgl_status add_file(mgl_chat_template *chat, const source *from, const char *path,
-                           const char *file, const char *name, mgl_error *err)
-{
-    char *text;
-    size_t length;
-    mgl_status status = read_file(from, path, file, &text, &length, err);
-    if (!status && text)
-        status = add_template(chat, name, text, length, path, err);
-    mgl_free(text);
-    return status;
-}
-
 /* Called with each template of the folder: its path, its name, and its text. */
 typedef mgl_status template_fn(void *user, const char *path, const char *name, const char *text,
                                size_t length, mgl_error *err);
@@ -85,7 +47,7 @@ static mgl_status visit_file(const char *folder, const char *file, template_fn *
     mgl_text path;
     char *text = NULL, *name = mgl_strndup(file, strlen(file) - strlen(SUFFIX));
     size_t length;
-    mgl_status status = join_path(folder, file, &path, err);
+    mgl_status status = mgl_path_join(folder, file, &path, err);
     if (!status && !name)
         status = mgl_fail_memory(err, strlen(file));
     if (!status)
@@ -103,7 +65,7 @@ static mgl_status visit_folder(const char *model, template_fn *each, void *user,
 {
     mgl_file_list files = {0};
     mgl_text folder;
-    mgl_status status = join_path(model, MGL_TEMPLATES_FOLDER, &folder, err);
+    mgl_status status = mgl_path_join(model, MGL_TEMPLATES_FOLDER, &folder, err);
     if (!status)
         status = mgl_folder_list(folder.bytes, SUFFIX, &files, err);
     for (size_t i = 0; i < files.count && !status; i++)
@@ -119,12 +81,16 @@ static mgl_status add_further(void *user, const char *path, const char *name, co
     return add_template(user, name, text, length, path, err);
 }
 
-static mgl_status add_files(mgl_chat_template *chat, const source *from, mgl_error *err)
+static mgl_status add_files(mgl_chat_template *chat, const mgl_model_files *from, mgl_error *err)
 {
     mgl_text path;
-    mgl_status status = join_path(from->path, MGL_MEGA_TEMPLATE, &path, err);
-    if (!status)
-        status = add_file(chat, from, path.bytes, MGL_MEGA_TEMPLATE, "default", err);
+    char *text;
+    size_t length;
+    mgl_status status = mgl_model_files_read(from, MGL_MEGA_TEMPLATE, MGL_CHAT_CAP, false, &path,
+                                             &text, &length, err);
+    if (!status && text)
+        status = add_template(chat, "default", text, length, path.bytes, err);
+    mgl_free(text);
     mgl_text_clear(&path);
     return status || from->mega ? status : visit_folder(from->path, add_further, chat, err);
 }
@@ -173,12 +139,6 @@ static mgl_status add_key(mgl_chat_template *chat, const mgl_json *config, mgl_e
 
 /* ---- special tokens -------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
-
 /* Returns the text of a token: a string, or the content of an object; NULL: not a token. */
 static const char *token_text(const cJSON *item)
 {
@@ -207,7 +167,7 @@ static mgl_status set_tokens(mgl_chat_template *chat, const cJSON *object, bool 
 {
     mgl_status status = MGL_OK;
     for (const cJSON *item = object ? object->child : NULL; item && !status; item = item->next)
-        if (item->string && (any || ends_with(item->string, "_token")))
+        if (item->string && (any || mgl_text_ends(item->string, "_token")))
             status = set_token(chat, item, replace, err);
     return status;
 }
@@ -215,21 +175,13 @@ static mgl_status set_tokens(mgl_chat_template *chat, const cJSON *object, bool 
 /* ---- loading --------------------------------------------------------------------------------- */
 
 /* Reads a JSON file; its root is NULL if the file does not exist. */
-static mgl_status read_json(const source *from, const char *name, mgl_json *out, mgl_error *err)
+static mgl_status read_json(const mgl_model_files *from, const char *name, mgl_json *out,
+                            mgl_error *err)
 {
-    mgl_text path;
-    char *text = NULL;
-    size_t length = 0;
-    *out = (mgl_json){0};
-    mgl_status status = join_path(from->path, name, &path, err);
-    if (!status)
-        status = read_file(from, path.bytes, name, &text, &length, err);
-    if (!status && text)
-        status = mgl_json_parse_values(text, length, MGL_CHAT_CAP, path.bytes, out, err);
+    mgl_status status =
+        mgl_model_files_parse(from, name, MGL_CHAT_CAP, false, mgl_json_parse_values, out, err);
     if (!status && out->root && !cJSON_IsObject(out->root))
-        status = mgl_fail(err, MGL_BAD_INPUT, path.bytes, "is not a JSON object");
-    mgl_free(text);
-    mgl_text_clear(&path);
+        status = mgl_fail(err, MGL_BAD_INPUT, out->file, "is not a JSON object");
     return status;
 }
 
@@ -250,7 +202,7 @@ static mgl_status load_tokens(mgl_chat_template *chat, const mgl_json *config, c
 }
 
 /* Loads the model's own templates. */
-static mgl_status load_templates(mgl_chat_template *chat, const source *from,
+static mgl_status load_templates(mgl_chat_template *chat, const mgl_model_files *from,
                                  const mgl_json *config, mgl_error *err)
 {
     mgl_json packed = {0};
@@ -265,7 +217,7 @@ static mgl_status load_templates(mgl_chat_template *chat, const source *from,
     return status;
 }
 
-static mgl_status load_from(mgl_chat_template *chat, const source *from, const char *file,
+static mgl_status load_from(mgl_chat_template *chat, const mgl_model_files *from, const char *file,
                             mgl_error *err)
 {
     mgl_json config = {0}, map = {0};
@@ -304,14 +256,11 @@ static mgl_status load_named(mgl_chat_template *chat, const char *file, mgl_erro
 
 mgl_status mgl_chat_template_load(mgl_chat_template *chat, const char *file, mgl_error *err)
 {
-    source from = {.path = chat->path};
-    bool compiled;
-    mgl_status status = mgl_mega_stands(chat->path, &compiled, err);
-    if (!status && compiled)
-        status = mgl_mega_open(chat->path, &from.mega, err);
+    mgl_model_files from;
+    mgl_status status = mgl_model_files_open(chat->path, &from, err);
     if (!status)
         status = load_from(chat, &from, file, err);
-    mgl_mega_close(from.mega);
+    mgl_model_files_close(&from);
     if (!status && file)
         status = load_named(chat, file, err);
     if (!status && !chat->count)

@@ -110,12 +110,6 @@ static bool is_token_object(const cJSON *value)
     return cJSON_IsString(type) && !strcmp(type->valuestring, "AddedToken");
 }
 
-static bool ends_in_token(const char *key)
-{
-    size_t length = strlen(key), tail = strlen("_token");
-    return length >= tail && !strcmp(key + length - tail, "_token");
-}
-
 static int find_standard(const char *key)
 {
     for (int i = 0; i < STANDARD; i++)
@@ -221,9 +215,9 @@ static mgl_status read_config(reader *r)
         int name = find_standard(value->string);
         if (name >= 0)
             status = set_standard(r, json, value, name, false);
-        else if (ends_in_token(value->string) && cJSON_IsString(value))
+        else if (mgl_text_ends(value->string, "_token") && cJSON_IsString(value))
             status = set_named(r, &r->specific, json, value, false);
-        else if (ends_in_token(value->string) && is_token_object(value))
+        else if (mgl_text_ends(value->string, "_token") && is_token_object(value))
             status = set_named(r, &r->named, json, value, false);
     }
     return status ? status : read_config_extra(r);
@@ -291,7 +285,7 @@ static mgl_status read_special(reader *r)
         } else if (!strcmp(value->string, "additional_special_tokens")) {
             r->additional = value;
             r->additional_in = json;
-        } else if (ends_in_token(value->string) && (object || cJSON_IsString(value))) {
+        } else if (mgl_text_ends(value->string, "_token") && (object || cJSON_IsString(value))) {
             status = set_named(r, &r->named, json, value, object);
         }
     }

@@ -2,16 +2,23 @@
 #include "importer/checkpoint.h"
 
 #include "base/memory.h"
-#include "importer/mega.h"
+#include "importer/model_files.h"
 #include "importer/tokenizer/tokenizer.h"
 
 #include <string.h>
 
+enum { MAX_CONFIG = 64 << 20 }; /* bytes of the largest tokenizer_config.json */
+
 mgl_status mgl_end_token_read(const mgl_checkpoint *checkpoint, char **out, mgl_error *err)
 {
-    mgl_json json;
+    mgl_model_files files;
+    mgl_json json = {0};
     *out = NULL;
-    mgl_status status = mgl_checkpoint_read_file(checkpoint, MGL_MEGA_TOKENIZER_CONFIG, &json, err);
+    mgl_status status = mgl_model_files_open(checkpoint->folder, &files, err);
+    if (!status)
+        status = mgl_model_files_parse(&files, MGL_MEGA_TOKENIZER_CONFIG, MAX_CONFIG, false,
+                                       mgl_json_parse_python, &json, err);
+    mgl_model_files_close(&files);
     const cJSON *token = cJSON_IsObject(json.root) ? mgl_json_member(json.root, "eos_token") : NULL;
     const cJSON *text = cJSON_IsObject(token) ? mgl_json_member(token, "content") : token;
     if (!status && cJSON_IsString(text)) {

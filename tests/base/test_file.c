@@ -467,6 +467,26 @@ START_TEST(test_folders_are_listed)
 }
 END_TEST
 
+/* What stands at FOLDER/NAME, and whether it is a folder. */
+START_TEST(test_what_a_folder_holds)
+{
+    mgl_text joined;
+    mgl_error err;
+    bool holds = false, is_folder = true;
+    ck_assert_int_eq(mgl_path_join(folder, "f", &joined, &err), MGL_OK);
+    ck_assert_str_eq(joined.bytes, path);
+    mgl_text_clear(&joined);
+    ck_assert_int_eq(mgl_folder_holds(folder, "f", &holds, &err), MGL_OK);
+    ck_assert(holds);
+    ck_assert_int_eq(mgl_folder_holds(folder, "no-such-file", &holds, &err), MGL_OK);
+    ck_assert(!holds);
+    ck_assert_int_eq(mgl_folder_stands(path, &is_folder, &err), MGL_OK);
+    ck_assert(!is_folder);
+    ck_assert_int_eq(mgl_folder_stands(folder, &is_folder, &err), MGL_OK);
+    ck_assert(is_folder);
+}
+END_TEST
+
 START_TEST(test_disk_free)
 {
     uint64_t bytes = 0;
@@ -492,6 +512,7 @@ int main(void)
     tcase_add_test(cases, test_a_long_pipe_is_not_read_to_its_end);
     tcase_add_test(cases, test_that_none_stands_is_no_matter_of_size);
     tcase_add_test(cases, test_no_file);
+    tcase_add_test(cases, test_what_a_folder_holds);
     tcase_add_test(cases, test_devices);
     tcase_add_test(cases, test_too_large);
     tcase_add_test(cases, test_standard_input);
