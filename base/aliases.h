@@ -11,6 +11,7 @@ typedef enum mgl_alias_class {
     MGL_ALIAS_VARIANT,
     MGL_ALIAS_DIMENSION,
     MGL_ALIAS_UNIT,
+    MGL_ALIAS_WORD,
     MGL_ALIAS_FLAG,
     MGL_ALIAS_ARGUMENT
 } mgl_alias_class;

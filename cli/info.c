@@ -270,8 +270,8 @@ static void print_image(const mgl_image *image)
                    program->target.arch, program->target.queues,
                    mgl_weight_format_name(program->weight_format), limits->capacity,
                    limits->sequences, limits->sequences == 1 ? "reply" : "replies");
-    if (program->many)
-        mgl_cli_printf(", task lists of %d and %d rows", limits->rows, limits->many);
+    if (program->second)
+        mgl_cli_printf(", task lists of %d and %d rows", limits->rows, limits->second_rows);
     mgl_cli_put("; kernels:");
     for (int i = 0; i < image->kernel_count; i++)
         mgl_cli_printf(" %s", image->kernels[i].arch);
@@ -403,7 +403,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_int(out, "capacity", program->limits.capacity);
     mgl_json_out_int(out, "sequences", program->limits.sequences);
     mgl_json_out_int(out, "rows", program->limits.rows);
-    mgl_json_out_int(out, "many", program->limits.many);
+    mgl_json_out_int(out, "many", program->limits.second_rows);
     mgl_json_out_string(out, "tuned", program->tuned[0] ? program->tuned : NULL);
     mgl_json_out_array(out, "kernels");
     for (int i = 0; i < image->kernel_count; i++)

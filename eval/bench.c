@@ -252,7 +252,7 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     mgl_schedule_config_default(&config);
     if (r->knobs)
         config = *r->knobs;
-    const int most = config.rows > config.many ? config.rows : config.many;
+    const int most = config.rows > config.second_rows ? config.rows : config.second_rows;
     if (config.rows > 0 && most < r->batch)
         return mgl_fail(err, MGL_USAGE, "batch", "%d sequences, but the config has %d rows",
                         r->batch, most);

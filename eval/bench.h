@@ -45,7 +45,7 @@ typedef struct mgl_bench_request {
     bool tuned; /* use the tuned entry that `run` would choose; without one, nothing is measured.
                    Excludes knobs */
     mgl_dtype dtype;         /* weights and cache: MGL_BF16 */
-    int batch;               /* sequences; above 16 only if the knobs have `many` */
+    int batch;               /* sequences; above 16 only if the knobs have `second_rows` */
     int context;             /* cache positions of each sequence before the run */
     int capacity;            /* cache capacity in positions; 0: mgl_bench_needed */
     int queues;              /* queues of the program; 0: all of the device */

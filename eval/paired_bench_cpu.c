@@ -78,7 +78,7 @@ static mgl_status open_reference(const mgl_paired_bench *d, struct reference *r,
     mgl_vm_options how = {.kind = MGL_VM_CPU, .plain = true, .abort = d->abort};
     mgl_schedule_config_default(&config);
     if (r->load->batch > MGL_MAX_ROWS) /* more rows need a second list */
-        config.many = r->load->batch;
+        config.second_rows = r->load->batch;
     r->logits = mgl_alloc(r->vocab * sizeof *r->logits);
     mgl_status status = r->logits ? MGL_OK : mgl_fail_memory(err, r->vocab * sizeof *r->logits);
     if (!status)

@@ -40,8 +40,14 @@ const char *mgl_trace_metric_name(mgl_trace_metric metric)
 
 const char *mgl_trace_list_name(int list)
 {
-    static const char *const names[MGL_TRACE_LISTS] = {"few", "many"};
+    static const char *const names[MGL_TRACE_LISTS] = {"first", "second"};
     return names[list];
+}
+
+const char *mgl_trace_list_value(int list)
+{
+    static const char *const values[MGL_TRACE_LISTS] = {"few", "many"};
+    return values[list];
 }
 
 int mgl_trace_last_row(const mgl_trace *trace, int list)
@@ -59,12 +65,13 @@ static bool is_layered(mgl_op op)
     return mgl_op_get(op)->step < MGL_STEP_HEAD;
 }
 
-/* The 3 of "l3.down" and "many.l3.down"; -1 for names of another form. */
+/* The 3 of "l3.down" and "second.l3.down"; -1 for names of another form. */
 static int layer_in(const char *name)
 {
+    static const char second[] = "second.";
     int layer = -1, length = 0;
-    if (!strncmp(name, "many.", 5))
-        name += 5;
+    if (!strncmp(name, second, sizeof second - 1))
+        name += sizeof second - 1;
     if (name[0] != 'l' || name[1] < '0' || name[1] > '9' ||
         sscanf(name, "l%6d%n", &layer, &length) != 1 || name[length] != '.')
         return -1;
@@ -456,7 +463,7 @@ static mgl_status join_lists(mgl_trace *trace, const mgl_program *program, mgl_e
     trace->program = program;
     trace->lists = 1;
     trace->first_tasks = program->task_count;
-    if (!program->many)
+    if (!program->second)
         return MGL_OK;
     mgl_status status = mgl_program_join(program, &trace->joined, err);
     trace->program = trace->joined.program;
@@ -470,7 +477,7 @@ static void find_runs(mgl_trace *trace)
     for (int q = 0; q < queues; q++)
         trace->runs[q] = trace->program->queues[q].tasks;
     for (int q = 0; trace->lists > 1 && q < queues; q++)
-        trace->runs[queues + q] = trace->joined.many[q];
+        trace->runs[queues + q] = trace->joined.second[q];
 }
 
 static mgl_status fill(mgl_trace *trace, const mgl_program *program, const mgl_device_event *events,

@@ -22,8 +22,10 @@ enum {
     MGL_TRACE_LISTS = 2   /* maximum task lists of a program */
 };
 
-/* Names of the first and the second list: "few", "many". */
+/* Names of the first and the second list: "first", "second". */
 const char *mgl_trace_list_name(int list);
+/* The same in JSON, where values keep their published names. */
+const char *mgl_trace_list_value(int list);
 
 /* Parts of a task's time, in order.  enum, name */
 #define MGL_TRACE_KINDS(X)                                                                         \

@@ -256,7 +256,7 @@ typedef void mgl_stage_fn(void *user, mgl_stage stage, uint64_t done, uint64_t t
 typedef struct mgl_model mgl_model;
 
 /* Replies of one launch of a program with two task lists, which a ScheduleConfig with the knob
- * `many` asks for. Without a second list there are 16. */
+ * `second_rows` asks for. Without a second list there are 16. */
 enum { MGL_MAX_BATCH = 64 };
 
 /* How to open a model; zero means the default of each field. Strings are not kept. */

@@ -200,8 +200,8 @@ mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_
     mgl_sha256_start(&s.hash);
     put_string(&s, VERSION);
     put_list(&s, program);
-    if (program->many)
-        put_list(&s, program->many);
+    if (program->second)
+        put_list(&s, program->second);
     end(&s, out);
     return MGL_OK;
 }

@@ -78,15 +78,16 @@ static mgl_home home_of(const mgl_program *p, const struct place *place, const m
     return (mgl_home){place->queue, place->segment->offset + mgl_segment_bytes(p, &before)};
 }
 
-mgl_status mgl_program_find_homes(const mgl_program *program, const mgl_program *many,
+mgl_status mgl_program_find_homes(const mgl_program *program, const mgl_program *second,
                                   mgl_home *homes, mgl_error *err)
 {
     struct place *places = sort_segments(program);
     if (!places)
         return mgl_fail_memory(err, (size_t)program->segment_count * sizeof *places);
-    for (int i = 0; i < many->segment_count; i++)
-        homes[i] = home_of(program, find_place(places, program->segment_count, &many->segments[i]),
-                           &many->segments[i]);
+    for (int i = 0; i < second->segment_count; i++)
+        homes[i] =
+            home_of(program, find_place(places, program->segment_count, &second->segments[i]),
+                    &second->segments[i]);
     mgl_free(places);
     return MGL_OK;
 }
@@ -139,35 +140,35 @@ static void copy_first(mgl_program *to, const mgl_program *program)
 }
 
 /* Appends the tasks of the second list, outside of all queues. */
-static void copy_second(mgl_program *to, const mgl_program *many, mgl_run *runs)
+static void copy_second(mgl_program *to, const mgl_program *second, mgl_run *runs)
 {
-    for (int q = 0; q < many->queue_count && !mgl_program_failed(to); q++) {
-        const mgl_run *tasks = &many->queues[q].tasks;
+    for (int q = 0; q < second->queue_count && !mgl_program_failed(to); q++) {
+        const mgl_run *tasks = &second->queues[q].tasks;
         runs[q] = (mgl_run){to->task_count, tasks->count};
         for (int t = 0; t < tasks->count && !mgl_program_failed(to); t++)
-            copy_task(to, many, &many->tasks[tasks->first + t]);
+            copy_task(to, second, &second->tasks[tasks->first + t]);
     }
     if (!mgl_program_failed(to)) /* removes them from the newest queue, which received all of
                                     them */
-        to->queues[to->queue_count - 1].tasks.count -= many->task_count;
+        to->queues[to->queue_count - 1].tasks.count -= second->task_count;
 }
 
 /* Sets the offsets of second-list segments, and the tapes of all segments. */
 static mgl_status place_segments(const mgl_program *program, mgl_joined *out, mgl_error *err)
 {
-    const mgl_program *many = program->many;
-    mgl_home *homes = mgl_alloc_zero((size_t)many->segment_count + 1, sizeof *homes);
+    const mgl_program *second = program->second;
+    mgl_home *homes = mgl_alloc_zero((size_t)second->segment_count + 1, sizeof *homes);
     mgl_status status =
-        homes ? mgl_program_find_homes(program, many, homes, err) : mgl_fail_memory(err, 0);
+        homes ? mgl_program_find_homes(program, second, homes, err) : mgl_fail_memory(err, 0);
     for (int q = 0; !status && q < program->queue_count; q++)
         for (int t = 0; t < program->queues[q].tasks.count; t++) {
             const mgl_run *run = &program->tasks[program->queues[q].tasks.first + t].segments;
             for (int s = run->first; s < run->first + run->count; s++)
                 out->tapes[s] = q;
         }
-    for (int i = 0; !status && i < many->segment_count; i++) {
+    for (int i = 0; !status && i < second->segment_count; i++) {
         if (homes[i].queue < 0)
-            status = mgl_fail(err, MGL_BAD_INPUT, program->tensors[many->segments[i].tensor].name,
+            status = mgl_fail(err, MGL_BAD_INPUT, program->tensors[second->segments[i].tensor].name,
                               "a segment of the second list is no part of one of the first");
         out->tapes[program->segment_count + i] = homes[i].queue;
         out->program->segments[program->segment_count + i].offset = homes[i].offset;
@@ -178,20 +179,20 @@ static mgl_status place_segments(const mgl_program *program, mgl_joined *out, mg
 
 mgl_status mgl_program_join(const mgl_program *program, mgl_joined *out, mgl_error *err)
 {
-    const mgl_program *many = program->many;
+    const mgl_program *second = program->second;
     *out = (mgl_joined){0};
-    MGL_ASSERT(many && many->queue_count == program->queue_count);
+    MGL_ASSERT(second && second->queue_count == program->queue_count);
     mgl_status status = mgl_program_new(&out->program, err);
     if (status)
         return status;
-    size_t segments = (size_t)program->segment_count + (size_t)many->segment_count;
-    out->many = mgl_alloc_zero((size_t)program->queue_count, sizeof *out->many);
+    size_t segments = (size_t)program->segment_count + (size_t)second->segment_count;
+    out->second = mgl_alloc_zero((size_t)program->queue_count, sizeof *out->second);
     out->tapes = mgl_alloc_zero(segments + 1, sizeof *out->tapes);
-    if (out->many && out->tapes) {
+    if (out->second && out->tapes) {
         copy_first(out->program, program);
-        copy_second(out->program, many, out->many);
+        copy_second(out->program, second, out->second);
     }
-    if (!out->many || !out->tapes || mgl_program_failed(out->program))
+    if (!out->second || !out->tapes || mgl_program_failed(out->program))
         status = mgl_fail_memory(err, 0);
     if (!status)
         status = place_segments(program, out, err);
@@ -203,7 +204,7 @@ mgl_status mgl_program_join(const mgl_program *program, mgl_joined *out, mgl_err
 void mgl_joined_clear(mgl_joined *joined)
 {
     mgl_program_free(joined->program);
-    mgl_free(joined->many);
+    mgl_free(joined->second);
     mgl_free(joined->tapes);
     *joined = (mgl_joined){0};
 }

@@ -14,20 +14,20 @@ typedef struct mgl_home {
     int64_t offset; /* bytes from the start of that queue's tape */
 } mgl_home;
 
-/* Finds the location of each segment of the second list, in homes (many->segment_count). A
+/* Finds the location of each segment of the second list, in homes (second->segment_count). A
  * segment is a part of one segment of the first list: whole row groups and all columns. Both
  * lists must be well formed (MG1xx of the validator). Fails only with MGL_NO_MEMORY. */
-mgl_status mgl_program_find_homes(const mgl_program *program, const mgl_program *many,
+mgl_status mgl_program_find_homes(const mgl_program *program, const mgl_program *second,
                                   mgl_home *homes, mgl_error *err);
 
 /* Both lists in one program, as the machines run them: declarations of the second list, queues
  * and tapes of the first list, and the tasks of the first list followed by those of the second.
- * In epochs of the second list, queue q runs the tasks many[q]. Segments have their offsets on
+ * In epochs of the second list, queue q runs the tasks second[q]. Segments have their offsets on
  * the tapes of the first list; segment i is on the tape of queue tapes[i]. */
 typedef struct mgl_joined {
     mgl_program *program;
-    mgl_run *many; /* (queues) ranges of tasks */
-    int *tapes;    /* (segments) */
+    mgl_run *second; /* (queues) ranges of tasks */
+    int *tapes;      /* (segments) */
 } mgl_joined;
 
 /* MGL_BAD_INPUT if a segment of the second list is not part of the first. Release with

@@ -36,7 +36,7 @@ void mgl_program_free(mgl_program *program)
 {
     if (!program)
         return;
-    mgl_program_free(program->many);
+    mgl_program_free(program->second);
     struct mgl_program_store *store = program->store;
     for (size_t i = 0; i < store->name_count; i++)
         mgl_free(store->names[i]);
@@ -136,24 +136,24 @@ void mgl_program_declare_all(mgl_program *program, const mgl_program *from)
 
 mgl_status mgl_program_add_second(mgl_program *program, mgl_error *err)
 {
-    MGL_ASSERT(!program->many && program->limits.many > 0);
-    mgl_status status = mgl_program_new(&program->many, err);
+    MGL_ASSERT(!program->second && program->limits.second_rows > 0);
+    mgl_status status = mgl_program_new(&program->second, err);
     if (status)
         return status;
-    mgl_program *many = program->many;
-    many->second = true;
-    many->target = program->target;
-    many->geometry = program->geometry;
-    many->exec = program->exec;
-    many->weight_format = program->weight_format;
-    many->embedding_dtype = program->embedding_dtype;
-    many->exchange_dtype = program->exchange_dtype;
-    many->kv_dtype = program->kv_dtype;
-    many->limits = program->limits;
-    many->limits.rows = program->limits.many;
-    many->limits.few = program->limits.rows;
-    mgl_program_declare_all(many, program);
-    return mgl_program_failed(many) ? mgl_fail_memory(err, 0) : MGL_OK;
+    mgl_program *second = program->second;
+    second->is_second = true;
+    second->target = program->target;
+    second->geometry = program->geometry;
+    second->exec = program->exec;
+    second->weight_format = program->weight_format;
+    second->embedding_dtype = program->embedding_dtype;
+    second->exchange_dtype = program->exchange_dtype;
+    second->kv_dtype = program->kv_dtype;
+    second->limits = program->limits;
+    second->limits.rows = program->limits.second_rows;
+    second->limits.first_rows = program->limits.rows;
+    mgl_program_declare_all(second, program);
+    return mgl_program_failed(second) ? mgl_fail_memory(err, 0) : MGL_OK;
 }
 
 int mgl_program_add_queue(mgl_program *program)
@@ -243,7 +243,7 @@ int mgl_program_add_signal(mgl_program *program, int counter)
 bool mgl_program_has_penalties(const mgl_program *program)
 {
     const mgl_op_info *sample = mgl_op_get(MGL_OP_SAMPLE);
-    bool has = program->many && mgl_program_has_penalties(program->many);
+    bool has = program->second && mgl_program_has_penalties(program->second);
     for (int i = 0; i < program->task_count && !has; i++)
         has = program->tasks[i].op == MGL_OP_SAMPLE &&
               program->tasks[i].out.count > sample->out_least;
@@ -334,10 +334,10 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            a->target.shared_bytes == b->target.shared_bytes &&
            mgl_geometry_equal(&a->geometry, &b->geometry) && a->limits.rows == b->limits.rows &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
-           a->limits.many == b->limits.many && a->limits.few == b->limits.few &&
-           a->limits.share == b->limits.share && a->exec.page_bytes == b->exec.page_bytes &&
-           a->exec.ring_pages == b->exec.ring_pages && a->exec.warps == b->exec.warps &&
-           a->exec.stage_bytes == b->exec.stage_bytes &&
+           a->limits.second_rows == b->limits.second_rows &&
+           a->limits.first_rows == b->limits.first_rows && a->limits.share == b->limits.share &&
+           a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
+           a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
            a->exec.flight_bytes == b->exec.flight_bytes &&
            a->exec.pending_bytes == b->exec.pending_bytes &&
            a->exec.prefetch_bytes == b->exec.prefetch_bytes && equal_dtypes(a, b) &&
@@ -389,8 +389,8 @@ static bool equal_queues(const mgl_program *a, const mgl_program *b)
 bool mgl_program_equal(const mgl_program *a, const mgl_program *b)
 {
     return equal_settings(a, b) && equal_counts(a, b) && equal_declarations(a, b) &&
-           equal_queues(a, b) && !a->many == !b->many &&
-           (!a->many || mgl_program_equal(a->many, b->many));
+           equal_queues(a, b) && !a->second == !b->second &&
+           (!a->second || mgl_program_equal(a->second, b->second));
 }
 
 bool mgl_region_join(mgl_region *a, const mgl_region *b)

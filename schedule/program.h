@@ -8,7 +8,7 @@
  * each. The program owns all names.
  *
  * A program has one task list or two. The first list serves epochs of few rows, the second list
- * (`many`) serves epochs of many rows. The row table of an epoch selects the list for all queues.
+ * serves epochs of many rows. The row table of an epoch selects the list for all queues.
  * The second list is an mgl_program of its own. Its declarations start with all declarations of the
  * first list, at the same indices. Both lists share the memory of tensors, const buffers, kv
  * buffers, counters, and the io buffers that carry state from epoch to epoch. Buffers with rows
@@ -217,16 +217,16 @@ typedef struct mgl_limits {
     int rows;      /* rows of an epoch of this list: at most MGL_MAX_ROWS, in the second list 128 */
     int sequences; /* sequences of a launch, at most the rows of the longest epoch */
     int capacity;  /* positions of a sequence */
-    int many;      /* rows of an epoch of the second list; 0: no second list */
-    int few;       /* in the second list: rows of an epoch of the first list; else 0 */
-    int share;     /* split attention uses one more split for each `share` earlier positions (see
-                      mgl_split_positions in schedule/variant_shapes.h); 0: it uses all splits */
+    int second_rows; /* rows of an epoch of the second list; 0: no second list */
+    int first_rows;  /* in the second list: rows of an epoch of the first list; else 0 */
+    int share;       /* split attention uses one more split for each `share` earlier positions (see
+                        mgl_split_positions in schedule/variant_shapes.h); 0: it uses all splits */
 } mgl_limits;
 
 /* Rows of the longest epoch. */
 static inline int mgl_limits_most(const mgl_limits *limits)
 {
-    return limits->many > limits->rows ? limits->many : limits->rows;
+    return limits->second_rows > limits->rows ? limits->second_rows : limits->rows;
 }
 
 /* Bytes of shared memory that the CUDA VM keeps for itself if the longest epoch has `rows` rows. */
@@ -238,7 +238,7 @@ static inline int mgl_shared_reserved(int rows)
 /* Maximum rows of an epoch of the first list. */
 static inline int mgl_limits_first_rows(const mgl_limits *limits)
 {
-    return limits->few > 0 ? limits->few : limits->rows;
+    return limits->first_rows > 0 ? limits->first_rows : limits->rows;
 }
 
 enum {
@@ -291,8 +291,8 @@ typedef struct mgl_program {
     int *signals; /* indices of counters */
     int tensor_count, buffer_count, counter_count, queue_count, task_count, region_count,
         segment_count, wait_count, signal_count;
-    struct mgl_program *many;        /* the second list; NULL: the program has one list */
-    bool second;                     /* this is the second list of another program */
+    struct mgl_program *second;      /* the second list; NULL: the program has one list */
+    bool is_second;                  /* this is the second list of another program */
     struct mgl_program_store *store; /* capacities of the arrays, and the names */
 } mgl_program;
 
@@ -318,13 +318,13 @@ int mgl_program_add_signal(mgl_program *program, int counter);
 bool mgl_program_failed(const mgl_program *program);
 /* Declares the tensors, buffers and counters of `from`, in their order. */
 void mgl_program_declare_all(mgl_program *program, const mgl_program *from);
-/* Adds the second list. It copies the settings of the first list, with `limits.many` rows, and
- * all declarations made so far. The first list must have made all its declarations. */
+/* Adds the second list. It copies the settings of the first list, with `limits.second_rows` rows,
+ * and all declarations made so far. The first list must have made all its declarations. */
 mgl_status mgl_program_add_second(mgl_program *program, mgl_error *err);
 /* The list with all declarations: the second list if the program has one. */
 static inline const mgl_program *mgl_program_whole(const mgl_program *program)
 {
-    return program->many ? program->many : program;
+    return program->second ? program->second : program;
 }
 
 /* Whether the sample task of either list counts tokens for repetition penalties. */

@@ -26,7 +26,7 @@ enum { MGL_WARPGROUPS_NO = 1, MGL_WARPGROUPS_YES = 2 };
 /* The choices of a schedule. schedule/config.def lists the fields, ranges and defaults. */
 typedef struct mgl_schedule_config {
     int rows;               /* rows of an epoch, 1 to 16; 0: lowering chooses */
-    int many;               /* rows of an epoch of the second list, up to 128; 0: no second list */
+    int second_rows;        /* rows of an epoch of the second list, up to 128; 0: no second list */
     int gamma_scaled;       /* its queues exchange gamma_scaled values: MGL_GAMMA_...; 0: lowering
                           chooses */
     int warpgroups;         /* MGL_WARPGROUPS_...; 0: lowering chooses */

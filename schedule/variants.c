@@ -217,11 +217,11 @@ static bool is_incompatible(const mgl_task *task)
 
 /* The same for a second list. Its panels and attention of rows are compatible, because they have
  * memory of their own. */
-static int64_t incompatible_of_second(const mgl_program *many)
+static int64_t incompatible_of_second(const mgl_program *second)
 {
     int64_t count = 0;
-    for (int i = 0; i < many->task_count; i++) {
-        const mgl_family family = mgl_op_get(many->tasks[i].op)->family;
+    for (int i = 0; i < second->task_count; i++) {
+        const mgl_family family = mgl_op_get(second->tasks[i].op)->family;
         count += family == MGL_FAMILY_PRODUCT || family == MGL_FAMILY_ATTENTION;
     }
     return count;
@@ -229,8 +229,8 @@ static int64_t incompatible_of_second(const mgl_program *many)
 
 static void measure_queues(const mgl_program *program, int64_t *d)
 {
-    if (program->many)
-        d[MGL_DIMENSION_INCOMPATIBLE] += incompatible_of_second(program->many);
+    if (program->second)
+        d[MGL_DIMENSION_INCOMPATIBLE] += incompatible_of_second(program->second);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_run *tasks = &program->queues[q].tasks;
         int64_t attentions = 0;
@@ -522,7 +522,7 @@ static int most_rows(const mgl_program *program, const mgl_task *task, mgl_varia
 mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task *task,
                                       const mgl_dimensions *dimensions)
 {
-    const int rows = program->limits.rows, few = mgl_variant_get(MGL_VARIANT_SKINNY)->rows,
+    const int rows = program->limits.rows, skinny_rows = mgl_variant_get(MGL_VARIANT_SKINNY)->rows,
               some = mgl_variant_get(MGL_VARIANT_BATCH)->rows;
     mgl_dimensions d = *dimensions;
     pthread_once(&parsing, parse_all);
@@ -531,7 +531,8 @@ mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task
     if (task->variant != MGL_VARIANT_BATCH && task->variant != MGL_VARIANT_BY_ROWS)
         return (mgl_row_ranges){0, 0};
     mgl_dimensions_of_task(program, task, &d);
-    const int skinny = most_rows(program, task, MGL_VARIANT_SKINNY, &d, 1, rows < few ? rows : few);
+    const int skinny = most_rows(program, task, MGL_VARIANT_SKINNY, &d, 1,
+                                 rows < skinny_rows ? rows : skinny_rows);
     const int batch =
         most_rows(program, task, MGL_VARIANT_BATCH, &d, MGL_BATCH_LEAST, rows < some ? rows : some);
     return (mgl_row_ranges){skinny, batch};
@@ -585,7 +586,7 @@ static bool is_product(const mgl_task *task)
 static bool attention_rings(const mgl_program *program, const mgl_dimensions *alone)
 {
     mgl_dimensions among = *alone;
-    if (program->second || (program->many && incompatible_of_second(program->many) > 0))
+    if (program->is_second || (program->second && incompatible_of_second(program->second) > 0))
         return false;
     among.of[MGL_DIMENSION_INCOMPATIBLE] = 0;
     for (int i = 0; i < program->task_count; i++) {
@@ -600,8 +601,8 @@ void mgl_variants_choose(mgl_program *program)
 {
     const mgl_dimensions alone = dimensions_alone(program);
     bool skinny = true;
-    if (program->many)
-        mgl_variants_choose(program->many);
+    if (program->second)
+        mgl_variants_choose(program->second);
     for (int i = 0; i < program->task_count; i++) {
         mgl_task *task = &program->tasks[i];
         task->variant = choose(program, task, &alone);
@@ -618,23 +619,23 @@ bool mgl_variant_is_panels(mgl_variant variant)
     return variant == MGL_VARIANT_PANELS || variant == MGL_VARIANT_WARPGROUPS;
 }
 
-mgl_status mgl_variants_name_warpgroups(mgl_program *many, mgl_error *err)
+mgl_status mgl_variants_name_warpgroups(mgl_program *second, mgl_error *err)
 {
     mgl_dimensions dimensions;
     mgl_variant_fault fault;
-    mgl_dimensions_of_program(many, &dimensions);
-    for (int i = 0; i < many->task_count; i++) {
-        const mgl_task *task = &many->tasks[i];
+    mgl_dimensions_of_program(second, &dimensions);
+    for (int i = 0; i < second->task_count; i++) {
+        const mgl_task *task = &second->tasks[i];
         if (mgl_op_get(task->op)->family != MGL_FAMILY_PANEL)
             continue;
-        if (!mgl_variant_takes_task(many, task, MGL_VARIANT_WARPGROUPS, &dimensions, &fault))
+        if (!mgl_variant_takes_task(second, task, MGL_VARIANT_WARPGROUPS, &dimensions, &fault))
             return mgl_fail(err, MGL_BAD_INPUT, "warpgroups", "%s.%s %s",
                             mgl_op_get(task->op)->name,
                             mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name, fault.text);
     }
-    for (int i = 0; i < many->task_count; i++)
-        if (mgl_op_get(many->tasks[i].op)->family == MGL_FAMILY_PANEL)
-            many->tasks[i].variant = MGL_VARIANT_WARPGROUPS;
+    for (int i = 0; i < second->task_count; i++)
+        if (mgl_op_get(second->tasks[i].op)->family == MGL_FAMILY_PANEL)
+            second->tasks[i].variant = MGL_VARIANT_WARPGROUPS;
     return MGL_OK;
 }
 
@@ -655,7 +656,7 @@ bool mgl_variants_are_chosen(const mgl_program *program)
             task->variant != (ring ? MGL_VARIANT_RING : choose(program, task, &alone)))
             return false;
     }
-    return !program->many || mgl_variants_are_chosen(program->many);
+    return !program->second || mgl_variants_are_chosen(program->second);
 }
 
 /* Sets new variants for tasks that reject theirs. Returns false if there are none. */
@@ -679,8 +680,8 @@ static bool mend(mgl_program *program, const mgl_dimensions *alone)
 void mgl_variants_mend(mgl_program *program)
 {
     const mgl_dimensions alone = dimensions_alone(program);
-    if (program->many)
-        mgl_variants_mend(program->many);
+    if (program->second)
+        mgl_variants_mend(program->second);
     while (mend(program, &alone))
         ;
 }

@@ -136,7 +136,7 @@ void mgl_variants_choose(mgl_program *program);
 
 /* Sets the warpgroup variant for all products of gamma_scaled values in a second list.
  * MGL_BAD_INPUT if a task does not allow this; the caller then discards the list. */
-mgl_status mgl_variants_name_warpgroups(mgl_program *many, mgl_error *err);
+mgl_status mgl_variants_name_warpgroups(mgl_program *second, mgl_error *err);
 
 /* The only architecture with warpgroup instructions. */
 #define MGL_WARPGROUP_ARCH "sm_90a"

@@ -85,21 +85,23 @@ static void check_exec(mgl_check *check)
 void mgl_check_limits(mgl_check *check)
 {
     const mgl_limits *limits = &check->program->limits;
-    int most = mgl_limits_most(limits), few = mgl_limits_first_rows(limits);
-    if (few < 1 || few > MGL_MAX_ROWS || limits->sequences < 1 || limits->sequences > most ||
-        limits->sequences > MGL_MAX_SEQUENCES || limits->capacity < 1 ||
+    int most = mgl_limits_most(limits), first_rows = mgl_limits_first_rows(limits);
+    if (first_rows < 1 || first_rows > MGL_MAX_ROWS || limits->sequences < 1 ||
+        limits->sequences > most || limits->sequences > MGL_MAX_SEQUENCES || limits->capacity < 1 ||
         limits->capacity > MGL_MAX_CAPACITY)
         mgl_check_report(
             check, 407, -1, 0,
             "rows %d, sequences %d, capacity %d: rows is 1 to %d, sequences 1 to rows (of the "
             "second list, where there is one, and %d), capacity 1 to %d",
-            few, limits->sequences, limits->capacity, MGL_MAX_ROWS, MGL_MAX_SEQUENCES,
+            first_rows, limits->sequences, limits->capacity, MGL_MAX_ROWS, MGL_MAX_SEQUENCES,
             MGL_MAX_CAPACITY);
-    if (limits->many != 0 && (limits->many <= few || limits->many > MGL_MAX_SECOND_ROWS))
-        mgl_check_report(check, 407, -1, 0,
-                         "rows %d, many %d: the second list has more rows than the first, and %d "
-                         "at most",
-                         few, limits->many, MGL_MAX_SECOND_ROWS);
+    if (limits->second_rows != 0 &&
+        (limits->second_rows <= first_rows || limits->second_rows > MGL_MAX_SECOND_ROWS))
+        mgl_check_report(
+            check, 407, -1, 0,
+            "rows %d, second_rows %d: the second list has more rows than the first, and %d "
+            "at most",
+            first_rows, limits->second_rows, MGL_MAX_SECOND_ROWS);
     if (limits->share < 0 || limits->share > MGL_MAX_CAPACITY)
         mgl_check_report(check, 407, -1, 0,
                          "share %d: the positions for which one more split is used are 0 to %d",

@@ -277,7 +277,7 @@ static void check_pages(mgl_check *check, const mgl_buffer *b)
                       mgl_dtype_size(b->dtype) == MGL_PAGE_VALUE_BYTES &&
                       b->extents[0].symbol == MGL_ROWS &&
                       b->extents[1].count % MGL_PAGE_COLUMNS == 0;
-    if (b->paged && (!fits || !p->second))
+    if (b->paged && (!fits || !p->is_second))
         mgl_check_report(check, 132, -1, b->line,
                          "buffer %.64s can not lie in pages: that is for act buffers of the second "
                          "list, [rows,N] of 16 bits without sets, N a multiple of %d",

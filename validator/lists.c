@@ -30,8 +30,9 @@ static bool same_settings(const mgl_program *a, const mgl_program *b)
            a->target.shared_bytes == b->target.shared_bytes &&
            mgl_geometry_equal(&a->geometry, &b->geometry) &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
-           b->limits.rows == a->limits.many && b->limits.many == a->limits.many &&
-           b->limits.few == a->limits.rows && a->exec.page_bytes == b->exec.page_bytes &&
+           b->limits.rows == a->limits.second_rows &&
+           b->limits.second_rows == a->limits.second_rows &&
+           b->limits.first_rows == a->limits.rows && a->exec.page_bytes == b->exec.page_bytes &&
            a->exec.warps == b->exec.warps && a->weight_format == b->weight_format &&
            a->embedding_dtype == b->embedding_dtype && a->exchange_dtype == b->exchange_dtype &&
            a->kv_dtype == b->kv_dtype && a->queue_count == b->queue_count;

@@ -792,7 +792,7 @@ void mgl_check_meaning(mgl_check *check)
         if (run ? !run(m) : !mgl_meaning_fail(m, 703, "nobody has said what its op computes"))
             break;
     }
-    if (p->many || check->first)
+    if (p->second || check->first)
         keep_cached(m);
     clear(m);
     mgl_free(m);

@@ -253,12 +253,12 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
     char name[MGL_NAME_TEXT];
     if (!product && op != MGL_OP_EMBED_GAMMA)
         return;
-    if (!p->second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
+    if (!p->is_second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
         mgl_check_report(
             check, 131, t, 0,
             "%s: ops of gamma-scaled values are for the second list, on a CPU or a GPU of "
             "sm_%d or newer, but here it is the %s list of a program for %s",
-            mgl_check_task(check, t, name), panels->arch, p->second ? "second" : "first",
+            mgl_check_task(check, t, name), panels->arch, p->is_second ? "second" : "first",
             p->target.arch);
     else if (product && !cpu && !mgl_variant_is_panels(p->tasks[t].variant))
         mgl_check_report(
@@ -286,7 +286,7 @@ static void check_shared(mgl_check *check, int t)
     char name[MGL_NAME_TEXT];
     if (task->op != MGL_OP_ATTEND_ROWS)
         return;
-    if (!p->second)
+    if (!p->is_second)
         mgl_check_report(check, 133, t, 0,
                          "%s: it is an op of the second list, and this is the first",
                          mgl_check_task(check, t, name));

@@ -64,7 +64,7 @@ static size_t check_list(mgl_check *check)
 /* Checks the second list, if the first list is well formed. */
 static void check_second(mgl_check *first)
 {
-    mgl_check check = {.program = first->program->many,
+    mgl_check check = {.program = first->program->second,
                        .first = first,
                        .graph = first->graph,
                        .strict_formats = first->strict_formats,
@@ -89,9 +89,9 @@ static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
                        .verdict = out,
                        .sample = -1};
     bool formed = check_list(&check) > 1;
-    if (formed && !check.no_memory && program->many) {
-        out->tasks += program->many->task_count;
-        out->counters = program->many->counter_count;
+    if (formed && !check.no_memory && program->second) {
+        out->tasks += program->second->task_count;
+        out->counters = program->second->counter_count;
         check_second(&check);
     }
     check_clear(&check);

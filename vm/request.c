@@ -216,12 +216,12 @@ mgl_status mgl_vm_prepare(const mgl_program *program, const mgl_vm_request *requ
         memcpy(prompt + (size_t)s * capacity + sequence->start, sequence->prompt,
                (size_t)sequence->prompt_count * sizeof *prompt);
     }
-    control[MGL_CONTROL_NEXT] =
-        mgl_step_list(mgl_step_demand(sequences, limits->sequences), limits->rows, limits->many);
+    control[MGL_CONTROL_NEXT] = mgl_step_list(mgl_step_demand(sequences, limits->sequences),
+                                              limits->rows, limits->second_rows);
     const int32_t asked[MGL_ASKED_WORDS] = {0};
     /* No sequence has produced a token: the output is not read. */
     mgl_step_next(control, table, sequences, prompt, prompt, limits->sequences, limits->rows,
-                  limits->many, limits->capacity, 0, asked);
+                  limits->second_rows, limits->capacity, 0, asked);
     MGL_ASSERT(control[MGL_CONTROL_ROWS] >= request->count &&
                control[MGL_CONTROL_ROWS] <= mgl_limits_most(limits));
     return MGL_OK;

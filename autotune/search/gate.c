@@ -138,10 +138,10 @@ static mgl_status lower_one(const mgl_subject *subject, const mgl_proposal *prop
 {
     mgl_text config = {0}, moves = {0};
     const mgl_schedule_config *c = &proposal->config;
-    if (c->rows > 0 && c->rows < sequences && c->many < sequences)
-        return mgl_fail(why, MGL_BAD_INPUT, c->many > 0 ? "many" : "rows",
-                        "%d rows are too few for %d sequences", c->many > 0 ? c->many : c->rows,
-                        sequences);
+    if (c->rows > 0 && c->rows < sequences && c->second_rows < sequences)
+        return mgl_fail(why, MGL_BAD_INPUT, c->second_rows > 0 ? "second_rows" : "rows",
+                        "%d rows are too few for %d sequences",
+                        c->second_rows > 0 ? c->second_rows : c->rows, sequences);
     mgl_schedule_config_print(&proposal->config, &config);
     mgl_moves_print(&proposal->moves, &moves);
     mgl_status status = MGL_OK;

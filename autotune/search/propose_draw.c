@@ -51,8 +51,9 @@ bool mgl_search_fits(const mgl_search *search, const mgl_schedule_config *config
             continue;
         if (mgl_schedule_choose(subject->graph, &subject->target, &options, config, &choices, NULL))
             return false;
-        const mgl_program program = {.exec = choices.exec,
-                                     .limits = {.rows = choices.rows, .many = choices.many}};
+        const mgl_program program = {
+            .exec = choices.exec,
+            .limits = {.rows = choices.rows, .second_rows = choices.second_rows}};
         if (subject->target.shared_bytes > 0 &&
             mgl_cuda_shared_bytes(&program) > (size_t)subject->target.shared_bytes)
             return false;

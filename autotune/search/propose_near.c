@@ -91,7 +91,7 @@ static mgl_schedule_config resolve(const mgl_search *search, const mgl_schedule_
     if (mgl_schedule_choose(subject->graph, &subject->target, &options, config, &c, NULL))
         return out;
     out.rows = c.rows;
-    out.many = c.many;
+    out.second_rows = c.second_rows;
     out.splits = c.splits;
     out.exchange = c.flags ? MGL_EXCHANGE_FLAGS : MGL_EXCHANGE_COUNTERS;
     out.page_bytes = c.exec.page_bytes;

@@ -16,11 +16,11 @@
 enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
 
 /* Default values of the knobs except queue runs; `gpu` knobs are left out on the CPU, which streams
- * nothing. Some knobs are left out deliberately. `rows` and `many`: fewer rows make prompts slower,
- * which no workload measures, so a search would reduce them without a visible cost. The same holds
- * for the knobs of a second list, `gamma_scaled` and `warpgroups`. `share`: it was slower wherever
- * it was measured. `merge` has one value besides the default, which merges splits of attention by
- * tasks of their own. */
+ * nothing. Some knobs are left out deliberately. `rows` and `second_rows`: fewer rows make prompts
+ * slower, which no workload measures, so a search would reduce them without a visible cost. The
+ * same holds for the knobs of a second list, `gamma_scaled` and `warpgroups`. `share`: it was
+ * slower wherever it was measured. `merge` has one value besides the default, which merges splits
+ * of attention by tasks of their own. */
 #define KNOB_VALUES(X)                                                                             \
     X("splits", false, 0, 1, 2, 4, 6, 8, 12, 16, 24, 32)                                           \
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
@@ -113,7 +113,8 @@ static bool is_no_search_s(const char *name, int value)
 {
     if (!strcmp(name, "rows"))
         return value > 0 && value < MGL_MAX_ROWS;
-    return !strcmp(name, "many") || !strcmp(name, "gamma_scaled") || !strcmp(name, "warpgroups");
+    return !strcmp(name, "second_rows") || !strcmp(name, "gamma_scaled") ||
+           !strcmp(name, "warpgroups");
 }
 
 static bool has_knob(const mgl_search_space *space, const char *name)

@@ -8,6 +8,7 @@
 
 #include "autotune/search/verdict.h"
 #include "base/json_out.h"
+#include "eval/trace.h"
 
 #include "api/machine_check.h"
 #include "schedule/cost/cost.h"
@@ -100,10 +101,10 @@ static int rows_of(const prediction *p)
     return p->prompt ? p->prompt : p->load.batch;
 }
 
-/* The list's name, as in `trace`. */
-static const char *list_name(const prediction *p)
+/* 0: the epoch is of the first list; 1: of the second. */
+static int list_of(const prediction *p)
 {
-    return mgl_cost_list(p->program, rows_of(p)) == p->program ? "few" : "many";
+    return mgl_cost_list(p->program, rows_of(p)) != p->program;
 }
 
 static const char *step_name(int step)
@@ -145,8 +146,8 @@ static void print_prediction(const prediction *p)
                    p->program->target.arch, p->program->queue_count, p->prompt ? "prompt" : "batch",
                    rows_of(p), p->load.context, p->load.tokens,
                    p->load.tokens == 1 ? "token" : "tokens");
-    if (p->program->many)
-        mgl_cli_printf("list        %s\n", list_name(p));
+    if (p->program->second)
+        mgl_cli_printf("list        %s\n", mgl_trace_list_name(list_of(p)));
     mgl_cli_put("\nThe longest chain, by what its time goes into:\n");
     for (int i = 0; i < MGL_COST_PART_COUNT; i++)
         mgl_cli_printf("    %-10s %9.1f us %6.1f %%\n", mgl_cost_part_name((mgl_cost_part)i),
@@ -201,7 +202,7 @@ static void print_prediction_json(const prediction *p)
     mgl_json_out_int(&out, "batch", p->load.batch);
     if (p->prompt)
         mgl_json_out_int(&out, "prompt", p->prompt);
-    mgl_json_out_string(&out, "list", list_name(p));
+    mgl_json_out_string(&out, "list", mgl_trace_list_value(list_of(p)));
     mgl_json_out_real(&out, "context", p->load.context);
     mgl_json_out_int(&out, "tokens", p->load.tokens);
     mgl_json_out_real(&out, "predicted_us", p->cost.us);

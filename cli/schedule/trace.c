@@ -186,7 +186,7 @@ static void put_summary(mgl_json_out *out, const traced *t, const mgl_trace_summ
 {
     const mgl_trace *trace = t->trace;
     if (trace->lists > 1)
-        mgl_json_out_string(out, "list", mgl_trace_list_name(s->list));
+        mgl_json_out_string(out, "list", mgl_trace_list_value(s->list));
     mgl_json_out_int(out, "epochs", s->epochs);
     mgl_json_out_real(out, "epoch_us", s->epoch_us);
     mgl_json_out_array(out, "steps");

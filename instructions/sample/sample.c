@@ -145,6 +145,6 @@ void mgl_reference_sample(const mgl_call *call)
                 s.logits + (int64_t)r * s.vocab, s.vocab, s.prompt[index * s.capacity + next]);
     }
     mgl_step_next(s.control, s.table, s.sequences, s.prompt, s.output, s.sequence_count,
-                  mgl_limits_first_rows(&call->program->limits), call->program->limits.many,
+                  mgl_limits_first_rows(&call->program->limits), call->program->limits.second_rows,
                   s.capacity, call->epoch->epoch + 1, call->asked);
 }

@@ -553,8 +553,8 @@ static mgl_status fail_rows(const mgl_program *p, int rows, const char *where, m
     return mgl_fail(err, MGL_USAGE, where,
                     "is %d; the lists of the program have room for %s%d: more take %sknob `%s` of "
                     "its config",
-                    rows, mgl_up_to((size_t)most), most, p->many ? "a higher " : "the ",
-                    p->many || rows > MGL_MAX_ROWS ? "many" : "rows");
+                    rows, mgl_up_to((size_t)most), most, p->second ? "a higher " : "the ",
+                    p->second || rows > MGL_MAX_ROWS ? "second_rows" : "rows");
 }
 
 static mgl_status check_batch(const mgl_program *p, int batch, mgl_error *err)
@@ -596,8 +596,8 @@ static void list_spans(const struct play *s, mgl_cost_span *spans)
 
 const mgl_program *mgl_cost_list(const mgl_program *program, int rows)
 {
-    const bool second = mgl_step_list(rows, program->limits.rows, program->limits.many);
-    return second && program->many ? program->many : program;
+    const bool second = mgl_step_list(rows, program->limits.rows, program->limits.second_rows);
+    return second && program->second ? program->second : program;
 }
 
 /* Simulates an epoch of the list for its rows. */

@@ -355,7 +355,7 @@ static void plan_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
     const mgl_queue *q = &s->program->queues[queue];
     int64_t at = 0, more = 0;
     tape->bytes = q->tape_bytes;
-    if (s->program->second)
+    if (s->program->is_second)
         lay_tape(s, queue, tape);
     for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++) {
         mgl_cost_job *job = &s->jobs[t];

@@ -398,7 +398,7 @@ static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config
  * batch variant. */
 static int rows_for(const mgl_lower_options *options, const mgl_schedule_config *config)
 {
-    if (config->many > 0 && config->rows > 0 && config->rows < options->sequences)
+    if (config->second_rows > 0 && config->rows > 0 && config->rows < options->sequences)
         return config->rows;
     return options->sequences <= MGL_MAX_ROWS ? options->sequences : MGL_BATCH_ROWS;
 }
@@ -440,7 +440,7 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
     mgl_exec exec = {config->page_bytes,    config->ring_pages,   config->warps,
                      config->stage_bytes,   config->flight_bytes, config->pending_bytes,
                      config->prefetch_bytes};
-    int64_t shared = target->shared_bytes, reserved = mgl_shared_reserved(config->many);
+    int64_t shared = target->shared_bytes, reserved = mgl_shared_reserved(config->second_rows);
     if (exec.stage_bytes == 0 && flags) {
         int64_t most = shared == 0
                            ? WIDE_STAGE_BYTES
@@ -494,9 +494,9 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
  * values need fewer bytes. */
 static bool is_gamma_scaled(const mgl_schedule_config *config, mgl_dtype dtype, bool gpu)
 {
-    if (config->many == 0 || config->gamma_scaled != 0)
-        return config->many > 0 && config->gamma_scaled == MGL_GAMMA_YES;
-    return config->many > MGL_MAX_ROWS && (gpu || dtype == MGL_BF16);
+    if (config->second_rows == 0 || config->gamma_scaled != 0)
+        return config->second_rows > 0 && config->gamma_scaled == MGL_GAMMA_YES;
+    return config->second_rows > MGL_MAX_ROWS && (gpu || dtype == MGL_BF16);
 }
 
 /* Checks that a GPU supports the gamma_scaled values that the config asks for or that the rows
@@ -507,7 +507,7 @@ static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *ta
 {
     const int64_t attended = (int64_t)m->heads * m->head_dim;
     const bool asked = config->gamma_scaled == MGL_GAMMA_YES;
-    const char *where = asked ? "gamma_scaled" : "many";
+    const char *where = asked ? "gamma_scaled" : "second_rows";
     const char *lead = asked ? "" : "more than 16 rows on a GPU exchange gamma-scaled values; ";
     _Static_assert(MGL_MAX_ROWS == 16, "the lead says how many rows");
     if (mgl_arch_number(target->arch) < mgl_variant_get(MGL_VARIANT_PANELS)->arch)
@@ -538,7 +538,7 @@ static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *targe
         check_gamma_scaled(&graph->geometry, target, options->dtype, config, &why))
         snprintf(advice, sizeof advice, "; %.380s", why.message);
     else if (options->sequences > MGL_MAX_ROWS)
-        snprintf(advice, sizeof advice, "; with the knob `many` at as many it has up to %d",
+        snprintf(advice, sizeof advice, "; the knob `second_rows` allows up to %d",
                  MGL_MAX_SEQUENCES);
     return mgl_fail(err, MGL_BAD_INPUT, "sequences",
                     "is %d; a launch has %s%d, as many as the config has rows%s",
@@ -549,9 +549,9 @@ static mgl_status fail_sequences(const mgl_graph *graph, const mgl_target *targe
 static int most_sequences(const mgl_schedule_config *config)
 {
     const int most = config->rows > 0 ? config->rows : MGL_MAX_ROWS;
-    if (config->many <= most)
+    if (config->second_rows <= most)
         return most;
-    return config->many < MGL_MAX_SEQUENCES ? config->many : MGL_MAX_SEQUENCES;
+    return config->second_rows < MGL_MAX_SEQUENCES ? config->second_rows : MGL_MAX_SEQUENCES;
 }
 
 static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
@@ -569,12 +569,13 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
     if (config->page_bytes < MGL_BLOCK_BYTES || config->page_bytes % MGL_BLOCK_BYTES)
         return mgl_fail(err, MGL_BAD_INPUT, "page_bytes", "%d: a multiple of %d is needed",
                         config->page_bytes, MGL_BLOCK_BYTES);
-    if (config->many > MGL_MAX_ROWS && config->gamma_scaled == MGL_GAMMA_NO && is_gpu(target))
+    if (config->second_rows > MGL_MAX_ROWS && config->gamma_scaled == MGL_GAMMA_NO &&
+        is_gpu(target))
         return mgl_fail(
-            err, MGL_BAD_INPUT, "many",
+            err, MGL_BAD_INPUT, "second_rows",
             "is %d: more than %d rows on a GPU exchange gamma-scaled values, and `gamma_scaled` "
             "is %d",
-            config->many, MGL_MAX_ROWS, MGL_GAMMA_NO);
+            config->second_rows, MGL_MAX_ROWS, MGL_GAMMA_NO);
     if (is_gpu(target) && is_gamma_scaled(config, options->dtype, true)) {
         mgl_status status =
             check_gamma_scaled(&graph->geometry, target, options->dtype, config, err);
@@ -599,7 +600,7 @@ static mgl_status check_config(const mgl_graph *graph, const mgl_target *target,
 static int spare_stage(const mgl_target *target, const mgl_schedule_config *config,
                        const mgl_exec *exec)
 {
-    const int64_t spare = target->shared_bytes - mgl_shared_reserved(config->many) -
+    const int64_t spare = target->shared_bytes - mgl_shared_reserved(config->second_rows) -
                           exec->stage_bytes - (int64_t)exec->ring_pages * exec->page_bytes;
     const int64_t most = MGL_MAX_STAGE_BYTES - exec->stage_bytes;
     if (config->stage_bytes > 0 || spare <= 0)
@@ -611,22 +612,22 @@ static int spare_stage(const mgl_target *target, const mgl_schedule_config *conf
 static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
                                 const mgl_schedule_config *config, mgl_choices *out, mgl_error *err)
 {
-    out->many = config->many;
+    out->second_rows = config->second_rows;
     out->gamma_scaled = is_gamma_scaled(config, dtype, is_gpu(target));
-    const bool panels = out->many > 0 && out->gamma_scaled && is_gpu(target);
+    const bool panels = out->second_rows > 0 && out->gamma_scaled && is_gpu(target);
     out->warpgroups = panels ? config->warpgroups : MGL_WARPGROUPS_NO;
     if (config->warpgroups == MGL_WARPGROUPS_YES && !panels)
         return mgl_fail(
             err, MGL_BAD_INPUT, "warpgroups",
             "multiply gamma-scaled values of a second list on a GPU, and here are none: see "
-            "the knobs many and gamma_scaled");
+            "the knobs second_rows and gamma_scaled");
     if (panels)
         out->exec.stage_bytes += spare_stage(target, config, &out->exec);
-    if (out->many == 0 || out->many > out->rows)
+    if (out->second_rows == 0 || out->second_rows > out->rows)
         return MGL_OK;
-    return mgl_fail(err, MGL_BAD_INPUT, "many",
+    return mgl_fail(err, MGL_BAD_INPUT, "second_rows",
                     "is %d; the second list needs more rows than the first, which has %d",
-                    out->many, out->rows);
+                    out->second_rows, out->rows);
 }
 
 /* Whether lowering may add a second list: the config neither requests nor forbids one, the model
@@ -636,7 +637,7 @@ static bool may_have_second(const mgl_graph *graph, const mgl_target *target,
 {
     mgl_lower_options one = *options;
     one.sequences = 1;
-    return config->many == 0 && config->rows == 0 && config->gamma_scaled != MGL_GAMMA_NO &&
+    return config->second_rows == 0 && config->rows == 0 && config->gamma_scaled != MGL_GAMMA_NO &&
            is_gpu(target) && !check_config(graph, target, &one, config, NULL) &&
            !check_gamma_scaled(&graph->geometry, target, options->dtype, config, NULL);
 }
@@ -656,7 +657,8 @@ static bool has_room(const mgl_geometry *m, const mgl_target *target,
 {
     const mgl_exec exec =
         choose_exec(m, target, options->dtype, config, rows_for(options, config), 1, true);
-    return target->shared_bytes == 0 || mgl_shared_reserved(config->many) + exec.stage_bytes +
+    return target->shared_bytes == 0 || mgl_shared_reserved(config->second_rows) +
+                                                exec.stage_bytes +
                                                 (int64_t)exec.ring_pages * exec.page_bytes <=
                                             target->shared_bytes;
 }
@@ -666,7 +668,7 @@ static bool has_room(const mgl_geometry *m, const mgl_target *target,
 static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
                            const mgl_lower_options *options, mgl_schedule_config *config)
 {
-    config->many = MGL_MAX_SEQUENCES;
+    config->second_rows = MGL_MAX_SEQUENCES;
     config->rows = MGL_BATCH_LEAST - 1;
     if (options->sequences > MGL_BATCH_ROWS &&
         has_fast_rows(m, target, options->dtype, config, MGL_BATCH_ROWS))
@@ -697,11 +699,11 @@ static bool is_long_prompt(const mgl_geometry *m, const mgl_target *target,
         return false;
     const mgl_choices single = {.flags = true,
                                 .exec = choose_exec(m, target, options->dtype, config, 1, 1, true)};
-    const double few = (double)prompt / choose_rows(m, options, config, &single),
-                 many = (double)prompt * PROMPT_EPOCH / MGL_MAX_SECOND_ROWS,
+    const double first = (double)prompt / choose_rows(m, options, config, &single),
+                 second = (double)prompt * PROMPT_EPOCH / MGL_MAX_SECOND_ROWS,
                  bytes = (double)streamed_values(m) * (double)mgl_dtype_size(options->dtype);
-    return (few - many) * bytes >= PROMPT_BYTES &&
-           few - many > (double)options->reply / PROMPT_LOSS;
+    return (first - second) * bytes >= PROMPT_BYTES &&
+           first - second > (double)options->reply / PROMPT_LOSS;
 }
 
 void mgl_schedule_fill_second(const mgl_graph *graph, const mgl_target *target,
@@ -714,7 +716,7 @@ void mgl_schedule_fill_second(const mgl_graph *graph, const mgl_target *target,
         (sequences <= MGL_BATCH_ROWS && !has_flags(graph, target, options, config)))
         return;
     if (is_long_prompt(m, target, options, config)) {
-        filled.many = MGL_MAX_SECOND_ROWS;
+        filled.second_rows = MGL_MAX_SECOND_ROWS;
         filled.rows = 1;
     } else if (sequences > MGL_BATCH_ROWS ||
                (sequences >= MGL_BATCH_LEAST &&

@@ -16,7 +16,7 @@ typedef struct mgl_choices {
     bool flags;             /* edges inside an epoch are flags rather than counters */
     int exchange_precision; /* exchange precision with flags: which values have 16 bits */
     int rows;               /* rows of an epoch */
-    int many;               /* rows of an epoch of the second list; 0: no second list */
+    int second_rows;        /* rows of an epoch of the second list; 0: no second list */
     bool gamma_scaled;      /* its queues exchange gamma_scaled values */
     int warpgroups;         /* as the knob: MGL_WARPGROUPS_...; 0: warpgroups if all products accept
                                them */
@@ -30,10 +30,10 @@ typedef struct mgl_choices {
     mgl_exec exec;
 } mgl_choices;
 
-/* Adds a second list to a config that leaves `rows` and `many` open. Many sequences: if a single
- * list has no fast rows for all of them, and target and model allow a faster second list, the
- * first list is limited to fast rows. One sequence with a long prompt: the second list reads the
- * prompt with many rows an epoch, at the cost of slightly slower tokens of the reply. Otherwise
+/* Adds a second list to a config that leaves `rows` and `second_rows` open. Many sequences: if a
+ * single list has no fast rows for all of them, and target and model allow a faster second list,
+ * the first list is limited to fast rows. One sequence with a long prompt: the second list reads
+ * the prompt with many rows an epoch, at the cost of slightly slower tokens of the reply. Otherwise
  * the config is unchanged. */
 void mgl_schedule_fill_second(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_options *options, mgl_schedule_config *config);

@@ -470,11 +470,11 @@ void mgl_lowering_declare(mgl_lowering *w)
 
 void mgl_lowering_declare_second(mgl_lowering *w)
 {
-    w->embedded = mgl_program_add_counter(w->program, "many.embedded");
+    w->embedded = mgl_program_add_counter(w->program, "second.embedded");
     for (int l = 0; l < w->program->geometry.layers; l++)
         declare_layer_counters(w, l);
     declare_activations(w);
     declare_gamma_scaled(w);
     declare_results(w);
-    w->head_done = mgl_program_add_counter(w->program, "many.head");
+    w->head_done = mgl_program_add_counter(w->program, "second.head");
 }

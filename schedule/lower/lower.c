@@ -654,8 +654,8 @@ static void lower_second(const mgl_lowering *first)
     w.status = mgl_program_add_second(first->program, first->err);
     if (w.status)
         return;
-    w.program = first->program->many;
-    w.prefix = "many.";
+    w.program = first->program->second;
+    w.prefix = "second.";
     w.second = true;
     w.choices.flags = false;
     w.choices.splits = 1;
@@ -678,7 +678,7 @@ static void emit_lists(mgl_lowering *w)
     if (w->status || mgl_program_failed(w->program))
         return;
     emit_queues(w);
-    if (w->program->limits.many > 0 && !w->status && !mgl_program_failed(w->program))
+    if (w->program->limits.second_rows > 0 && !w->status && !mgl_program_failed(w->program))
         lower_second(w);
 }
 
@@ -686,7 +686,8 @@ static void emit_lists(mgl_lowering *w)
 static bool has_failed(const mgl_program *program)
 {
     return mgl_program_failed(program) ||
-           (program->limits.many > 0 && (!program->many || mgl_program_failed(program->many)));
+           (program->limits.second_rows > 0 &&
+            (!program->second || mgl_program_failed(program->second)));
 }
 
 /* Lowers with a given config. */
@@ -707,7 +708,7 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
     program->limits = (mgl_limits){.rows = w.choices.rows,
                                    .sequences = options->sequences,
                                    .capacity = options->capacity,
-                                   .many = w.choices.many,
+                                   .second_rows = w.choices.second_rows,
                                    .share = w.choices.share};
     program->exec = w.choices.exec;
     if (!strcmp(target->arch, "cpu")) /* one reader wants the blocks of a row group in order */
@@ -723,9 +724,9 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
     if (!w.status) {
         mgl_variants_choose(program);
         if (w.choices.warpgroups == MGL_WARPGROUPS_YES)
-            w.status = mgl_variants_name_warpgroups(program->many, err);
+            w.status = mgl_variants_name_warpgroups(program->second, err);
         else if (w.choices.warpgroups != MGL_WARPGROUPS_NO)
-            (void)mgl_variants_name_warpgroups(program->many, NULL); /* on failure the warp teams
+            (void)mgl_variants_name_warpgroups(program->second, NULL); /* on failure the warp teams
                                                                         remain */
     }
     MGL_ASSERT(w.status || program->queue_count == target->queues);
@@ -752,10 +753,10 @@ mgl_status mgl_schedule_lower(const mgl_graph *graph, const mgl_target *target,
 {
     mgl_schedule_config filled = *config, bare = *config;
     mgl_schedule_fill_second(graph, target, options, &filled);
-    if (filled.many == config->many)
+    if (filled.second_rows == config->second_rows)
         return lower_as(graph, target, options, config, out_program, err);
     mgl_status status = lower_as(graph, target, options, &filled, out_program, err);
-    if (status == MGL_NO_MEMORY || (!status && has_panels((*out_program)->many)))
+    if (status == MGL_NO_MEMORY || (!status && has_panels((*out_program)->second)))
         return status;
     if (!status)
         mgl_program_free(*out_program);

@@ -392,7 +392,7 @@ mgl_status mgl_edit_open(mgl_edit *e, const mgl_program *program, mgl_error *err
     *e = (mgl_edit){.err = err, .move = "moves"};
     if (program->queue_count == 0 || !has_sound_segments(program))
         return mgl_edit_refuse(e, "the program has no queues, or segments outside their tensors");
-    if (program->many)
+    if (program->second)
         return mgl_edit_refuse(e, "the program has a second list, and moves edit programs of one");
     const size_t tasks = (size_t)program->task_count;
     const size_t declared = (size_t)program->counter_count + (size_t)program->buffer_count;

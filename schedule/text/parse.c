@@ -12,12 +12,16 @@
 #include "schedule/text/scan.h"
 #include "schedule/variants.h"
 
+#include "base/aliases.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define SECOND_ROWS "second_rows" /* in the limits, the rows of the second list */
+#define SECOND      "second"      /* begins the second list, and the names of its items */
 
 enum { MAX_ITEMS = 1 << 24 }; /* limit for each of tasks, regions, ... */
 
@@ -71,6 +75,21 @@ static bool read_format(parser *p, mgl_weight_format *out)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+/* The name with its first part renamed (base/aliases.def), if `w` is an old name of the second
+ * list; else, or if the new name would be too long, the name. */
+static const char *renamed(const parser *p, mgl_word w, char out[MGL_SCAN_NAME + 1])
+{
+    const char *dot = memchr(w.at, '.', (size_t)w.length), *word = NULL;
+    if (p->first && dot)
+        word = mgl_alias_new(MGL_ALIAS_WORD, w.at, (size_t)(dot - w.at));
+    const int prefix = word ? (int)strlen(word) : 0, rest = word ? w.length - (int)(dot - w.at) : 0;
+    if (word && prefix + rest <= MGL_SCAN_NAME)
+        snprintf(out, MGL_SCAN_NAME + 1, "%s%.*s", word, rest, dot);
+    else
+        snprintf(out, MGL_SCAN_NAME + 1, "%.*s", w.length, w.at);
+    return out;
+}
+
 /* Reads a new name for a declaration. */
 static bool read_new_name(parser *p, const mgl_names *names, const char *what, int count,
                           char out[MGL_SCAN_NAME + 1])
@@ -80,13 +99,14 @@ static bool read_new_name(parser *p, const mgl_names *names, const char *what, i
     snprintf(wanted, sizeof wanted, "the %s's name", what);
     if (!mgl_scan_word(p->scan, wanted, &w))
         return false;
-    if (mgl_names_find(names, w.at, (size_t)w.length) >= 0)
+    renamed(p, w, out);
+    if (mgl_names_find(names, w.at, (size_t)w.length) >= 0 ||
+        mgl_names_find(names, out, strlen(out)) >= 0)
         return mgl_scan_fail(p->scan, w.at, p->scan->at, "%s `%.*s` is declared twice", what,
                              w.length, w.at);
     if (count >= MAX_ITEMS)
         return mgl_scan_fail(p->scan, w.at, p->scan->at, "more than %d declarations of %s",
                              MAX_ITEMS, what);
-    snprintf(out, MGL_SCAN_NAME + 1, "%.*s", w.length, w.at);
     return true;
 }
 
@@ -99,6 +119,11 @@ static bool read_name(parser *p, const mgl_names *names, const char *what, int *
     if (!mgl_scan_word(p->scan, wanted, &w))
         return false;
     *out = mgl_names_find(names, w.at, (size_t)w.length);
+    if (*out < 0) {
+        char name[MGL_SCAN_NAME + 1];
+        renamed(p, w, name);
+        *out = mgl_names_find(names, name, strlen(name));
+    }
     if (*out < 0)
         return mgl_scan_fail(p->scan, w.at, p->scan->at,
                              "no %s is called `%.*s`: declare it above the first queue", what,
@@ -219,23 +244,25 @@ static bool read_share(parser *p, mgl_limits *limits)
     return mgl_scan_at_line_end(p->scan) || read_field(p, "share", &limits->share);
 }
 
-/* [many N] */
+/* [second_rows N] */
 static bool read_second_rows(parser *p, int *rows)
 {
     mgl_scan_skip_blanks(p->scan);
     const char *from = p->scan->at;
-    if (!mgl_scan_take_word(p->scan, "many"))
+    if (!mgl_scan_take_word(p->scan, SECOND_ROWS) &&
+        !mgl_scan_take_word(p->scan, mgl_alias_published(MGL_ALIAS_KNOB, SECOND_ROWS)))
         return true;
-    return mgl_scan_int(p->scan, "a number for `many`", rows) &&
+    return mgl_scan_int(p->scan, "a number for `" SECOND_ROWS "`", rows) &&
            (*rows > 0 || mgl_scan_fail(p->scan, from, p->scan->at,
-                                       "the second list has 1 row at least; leave `many` out "
-                                       "where there is none"));
+                                       "the second list has 1 row at least; leave `" SECOND_ROWS
+                                       "` out where there is none"));
 }
 
 static bool read_limits(parser *p, mgl_limits *limits)
 {
     return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
-           read_second_rows(p, &limits->many) && read_field(p, "sequences", &limits->sequences) &&
+           read_second_rows(p, &limits->second_rows) &&
+           read_field(p, "sequences", &limits->sequences) &&
            read_field(p, "capacity", &limits->capacity) && read_share(p, limits) &&
            mgl_scan_line_end(p->scan);
 }
@@ -698,19 +725,20 @@ static bool read_task(parser *p)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* Starts the second list at "many". */
+/* Starts the second list at "second". */
 static bool begin_second(parser *p, const char *from)
 {
     if (p->first)
         return mgl_scan_fail(p->scan, from, p->scan->at, "a program has two lists at most");
-    if (p->program->limits.many == 0)
+    if (p->program->limits.second_rows == 0)
         return mgl_scan_fail(p->scan, from, p->scan->at,
-                             "the limits have no second list: they say `rows N many N ...`");
+                             "the limits have no second list: they say `rows N " SECOND_ROWS
+                             " N ...`");
     mgl_error err;
     if (mgl_program_add_second(p->program, &err))
         return fail_memory(p);
     p->first = p->program;
-    p->program = p->first->many;
+    p->program = p->first->second;
     return true;
 }
 
@@ -734,7 +762,8 @@ static bool read_statement(parser *p)
     }
     if (mgl_scan_take_word(p->scan, "queue"))
         return read_queue(p);
-    if (mgl_scan_take_word(p->scan, "many"))
+    if (mgl_scan_take_word(p->scan, SECOND) ||
+        mgl_scan_take_word(p->scan, mgl_alias_published(MGL_ALIAS_WORD, SECOND)))
         return begin_second(p, from);
     if (!declaring)
         return read_task(p);
@@ -751,9 +780,10 @@ static bool read_program(parser *p)
         if (!(tuned ? read_tuned(p) : read_statement(p)) || !mgl_scan_line_end(p->scan))
             return false;
     }
-    return p->first || p->program->limits.many == 0 ||
+    return p->first || p->program->limits.second_rows == 0 ||
            mgl_scan_fail(p->scan, p->scan->at, p->scan->at,
-                         "the text ends here: the limits say that there is a second list, `many`");
+                         "the text ends here: the limits say that there is a second list, `" SECOND
+                         "`");
 }
 
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,

@@ -11,7 +11,7 @@
  *              "target" NAME "queues" N "shared" N
  *              "model" "hidden" N "layers" N "heads" N "kv_heads" N "head_dim" N "ffn" N "vocab" N
  *                      "eps" FLOAT
- *              "limits" "rows" N ["many" N] "sequences" N "capacity" N ["share" N]
+ *              "limits" "rows" N ["second_rows" N] "sequences" N "capacity" N ["share" N]
  *              "exec" "page" N "ring" N "warps" N "stage" N
  *                     ["flight" N "pending" N "prefetch" N]  default: as in a default config
  *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE
@@ -20,12 +20,12 @@
  *                                                             and the entry's SHA-256
  *              { tensor | buffer | counter }                  in any order, before their use
  *              { queue { task } }                             numbered 0, 1, 2 ...
- *              ["many" { buffer | counter } { queue { task } }]
- *                                                             the second list, if limits has `many`
- *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the checkpoint
- *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N] ["paged"]
- *   extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the limits
- *   source   = "tensor" NAME | "rope"                         source of a const buffer's bytes
+ *              ["second" { buffer | counter } { queue { task } }]
+ *                                                             the second list, if limits has
+ * `second_rows` tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the
+ * checkpoint buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N]
+ * ["paged"] extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the
+ * limits source   = "tensor" NAME | "rope"                         source of a const buffer's bytes
  *   counter  = "counter" NAME
  *   queue    = "queue" N ["tape" N "pad" N]                   bytes of the tape, and padding in it;
  *                                                             omitted in the second list
@@ -137,8 +137,8 @@ static void put_header(const mgl_program *program, mgl_text *out)
     }
     mgl_text_put(out, "\nlimits");
     put_field(out, "rows", program->limits.rows);
-    if (program->limits.many > 0)
-        put_field(out, "many", program->limits.many);
+    if (program->limits.second_rows > 0)
+        put_field(out, "second_rows", program->limits.second_rows);
     put_field(out, "sequences", program->limits.sequences);
     put_field(out, "capacity", program->limits.capacity);
     if (program->limits.share != 0)
@@ -250,7 +250,7 @@ static void put_segments(const mgl_program *program, mgl_run run, mgl_text *out)
         put_number(out, segment->col_hi);
         mgl_text_put(out, "]@");
         mgl_text_put(out, mgl_layout_name(segment->layout));
-        if (program->second)
+        if (program->is_second)
             continue;
         mgl_text_put(out, "+");
         put_number(out, segment->offset);
@@ -302,7 +302,7 @@ static void put_queues(const mgl_program *program, mgl_text *out)
         const mgl_queue *queue = &program->queues[q];
         mgl_text_put(out, "\nqueue ");
         put_number(out, q);
-        if (!program->second) {
+        if (!program->is_second) {
             put_field(out, "tape", queue->tape_bytes);
             put_field(out, "pad", queue->tape_pad);
         }
@@ -323,9 +323,9 @@ void mgl_schedule_print(const mgl_program *program, mgl_text *out)
     }
     put_declarations(program, 0, 0, out);
     put_queues(program, out);
-    if (!program->many)
+    if (!program->second)
         return;
-    mgl_text_put(out, "\nmany\n");
-    put_declarations(program->many, program->buffer_count, program->counter_count, out);
-    put_queues(program->many, out);
+    mgl_text_put(out, "\nsecond\n");
+    put_declarations(program->second, program->buffer_count, program->counter_count, out);
+    put_queues(program->second, out);
 }

@@ -209,7 +209,7 @@ static const char *many_texts(void)
     for (int i = 0; i < 30; i++)
         cJSON_ArrayForEach(item, texts.root)
             cJSON_AddItemToArray(list, cJSON_Duplicate(item, true));
-    snprintf(path, sizeof path, "%s", scratch_json("many.json", list));
+    snprintf(path, sizeof path, "%s", scratch_json("second.json", list));
     cJSON_Delete(list);
     mgl_json_clear(&texts);
     return path;

@@ -62,7 +62,7 @@ START_TEST(a_hundred_and_thirty_in_launches_of_64)
 {
     char flags[300];
     snprintf(flags, sizeof flags, "--max-tokens 3 --json --config %s",
-             scratch_file("most.json", "{\"schema\": \"megalith.config/1\", \"many\": 64}"));
+             scratch_file("most.json", "{\"schema\": \"megalith.config/1\", \"second_rows\": 64}"));
     check_launches(130, flags, 3);
 }
 END_TEST

@@ -288,7 +288,7 @@ static void check_forty(const command_result *batch)
 
 static const char *many_config(void)
 {
-    return scratch_file("many.json", "{\"schema\": \"megalith.config/1\", \"many\": 48}");
+    return scratch_file("second.json", "{\"schema\": \"megalith.config/1\", \"second_rows\": 48}");
 }
 
 START_TEST(forty_by_a_config)

@@ -355,7 +355,7 @@ static const char *lowered_by(const char *knobs)
     snprintf(config, sizeof config, "{\"schema\": \"megalith.config/1\", %s}", knobs);
     command_result result =
         command_runf("lower %s --target sm_90a:132 --sequences %d --dtype bf16 --config %s -o %s",
-                     model_path("tales-5m"), strstr(knobs, "many") ? 64 : 4,
+                     model_path("tales-5m"), strstr(knobs, "second_rows") ? 64 : 4,
                      scratch_file("by.json", config), path);
     ck_assert_msg(result.code == 0, "%s", result.err);
     command_clear(&result);
@@ -364,14 +364,14 @@ static const char *lowered_by(const char *knobs)
 
 static const struct {
     const char *flags, *list;
-} listed[] = {{"", "few"},           {"--batch 4", "few"},
-              {"--batch 5", "many"}, {"--batch 64", "many"},
-              {"--prompt 4", "few"}, {"--prompt 64", "many"}};
+} listed[] = {{"", "first"},           {"--batch 4", "first"},
+              {"--batch 5", "second"}, {"--batch 64", "second"},
+              {"--prompt 4", "first"}, {"--prompt 64", "second"}};
 enum { LISTED = sizeof listed / sizeof *listed };
 
 START_TEST(explains_the_list_that_the_rows_are_for)
 {
-    const char *path = lowered_by("\"rows\": 4, \"many\": 64");
+    const char *path = lowered_by("\"rows\": 4, \"second_rows\": 64");
     command_result result = command_runf("explain %s --json %s", path, listed[_i].flags);
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.cost/1");
@@ -393,11 +393,12 @@ static const struct {
     const char *config, *flags, *message;
 } unlisted[] = {
     {"\"rows\": 4", "--batch 5", "more take the knob `rows` of its config"},
-    {"\"rows\": 4", "--batch 64", "more take the knob `many` of its config"},
-    {"\"rows\": 4", "--prompt 128", "more take the knob `many` of its config"},
-    {"\"rows\": 4, \"many\": 64", "--prompt 65", "more take a higher knob `many` of its config"},
-    {"\"rows\": 4, \"many\": 64", "--batch 65", "--batch"},
-    {"\"rows\": 4, \"many\": 64", "--batch 2 --prompt 2", "--prompt: is of one sequence"}};
+    {"\"rows\": 4", "--batch 64", "more take the knob `second_rows` of its config"},
+    {"\"rows\": 4", "--prompt 128", "more take the knob `second_rows` of its config"},
+    {"\"rows\": 4, \"second_rows\": 64", "--prompt 65",
+     "more take a higher knob `second_rows` of its config"},
+    {"\"rows\": 4, \"second_rows\": 64", "--batch 65", "--batch"},
+    {"\"rows\": 4, \"second_rows\": 64", "--batch 2 --prompt 2", "--prompt: is of one sequence"}};
 enum { UNLISTED = sizeof unlisted / sizeof *unlisted };
 
 START_TEST(has_no_time_for_rows_without_a_list)

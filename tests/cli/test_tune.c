@@ -47,12 +47,12 @@ START_TEST(it_tunes_a_shape_on_no_device)
 END_TEST
 
 /* The config that is begun with, of these rows in the second list. */
-static const char *config_of_second(int many)
+static const char *config_of_second(int second_rows)
 {
     char text[96];
-    snprintf(text, sizeof text, "{\"schema\": \"megalith.config/1\", \"rows\": 4, \"many\": %d}",
-             many);
-    return scratch_file("many.json", text);
+    snprintf(text, sizeof text,
+             "{\"schema\": \"megalith.config/1\", \"rows\": 4, \"second_rows\": %d}", second_rows);
+    return scratch_file("second.json", text);
 }
 
 START_TEST(it_tunes_for_as_many_sequences_as_the_second_list_has_rows)

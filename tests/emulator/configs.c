@@ -60,7 +60,7 @@ static device_options draw_options(void)
     o.rows = draw(3) == 0 ? 1 : 1 + draw(draw(2) ? 8 : 16);
     o.arch = draw(8) == 0 ? "compute_80" : NULL;
     if (o.rows < MGL_MAX_ROWS && draw(3) == 0)
-        o.many = o.rows + 1 + draw(MGL_MAX_ROWS - o.rows);
+        o.second_rows = o.rows + 1 + draw(MGL_MAX_ROWS - o.rows);
     return o;
 }
 
@@ -79,12 +79,12 @@ void check_config(int number)
     printf(
         "config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
         "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "
-        "rows %d, many %d%s\n",
+        "rows %d, second_rows %d%s\n",
         number, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
         o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.exchange_precision, o.queues,
-        o.splits, o.merge, o.share, o.rows, o.many, o.arch ? ", by cp.async" : "");
+        o.splits, o.merge, o.share, o.rows, o.second_rows, o.arch ? ", by cp.async" : "");
     fflush(stdout);
-    if (o.rows + o.many >= 6 && draw(2))
+    if (o.rows + o.second_rows >= 6 && draw(2))
         check_ragged(geometries[which], &o, 9);
     else
         check_logits(geometries[which], &o, number, 19, 5);

@@ -112,8 +112,8 @@ static void record_program(const mgl_program *program, const device_options *opt
     covered_paths[PATH_BIAS] |= (options->extras & biases) != 0;
     covered_paths[PATH_QK_NORM] |= (options->extras & MGL_EXTRA_QK_NORM) != 0;
     record_tasks(program);
-    if (program->many)
-        covered_paths[PATH_SECOND_LIST] |= !record_tasks(program->many);
+    if (program->second)
+        covered_paths[PATH_SECOND_LIST] |= !record_tasks(program->second);
 }
 
 void coverage_start(void)

@@ -64,7 +64,7 @@ static void past_in_the_ring_of_two_lists(void)
                                     .splits = 2,
                                     .warps = 2,
                                     .rows = 1,
-                                    .many = 24,
+                                    .second_rows = 24,
                                     .page_bytes = 8192,
                                     .ring_pages = 9};
     check_past(&wide_groups, &options, 6);

@@ -21,8 +21,8 @@ int second_list_shares(const mgl_geometry *geometry, const device_options *wante
     mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 5);
     mgl_program *program = device_program(graph, &options);
     int tasks = 0;
-    for (int t = 0; t < program->many->task_count; t++)
-        tasks += program->many->tasks[t].variant == MGL_VARIANT_FLASH;
+    for (int t = 0; t < program->second->task_count; t++)
+        tasks += program->second->tasks[t].variant == MGL_VARIANT_FLASH;
     mgl_program_free(program);
     mgl_graph_free(graph);
     return tasks;
@@ -37,7 +37,7 @@ static void two_lists(void)
                                    .queues = 3,
                                    .splits = 1,
                                    .rows = 1,
-                                   .many = 8},
+                                   .second_rows = 8},
                  9);
 }
 
@@ -49,7 +49,7 @@ static void two_lists_of_four_rows_and_more(void)
                                    .queues = 3,
                                    .splits = 1,
                                    .rows = 4,
-                                   .many = 16},
+                                   .second_rows = 16},
                  9);
 }
 
@@ -61,7 +61,7 @@ static void two_lists_with_splits(void)
                                    .queues = 5,
                                    .splits = 2,
                                    .rows = 1,
-                                   .many = 16},
+                                   .second_rows = 16},
                  9);
 }
 
@@ -73,15 +73,18 @@ static void two_lists_with_counters(void)
                                    .queues = 5,
                                    .splits = 1,
                                    .rows = 4,
-                                   .many = 8},
+                                   .second_rows = 8},
                  9);
 }
 
 /* Logits of either list: after a prompt, and after one more token. */
 static void logits_of_two_lists(void)
 {
-    const device_options f32 = {
-        .dtype = MGL_F32, .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .many = 16};
+    const device_options f32 = {.dtype = MGL_F32,
+                                .exchange = MGL_EXCHANGE_FLAGS,
+                                .queues = 3,
+                                .rows = 1,
+                                .second_rows = 16};
     device_options bf16 = f32;
     bf16.dtype = MGL_BF16;
     check_logits(&small_model, &f32, 0, 19, 5);
@@ -97,7 +100,7 @@ const device_options second_list_options = {.dtype = MGL_BF16,
                                             .warpgroups = MGL_WARPGROUPS_NO,
                                             .queues = 3,
                                             .rows = 1,
-                                            .many = 16,
+                                            .second_rows = 16,
                                             .page_bytes = 8192,
                                             .ring_pages = 9};
 
@@ -109,11 +112,11 @@ static void logits_of_panels(void)
 /* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
 static void logits_of_second_rows(void)
 {
-    static const int many[] = {17, 40, 64, 80, 128};
+    static const int rows[] = {17, 40, 64, 80, 128};
     device_options options = second_list_options;
-    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-        options.many = many[i];
-        check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        options.second_rows = rows[i];
+        check_logits(&few_columns, &options, (int)i, rows[i] < 88 ? rows[i] : 88, 5);
     }
 }
 
@@ -121,13 +124,13 @@ static void logits_of_second_rows(void)
  * and as two of the largest. */
 static void logits_of_warpgroups(void)
 {
-    static const int many[] = {16, 17, 40, 128};
+    static const int rows[] = {16, 17, 40, 128};
     device_options options = second_list_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
-    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
-        options.many = many[i];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        options.second_rows = rows[i];
         options.warps = i % 2 ? 8 : 4;
-        check_logits(&few_columns, &options, (int)i, many[i] < 88 ? many[i] : 88, 5);
+        check_logits(&few_columns, &options, (int)i, rows[i] < 88 ? rows[i] : 88, 5);
     }
 }
 
@@ -138,7 +141,7 @@ static void logits_of_warpgroups_by_pages(void)
     device_options options = second_list_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
     check_logits(&even_model, &options, 1, 19, 5);
-    options.many = 128;
+    options.second_rows = 128;
     options.warps = 8;
     static const int pages[][2] = {{3072, 24}, {12288, 7}};
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
@@ -152,7 +155,7 @@ static void logits_of_warpgroups_by_pages(void)
 static void logits_of_second_rows_in_several_panels(void)
 {
     device_options options = second_list_options;
-    options.many = 40;
+    options.second_rows = 40;
     check_logits(&even_model, &options, 1, 45, 3);
     options.warpgroups = MGL_WARPGROUPS_YES;
     check_logits(&even_model, &options, 1, 45, 3);
@@ -160,13 +163,13 @@ static void logits_of_second_rows_in_several_panels(void)
 
 struct small_m_case {
     const mgl_geometry *geometry;
-    int many, prompt, queues, warps, page_bytes, ring_pages;
+    int second_rows, prompt, queues, warps, page_bytes, ring_pages;
 };
 
 static void check_small_m(const struct small_m_case *c, int seed)
 {
     device_options options = second_list_options;
-    options.many = c->many;
+    options.second_rows = c->second_rows;
     options.queues = c->queues;
     options.warps = c->warps;
     options.page_bytes = c->page_bytes;
@@ -208,7 +211,7 @@ static void logits_of_small_tasks(void)
     static const struct small_m_case c = {&even_model, 40, 40, 40, 8, 16384, 7};
     device_options options = second_list_options;
     check_small_m(&c, 0);
-    options.many = 128;
+    options.second_rows = 128;
     options.queues = 40;
     options.warps = 8;
     options.page_bytes = 16384;
@@ -236,7 +239,7 @@ static void equal_logits(void)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         int32_t prompt[40] = {0}, token = -1;
         device_options options = second_list_options;
-        options.many = ways[i][0];
+        options.second_rows = ways[i][0];
         options.warpgroups = ways[i][1];
         options.warps = 8;
         mgl_graph *graph = random_graph(&even_model, 64, false, MGL_BF16, 5);
@@ -256,21 +259,21 @@ static void equal_logits(void)
 static void neighbors_of_20(void)
 {
     device_options options = second_list_options;
-    options.many = 40;
+    options.second_rows = 40;
     check_neighbors(&few_columns, &options, 20);
 }
 
 static void neighbors_of_64(void)
 {
     device_options options = second_list_options;
-    options.many = 64;
+    options.second_rows = 64;
     check_neighbors(&few_columns, &options, 64);
 }
 
 static void neighbors_of_40_in_128_rows(void)
 {
     device_options options = second_list_options;
-    options.many = 128;
+    options.second_rows = 128;
     options.queues = 5;
     options.warps = 8; /* with so many rows and warps sample has the least room */
     check_neighbors(&few_columns, &options, 40);
@@ -280,7 +283,7 @@ static void neighbors_of_40_in_128_rows(void)
 static void neighbors_by_warpgroups(void)
 {
     device_options options = second_list_options;
-    options.many = 40;
+    options.second_rows = 40;
     options.warps = 4;
     options.warpgroups = MGL_WARPGROUPS_YES;
     check_neighbors(&few_columns, &options, 40);
@@ -309,7 +312,7 @@ static void fences_by(int warpgroups, int rows)
     options.warpgroups = warpgroups;
     int32_t prompt[CHECK_CAPACITY];
     float logits[300];
-    options.many = rows;
+    options.second_rows = rows;
     options.capacity = CHECK_CAPACITY;
     mgl_graph *graph = random_graph(&even_model, 128, true, MGL_BF16, 5);
     mgl_program *program = device_program(graph, &options);
@@ -356,11 +359,11 @@ static void panels_that_wait_for_nothing(void)
     float logits[300];
     options.queues = 1;
     options.warps = 4;
-    options.many = ROWS;
+    options.second_rows = ROWS;
     options.capacity = CHECK_CAPACITY;
     mgl_graph *graph = random_graph(&few_columns, 128, true, MGL_BF16, 5);
     mgl_program *program = device_program(graph, &options);
-    forget_waits(program->many);
+    forget_waits(program->second);
     mgl_vm *vm = device_vm(program, graph, &options);
     fill_prompt(prompt, ROWS, few_columns.vocab, 3);
     for (int seed = 1; seed <= SEEDS; seed++) {
@@ -391,7 +394,7 @@ static void batch_by(int warpgroups)
     options.warpgroups = warpgroups;
     options.queues = 7;
     options.rows = 4;
-    options.many = 11;
+    options.second_rows = 11;
     options.warps = 4;
     options.splits = 1;
     check_ragged(&even_model, &options, 7);
@@ -411,21 +414,21 @@ static void delays_of_warpgroups(void)
 {
     device_options options = second_list_options;
     options.warpgroups = MGL_WARPGROUPS_YES;
-    options.many = 40;
+    options.second_rows = 40;
     check_delays(&few_columns, &options, 3, 3);
 }
 
 static void delays_of_panels(void)
 {
     device_options options = second_list_options;
-    options.many = 9;
+    options.second_rows = 9;
     check_delays(&even_model, &options, 2, 3);
 }
 
 static void delays_of_second_rows(void)
 {
     device_options options = second_list_options;
-    options.many = 40;
+    options.second_rows = 40;
     check_delays(&few_columns, &options, 3, 3);
 }
 
@@ -433,20 +436,21 @@ static void watchdog_of_second_rows(void)
 {
     enum { SECONDS = 60 };
     device_options options = second_list_options;
-    options.many = 40;
+    options.second_rows = 40;
     emu_expect_deadlock(true);
-    check_deadlock_of_panels(&few_columns, &options, "many.l0.qkv", SECONDS);
+    check_deadlock_of_panels(&few_columns, &options, "second.l0.qkv", SECONDS);
     emu_expect_deadlock(false);
 }
 
 static void talk_of_two_lists(void)
 {
-    check_talk(&small_model, &(device_options){.queues = 3, .splits = 2, .rows = 1, .many = 8}, 4);
+    check_talk(&small_model,
+               &(device_options){.queues = 3, .splits = 2, .rows = 1, .second_rows = 8}, 4);
 }
 
 static void ended_replies_of_two_lists(void)
 {
-    const device_options options = {.queues = 3, .rows = 1, .many = 8, .sequences = 3};
+    const device_options options = {.queues = 3, .rows = 1, .second_rows = 8, .sequences = 3};
     check_device_stops(&small_model, &options);
     check_device_likely(&odd_model, &options);
 }
@@ -454,17 +458,20 @@ static void ended_replies_of_two_lists(void)
 static void delays_of_two_lists(void)
 {
     check_delays(&grouped_heads,
-                 &(device_options){.dtype = MGL_BF16, .queues = 3, .rows = 1, .many = 8}, 3, 4);
+                 &(device_options){.dtype = MGL_BF16, .queues = 3, .rows = 1, .second_rows = 8}, 3,
+                 4);
 }
 
 /* With lists of the same lengths a CPU has the same epochs. */
 static void epochs_of_two_lists(void)
 {
+    check_two_lists(&small_model,
+                    &(device_options){
+                        .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .second_rows = 16},
+                    12);
     check_two_lists(
-        &small_model,
-        &(device_options){.exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .rows = 1, .many = 16}, 12);
-    check_two_lists(&odd_model,
-                    &(device_options){.queues = 5, .rows = 4, .many = 8, .extras = ALL_EXTRAS}, 12);
+        &odd_model,
+        &(device_options){.queues = 5, .rows = 4, .second_rows = 8, .extras = ALL_EXTRAS}, 12);
 }
 
 /* A queue of attention alone has few tasks: padding makes up for them. */
@@ -476,9 +483,9 @@ static void two_lists_with_attention_apart(void)
                                       .products = 2,
                                       .splits = 1,
                                       .rows = 4,
-                                      .many = 16},
+                                      .second_rows = 16},
                     9);
-    check_two_lists(&tiny_model, &(device_options){.queues = 9, .rows = 3, .many = 9}, 9);
+    check_two_lists(&tiny_model, &(device_options){.queues = 9, .rows = 3, .second_rows = 9}, 9);
 }
 
 static void exchanged_programs_of_two_lists(void)
@@ -488,7 +495,7 @@ static void exchanged_programs_of_two_lists(void)
                                  .capacity = 64,
                                  .queues = 3,
                                  .rows = 1,
-                                 .many = 8};
+                                 .second_rows = 8};
     device_options to = from;
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_BF16, 3);
     to.queues = 4;
@@ -500,7 +507,7 @@ static void watchdog_of_two_lists(void)
 {
     enum { SECONDS = 60 };
     emu_expect_deadlock(true);
-    check_deadlock_of_second("many.l0.qkv", SECONDS);
+    check_deadlock_of_second("second.l0.qkv", SECONDS);
     emu_expect_deadlock(false);
 }
 
@@ -535,7 +542,7 @@ static void traces_of_two_lists(void)
                                                          .queues = 4,
                                                          .products = 2,
                                                          .splits = 1,
-                                                         .many = 16});
+                                                         .second_rows = 16});
 }
 
 /* So many columns that a task has more trays than there are places, of which some are waited for.
@@ -543,7 +550,7 @@ static void traces_of_two_lists(void)
 static void traces_of_panels(void)
 {
     device_options options = second_list_options;
-    options.many = 128;
+    options.second_rows = 128;
     options.stage_bytes = 8192;
     ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
     options.warpgroups = MGL_WARPGROUPS_YES;

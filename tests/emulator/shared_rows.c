@@ -15,11 +15,12 @@ static const mgl_geometry three_heads = {384, 1, 6, 2, 64, 256, 75, 1e-5f};
 static const mgl_geometry long_rows = {256, 1, 2, 1, 128, 256, 75, 1e-5f};
 
 /* Attention that shares rows: a program of it, with `count` tasks. */
-static device_options rows_options(const mgl_geometry *geometry, int queues, int many, int count)
+static device_options rows_options(const mgl_geometry *geometry, int queues, int second_rows,
+                                   int count)
 {
     device_options options = second_list_options;
     options.queues = queues;
-    options.many = many;
+    options.second_rows = second_rows;
     options.splits = 1;
     ck_assert_int_eq(second_list_shares(geometry, &options), count);
     options.capacity = CHECK_CAPACITY;
@@ -179,13 +180,13 @@ void delays_of_rows_in_small_act_tiles(void)
 
 /* The last queue of the second list that has attention of rows, and no panels, whose copies are
  * behind fences as well; -1: there is none. Its share of the rows has the last one. */
-static int queue_of_rows(const mgl_program *many)
+static int queue_of_rows(const mgl_program *second)
 {
-    for (int q = many->queue_count - 1; q >= 0; q--) {
-        const mgl_run *tasks = &many->queues[q].tasks;
+    for (int q = second->queue_count - 1; q >= 0; q--) {
+        const mgl_run *tasks = &second->queues[q].tasks;
         bool rows = false, panels = false;
         for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
-            const mgl_family family = mgl_op_get(many->tasks[t].op)->family;
+            const mgl_family family = mgl_op_get(second->tasks[t].op)->family;
             rows |= family == MGL_FAMILY_ATTEND_ROWS;
             panels |= family == MGL_FAMILY_PANEL;
         }
@@ -206,7 +207,7 @@ void fences_of_rows(void)
     mgl_graph *graph = random_graph(&three_heads, 128, true, MGL_BF16, 5);
     mgl_program *program = device_program(graph, &options);
     mgl_vm *vm = device_vm(program, graph, &options);
-    const int queue = queue_of_rows(program->many);
+    const int queue = queue_of_rows(program->second);
     ck_assert_int_ge(queue, 0);
     fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
     ck_assert(second_list_has_logits(vm, prompt, PROMPT, logits, true));

@@ -49,7 +49,7 @@ if grep -q '^\*' "$scratch/out"; then fail "a sign that no row has"; fi
 [ ! -e "$XDG_DATA_HOME" ] || fail "--no-record was not obeyed"
 
 # Sequences that the second list alone has rows for; and more than the config has.
-echo '{"schema":"megalith.config/1","rows":2,"many":20}' >"$scratch/lists.json"
+echo '{"schema":"megalith.config/1","rows":2,"second_rows":20}' >"$scratch/lists.json"
 bench "Fake GPU 9000" $shape --batch 20 --tokens 2 --quiet --no-record --config "$scratch/lists.json"
 says out '^   192      1      4     20        0        3\*'
 if "$verb" bench $shape --batch 21 --config "$scratch/lists.json" >"$scratch/out" 2>"$scratch/err"; then

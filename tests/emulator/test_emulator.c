@@ -148,8 +148,8 @@ static void penalties(void)
     check_device_penalties(&few_words, &(device_options){.queues = 2, .rows = 1}, 12);
     check_device_penalties(&few_words, &(device_options){.queues = 3, .rows = 4, .sequences = 3},
                            12);
-    check_device_penalties(&few_words,
-                           &(device_options){.queues = 2, .rows = 1, .many = 8, .sequences = 3}, 6);
+    check_device_penalties(
+        &few_words, &(device_options){.queues = 2, .rows = 1, .second_rows = 8, .sequences = 3}, 6);
 }
 
 static void batch_with_splits(void)

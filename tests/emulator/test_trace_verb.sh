@@ -7,7 +7,7 @@ set -eu
 verb=$1 write=$2 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$write" "$scratch/model" --hidden 64 --heads 2 --kv-heads 1 --head-dim 32 --ffn 64 --vocab 75 >"$scratch/out" 2>&1
-echo '{"schema":"megalith.config/1","rows":1,"many":16}' >"$scratch/lists.json"
+echo '{"schema":"megalith.config/1","rows":1,"second_rows":16}' >"$scratch/lists.json"
 fail() {
     echo "test_trace_verb: $1" >&2
     cat "$scratch/out" "$scratch/err" >&2
@@ -26,12 +26,12 @@ says() { # says FILE PATTERN
 
 # The second list has the prompt, 16 tokens an epoch, and the first one the two tokens behind it.
 trace --config "$scratch/lists.json"
-says out '^few: 2 epochs of '
-says out '^many: 3 epochs of '
+says out '^first: 2 epochs of '
+says out '^second: 3 epochs of '
 says out '^longest chain of epoch 2, '
 says out '^longest chain of epoch 4, '
-says timeline '"cat":"few","args":{"list":"few","task":0,"epoch":4,'
-says timeline '"cat":"many","args":{"list":"many","task":0,"epoch":2,'
+says timeline '"cat":"first","args":{"list":"first","task":0,"epoch":4,'
+says timeline '"cat":"second","args":{"list":"second","task":0,"epoch":2,'
 trace --config "$scratch/lists.json" --json
 says out '^{"schema":"megalith.trace/1",.*"list":"few","epochs":2,.*"lists":\[{"list":"few","epochs":2,.*},{"list":"many","epochs":3,'
 

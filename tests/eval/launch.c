@@ -8,7 +8,7 @@ struct launch launch_open(const fixture_options *options, int epochs)
     struct launch l = {.epochs = epochs};
     l.graph = random_graph(&small_model, 64, false, MGL_BF16, 1);
     l.program = fixture_program(l.graph, options);
-    l.tasks = l.program->task_count + (l.program->many ? l.program->many->task_count : 0);
+    l.tasks = l.program->task_count + (l.program->second ? l.program->second->task_count : 0);
     l.events = mgl_alloc_zero((size_t)(epochs * l.tasks), sizeof *l.events);
     return l;
 }

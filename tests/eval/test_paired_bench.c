@@ -275,7 +275,7 @@ static mgl_program *with_two_lists(void)
     mgl_lower_options options = {.dtype = MGL_F32, .capacity = CAPACITY, .sequences = SEQUENCES};
     mgl_schedule_config_default(&config);
     config.rows = 4;
-    config.many = SEQUENCES;
+    config.second_rows = SEQUENCES;
     ok(mgl_target_parse("cpu:2", &target, &err), err);
     ok(mgl_synthetic_open(&small, 0, &graph, &err), err);
     ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);

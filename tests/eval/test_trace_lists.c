@@ -32,7 +32,7 @@ static mgl_device_event make_event(mgl_op op, int slot, int epoch)
 /* The events of an epoch, in place of those of an epoch before it. */
 static void add_epoch(struct launch *l, int epoch)
 {
-    const mgl_program *list = is_second(epoch) ? l->program->many : l->program;
+    const mgl_program *list = is_second(epoch) ? l->program->second : l->program;
     mgl_device_event *to = l->events + epoch % l->epochs * l->tasks;
     if (is_second(epoch))
         to += l->program->task_count;
@@ -53,7 +53,7 @@ static struct launch make_launch(int exchange, int count, int kept)
                                      .dtype = MGL_BF16,
                                      .splits = 2,
                                      .rows = 2,
-                                     .many = 8,
+                                     .second_rows = 8,
                                      .exchange = exchange};
     struct launch l = launch_open(&options, kept);
     for (int epoch = 0; epoch < count; epoch++)
@@ -173,9 +173,9 @@ END_TEST
 START_TEST(half_an_epoch)
 {
     struct launch l = make_launch(_i, 5, 5);
-    const int many = l.program->many->task_count, half = many / 2;
+    const int tasks = l.program->second->task_count, half = tasks / 2;
     memset(l.events + 4 * l.tasks + l.program->task_count + half, 0,
-           (size_t)(many - half) * sizeof *l.events);
+           (size_t)(tasks - half) * sizeof *l.events);
     mgl_trace *trace = launch_trace(&l);
     ck_assert_int_eq(trace->rows, 5);
     ck_assert_int_eq(trace->list[4], 1);
@@ -201,11 +201,11 @@ START_TEST(text_of_both_lists)
     struct launch l = make_launch(_i, 7, 7);
     mgl_trace *trace = launch_trace(&l);
     mgl_text text = text_of(trace);
-    const char *few = strstr(text.bytes, "few: 5 epochs of 3 queues: 40.0 us");
-    const char *many = strstr(text.bytes, "\nmany: 2 epochs of 3 queues: 40.0 us");
-    ck_assert_ptr_eq(few, text.bytes);
-    ck_assert_ptr_nonnull(many);
-    ck_assert_ptr_nonnull(strstr(many, "longest chain of epoch 4"));
+    const char *first = strstr(text.bytes, "first: 5 epochs of 3 queues: 40.0 us");
+    const char *second = strstr(text.bytes, "\nsecond: 2 epochs of 3 queues: 40.0 us");
+    ck_assert_ptr_eq(first, text.bytes);
+    ck_assert_ptr_nonnull(second);
+    ck_assert_ptr_nonnull(strstr(second, "longest chain of epoch 4"));
     mgl_text_clear(&text);
     mgl_trace_free(trace);
     launch_close(&l);
@@ -220,7 +220,7 @@ START_TEST(text_of_one_list)
     mgl_text text = text_of(trace);
     ck_assert_int_eq(trace->chains[1].row, -1);
     ck_assert_int_eq(trace->chains[1].count, 0);
-    ck_assert_ptr_nonnull(strstr(text.bytes, "few: 2 epochs"));
+    ck_assert_ptr_nonnull(strstr(text.bytes, "first: 2 epochs"));
     ck_assert_ptr_null(strstr(text.bytes, "many"));
     mgl_text_clear(&text);
     mgl_trace_free(trace);
@@ -245,13 +245,13 @@ START_TEST(timeline_tells_lists)
         const cJSON *args = mgl_json_member(item, "args");
         if (!args || !mgl_json_member(args, "epoch"))
             continue;
-        const bool many = is_second((int64_t)mgl_json_member(args, "epoch")->valuedouble);
-        const char *name = many ? "many" : "few";
+        const bool second = is_second((int64_t)mgl_json_member(args, "epoch")->valuedouble);
+        const char *name = second ? "second" : "first";
         ck_assert_str_eq(mgl_json_member(args, "list")->valuestring, name);
         ck_assert_str_eq(mgl_json_member(item, "cat")->valuestring, name);
         ck_assert_int_lt((int)mgl_json_member(args, "task")->valuedouble,
-                         (many ? l.program->many : l.program)->task_count);
-        slices[many]++;
+                         (second ? l.program->second : l.program)->task_count);
+        slices[second]++;
     }
     for (int i = 0; i < 4 * l.tasks; i++)
         events += l.events[i].epoch > 0;

@@ -1,5 +1,5 @@
-/* The public interface of a launch of more than 16 replies, by a config with the knob `many`: each
- * as it would be alone, and what is refused. */
+/* The public interface of a launch of more than 16 replies, by a config with the knob
+ * `second_rows`: each as it would be alone, and what is refused. */
 #include "megalith.h"
 #include "tests/sanitized.h"
 
@@ -159,11 +159,11 @@ static void check_batch(mgl_model *model, size_t count)
 static const struct {
     const char *knobs;
     int sequences, count;
-} batches[] = {{"\"many\": 40", 40, 40},
-               {"\"many\": 128", 40, 40},
-               {"\"rows\": 1, \"many\": 64", 64, 64},
-               {"\"rows\": 4, \"many\": 100", 64, 40},
-               {"\"many\": 17", 17, 17}};
+} batches[] = {{"\"second_rows\": 40", 40, 40},
+               {"\"second_rows\": 128", 40, 40},
+               {"\"rows\": 1, \"second_rows\": 64", 64, 64},
+               {"\"rows\": 4, \"second_rows\": 100", 64, 40},
+               {"\"second_rows\": 17", 17, 17}};
 enum { BATCHES = sizeof batches / sizeof *batches };
 
 START_TEST(each_is_as_alone)
@@ -178,7 +178,7 @@ END_TEST
 START_TEST(they_end_in_all_ways)
 {
     int ends[MGL_STOP_TEXT + 1] = {0};
-    mgl_model *model = open_model("\"many\": 64", 64);
+    mgl_model *model = open_model("\"second_rows\": 64", 64);
     ck_assert_int_eq(mgl_model_generate_batch(model, requests, MOST, NULL, NULL, results, &err),
                      MGL_OK);
     for (int i = 0; i < MOST; i++)
@@ -194,7 +194,7 @@ END_TEST
 START_TEST(fewer_than_opened_for)
 {
     static const size_t counts[] = {3, 50, 1, 17};
-    mgl_model *model = open_model("\"many\": 64", 64);
+    mgl_model *model = open_model("\"second_rows\": 64", 64);
     for (int i = 0; i < 4; i++)
         check_batch(model, counts[i]);
     mgl_model_close(model);
@@ -217,7 +217,7 @@ static bool listen_to(void *user, size_t reply, int32_t token)
 START_TEST(tokens_come_with_their_reply)
 {
     heard h = {0};
-    mgl_model *model = open_model("\"many\": 64", 64);
+    mgl_model *model = open_model("\"second_rows\": 64", 64);
     ck_assert_int_eq(mgl_model_generate_batch(model, requests, MOST, listen_to, &h, results, &err),
                      MGL_OK);
     for (int i = 0; i < MOST; i++) {
@@ -238,13 +238,13 @@ static const struct {
     const char *message;
 } refusals[] = {
     {NULL, 17, MGL_BAD_INPUT,
-     "is 17; a launch has 1 to 16, as many as the config has rows; with the knob `many` at as many "
-     "it has up to 64"},
+     "is 17; a launch has 1 to 16, as many as the config has rows; the knob `second_rows` "
+     "allows up to 64"},
     {"\"rows\": 2", 3, MGL_BAD_INPUT, "is 3; a launch has 1 to 2, as many as the config has rows"},
-    {"\"many\": 20", 21, MGL_BAD_INPUT,
-     "is 21; a launch has 1 to 20, as many as the config has rows; with the knob `many` at as many "
-     "it has up to 64"},
-    {"\"many\": 128", 65, MGL_USAGE, "is 65; one launch makes 1 to 64 replies"},
+    {"\"second_rows\": 20", 21, MGL_BAD_INPUT,
+     "is 21; a launch has 1 to 20, as many as the config has rows; the knob `second_rows` "
+     "allows up to 64"},
+    {"\"second_rows\": 128", 65, MGL_USAGE, "is 65; one launch makes 1 to 64 replies"},
 };
 enum { REFUSALS = sizeof refusals / sizeof *refusals };
 
@@ -261,7 +261,7 @@ END_TEST
 
 START_TEST(refuses_more_than_opened_for)
 {
-    mgl_model *model = open_model("\"many\": 128", 40);
+    mgl_model *model = open_model("\"second_rows\": 128", 40);
     ck_assert_int_eq(mgl_model_generate_batch(model, requests, 41, NULL, NULL, results, &err),
                      MGL_USAGE);
     ck_assert_str_eq(err.message, "41 of them; this model was opened for 1 to 40 in a launch");

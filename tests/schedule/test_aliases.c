@@ -1,4 +1,5 @@
-/* Old names of knobs, ops, variants, dimensions and units are read, and new names are written. */
+/* Old names of knobs, ops, variants, dimensions, units and words of the text form are read, and new
+ * names are written. */
 #include "autotune/kernels/gates/unit.h"
 #include "base/aliases.h"
 #include "base/file.h"
@@ -12,6 +13,7 @@
 #include "schedule/variants.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +71,7 @@ START_TEST(readers_take_both)
         ck_assert_int_eq(mgl_expression_parse(old_name, &old_name, 1, &e, NULL), MGL_OK);
         break;
     }
+    case MGL_ALIAS_WORD:     /* below */
     case MGL_ALIAS_FLAG:     /* tests/cli/test_micro.c */
     case MGL_ALIAS_ARGUMENT: /* tests/autotune/agents/mcp */
         break;
@@ -104,6 +107,83 @@ START_TEST(digests_of_tuned_entries_outlive_renamings)
 }
 END_TEST
 
+static mgl_program *program_of(const char *path)
+{
+    char *text;
+    size_t length;
+    mgl_program *program;
+    mgl_error err;
+    ck_assert_int_eq(mgl_file_read(path, 1 << 20, &text, &length, NULL), MGL_OK);
+    ck_assert_msg(!mgl_schedule_parse(text, length, path, &program, &err), "%s", err.message);
+    mgl_free(text);
+    return program;
+}
+
+/* The same program with the names of today and with published ones. */
+START_TEST(a_schedule_with_old_words_is_the_same)
+{
+    mgl_program *old = program_of(MGL_SOURCE_DIR "/tests/schedule/golden/published/two_lists.mls");
+    mgl_program *program =
+        program_of(MGL_SOURCE_DIR "/tests/validator/cases/accept_gamma_scaled.mls");
+    mgl_text text = {0};
+    ck_assert(mgl_program_equal(old, program));
+    mgl_schedule_print(old, &text);
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\nlimits rows 4 second_rows 16 "));
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\nsecond\n"));
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\nbuffer second.x "));
+    ck_assert_ptr_null(strstr(text.bytes, "many"));
+    mgl_text_clear(&text);
+    mgl_program_free(program);
+    mgl_program_free(old);
+}
+END_TEST
+
+/* A program of two lists whose second list declares `counters`. */
+static mgl_status parse_lists(const char *limits, const char *counters, mgl_error *err)
+{
+    mgl_program *program = NULL;
+    mgl_text text = {0};
+    mgl_text_format(&text,
+                    "megalith 1\n"
+                    "target cpu queues 1 shared 0\n"
+                    "model hidden 64 layers 1 heads 4 kv_heads 2 head_dim 16 ffn 96 vocab 41 "
+                    "eps 1e-05\n"
+                    "limits rows 4 %s sequences 2 capacity 32\n"
+                    "exec page 2048 ring 4 warps 8 stage 8192\n"
+                    "types weights bf16 cache bf16\n"
+                    "counter many.first\nqueue 0 tape 0 pad 0\nsecond\n%s\nqueue 0\n",
+                    limits, counters);
+    mgl_status status = mgl_schedule_parse(text.bytes, text.length, "two.mls", &program, err);
+    mgl_program_free(program);
+    mgl_text_clear(&text);
+    return status;
+}
+
+START_TEST(both_words_are_an_error)
+{
+    mgl_error err;
+    ck_assert_int_eq(parse_lists("many 8", "counter many.a\ncounter second.b", &err), MGL_OK);
+    ck_assert_int_eq(parse_lists("many 8", "counter many.first", &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(parse_lists("second_rows 8", "counter many.a\ncounter second.a", &err),
+                     MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "counter `second.a` is declared twice"));
+    ck_assert_int_eq(parse_lists("second_rows 8", "counter second.a\ncounter many.a", &err),
+                     MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "counter `many.a` is declared twice"));
+    ck_assert_int_eq(parse_lists("second_rows 8 many 8", "counter a", &err), MGL_BAD_INPUT);
+}
+END_TEST
+
+/* A new name that is too long to be read again is not written. */
+START_TEST(a_long_name_stays)
+{
+    mgl_error err;
+    char counters[512];
+    snprintf(counters, sizeof counters, "counter many.%0*d\ncounter many.%0*d", 122, 0, 121, 0);
+    ck_assert_int_eq(parse_lists("many 8", counters, &err), MGL_OK);
+}
+END_TEST
+
 static mgl_status parse(const char *text, mgl_schedule_config *out, mgl_error *err)
 {
     return mgl_schedule_config_parse(text, strlen(text), "config.json", out, err);
@@ -115,10 +195,11 @@ START_TEST(a_config_with_old_keys_is_the_same)
     mgl_text text = {0};
     mgl_error err;
     ck_assert_int_eq(
-        parse("{\"schema\":\"megalith.config/1\",\"narrow\":3,\"weighed\":2}", &old_config, &err),
+        parse("{\"schema\":\"megalith.config/1\",\"narrow\":3,\"weighed\":2,\"many\":24}",
+              &old_config, &err),
         MGL_OK);
     ck_assert_int_eq(parse("{\"schema\":\"megalith.config/1\",\"exchange_precision\":3,"
-                           "\"gamma_scaled\":2}",
+                           "\"gamma_scaled\":2,\"second_rows\":24}",
                            &new_config, &err),
                      MGL_OK);
     ck_assert_int_eq(memcmp(&old_config, &new_config, sizeof old_config), 0);
@@ -128,6 +209,7 @@ START_TEST(a_config_with_old_keys_is_the_same)
     text.length = 0;
     mgl_schedule_config_print_published(&old_config, &text);
     ck_assert_ptr_nonnull(strstr(text.bytes, "\"narrow\": 3"));
+    ck_assert_ptr_nonnull(strstr(text.bytes, "\"many\": 24"));
     mgl_text_clear(&text);
 }
 END_TEST
@@ -153,6 +235,9 @@ int main(void)
     tcase_add_loop_test(cases, readers_take_both, 0, ROWS);
     tcase_add_test(cases, a_config_with_old_keys_is_the_same);
     tcase_add_test(cases, both_names_are_an_error);
+    tcase_add_test(cases, a_schedule_with_old_words_is_the_same);
+    tcase_add_test(cases, both_words_are_an_error);
+    tcase_add_test(cases, a_long_name_stays);
     tcase_add_loop_test(cases, digests_of_tuned_entries_outlive_renamings, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

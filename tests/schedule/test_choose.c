@@ -397,7 +397,7 @@ END_TEST
 static const struct {
     const char *target;
     mgl_dtype dtype;
-    int many, gamma_scaled, ffn;
+    int second_rows, gamma_scaled, ffn;
     const char *says;
 } lists[] = {
     {"sm_90a:4", MGL_BF16, 128, 0, 128, NULL},
@@ -418,24 +418,24 @@ START_TEST(many_rows_of_a_gpu_are_gamma_scaled)
     mgl_lower_options options = {.dtype = lists[_i].dtype, .capacity = 32, .sequences = 17};
     mgl_program *p = NULL;
     mgl_error err = {0};
-    config.many = lists[_i].many;
+    config.second_rows = lists[_i].second_rows;
     config.gamma_scaled = lists[_i].gamma_scaled;
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     if (lists[_i].says) {
         ck_assert_int_eq(status, MGL_BAD_INPUT);
-        ck_assert_str_eq(err.where, "many");
+        ck_assert_str_eq(err.where, "second_rows");
         ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
         if (!lists[_i].gamma_scaled) { /* the advice would be of no use */
-            config.many = 0;
+            config.second_rows = 0;
             mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
             ck_assert_str_eq(err.where, "sequences");
             ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
         }
     } else {
         ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-        ck_assert_int_eq(p->many->limits.rows, lists[_i].many);
-        for (int i = 0; i < p->many->task_count; i++)
-            ck_assert_int_ne(mgl_op_get(p->many->tasks[i].op)->family, MGL_FAMILY_PRODUCT);
+        ck_assert_int_eq(p->second->limits.rows, lists[_i].second_rows);
+        for (int i = 0; i < p->second->task_count; i++)
+            ck_assert_int_ne(mgl_op_get(p->second->tasks[i].op)->family, MGL_FAMILY_PRODUCT);
     }
     mgl_program_free(p);
     mgl_graph_free(graph);
@@ -445,18 +445,19 @@ END_TEST
 /* What is lowered has so many rows in its first list, and in its second, if it has one; few below
  * 0: it is refused. */
 static void check_lists(const shape *of, const char *target_name, const mgl_lower_options *options,
-                        const mgl_schedule_config *config, int few, int many)
+                        const mgl_schedule_config *config, int first_rows, int second_rows)
 {
     mgl_graph *graph = graph_of(of);
     mgl_target target = target_of(target_name);
     mgl_program *p = NULL;
     mgl_error err = {0};
     mgl_status status = mgl_schedule_lower(graph, &target, options, config, &p, &err);
-    ck_assert_msg(status == (few < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where, err.message);
+    ck_assert_msg(status == (first_rows < 0 ? MGL_BAD_INPUT : MGL_OK), "%s: %s", err.where,
+                  err.message);
     if (p) {
-        ck_assert_int_eq(p->limits.rows, few);
-        ck_assert_int_eq(p->limits.many, many);
-        for (int i = 0; i < p->task_count && many > 0; i++)
+        ck_assert_int_eq(p->limits.rows, first_rows);
+        ck_assert_int_eq(p->limits.second_rows, second_rows);
+        for (int i = 0; i < p->task_count && second_rows > 0; i++)
             if (mgl_op_get(p->tasks[i].op)->family == MGL_FAMILY_PRODUCT)
                 ck_assert_int_ne(p->tasks[i].variant, MGL_VARIANT_BY_ROWS);
     }
@@ -471,7 +472,7 @@ static const struct {
     const char *target;
     mgl_dtype dtype;
     int sequences, rows, page_bytes, ffn;
-    int few, many;
+    int first_rows, second_rows;
 } unasked[] = {
     {"sm_90a:4", MGL_BF16, 8, 0, 16384, 128, 16, 0},
     {"sm_90a:4", MGL_BF16, 9, 0, 16384, 128, 8, 64},
@@ -495,7 +496,8 @@ START_TEST(many_sequences_have_a_second_list_unasked)
         .dtype = unasked[_i].dtype, .capacity = 32, .sequences = unasked[_i].sequences};
     config.rows = unasked[_i].rows;
     config.page_bytes = unasked[_i].page_bytes;
-    check_lists(&s, unasked[_i].target, &options, &config, unasked[_i].few, unasked[_i].many);
+    check_lists(&s, unasked[_i].target, &options, &config, unasked[_i].first_rows,
+                unasked[_i].second_rows);
 }
 END_TEST
 
@@ -506,7 +508,7 @@ static const struct {
     const shape *model;
     const char *target;
     int gamma_scaled, exchange_precision, sequences;
-    int few, many;
+    int first_rows, second_rows;
 } slow[] = {
     {&eight_billion, "sm_90a:132", 0, 1, 2, 2, 0},
     {&eight_billion, "sm_90a:132", 0, 1, 4, 4, 0}, /* the skinny way */
@@ -529,7 +531,8 @@ START_TEST(slow_rows_have_a_second_list_unasked)
     config.rows = 0;
     config.gamma_scaled = slow[_i].gamma_scaled;
     config.exchange_precision = slow[_i].exchange_precision;
-    check_lists(slow[_i].model, slow[_i].target, &options, &config, slow[_i].few, slow[_i].many);
+    check_lists(slow[_i].model, slow[_i].target, &options, &config, slow[_i].first_rows,
+                slow[_i].second_rows);
 }
 END_TEST
 
@@ -541,7 +544,7 @@ static const struct {
     const char *target;
     mgl_dtype dtype;
     int rows, sequences, prompt, reply;
-    int few, many;
+    int first_rows, second_rows;
 } prompts[] = {
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 0, 0, 1, 0},
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 291, 0, 1, 0},      /* 1.95 GB (1 - 1 / 32) a token, */
@@ -565,7 +568,7 @@ static const struct {
 static const struct {
     int page_bytes, ring_pages, stage_bytes, exchange;
     int sequences, prompt;
-    int few, many;
+    int first_rows, second_rows;
 } tight[] = {
     {32768, 5, 0, 0, 5, 0, 5, 0}, /* no room for the table of more rows */
     {32768, 4, 0, 0, 5, 0, 2, 64},
@@ -589,7 +592,8 @@ START_TEST(a_list_that_has_no_room_is_not_made)
     config.page_bytes = tight[_i].page_bytes;
     config.ring_pages = tight[_i].ring_pages;
     config.stage_bytes = tight[_i].stage_bytes;
-    check_lists(&wide, "sm_90a:132", &options, &config, tight[_i].few, tight[_i].many);
+    check_lists(&wide, "sm_90a:132", &options, &config, tight[_i].first_rows,
+                tight[_i].second_rows);
 }
 END_TEST
 
@@ -607,8 +611,8 @@ START_TEST(long_prompts_have_a_second_list_unasked)
         options.capacity = -options.reply;
         options.reply = 0;
     }
-    check_lists(prompts[_i].model, prompts[_i].target, &options, &config, prompts[_i].few,
-                prompts[_i].many);
+    check_lists(prompts[_i].model, prompts[_i].target, &options, &config, prompts[_i].first_rows,
+                prompts[_i].second_rows);
 }
 END_TEST
 
@@ -624,7 +628,7 @@ START_TEST(many_sequences_leave_room_for_the_ring)
     mgl_error err = {0};
     config.exchange = MGL_EXCHANGE_FLAGS;
     config.rows = 0;
-    config.many = 64;
+    config.second_rows = 64;
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     ck_assert_int_eq(p->limits.rows, 8);

@@ -166,7 +166,8 @@ static const struct {
     {"{\"schema\":\"megalith.config/2\"}",
      "must be \"megalith.config/1\", not \"megalith.config/2\""},
     {"{" SCHEMA ",\"row\":1}",
-     "unknown key \"row\"; known here: schema, rows, many, gamma_scaled, warpgroups, splits, "
+     "unknown key \"row\"; known here: schema, rows, second_rows, gamma_scaled, warpgroups, "
+     "splits, "
      "exchange, "
      "exchange_precision, "
      "merge, share, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "

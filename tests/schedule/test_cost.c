@@ -63,9 +63,10 @@ static mgl_program *lowered_with(const mgl_geometry *geometry, const char *arch,
     ck_assert_int_eq(mgl_target_parse(name, &target, &err), MGL_OK);
     mgl_lower_options options = {.dtype = MGL_BF16,
                                  .capacity = CAPACITY,
-                                 .sequences = config->rows == 1          ? 1
-                                              : config->many > SEQUENCES ? config->many
-                                                                         : SEQUENCES};
+                                 .sequences = config->rows == 1 ? 1
+                                              : config->second_rows > SEQUENCES
+                                                  ? config->second_rows
+                                                  : SEQUENCES};
     mgl_status status =
         mgl_graph_build_llama(geometry, CAPACITY, true, MGL_BF16, inv_freq, &graph, &err);
     if (!status)
@@ -487,7 +488,7 @@ static mgl_program *lowered_with_panels(void)
     mgl_schedule_config config;
     mgl_schedule_config_default(&config);
     config.rows = 2;
-    config.many = 48;
+    config.second_rows = 48;
     return lowered_with(&small, "sm_90a", 16, &config);
 }
 

@@ -21,7 +21,7 @@ enum { FEW = 4, MANY = 64, CAPACITY = 2048 };
 /* What a program is lowered from. */
 typedef struct lowering {
     const mgl_geometry *geometry;
-    int queues, rows, many, gamma_scaled, sequences, capacity;
+    int queues, rows, second_rows, gamma_scaled, sequences, capacity;
 } lowering;
 
 static mgl_program *lowered(const lowering *of)
@@ -36,7 +36,7 @@ static mgl_program *lowered(const lowering *of)
     snprintf(name, sizeof name, "sm_90a:%d", of->queues);
     mgl_schedule_config_default(&config);
     config.rows = of->rows;
-    config.many = of->many;
+    config.second_rows = of->second_rows;
     config.gamma_scaled = of->gamma_scaled;
     mgl_lower_options options = {
         .dtype = MGL_BF16, .capacity = of->capacity, .sequences = of->sequences};
@@ -99,8 +99,8 @@ START_TEST(a_list_is_chosen_by_the_rows)
     mgl_program *program = lowered(&lowerings[0]);
     ck_assert_ptr_eq(mgl_cost_list(program, 1), program);
     ck_assert_ptr_eq(mgl_cost_list(program, FEW), program);
-    ck_assert_ptr_eq(mgl_cost_list(program, FEW + 1), program->many);
-    ck_assert_ptr_eq(mgl_cost_list(program, MANY), program->many);
+    ck_assert_ptr_eq(mgl_cost_list(program, FEW + 1), program->second);
+    ck_assert_ptr_eq(mgl_cost_list(program, MANY), program->second);
     mgl_program_free(program);
 }
 END_TEST
@@ -110,12 +110,12 @@ START_TEST(the_first_list_costs_what_it_does_alone)
 {
     mgl_program *program = lowered(&lowerings[_i]);
     const mgl_cost beside = cost_of(program, 2, 300);
-    mgl_program *many = program->many;
+    mgl_program *second = program->second;
     const mgl_limits limits = program->limits;
-    program->many = NULL;
-    program->limits.many = 0;
+    program->second = NULL;
+    program->limits.second_rows = 0;
     const mgl_cost alone = cost_of(program, 2, 300);
-    program->many = many;
+    program->second = second;
     program->limits = limits;
     ck_assert_mem_eq(&beside, &alone, sizeof alone);
     mgl_program_free(program);
@@ -125,8 +125,8 @@ END_TEST
 START_TEST(the_second_list_reads_all_weights)
 {
     mgl_program *program = lowered(&lowerings[_i]);
-    const double weights = weights_of(program->many), bytes = cost_of(program, 16, 0).tape_bytes;
-    const double pages = (double)program->exec.page_bytes * program->many->task_count;
+    const double weights = weights_of(program->second), bytes = cost_of(program, 16, 0).tape_bytes;
+    const double pages = (double)program->exec.page_bytes * program->second->task_count;
     ck_assert_double_ge(bytes, weights);
     ck_assert_double_le(bytes, weights + pages);
     mgl_program_free(program);
@@ -235,7 +235,7 @@ END_TEST
 START_TEST(later_epochs_of_a_prompt_take_longer)
 {
     mgl_program *program = lowered(&lowerings[_i]);
-    const int rows = program->limits.many;
+    const int rows = program->limits.second_rows;
     const mgl_cost_prompt first = {rows, 0, false, 4}, later = {rows, 1500, false, 4};
     ck_assert_double_gt(cost_of_prompt(program, &later).us, cost_of_prompt(program, &first).us);
     mgl_program_free(program);
@@ -267,9 +267,9 @@ static double prompt_us(int epochs)
 }
 
 /* The us of a step of so many sequences, in a second list of 64 rows behind a first one. */
-static double step_us(const mgl_geometry *model, int few, int batch)
+static double step_us(const mgl_geometry *model, int first_rows, int batch)
 {
-    const lowering of = {model, 132, few, 64, 0, 64, 33};
+    const lowering of = {model, 132, first_rows, 64, 0, 64, 33};
     mgl_program *program = lowered(&of);
     const double us = cost_of(program, batch, 0).us;
     mgl_program_free(program);
@@ -301,20 +301,20 @@ END_TEST
 
 /* `room` of a program with so many rows and sequences. */
 static const struct {
-    int rows, many, sequences, batch;
+    int rows, second_rows, sequences, batch;
     const char *message;
 } refused[] = {
     {4, 0, 4, 5, "have room for 1 to 4: more take the knob `rows` of its config"},
-    {16, 0, 16, 17, "have room for 1 to 16: more take the knob `many` of its config"},
-    {4, 32, 32, 33, "have room for 1 to 32: more take a higher knob `many` of its config"},
+    {16, 0, 16, 17, "have room for 1 to 16: more take the knob `second_rows` of its config"},
+    {4, 32, 32, 33, "have room for 1 to 32: more take a higher knob `second_rows` of its config"},
     {4, 32, 8, 9, "is 9; the program has room for 1 to 8"},
     {4, 32, 8, 0, "is 0; the program has room for 1 to 8"}};
 enum { REFUSED = sizeof refused / sizeof *refused };
 
 START_TEST(batches_without_a_list)
 {
-    const lowering of = {&small,  16, refused[_i].rows, refused[_i].many, 0, refused[_i].sequences,
-                         CAPACITY};
+    const lowering of = {
+        &small, 16, refused[_i].rows, refused[_i].second_rows, 0, refused[_i].sequences, CAPACITY};
     mgl_program *program = lowered(&of);
     const mgl_cost_load load = {refused[_i].batch, 0, 32};
     mgl_cost cost;

@@ -42,11 +42,11 @@ START_TEST(a_first_list_without_rows_goes_round)
         "megalith 1\n"
         "target cpu queues 1 shared 0\n"
         "model hidden 64 layers 1 heads 4 kv_heads 2 head_dim 16 ffn 96 vocab 41 eps 1e-05\n"
-        "limits rows 0 many 8 sequences 2 capacity 32\n"
+        "limits rows 0 second_rows 8 sequences 2 capacity 32\n"
         "exec page 2048 ring 4 warps 8 stage 8192\n"
         "types weights bf16 cache bf16\n"
         "queue 0 tape 0 pad 0\n"
-        "many\n"
+        "second\n"
         "queue 0\n";
     mgl_program *a = parsed(text, sizeof text - 1);
     mgl_text once = printed(a);
@@ -62,16 +62,16 @@ START_TEST(the_second_list_sees_what_the_first_declares)
 {
     mgl_program *p;
     mgl_text text = canonical(&p);
-    const mgl_program *many = p->many;
-    ck_assert_ptr_nonnull(many);
+    const mgl_program *second = p->second;
+    ck_assert_ptr_nonnull(second);
     ck_assert_int_eq(p->limits.rows, 4);
-    ck_assert_int_eq(p->limits.many, 16);
-    ck_assert_int_eq(many->limits.rows, 16);
-    ck_assert_int_eq(many->limits.few, 4);
-    ck_assert_int_gt(many->buffer_count, p->buffer_count);
+    ck_assert_int_eq(p->limits.second_rows, 16);
+    ck_assert_int_eq(second->limits.rows, 16);
+    ck_assert_int_eq(second->limits.first_rows, 4);
+    ck_assert_int_gt(second->buffer_count, p->buffer_count);
     for (int i = 0; i < p->buffer_count; i++)
-        ck_assert_str_eq(many->buffers[i].name, p->buffers[i].name);
-    ck_assert_ptr_eq(mgl_program_whole(p), many);
+        ck_assert_str_eq(second->buffers[i].name, p->buffers[i].name);
+    ck_assert_ptr_eq(mgl_program_whole(p), second);
     mgl_text_clear(&text);
     mgl_program_free(p);
 }
@@ -84,7 +84,7 @@ START_TEST(the_second_list_counts)
     unsigned char one[MGL_SHA256_BYTES], other[MGL_SHA256_BYTES];
     mgl_text first = canonical(&a), second = canonical(&b);
     ck_assert_int_eq(mgl_program_digest(a, one, NULL), MGL_OK);
-    b->many->waits[b->many->wait_count - 1].threshold++;
+    b->second->waits[b->second->wait_count - 1].threshold++;
     ck_assert(!mgl_program_equal(a, b));
     ck_assert_int_eq(mgl_program_digest(b, other, NULL), MGL_OK);
     ck_assert_mem_ne(one, other, sizeof one);
@@ -101,7 +101,7 @@ START_TEST(pages_count)
     mgl_program *a, *b;
     unsigned char one[MGL_SHA256_BYTES], other[MGL_SHA256_BYTES];
     mgl_text first = canonical(&a), second = canonical(&b);
-    b->many->buffers[b->many->buffer_count - 1].paged = true;
+    b->second->buffers[b->second->buffer_count - 1].paged = true;
     ck_assert(!mgl_program_equal(a, b));
     ck_assert_int_eq(mgl_program_digest(a, one, NULL), MGL_OK);
     ck_assert_int_eq(mgl_program_digest(b, other, NULL), MGL_OK);
@@ -126,12 +126,12 @@ START_TEST(joined_lists_have_all_tasks)
     mgl_error err = {0};
     mgl_text text = canonical(&p);
     ck_assert_int_eq(mgl_program_join(p, &joined, &err), MGL_OK);
-    ck_assert_int_eq(joined.program->task_count, p->task_count + p->many->task_count);
-    ck_assert_int_eq(joined.program->buffer_count, p->many->buffer_count);
+    ck_assert_int_eq(joined.program->task_count, p->task_count + p->second->task_count);
+    ck_assert_int_eq(joined.program->buffer_count, p->second->buffer_count);
     for (int q = 0; q < p->queue_count; q++) {
         ck_assert_int_eq(joined.program->queues[q].tasks.count, p->queues[q].tasks.count);
-        ck_assert_int_eq(joined.many[q].count, p->many->queues[q].tasks.count);
-        ck_assert_int_eq(joined.program->tasks[joined.many[q].first].op, MGL_OP_ENTER);
+        ck_assert_int_eq(joined.second[q].count, p->second->queues[q].tasks.count);
+        ck_assert_int_eq(joined.program->tasks[joined.second[q].first].op, MGL_OP_ENTER);
     }
     mgl_joined_clear(&joined);
     mgl_text_clear(&text);

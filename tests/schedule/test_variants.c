@@ -307,8 +307,8 @@ static void check_config(const mgl_graph *graph, const char *target_name, mgl_dt
              target_name, mgl_dtype_name(dtype), capacity, batch, config->rows, config->splits,
              config->exchange_precision);
     if (mgl_schedule_lower(graph, &target, &options, config, &p, NULL))
-        return;    /* more sequences than rows, or widths that flags do not suit */
-    if (p->many) { /* rows that are slow otherwise, as these are wanted */
+        return;      /* more sequences than rows, or widths that flags do not suit */
+    if (p->second) { /* rows that are slow otherwise, as these are wanted */
         mgl_schedule_config single = *config;
         single.rows = batch;
         mgl_program_free(p);
@@ -418,7 +418,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_panels)
     mgl_graph *graph = open_graph(&model);
     mgl_schedule_config_default(&config);
     config.rows = 1;
-    config.many = 16;
+    config.second_rows = 16;
     config.gamma_scaled = MGL_GAMMA_YES;
     config.warpgroups = MGL_WARPGROUPS_NO;
     config.page_bytes = cases[_i].page_bytes;
@@ -427,8 +427,8 @@ START_TEST(gamma_scaled_values_are_multiplied_by_panels)
     config.warps = cases[_i].warps;
     const mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
-    for (int t = 0; t < p->many->task_count; t++) {
-        const mgl_task *task = &p->many->tasks[t];
+    for (int t = 0; t < p->second->task_count; t++) {
+        const mgl_task *task = &p->second->tasks[t];
         if (mgl_op_get(task->op)->step == MGL_STEP_ATTEND) {
             ck_assert_int_eq(task->op == MGL_OP_ATTEND_ROWS, cases[_i].shares);
             ck_assert_int_eq(task->variant == MGL_VARIANT_FLASH, cases[_i].shares);
@@ -445,13 +445,13 @@ START_TEST(gamma_scaled_values_are_multiplied_by_panels)
 END_TEST
 
 /* How many products of gamma-scaled values are of a variant; -1: others are not. */
-static int panels_by(const mgl_program *many, mgl_variant variant)
+static int panels_by(const mgl_program *second, mgl_variant variant)
 {
     int count = 0, others = 0;
-    for (int t = 0; t < many->task_count; t++)
-        if (mgl_op_get(many->tasks[t].op)->family == MGL_FAMILY_PANEL) {
-            count += many->tasks[t].variant == variant;
-            others += many->tasks[t].variant != variant;
+    for (int t = 0; t < second->task_count; t++)
+        if (mgl_op_get(second->tasks[t].op)->family == MGL_FAMILY_PANEL) {
+            count += second->tasks[t].variant == variant;
+            others += second->tasks[t].variant != variant;
         }
     return others > 0 ? -1 : count;
 }
@@ -462,15 +462,15 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
 {
     static const struct {
         const char *target;
-        int many, warps, gamma_scaled;
+        int second_rows, warps, gamma_scaled;
         const char *says; /* NULL: it is lowered */
     } cases[] = {{"sm_90a:12", 16, 8, MGL_GAMMA_YES, NULL},
                  {"sm_90a:12", 128, 8, 0, NULL},
                  {"sm_90a:12", 64, 4, 0, NULL},
                  {"sm_90a:12", 64, 6, 0, "finds 2 warps beside whole warpgroups"},
                  {"sm_100a:12", 64, 8, 0, "instructions of sm_90a"},
-                 {"sm_90a:12", 16, 8, MGL_GAMMA_NO, "see the knobs many and gamma_scaled"},
-                 {"sm_90a:12", 0, 8, 0, "see the knobs many and gamma_scaled"},
+                 {"sm_90a:12", 16, 8, MGL_GAMMA_NO, "see the knobs second_rows and gamma_scaled"},
+                 {"sm_90a:12", 0, 8, 0, "see the knobs second_rows and gamma_scaled"},
                  {"cpu:2", 64, 8, 0, "on a GPU"}};
     mgl_config model;
     mgl_schedule_config config;
@@ -482,7 +482,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
     mgl_graph *graph = open_graph(&model);
     mgl_schedule_config_default(&config);
     config.rows = 1;
-    config.many = cases[_i].many;
+    config.second_rows = cases[_i].second_rows;
     config.warps = cases[_i].warps;
     config.gamma_scaled = cases[_i].gamma_scaled;
     config.warpgroups = MGL_WARPGROUPS_YES;
@@ -492,9 +492,9 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
         ck_assert_msg(strstr(err.message, cases[_i].says), "%s", err.message);
     } else {
         ck_assert_msg(!status, "%s: %s", err.where, err.message);
-        ck_assert_int_gt(panels_by(p->many, MGL_VARIANT_WARPGROUPS), 0);
+        ck_assert_int_gt(panels_by(p->second, MGL_VARIANT_WARPGROUPS), 0);
         named[MGL_VARIANT_WARPGROUPS]++;
-        const int used = mgl_shared_reserved(config.many) + p->exec.stage_bytes +
+        const int used = mgl_shared_reserved(config.second_rows) + p->exec.stage_bytes +
                          p->exec.ring_pages * p->exec.page_bytes;
         ck_assert_int_le(used, p->target.shared_bytes); /* and no more than a unit is left */
         ck_assert_int_gt(used + MGL_STAGE_UNIT, p->target.shared_bytes);
@@ -503,9 +503,9 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
     config.warpgroups = 0;
     status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
-    if (p->many && strcmp(cases[_i].target, "cpu:2") && cases[_i].gamma_scaled != MGL_GAMMA_NO)
+    if (p->second && strcmp(cases[_i].target, "cpu:2") && cases[_i].gamma_scaled != MGL_GAMMA_NO)
         ck_assert_int_gt(
-            panels_by(p->many, cases[_i].says ? MGL_VARIANT_PANELS : MGL_VARIANT_WARPGROUPS), 0);
+            panels_by(p->second, cases[_i].says ? MGL_VARIANT_PANELS : MGL_VARIANT_WARPGROUPS), 0);
     mgl_program_free(p);
     mgl_graph_free(graph);
 }

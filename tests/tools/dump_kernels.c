@@ -34,7 +34,7 @@ static const struct kernel {
     unsigned family; /* bits of mgl_extras */
     int merge;       /* the knob */
     bool penalties;
-    int many;         /* rows of the second list; 0: there is none, else the first one's are one, */
+    int second_rows;  /* rows of the second list; 0: there is none, else the first one's are one, */
     int gamma_scaled; /* and what it exchanges: MGL_GAMMA_..., or BY_WARPGROUPS */
 } kernels[] = {
     {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
@@ -177,10 +177,10 @@ static mgl_status lower(const struct kernel *k, mgl_program **out, mgl_error *er
                                        .penalties = k->penalties};
     mgl_schedule_config_default(&knobs);
     knobs.merge = k->merge;
-    knobs.many = k->many;
+    knobs.second_rows = k->second_rows;
     knobs.gamma_scaled = k->gamma_scaled == BY_WARPGROUPS ? MGL_GAMMA_YES : k->gamma_scaled;
     knobs.warpgroups = k->gamma_scaled == BY_WARPGROUPS ? MGL_WARPGROUPS_YES : 0;
-    knobs.rows = k->many > 0 ? 1 : 0;
+    knobs.rows = k->second_rows > 0 ? 1 : 0;
     mgl_status status = mgl_synthetic_find_shape(k->shape, &config, err);
     if (!status)
         status = mgl_target_parse("sm_90a:132", &target, err);

@@ -43,8 +43,8 @@ static mgl_program *read_case(const char *name, const char *left_out)
         while (at > text && at[-1] != '\n')
             at--;
         memmove(at, end + 1, strlen(end + 1) + 1);
-        for (at = text; (at = strstr(at, "many.l1.attend>=5")); at++)
-            at[strlen("many.l1.attend>=")] = '4';
+        for (at = text; (at = strstr(at, "second.l1.attend>=5")); at++)
+            at[strlen("second.l1.attend>=")] = '4';
     }
     ck_assert_msg(!mgl_schedule_parse(text, strlen(text), name, &program, &err), "%s", err.message);
     mgl_free(text);
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(a_share_of_the_layer_before_is_another_value)
 {
     mgl_graph *graph = open_graph();
-    mgl_program *program = read_case("accept_rows_heads", "out many.att[:rows 0/2,8:16]");
+    mgl_program *program = read_case("accept_rows_heads", "out second.att[:rows 0/2,8:16]");
     mgl_verdict verdict = verdict_of(program, graph);
     ck_assert(has_code(&verdict, 704));
     mgl_verdict_clear(&verdict);
@@ -85,7 +85,7 @@ START_TEST(the_missing_share_is_named)
     ck_assert_int_gt(verdict.count, 0);
     ck_assert_int_eq(verdict.diagnostics[0].code, 501);
     ck_assert_int_eq(verdict.diagnostics[0].witness_count, 1);
-    ck_assert_str_eq(verdict.diagnostics[0].witness[0], "not written: many.att[:rows 0/2,0:8]");
+    ck_assert_str_eq(verdict.diagnostics[0].witness[0], "not written: second.att[:rows 0/2,0:8]");
     mgl_verdict_clear(&verdict);
     mgl_program_free(program);
 }

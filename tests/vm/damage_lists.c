@@ -34,7 +34,7 @@ static int count_signals(const schedule_text *t, int first, int end, const char 
 /* All waits but those for 0 are for as many signals as there are in their list. */
 void mend_thresholds(schedule_text *t, uint64_t *random)
 {
-    const int many = find_many(t);
+    const int begin = find_second(t);
     (void)random;
     for (int i = 0; i < t->count; i++)
         for (int j = 0; t->lines[i].task && j < t->lines[i].parts[WAIT].count; j++) {
@@ -42,7 +42,7 @@ void mend_thresholds(schedule_text *t, uint64_t *random)
             if (!number || atoi(number + 2) == 0)
                 continue;
             snprintf(text, sizeof text, ">=%d",
-                     count_signals(t, i < many ? 0 : many, i < many ? many : t->count, item));
+                     count_signals(t, i < begin ? 0 : begin, i < begin ? begin : t->count, item));
             replace(number, strlen(number), text, ITEM_BYTES - (size_t)(number - item));
         }
 }
@@ -51,8 +51,8 @@ void mend_thresholds(schedule_text *t, uint64_t *random)
 void rename_counter(schedule_text *t, uint64_t *random)
 {
     const char *from = draw_counter(t, random), *to = draw_counter(t, random);
-    const int many = find_many(t), lists = damage_draw(random, 3);
-    const int first = lists == 2 ? many : 0, end = lists == 1 ? many : t->count;
+    const int begin = find_second(t), lists = damage_draw(random, 3);
+    const int first = lists == 2 ? begin : 0, end = lists == 1 ? begin : t->count;
     for (int i = first; i < end; i++)
         for (int part = WAIT; t->lines[i].task && part <= SIGNAL; part++)
             for (int j = 0; j < t->lines[i].parts[part].count; j++) {
@@ -111,9 +111,9 @@ static void move_line(schedule_text *t, int from, int to)
 /* Two queues of a list exchange a task each, at the same place, or all of them. */
 void swap_queues(schedule_text *t, uint64_t *random)
 {
-    const int many = find_many(t);
-    const bool second = many < t->count && damage_draw(random, 3);
-    const int first = second ? many : 0, end = second ? t->count : many;
+    const int begin = find_second(t);
+    const bool second = begin < t->count && damage_draw(random, 3);
+    const int first = second ? begin : 0, end = second ? t->count : begin;
     struct span a = draw_queue(t, random, first, end), b = draw_queue(t, random, first, end);
     if (a.first > b.first) {
         const struct span lower = b;

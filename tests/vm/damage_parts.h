@@ -60,7 +60,7 @@ void insert_line(schedule_text *t, int index, const struct line *line);
 void swap_lines(schedule_text *t, int a, int b);
 
 /* Where the second list begins; the end of the text where there is none. */
-int find_many(const schedule_text *t);
+int find_second(const schedule_text *t);
 
 /* ---- names and numbers ----------------------------------------------------------------------- */
 

@@ -64,7 +64,7 @@ schedule_text *schedule_text_read(const char *text)
         memcpy(line, text, length);
         line[length] = 0;
         bool queue = !strncmp(line, "queue ", 6);
-        tasks = (tasks || queue) && strcmp(line, "many") != 0;
+        tasks = (tasks || queue) && strcmp(line, "second") != 0;
         if (tasks && !queue && length)
             read_task(next, line);
         else
@@ -184,10 +184,10 @@ void swap_lines(schedule_text *t, int a, int b)
     t->lines[b] = line;
 }
 
-int find_many(const schedule_text *t)
+int find_second(const schedule_text *t)
 {
     int i = 0;
-    while (i < t->count && (t->lines[i].task || strcmp(t->lines[i].head, "many") != 0))
+    while (i < t->count && (t->lines[i].task || strcmp(t->lines[i].head, "second") != 0))
         i++;
     return i;
 }

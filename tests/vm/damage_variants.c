@@ -163,8 +163,8 @@ void change_many(schedule_text *t, uint64_t *random)
                                       "15", "16", "17", "24", "31", "32",  "33", "40",
                                       "48", "63", "64", "65", "96", "127", "128"};
     const char *rows = DRAW_OF(all);
-    if (find_many(t) < t->count)
-        change_limit(t, " many ", rows, damage_draw(random, 8));
+    if (find_second(t) < t->count)
+        change_limit(t, " second_rows ", rows, damage_draw(random, 8));
 }
 
 void change_share_limit(schedule_text *t, uint64_t *random)

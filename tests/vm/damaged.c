@@ -91,15 +91,15 @@ static void draw_lists(damaged_recipe *r, uint64_t random)
 {
     static const mgl_geometry *const plain[] = {&one_layer, &two_heads, &wide, &grouped};
     static const mgl_geometry *const whole[] = {&few_columns, &even_heads};
-    static const int many[] = {6, 8, 16}, more[] = {8, 16, 17, 40}, few[] = {1, 1, 4};
+    static const int second_rows[] = {6, 8, 16}, more[] = {8, 16, 17, 40}, first_rows[] = {1, 1, 4};
     static const int products[] = {MGL_WARPGROUPS_NO, MGL_WARPGROUPS_YES};
     device_options *o = &r->options;
     const bool weighs = damage_draw(&random, 3) > 0;
     r->model = weighs ? DRAW_OF(whole) : DRAW_OF(plain);
     r->prompt = 7 + damage_draw(&random, 32);
     o->dtype = weighs ? MGL_BF16 : o->dtype;
-    o->rows = DRAW_OF(few);
-    o->many = weighs ? DRAW_OF(more) : DRAW_OF(many);
+    o->rows = DRAW_OF(first_rows);
+    o->second_rows = weighs ? DRAW_OF(more) : DRAW_OF(second_rows);
     o->gamma_scaled = weighs ? MGL_GAMMA_YES : MGL_GAMMA_NO;
     o->warpgroups = weighs ? DRAW_OF(products) : 0;
     if (!weighs && damage_draw(&random, 2))
@@ -136,7 +136,7 @@ damaged_recipe damaged_draw(uint64_t number)
         draw_past(&r, random);
     else if (number % 6 == 4)
         draw_lists(&r, random);
-    o->sequences = o->rows > 1 || o->many ? SEQUENCES : 1;
+    o->sequences = o->rows > 1 || o->second_rows ? SEQUENCES : 1;
     o->capacity = r.prompt + MOST_NEW + damage_draw(&random, 3) * 8;
     draw_merge(o, random);
     return r;
@@ -302,7 +302,7 @@ static bool is_of_variants(const mgl_verdict *verdict)
 static void count_variants(const mgl_program *program, damaged_counts *counts)
 {
     bool named[MGL_VARIANT_COUNT] = {false}, any = false;
-    for (const mgl_program *list = program; list; list = list->many)
+    for (const mgl_program *list = program; list; list = list->second)
         for (int t = 0; t < list->task_count; t++)
             named[list->tasks[t].variant] = true;
     for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
@@ -352,7 +352,7 @@ static void judge_accepted(damaged_base *base, const mgl_program *program, uint6
 static bool is_runnable(const mgl_program *program, const mgl_verdict *verdict)
 {
     mgl_joined joined = {0};
-    if (!program->many)
+    if (!program->second)
         return true;
     bool runs = verdict->count < MGL_MAX_DIAGNOSTICS && !mgl_program_join(program, &joined, NULL);
     mgl_joined_clear(&joined);

@@ -109,7 +109,7 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
     config.merge = options->merge;
     config.share = options->share;
     config.exchange = options->exchange;
-    config.many = options->many;
+    config.second_rows = options->second_rows;
     config.gamma_scaled = options->gamma_scaled;
     ok(mgl_schedule_lower(graph, &target, &lower, &config, &program, &err), err);
     return program;

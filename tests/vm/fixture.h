@@ -43,7 +43,7 @@ typedef struct fixture_options {
     int rows;         /* 0: the config's default */
     int splits;       /* 0: chosen by lowering */
     int exchange;     /* 0: chosen by lowering; 1 counters, 2 flags */
-    int many;         /* rows of an epoch of the second list; 0: there is none */
+    int second_rows;  /* rows of an epoch of the second list; 0: there is none */
     int gamma_scaled; /* 0: chosen by lowering; MGL_GAMMA_... */
     int merge;        /* likewise; MGL_MERGE_... */
     int share;        /* likewise; positions */

@@ -13,7 +13,7 @@ static const struct shape {
 } shapes[] = {
     {&small_model, {.queues = 3, .rows = 4, .capacity = 64, .sequences = 1, .exchange = 1}},
     {&odd_model, {.queues = 2, .rows = 4, .capacity = 64, .sequences = 3, .exchange = 2}},
-    {&few_words, {.queues = 2, .rows = 3, .many = 40, .capacity = 64, .sequences = 40}}};
+    {&few_words, {.queues = 2, .rows = 3, .second_rows = 40, .capacity = 64, .sequences = 40}}};
 
 START_TEST(is_what_the_logits_say)
 {

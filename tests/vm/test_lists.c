@@ -75,10 +75,11 @@ static void check_replies(const mgl_graph *graph, const struct batch *b,
     for (int s = 0; s < b->request.count; s++) {
         ck_assert_int_eq(report.produced[s], b->sequences[s].max_new);
         for (int i = 0; i < report.produced[s]; i++)
-            ck_assert_msg(report.output[s][i] == wanted[s][i],
-                          "queues %d rows %d many %d plain %d: token %d of reply %d is %d, not %d",
-                          options->queues, options->rows, options->many, plain, i, s,
-                          report.output[s][i], wanted[s][i]);
+            ck_assert_msg(
+                report.output[s][i] == wanted[s][i],
+                "queues %d rows %d second_rows %d plain %d: token %d of reply %d is %d, not %d",
+                options->queues, options->rows, options->second_rows, plain, i, s,
+                report.output[s][i], wanted[s][i]);
     }
     mgl_vm_close(vm);
     mgl_program_free(program);
@@ -86,7 +87,7 @@ static void check_replies(const mgl_graph *graph, const struct batch *b,
 
 /* Rows of both lists, with as many replies as the second has, or fewer. */
 static const struct {
-    int queues, rows, many, count, exchange, splits;
+    int queues, rows, second_rows, count, exchange, splits;
 } shapes[] = {{1, 1, 2, 1, 1, 1},   {1, 4, 64, 1, 1, 1},    {2, 16, 128, 20, 1, 1},
               {3, 2, 20, 20, 1, 1}, {7, 4, 23, 18, 1, 3},   {2, 3, 7, 5, 2, 1},
               {3, 4, 40, 20, 2, 3}, {16, 16, 17, 17, 2, 2}, {5, 8, 31, 8, 1, 1},
@@ -100,7 +101,7 @@ START_TEST(replies_are_those_alone)
     mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 31);
     fixture_options options = {.queues = shapes[_i].queues,
                                .rows = shapes[_i].rows,
-                               .many = shapes[_i].many,
+                               .second_rows = shapes[_i].second_rows,
                                .sequences = shapes[_i].count,
                                .exchange = shapes[_i].exchange,
                                .splits = shapes[_i].splits,
@@ -119,7 +120,7 @@ START_TEST(a_prompt_takes_few_epochs)
     static struct batch b;
     mgl_graph *graph = random_graph(&tiny_model, CAPACITY, true, MGL_F32, 32);
     mgl_program *program = fixture_program(
-        graph, &(fixture_options){.rows = 4, .many = 32, .capacity = CAPACITY, .queues = 2});
+        graph, &(fixture_options){.rows = 4, .second_rows = 32, .capacity = CAPACITY, .queues = 2});
     mgl_vm *vm = fixture_vm(program, graph, false);
     fill_batch(&b, 1);
     for (int i = 0; i < PROMPT; i++)
@@ -139,9 +140,10 @@ START_TEST(scores_are_those_of_one_list)
     static struct batch b;
     mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 33);
     float wanted[PROMPT];
-    for (int many = 0; many <= 32; many += 32) {
+    for (int second_rows = 0; second_rows <= 32; second_rows += 32) {
         mgl_program *program = fixture_program(
-            graph, &(fixture_options){.rows = 3, .many = many, .capacity = CAPACITY, .queues = 3});
+            graph, &(fixture_options){
+                       .rows = 3, .second_rows = second_rows, .capacity = CAPACITY, .queues = 3});
         mgl_vm *vm = fixture_vm(program, graph, true);
         fill_batch(&b, 1);
         for (int i = 0; i < PROMPT; i++)
@@ -149,7 +151,7 @@ START_TEST(scores_are_those_of_one_list)
         b.sequences[0] =
             (mgl_vm_sequence){.mode = MGL_VM_SCORE, .prompt = b.prompts[0], .prompt_count = PROMPT};
         mgl_vm_report report = run(vm, &b.request);
-        if (!many)
+        if (!second_rows)
             memcpy(wanted, report.score[0], sizeof wanted);
         else
             ck_assert_mem_eq(wanted, report.score[0], sizeof wanted);
@@ -167,15 +169,16 @@ START_TEST(logits_are_of_the_last_epoch)
     mgl_error err;
     float wanted[75], logits[75];
     mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 34);
-    for (int many = 0; many <= 64; many += 64) {
+    for (int second_rows = 0; second_rows <= 64; second_rows += 64) {
         mgl_program *program = fixture_program(
-            graph, &(fixture_options){.rows = 2, .many = many, .capacity = CAPACITY, .queues = 2});
+            graph, &(fixture_options){
+                       .rows = 2, .second_rows = second_rows, .capacity = CAPACITY, .queues = 2});
         mgl_vm *vm = fixture_vm(program, graph, true);
         fill_batch(&b, 1);
         b.sequences[0].max_new = 1;
         run(vm, &b.request);
-        ok(mgl_vm_get_logits(vm, many ? logits : wanted, &err), err);
-        if (many) { /* the last row of the prompt; of one list, the last of two rows */
+        ok(mgl_vm_get_logits(vm, second_rows ? logits : wanted, &err), err);
+        if (second_rows) { /* the last row of the prompt; of one list, the last of two rows */
             int row = b.sequences[0].prompt_count - 1;
             ck_assert_mem_eq(wanted, logits, sizeof wanted);
             memset(logits, 0, sizeof logits);
@@ -199,7 +202,7 @@ START_TEST(lists_come_and_go)
     mgl_program *programs[2];
     for (int i = 0; i < 2; i++)
         programs[i] = fixture_program(graph, &(fixture_options){.rows = 4,
-                                                                .many = i ? 50 : 0,
+                                                                .second_rows = i ? 50 : 0,
                                                                 .sequences = 3,
                                                                 .queues = 2 + i,
                                                                 .capacity = CAPACITY});
@@ -229,7 +232,7 @@ static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int gamma_scaled,
     mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = dtype,
                                                                      .queues = 3,
                                                                      .rows = 4,
-                                                                     .many = 24,
+                                                                     .second_rows = 24,
                                                                      .gamma_scaled = gamma_scaled,
                                                                      .capacity = CAPACITY});
     mgl_vm *vm = fixture_vm(program, graph, plain);
@@ -281,16 +284,17 @@ START_TEST(the_formats_choose)
 {
     static const struct {
         mgl_dtype dtype;
-        int many;
+        int second_rows;
         bool gamma_scaled;
     } cases[] = {
         {MGL_BF16, 17, true}, {MGL_F16, 64, false}, {MGL_BF16, 16, false}, {MGL_F32, 64, false}};
     mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 40);
     mgl_program *program = fixture_program(
-        graph, &(fixture_options){.dtype = cases[_i].dtype, .rows = 4, .many = cases[_i].many});
+        graph, &(fixture_options){
+                   .dtype = cases[_i].dtype, .rows = 4, .second_rows = cases[_i].second_rows});
     int gamma_scaled = 0;
-    for (int t = 0; t < program->many->task_count; t++)
-        gamma_scaled += program->many->tasks[t].op == MGL_OP_RMS_LINEAR;
+    for (int t = 0; t < program->second->task_count; t++)
+        gamma_scaled += program->second->tasks[t].op == MGL_OP_RMS_LINEAR;
     ck_assert_int_eq(gamma_scaled > 0, cases[_i].gamma_scaled);
     mgl_program_free(program);
     mgl_graph_free(graph);
@@ -319,7 +323,7 @@ static mgl_program *tiny_program(const mgl_graph *graph, int queues, int exchang
     return fixture_program(graph, &(fixture_options){.queues = queues,
                                                      .gamma_scaled = gamma_scaled,
                                                      .rows = 2,
-                                                     .many = 9,
+                                                     .second_rows = 9,
                                                      .sequences = 3,
                                                      .exchange = exchange,
                                                      .capacity = 16});
@@ -347,7 +351,7 @@ START_TEST(flags_of_the_second_list_are_cleared)
     mgl_explore_report report;
     mgl_graph *graph = random_graph(&small_model, CAPACITY, true, MGL_F32, 39);
     mgl_program *program = fixture_program(
-        graph, &(fixture_options){.queues = 3, .rows = 2, .many = 7, .exchange = 2});
+        graph, &(fixture_options){.queues = 3, .rows = 2, .second_rows = 7, .exchange = 2});
     mirror_list(program, 2 + _i);
     fill_batch(&b, 1);
     b.sequences[0].prompt_count = 30;
@@ -380,19 +384,19 @@ START_TEST(every_lower_threshold_is_found)
     int checked = 0;
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 36);
     mgl_program *program = tiny_program(graph, 3, 1 + _i % 2, 1 + _i / 2);
-    mgl_program *many = program->many;
-    for (int q = 0; q < many->queue_count; q++)
-        for (int t = 0; t < many->queues[q].tasks.count; t++) {
-            const mgl_run *run = &many->tasks[many->queues[q].tasks.first + t].waits;
+    mgl_program *second = program->second;
+    for (int q = 0; q < second->queue_count; q++)
+        for (int t = 0; t < second->queues[q].tasks.count; t++) {
+            const mgl_run *run = &second->tasks[second->queues[q].tasks.first + t].waits;
             for (int i = run->first; i < run->first + run->count; i++) {
-                mgl_wait *wait = &many->waits[i];
-                if (wait->threshold == 0 || is_own(many, q, wait->counter))
+                mgl_wait *wait = &second->waits[i];
+                if (wait->threshold == 0 || is_own(second, q, wait->counter))
                     continue;
                 wait->threshold--;
                 mgl_explore_report report = explore(program, graph, 300);
                 ck_assert_msg(report.finding == MGL_FOUND_RACE ||
                                   report.finding == MGL_FOUND_UNINITIALISED,
-                              "wait %d for %s: %d %s", i, many->counters[wait->counter].name,
+                              "wait %d for %s: %d %s", i, second->counters[wait->counter].name,
                               (int)report.finding, report.message);
                 wait->threshold++;
                 checked++;
@@ -409,7 +413,7 @@ START_TEST(finds_an_epoch_that_is_preissued)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 37);
     mgl_program *program = tiny_program(graph, 3, 1, MGL_GAMMA_NO);
-    mgl_program *list = _i ? program->many : program;
+    mgl_program *list = _i ? program->second : program;
     list->tasks[list->queues[1].tasks.first].waits.count = 0;
     mgl_explore_report report = explore(program, graph, 300);
     ck_assert_int_ne(report.finding, MGL_FOUND_NOTHING);

@@ -40,7 +40,8 @@ static const struct {
     {&small_model, {.queues = 4, .splits = 8, .share = 40, .exchange = 2}},
     {&odd_model, {.queues = 7, .splits = 3, .share = 9, .exchange = 2, .rows = 3}},
     {&tiny_model, {.queues = 2, .splits = 16, .share = 2, .exchange = 2}},
-    {&small_model, {.queues = 3, .splits = 5, .share = 4, .exchange = 2, .rows = 2, .many = 20}},
+    {&small_model,
+     {.queues = 3, .splits = 5, .share = 4, .exchange = 2, .rows = 2, .second_rows = 20}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -20,12 +20,13 @@ static const struct shape {
     const mgl_geometry *geometry;
     fixture_options options;
     bool plain;
-} shapes[] = {
-    {&small_model, {.queues = 3, .rows = 4, .sequences = 1, .exchange = 1}, false},
-    {&small_model, {.queues = 2, .rows = 4, .sequences = 1}, true},
-    {&odd_model, {.queues = 2, .rows = 4, .sequences = 3, .exchange = 2}, false},
-    {&few_words, {.queues = 2, .rows = 3, .many = 40, .sequences = 40}, false},
-    {&few_words, {.queues = 2, .rows = 3, .many = 40, .sequences = 40, .gamma_scaled = 2}, false}};
+} shapes[] = {{&small_model, {.queues = 3, .rows = 4, .sequences = 1, .exchange = 1}, false},
+              {&small_model, {.queues = 2, .rows = 4, .sequences = 1}, true},
+              {&odd_model, {.queues = 2, .rows = 4, .sequences = 3, .exchange = 2}, false},
+              {&few_words, {.queues = 2, .rows = 3, .second_rows = 40, .sequences = 40}, false},
+              {&few_words,
+               {.queues = 2, .rows = 3, .second_rows = 40, .sequences = 40, .gamma_scaled = 2},
+               false}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static mgl_program *lower(const mgl_graph *graph, const fixture_options *wanted, bool penalties)

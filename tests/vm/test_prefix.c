@@ -43,7 +43,7 @@ static void reply_afresh(const mgl_graph *graph, const mgl_program *program,
 static const fixture_options shapes[] = {
     {.queues = 3, .rows = 4, .capacity = CAPACITY, .exchange = 1, .splits = 1},
     {.queues = 2, .rows = 16, .capacity = CAPACITY, .exchange = 2, .splits = 3},
-    {.queues = 2, .rows = 2, .many = 40, .capacity = CAPACITY, .exchange = 2, .splits = 1}};
+    {.queues = 2, .rows = 2, .second_rows = 40, .capacity = CAPACITY, .exchange = 2, .splits = 1}};
 
 /* Each turn's prompt is the whole talk so far: only what came since is read, and with it the last
  * token of the reply before, from which nothing was computed yet. */
@@ -364,8 +364,19 @@ static const fixture_options mixed[] = {
      .splits = 3,
      .merge = 2,
      .share = 2},
-    {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 2, .splits = 2, .merge = 2},
-    {.queues = 2, .rows = 3, .many = 9, .sequences = SLOTS, .exchange = 1, .gamma_scaled = 2}};
+    {.queues = 2,
+     .rows = 3,
+     .second_rows = 9,
+     .sequences = SLOTS,
+     .exchange = 2,
+     .splits = 2,
+     .merge = 2},
+    {.queues = 2,
+     .rows = 3,
+     .second_rows = 9,
+     .sequences = SLOTS,
+     .exchange = 1,
+     .gamma_scaled = 2}};
 
 /* Aborted, stopped, scored, refused and batched launches, another program on the machine: whatever
  * was before, the tokens are those of a fresh start. */

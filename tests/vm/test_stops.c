@@ -6,7 +6,7 @@
 static const fixture_options shapes[] = {
     {.queues = 3, .rows = 4, .capacity = 64, .sequences = 1, .exchange = 1},
     {.queues = 2, .rows = 4, .capacity = 64, .sequences = 3, .exchange = 2},
-    {.queues = 2, .rows = 3, .many = 40, .capacity = 64, .sequences = 40, .exchange = 2}};
+    {.queues = 2, .rows = 3, .second_rows = 40, .capacity = 64, .sequences = 40, .exchange = 2}};
 
 START_TEST(end_each_alone)
 {

@@ -57,9 +57,9 @@ static void describe(const mgl_machine *m, int task, char *to, size_t size)
     int q = m->queue_of[task];
     int line = m->program->tasks[task].line;
     bool second = task >= m->first->task_count;
-    int first = second ? m->joined.many[q].first : m->program->queues[q].tasks.first;
-    int n = snprintf(to, size, "queue %d%s task %d (%s)", q, second ? ", many," : "", task - first,
-                     mgl_op_get(m->program->tasks[task].op)->name);
+    int first = second ? m->joined.second[q].first : m->program->queues[q].tasks.first;
+    int n = snprintf(to, size, "queue %d%s task %d (%s)", q, second ? ", second list," : "",
+                     task - first, mgl_op_get(m->program->tasks[task].op)->name);
     if (line && n > 0 && (size_t)n < size)
         snprintf(to + n, size - (size_t)n, " line %d", line);
 }

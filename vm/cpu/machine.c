@@ -319,7 +319,7 @@ static mgl_status open_state(mgl_machine *m, mgl_error *err)
     for (int q = 0; q < p->queue_count; q++) {
         index_tasks(m, q, 0, p->queues[q].tasks);
         if (m->joined.program)
-            index_tasks(m, q, 1, m->joined.many[q]);
+            index_tasks(m, q, 1, m->joined.second[q]);
     }
     return MGL_OK;
 }
@@ -351,11 +351,11 @@ static mgl_status open_lists(mgl_machine *m, const mgl_program *program, mgl_err
     mgl_status status = check_supported(program, err);
     if (!status)
         status = mgl_vm_find_io(program, &m->io[0], err);
-    if (status || !program->many)
+    if (status || !program->second)
         return status;
-    status = check_supported(program->many, err);
+    status = check_supported(program->second, err);
     if (!status)
-        status = mgl_vm_find_io(program->many, &m->io[1], err);
+        status = mgl_vm_find_io(program->second, &m->io[1], err);
     if (!status)
         status = mgl_program_join(program, &m->joined, err);
     if (!status)
@@ -543,7 +543,7 @@ const mgl_region *mgl_machine_unwritten(const mgl_machine *m, int q)
 static bool begin_epoch(const mgl_machine *m, mgl_cpu_queue *queue)
 {
     const mgl_limits *limits = &m->program->limits;
-    int most = queue->list ? limits->many : limits->rows;
+    int most = queue->list ? limits->second_rows : limits->rows;
     queue->rows.rows = queue->rows.rows < most ? queue->rows.rows : most;
     queue->left = !queue->rows.go;
     return !queue->left;

@@ -99,7 +99,7 @@ mgl_status mgl_machine_start(mgl_machine *machine, const mgl_vm_request *request
 /* Tasks of the current list of queue q. */
 static inline mgl_run mgl_machine_tasks(const mgl_machine *machine, int q)
 {
-    return machine->queues[q].list ? machine->joined.many[q] : machine->program->queues[q].tasks;
+    return machine->queues[q].list ? machine->joined.second[q] : machine->program->queues[q].tasks;
 }
 
 /* Next task of queue q. */

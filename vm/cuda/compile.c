@@ -78,7 +78,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     o->threads = (program->exec.warps + MGL_OTHER_WARPS) * 32;
     o->objects = is_virtual(arch) ? 0 : mgl_cuda_objects_of(program, arch);
     define(o, "ROWS", (uint32_t)mgl_limits_most(&program->limits));
-    define(o, "LISTS", program->many != NULL);
+    define(o, "LISTS", program->second != NULL);
     define(o, "FEW", (uint32_t)program->limits.rows);
     define(o, "MANY_SEQUENCES", program->limits.sequences > 1);
     for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT; i++)

@@ -527,14 +527,14 @@ static void add_queue(struct encoder *e, int index, const mgl_run *tasks, mgl_de
             link_record(e, at, bytes);
         }
     }
-    if (e->program->limits.many > 0)
+    if (e->program->limits.second_rows > 0)
         add_padding(e, &queue, count);
     if (e->failed)
         return;
     mgl_record *last = (mgl_record *)(e->records + e->before);
     last->next = out->first;
     last->next_bytes = out->first_bytes;
-    if (e->list->second)
+    if (e->list->is_second)
         add_panels(e, &queue, out);
     else if (e->addresses->kv_ring)
         add_kv(e, &queue, out);
@@ -559,16 +559,17 @@ static void begin_list(struct encoder *e, const mgl_program *list, int first_tas
 
 /* Adds all queues of the first list, then of the second. Entries of a queue are adjacent in
  * `out`. */
-static void add_queues(struct encoder *e, const mgl_program *first, const mgl_run *many,
+static void add_queues(struct encoder *e, const mgl_program *first, const mgl_run *second,
                        uint32_t *const *signals, mgl_device_queue *out)
 {
     const int lists = mgl_cuda_lists(first);
     for (int list = 0; list < lists; list++) {
-        begin_list(e, list ? first->many : first, list ? first->task_count : 0);
+        begin_list(e, list ? first->second : first, list ? first->task_count : 0);
         e->signals = signals[list];
         e->others = signals[1 - list];
         for (int q = 0; q < first->queue_count && !e->failed; q++)
-            add_queue(e, q, list ? &many[q] : &e->program->queues[q].tasks, &out[q * lists + list]);
+            add_queue(e, q, list ? &second[q] : &e->program->queues[q].tasks,
+                      &out[q * lists + list]);
     }
 }
 
@@ -580,14 +581,14 @@ static mgl_status encode(const mgl_program *first, const mgl_joined *joined,
     struct encoder e = {.program = whole, .addresses = addresses};
     uint32_t *signals[2];
     signals[0] = count_signals(first, whole->counter_count);
-    signals[1] = first->many ? count_signals(first->many, whole->counter_count)
-                             : mgl_alloc_zero((size_t)whole->counter_count + 1, sizeof **signals);
+    signals[1] = first->second ? count_signals(first->second, whole->counter_count)
+                               : mgl_alloc_zero((size_t)whole->counter_count + 1, sizeof **signals);
     out->queue_entries = first->queue_count * mgl_cuda_lists(first);
     out->queues = mgl_alloc_zero((size_t)out->queue_entries, sizeof *out->queues);
     if (!signals[0] || !signals[1] || !out->queues)
         e.failed = true;
     else
-        add_queues(&e, first, joined->many, signals, out->queues);
+        add_queues(&e, first, joined->second, signals, out->queues);
     mgl_free(signals[0]);
     mgl_free(signals[1]);
     out->records = e.records;
@@ -603,7 +604,7 @@ mgl_status mgl_cuda_encode(const mgl_program *program, const mgl_cuda_addresses 
 {
     mgl_joined joined = {0};
     *out = (mgl_cuda_tables){0};
-    mgl_status status = program->many ? mgl_program_join(program, &joined, err) : MGL_OK;
+    mgl_status status = program->second ? mgl_program_join(program, &joined, err) : MGL_OK;
     if (!status)
         status = encode(program, &joined, addresses, out, err);
     mgl_joined_clear(&joined);

@@ -15,7 +15,7 @@ enum { MGL_CUDA_MOST_SECOND = MGL_MAX_ROWS };
 /* Number of task lists of a program. */
 static inline int mgl_cuda_lists(const mgl_program *program)
 {
-    return program->many ? 2 : 1;
+    return program->second ? 2 : 1;
 }
 
 /* Device addresses of the program's memory. */

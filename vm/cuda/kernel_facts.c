@@ -12,7 +12,7 @@
 uint32_t mgl_cuda_variants(const mgl_program *program, mgl_family family, const char *arch)
 {
     const int number = mgl_arch_number(arch);
-    uint32_t named = program->many ? mgl_cuda_variants(program->many, family, arch) : 0;
+    uint32_t named = program->second ? mgl_cuda_variants(program->second, family, arch) : 0;
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         if (mgl_op_get(task->op)->family == family &&
@@ -39,7 +39,7 @@ mgl_status mgl_cuda_check_arch(const mgl_program *program, const char *arch, mgl
                             "%s: lower the model for it",
                             mgl_op_get(task->op)->name, variant->name, MGL_WARPGROUP_ARCH, arch);
     }
-    return program->many ? mgl_cuda_check_arch(program->many, arch, err) : MGL_OK;
+    return program->second ? mgl_cuda_check_arch(program->second, arch, err) : MGL_OK;
 }
 
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch)
@@ -54,7 +54,7 @@ bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch)
 
 static bool any_extra(const mgl_program *program, bool attention)
 {
-    if (program->many && any_extra(program->many, attention))
+    if (program->second && any_extra(program->second, attention))
         return true;
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
@@ -73,7 +73,7 @@ bool mgl_cuda_has_biases(const mgl_program *program)
 
 bool mgl_cuda_has_merges(const mgl_program *program)
 {
-    bool has = program->many && mgl_cuda_has_merges(program->many);
+    bool has = program->second && mgl_cuda_has_merges(program->second);
     for (int i = 0; i < program->task_count; i++)
         has |= program->tasks[i].op == MGL_OP_MERGE_ADD;
     return has;
@@ -81,7 +81,7 @@ bool mgl_cuda_has_merges(const mgl_program *program)
 
 bool mgl_cuda_has_draws(const mgl_program *program)
 {
-    bool has = program->many && mgl_cuda_has_draws(program->many);
+    bool has = program->second && mgl_cuda_has_draws(program->second);
     for (int i = 0; i < program->task_count; i++)
         has |= program->tasks[i].op == MGL_OP_DRAW;
     return has;

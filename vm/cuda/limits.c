@@ -45,13 +45,13 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
                         MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;
-    if (program->second && limits->rows > MGL_CUDA_MOST_SECOND && !has_panels(program))
-        return mgl_fail(err, MGL_BAD_INPUT, "many",
+    if (program->is_second && limits->rows > MGL_CUDA_MOST_SECOND && !has_panels(program))
+        return mgl_fail(err, MGL_BAD_INPUT, "second_rows",
                         "the second list has %d rows; without panels as its products the CUDA "
                         "machine takes up to %d",
                         limits->rows, MGL_CUDA_MOST_SECOND);
-    const int most = program->second ? MGL_MAX_SECOND_ROWS : MGL_MAX_ROWS;
-    if (limits->rows < 1 || limits->rows > most || limits->many > MGL_MAX_SECOND_ROWS ||
+    const int most = program->is_second ? MGL_MAX_SECOND_ROWS : MGL_MAX_ROWS;
+    if (limits->rows < 1 || limits->rows > most || limits->second_rows > MGL_MAX_SECOND_ROWS ||
         limits->sequences < 1 || limits->sequences > mgl_limits_most(limits) ||
         limits->sequences > MGL_MAX_SEQUENCES || limits->capacity < 1 ||
         limits->capacity > MGL_MAX_CAPACITY || program->queue_count > MGL_MAX_QUEUES)
@@ -112,12 +112,13 @@ static bool is_same(const mgl_segment *a, const mgl_segment *b)
 
 mgl_status mgl_cuda_check_order(const mgl_program *program, mgl_error *err)
 {
-    const mgl_program *many = program->many;
+    const mgl_program *second_list = program->second;
     for (int q = 0; q < program->queue_count; q++) {
         place first = {0}, second = {0};
         for (;;) {
             const mgl_segment *a = next_segment(program, &program->queues[q].tasks, &first);
-            const mgl_segment *b = next_segment(many, &many->queues[q].tasks, &second);
+            const mgl_segment *b =
+                next_segment(second_list, &second_list->queues[q].tasks, &second);
             if (!a && !b)
                 break;
             if (a && b && is_same(a, b))

@@ -495,14 +495,14 @@ static mgl_status write_all(mgl_cuda_vm *vm, const mgl_graph *graph, const mgl_v
 static mgl_status find_io(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
-    mgl_vm_io many;
+    mgl_vm_io second;
     mgl_status status = mgl_vm_find_io(program, &vm->io, err);
     if (!status)
         vm->logits[0] = vm->logits[1] = vm->io.logits;
-    if (status || !program->many)
+    if (status || !program->second)
         return status;
-    status = mgl_vm_find_io(program->many, &many, err);
-    vm->logits[1] = status ? -1 : many.logits;
+    status = mgl_vm_find_io(program->second, &second, err);
+    vm->logits[1] = status ? -1 : second.logits;
     return status;
 }
 
@@ -510,7 +510,7 @@ mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->vm.program;
     mgl_status status = mgl_cuda_check_program(program, err);
-    if (!status && program->many)
+    if (!status && program->second)
         status = mgl_program_join(program, &vm->joined, err);
     vm->whole = vm->joined.program ? vm->joined.program : program;
     if (!status)

@@ -88,7 +88,7 @@ uint32_t mgl_cuda_objects_of(const mgl_program *program, const char *arch)
                             1U << MGL_OBJECT_SWAP_AB | 1U << MGL_OBJECT_SMALL_N |
                             1U << MGL_OBJECT_LOADER | 1U << MGL_OBJECT_DECODE_ROW;
     uint32_t objects = (1U << MGL_OBJECTS) - 1;
-    if (!program->many)
+    if (!program->second)
         return 0; /* one list has half as many functions: one translation unit takes 11 to 22 s,
                      and the kernel is up to 3.5 % faster */
     const uint32_t ways = mgl_cuda_variants(program, MGL_FAMILY_PANEL, arch);

@@ -51,7 +51,7 @@ const mgl_cuda_source *mgl_cuda_kernel_sources(const mgl_program *program)
 
 bool mgl_cuda_takes_sources(const mgl_program *program)
 {
-    return !program->many && !mgl_cuda_has_biases(program) && !mgl_cuda_has_norms(program) &&
+    return !program->second && !mgl_cuda_has_biases(program) && !mgl_cuda_has_norms(program) &&
            !mgl_cuda_has_merges(program) && !mgl_program_has_penalties(program);
 }
 

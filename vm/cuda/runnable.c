@@ -299,8 +299,8 @@ mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 {
     const bool norms = mgl_cuda_has_norms(program), penalties = mgl_program_has_penalties(program);
     mgl_status status = check_list(program, norms, penalties, err);
-    if (status || !program->many)
+    if (status || !program->second)
         return status;
-    status = check_list(program->many, norms, penalties, err);
+    status = check_list(program->second, norms, penalties, err);
     return status ? status : mgl_cuda_check_order(program, err);
 }

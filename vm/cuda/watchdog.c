@@ -58,7 +58,7 @@ static bool writes_words(const mgl_program *program, int task, const mgl_region 
 /* The tasks of a queue in a list. */
 static mgl_run tasks_of(const mgl_cuda_vm *vm, int queue, int list)
 {
-    return list ? vm->joined.many[queue] : vm->whole->queues[queue].tasks;
+    return list ? vm->joined.second[queue] : vm->whole->queues[queue].tasks;
 }
 
 /* Whether the queue polls words that have no pending writer. */

@@ -81,12 +81,12 @@ int mgl_correctness_levels(const mgl_program *program, const mgl_kernel_unit *un
     int tasks = 0;
     for (int b = 0; b < mgl_program_whole(program)->buffer_count; b++)
         levels[b] = MGL_CORRECTNESS_APART;
-    for (const mgl_program *list = program; list; list = list->many)
+    for (const mgl_program *list = program; list; list = list->second)
         for (int t = 0; t < list->task_count; t++)
             tasks += mgl_correctness_is_task(&list->tasks[t], unit);
     for (bool changed = true; changed;) {
         changed = false;
-        for (const mgl_program *list = program; list; list = list->many)
+        for (const mgl_program *list = program; list; list = list->second)
             changed |= raise_levels(list, unit, levels);
     }
     return tasks;
@@ -103,7 +103,7 @@ static bool stands_in(const mgl_program *p, mgl_run run, int buffer)
 /* Whether a task that may run the unit's code reads the buffer. */
 static bool reads(const mgl_correctness *correctness, int buffer)
 {
-    for (const mgl_program *p = correctness->program; p; p = p->many)
+    for (const mgl_program *p = correctness->program; p; p = p->second)
         for (int t = 0; t < p->task_count; t++)
             if (mgl_correctness_may_run(&p->tasks[t], correctness->unit) &&
                 stands_in(p, p->tasks[t].in, buffer))
@@ -115,7 +115,7 @@ static bool reads(const mgl_correctness *correctness, int buffer)
 static bool is_own_output(const mgl_correctness *correctness, int buffer)
 {
     int own = 0, others = 0;
-    for (const mgl_program *p = correctness->program; p; p = p->many)
+    for (const mgl_program *p = correctness->program; p; p = p->second)
         for (int t = 0; t < p->task_count; t++) {
             const mgl_task *task = &p->tasks[t];
             const bool writes = task->op != MGL_OP_CLEAR && stands_in(p, task->out, buffer);

@@ -103,7 +103,8 @@ static const mgl_harness harnesses[] = {
      .geometry = {256, 1, 4, 2, 64, 512, 320, 1e-5f},
      .sequences = 18,
      .capacity = 160,
-     .config = "{\"schema\": \"megalith.config/1\", \"rows\": 2, \"many\": 18, \"splits\": 2}",
+     .config =
+         "{\"schema\": \"megalith.config/1\", \"rows\": 2, \"second_rows\": 18, \"splits\": 2}",
      .workloads = "ctx=70;batch=2,18",
      .kind = true,
      .mixed = true},
@@ -270,7 +271,7 @@ static bool has_task(const mgl_harness_set *set, const mgl_kernel_unit *unit,
                      bool (*is)(const mgl_task *, const mgl_kernel_unit *))
 {
     for (int p = 0; p < set->program.program_count; p++)
-        for (const mgl_program *list = set->program.programs[p]; list; list = list->many)
+        for (const mgl_program *list = set->program.programs[p]; list; list = list->second)
             for (int t = 0; t < list->task_count; t++)
                 if (is(&list->tasks[t], unit))
                     return true;

@@ -276,7 +276,7 @@ static bool has_feature(feature f)
     case F16:
         return program()->kv_dtype == MGL_F16;
     case LISTS:
-        return program()->many != NULL;
+        return program()->second != NULL;
     default:
         return mgl_program_has_penalties(program());
     }

@@ -79,7 +79,7 @@ START_TEST(more_sequences_than_rows_take_a_second_list)
 {
     mgl_error err = {0};
     subject.start.rows = 4;
-    subject.start.many = 64;
+    subject.start.second_rows = 64;
     ck_assert_int_eq(mgl_workloads_parse("batch=4,5,64", &subject.workloads, &err), MGL_OK);
     mgl_candidate c = pass(PROPOSAL(""));
     ck_assert_msg(c.outcome == MGL_OUTCOME_UNMEASURED, "%s", c.diagnostic);
@@ -93,11 +93,11 @@ END_TEST
 
 /* What a config with these rows says of 32 sequences. */
 static const struct {
-    int rows, many;
+    int rows, second_rows;
     const char *says;
 } few[] = {{16, 0, "rows: 16 rows are too few"},
            {8, 0, "rows: 8 rows are too few"},
-           {8, 16, "many: 16 rows are"}};
+           {8, 16, "second_rows: 16 rows are"}};
 enum { FEW = sizeof few / sizeof *few };
 
 START_TEST(many_sequences_need_not_be_told_of_a_second_list)
@@ -114,7 +114,7 @@ START_TEST(sequences_without_rows_are_refused)
 {
     mgl_error err = {0};
     subject.start.rows = few[_i].rows;
-    subject.start.many = few[_i].many;
+    subject.start.second_rows = few[_i].second_rows;
     ck_assert_int_eq(mgl_workloads_parse("batch=32", &subject.workloads, &err), MGL_OK);
     mgl_candidate c = pass(PROPOSAL(""));
     ck_assert_int_eq(c.outcome, MGL_OUTCOME_INVALID_CONFIG);

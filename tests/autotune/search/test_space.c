@@ -130,7 +130,7 @@ START_TEST(a_gpu_has_every_knob_but_share_and_those_of_rows)
     ck_assert_int_eq(space.count, mgl_knob_count() - 5);
     ck_assert_ptr_null(find(&space, "share"));
     ck_assert_ptr_null(find(&space, "rows"));
-    ck_assert_ptr_null(find(&space, "many"));
+    ck_assert_ptr_null(find(&space, "second_rows"));
     ck_assert_ptr_null(find(&space, "gamma_scaled"));
     ck_assert_ptr_null(find(&space, "warpgroups"));
 }
@@ -206,7 +206,7 @@ START_TEST(no_room_is_made_for_slow_prompts_or_other_formats)
     mgl_schedule_config_default(&start);
     config = start;
     config.rows = 1;
-    config.many = 32;
+    config.second_rows = 32;
     config.gamma_scaled = MGL_GAMMA_YES;
     config.warpgroups = MGL_WARPGROUPS_NO;
     mgl_search_space_admit(&config, &start, &space);
@@ -257,7 +257,7 @@ static const struct {
     {SPACE ",\"knob\":{}}", "unknown key \"knob\""},
     {SPACE ",\"knobs\":[]}", "object"},
     {SPACE ",\"knobs\":{\"pages\":[1]}}",
-     "unknown knob \"pages\"; known: rows, many, gamma_scaled, warpgroups"},
+     "unknown knob \"pages\"; known: rows, second_rows, gamma_scaled, warpgroups"},
     {SPACE ",\"knobs\":{\"rows\":[1],\"rows\":[2]}}", "rows"},
     {SPACE ",\"knobs\":{\"weighed\":[1],\"gamma_scaled\":[2]}}", "gamma_scaled"},
     {SPACE ",\"knobs\":{\"rows\":1}}", "must be an array"},

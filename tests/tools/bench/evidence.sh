@@ -165,17 +165,17 @@ run_part() {
                 --long 20000 --delays 20
         ;;
     soak-lists) # prompts by the second list
-        echo '{"schema":"megalith.config/1","rows":1,"many":128}' >"$models/128.json"
+        echo '{"schema":"megalith.config/1","rows":1,"second_rows":128}' >"$models/128.json"
         write_1b && record soak-lists "$soak" "$models/1b" --config "$models/128.json" --prompt 200 --launches 100 \
             --tokens 16 --long 0 --delays 5 --capacity 1024
         ;;
     soak-sequences) # 64 beside each other
-        echo '{"schema":"megalith.config/1","rows":8,"many":64}' >"$models/64.json"
+        echo '{"schema":"megalith.config/1","rows":8,"second_rows":64}' >"$models/64.json"
         write_1b && record soak-sequences "$soak" "$models/1b" --config "$models/64.json" --sequences 64 --prompt 100 \
             --tokens 40 --groups 3 --launches 20 --long 100000 --delays 3 --capacity 512
         ;;
     soak-tales) # the same of a trained model
-        echo '{"schema":"megalith.config/1","rows":8,"many":64}' >"$models/64.json"
+        echo '{"schema":"megalith.config/1","rows":8,"second_rows":64}' >"$models/64.json"
         record soak-tales "$soak" "$checkpoints/tales-5m" --config "$models/64.json" --sequences 64 --prompt 100 \
             --tokens 60 --groups 20 --launches 20 --long 20000 --delays 10 --capacity 256
         ;;

@@ -262,11 +262,11 @@ static bool print(const mgl_json *yardstick, const machine *m)
         tokens += texts[t].count - 1;
     }
     printf("{\"schema\":\"megalith.fidelity/1\",\"device\":\"%s\",\"dtype\":\"%s\","
-           "\"rows\":%d,\"many\":%d,\n \"hugging_face\":\"%s\",\"texts\":%d,\"tokens\":%d,"
+           "\"rows\":%d,\"second_rows\":%d,\n \"hugging_face\":\"%s\",\"texts\":%d,\"tokens\":%d,"
            "\"nll_f32\":%.4f,\n \"ways\":[",
            facts.device, mgl_dtype_name(options.dtype), m->program->limits.rows,
-           m->program->limits.many, cJSON_IsString(with) ? with->valuestring : "", text_count,
-           tokens, nll);
+           m->program->limits.second_rows, cJSON_IsString(with) ? with->valuestring : "",
+           text_count, tokens, nll);
     for (int reader = 0; reader < READERS; reader++) {
         printf("%s\n  {\"way\":\"%s\"", reader ? "," : "", names[reader]);
         good = print_reader(reader, false) && good;

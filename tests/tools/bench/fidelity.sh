@@ -17,8 +17,8 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 143' TERM HUP
 trap 'exit 130' INT
 failed=0 comma=""
-echo '{"schema":"megalith.config/1","rows":1,"many":128}' >"$scratch/128.json"
-echo '{"schema":"megalith.config/1","rows":1,"many":16,"gamma_scaled":1}' >"$scratch/16.json"
+echo '{"schema":"megalith.config/1","rows":1,"second_rows":128}' >"$scratch/128.json"
+echo '{"schema":"megalith.config/1","rows":1,"second_rows":16,"gamma_scaled":1}' >"$scratch/16.json"
 printf '{"schema":"megalith.fidelities/1","models":['
 for each in "$@"; do
     name=${each%:*} texts=""

@@ -31,7 +31,7 @@ trap 'rm -rf "$scratch"' EXIT
 for way in panels warpgroups; do
     number=$([ $way = panels ] && echo 1 || echo 2)
     for many in 64 128; do
-        printf '{"schema":"megalith.config/1","rows":%d,"many":%d,"warpgroups":%d}\n' \
+        printf '{"schema":"megalith.config/1","rows":%d,"second_rows":%d,"warpgroups":%d}\n' \
             $((many == 64 ? 4 : 0)) $many "$number" >"$scratch/$way-$many.json"
     done
 done

@@ -26,8 +26,8 @@ fi
     --ffn 512 --vocab 1000 || exit 2
 failed=0 comma=""
 echo '{"schema":"megalith.config/1","rows":1,"splits":2,"warps":4}' >"$scratch/ring.json"
-echo '{"schema":"megalith.config/1","rows":1,"many":16,"gamma_scaled":2}' >"$scratch/16.json"
-echo '{"schema":"megalith.config/1","rows":1,"many":128}' >"$scratch/128.json"
+echo '{"schema":"megalith.config/1","rows":1,"second_rows":16,"gamma_scaled":2}' >"$scratch/16.json"
+echo '{"schema":"megalith.config/1","rows":1,"second_rows":128}' >"$scratch/128.json"
 check() { # check TOOL ARCH [FLAG...]: flags for soak
     tool=$1 arch=$2
     shift 2

@@ -128,10 +128,11 @@ void check_two_lists(const mgl_geometry *geometry, const device_options *wanted,
     options.dtype = MGL_F32;
     mgl_graph *graph = random_family(geometry, options.extras, 128, true, MGL_BF16, 21);
     mgl_program *program = device_program(graph, &options);
-    mgl_program *other = fixture_program(graph, &(fixture_options){.capacity = CHECK_CAPACITY,
-                                                                   .sequences = RAGGED,
-                                                                   .rows = program->limits.rows,
-                                                                   .many = options.many});
+    mgl_program *other =
+        fixture_program(graph, &(fixture_options){.capacity = CHECK_CAPACITY,
+                                                  .sequences = RAGGED,
+                                                  .rows = program->limits.rows,
+                                                  .second_rows = options.second_rows});
     mgl_vm *gpu = device_vm(program, graph, &options), *cpu = fixture_vm(other, graph, false);
     int32_t prompts[RAGGED][CHECK_MOST];
     mgl_vm_sequence sequences[RAGGED];
@@ -296,7 +297,7 @@ void check_neighbors(const mgl_geometry *geometry, const device_options *wanted,
     printf("%d of %d replies have another token than the CPU's that is as good\n", apart, count);
     check_scores(p.program, graph, &c.sequences[NEIGHBORS_SCORED], first[NEIGHBORS_SCORED].scores);
     /* sums are in another order in epochs of few rows, so that the company may change last bits */
-    if (options.many <= MGL_SMALL_M_ROWS)
+    if (options.second_rows <= MGL_SMALL_M_ROWS)
         ck_assert_mem_eq(first[NEIGHBORS_SCORED].scores, second[NEIGHBORS_SCORED].scores,
                          sizeof first[NEIGHBORS_SCORED].scores);
     check_scores(p.program, graph, &c.sequences[NEIGHBORS_SCORED], second[NEIGHBORS_SCORED].scores);

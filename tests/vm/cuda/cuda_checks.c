@@ -526,10 +526,11 @@ static struct reply make_reply(mgl_vm *vm, int most)
 {
     mgl_error err;
     int32_t prompt[CHECK_CAPACITY];
-    int vocab = vm->program->geometry.vocab, many = vm->program->limits.many;
-    int count = many > MGL_SMALL_M_ROWS && many + MGL_SMALL_M_TILE + most <= CHECK_CAPACITY
-                    ? many + MGL_SMALL_M_TILE
-                    : 5;
+    int vocab = vm->program->geometry.vocab, second_rows = vm->program->limits.second_rows;
+    int count =
+        second_rows > MGL_SMALL_M_ROWS && second_rows + MGL_SMALL_M_TILE + most <= CHECK_CAPACITY
+            ? second_rows + MGL_SMALL_M_TILE
+            : 5;
     struct reply reply = {.logits = mgl_alloc((size_t)vocab * sizeof *reply.logits)};
     fill_prompt(prompt, count, vocab, 6);
     device_greedy(vm, prompt, count, reply.tokens, most);

@@ -65,9 +65,10 @@ static void check_signal(const mgl_geometry *geometry, const device_options *wan
     mgl_graph *graph = random_graph(geometry, 128, true, options.dtype, 4);
     mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
     int32_t prompt[CHECK_CAPACITY], tokens[REPLY], again[REPLY];
-    const int count = options.many > MGL_SMALL_M_ROWS ? options.many : 3; /* or panels are slim */
+    const int count =
+        options.second_rows > MGL_SMALL_M_ROWS ? options.second_rows : 3; /* or panels are slim */
     fill_prompt(prompt, count, graph->geometry.vocab, 1);
-    remove_signal(options.many ? bad->many : bad, counter);
+    remove_signal(options.second_rows ? bad->second : bad, counter);
     mgl_vm *vm = open_unchecked(bad, graph);
     for (int i = 0; i < 2; i++)
         check_stopped(vm, prompt, count, counter, most_s);
@@ -94,7 +95,7 @@ void check_deadlock_of_second(const char *counter, double most_s)
     check_signal(
         &small_model,
         &(device_options){
-            .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .rows = 2, .many = 8},
+            .dtype = MGL_F32, .capacity = CHECK_CAPACITY, .queues = 6, .rows = 2, .second_rows = 8},
         counter, most_s);
 }
 

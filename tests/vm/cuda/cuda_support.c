@@ -49,8 +49,8 @@ static void draw_variants(mgl_program *program, uint64_t state)
                                 : MGL_VARIANT_PANELS;
     }
     mgl_variants_mend(program);
-    if (program->many)
-        draw_variants(program->many, state);
+    if (program->second)
+        draw_variants(program->second, state);
 }
 
 static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, const device_options *o)
@@ -66,7 +66,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
     const struct {
         int from, *to;
     } knobs[] = {{o->rows, &config.rows},
-                 {o->many, &config.many},
+                 {o->second_rows, &config.second_rows},
                  {o->gamma_scaled, &config.gamma_scaled},
                  {o->warpgroups, &config.warpgroups},
                  {o->splits, &config.splits},

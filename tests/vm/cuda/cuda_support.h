@@ -17,7 +17,7 @@ typedef struct device_options {
     int products; /* queues that have products, and the others attention alone; 0: as lowering has
                      it */
     int capacity, sequences, rows, splits;
-    int many;               /* rows of an epoch of the second list; 0: there is none */
+    int second_rows;        /* rows of an epoch of the second list; 0: there is none */
     int gamma_scaled;       /* what its queues exchange: MGL_GAMMA_...; 0: chosen */
     int warpgroups;         /* who multiplies that: MGL_WARPGROUPS_...; 0: chosen */
     int exchange;           /* MGL_EXCHANGE_... */

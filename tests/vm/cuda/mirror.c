@@ -9,7 +9,7 @@
 /* A list and its mirror: what the second has in place of buffers and counters of the first. */
 struct mirror {
     const mgl_program *first;
-    mgl_program *many;
+    mgl_program *second;
     int *buffers;  /* (buffers) */
     int *counters; /* (counters) */
 };
@@ -26,10 +26,10 @@ static int mirror_buffer(struct mirror *m, int index, int sets)
     for (int d = 0; d < buffer.rank; d++) {
         if (buffer.extents[d].symbol != MGL_ROWS)
             continue;
-        buffer.extents[d].count = m->many->limits.rows;
+        buffer.extents[d].count = m->second->limits.rows;
         rows = true;
     }
-    return rows ? mgl_program_add_buffer(m->many, &buffer) : index;
+    return rows ? mgl_program_add_buffer(m->second, &buffer) : index;
 }
 
 /* The counter of the epoch edge is that of both lists: the first enter waits for it. */
@@ -40,7 +40,7 @@ static int mirror_counter(struct mirror *m, int index)
     snprintf(name, sizeof name, "mirror.%s", m->first->counters[index].name);
     return m->first->waits[enter->waits.first].counter == index
                ? index
-               : mgl_program_add_counter(m->many, name);
+               : mgl_program_add_counter(m->second, name);
 }
 
 static mgl_region mirror_region(const struct mirror *m, int index)
@@ -53,33 +53,33 @@ static mgl_region mirror_region(const struct mirror *m, int index)
 static void mirror_task(const struct mirror *m, const mgl_task *task)
 {
     const mgl_program *p = m->first;
-    mgl_program_add_task(m->many, task->op);
+    mgl_program_add_task(m->second, task->op);
     for (int i = task->in.first; i < task->in.first + task->in.count; i++) {
         const mgl_region region = mirror_region(m, i);
-        mgl_program_add_in(m->many, &region);
+        mgl_program_add_in(m->second, &region);
     }
     for (int i = task->segments.first; i < task->segments.first + task->segments.count; i++) {
         mgl_segment segment = p->segments[i];
         segment.offset = 0;
-        mgl_program_add_segment(m->many, &segment);
+        mgl_program_add_segment(m->second, &segment);
     }
     for (int i = task->out.first; i < task->out.first + task->out.count; i++) {
         const mgl_region region = mirror_region(m, i);
-        mgl_program_add_out(m->many, &region);
+        mgl_program_add_out(m->second, &region);
     }
     for (int i = task->waits.first; i < task->waits.first + task->waits.count; i++)
-        mgl_program_add_wait(m->many, m->counters[p->waits[i].counter], p->waits[i].threshold);
+        mgl_program_add_wait(m->second, m->counters[p->waits[i].counter], p->waits[i].threshold);
     for (int i = task->signals.first; i < task->signals.first + task->signals.count; i++)
-        mgl_program_add_signal(m->many, m->counters[p->signals[i]]);
+        mgl_program_add_signal(m->second, m->counters[p->signals[i]]);
 }
 
 void mirror_list(mgl_program *program, int sets)
 {
     mgl_error err;
-    mgl_program_free(program->many);
-    program->many = NULL;
+    mgl_program_free(program->second);
+    program->second = NULL;
     ok(mgl_program_add_second(program, &err), err);
-    struct mirror m = {program, program->many,
+    struct mirror m = {program, program->second,
                        mgl_alloc_zero((size_t)program->buffer_count + 1, sizeof *m.buffers),
                        mgl_alloc_zero((size_t)program->counter_count + 1, sizeof *m.counters)};
     for (int i = 0; i < program->buffer_count; i++)
@@ -88,11 +88,11 @@ void mirror_list(mgl_program *program, int sets)
         m.counters[i] = mirror_counter(&m, i);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_run *tasks = &program->queues[q].tasks;
-        mgl_program_add_queue(m.many);
+        mgl_program_add_queue(m.second);
         for (int t = tasks->first; t < tasks->first + tasks->count; t++)
             mirror_task(&m, &program->tasks[t]);
     }
-    ck_assert(!mgl_program_failed(m.many));
+    ck_assert(!mgl_program_failed(m.second));
     mgl_free(m.buffers);
     mgl_free(m.counters);
 }

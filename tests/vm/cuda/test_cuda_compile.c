@@ -51,7 +51,7 @@ static const struct {
       .capacity = 64,
       .sequences = 64,
       .rows = 8,
-      .many = 128,
+      .second_rows = 128,
       .gamma_scaled = MGL_GAMMA_YES,
       .warpgroups = MGL_WARPGROUPS_NO}},
 };
@@ -131,7 +131,7 @@ static int compile_lists(int target, int warps, bool anew, mgl_cuda_image *out)
                                     .capacity = 160,
                                     .sequences = 16,
                                     .rows = 8,
-                                    .many = 32,
+                                    .second_rows = 32,
                                     .gamma_scaled = MGL_GAMMA_YES,
                                     .warps = warps};
     static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};

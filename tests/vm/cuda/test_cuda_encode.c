@@ -237,11 +237,11 @@ END_TEST
 
 /* ---- two lists ------------------------------------------------------------------------------- */
 
-static mgl_program *program_of_lists(int queues, int many)
+static mgl_program *program_of_lists(int queues, int second_rows)
 {
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
-    mgl_program *program =
-        fixture_program(graph, &(fixture_options){.queues = queues, .rows = 2, .many = many});
+    mgl_program *program = fixture_program(
+        graph, &(fixture_options){.queues = queues, .rows = 2, .second_rows = second_rows});
     mgl_graph_free(graph);
     return program;
 }
@@ -259,7 +259,7 @@ START_TEST(a_second_list_without_panels_has_16_rows_at_most)
 END_TEST
 
 /* For a GPU, in bf16, with a ring and a stage that are large enough. */
-static mgl_program *program_of_heads(int heads, int head_dim, int many, int sequences)
+static mgl_program *program_of_heads(int heads, int head_dim, int second_rows, int sequences)
 {
     const mgl_geometry widths = {128, 1, heads, 2, head_dim, 192, 75, 1e-5f};
     mgl_error err;
@@ -270,16 +270,16 @@ static mgl_program *program_of_heads(int heads, int head_dim, int many, int sequ
     const mgl_lower_options options = {.dtype = MGL_BF16, .capacity = 64, .sequences = sequences};
     mgl_schedule_config_default(&config);
     config.rows = 1;
-    config.many = many;
+    config.second_rows = second_rows;
     ok(mgl_target_parse("sm_90a:3", &target, &err), err);
     ok(mgl_schedule_lower(graph, &target, &options, &config, &program, &err), err);
     mgl_graph_free(graph);
     return program;
 }
 
-static mgl_program *program_of_panels(int many, int sequences)
+static mgl_program *program_of_panels(int second_rows, int sequences)
 {
-    return program_of_heads(4, 32, many, sequences);
+    return program_of_heads(4, 32, second_rows, sequences);
 }
 
 START_TEST(panels_have_128_rows_and_launches_64_sequences)
@@ -287,12 +287,12 @@ START_TEST(panels_have_128_rows_and_launches_64_sequences)
     mgl_error err;
     mgl_program *program = program_of_panels(128, 64);
     ok(mgl_cuda_check_program(program, &err), err);
-    for (mgl_program *list = program; list; list = list->many)
+    for (mgl_program *list = program; list; list = list->second)
         list->limits.sequences = 65;
     refused(program, "at most 64");
-    for (mgl_program *list = program; list; list = list->many)
+    for (mgl_program *list = program; list; list = list->second)
         list->limits.sequences = 64;
-    program->limits.many = program->many->limits.rows = 129;
+    program->limits.second_rows = program->second->limits.rows = 129;
     refused(program, "1 to ");
     mgl_program_free(program);
 }
@@ -301,13 +301,13 @@ END_TEST
 /* There is no other code for products of gamma-scaled values; the reason is that of the variant. */
 START_TEST(gamma_scaled_products_are_panels)
 {
-    mgl_program *program = program_of_panels(128, 1), *many = program->many;
+    mgl_program *program = program_of_panels(128, 1), *second_list = program->second;
     int task = 0;
-    while (many->tasks[task].op != MGL_OP_RMS_LINEAR)
+    while (second_list->tasks[task].op != MGL_OP_RMS_LINEAR)
         task++;
-    many->tasks[task].variant = MGL_VARIANT_GENERAL;
+    second_list->tasks[task].variant = MGL_VARIANT_GENERAL;
     refused(program, "is not by panels");
-    program->exec.stage_bytes = many->exec.stage_bytes = 1024;
+    program->exec.stage_bytes = second_list->exec.stage_bytes = 1024;
     refused(program, "bytes of the stage");
     mgl_program_free(program);
 }
@@ -317,16 +317,16 @@ END_TEST
 START_TEST(panels_are_by_warpgroups_in_all_or_in_none)
 {
     mgl_error err;
-    mgl_program *program = program_of_panels(128, 1), *many = program->many;
-    ok(mgl_variants_name_warpgroups(many, &err), err);
+    mgl_program *program = program_of_panels(128, 1), *second_list = program->second;
+    ok(mgl_variants_name_warpgroups(second_list, &err), err);
     ok(mgl_cuda_check_program(program, &err), err);
     ok(mgl_cuda_check_arch(program, "sm_90a", &err), err);
     ck_assert_int_eq(mgl_cuda_check_arch(program, "sm_100a", &err), MGL_BAD_INPUT);
     ck_assert_msg(strstr(err.message, "for sm_90a alone"), "%s", err.message);
-    int task = many->task_count - 1;
-    while (mgl_op_get(many->tasks[task].op)->family != MGL_FAMILY_PANEL)
+    int task = second_list->task_count - 1;
+    while (mgl_op_get(second_list->tasks[task].op)->family != MGL_FAMILY_PANEL)
         task--;
-    many->tasks[task].variant = MGL_VARIANT_PANELS;
+    second_list->tasks[task].variant = MGL_VARIANT_PANELS;
     refused(program, "some by warpgroups");
     mgl_program_free(program);
 }
@@ -336,15 +336,15 @@ END_TEST
 START_TEST(beside_attention_of_rows_no_other_op_writes_pages)
 {
     mgl_error err;
-    mgl_program *program = program_of_heads(2, 64, 40, 1), *many = program->many;
-    const mgl_task *task = many->tasks;
+    mgl_program *program = program_of_heads(2, 64, 40, 1), *second_list = program->second;
+    const mgl_task *task = second_list->tasks;
     ok(mgl_cuda_check_program(program, &err), err);
     while (task->op != MGL_OP_ATTEND_ROWS)
         task++;
-    for (task = many->tasks; task->op != MGL_OP_SAMPLE;)
+    for (task = second_list->tasks; task->op != MGL_OP_SAMPLE;)
         task++;
     ck_assert_int_gt(task->out.count, 0);
-    many->buffers[many->regions[task->out.first].buffer].paged = true;
+    second_list->buffers[second_list->regions[task->out.first].buffer].paged = true;
     refused(program, "writes pages beside attention of rows");
     mgl_program_free(program);
 }
@@ -357,7 +357,7 @@ START_TEST(panels_that_make_logits_are_told_apart)
     mgl_cuda_tables tables;
     uint64_t tapes[3] = {0};
     mgl_program *program = program_of_panels(40, 20);
-    uint64_t *buffers = mgl_alloc_zero((size_t)program->many->buffer_count, sizeof *buffers);
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->second->buffer_count, sizeof *buffers);
     ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_device_queue *entry = &tables.queues[2 * q + 1];
@@ -377,11 +377,11 @@ END_TEST
 START_TEST(both_lists_take_a_tape_in_one_order)
 {
     mgl_program *program = program_of_lists(1, 8);
-    mgl_program *many = program->many;
-    const mgl_task *task = many->tasks;
+    mgl_program *second_list = program->second;
+    const mgl_task *task = second_list->tasks;
     while (task->op != MGL_OP_NORM_LINEAR)
         task++;
-    mgl_segment *segments = &many->segments[task->segments.first], first = segments[0];
+    mgl_segment *segments = &second_list->segments[task->segments.first], first = segments[0];
     ck_assert_int_ge(task->segments.count, 2);
     segments[0] = segments[1];
     segments[1] = first;
@@ -393,8 +393,8 @@ END_TEST
 START_TEST(both_lists_take_all_of_a_tape)
 {
     mgl_program *program = program_of_lists(2, 8);
-    mgl_run *tasks = &program->many->queues[1].tasks;
-    while (program->many->tasks[tasks->first + tasks->count - 1].op != MGL_OP_HEAD)
+    mgl_run *tasks = &program->second->queues[1].tasks;
+    while (program->second->tasks[tasks->first + tasks->count - 1].op != MGL_OP_HEAD)
         tasks->count--;
     tasks->count--;
     refused(program, "leaves out one of");
@@ -425,7 +425,7 @@ START_TEST(each_list_of_a_queue_has_four_records)
     mgl_cuda_tables tables;
     uint64_t tapes[QUEUES] = {0};
     mgl_program *program = program_of_lists(QUEUES, 8);
-    uint64_t *buffers = mgl_alloc_zero((size_t)program->many->buffer_count, sizeof *buffers);
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->second->buffer_count, sizeof *buffers);
     int padding = 0;
     ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     ck_assert_int_eq(tables.queue_entries, 2 * QUEUES);
@@ -445,7 +445,7 @@ START_TEST(waits_count_the_signals_of_both_lists)
     mgl_cuda_tables tables;
     uint64_t tapes[2] = {0};
     mgl_program *program = program_of_lists(2, 8);
-    uint64_t *buffers = mgl_alloc_zero((size_t)program->many->buffer_count, sizeof *buffers);
+    uint64_t *buffers = mgl_alloc_zero((size_t)program->second->buffer_count, sizeof *buffers);
     ok(mgl_cuda_encode(program, &(mgl_cuda_addresses){buffers, tapes, false}, &tables, &err), err);
     for (int list = 0; list < 2; list++) {
         const unsigned char *at = tables.records + tables.queues[list].first;
@@ -468,19 +468,19 @@ START_TEST(beside_a_second_list_no_attention_is_by_the_ring)
 {
     static const mgl_geometry heads = {256, 1, 4, 2, 96, 256, 120, 1e-5f};
     mgl_graph *graph = random_graph(&heads, 2048, true, MGL_BF16, 5);
-    for (int many = 0; many <= 8; many += 8) {
+    for (int second_rows = 0; second_rows <= 8; second_rows += 8) {
         mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2,
                                                                          .dtype = MGL_BF16,
                                                                          .rows = 1,
-                                                                         .many = many,
+                                                                         .second_rows = second_rows,
                                                                          .splits = 2,
                                                                          .exchange = 2});
-        for (mgl_program *list = program; list; list = list->many) {
+        for (mgl_program *list = program; list; list = list->second) {
             strcpy(list->target.arch, "sm_90a");
             list->exec.warps = 8;
         }
         mgl_variants_choose(program);
-        ck_assert_int_eq(mgl_cuda_streams_kv(program, "sm_90a"), many == 0);
+        ck_assert_int_eq(mgl_cuda_streams_kv(program, "sm_90a"), second_rows == 0);
         mgl_program_free(program);
     }
     mgl_graph_free(graph);

@@ -226,7 +226,7 @@ static mgl_program *lower_with(int warps)
                                     .capacity = 160,
                                     .sequences = 16,
                                     .rows = 8,
-                                    .many = 32,
+                                    .second_rows = 32,
                                     .gamma_scaled = MGL_GAMMA_YES,
                                     .warps = warps};
     return program_for(graph, "sm_90a:132", &options);

@@ -155,7 +155,7 @@ START_TEST(penalties_are_the_published_ones)
     static const device_options options[] = {{.queues = 9, .rows = 4, .sequences = 3},
                                              {.rows = 16, .sequences = 16},
                                              {.queues = 6, .rows = 1},
-                                             {.rows = 1, .many = 8, .sequences = 3}};
+                                             {.rows = 1, .second_rows = 8, .sequences = 3}};
     check_device_penalties(&odd_model, &options[_i], 200);
 }
 END_TEST
@@ -255,10 +255,10 @@ START_TEST(delays_change_nothing)
         {.dtype = MGL_BF16, .rows = 8, .splits = 3},
         {.dtype = MGL_F16, .arch = "compute_80"},
         {.dtype = MGL_BF16, .rows = 1, .splits = 2, .warps = 1, .page_bytes = 8192},
-        {.dtype = MGL_BF16, .rows = 1, .many = 40}};
+        {.dtype = MGL_BF16, .rows = 1, .second_rows = 40}};
     static const mgl_geometry *const models[] = {&grouped_heads, &small_model, &long_heads,
                                                  &grouped_heads, &wide_groups, &wide_layer};
-    check_delays(models[_i], &options[_i], 20, options[_i].many ? 20 : 50);
+    check_delays(models[_i], &options[_i], 20, options[_i].second_rows ? 20 : 50);
 }
 END_TEST
 

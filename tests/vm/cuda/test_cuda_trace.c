@@ -81,7 +81,7 @@ START_TEST(events_of_two_lists)
     check_traced_lists(&small_model, &(device_options){.dtype = MGL_BF16,
                                                        .exchange = MGL_EXCHANGE_FLAGS,
                                                        .queues = 6,
-                                                       .many = 16});
+                                                       .second_rows = 16});
 }
 END_TEST
 
@@ -89,7 +89,7 @@ END_TEST
 START_TEST(events_of_panels)
 {
     static const mgl_geometry even = {128, 2, 4, 2, 32, 192, 75, 1e-5f};
-    check_traced_lists(&even, &(device_options){.dtype = MGL_BF16, .queues = 6, .many = 64});
+    check_traced_lists(&even, &(device_options){.dtype = MGL_BF16, .queues = 6, .second_rows = 64});
 }
 END_TEST
 

@@ -81,31 +81,31 @@ static void check_list(const mgl_trace *trace, int list, int epochs)
     mgl_trace_summary_clear(&summary);
 }
 
-static void check_text(const mgl_trace *trace, bool many)
+static void check_text(const mgl_trace *trace, bool lists)
 {
     mgl_error err;
     mgl_text text = {0};
     mgl_json json = {0};
     ok(mgl_trace_print_lists(trace, &text, &err), err);
-    ck_assert_ptr_nonnull(strstr(text.bytes, "few: "));
-    ck_assert(many == (strstr(text.bytes, "many: ") != NULL));
+    ck_assert_ptr_nonnull(strstr(text.bytes, "first: "));
+    ck_assert(lists == (strstr(text.bytes, "second: ") != NULL));
     mgl_text_clear(&text);
     mgl_trace_print_timeline(trace, &text);
-    ck_assert(many == (strstr(text.bytes, "\"cat\":\"many\"") != NULL));
+    ck_assert(lists == (strstr(text.bytes, "\"cat\":\"second\"") != NULL));
     ok(mgl_json_parse(text.bytes, text.length, 64 << 20, "timeline", &json, &err), err);
     mgl_json_clear(&json);
     mgl_text_clear(&text);
 }
 
-/* `epochs` that are kept, of the launch's `many` by the second list and those behind them. ns as
- * check_events. */
+/* `epochs` that are kept, of the launch's `second_epochs` by the second list and those behind them.
+ * ns as check_events. */
 static uint64_t check_trace(const mgl_program *program, const mgl_graph *graph, int epochs,
-                            int many, const int32_t *plain)
+                            int second_epochs, const int32_t *plain)
 {
     mgl_error err;
     mgl_trace *trace;
     int32_t tokens[TOKENS];
-    const int all = many + TOKENS - 1;
+    const int all = second_epochs + TOKENS - 1;
     mgl_vm *vm = run_traced(program, graph, epochs, tokens);
     ck_assert_mem_eq(tokens, plain, sizeof tokens);
     ok(mgl_trace_take(vm, epochs, &trace, &err), err);
@@ -113,7 +113,7 @@ static uint64_t check_trace(const mgl_program *program, const mgl_graph *graph, 
     ck_assert_int_eq(trace->rows, epochs < all ? epochs : all);
     for (int row = 0; row < trace->rows; row++) {
         ck_assert_int_eq(trace->epochs[row], all - trace->rows + row);
-        ck_assert_int_eq(trace->list[row], trace->epochs[row] < many);
+        ck_assert_int_eq(trace->list[row], trace->epochs[row] < second_epochs);
         check_row(trace, row);
     }
     const uint64_t waited = check_events(vm, trace, epochs);
@@ -134,10 +134,11 @@ uint64_t check_traced_lists(const mgl_geometry *geometry, const device_options *
     options.rows = 1;
     mgl_graph *graph = random_graph(geometry, 128, true, MGL_BF16, 3);
     mgl_program *program = device_program(graph, &options);
-    const int many = (PROMPT + options.many - 1) / options.many;
+    const int second_epochs = (PROMPT + options.second_rows - 1) / options.second_rows;
     mgl_vm_close(run_traced(program, graph, 0, plain));
-    const uint64_t waited = check_trace(program, graph, many + TOKENS, many, plain);
-    check_trace(program, graph, FEW_EPOCHS, many, plain);
+    const uint64_t waited =
+        check_trace(program, graph, second_epochs + TOKENS, second_epochs, plain);
+    check_trace(program, graph, FEW_EPOCHS, second_epochs, plain);
     mgl_program_free(program);
     mgl_graph_free(graph);
     return waited;
