@@ -364,9 +364,9 @@ static const char *lowered_by(const char *knobs)
 
 static const struct {
     const char *flags, *list;
-} listed[] = {{"", "first"},           {"--batch 4", "first"},
-              {"--batch 5", "second"}, {"--batch 64", "second"},
-              {"--prompt 4", "first"}, {"--prompt 64", "second"}};
+} listed[] = {{"", "few"},           {"--batch 4", "few"},
+              {"--batch 5", "many"}, {"--batch 64", "many"},
+              {"--prompt 4", "few"}, {"--prompt 64", "many"}};
 enum { LISTED = sizeof listed / sizeof *listed };
 
 START_TEST(explains_the_list_that_the_rows_are_for)
