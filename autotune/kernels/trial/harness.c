@@ -147,14 +147,19 @@ static mgl_status open_graph(mgl_harness_set *set, mgl_error *err)
     return status;
 }
 
-/* Changes the tasks of every `step`-th queue, from the last one on, to the variant `general`. It
- * supports every shape that another variant supports. */
-static void make_general(mgl_program *program, int step)
+/* Changes every task, or every second task of each op, to the variant `general`, from the last
+ * queue on. It supports every shape that another variant supports. */
+static void make_general(mgl_program *program, bool mixed)
 {
-    for (int q = program->queue_count - 1; q >= 0; q -= step) {
+    bool skips[MGL_OP_COUNT] = {false};
+    for (int q = program->queue_count - 1; q >= 0; q--) {
         const mgl_run *tasks = &program->queues[q].tasks;
-        for (int t = tasks->first; t < tasks->first + tasks->count; t++)
-            program->tasks[t].variant = MGL_VARIANT_GENERAL;
+        for (int t = tasks->first; t < tasks->first + tasks->count; t++) {
+            mgl_task *task = &program->tasks[t];
+            if (!skips[task->op])
+                task->variant = MGL_VARIANT_GENERAL;
+            skips[task->op] = mixed && !skips[task->op];
+        }
     }
 }
 
@@ -203,7 +208,7 @@ mgl_status mgl_harness_open(const mgl_harness *h, const mgl_target *target, mgl_
     if (!status)
         status = lower(out, h->sequences, err);
     if (!status && (h->general || h->mixed))
-        make_general(out->program.programs[0], h->mixed ? 2 : 1);
+        make_general(out->program.programs[0], h->mixed);
     if (status)
         mgl_harness_clear(out);
     return status;
@@ -263,7 +268,7 @@ mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workl
 void mgl_harness_make_general(mgl_harness_set *set)
 {
     for (int p = 0; p < set->program.program_count; p++)
-        make_general(set->program.programs[p], 1);
+        make_general(set->program.programs[p], false);
 }
 
 /* Whether a program of the set has a task for which `is` returns true. */

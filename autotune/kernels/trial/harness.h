@@ -21,7 +21,7 @@ typedef struct mgl_harness {
     int left;              /* number of queues without products of a layer; 0: the default of
                             * lowering */
     bool kind;       /* a special program: runs for every candidate whose code it may execute */
-    bool mixed;      /* the tasks of every second queue use the variant `general` */
+    bool mixed;      /* every second task of each op uses the variant `general` */
     unsigned extras; /* bits of mgl_extras */
     bool half;       /* weights, cache and exchanged values of 16 bits are f16; false: bf16 */
     bool penalties;

@@ -282,6 +282,16 @@ static bool has_feature(feature f)
     }
 }
 
+/* The program runs the variant `general` of each op that has it. */
+static void check_variants(void)
+{
+    static const char *const units[] = {"norm_linear.general", "linear_add.general",
+                                        "norm_swiglu.general", "head.general", "attend.general"};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        ck_assert_msg(mgl_harness_runs(&set, mgl_kernel_unit_find(units[i])), "%s: no task of %s",
+                      set.of->name, units[i]);
+}
+
 /* Each unit is checked in a program with each of them, and the candidate's text is in that kernel,
  * which takes no promoted text. */
 START_TEST(each_unit_is_checked_in_each_kind_of_program)
@@ -308,6 +318,7 @@ START_TEST(each_unit_is_checked_in_each_kind_of_program)
         ck_assert_str_ne(own, built);
         ck_assert_str_eq(own, reworded);
         ck_assert_int_eq(!strcmp(promoted, built), !mgl_cuda_takes_sources(program()));
+        check_variants();
         for (int u = 0; u < mgl_kernel_unit_count(); u++)
             for (int f = 0; f < FEATURES; f++)
                 units[f] +=
