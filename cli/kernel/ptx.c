@@ -1,17 +1,14 @@
 /*
- * megalith kernel ptx WORD: condenses, compares, scans, rewrites and assembles the PTX of kernels,
- * and reports what is learned from it.
+ * megalith kernel ptx WORD: condenses, compares and scans the PTX of kernels, and keeps what is
+ * learned from it for the prompts of kernel sessions.
  */
 #include "cli/kernel/loop.h"
 
-#include "autotune/kernels/ptx/assemble.h"
 #include "autotune/kernels/ptx/diff.h"
 #include "autotune/kernels/ptx/ideas.h"
-#include "autotune/kernels/ptx/rewrite.h"
 #include "autotune/kernels/ptx/scan.h"
 #include "autotune/kernels/versions/background.h"
 #include "base/file.h"
-#include "base/format.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -28,9 +25,7 @@
     X(text, op, "--op", "NAME", 0, 0, "learn: whose implementations they are")                     \
     X(text, device, "--device", "NAME", 0, 0, "learn: what it was measured on")                    \
     X(real, ratio, "--ratio", "X", 0, 1000, "learn: old time / new time, as it was measured")      \
-    X(text, arch, "--arch", "sm_NN", 0, 0, "assemble, combine: for which GPU (the .target's)")     \
-    X(list, rule, "--rule", "NAME", 0, 0, "assemble: rewrite by this rule first")                  \
-    X(text, output, "--output", "FILE", 0, 0, "assemble: write the rewritten PTX there")           \
+    X(text, arch, "--arch", "sm_NN", 0, 0, "combine: for which GPU (the .target's)")               \
     X(flag, all, "--all", NULL, 0, 0, "diff: also where counts alone differ")                      \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PTX_OPTIONS)
@@ -51,12 +46,13 @@ static mgl_status read_module(const char *path, mgl_ptx *out, mgl_error *err)
 
 static mgl_status read_condensed(const char *path, mgl_ptx_condensed *out, mgl_error *err)
 {
-    mgl_ptx ptx;
+    char *text = NULL;
+    size_t length;
     *out = (mgl_ptx_condensed){0};
-    mgl_status status = read_module(path, &ptx, err);
+    mgl_status status = mgl_file_read(path, MGL_PTX_MAX_BYTES, &text, &length, err);
     if (!status)
-        status = mgl_ptx_condense(&ptx, out, err);
-    mgl_ptx_clear(&ptx);
+        status = mgl_ptx_condense_text(text, length, path, out, err);
+    mgl_free(text);
     return status;
 }
 
@@ -274,78 +270,6 @@ static mgl_status scan(const char *operand, const void *options, mgl_error *err)
     return status;
 }
 
-/* ---- assemble -------------------------------------------------------------------------------- */
-
-/* Applies one rewrite rule after another, and parses the module again after each. */
-static mgl_status rewrite(mgl_ptx *ptx, const struct options *o, mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    for (size_t i = 0; i < o->rule.count && !status; i++) {
-        mgl_text text = {0};
-        mgl_ptx next = {0};
-        size_t count;
-        status = mgl_ptx_rewrite(ptx, o->rule.values[i], &text, &count, err);
-        if (!status)
-            status = mgl_ptx_parse(text.bytes, text.length, o->rule.values[i], &next, err);
-        if (!status) {
-            mgl_ptx_clear(ptx);
-            *ptx = next;
-            mgl_cli_say("kernel ptx assemble", "%s: %zu places", o->rule.values[i], count);
-        }
-        mgl_text_clear(&text);
-    }
-    return status;
-}
-
-static void tell_assembled(const mgl_ptx_assembled *a, const char *path, bool json)
-{
-    if (json) {
-        mgl_json_out out = {0};
-        mgl_json_out_begin(&out, "megalith.ptx_assemble/1");
-        mgl_json_out_bool(&out, "good", a->good);
-        mgl_json_out_int(&out, "line", a->line);
-        mgl_json_out_string(&out, "message", a->message);
-        mgl_json_out_int(&out, "registers", a->registers);
-        mgl_json_out_int(&out, "spill_bytes", a->spill_bytes);
-        mgl_json_out_int(&out, "shared_bytes", a->shared_bytes);
-        mgl_json_out_int(&out, "cubin_bytes", (int64_t)a->cubin_bytes);
-        mgl_cli_end_json(&out);
-    } else if (a->good) {
-        mgl_cli_printf("%d registers, %lld bytes spilled, %lld bytes of shared memory, %zu bytes "
-                       "of code\n",
-                       a->registers, (long long)a->spill_bytes, (long long)a->shared_bytes,
-                       a->cubin_bytes);
-    } else {
-        mgl_cli_printf("%s at %s:%d: %s\n", mgl_outcome_name(MGL_OUTCOME_COMPILE_ASM), path,
-                       a->line, a->message);
-    }
-}
-
-static mgl_status assemble(const char *operand, const void *options, mgl_error *err)
-{
-    const struct options *o = options;
-    mgl_ptx ptx;
-    mgl_ptx_assembled assembled = {0};
-    char target[32] = "";
-    mgl_status status = read_module(operand, &ptx, err);
-    if (!status)
-        status = rewrite(&ptx, o, err);
-    if (!status && o->output.given)
-        status = mgl_cli_write_file(o->output.value, ptx.text, ptx.length, err);
-    if (!status)
-        mgl_format_into(target, sizeof target, "%.*s", (int)ptx.target.length, ptx.target.at);
-    if (!status)
-        status = mgl_ptx_assemble(ptx.text, ptx.length, o->arch.given ? o->arch.value : target,
-                                  &assembled, err);
-    if (!status) {
-        tell_assembled(&assembled, operand, o->json.given);
-        mgl_cli_end_with(assembled.good ? 0 : mgl_outcome_exit(MGL_OUTCOME_COMPILE_ASM));
-    }
-    mgl_ptx_assembled_clear(&assembled);
-    mgl_ptx_clear(&ptx);
-    return status;
-}
-
 /* ---- words of the verb ----------------------------------------------------------------------- */
 
 /* X(word, summary, example) */
@@ -355,8 +279,7 @@ static mgl_status assemble(const char *operand, const void *options, mgl_error *
     X(learn, "keeps what differs as ideas, with what was measured",                                \
       "new.ptx --base old.ptx --op merge --device H100 --ratio 1.07")                              \
     X(combine, "a prompt for a better kernel, of condensed forms and ideas", "a.ptx --with b.ptx") \
-    X(scan, "what a kernel must not have", "new.ptx --base old.ptx")                               \
-    X(assemble, "rewrites by rules and assembles, without a device", "new.ptx --rule load-merge")
+    X(scan, "what a kernel must not have", "new.ptx --base old.ptx")
 
 #define MGL_X(word, text, line)                                                                    \
     static const mgl_cli_verb word##_verb = {                                                      \
@@ -379,7 +302,7 @@ static const mgl_cli_verb *const words[] = {
 
 const mgl_cli_verb mgl_cli_kernel_ptx_verb = {
     .name = "kernel ptx",
-    .summary = "PTX of kernels: condensed, compared, scanned and assembled",
+    .summary = "PTX of kernels: condensed, compared, scanned, and learned from",
     .example = "  megalith kernel ptx condense kernel.ptx",
     .words = words,
     .word_count = sizeof words / sizeof *words,

@@ -137,9 +137,7 @@ typedef struct mgl_nvrtc {
     X(cubin_size, "nvJitLinkGetLinkedCubinSize", (void *link, size_t *bytes))                      \
     X(cubin, "nvJitLinkGetLinkedCubin", (void *link, void *cubin))                                 \
     X(error_size, "nvJitLinkGetErrorLogSize", (void *link, size_t *bytes))                         \
-    X(error_log, "nvJitLinkGetErrorLog", (void *link, char *log))                                  \
-    X(info_size, "nvJitLinkGetInfoLogSize", (void *link, size_t *bytes))                           \
-    X(info_log, "nvJitLinkGetInfoLog", (void *link, char *log))
+    X(error_log, "nvJitLinkGetErrorLog", (void *link, char *log))
 
 typedef struct mgl_jitlink {
 #define MGL_X(member, symbol, arguments) int(*member) arguments;

@@ -4,24 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct {
+    const char *name, *code;
+} classes[] = {
+#define MGL_X(name, code) {#name, code},
+    MGL_PTX_CLASSES(MGL_X)
+#undef MGL_X
+};
+
 const char *mgl_ptx_class_name(mgl_ptx_class class)
 {
-    static const char *const names[] = {
-#define MGL_X(name, code) #name,
-        MGL_PTX_CLASSES(MGL_X)
-#undef MGL_X
-    };
-    return names[class];
+    return classes[class].name;
 }
 
 const char *mgl_ptx_class_code(mgl_ptx_class class)
 {
-    static const char *const codes[] = {
-#define MGL_X(name, code) code,
-        MGL_PTX_CLASSES(MGL_X)
-#undef MGL_X
-    };
-    return codes[class];
+    return classes[class].code;
 }
 
 /* Classes by the first word. For arithmetic, the type decides between float and integer. */

@@ -205,12 +205,3 @@ void mgl_ptx_condensed_clear(mgl_ptx_condensed *condensed)
     mgl_free(condensed->target);
     *condensed = (mgl_ptx_condensed){0};
 }
-
-int64_t mgl_ptx_count(const mgl_ptx_condensed *condensed, const char *feature, const char *value)
-{
-    for (size_t i = 0; i < condensed->total_count; i++)
-        if (!strcmp(condensed->totals[i].feature, feature) &&
-            !strcmp(condensed->totals[i].value, value))
-            return condensed->totals[i].count;
-    return 0;
-}

@@ -51,7 +51,4 @@ void mgl_ptx_condensed_write(const mgl_ptx_condensed *condensed, mgl_text *out);
 /* Writes the members of an open object. */
 void mgl_ptx_condensed_put(const mgl_ptx_condensed *condensed, mgl_json_out *out);
 
-/* The occurrences of a value in all functions; 0: none. `value` is "" for a numeric feature. */
-int64_t mgl_ptx_count(const mgl_ptx_condensed *condensed, const char *feature, const char *value);
-
 #endif

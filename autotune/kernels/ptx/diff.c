@@ -98,14 +98,6 @@ void mgl_ptx_diff_clear(mgl_ptx_diff *diff)
     *diff = (mgl_ptx_diff){0};
 }
 
-const mgl_ptx_difference *mgl_ptx_diff_find(const mgl_ptx_diff *diff, const char *feature)
-{
-    for (size_t i = 0; i < diff->count; i++)
-        if (!strcmp(diff->rows[i].feature, feature))
-            return &diff->rows[i];
-    return NULL;
-}
-
 void mgl_ptx_diff_write(const mgl_ptx_diff *diff, bool all, mgl_text *out)
 {
     for (size_t i = 0; i < diff->count; i++) {

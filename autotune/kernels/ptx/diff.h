@@ -21,8 +21,6 @@ typedef struct mgl_ptx_diff {
 mgl_status mgl_ptx_diff_make(const mgl_ptx_condensed *before, const mgl_ptx_condensed *after,
                              mgl_ptx_diff *out, mgl_error *err);
 void mgl_ptx_diff_clear(mgl_ptx_diff *diff);
-/* The row of a feature; NULL: equal in both. */
-const mgl_ptx_difference *mgl_ptx_diff_find(const mgl_ptx_diff *diff, const char *feature);
 /* One line per row; rows with `counts_alone` only if `all`. */
 void mgl_ptx_diff_write(const mgl_ptx_diff *diff, bool all, mgl_text *out);
 /* Writes the same rows as the member "differences" of an object. */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -53,58 +54,40 @@ static void find_writers(mgl_ptx_flow *flow)
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
+/* The labels of a module, sorted by scope and name. */
 typedef struct label_table {
     const mgl_ptx *ptx;
-    uint32_t *places; /* (size) 1 + a label's index; 0: free */
-    size_t size;
+    mgl_ptx_label *labels; /* (ptx->label_list.count) */
 } label_table;
 
-static size_t hash_label(mgl_ptx_slice name, int32_t scope)
+static int compare_labels(const void *a, const void *b)
 {
-    size_t hash = (size_t)scope * 0x9E3779B97F4A7C15u;
-    for (uint32_t i = 0; i < name.length; i++)
-        hash = (hash ^ (unsigned char)name.at[i]) * 0x100000001B3u;
-    return hash ^ hash >> 29;
-}
-
-static const mgl_ptx_label *find_in(const label_table *table, mgl_ptx_slice name, int32_t scope,
-                                    size_t *place)
-{
-    size_t at = hash_label(name, scope) & (table->size - 1);
-    for (; table->places[at]; at = (at + 1) & (table->size - 1)) {
-        const mgl_ptx_label *label = &table->ptx->labels[table->places[at] - 1];
-        if (label->scope == scope && label->name.length == name.length &&
-            !memcmp(label->name.at, name.at, name.length))
-            return label;
-    }
-    *place = at;
-    return NULL;
+    const mgl_ptx_label *x = a, *y = b;
+    return x->scope != y->scope ? (x->scope > y->scope) - (x->scope < y->scope)
+                                : mgl_ptx_compare(x->name, y->name);
 }
 
 /* The label that a branch in `scope` refers to by a name. */
 static const mgl_ptx_label *find_label(const label_table *table, mgl_ptx_slice name, int32_t scope)
 {
-    size_t place;
     const mgl_ptx_label *label = NULL;
-    for (; !label && scope != MGL_PTX_NONE; scope = table->ptx->scopes[scope])
-        label = find_in(table, name, scope, &place);
+    for (; !label && scope != MGL_PTX_NONE; scope = table->ptx->scopes[scope]) {
+        const mgl_ptx_label key = {.name = name, .scope = scope};
+        label =
+            bsearch(&key, table->labels, table->ptx->label_list.count, sizeof key, compare_labels);
+    }
     return label;
 }
 
 static mgl_status make_table(const mgl_ptx *ptx, label_table *table, mgl_error *err)
 {
-    table->ptx = ptx;
-    table->size = 16;
-    while (table->size < 2 * ptx->label_list.count)
-        table->size *= 2;
-    table->places = mgl_alloc_zero(table->size, sizeof *table->places);
-    if (!table->places)
-        return mgl_fail_memory(err, table->size * sizeof *table->places);
-    for (size_t i = 0; i < ptx->label_list.count; i++) {
-        size_t place;
-        if (!find_in(table, ptx->labels[i].name, ptx->labels[i].scope, &place))
-            table->places[place] = (uint32_t)i + 1;
-    }
+    size_t count = ptx->label_list.count;
+    *table = (label_table){ptx, mgl_alloc_zero(count + 1, sizeof *table->labels)};
+    if (!table->labels)
+        return mgl_fail_memory(err, count * sizeof *table->labels);
+    if (count)
+        memcpy(table->labels, ptx->labels, count * sizeof *table->labels);
+    qsort(table->labels, count, sizeof *table->labels, compare_labels);
     return MGL_OK;
 }
 
@@ -193,16 +176,18 @@ static mgl_status make_blocks(mgl_ptx_flow *flow, mgl_error *err)
     } else {
         status = mgl_fail_memory(err, (size_t)leaders * sizeof *flow->blocks);
     }
-    mgl_free(table.places);
+    mgl_free(table.labels);
     return status;
 }
 
 /* ---- dominators ------------------------------------------------------------------------------ */
 
+/* An edge is a successor of a block: edge 2 * b + n is blocks[b].next[n]. */
 typedef struct walk {
     int32_t *order, *stack; /* (block_count): reverse postorder; open blocks */
     unsigned char *taken;   /* (block_count): 1 + the number of followed edges */
-    int32_t *edges, *first; /* predecessors of block b: edges[first[b]..first[b + 1]] */
+    int32_t *first, *more;  /* lists of the edges into each block: first[block], more[edge];
+                             * MGL_PTX_NONE ends a list */
     int32_t count;          /* length of `order` */
 } walk;
 
@@ -232,27 +217,18 @@ static void order_blocks(mgl_ptx_flow *flow, walk *w)
         flow->blocks[w->order[i]].rank = i;
 }
 
-static void list_edges(mgl_ptx_flow *flow, walk *w)
+static void list_edges(const mgl_ptx_flow *flow, walk *w)
 {
     for (int32_t b = 0; b < flow->block_count; b++)
-        for (int n = 0; n < 2; n++)
-            if (flow->blocks[b].rank != MGL_PTX_NONE && flow->blocks[b].next[n] != MGL_PTX_NONE)
-                w->first[flow->blocks[b].next[n] + 1]++;
-    for (int32_t b = 0; b < flow->block_count; b++)
-        w->first[b + 1] += w->first[b];
+        w->first[b] = MGL_PTX_NONE;
     for (int32_t b = flow->block_count - 1; b >= 0; b--)
-        for (int n = 0; n < 2; n++)
-            if (flow->blocks[b].rank != MGL_PTX_NONE && flow->blocks[b].next[n] != MGL_PTX_NONE)
-                w->edges[--w->first[flow->blocks[b].next[n] + 1]] = b;
-    /* first[b + 1] is now the start of the edges of block b */
-    for (int32_t b = 0; b < flow->block_count; b++)
-        w->first[b] = w->first[b + 1];
-    int32_t total = 0;
-    for (int32_t b = 0; b < flow->block_count; b++)
-        for (int n = 0; n < 2; n++)
-            total +=
-                flow->blocks[b].rank != MGL_PTX_NONE && flow->blocks[b].next[n] != MGL_PTX_NONE;
-    w->first[flow->block_count] = total;
+        for (int n = 1; n >= 0; n--) {
+            int32_t to = flow->blocks[b].next[n];
+            if (flow->blocks[b].rank == MGL_PTX_NONE || to == MGL_PTX_NONE)
+                continue;
+            w->more[2 * b + n] = w->first[to];
+            w->first[to] = 2 * b + n;
+        }
 }
 
 static int32_t meet(const mgl_ptx_flow *flow, int32_t a, int32_t b)
@@ -268,8 +244,8 @@ static int32_t meet(const mgl_ptx_flow *flow, int32_t a, int32_t b)
 static int32_t find_dominator(const mgl_ptx_flow *flow, const walk *w, int32_t block)
 {
     int32_t found = MGL_PTX_NONE;
-    for (int32_t e = w->first[block]; e < w->first[block + 1]; e++) {
-        int32_t from = w->edges[e];
+    for (int32_t e = w->first[block]; e != MGL_PTX_NONE; e = w->more[e]) {
+        int32_t from = e / 2;
         if (flow->blocks[from].dominator != MGL_PTX_NONE)
             found = found == MGL_PTX_NONE ? from : meet(flow, from, found);
     }
@@ -322,8 +298,8 @@ static void fill_loop(mgl_ptx_flow *flow, walk *w, int32_t number, int32_t *mark
     mark[loop->latch] = number + 1;
     while (depth) {
         int32_t b = w->stack[--depth];
-        for (int32_t e = w->first[b]; e < w->first[b + 1]; e++) {
-            int32_t from = w->edges[e];
+        for (int32_t e = w->first[b]; e != MGL_PTX_NONE; e = w->more[e]) {
+            int32_t from = e / 2;
             if (mark[from] == number + 1)
                 continue;
             mark[from] = number + 1;
@@ -387,19 +363,19 @@ static void clear_walk(walk *w)
     mgl_free(w->order);
     mgl_free(w->stack);
     mgl_free(w->taken);
-    mgl_free(w->edges);
     mgl_free(w->first);
+    mgl_free(w->more);
 }
 
 static mgl_status make_walk(const mgl_ptx_flow *flow, walk *w, mgl_error *err)
 {
-    size_t count = (size_t)flow->block_count + 2;
+    size_t count = (size_t)flow->block_count;
     w->order = mgl_alloc_zero(count, sizeof *w->order);
     w->stack = mgl_alloc_zero(count, sizeof *w->stack);
     w->taken = mgl_alloc_zero(count, 1);
-    w->edges = mgl_alloc_zero(2 * count, sizeof *w->edges);
     w->first = mgl_alloc_zero(count, sizeof *w->first);
-    bool made = w->order && w->stack && w->taken && w->edges && w->first;
+    w->more = mgl_alloc_zero(2 * count, sizeof *w->more);
+    bool made = w->order && w->stack && w->taken && w->first && w->more;
     return made ? MGL_OK : mgl_fail_memory(err, count * 5 * sizeof *w->order);
 }
 

@@ -4,18 +4,11 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 
-#include <string.h>
-
-static bool is_same(mgl_ptx_slice a, mgl_ptx_slice b)
-{
-    return a.length == b.length && !memcmp(a.at, b.at, a.length);
-}
-
 /* The position of a name in the table, or the free position for it. */
 static size_t find_place(const mgl_ptx_names *names, mgl_ptx_slice text)
 {
     size_t at = (size_t)mgl_checksum(text.at, text.length) & (names->table_size - 1);
-    while (names->table[at] && !is_same(names->names[names->table[at] - 1].text, text))
+    while (names->table[at] && mgl_ptx_compare(names->names[names->table[at] - 1].text, text))
         at = (at + 1) & (names->table_size - 1);
     return at;
 }

@@ -83,7 +83,7 @@ static int64_t type_bytes(mgl_ptx_slice type)
     return 0;
 }
 
-bool mgl_ptx_at_space(const mgl_ptx_parser *p, mgl_ptx_space *out)
+static bool at_space(const mgl_ptx_parser *p, mgl_ptx_space *out)
 {
     if (p->lexer.kind != MGL_PTX_WORD_DIRECTIVE)
         return false;
@@ -99,11 +99,11 @@ bool mgl_ptx_at_space(const mgl_ptx_parser *p, mgl_ptx_space *out)
     return false;
 }
 
-/* Parses the words between the space and the name; *bytes of one element, *align. */
-static mgl_status parse_type(mgl_ptx_parser *p, int64_t *bytes, int64_t *align)
+/* Parses the words between the space and the name; *bytes of one element. */
+static mgl_status parse_type(mgl_ptx_parser *p, int64_t *bytes)
 {
-    int64_t vector = 1;
-    *bytes = *align = 0;
+    int64_t vector = 1, align;
+    *bytes = 0;
     while (p->lexer.kind == MGL_PTX_WORD_DIRECTIVE) {
         mgl_ptx_slice word = p->lexer.word;
         bool aligned = mgl_ptx_equal(word, ".align");
@@ -112,7 +112,7 @@ static mgl_status parse_type(mgl_ptx_parser *p, int64_t *bytes, int64_t *align)
         else if (!aligned && type_bytes(word))
             *bytes = type_bytes(word);
         mgl_ptx_lex(&p->lexer);
-        if (aligned && !mgl_ptx_integer(p->lexer.word, align))
+        if (aligned && !mgl_ptx_integer(p->lexer.word, &align))
             return mgl_ptx_complain(p, "an alignment is a number of bytes");
         if (aligned)
             mgl_ptx_lex(&p->lexer);
@@ -120,7 +120,6 @@ static mgl_status parse_type(mgl_ptx_parser *p, int64_t *bytes, int64_t *align)
             return MGL_BAD_INPUT;
     }
     *bytes *= vector;
-    *align = *align ? *align : *bytes;
     return MGL_OK;
 }
 
@@ -174,30 +173,42 @@ static mgl_status add_variable(mgl_ptx_parser *p, const mgl_ptx_variable *variab
     return MGL_OK;
 }
 
-mgl_status mgl_ptx_parse_variables(mgl_ptx_parser *p, mgl_ptx_declaration declaration)
+/* The current word is the state space. Declares variables up to after the semicolon. */
+static mgl_status parse_variables(mgl_ptx_parser *p, mgl_ptx_space space)
 {
-    int64_t element, align;
+    int64_t element;
     mgl_ptx_lex(&p->lexer);
-    mgl_status status = parse_type(p, &element, &align);
+    mgl_status status = parse_type(p, &element);
     while (!status) {
         if (p->lexer.kind != MGL_PTX_WORD_NAME)
             return mgl_ptx_complain(p, "here the name of a variable belongs");
-        mgl_ptx_variable variable = {
-            p->lexer.word, declaration.space,      p->function,         element,
-            align,         p->lexer.source.number, declaration.external};
+        mgl_ptx_variable variable = {p->lexer.word, space, p->function, element,
+                                     p->lexer.source.number};
         mgl_ptx_lex(&p->lexer);
         status = parse_dimensions(p, &variable.bytes);
         if (!status && mgl_ptx_at(p, "="))
             status = skip_value(p);
         if (!status)
             status = add_variable(p, &variable);
-        if (status || mgl_ptx_at(p, ")") || declaration.space == MGL_PTX_param)
-            break;
-        if (!mgl_ptx_at(p, ","))
+        if (status || !mgl_ptx_at(p, ",") || space == MGL_PTX_param)
             break;
         mgl_ptx_lex(&p->lexer);
     }
-    return status;
+    return status ? status : mgl_ptx_expect(p, ";", "here the ; of the declaration belongs");
+}
+
+mgl_status mgl_ptx_parse_shared(mgl_ptx_parser *p, bool *known)
+{
+    mgl_ptx_space space;
+    *known = true;
+    if (mgl_ptx_at(p, ".pragma"))
+        return mgl_ptx_skip(p, ";");
+    if (at_space(p, &space))
+        return parse_variables(p, space);
+    *known = mgl_ptx_at(p, ".loc") || mgl_ptx_at(p, ".file");
+    if (*known)
+        mgl_ptx_lex_line(&p->lexer);
+    return MGL_OK;
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
@@ -289,26 +300,12 @@ static mgl_status parse_version(mgl_ptx_parser *p, mgl_ptx_slice *out)
     return MGL_OK;
 }
 
-static mgl_status parse_declared(mgl_ptx_parser *p, mgl_ptx_declaration declaration)
-{
-    mgl_status status = mgl_ptx_parse_variables(p, declaration);
-    return status ? status : mgl_ptx_expect(p, ";", "here the ; of the declaration belongs");
-}
-
-/* .section .debug_info { ... } */
-static mgl_status skip_section(mgl_ptx_parser *p)
-{
-    return mgl_ptx_skip(p, "}");
-}
-
 static mgl_status parse_statement(mgl_ptx_parser *p)
 {
-    mgl_ptx_declaration declaration = {MGL_PTX_global, false};
+    bool known;
     while (mgl_ptx_at(p, ".extern") || mgl_ptx_at(p, ".visible") || mgl_ptx_at(p, ".weak") ||
-           mgl_ptx_at(p, ".common")) {
-        declaration.external = declaration.external || mgl_ptx_at(p, ".extern");
+           mgl_ptx_at(p, ".common"))
         mgl_ptx_lex(&p->lexer);
-    }
     if (mgl_ptx_at(p, ".version"))
         return parse_version(p, &p->ptx->version);
     if (mgl_ptx_at(p, ".target"))
@@ -317,17 +314,13 @@ static mgl_status parse_statement(mgl_ptx_parser *p)
         return parse_version(p, &(mgl_ptx_slice){0});
     if (mgl_ptx_at(p, ".entry") || mgl_ptx_at(p, ".func"))
         return parse_function(p);
-    if (mgl_ptx_at(p, ".section"))
-        return skip_section(p);
-    if (mgl_ptx_at(p, ".file") || mgl_ptx_at(p, ".loc")) {
-        mgl_ptx_lex_line(&p->lexer);
-        return MGL_OK;
-    }
-    if (mgl_ptx_at(p, ".pragma") || mgl_ptx_at(p, ".alias"))
+    if (mgl_ptx_at(p, ".section")) /* .section .debug_info { ... } */
+        return mgl_ptx_skip(p, "}");
+    if (mgl_ptx_at(p, ".alias"))
         return mgl_ptx_skip(p, ";");
-    if (mgl_ptx_at_space(p, &declaration.space))
-        return parse_declared(p, declaration);
-    return mgl_ptx_complain(p, "here a directive of a PTX module belongs");
+    mgl_status status = mgl_ptx_parse_shared(p, &known);
+    return status || known ? status
+                           : mgl_ptx_complain(p, "here a directive of a PTX module belongs");
 }
 
 static mgl_status copy_text(const char *text, size_t length, mgl_ptx *out, mgl_error *err)

@@ -15,12 +15,6 @@ typedef struct mgl_ptx_parser {
     mgl_error *err;
 } mgl_ptx_parser;
 
-/* The state space and linkage before a declaration. */
-typedef struct mgl_ptx_declaration {
-    mgl_ptx_space space;
-    bool external;
-} mgl_ptx_declaration;
-
 mgl_status mgl_ptx_complain(mgl_ptx_parser *p, const char *message);
 bool mgl_ptx_at(const mgl_ptx_parser *p, const char *word);
 /* Skips the given word; an error if the current word differs. */
@@ -30,10 +24,9 @@ bool mgl_ptx_integer(mgl_ptx_slice word, int64_t *out);
 /* Skips to after `until`, across balanced brackets. */
 mgl_status mgl_ptx_skip(mgl_ptx_parser *p, const char *until);
 
-/* The current word is a state space. Declares variables up to the semicolon, or one variable up
- * to a comma or parenthesis. */
-mgl_status mgl_ptx_parse_variables(mgl_ptx_parser *p, mgl_ptx_declaration declaration);
-bool mgl_ptx_at_space(const mgl_ptx_parser *p, mgl_ptx_space *out);
+/* Parses a directive that modules and bodies share: variables, a row of a line table, a pragma.
+ * *known: whether it is one. */
+mgl_status mgl_ptx_parse_shared(mgl_ptx_parser *p, bool *known);
 /* Parses a block from its opening brace to after its closing brace. */
 mgl_status mgl_ptx_parse_body(mgl_ptx_parser *p);
 

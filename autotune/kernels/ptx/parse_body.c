@@ -192,7 +192,6 @@ static mgl_status parse_operands(mgl_ptx_parser *p, mgl_ptx_instruction *out)
         at.begun = true;
     }
     out->operand_count = (uint32_t)ptx->operand_list.count - out->first_operand;
-    out->end = p->lexer.next;
     mgl_ptx_lex(&p->lexer);
     return MGL_OK;
 }
@@ -247,7 +246,6 @@ static mgl_status parse_instruction(mgl_ptx_parser *p)
 static mgl_status add_label(mgl_ptx_parser *p, mgl_ptx_slice name)
 {
     mgl_ptx *ptx = p->ptx;
-    const char *end = p->lexer.next; /* after the colon */
     mgl_ptx_lex(&p->lexer);
     if (p->lexer.kind == MGL_PTX_WORD_DIRECTIVE &&
         (mgl_ptx_at(p, ".callprototype") || mgl_ptx_at(p, ".branchtargets") ||
@@ -256,7 +254,7 @@ static mgl_status add_label(mgl_ptx_parser *p, mgl_ptx_slice name)
     if (!MGL_PTX_GROW(p, labels, label_list))
         return mgl_fail_memory(p->err, sizeof *ptx->labels);
     ptx->labels[ptx->label_list.count++] =
-        (mgl_ptx_label){name, p->scope, (uint32_t)ptx->instruction_list.count, end};
+        (mgl_ptx_label){name, p->scope, (uint32_t)ptx->instruction_list.count};
     return MGL_OK;
 }
 
@@ -279,19 +277,13 @@ static mgl_status parse_label(mgl_ptx_parser *p)
 
 static mgl_status parse_directive(mgl_ptx_parser *p)
 {
-    mgl_ptx_declaration declaration = {MGL_PTX_local, mgl_ptx_at(p, ".extern")};
-    if (declaration.external)
+    bool known;
+    if (mgl_ptx_at(p, ".extern"))
         mgl_ptx_lex(&p->lexer);
-    if (mgl_ptx_at(p, ".loc") || mgl_ptx_at(p, ".file")) {
-        mgl_ptx_lex_line(&p->lexer);
-        return MGL_OK;
-    }
     if (mgl_ptx_at(p, ".reg"))
         return parse_registers(p);
-    if (!mgl_ptx_at_space(p, &declaration.space))
-        return mgl_ptx_skip(p, ";"); /* .pragma and similar directives */
-    mgl_status status = mgl_ptx_parse_variables(p, declaration);
-    return status ? status : mgl_ptx_expect(p, ";", "here the ; of the declaration belongs");
+    mgl_status status = mgl_ptx_parse_shared(p, &known);
+    return status || known ? status : mgl_ptx_skip(p, ";");
 }
 
 static mgl_status open_block(mgl_ptx_parser *p)

@@ -33,6 +33,12 @@ bool mgl_ptx_equal(mgl_ptx_slice slice, const char *text)
     return slice.length == strlen(text) && !memcmp(slice.at, text, slice.length);
 }
 
+int mgl_ptx_compare(mgl_ptx_slice a, mgl_ptx_slice b)
+{
+    int order = memcmp(a.at, b.at, a.length < b.length ? a.length : b.length);
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
 bool mgl_ptx_modifier(const mgl_ptx_instruction *instruction, size_t index, mgl_ptx_slice *out)
 {
     const char *at = instruction->name.at + instruction->root;
@@ -81,13 +87,4 @@ const mgl_ptx_operand *mgl_ptx_slot(const mgl_ptx *ptx, const mgl_ptx_instructio
         if (operands[i].slot == slot)
             return &operands[i];
     return NULL;
-}
-
-int mgl_ptx_slot_width(const mgl_ptx *ptx, const mgl_ptx_instruction *instruction, int slot)
-{
-    int width = 0;
-    const mgl_ptx_operand *operands = ptx->operands + instruction->first_operand;
-    for (uint32_t i = 0; i < instruction->operand_count; i++)
-        width += operands[i].slot == slot;
-    return width;
 }

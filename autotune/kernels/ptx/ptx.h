@@ -77,14 +77,12 @@ typedef struct mgl_ptx_instruction {
     bool guard_negated;
     int32_t scope; /* the enclosing block */
     int32_t line;
-    const char *end; /* after its semicolon */
 } mgl_ptx_instruction;
 
 typedef struct mgl_ptx_label {
     mgl_ptx_slice name;
     int32_t scope;
-    uint32_t at;     /* the instruction after the label */
-    const char *end; /* after the colon */
+    uint32_t at; /* the instruction after the label */
 } mgl_ptx_label;
 
 typedef struct mgl_ptx_variable {
@@ -92,9 +90,7 @@ typedef struct mgl_ptx_variable {
     mgl_ptx_space space;
     int32_t function; /* the function that declares it; MGL_PTX_NONE: the module */
     int64_t bytes;    /* 0: the size is set by another module or the launch */
-    int64_t align;
     int32_t line;
-    bool external;
 } mgl_ptx_variable;
 
 typedef struct mgl_ptx_function {
@@ -137,6 +133,8 @@ mgl_status mgl_ptx_parse(const char *text, size_t length, const char *file, mgl_
 void mgl_ptx_clear(mgl_ptx *ptx);
 
 bool mgl_ptx_equal(mgl_ptx_slice slice, const char *text);
+/* Order of the bytes: negative, 0 or positive. */
+int mgl_ptx_compare(mgl_ptx_slice a, mgl_ptx_slice b);
 /* Whether `part` is a modifier of the mnemonic, such as "v4" in "ld.v4.u32". */
 bool mgl_ptx_has(const mgl_ptx_instruction *instruction, const char *part);
 /* The index-th modifier, from 0; false past the end. "L2::cache_hint" is one modifier. */
@@ -148,7 +146,5 @@ bool mgl_ptx_begins(const mgl_ptx_instruction *instruction, const char *words);
 /* The first part of an operand; NULL: no such operand. */
 const mgl_ptx_operand *mgl_ptx_slot(const mgl_ptx *ptx, const mgl_ptx_instruction *instruction,
                                     int slot);
-/* The number of parts of an operand. */
-int mgl_ptx_slot_width(const mgl_ptx *ptx, const mgl_ptx_instruction *instruction, int slot);
 
 #endif

@@ -110,19 +110,12 @@ static mgl_status list_registers(const mgl_ptx *ptx, const mgl_ptx_instruction *
     return status;
 }
 
-static int compare_slices(mgl_ptx_slice a, mgl_ptx_slice b)
-{
-    uint32_t length = a.length < b.length ? a.length : b.length;
-    int order = memcmp(a.at, b.at, length);
-    return order ? order : (a.length > b.length) - (a.length < b.length);
-}
-
 /* The name of the called function; the mnemonic if the module does not contain the function. */
 static mgl_ptx_slice called(const mgl_ptx *ptx, const mgl_ptx_instruction *i)
 {
     for (uint32_t k = 0; k < i->operand_count; k++)
         for (size_t f = 0; f < ptx->function_list.count; f++)
-            if (!compare_slices(ptx->operands[i->first_operand + k].text, ptx->functions[f].name))
+            if (!mgl_ptx_compare(ptx->operands[i->first_operand + k].text, ptx->functions[f].name))
                 return ptx->functions[f].name;
     return i->name;
 }
@@ -156,7 +149,7 @@ static mgl_status list_kinds(const mgl_ptx *ptx, items *out, mgl_error *err)
 static int compare_items(const void *a, const void *b)
 {
     const item *left = a, *right = b;
-    int order = compare_slices(left->what, right->what);
+    int order = mgl_ptx_compare(left->what, right->what);
     return order ? order : (left->line > right->line) - (left->line < right->line);
 }
 
@@ -187,11 +180,11 @@ static void compare_lists(const items *candidate, const items *incumbent, bool k
     for (size_t i = 0; i < candidate->count;) {
         size_t end = i, have = 0;
         mgl_ptx_slice what = candidate->rows[i].what;
-        while (end < candidate->count && !compare_slices(candidate->rows[end].what, what))
+        while (end < candidate->count && !mgl_ptx_compare(candidate->rows[end].what, what))
             end++;
-        while (j < incumbent->count && compare_slices(incumbent->rows[j].what, what) < 0)
+        while (j < incumbent->count && mgl_ptx_compare(incumbent->rows[j].what, what) < 0)
             j++;
-        for (; j < incumbent->count && !compare_slices(incumbent->rows[j].what, what); j++)
+        for (; j < incumbent->count && !mgl_ptx_compare(incumbent->rows[j].what, what); j++)
             have++;
         if (end - i > have && (!kinds || !have))
             report(&candidate->rows[i + have], out);
@@ -260,7 +253,7 @@ static bool has_item(const items *list, mgl_ptx_slice what)
     size_t low = 0, high = list->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare_slices(list->rows[middle].what, what);
+        int order = mgl_ptx_compare(list->rows[middle].what, what);
         if (!order)
             return true;
         if (order < 0)

@@ -203,9 +203,6 @@ static int link_error_log(void *link, char *log)
     return 0;
 }
 
-#define link_info_size link_error_size
-#define link_info_log  link_error_log
-
 static const mgl_jitlink linker = {
 #define MGL_X(member, symbol, arguments) .member = link_##member,
     MGL_JITLINK_FUNCTIONS(MGL_X)
