@@ -739,3 +739,19 @@ mgl_status mgl_json_item_int(const mgl_json *json, const cJSON *item, const char
     snprintf(where, sizeof where, "%s: %s", json->file, what);
     return to_int(item, where, lo, hi, &value, err);
 }
+
+mgl_status mgl_json_check_schema(const mgl_json *json, const char *schema, mgl_error *err)
+{
+    const char *found = NULL;
+    if (!cJSON_IsObject(json->root))
+        return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                        "it must be a JSON object: {\"schema\": \"%s\", ...}", schema);
+    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
+    if (status || !strcmp(found, schema))
+        return status;
+    return strncmp(found, "megalith.", 9)
+               ? mgl_fail(err, MGL_BAD_INPUT, json->file,
+                          "its schema must be \"%s\", not another one", schema)
+               : mgl_fail(err, MGL_BAD_INPUT, json->file,
+                          "its schema must be \"%s\", not \"%.80s\"", schema, found);
+}

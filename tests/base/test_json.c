@@ -1,6 +1,6 @@
 /* The strict JSON wrapper: what it takes, what it refuses and where, the getters, and memory that
  * runs out at every point. */
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 
@@ -193,6 +193,62 @@ START_TEST(test_getters)
     ck_assert_int_eq(mgl_json_item_int(&json, node->child, "a[0]", 0, 9, &i, &err), MGL_OK);
     ck_assert_int_eq(i, 7);
     mgl_json_clear(&json);
+}
+END_TEST
+
+/* A table reads what the getters read, in order, up to the first error. */
+START_TEST(test_fields)
+{
+    mgl_json json;
+    mgl_error err;
+    int64_t i = -1, other = -1;
+    double f = -1;
+    bool b = false;
+    const char *s = NULL;
+    const cJSON *o = NULL, *a = NULL;
+    ck_assert_int_eq(parse(object_text, strlen(object_text), &json, &err), MGL_OK);
+    const mgl_json_field good[] = {
+        MGL_JSON_INT("i", 0, 42, &i), MGL_JSON_OPTIONAL_INT("none", 0, 1, &other),
+        MGL_JSON_REAL("f", &f),       MGL_JSON_OPTIONAL_REAL("none", &f),
+        MGL_JSON_BOOL("b", &b),       MGL_JSON_STRING("s", &s),
+        MGL_JSON_OBJECT("o", &o),     MGL_JSON_ARRAY("a", &a)};
+    ck_assert_int_eq(MGL_JSON_GET(&json, json.root, good, &err), MGL_OK);
+    ck_assert_int_eq(i, 42);
+    ck_assert_int_eq(other, -1);
+    ck_assert(f == 0.5 && b);
+    ck_assert_str_eq(s, "x");
+    ck_assert_ptr_nonnull(mgl_json_member(o, "k"));
+    ck_assert_int_eq(a->child->valueint, 7);
+    const mgl_json_field bad[] = {MGL_JSON_INT("e", 0, 100, &i), MGL_JSON_INT("i", 43, 99, &i),
+                                  MGL_JSON_INT("e", 0, 100, &other)};
+    ck_assert_int_eq(MGL_JSON_GET(&json, json.root, bad, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "f.json: i");
+    ck_assert_int_eq(i, 100);
+    ck_assert_int_eq(other, -1);
+    ck_assert_int_eq(mgl_json_check_schema(&json, "megalith.x/1", &err), MGL_BAD_INPUT);
+    mgl_json_clear(&json);
+}
+END_TEST
+
+START_TEST(test_schema)
+{
+    static const struct {
+        const char *text, *words;
+    } rows[] = {{"{\"schema\": \"megalith.x/1\"}", NULL},
+                {"{\"schema\": \"megalith.y/1\"}",
+                 "its schema must be \"megalith.x/1\", not \"megalith.y/1\""},
+                {"{\"schema\": \"secret\"}", "not another one"},
+                {"{\"schema\": 1}", "a string"},
+                {"[]", "must be a JSON object"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mgl_json json;
+        mgl_error err = {0};
+        ck_assert_int_eq(parse(rows[i].text, strlen(rows[i].text), &json, &err), MGL_OK);
+        ck_assert_int_eq(mgl_json_check_schema(&json, "megalith.x/1", &err),
+                         rows[i].words ? MGL_BAD_INPUT : MGL_OK);
+        ck_assert_msg(!rows[i].words || strstr(err.message, rows[i].words), "%s", err.message);
+        mgl_json_clear(&json);
+    }
 }
 END_TEST
 
@@ -431,6 +487,8 @@ int main(void)
     tcase_add_test(cases, test_members_hold_zeros);
     tcase_add_loop_test(cases, test_texts_refuse, 0, 3);
     tcase_add_test(cases, test_values_as_they_stand);
+    tcase_add_test(cases, test_fields);
+    tcase_add_test(cases, test_schema);
     tcase_add_test(cases, test_values_as_doubles);
     tcase_add_test(cases, test_many_keys);
     tcase_add_test(cases, test_too_many_values);

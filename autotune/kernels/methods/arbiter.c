@@ -36,20 +36,17 @@ static bool is_near_floor(const mgl_loop_verdict *v)
            v->facts.floor_us / v->facts.time_us >= near_floor;
 }
 
-static mgl_finish find_finish(const mgl_arbiter *a, const mgl_loop_verdict *v, bool spent)
+static mgl_finish find_finish(const mgl_arbiter *a, const mgl_loop_verdict *v)
 {
     int rounds = a->rounds > 0 ? a->rounds : MGL_ARBITER_ROUNDS;
-    int plateau = a->plateau > 0 ? a->plateau : MGL_ARBITER_PLATEAU;
     if (is_near_floor(v))
         return MGL_FINISH_FLOOR;
-    if (a->since >= plateau)
+    if (a->since >= MGL_ARBITER_PLATEAU)
         return MGL_FINISH_PLATEAU;
-    if (a->round >= rounds)
-        return MGL_FINISH_ROUNDS;
-    return spent ? MGL_FINISH_BUDGET : MGL_FINISH_NOTHING;
+    return a->round >= rounds ? MGL_FINISH_ROUNDS : MGL_FINISH_NOTHING;
 }
 
-mgl_ruling mgl_arbiter_decide(mgl_arbiter *a, const mgl_loop_verdict *v, bool spent)
+mgl_ruling mgl_arbiter_decide(mgl_arbiter *a, const mgl_loop_verdict *v)
 {
     bool kept = is_faster(v);
     bool good = mgl_outcome_is_good(v->outcome);
@@ -58,7 +55,7 @@ mgl_ruling mgl_arbiter_decide(mgl_arbiter *a, const mgl_loop_verdict *v, bool sp
     a->since = kept ? 0 : a->since + 1;
     a->depth = kept || !good ? 0 : deeper ? a->depth + 1 : 0;
     a->accepted += kept;
-    mgl_ruling r = {.kept = kept, .stand = kept || deeper, .finish = find_finish(a, v, spent)};
+    mgl_ruling r = {.kept = kept, .stand = kept || deeper, .finish = find_finish(a, v)};
     r.decision = r.finish ? MGL_DECISION_FINISH
                  : kept   ? MGL_DECISION_ACCEPT
                           : MGL_DECISION_CONTINUE;

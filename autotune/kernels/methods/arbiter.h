@@ -10,8 +10,7 @@
  *              and may be promoted.
  *   continue   Otherwise. The next round starts from the candidate if the candidate is correct and
  *              at most 3 steps from the last accepted text. Else it starts from that text.
- *   finish     5 rounds without an acceptance, 90 % of the floor reached, or the rounds or the
- *              budget used up.
+ *   finish     5 rounds without an acceptance, 90 % of the floor reached, or the rounds used up.
  *
  * A NaN neither accepts a candidate nor finishes the search.
  */
@@ -34,8 +33,7 @@ const char *mgl_decision_name(mgl_decision decision);
     X(NOTHING, "it goes on")                                                                       \
     X(PLATEAU, "five rounds without an acceptance")                                                \
     X(FLOOR, "90 % of the floor are reached")                                                      \
-    X(ROUNDS, "the rounds are used up")                                                            \
-    X(BUDGET, "the budget is used up")
+    X(ROUNDS, "the rounds are used up")
 typedef enum mgl_finish {
 #define MGL_X(id, why) MGL_FINISH_##id,
     MGL_FINISHES(MGL_X)
@@ -43,12 +41,12 @@ typedef enum mgl_finish {
 } mgl_finish;
 const char *mgl_finish_why(mgl_finish finish);
 
-/* State of one search. Zero-initialize it, then set the limits. */
+/* State of one search. Zero-initialize it, then set the limit. */
 typedef struct mgl_arbiter {
-    int rounds, plateau; /* upper limits; 0: MGL_ARBITER_ROUNDS, MGL_ARBITER_PLATEAU */
-    int round;           /* rounds decided so far */
-    int since;           /* rounds since the last acceptance */
-    int depth;           /* steps from the last accepted text to the base of the search */
+    int rounds; /* upper limit; 0: MGL_ARBITER_ROUNDS */
+    int round;  /* rounds decided so far */
+    int since;  /* rounds since the last acceptance */
+    int depth;  /* steps from the last accepted text to the base of the search */
     int accepted;
 } mgl_arbiter;
 
@@ -60,7 +58,6 @@ typedef struct mgl_ruling {
     mgl_finish finish; /* for MGL_DECISION_FINISH */
 } mgl_ruling;
 
-/* `spent`: the budget is used up. */
-mgl_ruling mgl_arbiter_decide(mgl_arbiter *arbiter, const mgl_loop_verdict *verdict, bool spent);
+mgl_ruling mgl_arbiter_decide(mgl_arbiter *arbiter, const mgl_loop_verdict *verdict);
 
 #endif

@@ -23,105 +23,6 @@ struct mgl_edit_span {
 
 /* ---- the task -------------------------------------------------------------------------------- */
 
-static void put_unit(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.work->unit);
-}
-
-static void put_op(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.work->op);
-}
-
-static void put_arch(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.work->arch);
-}
-
-static void put_context(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.work->context ? s->options.work->context : "");
-}
-
-/* Without the final line end. */
-static void put_known(const mgl_edit_span *s, mgl_text *out)
-{
-    const char *known = s->options.work->known;
-    size_t length = known ? strlen(known) : 0;
-    if (length)
-        mgl_text_append(out, known, known[length - 1] == '\n' ? length - 1 : length);
-    else
-        mgl_text_put(out, "nothing");
-}
-
-static void put_instruction(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.instruction);
-}
-
-static void put_region(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, mgl_kernel_region_name(s->options.region));
-}
-
-static void put_text(const mgl_edit_span *s, mgl_text *out)
-{
-    size_t length = s->text.length;
-    mgl_text_append(out, s->text.bytes,
-                    length && s->text.bytes[length - 1] == '\n' ? length - 1 : length);
-}
-
-static void put_declarations_used(const mgl_edit_span *s, mgl_text *out)
-{
-    if (s->called.length)
-        mgl_text_append(out, s->called.bytes,
-                        s->called.length - 1); /* without the final line end */
-}
-
-static void put_words(const mgl_edit_span *s, mgl_text *out)
-{
-    (void)s;
-    mgl_declarations_put_words(out);
-}
-
-static void put_border(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_format(out, "%016" PRIx64, s->border);
-}
-
-static void put_transformation(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.place.transformation->name);
-}
-
-static void put_summary(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.place.transformation->summary);
-}
-
-static void put_pass(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_format(out, "%d", s->options.place.pass + 1);
-}
-
-static void put_passes(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_format(out, "%d", s->options.place.transformation->pass_count);
-}
-
-static void put_pass_name(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out, s->options.place.transformation->passes[s->options.place.pass].name);
-}
-
-static void put_broken(const mgl_edit_span *s, mgl_text *out)
-{
-    mgl_text_put(out,
-                 s->options.broken
-                     ? "The file may be broken behind this call; later calls go on from it."
-                     : "The file has to be right behind this call: it is compiled and judged.");
-}
-
 static void put_tunables(const mgl_edit_span *s, mgl_text *out)
 {
     const mgl_transformation *t = s->options.place.transformation;
@@ -138,32 +39,63 @@ static void put_tunables(const mgl_edit_span *s, mgl_text *out)
         mgl_text_put(out, "none");
 }
 
+/* Without the final line end: the template has one. */
+static void put_lines(const char *text, mgl_text *out)
+{
+    size_t length = text ? strlen(text) : 0;
+    mgl_text_append(out, text ? text : "",
+                    length && text[length - 1] == '\n' ? length - 1 : length);
+}
+
+/* Fills the parts of a template that belong to a transformation. */
+static void put_place(const mgl_edit_span *s, const char *name, mgl_text *out)
+{
+    const mgl_transformation *t = s->options.place.transformation;
+    const int pass = s->options.place.pass;
+    if (!strcmp(name, "transformation"))
+        mgl_text_put(out, t->name);
+    else if (!strcmp(name, "summary"))
+        mgl_text_put(out, t->summary);
+    else if (!strcmp(name, "pass"))
+        mgl_text_format(out, "%d", pass + 1);
+    else if (!strcmp(name, "passes"))
+        mgl_text_format(out, "%d", t->pass_count);
+    else if (!strcmp(name, "pass_name"))
+        mgl_text_put(out, t->passes[pass].name);
+    else if (!strcmp(name, "tunables"))
+        put_tunables(s, out);
+}
+
 static void put_part(const void *user, const char *name, size_t length, mgl_text *out)
 {
-    static const struct {
-        const char *name;
-        void (*put)(const mgl_edit_span *, mgl_text *);
-    } parts[] = {{"unit", put_unit},
-                 {"op", put_op},
-                 {"arch", put_arch},
-                 {"context", put_context},
-                 {"known", put_known},
-                 {"instruction", put_instruction},
-                 {"region", put_region},
-                 {"text", put_text},
-                 {"called", put_declarations_used},
-                 {"words", put_words},
-                 {"border", put_border},
-                 {"transformation", put_transformation},
-                 {"summary", put_summary},
-                 {"pass", put_pass},
-                 {"passes", put_passes},
-                 {"pass_name", put_pass_name},
-                 {"broken", put_broken},
-                 {"tunables", put_tunables}};
+    const mgl_edit_span *s = user;
+    const mgl_work *w = s->options.work;
+    const struct {
+        const char *name, *text;
+    } parts[] = {
+        {"unit", w->unit},
+        {"op", w->op},
+        {"arch", w->arch},
+        {"context", w->context},
+        {"instruction", s->options.instruction},
+        {"region", mgl_kernel_region_name(s->options.region)},
+        {"text", s->text.bytes},
+        {"called", s->called.bytes},
+        {"known", w->known ? w->known : "nothing"},
+        {"broken", s->options.broken
+                       ? "The file may be broken behind this call; later calls go on from it."
+                       : "The file has to be right behind this call: it is compiled and judged."}};
+    char key[32];
+    mgl_format_into(key, sizeof key, "%.*s", (int)length, name);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strlen(parts[i].name) == length && !memcmp(parts[i].name, name, length))
-            parts[i].put(user, out);
+        if (!strcmp(parts[i].name, key))
+            put_lines(parts[i].text, out);
+    if (!strcmp(key, "words"))
+        mgl_declarations_put_words(out);
+    else if (!strcmp(key, "border"))
+        mgl_text_format(out, "%016" PRIx64, s->border);
+    else if (s->options.place.transformation)
+        put_place(s, key, out);
 }
 
 static mgl_status make_task(mgl_edit_span *s, mgl_error *err)
@@ -249,7 +181,6 @@ static mgl_status open_loop(mgl_edit_span *s, mgl_error *err)
         .system = mgl_prompt_find("autotune/kernels/methods/prompts/system.md"),
         .task = s->task.bytes,
         .calls = s->options.calls,
-        .max_tokens = w->max_tokens,
         .seed = s->border,
         .judge = {judge, s},
         .on_call = w->on_call,

@@ -23,7 +23,6 @@ typedef struct mgl_work {
     const char *context; /* description of operands and budgets */
     const char *known;   /* lines of background.h, quoted as data; NULL: none */
     const char *model;   /* of the endpoint */
-    int max_tokens;      /* 0: MGL_FEEDBACK_TOKENS */
     uint64_t seed;
     mgl_loop_judge judge; /* of whole texts */
     void (*on_call)(void *user, const mgl_feedback_call *call);

@@ -5,11 +5,14 @@
 #include "autotune/agents/extract.h"
 #include "base/draw.h"
 #include "base/format.h"
+#include "base/json_fields.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+static const char fence[] = "cuda"; /* language tag of the code fence of an answer */
 
 /* The verdict of an earlier text. */
 typedef struct seen {
@@ -45,14 +48,10 @@ mgl_status mgl_feedback_open(const mgl_feedback_options *options, mgl_feedback *
     if (!f)
         return mgl_fail_memory(err, sizeof *f);
     f->options = *options;
-    if (!f->options.tag)
-        f->options.tag = "cuda";
     if (f->options.calls < 1)
         f->options.calls = MGL_FEEDBACK_CALLS;
     if (f->options.calls > MGL_FEEDBACK_MOST_CALLS)
         f->options.calls = MGL_FEEDBACK_MOST_CALLS;
-    if (f->options.max_tokens < 1)
-        f->options.max_tokens = MGL_FEEDBACK_TOKENS;
     return MGL_OK;
 }
 
@@ -96,7 +95,7 @@ static double temperature_of(const mgl_feedback *f)
 
 static int max_tokens_of(const mgl_feedback *f)
 {
-    return f->repeats ? f->options.max_tokens + f->options.max_tokens / 2 : f->options.max_tokens;
+    return f->repeats ? MGL_FEEDBACK_TOKENS + MGL_FEEDBACK_TOKENS / 2 : MGL_FEEDBACK_TOKENS;
 }
 
 /* The delimiter changes with each request, so that earlier answers of the model cannot contain
@@ -189,8 +188,8 @@ static void refuse(mgl_loop_verdict *v, mgl_outcome outcome, const char *format,
 }
 
 /* Extracts the text of an answer and applies the fix-ups. */
-static mgl_status take_code(const mgl_feedback *f, const mgl_reply *reply, mgl_text *code,
-                            mgl_fixups *fixups, mgl_loop_verdict *v, mgl_error *err)
+static mgl_status take_code(const mgl_reply *reply, mgl_text *code, mgl_fixups *fixups,
+                            mgl_loop_verdict *v, mgl_error *err)
 {
     const char *from = NULL;
     size_t bytes = 0;
@@ -200,9 +199,9 @@ static mgl_status take_code(const mgl_feedback *f, const mgl_reply *reply, mgl_t
         return MGL_OK;
     }
     v->outcome = mgl_extract(reply->content.bytes ? reply->content.bytes : "",
-                             reply->content.length, f->options.tag, 0, &from, &bytes);
+                             reply->content.length, fence, 0, &from, &bytes);
     if (v->outcome) {
-        refuse(v, v->outcome, "one ```%s fence is wanted, and %s", f->options.tag,
+        refuse(v, v->outcome, "one ```%s fence is wanted, and %s", fence,
                v->outcome == MGL_OUTCOME_EXTRACT_NONE ? "there is none that is closed"
                                                       : "there are several that differ");
         return MGL_OK;
@@ -265,14 +264,6 @@ static bool is_call(mgl_outcome outcome)
            outcome != MGL_OUTCOME_PROPOSER_BUDGET;
 }
 
-static void tell(const mgl_feedback *f, mgl_feedback_call *call, const mgl_text *code)
-{
-    call->code = code->length ? code->bytes : NULL;
-    call->code_length = code->length;
-    if (f->options.on_call)
-        f->options.on_call(f->options.user, call);
-}
-
 static mgl_status take(mgl_feedback *f, mgl_feedback_call *call, mgl_error *err)
 {
     mgl_text code = {0};
@@ -281,14 +272,15 @@ static mgl_status take(mgl_feedback *f, mgl_feedback_call *call, mgl_error *err)
     call->temperature = temperature_of(f);
     call->max_tokens = max_tokens_of(f);
     call->verdict = &v;
-    mgl_status status = take_code(f, call->reply, &code, &call->fixups, &v, err);
+    mgl_status status = take_code(call->reply, &code, &call->fixups, &v, err);
     if (!status && !v.outcome)
         status = judge(f, &code, &v, err);
     if (status) {
         mgl_text_clear(&code);
         return status;
     }
-    tell(f, call, &code);
+    if (f->options.on_call)
+        f->options.on_call(f->options.user, call);
     if (is_call(call->reply->outcome)) {
         f->calls++;
         remember(f, &v, &code);
@@ -389,33 +381,30 @@ void mgl_feedback_write(const mgl_feedback *f, mgl_json_out *out, const char *ke
     mgl_json_out_close_object(out);
 }
 
-static mgl_status read_outcome(const mgl_json *json, const cJSON *object, mgl_outcome *out,
-                               mgl_error *err)
+static mgl_status parse_outcome(const mgl_json *json, const char *name, mgl_outcome *out,
+                                mgl_error *err)
 {
-    const char *name = NULL;
-    mgl_status status = mgl_json_get_string(json, object, "outcome", true, &name, err);
-    if (!status && !mgl_outcome_parse(name, out))
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "there is no outcome '%.80s'", name);
-    return status;
+    return mgl_outcome_parse(name, out)
+               ? MGL_OK
+               : mgl_fail(err, MGL_BAD_INPUT, json->file, "there is no outcome '%.80s'", name);
 }
 
 static mgl_status read_seen(mgl_feedback *f, const mgl_json *json, const cJSON *object,
                             mgl_error *err)
 {
-    const char *digest = NULL, *diagnostic = NULL;
+    const char *digest = NULL, *outcome = NULL, *diagnostic = NULL;
     int64_t call = 0;
+    const mgl_json_field fields[] = {MGL_JSON_STRING("digest", &digest),
+                                     MGL_JSON_STRING("outcome", &outcome),
+                                     MGL_JSON_INT("call", 1, MGL_FEEDBACK_MOST_CALLS, &call),
+                                     MGL_JSON_STRING("diagnostic", &diagnostic)};
     seen *to = &f->seen[f->seen_count];
     if (f->seen_count == MGL_FEEDBACK_MOST_CALLS)
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "more than %d texts were seen",
                         MGL_FEEDBACK_MOST_CALLS);
-    mgl_status status = mgl_json_get_string(json, object, "digest", true, &digest, err);
+    mgl_status status = MGL_JSON_GET(json, object, fields, err);
     if (!status)
-        status = read_outcome(json, object, &to->outcome, err);
-    if (!status)
-        status =
-            mgl_json_get_int(json, object, "call", true, 1, MGL_FEEDBACK_MOST_CALLS, &call, err);
-    if (!status)
-        status = mgl_json_get_string(json, object, "diagnostic", true, &diagnostic, err);
+        status = parse_outcome(json, outcome, &to->outcome, err);
     if (!status && strlen(digest) != MGL_SHA256_HEX - 1)
         status =
             mgl_fail(err, MGL_BAD_INPUT, json->file, "a digest has %d digits", MGL_SHA256_HEX - 1);
@@ -431,16 +420,15 @@ static mgl_status read_seen(mgl_feedback *f, const mgl_json *json, const cJSON *
 static mgl_status read_attempt(const mgl_json *json, const cJSON *object, attempt *to,
                                mgl_error *err)
 {
-    const char *diagnostic = NULL, *code = NULL;
+    const char *outcome = NULL, *diagnostic = NULL, *code = NULL;
     int64_t call = 0;
-    mgl_status status =
-        mgl_json_get_int(json, object, "call", true, 1, MGL_FEEDBACK_MOST_CALLS, &call, err);
+    const mgl_json_field fields[] = {MGL_JSON_INT("call", 1, MGL_FEEDBACK_MOST_CALLS, &call),
+                                     MGL_JSON_STRING("outcome", &outcome),
+                                     MGL_JSON_STRING("diagnostic", &diagnostic),
+                                     MGL_JSON_STRING("code", &code)};
+    mgl_status status = MGL_JSON_GET(json, object, fields, err);
     if (!status)
-        status = read_outcome(json, object, &to->outcome, err);
-    if (!status)
-        status = mgl_json_get_string(json, object, "diagnostic", true, &diagnostic, err);
-    if (!status)
-        status = mgl_json_get_string(json, object, "code", true, &code, err);
+        status = parse_outcome(json, outcome, &to->outcome, err);
     if (status)
         return status;
     to->call = (int)call;
@@ -449,33 +437,26 @@ static mgl_status read_attempt(const mgl_json *json, const cJSON *object, attemp
     return to->code.failed ? mgl_fail_memory(err, strlen(code)) : MGL_OK;
 }
 
-static mgl_status read_lists(mgl_feedback *f, const mgl_json *json, const cJSON *object,
+mgl_status mgl_feedback_read(mgl_feedback *f, const mgl_json *json, const cJSON *object,
                              mgl_error *err)
 {
+    int64_t calls = 0, repeats = 0;
     const cJSON *list = NULL, *last = NULL;
-    mgl_status status = mgl_json_get_array(json, object, "seen", true, &list, err);
+    const mgl_json_field fields[] = {MGL_JSON_INT("calls", 0, MGL_FEEDBACK_MOST_CALLS, &calls),
+                                     MGL_JSON_INT("repeats", 0, MGL_FEEDBACK_MOST_CALLS, &repeats),
+                                     MGL_JSON_ARRAY("seen", &list), MGL_JSON_ARRAY("last", &last)};
+    mgl_status status = MGL_JSON_GET(json, object, fields, err);
+    if (!status && repeats > calls)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "more repeats than calls");
+    f->calls = (int)calls;
+    f->repeats = (int)repeats;
     for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next)
         status = read_seen(f, json, at, err);
-    if (!status)
-        status = mgl_json_get_array(json, object, "last", true, &last, err);
-    int count = status ? 0 : cJSON_GetArraySize(last), place = MGL_FEEDBACK_SHOWN - count;
+    int place = MGL_FEEDBACK_SHOWN - (status ? 0 : cJSON_GetArraySize(last));
     if (!status && place < 0)
         status = mgl_fail(err, MGL_BAD_INPUT, json->file, "%d attempts are kept at most",
                           MGL_FEEDBACK_SHOWN);
     for (const cJSON *at = status ? NULL : last->child; at && !status; at = at->next)
         status = read_attempt(json, at, &f->last[place++], err);
     return status;
-}
-
-mgl_status mgl_feedback_read(mgl_feedback *f, const mgl_json *json, const cJSON *object,
-                             mgl_error *err)
-{
-    int64_t calls = 0, repeats = 0;
-    mgl_status status =
-        mgl_json_get_int(json, object, "calls", true, 0, MGL_FEEDBACK_MOST_CALLS, &calls, err);
-    if (!status)
-        status = mgl_json_get_int(json, object, "repeats", true, 0, calls, &repeats, err);
-    f->calls = (int)calls;
-    f->repeats = (int)repeats;
-    return status ? status : read_lists(f, json, object, err);
 }

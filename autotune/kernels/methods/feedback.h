@@ -35,8 +35,6 @@ typedef struct mgl_feedback_call {
                           * call that it was made for */
     const char *request; /* the body; NULL: the answer was handed in without a request */
     const mgl_reply *reply;
-    const char *code; /* (code_length) the extracted text after fix-ups; NULL: none */
-    size_t code_length;
     mgl_fixups fixups;
     const mgl_loop_verdict *verdict;
     double temperature;
@@ -47,8 +45,7 @@ typedef struct mgl_feedback_call {
 typedef struct mgl_feedback_options {
     const char *model;         /* of the endpoint */
     const char *system, *task; /* system: role and contract; task: the clean task */
-    const char *tag;           /* language tag of the code fence; NULL: "cuda" */
-    int calls, max_tokens;     /* 0: MGL_FEEDBACK_CALLS, MGL_FEEDBACK_TOKENS */
+    int calls;                 /* 0: MGL_FEEDBACK_CALLS */
     uint64_t seed;             /* seeds the delimiters around quoted data */
     mgl_loop_judge judge;
     void (*on_call)(void *user, const mgl_feedback_call *call); /* may be NULL */

@@ -3,22 +3,14 @@
 
 #include <string.h>
 
-static const struct {
-    const char *name, *what;
-} rows[] = {
-#define MGL_X(id, name, what) {name, what},
-    MGL_FIXUPS(MGL_X)
-#undef MGL_X
-};
-
 const char *mgl_fixup_name(mgl_fixup fixup)
 {
-    return rows[fixup].name;
-}
-
-const char *mgl_fixup_what(mgl_fixup fixup)
-{
-    return rows[fixup].what;
+    static const char *const names[] = {
+#define MGL_X(id, name, what) name,
+        MGL_FIXUPS(MGL_X)
+#undef MGL_X
+    };
+    return names[fixup];
 }
 
 /* Byte sequences that are replaced everywhere. */

@@ -28,7 +28,6 @@ typedef struct mgl_fixups {
 } mgl_fixups;
 
 const char *mgl_fixup_name(mgl_fixup fixup);
-const char *mgl_fixup_what(mgl_fixup fixup);
 /* Appends the repaired text. */
 void mgl_fixups_apply(const char *text, size_t length, mgl_text *out, mgl_fixups *used);
 

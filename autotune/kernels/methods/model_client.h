@@ -13,11 +13,10 @@
 typedef struct mgl_reply {
     mgl_outcome outcome; /* MGL_OUTCOME_OK: content is set; else PROPOSER_... */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    mgl_text content, raw; /* the answer of the model; the unparsed response */
-    double retry_after_s;  /* negative: not given by the endpoint */
+    mgl_text content;     /* the answer of the model */
+    double retry_after_s; /* negative: not given by the endpoint */
     double seconds;
-    int64_t tokens_in, tokens_out;
-    bool estimated; /* the token counts are estimates, because the endpoint gave none */
+    int64_t tokens_in, tokens_out; /* estimates, if the endpoint gave none */
 } mgl_reply;
 void mgl_reply_clear(mgl_reply *reply);
 
@@ -42,8 +41,6 @@ mgl_status mgl_model_client_open_replay(const char *path, mgl_model_client **out
 /* The same from a text; `file` is the name in messages. */
 mgl_status mgl_model_client_open_replay_text(const char *text, size_t length, const char *file,
                                              mgl_model_client **out, mgl_error *err);
-/* The number of answers used. */
-int mgl_model_client_replay_used(const mgl_model_client *script);
 
 typedef struct mgl_model_client_chat_options {
     const char *url;

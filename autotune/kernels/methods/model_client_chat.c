@@ -24,16 +24,14 @@ static mgl_status take_response(const mgl_http_response *response, mgl_reply *ou
     out->outcome = c.outcome;
     memcpy(out->diagnostic, c.diagnostic, sizeof out->diagnostic);
     mgl_text_put(&out->content, c.content ? c.content : "");
-    mgl_text_append(&out->raw, response->body, response->length);
     out->retry_after_s = response->retry_after_s;
     out->seconds = response->seconds;
     out->tokens_in = c.tokens_in;
     out->tokens_out = c.tokens_out;
-    out->estimated = c.estimated;
     if (c.estimated && c.content)
         out->tokens_out = (int64_t)(strlen(c.content) / MGL_COMPLETION_BYTES_OF_A_TOKEN);
     mgl_completion_clear(&c);
-    return out->content.failed || out->raw.failed ? mgl_fail_memory(err, response->length) : MGL_OK;
+    return out->content.failed ? mgl_fail_memory(err, response->length) : MGL_OK;
 }
 
 static mgl_status ask_chat(mgl_model_client *self, const char *body, size_t length, mgl_reply *out,
@@ -87,7 +85,6 @@ void mgl_model_client_close(mgl_model_client *model_client)
 void mgl_reply_clear(mgl_reply *reply)
 {
     mgl_text_clear(&reply->content);
-    mgl_text_clear(&reply->raw);
     *reply = (mgl_reply){0};
 }
 

@@ -3,7 +3,7 @@
 
 #include "autotune/agents/completion.h"
 #include "base/format.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -17,38 +17,25 @@ typedef struct script {
     int used;
 } script;
 
-static mgl_status read_outcome(const script *s, const cJSON *answer, mgl_outcome *out,
-                               mgl_error *err)
-{
-    const char *name = NULL;
-    mgl_status status = mgl_json_get_string(&s->json, answer, "outcome", false, &name, err);
-    *out = MGL_OUTCOME_OK;
-    if (status || !name)
-        return status;
-    if (!mgl_outcome_parse(name, out) || strncmp(name, "PROPOSER_", 9) != 0)
-        return mgl_fail(err, MGL_BAD_INPUT, s->json.file,
-                        "an answer's outcome is one of PROPOSER_..., and not '%.80s'", name);
-    return MGL_OK;
-}
-
 static mgl_status read_object(const script *s, const cJSON *answer, mgl_reply *out, mgl_error *err)
 {
     const int64_t most = INT64_C(1) << 40;
-    const char *content = NULL;
-    mgl_status status = read_outcome(s, answer, &out->outcome, err);
+    const char *outcome = NULL, *content = NULL;
+    const mgl_json_field fields[] = {
+        MGL_JSON_OPTIONAL_REAL("retry_after_s", &out->retry_after_s),
+        MGL_JSON_OPTIONAL_INT("tokens_in", 0, most, &out->tokens_in),
+        MGL_JSON_OPTIONAL_INT("tokens_out", 0, most, &out->tokens_out)};
+    mgl_status status = mgl_json_get_string(&s->json, answer, "outcome", false, &outcome, err);
+    if (!status && outcome &&
+        (!mgl_outcome_parse(outcome, &out->outcome) || strncmp(outcome, "PROPOSER_", 9) != 0))
+        return mgl_fail(err, MGL_BAD_INPUT, s->json.file,
+                        "an answer's outcome is one of PROPOSER_..., and not '%.80s'", outcome);
     if (!status)
-        status = mgl_json_get_string(&s->json, answer, "content", !out->outcome, &content, err);
+        status = mgl_json_get_string(&s->json, answer, "content", !outcome, &content, err);
     if (!status)
-        status =
-            mgl_json_get_double(&s->json, answer, "retry_after_s", false, &out->retry_after_s, err);
-    if (!status)
-        status =
-            mgl_json_get_int(&s->json, answer, "tokens_in", false, 0, most, &out->tokens_in, err);
-    if (!status)
-        status =
-            mgl_json_get_int(&s->json, answer, "tokens_out", false, 0, most, &out->tokens_out, err);
+        status = MGL_JSON_GET(&s->json, answer, fields, err);
     mgl_text_put(&out->content, content ? content : "");
-    if (out->outcome)
+    if (outcome)
         mgl_format_into(out->diagnostic, sizeof out->diagnostic, "the script says so");
     return status;
 }
@@ -62,10 +49,7 @@ static mgl_status read_answer(const script *s, const cJSON *answer, mgl_reply *o
         status = read_object(s, answer, out, err);
     else
         status = mgl_fail(err, MGL_BAD_INPUT, s->json.file, "an answer is a string or an object");
-    mgl_text_append(&out->raw, out->content.bytes ? out->content.bytes : "", out->content.length);
-    if (!status && (out->content.failed || out->raw.failed))
-        status = mgl_fail_memory(err, out->content.length);
-    return status;
+    return !status && out->content.failed ? mgl_fail_memory(err, out->content.length) : status;
 }
 
 static mgl_status ask_script(mgl_model_client *self, const char *body, size_t length,
@@ -74,8 +58,7 @@ static mgl_status ask_script(mgl_model_client *self, const char *body, size_t le
     script *s = (script *)self;
     (void)body;
     *out = (mgl_reply){.retry_after_s = -1,
-                       .tokens_in = (int64_t)(length / MGL_COMPLETION_BYTES_OF_A_TOKEN),
-                       .estimated = true};
+                       .tokens_in = (int64_t)(length / MGL_COMPLETION_BYTES_OF_A_TOKEN)};
     if (!s->next) {
         out->outcome = MGL_OUTCOME_PROPOSER_BUDGET;
         mgl_format_into(out->diagnostic, sizeof out->diagnostic,
@@ -141,9 +124,4 @@ mgl_status mgl_model_client_open_replay_text(const char *text, size_t length, co
 {
     mgl_json json = {0};
     return open_tree(mgl_json_parse(text, length, MAX_SCRIPT, file, &json, err), &json, out, err);
-}
-
-int mgl_model_client_replay_used(const mgl_model_client *model_client)
-{
-    return ((const script *)model_client)->used;
 }

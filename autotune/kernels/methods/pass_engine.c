@@ -1,6 +1,7 @@
 /* Implements the pass engine: inserts, edit spans region by region, and the saved state. */
 #include "autotune/kernels/methods/pass_engine.h"
 
+#include "base/json_fields.h"
 #include "base/memory.h"
 
 #include <inttypes.h>
@@ -95,28 +96,21 @@ static mgl_status open_edit_span(mgl_pass_engine *p, mgl_error *err)
     return mgl_edit_span_open(&options, &p->span, err);
 }
 
-static void end_edit_span(mgl_pass_engine *p)
-{
-    p->calls += mgl_feedback_count(mgl_edit_span_loop(p->span));
-    mgl_edit_span_close(p->span);
-    p->span = NULL;
-}
-
 /* Continues after a region has ended. */
 static mgl_status go_on(mgl_pass_engine *p, mgl_error *err)
 {
     size_t length;
     const char *text = mgl_edit_span_text(p->span, &length);
-    mgl_text next = {0};
     p->failed = !text;
     if (!text)
         return MGL_OK;
-    mgl_text_append(&next, text, length);
-    if (next.failed)
+    p->text.length = 0;
+    mgl_text_append(&p->text, text, length);
+    if (p->text.failed)
         return mgl_fail_memory(err, length);
-    mgl_text_clear(&p->text);
-    p->text = next;
-    end_edit_span(p);
+    p->calls += mgl_feedback_count(mgl_edit_span_loop(p->span));
+    mgl_edit_span_close(p->span);
+    p->span = NULL;
     if (++p->region == p->transformation->passes[p->pass].region_count) {
         p->region = 0;
         p->pass++;
@@ -249,23 +243,17 @@ void mgl_pass_engine_write(const mgl_pass_engine *p, mgl_json_out *out, const ch
     mgl_json_out_close_object(out);
 }
 
-static mgl_status read_place(mgl_pass_engine *p, const mgl_json *json, const cJSON *object,
-                             mgl_error *err)
+/* Checks that the place is one of the transformation's. */
+static mgl_status check_place(const mgl_pass_engine *p, int64_t pass, int64_t region,
+                              const mgl_json *json, mgl_error *err)
 {
-    int64_t pass = 0, region = 0, calls = 0;
-    const int most = p->transformation->pass_count;
-    mgl_status status = mgl_json_get_int(json, object, "pass", true, 0, most, &pass, err);
-    int regions = pass < most ? p->transformation->passes[pass].region_count : 1;
-    if (!status)
-        status = mgl_json_get_int(json, object, "region", true, 0, regions - 1, &region, err);
-    if (!status)
-        status = mgl_json_get_int(json, object, "calls", true, 0, 1 << 20, &calls, err);
-    if (!status)
-        status = mgl_json_get_bool(json, object, "failed", true, &p->failed, err);
-    p->pass = (int)pass;
-    p->region = (int)region;
-    p->calls = (int)calls;
-    return status;
+    const mgl_transformation *t = p->transformation;
+    bool fits = pass < t->pass_count ? region < t->passes[pass].region_count
+                                     : pass == t->pass_count && region == 0;
+    return fits ? MGL_OK
+                : mgl_fail(err, MGL_BAD_INPUT, json->file,
+                           "%s has no region %lld of a pass %lld: begin the work again", t->name,
+                           (long long)region, (long long)pass);
 }
 
 mgl_status mgl_pass_engine_read(mgl_pass_engine *p, const mgl_json *json, const cJSON *object,
@@ -273,19 +261,27 @@ mgl_status mgl_pass_engine_read(mgl_pass_engine *p, const mgl_json *json, const 
 {
     const char *name = NULL, *text = NULL;
     const cJSON *loop = NULL;
-    mgl_status status = mgl_json_get_string(json, object, "transformation", true, &name, err);
+    int64_t pass = 0, region = 0, calls = 0;
+    const mgl_json_field fields[] = {MGL_JSON_STRING("transformation", &name),
+                                     MGL_JSON_INT("pass", 0, MGL_MAX_PASSES, &pass),
+                                     MGL_JSON_INT("region", 0, MGL_KERNEL_REGION_COUNT, &region),
+                                     MGL_JSON_INT("calls", 0, 1 << 20, &calls),
+                                     MGL_JSON_BOOL("failed", &p->failed),
+                                     MGL_JSON_STRING("text", &text)};
+    mgl_status status = MGL_JSON_GET(json, object, fields, err);
     if (!status && strcmp(name, p->transformation->name) != 0)
         status =
             mgl_fail(err, MGL_BAD_INPUT, json->file, "it is of the transformation %.80s", name);
     if (!status)
-        status = read_place(p, json, object, err);
-    if (!status)
-        status = mgl_json_get_string(json, object, "text", true, &text, err);
+        status = check_place(p, pass, region, json, err);
     if (status)
         return status;
+    p->pass = (int)pass;
+    p->region = (int)region;
+    p->calls = (int)calls;
     mgl_edit_span_close(p->span);
     p->span = NULL;
-    mgl_text_clear(&p->text);
+    p->text.length = 0;
     mgl_text_put(&p->text, text);
     if (p->text.failed)
         return mgl_fail_memory(err, strlen(text));

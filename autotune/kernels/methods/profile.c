@@ -13,11 +13,11 @@ enum { MOST_NAMES = 4, WORST = 3, NO_FIELD = -1 };
 static const double worse_by = 0.05;
 
 static const struct {
-    const char *name, *what;
+    const char *what;
     int worse;
     const char *names[MOST_NAMES]; /* in a CSV; NULL after the last */
 } metrics[] = {
-#define MGL_METRIC(id, name, what, worse, ...) {#name, what, worse, {__VA_ARGS__}},
+#define MGL_METRIC(id, what, worse, ...) {what, worse, {__VA_ARGS__}},
 #include "autotune/kernels/methods/profile.def"
 };
 
@@ -32,16 +32,6 @@ static const struct {
     {name, MGL_METRIC_##metric, above, limit, hint},
 #include "autotune/kernels/methods/profile.def"
 };
-
-const char *mgl_metric_name(mgl_metric metric)
-{
-    return metrics[metric].name;
-}
-
-const char *mgl_metric_what(mgl_metric metric)
-{
-    return metrics[metric].what;
-}
 
 const char *mgl_class_name(mgl_class class)
 {

@@ -17,8 +17,6 @@ typedef enum mgl_metric {
 #include "autotune/kernels/methods/profile.def"
     MGL_METRIC_COUNT
 } mgl_metric;
-const char *mgl_metric_name(mgl_metric metric);
-const char *mgl_metric_what(mgl_metric metric);
 
 typedef enum mgl_class {
 #define MGL_CLASS(id, ...) MGL_CLASS_##id,

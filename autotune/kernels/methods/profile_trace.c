@@ -1,6 +1,8 @@
 /* Implements mgl_profile_read_trace of profile.h: the shares of an op's time in a launch trace. */
 #include "autotune/kernels/methods/profile.h"
 
+#include "base/json_fields.h"
+
 #include <string.h>
 
 /* Parts of a task's time; their sum is the time of the task, except that the time for the ring is
@@ -29,9 +31,9 @@ static mgl_status add_step(const mgl_json *json, const cJSON *step, const char *
 {
     const char *name = NULL;
     int64_t tasks = 0;
-    mgl_status status = mgl_json_get_string(json, step, "step", true, &name, err);
-    if (!status)
-        status = mgl_json_get_int(json, step, "tasks", true, 0, 1 << 30, &tasks, err);
+    const mgl_json_field fields[] = {MGL_JSON_STRING("step", &name),
+                                     MGL_JSON_INT("tasks", 0, 1 << 30, &tasks)};
+    mgl_status status = MGL_JSON_GET(json, step, fields, err);
     for (int i = 0; i < PARTS && !status && is_of(name, op); i++) {
         const cJSON *part = NULL;
         double mean = 0;
@@ -46,16 +48,10 @@ static mgl_status add_step(const mgl_json *json, const cJSON *step, const char *
 mgl_status mgl_profile_read_trace(const mgl_json *json, const char *op, mgl_profile *profile,
                                   int *found, mgl_error *err)
 {
-    static const char schema[] = "megalith.trace/1";
-    const char *given = NULL;
     const cJSON *steps = NULL;
     double us[PARTS] = {0}, all = 0;
     *found = 0;
-    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &given, err);
-    if (!status && strcmp(given, schema) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file,
-                          "the schema is '%.80s'; `megalith trace MODEL --json` prints %s", given,
-                          schema);
+    mgl_status status = mgl_json_check_schema(json, "megalith.trace/1", err);
     if (!status)
         status = mgl_json_get_array(json, json->root, "steps", true, &steps, err);
     for (const cJSON *step = status ? NULL : steps->child; step && !status; step = step->next)

@@ -24,13 +24,9 @@ void mgl_rounds_result_clear(mgl_rounds_result *result)
 
 static mgl_status copy(const char *text, size_t length, mgl_text *to, mgl_error *err)
 {
-    mgl_text made = {0};
-    mgl_text_append(&made, text, length);
-    if (made.failed)
-        return mgl_fail_memory(err, length);
-    mgl_text_clear(to);
-    *to = made;
-    return MGL_OK;
+    to->length = 0;
+    mgl_text_append(to, text, length);
+    return to->failed ? mgl_fail_memory(err, length) : MGL_OK;
 }
 
 static mgl_status look(const rounds *r, const char *text, size_t length, const mgl_facts *facts,
@@ -99,7 +95,7 @@ static mgl_status decide(rounds *r, const mgl_edit_span *site, mgl_round_report 
     if (status)
         return status;
     report->class = mgl_profile_class(&profile);
-    report->ruling = mgl_arbiter_decide(&r->arbiter, report->verdict, false);
+    report->ruling = mgl_arbiter_decide(&r->arbiter, report->verdict);
     status = stand(r, site, &report->ruling, &profile, err);
     if (!status && report->ruling.kept)
         status = keep(r, report->verdict, report->instruction, err);

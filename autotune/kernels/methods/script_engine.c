@@ -25,14 +25,6 @@ const char *mgl_step_end_name(mgl_step_end end)
     return names[end];
 }
 
-static const char *find_missing(const script_run *c, const mgl_transformation *t)
-{
-    for (int i = 0; i < t->requires.count; i++)
-        if (!mgl_names_have(&c->provides, t->requires.names[i]))
-    return t->requires.names[i];
-    return NULL;
-}
-
 /* ---- after a transformation ------------------------------------------------------------------ */
 
 /* A text has at most MGL_MAX_TUNABLES tunables. Tunables past the limit keep their first values. */
@@ -46,7 +38,7 @@ static int add_tunables(script_run *c, const mgl_transformation *t)
     return count;
 }
 
-static mgl_status search(script_run *c, const mgl_pass_engine *peak, int count,
+static mgl_status search(script_run *c, const mgl_pass_engine *engine, int count,
                          mgl_configurations *out, mgl_error *err)
 {
     mgl_configurations_options options = {.tunables = c->tunables,
@@ -60,7 +52,7 @@ static mgl_status search(script_run *c, const mgl_pass_engine *peak, int count,
                                           .most = c->options->judgements,
                                           .carry = c->options->carry,
                                           .seed = c->options->work->seed};
-    options.text = mgl_pass_engine_text(peak, &options.length);
+    options.text = mgl_pass_engine_text(engine, &options.length);
     return mgl_configurations_find(&options, out, err);
 }
 
@@ -68,13 +60,6 @@ static void join_names(const mgl_names *names, mgl_text *out)
 {
     for (int i = 0; i < names->count; i++)
         mgl_text_format(out, "%s%s", i ? " " : "", names->names[i]);
-}
-
-static void provide(script_run *c, const mgl_transformation *t)
-{
-    for (int i = 0; i < t->provides.count && c->provides.count < MGL_MAX_NAMES; i++)
-        if (!mgl_names_have(&c->provides, t->provides.names[i]))
-            c->provides.names[c->provides.count++] = t->provides.names[i];
 }
 
 static mgl_status keep(script_run *c, const mgl_transformation *t, const mgl_configuration *best,
@@ -98,36 +83,32 @@ static mgl_status keep(script_run *c, const mgl_transformation *t, const mgl_con
     return status;
 }
 
-static mgl_status take_text(script_run *c, const mgl_pass_engine *peak, mgl_error *err)
+static mgl_status take_text(script_run *c, const mgl_pass_engine *engine, mgl_error *err)
 {
     size_t length;
-    const char *text = mgl_pass_engine_text(peak, &length);
-    mgl_text copy = {0};
-    mgl_text_append(&copy, text, length);
-    if (copy.failed)
-        return mgl_fail_memory(err, length);
-    mgl_text_clear(&c->text);
-    c->text = copy;
-    return MGL_OK;
+    const char *text = mgl_pass_engine_text(engine, &length);
+    c->text.length = 0;
+    mgl_text_append(&c->text, text, length);
+    return c->text.failed ? mgl_fail_memory(err, length) : MGL_OK;
 }
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-static mgl_status end_step(script_run *c, const mgl_pass_engine *peak, mgl_step_report *report,
+static mgl_status end_step(script_run *c, const mgl_pass_engine *engine, mgl_step_report *report,
                            mgl_error *err)
 {
     const mgl_transformation *t = report->transformation;
     mgl_configurations found = {0};
     mgl_version_record record = {0};
     const int rules = c->valid_count, count = add_tunables(c, t);
-    mgl_status status = search(c, peak, count, &found, err);
+    mgl_status status = search(c, engine, count, &found, err);
     report->end = found.count ? MGL_STEP_DONE : MGL_STEP_FAILED;
     report->judged = found.judged;
     report->carried = found.count;
     if (!status && found.count) {
         c->tunable_count = count;
-        provide(c, t);
-        status = take_text(c, peak, err);
+        mgl_names_append(&c->provides, &t->provides);
+        status = take_text(c, engine, err);
         if (!status)
             status = keep(c, t, &found.list[0], &record, err);
         report->version = record.id;
@@ -148,25 +129,25 @@ static mgl_status end_step(script_run *c, const mgl_pass_engine *peak, mgl_step_
 static mgl_status run_step(script_run *c, const mgl_transformation *t, mgl_error *err)
 {
     mgl_step_report report = {.transformation = t, .end = MGL_STEP_FAILED};
-    mgl_pass_engine *peak = NULL;
+    mgl_pass_engine *engine = NULL;
     mgl_status status =
-        mgl_pass_engine_open(c->options->work, t, c->text.bytes, c->text.length, &peak, err);
+        mgl_pass_engine_open(c->options->work, t, c->text.bytes, c->text.length, &engine, err);
     if (!status)
-        status = mgl_pass_engine_run(peak, c->model_client, c->waiter, &c->out->stopped, err);
+        status = mgl_pass_engine_run(engine, c->model_client, c->waiter, &c->out->stopped, err);
     if (status) {
-        mgl_pass_engine_close(peak);
+        mgl_pass_engine_close(engine);
         return status;
     }
-    report.calls = mgl_pass_engine_calls(peak);
-    report.verdict = mgl_pass_engine_verdict(peak);
+    report.calls = mgl_pass_engine_calls(engine);
+    report.verdict = mgl_pass_engine_verdict(engine);
     c->out->calls += report.calls;
-    if (mgl_pass_engine_state_of(peak) == MGL_PASS_ENGINE_DONE)
-        status = end_step(c, peak, &report, err);
+    if (mgl_pass_engine_state_of(engine) == MGL_PASS_ENGINE_DONE)
+        status = end_step(c, engine, &report, err);
     else if (c->options->on_step)
         c->options->on_step(c->options->user, &report);
     c->out->done += report.end == MGL_STEP_DONE;
     c->out->failed += report.end == MGL_STEP_FAILED;
-    mgl_pass_engine_close(peak);
+    mgl_pass_engine_close(engine);
     return status;
 }
 
@@ -190,7 +171,7 @@ mgl_status mgl_script_engine_run(const mgl_script_engine_options *options,
     mgl_text_append(&c.text, options->text, options->length);
     mgl_status status = c.text.failed ? mgl_fail_memory(err, options->length) : MGL_OK;
     for (int i = 0; i < options->step_count && !status && !out->stopped; i++) {
-        const char *missing = find_missing(&c, options->steps[i]);
+        const char *missing = mgl_transformation_missing(options->steps[i], &c.provides);
         if (missing)
             leave_out(&c, options->steps[i], missing);
         else

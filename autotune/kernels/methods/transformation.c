@@ -21,6 +21,13 @@ bool mgl_names_have(const mgl_names *names, const char *name)
     return false;
 }
 
+void mgl_names_append(mgl_names *to, const mgl_names *names)
+{
+    for (int i = 0; i < names->count && to->count < MGL_MAX_NAMES; i++)
+        if (!mgl_names_have(to, names->names[i]))
+            to->names[to->count++] = names->names[i];
+}
+
 static mgl_status refuse(const reader *r, const char *what, const char *name)
 {
     return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "%s '%.80s'", what, name);
@@ -80,8 +87,9 @@ static mgl_status get_names(const reader *r, const cJSON *object, const char *ke
 
 /* ---- parts of a transformation --------------------------------------------------------------- */
 
-static mgl_status read_tunable(const reader *r, const cJSON *object, mgl_tunable *out)
+static mgl_status read_tunable(const reader *r, const cJSON *object, void *to_tunable)
 {
+    mgl_tunable *out = to_tunable;
     static const char *const known[] = {"name", "values", NULL};
     static const char small[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
     const cJSON *list = NULL;
@@ -109,8 +117,9 @@ static mgl_status read_region(const reader *r, const char *name, mgl_kernel_regi
     return mgl_kernel_region_parse(name, out) ? MGL_OK : refuse(r, "there is no region", name);
 }
 
-static mgl_status read_insert(const reader *r, const cJSON *object, mgl_insert *out)
+static mgl_status read_insert(const reader *r, const cJSON *object, void *to_insert)
 {
+    mgl_insert *out = to_insert;
     static const char *const known[] = {"region", "text", NULL};
     const char *region = NULL;
     mgl_status status = check_members(r, object, known);
@@ -121,8 +130,9 @@ static mgl_status read_insert(const reader *r, const cJSON *object, mgl_insert *
     return status ? status : get_string(r, object, "text", &out->text);
 }
 
-static mgl_status read_pass(const reader *r, const cJSON *object, mgl_pass *out)
+static mgl_status read_pass(const reader *r, const cJSON *object, void *to_pass)
 {
+    mgl_pass *out = to_pass;
     static const char *const known[] = {"name",      "instruction", "regions",
                                         "may_break", "retries",     NULL};
     mgl_names regions = {0};
@@ -161,30 +171,15 @@ static mgl_status read_list(const reader *r, const char *key, read_fn *read, voi
     return status;
 }
 
-static mgl_status read_any_tunable(const reader *r, const cJSON *object, void *out)
-{
-    return read_tunable(r, object, out);
-}
-
-static mgl_status read_any_insert(const reader *r, const cJSON *object, void *out)
-{
-    return read_insert(r, object, out);
-}
-
-static mgl_status read_any_pass(const reader *r, const cJSON *object, void *out)
-{
-    return read_pass(r, object, out);
-}
-
 static mgl_status read_lists(const reader *r, mgl_transformation *t)
 {
-    mgl_status status = read_list(r, "tunables", read_any_tunable, t->tunables, sizeof *t->tunables,
+    mgl_status status = read_list(r, "tunables", read_tunable, t->tunables, sizeof *t->tunables,
                                   MGL_MAX_TUNABLES, &t->tunable_count);
     if (!status)
-        status = read_list(r, "inserts", read_any_insert, t->inserts, sizeof *t->inserts,
+        status = read_list(r, "inserts", read_insert, t->inserts, sizeof *t->inserts,
                            MGL_MAX_INSERTS, &t->insert_count);
     if (!status)
-        status = read_list(r, "passes", read_any_pass, t->passes, sizeof *t->passes, MGL_MAX_PASSES,
+        status = read_list(r, "passes", read_pass, t->passes, sizeof *t->passes, MGL_MAX_PASSES,
                            &t->pass_count);
     if (!status && !t->pass_count)
         status = refuse(r, "nothing stands in", "passes");
@@ -230,18 +225,8 @@ static mgl_status read_names(const reader *r, mgl_transformation *t)
 static mgl_status read_tree(const char *text, size_t length, const char *file, const char *schema,
                             mgl_json *out, mgl_error *err)
 {
-    const char *found = NULL;
     mgl_status status = mgl_json_parse(text, length, MAX_FILE, file, out, err);
-    if (!status && !cJSON_IsObject(out->root))
-        status = mgl_fail(err, MGL_BAD_INPUT, file, "an object is wanted");
-    if (!status)
-        status = mgl_json_get_string(out, out->root, "schema", true, &found, err);
-    if (!status && strcmp(found, schema) != 0)
-        status = strncmp(found, "megalith.", 9)
-                     ? mgl_fail(err, MGL_BAD_INPUT, file, "its schema is not '%s'", schema)
-                     : mgl_fail(err, MGL_BAD_INPUT, file, "its schema is '%.80s', and not '%s'",
-                                found, schema);
-    return status;
+    return status ? status : mgl_json_check_schema(out, schema, err);
 }
 
 mgl_status mgl_transformation_parse(const char *text, size_t length, const char *file,
@@ -274,6 +259,15 @@ void mgl_transformation_clear(mgl_transformation *t)
 {
     mgl_json_clear(&t->json);
     *t = (mgl_transformation){0};
+}
+
+const char *mgl_transformation_missing(const mgl_transformation *t, const mgl_names *names)
+{
+    for (int i = 0; i < t->requires.count; i++) {
+        if (!mgl_names_have(names, t->requires.names[i]))
+        return t->requires.names[i];
+    }
+    return NULL;
 }
 
 int mgl_transformation_calls(const mgl_transformation *t)

@@ -46,6 +46,8 @@ typedef struct mgl_names {
     int count;
 } mgl_names;
 bool mgl_names_have(const mgl_names *names, const char *name);
+/* Adds the names that are missing, as far as there is room. */
+void mgl_names_append(mgl_names *to, const mgl_names *names);
 
 typedef struct mgl_tunable {
     const char *name;
@@ -84,6 +86,9 @@ typedef struct mgl_transformation {
 mgl_status mgl_transformation_parse(const char *text, size_t length, const char *file,
                                     mgl_transformation *out, mgl_error *err);
 void mgl_transformation_clear(mgl_transformation *transformation);
+/* The first requirement that is not among the names; NULL: none. */
+const char *mgl_transformation_missing(const mgl_transformation *transformation,
+                                       const mgl_names *names);
 /* The number of model calls if each first answer is accepted. */
 int mgl_transformation_calls(const mgl_transformation *transformation);
 

@@ -161,7 +161,9 @@ static bool add_async(collector *c, const mgl_ptx_instruction *i)
     return true;
 }
 
-int64_t mgl_ptx_count_stages(const mgl_ptx_flow *flow)
+/* The buffers of a cp.async ring, from the number of groups that may be open after a wait; 0: no
+ * ring. */
+static int64_t count_stages(const mgl_ptx_flow *flow)
 {
     /* wait_group N leaves N groups open, and one buffer is being read. If the loop commits the
      * next group only after the wait, that group fills one more buffer. */
@@ -268,7 +270,7 @@ void mgl_ptx_collect(const mgl_ptx_flow *flow, mgl_ptx_forms *forms, mgl_ptx_fac
     for (uint32_t i = 0; i < flow->function->count; i++)
         add_instruction(&c, &flow->ptx->instructions[flow->function->first + i]);
     mgl_text_clear(&c.text);
-    int64_t stages = mgl_ptx_count_stages(flow);
+    int64_t stages = count_stages(flow);
     if (stages)
         mgl_ptx_facts_add(facts, "async.stages", "", stages);
 }

@@ -7,8 +7,5 @@
 #include "autotune/kernels/ptx/form.h"
 
 void mgl_ptx_collect(const mgl_ptx_flow *flow, mgl_ptx_forms *forms, mgl_ptx_facts *facts);
-/* The buffers of a cp.async ring, from the number of groups that may be open after a wait; 0: no
- * ring. */
-int64_t mgl_ptx_count_stages(const mgl_ptx_flow *flow);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "autotune/store/keeper.h"
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -42,15 +43,13 @@ static mgl_ptx_idea *add_idea(mgl_ptx_ideas *ideas)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static mgl_status read_text(const mgl_json *json, const cJSON *object, const char *key, char **out,
-                            mgl_error *err)
+/* The copies of strings of the JSON tree; false: out of memory. */
+static bool copy_texts(const char *const *from, char **const *to, int count)
 {
-    const char *text;
-    mgl_status status = mgl_json_get_string(json, object, key, true, &text, err);
-    if (status)
-        return status;
-    *out = mgl_strdup(text);
-    return *out ? MGL_OK : mgl_fail_memory(err, strlen(text));
+    bool copied = true;
+    for (int i = 0; i < count; i++)
+        copied = (*to[i] = mgl_strdup(from[i])) && copied;
+    return copied;
 }
 
 static mgl_status read_evidence(const mgl_json *json, const cJSON *object, mgl_ptx_idea *idea,
@@ -60,47 +59,43 @@ static mgl_status read_evidence(const mgl_json *json, const cJSON *object, mgl_p
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "an idea has more than %d measurements",
                         MGL_PTX_MAX_EVIDENCE);
     mgl_ptx_evidence *row = &idea->evidence[idea->evidence_count++];
-    mgl_status status = read_text(json, object, "op", &row->op, err);
-    if (!status)
-        status = read_text(json, object, "device", &row->device, err);
-    if (!status)
-        status = mgl_json_get_double(json, object, "gain", true, &row->gain, err);
-    if (!status)
-        status = mgl_json_get_int(json, object, "with", false, 0, 1 << 20, &row->with, err);
+    const char *texts[2];
+    const mgl_json_field fields[] = {
+        MGL_JSON_STRING("op", &texts[0]), MGL_JSON_STRING("device", &texts[1]),
+        MGL_JSON_REAL("gain", &row->gain), MGL_JSON_OPTIONAL_INT("with", 0, 1 << 20, &row->with)};
+    mgl_status status = MGL_JSON_GET(json, object, fields, err);
+    if (!status && !copy_texts(texts, (char **const[]){&row->op, &row->device}, 2))
+        status = mgl_fail_memory(err, sizeof *row);
     return status;
 }
 
 static mgl_status read_idea(const mgl_json *json, const cJSON *object, mgl_ptx_idea *idea,
                             mgl_error *err)
 {
-    const cJSON *evidence = NULL, *item;
-    mgl_status status = read_text(json, object, "feature", &idea->feature, err);
-    if (!status)
-        status = read_text(json, object, "before", &idea->before, err);
-    if (!status)
-        status = read_text(json, object, "after", &idea->after, err);
-    if (!status)
-        status = read_text(json, object, "requires", &idea->requires, err);
-    if (!status)
-        status = mgl_json_get_int(json, object, "uses", true, 0, INT32_MAX, &idea->uses, err);
-    if (!status)
-        status =
-            mgl_json_get_int(json, object, "successes", true, 0, idea->uses, &idea->successes, err);
-    if (!status)
-        status = mgl_json_get_array(json, object, "evidence", true, &evidence, err);
-    if (!status)
-        cJSON_ArrayForEach(item, evidence) if (!status) status =
-            read_evidence(json, item, idea, err);
+    const cJSON *evidence = NULL;
+    const char *texts[4];
+    const mgl_json_field fields[] = {MGL_JSON_STRING("feature", &texts[0]),
+                                     MGL_JSON_STRING("before", &texts[1]),
+                                     MGL_JSON_STRING("after", &texts[2]),
+                                     MGL_JSON_STRING("requires", &texts[3]),
+                                     MGL_JSON_INT("uses", 0, INT32_MAX, &idea->uses),
+                                     MGL_JSON_INT("successes", 0, INT32_MAX, &idea->successes),
+                                     MGL_JSON_ARRAY("evidence", &evidence)};
+    char **const copies[] = {&idea->feature, &idea->before, &idea->after, &idea->requires};
+    mgl_status status = MGL_JSON_GET(json, object, fields, err);
+    if (!status && idea->successes > idea->uses)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "an idea has more successes than uses");
+    if (!status && !copy_texts(texts, copies, 4))
+        status = mgl_fail_memory(err, sizeof *idea);
+    for (const cJSON *at = status ? NULL : evidence->child; at && !status; at = at->next)
+        status = read_evidence(json, at, idea, err);
     return status;
 }
 
 static mgl_status read_tree(const mgl_json *json, mgl_ptx_ideas *out, mgl_error *err)
 {
-    const char *schema;
     const cJSON *ideas = NULL;
-    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
-    if (!status && strcmp(schema, SCHEMA) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "the schema is not " SCHEMA);
+    mgl_status status = mgl_json_check_schema(json, SCHEMA, err);
     if (!status)
         status = mgl_json_get_array(json, json->root, "ideas", true, &ideas, err);
     for (const cJSON *item = ideas ? ideas->child : NULL; item && !status; item = item->next) {
@@ -208,23 +203,22 @@ static mgl_ptx_idea *make_idea(mgl_ptx_ideas *ideas, const mgl_ptx_difference *r
     mgl_ptx_idea *idea = ideas->count < MGL_PTX_MAX_IDEAS - 1 ? add_idea(ideas) : NULL;
     if (!idea)
         return NULL;
-    idea->feature = mgl_strdup(row->feature);
-    idea->before = mgl_strdup(row->before);
-    idea->after = mgl_strdup(row->after);
-    idea->requires = mgl_strdup(target);
-    bool made = idea->feature && idea->before && idea->after && idea->requires;
-    if (!made) {
-        clear_idea(idea);
-        ideas->count--;
-    }
-    return made ? idea : NULL;
+    const char *const texts[] = {row->feature, row->before, row->after, target};
+    if (copy_texts(texts,
+                   (char **const[]){&idea->feature, &idea->before, &idea->after, &idea->requires},
+                   4))
+        return idea;
+    clear_idea(idea);
+    ideas->count--;
+    return NULL;
 }
 
 /* Adds a measurement; the oldest one is dropped if the list is full. */
 static bool add_evidence(mgl_ptx_idea *idea, const mgl_ptx_pair *pair, int64_t with)
 {
-    mgl_ptx_evidence row = {mgl_strdup(pair->op), mgl_strdup(pair->device), pair->gain, with};
-    if (!row.op || !row.device) {
+    mgl_ptx_evidence row = {.gain = pair->gain, .with = with};
+    const char *const texts[] = {pair->op, pair->device};
+    if (!copy_texts(texts, (char **const[]){&row.op, &row.device}, 2)) {
         mgl_free(row.op);
         mgl_free(row.device);
         return false;

@@ -120,30 +120,20 @@ static mgl_ptx_slice called(const mgl_ptx *ptx, const mgl_ptx_instruction *i)
     return i->name;
 }
 
-/* `targets`: an item of a call is the called function, not the mnemonic. */
-static mgl_status list_forbidden(const mgl_ptx *ptx, bool targets, items *out, mgl_error *err)
+/* `kinds`: an item of a call is the called function, not the mnemonic. */
+static mgl_status list_forbidden(const mgl_ptx *ptx, bool kinds, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (size_t n = 0; n < ptx->instruction_list.count && !status; n++) {
         const mgl_ptx_instruction *i = &ptx->instructions[n];
         for (size_t r = 0; r < COUNT(instruction_rules) && !status; r++)
             if (mgl_ptx_begins(i, instruction_rules[r].what))
-                status = add_item(out, targets && mgl_ptx_is(i, "call") ? called(ptx, i) : i->name,
+                status = add_item(out, kinds && mgl_ptx_is(i, "call") ? called(ptx, i) : i->name,
                                   instruction_rules[r].why, i->line, err);
         if (!status)
             status = list_registers(ptx, i, out, err);
     }
     return status;
-}
-
-static mgl_status list_instructions(const mgl_ptx *ptx, items *out, mgl_error *err)
-{
-    return list_forbidden(ptx, false, out, err);
-}
-
-static mgl_status list_kinds(const mgl_ptx *ptx, items *out, mgl_error *err)
-{
-    return list_forbidden(ptx, true, out, err);
 }
 
 static int compare_items(const void *a, const void *b)
@@ -202,8 +192,9 @@ static bool names(const mgl_ptx_instruction *i, const char *modifiers)
 }
 
 /* Lists stores and copies to memory that other blocks can read. */
-static mgl_status list_stores(const mgl_ptx *ptx, items *out, mgl_error *err)
+static mgl_status list_stores(const mgl_ptx *ptx, bool kinds, items *out, mgl_error *err)
 {
+    (void)kinds;
     mgl_status status = MGL_OK;
     for (size_t n = 0; n < ptx->instruction_list.count && !status; n++) {
         const mgl_ptx_instruction *i = &ptx->instructions[n];
@@ -216,15 +207,15 @@ static mgl_status list_stores(const mgl_ptx *ptx, items *out, mgl_error *err)
     return status;
 }
 
-typedef mgl_status list_fn(const mgl_ptx *ptx, items *out, mgl_error *err);
+typedef mgl_status list_fn(const mgl_ptx *ptx, bool kinds, items *out, mgl_error *err);
 
 static mgl_status scan_lists(const mgl_ptx *candidate, const mgl_ptx *incumbent, list_fn *list,
                              bool kinds, mgl_ptx_finding *out, mgl_error *err)
 {
     items ours = {0}, theirs = {0};
-    mgl_status status = list(candidate, &ours, err);
+    mgl_status status = list(candidate, kinds, &ours, err);
     if (!status && incumbent)
-        status = list(incumbent, &theirs, err);
+        status = list(incumbent, kinds, &theirs, err);
     sort_items(&ours);
     sort_items(&theirs);
     if (!status)
@@ -248,24 +239,21 @@ static mgl_status list_named(const mgl_ptx *ptx, items *out, mgl_error *err)
     return status;
 }
 
-static bool has_item(const items *list, mgl_ptx_slice what)
+static int compare_what(const void *a, const void *b)
 {
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = mgl_ptx_compare(list->rows[middle].what, what);
-        if (!order)
-            return true;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
+    return mgl_ptx_compare(((const item *)a)->what, ((const item *)b)->what);
 }
 
-static mgl_status list_globals(const mgl_ptx *ptx, items *out, mgl_error *err)
+static bool has_item(const items *sorted, mgl_ptx_slice what)
 {
+    const item key = {.what = what};
+    return sorted->count &&
+           bsearch(&key, sorted->rows, sorted->count, sizeof key, compare_what) != NULL;
+}
+
+static mgl_status list_globals(const mgl_ptx *ptx, bool kinds, items *out, mgl_error *err)
+{
+    (void)kinds;
     items named = {0};
     mgl_status status = list_named(ptx, &named, err);
     for (size_t i = 0; i < ptx->variable_list.count && !status; i++) {
@@ -280,8 +268,9 @@ static mgl_status list_globals(const mgl_ptx *ptx, items *out, mgl_error *err)
 }
 
 /* Lists functions without a body in the module, such as vprintf, malloc and cudaLaunchDevice. */
-static mgl_status list_declared(const mgl_ptx *ptx, items *out, mgl_error *err)
+static mgl_status list_declared(const mgl_ptx *ptx, bool kinds, items *out, mgl_error *err)
 {
+    (void)kinds;
     items bodies = {0};
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < ptx->function_list.count && !status; i++)
@@ -300,8 +289,7 @@ mgl_status mgl_ptx_scan(const mgl_ptx *candidate, const mgl_ptx *incumbent, bool
                         mgl_ptx_finding *out, mgl_error *err)
 {
     *out = (mgl_ptx_finding){.outcome = MGL_OUTCOME_OK};
-    mgl_status status =
-        scan_lists(candidate, incumbent, kinds ? list_kinds : list_instructions, kinds, out, err);
+    mgl_status status = scan_lists(candidate, incumbent, list_forbidden, kinds, out, err);
     if (!status)
         status = scan_lists(candidate, incumbent, list_globals, true, out, err);
     if (!status)

@@ -203,21 +203,6 @@ bool mgl_transformation_is_ready(const mgl_transformation *t, const char *provid
 
 /* ---- scripts --------------------------------------------------------------------------------- */
 
-static const char *missing(const mgl_transformation *t, const mgl_names *has)
-{
-    for (int i = 0; i < t->requires.count; i++)
-        if (!mgl_names_have(has, t->requires.names[i]))
-    return t->requires.names[i];
-    return NULL;
-}
-
-static void add_names(mgl_names *to, const mgl_names *names)
-{
-    for (int i = 0; i < names->count && to->count < MGL_MAX_NAMES; i++)
-        if (!mgl_names_have(to, names->names[i]))
-            to->names[to->count++] = names->names[i];
-}
-
 mgl_status mgl_transform_script_steps(const mgl_library *l, const mgl_transform_script *script,
                                       const char *op,
                                       const mgl_transformation *steps[MGL_MAX_NAMES], int *count,
@@ -234,12 +219,12 @@ mgl_status mgl_transform_script_steps(const mgl_library *l, const mgl_transform_
                             script->steps.names[i]);
         if (!mgl_transformation_suits(t, op, script->architecture))
             continue;
-        const char *wants = missing(t, &has);
+        const char *wants = mgl_transformation_missing(t, &has);
         if (wants)
             return mgl_fail(err, MGL_BAD_INPUT, script->json.file,
                             "%s requires '%s', which no step for %s before it provides", t->name,
                             wants, op);
-        add_names(&has, &t->provides);
+        mgl_names_append(&has, &t->provides);
         steps[(*count)++] = t;
     }
     return MGL_OK;

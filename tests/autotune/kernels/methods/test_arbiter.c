@@ -52,7 +52,7 @@ START_TEST(decides_by_the_table)
 {
     mgl_arbiter a = {0};
     mgl_loop_verdict v = verdict(table[_i].outcome, table[_i].gain, table[_i].lo);
-    mgl_ruling r = mgl_arbiter_decide(&a, &v, false);
+    mgl_ruling r = mgl_arbiter_decide(&a, &v);
     ck_assert_msg(r.decision == table[_i].decision, "%s: %s", table[_i].what,
                   mgl_decision_name(r.decision));
     ck_assert_msg(r.kept == table[_i].kept, "%s", table[_i].what);
@@ -62,12 +62,12 @@ END_TEST
 
 START_TEST(stands_three_steps_deep_at_most)
 {
-    mgl_arbiter a = {.plateau = 100, .rounds = 100};
+    mgl_arbiter a = {.rounds = 100};
     mgl_loop_verdict v = verdict(OUT(NO_GAIN), 0, -0.01);
     for (int i = 0; i < 3; i++)
-        ck_assert(mgl_arbiter_decide(&a, &v, false).stand);
-    ck_assert(!mgl_arbiter_decide(&a, &v, false).stand);
-    ck_assert(mgl_arbiter_decide(&a, &v, false).stand);
+        ck_assert(mgl_arbiter_decide(&a, &v).stand);
+    ck_assert(!mgl_arbiter_decide(&a, &v).stand);
+    ck_assert(mgl_arbiter_decide(&a, &v).stand);
 }
 END_TEST
 
@@ -76,11 +76,11 @@ START_TEST(an_acceptance_begins_anew)
     mgl_arbiter a = {.rounds = 100};
     mgl_loop_verdict no = verdict(OUT(NO_GAIN), 0, -0.01), yes = verdict(OUT(OK), 0.05, 0.04);
     for (int i = 0; i < 4; i++)
-        mgl_arbiter_decide(&a, &no, false);
-    ck_assert_int_eq(mgl_arbiter_decide(&a, &yes, false).decision, MGL_DECISION_ACCEPT);
+        mgl_arbiter_decide(&a, &no);
+    ck_assert_int_eq(mgl_arbiter_decide(&a, &yes).decision, MGL_DECISION_ACCEPT);
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(mgl_arbiter_decide(&a, &no, false).decision, MGL_DECISION_CONTINUE);
-    mgl_ruling r = mgl_arbiter_decide(&a, &no, false);
+        ck_assert_int_eq(mgl_arbiter_decide(&a, &no).decision, MGL_DECISION_CONTINUE);
+    mgl_ruling r = mgl_arbiter_decide(&a, &no);
     ck_assert_int_eq(r.decision, MGL_DECISION_FINISH);
     ck_assert_int_eq(r.finish, MGL_FINISH_PLATEAU);
     ck_assert_int_eq(a.accepted, 1);
@@ -92,8 +92,8 @@ START_TEST(finishes_after_eight_rounds)
     mgl_arbiter a = {0};
     mgl_loop_verdict yes = verdict(OUT(OK), 0.05, 0.04);
     for (int i = 0; i < 7; i++)
-        ck_assert_int_eq(mgl_arbiter_decide(&a, &yes, false).decision, MGL_DECISION_ACCEPT);
-    mgl_ruling r = mgl_arbiter_decide(&a, &yes, false);
+        ck_assert_int_eq(mgl_arbiter_decide(&a, &yes).decision, MGL_DECISION_ACCEPT);
+    mgl_ruling r = mgl_arbiter_decide(&a, &yes);
     ck_assert_int_eq(r.finish, MGL_FINISH_ROUNDS);
     ck_assert(r.kept);
 }
@@ -119,18 +119,7 @@ START_TEST(finishes_near_the_floor)
     mgl_loop_verdict v = verdict(floors[_i].outcome, 0.05, 0.04);
     v.facts.floor_us = floors[_i].floor;
     v.facts.time_us = floors[_i].time;
-    ck_assert_int_eq(mgl_arbiter_decide(&a, &v, false).finish, floors[_i].finish);
-}
-END_TEST
-
-START_TEST(finishes_with_the_budget)
-{
-    mgl_arbiter a = {0};
-    mgl_loop_verdict v = verdict(OUT(OK), 0.05, 0.04);
-    mgl_ruling r = mgl_arbiter_decide(&a, &v, true);
-    ck_assert_int_eq(r.finish, MGL_FINISH_BUDGET);
-    ck_assert(r.kept);
-    ck_assert_str_eq(mgl_finish_why(r.finish), "the budget is used up");
+    ck_assert_int_eq(mgl_arbiter_decide(&a, &v).finish, floors[_i].finish);
 }
 END_TEST
 
@@ -343,7 +332,6 @@ int main(void)
     ADD(an_acceptance_begins_anew);
     ADD(finishes_after_eight_rounds);
     ALL(finishes_near_the_floor, floors);
-    ADD(finishes_with_the_budget);
     ADD(a_row_a_metric);
     ADD(a_column_a_metric);
     ADD(missing_metrics_fall_back);
