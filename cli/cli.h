@@ -113,6 +113,13 @@ typedef struct mgl_cli_option {
 #define MGL_CLI_SCHEDULE_OPTION(X)                                                                 \
     X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one")
 
+/* The members of mgl_open_options of a verb with the options above and --capacity. */
+#define MGL_CLI_OPEN_MEMBERS(o)                                                                    \
+    .size = sizeof(mgl_open_options), .device = (o)->device.value, .dtype = (o)->dtype.value,      \
+    .config = (o)->config.value, .schedule = (o)->schedule.value,                                  \
+    .capacity = (int32_t)(o)->capacity.value, .threads = (int32_t)(o)->threads.value,              \
+    .verify = (o)->verify.given, .no_tuned = (o)->no_tuned.given, .cancel = mgl_cli_cancel()
+
 /* Options of verbs that lower or compile a model for later runs. */
 #define MGL_CLI_PROMPT_OPTION(X)                                                                   \
     X(int, prompt_tokens, "--prompt-tokens", "N", 1, MGL_MAX_CAPACITY,                             \
@@ -307,6 +314,8 @@ mgl_status mgl_cli_check_output(const char *path, const struct mgl_checkpoint *c
 /* Writes a whole file atomically: an existing file is replaced after all bytes are written, and is
  * kept on failure. */
 mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length, mgl_error *err);
+/* Same for a text; to standard output if `path` is NULL. */
+mgl_status mgl_cli_write_text(const char *path, const mgl_text *text, mgl_error *err);
 
 enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list */
 

@@ -248,6 +248,16 @@ mgl_status mgl_cli_write_file(const char *path, const char *bytes, size_t length
                            : mgl_output_write_file(path, bytes, length, err);
 }
 
+mgl_status mgl_cli_write_text(const char *path, const mgl_text *text, mgl_error *err)
+{
+    if (text->failed)
+        return mgl_fail_memory(err, text->capacity);
+    if (path)
+        return mgl_cli_write_file(path, text->bytes, text->length, err);
+    mgl_cli_print(text->bytes, text->length);
+    return MGL_OK;
+}
+
 void mgl_cli_end_json(mgl_json_out *out)
 {
     mgl_json_out_close(out);

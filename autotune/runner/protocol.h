@@ -123,6 +123,7 @@ typedef struct mgl_wire_load {
     int32_t kind; /* mgl_synthetic_kind */
     uint64_t seed;
 } mgl_wire_load;
+_Static_assert(sizeof(mgl_wire_load) == 6 * sizeof(int32_t) + sizeof(uint64_t), "no padding");
 
 /* The generated tokens follow: i32 (batch, tokens). The reply: f32 largest, chosen and norms (3,
  * batch, tokens), then f32 logits (step_count, batch, vocab). */
@@ -189,7 +190,7 @@ typedef struct mgl_wire_device {
     char name[128], uuid[48], arch[16];
     int32_t queues, driver_version;
     int64_t shared_bytes;
-    uint64_t memory_total, memory_free, l2_bytes;
+    uint64_t memory_free, l2_bytes;
 } mgl_wire_device;
 
 /* The restrictions of a worker after it entered the sandbox (sandbox.h). */

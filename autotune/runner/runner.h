@@ -17,7 +17,7 @@
 typedef struct mgl_runner_device {
     char name[128], uuid[48], driver[32];
     mgl_target target;
-    uint64_t memory_total, memory_free, l2_bytes;
+    uint64_t memory_free;
     /* sentence about missing parts of the workers' sandbox (sandbox.h); "": it is complete */
     char sandbox[256];
 } mgl_runner_device;

@@ -113,14 +113,8 @@ static mgl_status launch(struct check *c, mgl_side side, int w, int tokens, int3
                          float *logits, mgl_error *err)
 {
     double seconds;
-    mgl_wire_load load;
-    memset(&load, 0, sizeof load);
-    load.side = (int32_t)side;
-    load.batch = workload_of(c, w)->batch;
-    load.context = workload_of(c, w)->context;
-    load.tokens = tokens;
+    mgl_wire_load load = mgl_runner_load(side, workload_of(c, w), tokens, c->runner->seed);
     load.poison = true;
-    load.seed = c->runner->seed;
     mgl_status status = mgl_runner_launch(c->runner, &load, made, &seconds, &c->verdict, err);
     if (status || is_over(c) || !logits)
         return status;
@@ -236,10 +230,7 @@ static mgl_status refer(struct check *c, int w, const int32_t *made, mgl_error *
     if (c->referred && mgl_compare_words(c->fed, made, words) < 0)
         return MGL_OK;
     memset(&fixed, 0, sizeof fixed);
-    fixed.load.batch = load->batch;
-    fixed.load.context = load->context;
-    fixed.load.tokens = TOKENS;
-    fixed.load.seed = c->runner->seed;
+    fixed.load = mgl_runner_load(MGL_INCUMBENT, load, TOKENS, c->runner->seed);
     fixed.step_count = MGL_COMPARED_STEPS;
     memcpy(fixed.steps, c->steps, sizeof c->steps);
     mgl_question question = {.kind = MGL_REQUEST_REFER,

@@ -474,9 +474,7 @@ static mgl_status get_device(mgl_runner *self, mgl_runner_device *out, mgl_error
     mgl_wire_device *f = &runner->facts;
     f->name[sizeof f->name - 1] = f->uuid[sizeof f->uuid - 1] = f->arch[sizeof f->arch - 1] = 0;
     *out = (mgl_runner_device){.target = {.queues = f->queues, .shared_bytes = f->shared_bytes},
-                               .memory_total = f->memory_total,
-                               .memory_free = f->memory_free,
-                               .l2_bytes = f->l2_bytes};
+                               .memory_free = f->memory_free};
     mgl_format_into(out->name, sizeof out->name, "%s", f->name);
     mgl_format_into(out->uuid, sizeof out->uuid, "%s", f->uuid);
     mgl_format_into(out->target.arch, sizeof out->target.arch, "%s", f->arch);

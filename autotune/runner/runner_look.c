@@ -50,16 +50,10 @@ static mgl_status launch(mgl_runner_state *runner, mgl_side side, const mgl_runn
                          mgl_runner_memory *out, mgl_runner_verdict *verdict, mgl_error *err)
 {
     double seconds;
-    mgl_wire_load load;
-    const mgl_workload *workload = &runner->options.subject->workloads.list[at->workload];
-    memset(&load, 0, sizeof load);
-    load.side = (int32_t)side;
-    load.batch = workload->batch;
-    load.context = workload->context;
-    load.tokens = 1;
+    mgl_wire_load load =
+        mgl_runner_load(side, &runner->options.subject->workloads.list[at->workload], 1, at->seed);
     load.poison = true;
     load.kind = (int32_t)at->kind;
-    load.seed = at->seed;
     mgl_status status = mgl_runner_launch(runner, &load, out->tokens, &seconds, verdict, err);
     if (status || verdict->outcome != MGL_OUTCOME_OK)
         return status;

@@ -71,14 +71,8 @@ static void compare_tokens(struct pairs *p, mgl_side side, const int32_t *made)
 static mgl_status time_launch(struct pairs *p, mgl_side side, double *us, mgl_error *err)
 {
     mgl_runner_tokens made;
-    mgl_wire_load load;
+    const mgl_wire_load load = mgl_runner_load(side, p->workload, p->tokens, p->seed);
     double seconds = 0;
-    memset(&load, 0, sizeof load);
-    load.side = (int32_t)side;
-    load.batch = p->workload->batch;
-    load.context = p->workload->context;
-    load.tokens = p->tokens;
-    load.seed = p->seed;
     mgl_status status = mgl_runner_launch(p->runner, &load, made, &seconds, &p->verdict, err);
     if (status || is_over(p))
         return status;

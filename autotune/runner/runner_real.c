@@ -224,10 +224,7 @@ mgl_status mgl_runner_time_baseline(mgl_runner *self, int workload, double *us, 
     double seconds = 0;
     *us = 0;
     memset(&wire, 0, sizeof wire);
-    wire.load.batch = load->batch;
-    wire.load.context = load->context;
-    wire.load.tokens = MGL_WORKLOAD_TOKENS;
-    wire.load.seed = runner->seed;
+    wire.load = mgl_runner_load(MGL_INCUMBENT, load, MGL_WORKLOAD_TOKENS, runner->seed);
     wire.count = BASELINE_LAUNCHES;
     mgl_question question = {.kind = MGL_REQUEST_BASELINE,
                              .fixed = &wire,

@@ -39,6 +39,17 @@ typedef struct mgl_runner_resident {
 /* Tokens of one launch: (batch, MGL_WORKLOAD_TOKENS). */
 typedef int32_t mgl_runner_tokens[MGL_MAX_SEQUENCES * MGL_WORKLOAD_TOKENS];
 
+/* A launch of a workload. */
+static inline mgl_wire_load mgl_runner_load(mgl_side side, const mgl_workload *workload, int tokens,
+                                            uint64_t seed)
+{
+    return (mgl_wire_load){.side = (int32_t)side,
+                           .batch = workload->batch,
+                           .context = workload->context,
+                           .tokens = tokens,
+                           .seed = seed};
+}
+
 /* The reason why a trial ended early. */
 typedef struct mgl_runner_verdict {
     mgl_outcome outcome; /* MGL_OUTCOME_OK: it continues */

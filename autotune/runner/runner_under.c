@@ -48,13 +48,7 @@ static bool set_program(mgl_runner_state *runner, mgl_process *worker, const mgl
 static bool launch(mgl_runner_state *runner, mgl_process *worker, const mgl_workload *workload,
                    uint64_t seed, mgl_runner_under *out, mgl_status *status, mgl_error *err)
 {
-    mgl_wire_load load;
-    memset(&load, 0, sizeof load);
-    load.side = (int32_t)MGL_CANDIDATE;
-    load.batch = workload->batch;
-    load.context = workload->context;
-    load.tokens = 1;
-    load.seed = seed;
+    const mgl_wire_load load = mgl_runner_load(MGL_CANDIDATE, workload, 1, seed);
     const mgl_question question = {.kind = MGL_REQUEST_RUN,
                                    .fixed = &load,
                                    .fixed_length = sizeof load,

@@ -85,7 +85,6 @@ static mgl_status put_device(struct worker *w, struct request *r, mgl_error *err
     wire.queues = device.target.queues;
     wire.shared_bytes = device.target.shared_bytes;
     wire.driver_version = device.driver_version;
-    wire.memory_total = device.memory_total;
     wire.memory_free = device.memory_free;
     wire.l2_bytes = device.l2_bytes;
     put(r, &wire, sizeof wire);

@@ -77,11 +77,6 @@ void mgl_worker_fault_behind(mgl_fault fault, int32_t *tokens, int vocab, double
         tokens[0] = vocab;
 }
 
-static void set_bits(float *to, uint32_t bits)
-{
-    memcpy(to, &bits, sizeof bits);
-}
-
 void mgl_worker_fault_logits(mgl_worker_fault *fault, float *logits, size_t count)
 {
     fault->looks++;
@@ -98,7 +93,7 @@ void mgl_worker_fault_logits(mgl_worker_fault *fault, float *logits, size_t coun
             logits[0] = nextafterf(logits[0], INFINITY);
         break;
     case MGL_FAULT_POISON:
-        set_bits(&logits[count / 2], 0xA5A5A5A5u);
+        memcpy(&logits[count / 2], &(uint32_t){0xA5A5A5A5u}, sizeof *logits);
         break;
     default:
         break;

@@ -27,17 +27,7 @@ void mgl_cli_campaign_close(mgl_cli_campaign *campaign)
     *campaign = (mgl_cli_campaign){0};
 }
 
-mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err)
-{
-    if (text->failed)
-        return mgl_fail_memory(err, text->capacity);
-    if (path)
-        return mgl_cli_write_file(path, text->bytes, text->length, err);
-    mgl_cli_print(text->bytes, text->length);
-    return MGL_OK;
-}
-
-mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err)
+mgl_status mgl_cli_read_disk(const char *text, uint64_t *out, mgl_error *err)
 {
     static const char units[] = "KMGT";
     char *end = NULL;
@@ -50,12 +40,22 @@ mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out,
         end++;
     number *= unit ? ldexp(1, 10 * (int)(unit - units + 1)) : 1;
     if (!end || *end || !(number >= 1 && number < 0x1p60))
-        return mgl_fail(err, MGL_USAGE, flag, "\"%.40s\" is no size; 4G and 500M are", text);
+        return mgl_fail(err, MGL_USAGE, "--disk", "\"%.40s\" is no size; 4G and 500M are", text);
     *out = (uint64_t)number;
     return MGL_OK;
 }
 
 /* ---- printing a campaign --------------------------------------------------------------------- */
+
+/* Prints a line of a report and releases it. */
+static mgl_status print_line(const char *label, mgl_text *line, mgl_error *err)
+{
+    mgl_status status = line->failed ? mgl_fail_memory(err, line->capacity) : MGL_OK;
+    if (!status)
+        mgl_cli_printf("%-10s%s\n", label, line->bytes);
+    mgl_text_clear(line);
+    return status;
+}
 
 static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
@@ -74,12 +74,7 @@ static mgl_status print_best(mgl_store *store, const mgl_campaign_record *c, mgl
         mgl_answer_best_line(&best, &final, &line);
     else
         mgl_answer_predicted_line(&predicted, &line);
-    if (line.failed)
-        mgl_cli_lose_output();
-    else
-        mgl_cli_printf("best      %s\n", line.bytes);
-    mgl_text_clear(&line);
-    return MGL_OK;
+    return print_line("best", &line, err);
 }
 
 static mgl_status print_final(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
@@ -90,12 +85,7 @@ static mgl_status print_final(mgl_store *store, const mgl_campaign_record *c, mg
     if (status || !facts.number)
         return status;
     mgl_answer_final_line(&facts, &line);
-    if (line.failed)
-        status = mgl_fail_memory(err, line.capacity);
-    else
-        mgl_cli_printf("final     %s\n", line.bytes);
-    mgl_text_clear(&line);
-    return status;
+    return print_line("final", &line, err);
 }
 
 static mgl_status print_quarantined(void *user, const mgl_trial *trial, mgl_error *err)
@@ -103,11 +93,7 @@ static mgl_status print_quarantined(void *user, const mgl_trial *trial, mgl_erro
     mgl_text line = {0};
     (void)user;
     mgl_answer_quarantined_line(trial, &line);
-    mgl_status status = line.failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
-    if (!status)
-        mgl_cli_printf("condemned %s\n", line.bytes);
-    mgl_text_clear(&line);
-    return status;
+    return print_line("condemned", &line, err);
 }
 
 static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
@@ -117,16 +103,13 @@ static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl
     mgl_status status = mgl_answer_count_chat(store, c->id, &facts, err);
     if (status || !facts.requests)
         return status;
+    mgl_text_put(&line, "a language model, ");
     mgl_answer_chat_line(&facts, &line);
-    if (line.failed)
-        status = mgl_fail_memory(err, line.capacity);
-    else
-        mgl_cli_printf("asked     a language model, %s\n", line.bytes);
-    if (facts.failed)
+    status = print_line("asked", &line, err);
+    if (!status && facts.failed)
         mgl_cli_printf("endpoint  %lld of %lld requests failed, most with %s: %s\n",
                        (long long)facts.failed, (long long)facts.requests,
                        mgl_outcome_name(facts.most), mgl_outcome_hint(facts.most));
-    mgl_text_clear(&line);
     return status;
 }
 

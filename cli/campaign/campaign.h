@@ -66,15 +66,13 @@ mgl_status mgl_cli_campaign_open(const char *path, const char *name, bool write,
                                  mgl_cli_campaign *out, mgl_error *err);
 void mgl_cli_campaign_close(mgl_cli_campaign *campaign);
 
-/* Writes a text to a file, or to standard output if `path` is NULL. */
-mgl_status mgl_cli_campaign_write(const char *path, const mgl_text *text, mgl_error *err);
-
 /* Writes a campaign's report as one HTML file. `running`: the page reloads itself. */
 mgl_status mgl_cli_campaign_report(mgl_store *store, const char *name, bool running,
                                    const char *path, mgl_error *err);
 
-/* Parses a size such as "4G" or "500M", with powers of 1,024; NULL: 0. MGL_USAGE if malformed. */
-mgl_status mgl_cli_read_bytes(const char *flag, const char *text, uint64_t *out, mgl_error *err);
+/* Parses the size of --disk, such as "4G" or "500M", with powers of 1,024; NULL: 0. MGL_USAGE if
+ * malformed. */
+mgl_status mgl_cli_read_disk(const char *text, uint64_t *out, mgl_error *err);
 
 /* Parameters of a run. mgl_cli_tune runs the campaign to its end with progress on standard error,
  * and prints the result. */
@@ -85,7 +83,7 @@ typedef struct mgl_cli_tuning {
     const char *report;   /* path of the HTML report, or NULL */
     double hours;         /* 0: no limit */
     int64_t trials;       /* 0: no limit */
-    const char *disk;     /* a size for mgl_cli_read_bytes; NULL: the default */
+    const char *disk;     /* a size for mgl_cli_read_disk; NULL: the default */
     const char *chat_key; /* path of the key file, or NULL */
     int64_t budget_tokens, budget_requests;
     double until_gain; /* percent; 0: no limit */

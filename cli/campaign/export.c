@@ -36,7 +36,7 @@ static mgl_status export_campaign(const char *operand, const void *options, mgl_
     if (!status)
         status = say_predicted(store, operand, err);
     if (!status)
-        status = mgl_cli_campaign_write(o->output.value, &text, err);
+        status = mgl_cli_write_text(o->output.value, &text, err);
     mgl_text_clear(&text);
     mgl_store_close(store);
     return status;

@@ -34,7 +34,7 @@ mgl_status mgl_cli_campaign_report(mgl_store *store, const char *name, bool runn
         status =
             mgl_report_html(store, &record, &(mgl_report_options){.running = running}, &page, err);
     if (!status)
-        status = mgl_cli_campaign_write(path, &page, err);
+        status = mgl_cli_write_text(path, &page, err);
     mgl_text_clear(&page);
     mgl_campaign_record_clear(&record);
     return status;
@@ -54,7 +54,7 @@ static mgl_status report(const char *operand, const void *options, mgl_error *er
     else if (!status)
         status = mgl_report_markdown(c.store, &c.record, &text, err);
     if (!status)
-        status = mgl_cli_campaign_write(o->output.value, &text, err);
+        status = mgl_cli_write_text(o->output.value, &text, err);
     mgl_text_clear(&text);
     mgl_cli_campaign_close(&c);
     return status;

@@ -32,8 +32,8 @@ static void begin_json(mgl_json_out *out, const mgl_cli_campaign *c, int64_t id)
 }
 
 /* Prints the outcome of a proposal that did not become a trial. */
-static void tell_outcome(const struct options *o, const mgl_cli_campaign *c, int64_t id,
-                         mgl_outcome outcome, const char *why)
+static void tell_outcome(const struct options *o, const mgl_cli_campaign *c, mgl_outcome outcome,
+                         const char *why)
 {
     mgl_json_out out = {0};
     mgl_cli_end_with(mgl_outcome_exit(outcome));
@@ -41,7 +41,7 @@ static void tell_outcome(const struct options *o, const mgl_cli_campaign *c, int
         mgl_cli_printf("%s: %s\n", mgl_outcome_name(outcome), why);
         return;
     }
-    begin_json(&out, c, id);
+    begin_json(&out, c, 0);
     mgl_json_out_string(&out, "outcome", mgl_outcome_name(outcome));
     mgl_json_out_string(&out, "diagnostic", why);
     mgl_json_out_string(&out, "hint", mgl_outcome_hint(outcome));
@@ -108,7 +108,7 @@ static mgl_status hand_in(const struct options *o, const mgl_cli_campaign *c, co
     mgl_status status = mgl_tune_submit(c->store, &c->record, text, length, "submit", &id, err);
     if (status == MGL_GATE || status == MGL_BAD_INPUT) {
         bool frozen = status == MGL_GATE;
-        tell_outcome(o, c, 0, frozen ? MGL_OUTCOME_FROZEN_TAMPERED : MGL_OUTCOME_PARSE,
+        tell_outcome(o, c, frozen ? MGL_OUTCOME_FROZEN_TAMPERED : MGL_OUTCOME_PARSE,
                      frozen ? mgl_outcome_hint(MGL_OUTCOME_FROZEN_TAMPERED) : err->message);
         return MGL_OK;
     }
@@ -126,7 +126,7 @@ static void tell_size(const struct options *o, const mgl_cli_campaign *c)
     snprintf(why, sizeof why,
              "the proposal is larger than %d bytes, which is the most that is read",
              MGL_SCHEDULE_MAX_TEXT);
-    tell_outcome(o, c, 0, MGL_OUTCOME_PARSE, why);
+    tell_outcome(o, c, MGL_OUTCOME_PARSE, why);
 }
 
 /* Opening a named pipe without a writer would block. The pipe of a shell's `<(...)` has a writer.

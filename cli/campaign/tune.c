@@ -210,7 +210,7 @@ static mgl_status show_prompt(const struct options *o, const mgl_tune_request *r
     if (!status)
         mgl_text_put(&body, "\n");
     if (!status)
-        status = mgl_cli_campaign_write(NULL, &body, err);
+        status = mgl_cli_write_text(NULL, &body, err);
     mgl_text_clear(&body);
     mgl_tune_clear(&tune);
     mgl_store_close(store);

@@ -122,7 +122,7 @@ static mgl_status check_key(const char *path, mgl_error *err)
 mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mgl_error *err)
 {
     uint64_t disk;
-    mgl_status status = mgl_cli_read_bytes("--disk", how->disk, &disk, err);
+    mgl_status status = mgl_cli_read_disk(how->disk, &disk, err);
     if (!status && how->gain_given && !(how->until_gain > 0))
         status = mgl_fail(err, MGL_USAGE, "--until-gain",
                           "is a number of percent above 0; leave it out for no limit");
@@ -203,7 +203,7 @@ mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *er
     char *key = NULL;
     tuning t = {.tune = tune, .how = how};
     uint64_t disk;
-    mgl_status status = mgl_cli_read_bytes("--disk", how->disk, &disk, err);
+    mgl_status status = mgl_cli_read_disk(how->disk, &disk, err);
     if (!status && how->detach) {
         status = mgl_cli_check_ended(tune, how, err); /* the child runs `campaign resume` */
         return status ? status : mgl_cli_detach(tune, how, err);

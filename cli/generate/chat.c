@@ -207,22 +207,11 @@ static mgl_status begin_messages(mgl_cli_chat *chat, const struct options *o, mg
 static mgl_status open_model(mgl_cli_chat *chat, const char *path, const struct options *o,
                              mgl_error *err)
 {
-    mgl_open_options open = {.size = sizeof open,
-                             .device = o->device.value,
-                             .dtype = o->dtype.value,
-                             .config = o->config.value,
-                             .schedule = o->schedule.value,
-                             .capacity = (int32_t)o->capacity.value,
-                             .threads = (int32_t)o->threads.value,
-                             .verify = o->verify.given,
-                             .no_tuned = o->no_tuned.given,
-                             .strict_formats = o->strict_formats.given,
+    mgl_open_options open = {MGL_CLI_OPEN_MEMBERS(o), .strict_formats = o->strict_formats.given,
                              .penalties = mgl_cli_reply_penalizes(&chat->reply) ? 1
                                           : o->sample.given                     ? 2
                                                                                 : 0,
-                             .prompt = LONG_TURN,
-                             .cancel = mgl_cli_cancel(),
-                             .on_stage = mgl_cli_show_stage};
+                             .prompt = LONG_TURN, .on_stage = mgl_cli_show_stage};
     mgl_status status = mgl_model_open(path, &open, &chat->model, err);
     chat->facts.size = sizeof chat->facts;
     return status ? status : mgl_model_get_facts(chat->model, &chat->facts, err);

@@ -35,10 +35,8 @@ static mgl_status do_save(mgl_cli_chat *chat, const char *path, bool *leave, mgl
     mgl_status status = check_place(path, err);
     mgl_cli_messages_print(&chat->messages, &text);
     mgl_text_put(&text, "\n");
-    if (!status && text.failed)
-        status = mgl_fail_memory(err, text.capacity);
     if (!status)
-        status = mgl_cli_write_file(path, text.bytes, text.length, err);
+        status = mgl_cli_write_text(path, &text, err);
     if (!status)
         mgl_cli_say("chat", "%zu message%s in %s", chat->messages.count,
                     chat->messages.count == 1 ? "" : "s", path);

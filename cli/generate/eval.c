@@ -105,19 +105,9 @@ static mgl_status score(session *s, const char *path, mgl_eval_result *out, mgl_
 {
     const struct options *o = s->options;
     const mgl_cli_corpus *c = &s->corpus;
-    mgl_open_options open = {.size = sizeof open,
-                             .device = o->device.value,
-                             .dtype = o->dtype.value,
-                             .config = o->config.value,
-                             .schedule = o->schedule.value,
-                             .capacity = (int32_t)o->capacity.value,
+    mgl_open_options open = {MGL_CLI_OPEN_MEMBERS(o),
                              .wanted = c->longest < INT32_MAX ? (int32_t)c->longest : INT32_MAX,
-                             .threads = (int32_t)o->threads.value,
-                             .verify = o->verify.given,
-                             .no_tuned = o->no_tuned.given,
-                             .cancel = mgl_cli_cancel(),
-                             .on_stage = mgl_cli_reading_stage,
-                             .stage_user = &s->reading};
+                             .on_stage = mgl_cli_reading_stage, .stage_user = &s->reading};
     mgl_eval_options how = {.stride = (size_t)o->stride.value, .progress = count_window, .user = s};
     mgl_model *model = NULL;
     double start = mgl_clock_s();

@@ -39,23 +39,24 @@ typedef struct element {
     bool start; /* text or ids only: messages are not allowed */
 } element;
 
-/* "F.json: [2]: top_k"; `key` may be NULL. */
-static const char *place(const element *e, const char *key, char *where, size_t size)
+/* "F.json: [2]: top_k" */
+enum { PLACE = sizeof((mgl_error *)0)->where };
+static const char *place(const element *e, const char *key, char where[PLACE])
 {
-    snprintf(where, size, "%s%s%.40s", e->json->file, key ? ": " : "", key ? key : "");
+    snprintf(where, PLACE, "%s: %.40s", e->json->file, key);
     return where;
 }
 
 static mgl_status read_real(const element *e, const reply_key *key, mgl_cli_real *out,
                             mgl_error *err)
 {
-    char where[sizeof err->where];
+    char where[PLACE];
     double value = out->value;
     mgl_status status = mgl_json_get_double(e->json, e->item, key->name, true, &value, err);
     if (status)
         return status;
     if (value < (double)key->lo || value > (double)key->hi)
-        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where, sizeof where),
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where),
                         "must be between %" PRId64 " and %" PRId64 ", not %.17g", key->lo, key->hi,
                         value);
     *out = (mgl_cli_real){true, value};
@@ -65,15 +66,15 @@ static mgl_status read_real(const element *e, const reply_key *key, mgl_cli_real
 static mgl_status add_text(const element *e, const reply_key *key, cJSON *item, mgl_cli_list *out,
                            mgl_error *err)
 {
-    char where[sizeof err->where];
+    char where[PLACE];
     size_t length = 0;
     const char *text = cJSON_IsString(item) ? mgl_json_take_text(item, &length) : NULL;
     if (!text || !length || strlen(text) != length)
-        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where, sizeof where),
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where),
                         "must be a text or an array of texts, none empty or with a zero byte");
     if (out->count == MGL_CLI_MOST_LISTED)
-        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where, sizeof where),
-                        "has more than %d texts", MGL_CLI_MOST_LISTED);
+        return mgl_fail(err, MGL_BAD_INPUT, place(e, key->name, where), "has more than %d texts",
+                        MGL_CLI_MOST_LISTED);
     out->values[out->count++] = text;
     return MGL_OK;
 }
@@ -122,11 +123,10 @@ static const reply_key *find_key(const char *name)
 
 static mgl_status fail_unknown(const element *e, const char *name, mgl_error *err)
 {
-    char where[sizeof err->where];
     mgl_text known = {0};
     for (int i = 0; i < REPLY_KEYS; i++)
         mgl_text_format(&known, ", %s", reply_keys[i].name);
-    mgl_status status = mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
+    mgl_status status = mgl_fail(err, MGL_BAD_INPUT, e->json->file,
                                  "unknown key \"%.80s\"; a prompt has text, ids or messages%s",
                                  name, known.failed ? "" : known.bytes);
     mgl_text_clear(&known);
@@ -155,23 +155,21 @@ static mgl_status read_ids(const element *e, mgl_ids *out, mgl_error *err)
 
 static mgl_status read_messages(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
-    char where[sizeof err->where];
+    char where[PLACE];
     cJSON *array = cJSON_GetObjectItemCaseSensitive(e->item, "messages");
-    return mgl_cli_messages_take(&out->messages, array, place(e, "messages", where, sizeof where),
-                                 err);
+    return mgl_cli_messages_take(&out->messages, array, place(e, "messages", where), err);
 }
 
 /* Reads what the reply continues: text, ids or messages. */
 static mgl_status read_start(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
-    char where[sizeof err->where];
     bool has_text = mgl_json_member(e->item, "text") != NULL;
     bool has_ids = mgl_json_member(e->item, "ids") != NULL;
     int starts = has_text + has_ids + (mgl_json_member(e->item, "messages") != NULL);
     if (starts != 1)
-        return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
-                        "%s of \"text\"%s \"ids\"%s is needed", starts ? "only one" : "one",
-                        e->start ? " and" : ",", e->start ? "" : " and \"messages\"");
+        return mgl_fail(err, MGL_BAD_INPUT, e->json->file, "%s of \"text\"%s \"ids\"%s is needed",
+                        starts ? "only one" : "one", e->start ? " and" : ",",
+                        e->start ? "" : " and \"messages\"");
     if (has_ids)
         return read_ids(e, &out->ids, err);
     if (!has_text)
@@ -197,12 +195,10 @@ static mgl_status read_object(const element *e, mgl_cli_prompt *out, mgl_error *
 
 static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
-    char where[sizeof err->where];
     if (cJSON_IsObject(e->item))
         return read_object(e, out, err);
     if (!cJSON_IsString(e->item))
-        return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
-                        "must be a string or an object");
+        return mgl_fail(err, MGL_BAD_INPUT, e->json->file, "must be a string or an object");
     out->text = mgl_json_take_text(e->item, &out->length);
     return MGL_OK;
 }
@@ -210,11 +206,10 @@ static mgl_status read_prompt(const element *e, mgl_cli_prompt *out, mgl_error *
 /* Reads an entry that is a text, or an object with text or ids. */
 static mgl_status read_start_entry(const element *e, mgl_cli_prompt *out, mgl_error *err)
 {
-    char where[sizeof err->where];
     const cJSON *member = cJSON_IsObject(e->item) ? e->item->child : NULL;
     for (; member; member = member->next)
         if (strcmp(member->string, "text") != 0 && strcmp(member->string, "ids") != 0)
-            return mgl_fail(err, MGL_BAD_INPUT, place(e, NULL, where, sizeof where),
+            return mgl_fail(err, MGL_BAD_INPUT, e->json->file,
                             "unknown key \"%.80s\"; there are text and ids", member->string);
     return read_prompt(e, out, err);
 }

@@ -329,22 +329,13 @@ static mgl_status open_model(session *s, const char *path, mgl_error *err)
     size_t count = s->prompts.count - mgl_cli_prompts_count_errors(&s->prompts), wanted, prompt;
     measure(s, INT32_MAX, &wanted, &prompt);
     measure(s, find_limit(s, path, prompt), &wanted, &prompt);
-    mgl_open_options open = {.size = sizeof open,
-                             .device = o->device.value,
-                             .dtype = o->dtype.value,
-                             .config = o->config.value,
-                             .schedule = o->schedule.value,
-                             .capacity = (int32_t)o->capacity.value,
+    mgl_open_options open = {MGL_CLI_OPEN_MEMBERS(o),
                              .wanted = wanted > INT32_MAX ? INT32_MAX : (int32_t)wanted,
                              .sequences = count < MGL_MAX_BATCH ? (int32_t)count : MGL_MAX_BATCH,
                              .fewer = s->prompts.list != NULL,
-                             .threads = (int32_t)o->threads.value,
-                             .verify = o->verify.given,
-                             .no_tuned = o->no_tuned.given,
                              .strict_formats = o->strict_formats.given,
                              .penalties = wanted_penalties(s),
                              .prompt = prompt > INT32_MAX ? INT32_MAX : (int64_t)prompt,
-                             .cancel = mgl_cli_cancel(),
                              .on_stage = mgl_cli_show_stage};
     mgl_status status = mgl_model_open(path, &open, &s->model, err);
     if (status != MGL_BAD_INPUT || !open.penalties || !s->prompts.list)

@@ -115,19 +115,9 @@ static mgl_status open_model(session *s, const char *path, mgl_error *err)
 {
     const struct options *o = s->options;
     size_t longest = s->corpus.longest;
-    mgl_open_options open = {.size = sizeof open,
-                             .device = o->device.value,
-                             .dtype = o->dtype.value,
-                             .config = o->config.value,
-                             .schedule = o->schedule.value,
-                             .capacity = (int32_t)o->capacity.value,
+    mgl_open_options open = {MGL_CLI_OPEN_MEMBERS(o),
                              .wanted = longest < INT32_MAX ? (int32_t)longest : INT32_MAX,
-                             .threads = (int32_t)o->threads.value,
-                             .verify = o->verify.given,
-                             .no_tuned = o->no_tuned.given,
-                             .cancel = mgl_cli_cancel(),
-                             .on_stage = mgl_cli_reading_stage,
-                             .stage_user = &s->reading};
+                             .on_stage = mgl_cli_reading_stage, .stage_user = &s->reading};
     mgl_model_facts facts = {.size = sizeof facts};
     mgl_status status = mgl_model_open(path, &open, &s->model, err);
     if (!status)

@@ -25,11 +25,7 @@ static mgl_status write_record(const struct options *o, const mgl_version_record
         put_record(r, &out);
     else
         mgl_text_put(&out.text, r->text);
-    mgl_status status = out.text.failed ? mgl_fail_memory(err, strlen(r->text)) : MGL_OK;
-    if (!status && o->output.given)
-        status = mgl_cli_write_file(o->output.value, out.text.bytes, out.text.length, err);
-    else if (!status)
-        mgl_cli_print(out.text.bytes, out.text.length);
+    mgl_status status = mgl_cli_write_text(o->output.value, &out.text, err);
     mgl_text_clear(&out.text);
     return status;
 }

@@ -63,9 +63,7 @@ static mgl_status require(bool given, const char *flag, mgl_error *err)
 
 static mgl_status print_text(mgl_text *text, mgl_error *err)
 {
-    mgl_status status = text->failed ? mgl_fail_memory(err, text->capacity) : MGL_OK;
-    if (!status && text->length)
-        mgl_cli_print(text->bytes, text->length);
+    mgl_status status = mgl_cli_write_text(NULL, text, err);
     mgl_text_clear(text);
     return status;
 }

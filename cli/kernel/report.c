@@ -18,10 +18,8 @@ static mgl_status report(const char *operand, const void *options, mgl_error *er
     if (!status)
         (o->csv.given ? mgl_experiment_log_put_csv
                       : mgl_experiment_log_put_markdown)(&experiment_log, &out);
-    if (!status && out.failed)
-        status = mgl_fail_memory(err, 1);
     if (!status)
-        mgl_cli_print(out.bytes, out.length);
+        status = mgl_cli_write_text(NULL, &out, err);
     mgl_experiment_log_clear(&experiment_log);
     mgl_text_clear(&out);
     return status;

@@ -81,10 +81,9 @@ static void put_valued(mgl_text *out, const mgl_cli_verb *verb)
     mgl_text_put(out, "\n");
 }
 
-static void put_word(mgl_text *out, const char *test, const char *of, const char *word,
-                     const char *summary)
+static void put_word(mgl_text *out, const char *of, const char *word, const char *summary)
 {
-    put_condition(out, test, of);
+    put_condition(out, "__megalith_at", of);
     mgl_text_format(out, " -a %s -d '", word);
     put_text(out, summary);
     mgl_text_put(out, "'\n");
@@ -100,11 +99,10 @@ static void put_words(mgl_text *out, const mgl_cli_verb *verb)
     mgl_text_format(out, "\n");
     for (size_t w = 0; w < verb->word_count; w++) {
         const mgl_cli_verb *word = verb->words[w];
-        put_word(out, "__megalith_at", verb->name, mgl_cli_last_word(word), word->summary);
+        put_word(out, verb->name, mgl_cli_last_word(word), word->summary);
         mgl_text help = {0};
         mgl_text_format(&help, "help %s", verb->name);
-        put_word(out, "__megalith_at", help.failed ? "" : help.bytes, mgl_cli_last_word(word),
-                 word->summary);
+        put_word(out, help.failed ? "" : help.bytes, mgl_cli_last_word(word), word->summary);
         out->failed |= help.failed;
         mgl_text_clear(&help);
     }
@@ -121,10 +119,10 @@ void mgl_page_put_fish(mgl_text *out)
     mgl_text_put(out, "\n\n");
     for (size_t i = 0; i < MGL_CLI_VERB_COUNT; i++) {
         const mgl_cli_verb *verb = mgl_cli_verbs[i];
-        put_word(out, "__megalith_at", "", verb->name, verb->summary);
-        put_word(out, "__megalith_at", "help", verb->name, verb->summary);
+        put_word(out, "", verb->name, verb->summary);
+        put_word(out, "help", verb->name, verb->summary);
     }
-    put_word(out, "__megalith_at", "", "help", "the flags of a verb and an example");
+    put_word(out, "", "help", "the flags of a verb and an example");
     mgl_page_each_group(out, put_words);
     mgl_page_each(out, put_verb);
 }

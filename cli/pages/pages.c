@@ -93,8 +93,7 @@ static mgl_status make_page(const struct format *format, char **argv, mgl_error 
     if (status)
         return status;
     fill(&out, format, template, argv[2]);
-    status = out.failed ? mgl_fail_memory(err, out.capacity)
-                        : mgl_cli_write_file(argv[1], out.bytes, out.length, err);
+    status = mgl_cli_write_text(argv[1], &out, err);
     mgl_text_clear(&out);
     mgl_free(template);
     return status;

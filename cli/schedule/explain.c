@@ -57,31 +57,27 @@ static mgl_status fail_unknown(const char *operand, mgl_error *err)
     return status;
 }
 
-static mgl_status explain_code(const struct options *o, const mgl_code_info *info, mgl_error *err)
+static void explain_code(const struct options *o, const mgl_code_info *info)
 {
-    mgl_text code = {0};
-    mgl_text_format(&code, "MG%03d", info->code);
-    if (code.failed)
-        return mgl_fail_memory(err, 8);
+    char code[16];
+    snprintf(code, sizeof code, "MG%03d", info->code);
     if (o->json.given) {
         mgl_json_out out = {0};
         mgl_json_out_begin(&out, "megalith.explain/1");
-        mgl_json_out_string(&out, "code", code.bytes);
+        mgl_json_out_string(&out, "code", code);
         mgl_json_out_string(&out, "title", info->title);
         mgl_json_out_string(&out, "meaning", info->meaning);
         mgl_json_out_string(&out, "example", info->example);
         mgl_json_out_string(&out, "remedy", info->remedy);
         mgl_cli_end_json(&out);
     } else {
-        mgl_cli_printf("%s: %s\n\n", code.bytes, info->title);
+        mgl_cli_printf("%s: %s\n\n", code, info->title);
         mgl_cli_put_wrapped("", info->meaning);
         mgl_cli_put("\nExample:\n");
         mgl_cli_put_wrapped("    ", info->example);
         mgl_cli_put("\nHow to mend it:\n");
         mgl_cli_put_wrapped("    ", info->remedy);
     }
-    mgl_text_clear(&code);
-    return MGL_OK;
 }
 
 /* ---- explaining a schedule ------------------------------------------------------------------- */
@@ -301,7 +297,8 @@ static mgl_status explain(const char *operand, const void *options, mgl_error *e
         return fail_unknown(operand, err);
     if (flag)
         return mgl_fail(err, MGL_USAGE, flag, "is for a schedule, not for a diagnostic");
-    return explain_code(o, info, err);
+    explain_code(o, info);
+    return MGL_OK;
 }
 
 const mgl_cli_verb mgl_cli_explain_verb = {

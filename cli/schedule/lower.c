@@ -28,14 +28,8 @@ MGL_CLI_OPTIONS(LOWER_OPTIONS)
 static mgl_status write_program(const struct options *o, const mgl_program *program, mgl_error *err)
 {
     mgl_text text = {0};
-    mgl_status status = MGL_OK;
     mgl_schedule_print(program, &text);
-    if (text.failed)
-        status = mgl_fail_memory(err, text.length);
-    else if (o->output.given)
-        status = mgl_cli_write_file(o->output.value, text.bytes, text.length, err);
-    else
-        mgl_cli_print(text.bytes, text.length);
+    mgl_status status = mgl_cli_write_text(o->output.value, &text, err);
     mgl_text_clear(&text);
     return status;
 }

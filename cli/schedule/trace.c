@@ -130,9 +130,7 @@ static mgl_status write_timeline(const traced *t, mgl_error *err)
 {
     mgl_text text = {0};
     mgl_trace_print_timeline(t->trace, &text);
-    mgl_status status =
-        text.failed ? mgl_fail_memory(err, text.length)
-                    : mgl_cli_write_file(t->options->output.value, text.bytes, text.length, err);
+    mgl_status status = mgl_cli_write_text(t->options->output.value, &text, err);
     mgl_text_clear(&text);
     return status;
 }

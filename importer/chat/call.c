@@ -118,6 +118,14 @@ static bool bind(mgl_render *r, const mgl_callable *callable, const char *kind,
     return true;
 }
 
+int mgl_callable_find(const mgl_callable *table, size_t count, const char *name, size_t length)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strlen(table[i].name) == length && !memcmp(table[i].name, name, length))
+            return (int)i;
+    return -1;
+}
+
 bool mgl_callable_call(mgl_render *r, const mgl_callable *callable, const char *kind,
                        mgl_value object, const mgl_arguments *arguments, mgl_value *out)
 {

@@ -21,10 +21,7 @@ static const mgl_callable filters[] = {
 
 int mgl_filter_find(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        if (strlen(filters[i].name) == length && !memcmp(filters[i].name, name, length))
-            return (int)i;
-    return -1;
+    return mgl_callable_find(filters, sizeof filters / sizeof *filters, name, length);
 }
 
 bool mgl_filter_call(mgl_render *r, int row, mgl_value input, const mgl_arguments *arguments,

@@ -211,10 +211,7 @@ static const mgl_callable functions[] = {
 
 int mgl_function_find(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (strlen(functions[i].name) == length && !memcmp(functions[i].name, name, length))
-            return (int)i;
-    return -1;
+    return mgl_callable_find(functions, sizeof functions / sizeof *functions, name, length);
 }
 
 bool mgl_function_call(mgl_render *r, int row, const mgl_arguments *arguments, mgl_value *out)

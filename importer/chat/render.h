@@ -151,6 +151,8 @@ typedef struct mgl_callable {
                              * keyword */
     size_t required;        /* number of required parameters, from the left */
 } mgl_callable;
+/* Returns the row of this name in a table; -1: none. */
+int mgl_callable_find(const mgl_callable *table, size_t count, const char *name, size_t length);
 bool mgl_callable_call(mgl_render *r, const mgl_callable *callable, const char *kind,
                        mgl_value object, const mgl_arguments *arguments, mgl_value *out);
 

@@ -151,10 +151,7 @@ static const mgl_callable tests[] = {
 
 int mgl_test_find(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-        if (strlen(tests[i].name) == length && !memcmp(tests[i].name, name, length))
-            return (int)i;
-    return -1;
+    return mgl_callable_find(tests, sizeof tests / sizeof *tests, name, length);
 }
 
 bool mgl_test_call(mgl_render *r, int row, mgl_value input, const mgl_arguments *arguments,

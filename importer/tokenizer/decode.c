@@ -456,6 +456,15 @@ static mgl_status on_strip(mgl_decoding *d, size_t index, stage_state *state, ev
 
 static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *text, size_t length)
 {
+    static mgl_status (*const kinds[])(mgl_decoding * d, size_t index, stage_state * state,
+                                       event what, const char *text, size_t length) = {
+        [MGL_DECODE_JOIN] = on_join,
+        [MGL_DECODE_BYTE_LEVEL] = on_byte_level,
+        [MGL_DECODE_METASPACE] = on_metaspace,
+        [MGL_DECODE_REPLACE] = on_replace,
+        [MGL_DECODE_BYTE_FALLBACK] = on_byte_fallback,
+        [MGL_DECODE_FUSE] = on_fuse,
+        [MGL_DECODE_STRIP] = on_strip};
     mgl_status status =
         mgl_growth_take(&d->growth, index, length, "decoder", d->decoder->file, d->err);
     if (status)
@@ -466,24 +475,7 @@ static mgl_status tell(mgl_decoding *d, size_t index, event what, const char *te
         d->prompt &= what != MARK;
         return MGL_OK;
     }
-    stage_state *state = &d->states[index];
-    switch (d->decoder->stages[index].kind) {
-    case MGL_DECODE_JOIN:
-        return on_join(d, index, state, what, text, length);
-    case MGL_DECODE_BYTE_LEVEL:
-        return on_byte_level(d, index, state, what, text, length);
-    case MGL_DECODE_METASPACE:
-        return on_metaspace(d, index, state, what, text, length);
-    case MGL_DECODE_REPLACE:
-        return on_replace(d, index, state, what, text, length);
-    case MGL_DECODE_BYTE_FALLBACK:
-        return on_byte_fallback(d, index, state, what, text, length);
-    case MGL_DECODE_FUSE:
-        return on_fuse(d, index, state, what, text, length);
-    case MGL_DECODE_STRIP:
-        return on_strip(d, index, state, what, text, length);
-    }
-    return MGL_OK;
+    return kinds[d->decoder->stages[index].kind](d, index, &d->states[index], what, text, length);
 }
 
 /* ---- decoding ------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import dataclasses
 import json
 import os
 import secrets
@@ -34,23 +35,28 @@ Message = Mapping[str, Any]  # role, content, and other keys of the template
 Entry = Union[str, Iterable[int], Mapping[str, Any]]
 
 
-_OPTIONS = (
-    "max_tokens",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "seed",
-    "stop",
-    "logprobs",
-    "ignore_eos",
-    "repeat_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "prompt_logprobs",
-    "reuse_prefix",
-    "chat",
-)
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    """The options of a reply. `Model.generate` has the defaults."""
+
+    max_tokens: int
+    temperature: Optional[float]
+    top_k: int
+    top_p: Optional[float]
+    min_p: float
+    seed: Optional[int]
+    stop: Union[str, Iterable[str]]
+    logprobs: int
+    ignore_eos: bool
+    repeat_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    prompt_logprobs: bool
+    reuse_prefix: bool
+    chat: bool
+
+
+_OPTIONS = [field.name for field in dataclasses.fields(_Options)]
 
 
 def _is_list(prompt: object) -> bool:
@@ -512,33 +518,18 @@ class Model:
         One launch generates up to `Model.sequences` replies. Without a `seed`, each reply draws
         its own. If a prompt cannot be used, `Reply.error` has the reason, and the others have
         their replies."""
-        options: Dict[str, Any] = {
-            "max_tokens": max_tokens,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "seed": seed,
-            "stop": stop,
-            "logprobs": logprobs,
-            "ignore_eos": ignore_eos,
-            "repeat_penalty": repeat_penalty,
-            "presence_penalty": presence_penalty,
-            "frequency_penalty": frequency_penalty,
-            "prompt_logprobs": prompt_logprobs,
-            "reuse_prefix": reuse_prefix,
-            "chat": chat,
-        }
+        given = locals()
+        options = _Options(**{name: given[name] for name in _OPTIONS})
         if _is_list(prompt):
             return self._generate_list(prompt, options)  # type: ignore[arg-type]
         ids = self._ids_of(prompt)  # type: ignore[arg-type]
-        request, stops = self._make_request(ids, **options)
+        request, stops = self._make_request(ids, options)
         handle, cancel = self._need_handle(), self._cancel or 0
         keep = (self, request, stops)
         launch = Launch(self._c, handle, cancel, request, self._busy, keep)
         return Reply(launch, self._make_pieces(launch, ids, stops), ids, request.seed)
 
-    def _generate_list(self, prompts: Sequence[Entry], options: Dict[str, Any]) -> List[Reply]:
+    def _generate_list(self, prompts: Sequence[Entry], options: _Options) -> List[Reply]:
         """Generates the replies to a list, in order. An unusable prompt's reply has its error."""
         replies: List[Reply] = []
         requests: List[Optional[Request]] = []
@@ -548,7 +539,7 @@ class Model:
             ids: List[int] = []
             try:
                 own, ids = self._read_entry(entry)
-                request, stops = self._make_request(ids, **{**options, **own})
+                request, stops = self._make_request(ids, dataclasses.replace(options, **own))
             except MegalithError as error:
                 outcome.error = name_prompt(index, error, error.where)
             requests.append(request)
@@ -590,55 +581,39 @@ class Model:
         return own, self._ids_of(start)
 
     def _make_request(
-        self,
-        ids: List[int],
-        *,
-        max_tokens: int,
-        temperature: Optional[float],
-        top_k: int,
-        top_p: Optional[float],
-        min_p: float,
-        seed: Optional[int],
-        stop: Union[str, Iterable[str]],
-        logprobs: int,
-        ignore_eos: bool,
-        repeat_penalty: float,
-        presence_penalty: float,
-        frequency_penalty: float,
-        prompt_logprobs: bool,
-        reuse_prefix: bool,
-        chat: bool,
+        self, ids: List[int], o: _Options
     ) -> Tuple[Request, ctypes.Array[c_char_p]]:
-        if not repeat_penalty > 0:
-            message = f"is {repeat_penalty}, and must be 0.01 to 100, where 1 is none"
+        if not o.repeat_penalty > 0:
+            message = f"is {o.repeat_penalty}, and must be 0.01 to 100, where 1 is none"
             raise MegalithError(Code.USAGE, message, "repeat_penalty")
-        shaped = bool(top_k) or top_p is not None or bool(min_p) or seed is not None
+        temperature, seed = o.temperature, o.seed
         if temperature is None:
+            shaped = bool(o.top_k) or o.top_p is not None or bool(o.min_p) or seed is not None
             temperature = 1.0 if shaped else 0.0
         if seed is None:
             seed = secrets.randbits(53) if temperature > 0 else 0
         numbers = _make_ids(ids)
-        stops = _make_texts([stop] if isinstance(stop, str) else list(stop))
+        stops = _make_texts([o.stop] if isinstance(o.stop, str) else list(o.stop))
         request = Request(
             prompt=numbers,
             prompt_count=len(ids),
-            max_tokens=_check_whole("max_tokens", max_tokens, 1, 31),
+            max_tokens=_check_whole("max_tokens", o.max_tokens, 1, 31),
             temperature=temperature,
-            top_k=_check_whole("top_k", top_k, 0, 31),
-            top_p=_make_top_p(top_p),
+            top_k=_check_whole("top_k", o.top_k, 0, 31),
+            top_p=_make_top_p(o.top_p),
             seed=_check_whole("seed", seed, 0, 64),
-            ignore_eos=ignore_eos,
-            tokenizer=self._need_tokenizer() if stops or chat else None,
+            ignore_eos=o.ignore_eos,
+            tokenizer=self._need_tokenizer() if stops or o.chat else None,
             stops=stops,
             stop_count=len(stops),
-            min_p=min_p,
-            logprobs=_check_whole("logprobs", logprobs, 0, 31),
-            repeat_penalty=repeat_penalty,
-            presence_penalty=presence_penalty,
-            frequency_penalty=frequency_penalty,
-            prompt_logprobs=bool(prompt_logprobs),
-            reuse_prefix=bool(reuse_prefix),
-            chat=bool(chat),
+            min_p=o.min_p,
+            logprobs=_check_whole("logprobs", o.logprobs, 0, 31),
+            repeat_penalty=o.repeat_penalty,
+            presence_penalty=o.presence_penalty,
+            frequency_penalty=o.frequency_penalty,
+            prompt_logprobs=bool(o.prompt_logprobs),
+            reuse_prefix=bool(o.reuse_prefix),
+            chat=bool(o.chat),
         )
         return request, stops
 
