@@ -13,6 +13,10 @@ enum {
     MGL_ARCHIVE_SHAPE = 1 << 16 /* largest JSON text of the shape, in bytes */
 };
 
+/* A share, a predicted winner, a gain, and a gain in one workload. */
+extern const mgl_fields mgl_archive_share_fields, mgl_archive_predicted_fields,
+    mgl_archive_gain_fields, mgl_archive_workload_fields;
+
 /* Checks that the stored result of a kept trial follows from its pairs. MGL_BAD_INPUT, with the
  * trial's number: it does not. *lost: 0 before the first keep of a campaign, then updated by each
  * call (mgl_judge_add_loss). NULL: the campaign has another manifest, which may not have had this

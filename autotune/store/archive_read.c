@@ -20,8 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXTRA_OF_A_TRIAL = 3, EXTRA_OF_A_CAMPAIGN = 3, KEYS_OF_A_SHARE = 3, KEYS_OF_ALL = 6 };
-enum { KEYS_OF_A_FINAL = 5, KEYS_OF_A_FINAL_WORKLOAD = 6, KEYS_OF_A_PREDICTION = 3 };
+/* Keys that are not in the table of an object's fields. */
+enum { EXTRA_OF_A_TRIAL = 3, EXTRA_OF_A_CAMPAIGN = 3, EXTRA_OF_A_FINAL_WORKLOAD = 1 };
+enum { KEYS_OF_A_FINAL = 5, KEYS_OF_ALL = 6 };
 static const int64_t largest = INT64_C(1) << 53; /* largest integer that JSON represents exactly */
 
 /* The reader has a sticky error: the first one is kept. */
@@ -128,40 +129,27 @@ static void read_outcome(reader *r, const cJSON *item, const char *name, mgl_out
         refuse(r, "\"%s\" must be the name of an outcome", name);
 }
 
+/* Config and moves are part of the proposal, which has its own form. */
 static void read_field(reader *r, const cJSON *item, const mgl_field *field, void *at)
 {
-    switch (field->kind) {
-    case MGL_FIELD_INT64:
-        *(int64_t *)at = read_int(r, item, field->name, 0, largest);
-        return;
-    case MGL_FIELD_BITS64:
+    const mgl_field_kind kind = field->kind;
+    const int64_t most = kind == MGL_FIELD_INT    ? INT32_MAX
+                         : kind == MGL_FIELD_UINT ? UINT32_MAX
+                                                  : largest;
+    if (kind == MGL_FIELD_BITS64)
         *(uint64_t *)at = read_bits(r, item, field->name);
-        return;
-    case MGL_FIELD_INT:
-        *(int *)at = (int)read_int(r, item, field->name, 0, INT32_MAX);
-        return;
-    case MGL_FIELD_UINT:
-        *(unsigned *)at = (unsigned)read_int(r, item, field->name, 0, UINT32_MAX);
-        return;
-    case MGL_FIELD_BOOL:
+    else if (kind == MGL_FIELD_BOOL)
         *(bool *)at = read_bool(r, item, field->name);
-        return;
-    case MGL_FIELD_REAL:
+    else if (mgl_field_is_int(kind))
+        mgl_field_set_int(kind, at, read_int(r, item, field->name, 0, most));
+    else if (kind == MGL_FIELD_REAL)
         *(double *)at = read_real(r, item, field->name);
-        return;
-    case MGL_FIELD_TEXT:
+    else if (kind == MGL_FIELD_TEXT)
         read_owned(r, item, field->name, at);
-        return;
-    case MGL_FIELD_CHARS:
+    else if (kind == MGL_FIELD_CHARS)
         read_chars(r, item, field, at);
-        return;
-    case MGL_FIELD_OUTCOME:
+    else if (kind == MGL_FIELD_OUTCOME)
         read_outcome(r, item, field->name, at);
-        return;
-    case MGL_FIELD_CONFIG: /* part of the proposal, which has its own form */
-    case MGL_FIELD_MOVES:
-        return;
-    }
 }
 
 /* Returns a required member; NULL: it is missing. */
@@ -286,15 +274,9 @@ static void read_shares(reader *r, const cJSON *root, mgl_archive *out)
     for (const cJSON *item = array ? array->child : NULL; item && !r->status; item = item->next) {
         mgl_archive_share *share = &out->shares[out->share_count++];
         mgl_format_into(r->place, sizeof r->place, "share %zu", out->share_count);
-        const cJSON *proposer = find(r, item, "proposer");
-        if (proposer)
-            read_owned(r, proposer, "proposer", &share->proposer);
-        if (!r->status)
-            share->trials = read_int(r, find(r, item, "trials"), "trials", 0, largest);
-        if (!r->status)
-            share->kept = read_int(r, find(r, item, "kept"), "kept", 0, share->trials);
-        if (!share->proposer || cJSON_GetArraySize(item) != KEYS_OF_A_SHARE)
-            refuse(r, "it must have proposer, trials and kept");
+        read_fields(r, item, &mgl_archive_share_fields, 0, share);
+        if (!share->proposer || share->kept > share->trials)
+            refuse(r, "it must have a proposer, and kept must be at most trials");
     }
 }
 
@@ -429,12 +411,7 @@ static double find_real(reader *r, const cJSON *object, const char *key)
 static void find_predicted(reader *r, const cJSON *predicted, mgl_archive *out)
 {
     mgl_format_into(r->place, sizeof r->place, "predicted");
-    if (!cJSON_IsObject(predicted) || cJSON_GetArraySize(predicted) != KEYS_OF_A_PREDICTION)
-        refuse(r, "it must have number, us and default_us");
-    out->predicted.number =
-        read_int(r, find(r, predicted, "number"), "number", 1, out->campaign.trials);
-    out->predicted.us = find_real(r, predicted, "us");
-    out->predicted.default_us = find_real(r, predicted, "default_us");
+    read_fields(r, predicted, &mgl_archive_predicted_fields, 0, &out->predicted);
     if (!r->status && !(out->predicted.us > 0 && out->predicted.default_us >= 0))
         refuse(r, "us must be above 0, and default_us 0 or more");
     const mgl_trial *trial = out->trial_count == 1 ? out->trials : NULL;
@@ -464,13 +441,6 @@ static void find_winner(reader *r, mgl_archive *out)
 
 /* ---- final measurement ----------------------------------------------------------------------- */
 
-static mgl_answer_gain read_gain(reader *r, const cJSON *object)
-{
-    return (mgl_answer_gain){.gain = find_real(r, object, "gain"),
-                             .lo = find_real(r, object, "gain_lo"),
-                             .hi = find_real(r, object, "gain_hi")};
-}
-
 /* Reads the final measurement: null, or the winner's results in every workload. */
 static void read_final(reader *r, const cJSON *final, mgl_archive *out)
 {
@@ -480,8 +450,8 @@ static void read_final(reader *r, const cJSON *final, mgl_archive *out)
     mgl_format_into(r->place, sizeof r->place, "final");
     if (!cJSON_IsObject(final) || cJSON_GetArraySize(final) != KEYS_OF_A_FINAL)
         refuse(r, "it must have number, gain, gain_lo, gain_hi and workloads");
-    out->final.all = read_gain(r, final);
-    const mgl_answer_gain *all = &out->final.all;
+    mgl_answer_gain *all = &out->final.all;
+    read_fields(r, final, &mgl_archive_gain_fields, 2, all);
     if (!r->status && (all->lo <= -1 || all->gain < all->lo || all->hi < all->gain))
         refuse(r, "gain must lie between gain_lo, which is above -1, and gain_hi");
     out->final.number =
@@ -490,16 +460,12 @@ static void read_final(reader *r, const cJSON *final, mgl_archive *out)
     if (list && count != (size_t)out->workloads.count)
         refuse(r, "%zu results of %d workloads", count, out->workloads.count);
     for (const cJSON *item = list ? list->child : NULL; item && !r->status; item = item->next) {
-        int w = out->final.workload_count++;
-        out->final.each[w] = read_gain(r, item);
-        out->final.each[w].us = find_real(r, item, "us");
-        out->final.each[w].default_us = find_real(r, item, "default_us");
+        const int w = out->final.workload_count++;
+        mgl_answer_gain *each = &out->final.each[w];
+        read_fields(r, item, &mgl_archive_workload_fields, EXTRA_OF_A_FINAL_WORKLOAD, each);
         out->final.cublas_us[w] = find_real(r, item, "cublas_us");
-        if (!r->status && (out->final.each[w].us < 0 || out->final.each[w].default_us < 0 ||
-                           out->final.cublas_us[w] < 0))
+        if (!r->status && (each->us < 0 || each->default_us < 0 || out->final.cublas_us[w] < 0))
             refuse(r, "a time must be 0 or more");
-        if (cJSON_GetArraySize(item) != KEYS_OF_A_FINAL_WORKLOAD)
-            refuse(r, "it has keys that this version does not know");
     }
 }
 

@@ -14,6 +14,22 @@
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
+static const mgl_field share_list[] = {MGL_FIELD(mgl_archive_share, TEXT, proposer, proposer),
+                                       MGL_FIELD(mgl_archive_share, INT64, trials, trials),
+                                       MGL_FIELD(mgl_archive_share, INT64, kept, kept)};
+static const mgl_field predicted_list[] = {
+    MGL_FIELD(mgl_answer_predicted, INT64, number, number),
+    MGL_FIELD(mgl_answer_predicted, REAL, us, us),
+    MGL_FIELD(mgl_answer_predicted, REAL, default_us, default_us)};
+static const mgl_field gain_list[] = {
+    MGL_FIELD(mgl_answer_gain, REAL, gain, gain), MGL_FIELD(mgl_answer_gain, REAL, gain_lo, lo),
+    MGL_FIELD(mgl_answer_gain, REAL, gain_hi, hi), MGL_FIELD(mgl_answer_gain, REAL, us, us),
+    MGL_FIELD(mgl_answer_gain, REAL, default_us, default_us)};
+const mgl_fields mgl_archive_share_fields = MGL_FIELDS(share_list);
+const mgl_fields mgl_archive_predicted_fields = MGL_FIELDS(predicted_list);
+const mgl_fields mgl_archive_workload_fields = MGL_FIELDS(gain_list);
+const mgl_fields mgl_archive_gain_fields = {gain_list, 3};
+
 /* Writes a text of at most `most` bytes, with slashes replaced, so that it cannot be a path. */
 static void put_plain(mgl_json_out *out, const char *key, const char *text, size_t most)
 {
@@ -36,40 +52,21 @@ static void put_bits(mgl_json_out *out, const char *key, uint64_t bits)
     mgl_json_out_string(out, key, digits);
 }
 
+/* Config and moves are part of the proposal, which has its own form. */
 static void put_field(mgl_json_out *out, const char *key, const mgl_field *field, const void *at)
 {
-    switch (field->kind) {
-    case MGL_FIELD_INT64:
-        mgl_json_out_int(out, key, *(const int64_t *)at);
-        return;
-    case MGL_FIELD_BITS64: /* as a string, because JSON numbers have only 53 bits */
+    const mgl_field_kind kind = field->kind;
+    if (kind == MGL_FIELD_BITS64) /* as a string, because JSON numbers have only 53 bits */
         put_bits(out, key, *(const uint64_t *)at);
-        return;
-    case MGL_FIELD_INT:
-        mgl_json_out_int(out, key, *(const int *)at);
-        return;
-    case MGL_FIELD_UINT:
-        mgl_json_out_int(out, key, *(const unsigned *)at);
-        return;
-    case MGL_FIELD_BOOL:
+    else if (kind == MGL_FIELD_BOOL)
         mgl_json_out_bool(out, key, *(const bool *)at);
-        return;
-    case MGL_FIELD_REAL:
+    else if (mgl_field_is_int(kind))
+        mgl_json_out_int(out, key, mgl_field_int(kind, at));
+    else if (kind == MGL_FIELD_REAL)
         mgl_json_out_double(out, key, *(const double *)at);
-        return;
-    case MGL_FIELD_TEXT:
-        put_plain(out, key, *(char *const *)at, MGL_ARCHIVE_PLAIN);
-        return;
-    case MGL_FIELD_CHARS:
-        put_plain(out, key, at, field->size - 1);
-        return;
-    case MGL_FIELD_OUTCOME:
-        mgl_json_out_string(out, key, mgl_outcome_name(*(const mgl_outcome *)at));
-        return;
-    case MGL_FIELD_CONFIG: /* part of the proposal, which has its own form */
-    case MGL_FIELD_MOVES:
-        return;
-    }
+    else if (kind != MGL_FIELD_CONFIG && kind != MGL_FIELD_MOVES)
+        put_plain(out, key, mgl_field_text(kind, at),
+                  kind == MGL_FIELD_CHARS ? field->size - 1 : MGL_ARCHIVE_PLAIN);
 }
 
 /* Writes fields as members of an object, or as elements of an array. */
@@ -78,8 +75,16 @@ static void put_fields(mgl_json_out *out, const mgl_fields *fields, bool named, 
     for (int i = 0; i < fields->count; i++) {
         const mgl_field *field = &fields->list[i];
         if (mgl_archive_has(field))
-            put_field(out, named ? field->name : NULL, field, (const char *)record + field->offset);
+            put_field(out, named ? field->name : NULL, field, mgl_field_in(field, record));
     }
+}
+
+static void put_object(mgl_json_out *out, const char *key, const mgl_fields *fields,
+                       const void *record)
+{
+    mgl_json_out_object(out, key);
+    put_fields(out, fields, true, record);
+    mgl_json_out_close_object(out);
 }
 
 /* Writes finished JSON as a member after another one of the same object. */
@@ -140,11 +145,8 @@ static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)
     put_fields(out, &mgl_trial_fields, true, trial);
     put_proposal(out, &trial->proposal);
     mgl_json_out_array(out, "results");
-    for (int i = 0; i < trial->workload_count; i++) {
-        mgl_json_out_object(out, NULL);
-        put_fields(out, &mgl_result_fields, true, &trial->workloads[i]);
-        mgl_json_out_close_object(out);
-    }
+    for (int i = 0; i < trial->workload_count; i++)
+        put_object(out, NULL, &mgl_result_fields, &trial->workloads[i]);
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "pairs");
     for (int i = 0; i < trial->pair_count; i++) {
@@ -168,12 +170,8 @@ static mgl_status put_share(void *user, const char *proposer, int64_t trials, in
                             mgl_error *err)
 {
     (void)err;
-    mgl_json_out *out = user;
-    mgl_json_out_object(out, NULL);
-    put_plain(out, "proposer", proposer, MGL_ARCHIVE_PLAIN);
-    mgl_json_out_int(out, "trials", trials);
-    mgl_json_out_int(out, "kept", kept);
-    mgl_json_out_close_object(out);
+    put_object(user, NULL, &mgl_archive_share_fields,
+               &(mgl_archive_share){(char *)proposer, trials, kept});
     return MGL_OK;
 }
 
@@ -201,13 +199,6 @@ static mgl_status put_campaign(mgl_json_out *out, const mgl_campaign_record *cam
     return MGL_OK;
 }
 
-static void put_gain(mgl_json_out *out, const mgl_answer_gain *gain)
-{
-    mgl_json_out_double(out, "gain", gain->gain);
-    mgl_json_out_double(out, "gain_lo", gain->lo);
-    mgl_json_out_double(out, "gain_hi", gain->hi);
-}
-
 /* Writes the final measurement if it is of the winner. A time of 0 means not measured. */
 static mgl_status put_final(mgl_json_out *out, mgl_store *store,
                             const mgl_campaign_record *campaign, int workloads, mgl_error *err)
@@ -222,13 +213,11 @@ static mgl_status put_final(mgl_json_out *out, mgl_store *store,
         return status;
     mgl_json_out_object(out, "final");
     mgl_json_out_int(out, "number", final.number);
-    put_gain(out, &final.all);
+    put_fields(out, &mgl_archive_gain_fields, true, &final.all);
     mgl_json_out_array(out, "workloads");
     for (int w = 0; w < final.workload_count; w++) {
         mgl_json_out_object(out, NULL);
-        put_gain(out, &final.each[w]);
-        mgl_json_out_double(out, "us", final.each[w].us);
-        mgl_json_out_double(out, "default_us", final.each[w].default_us);
+        put_fields(out, &mgl_archive_workload_fields, true, &final.each[w]);
         mgl_json_out_double(out, "cublas_us", final.cublas_us[w]);
         mgl_json_out_close_object(out);
     }
@@ -249,15 +238,6 @@ static mgl_status put_predicted_trial(archiving *a, mgl_store *store,
         status = put_trial(a, &trial, err);
     mgl_trial_clear(&trial);
     return status;
-}
-
-static void put_predicted(mgl_json_out *out, const mgl_answer_predicted *predicted)
-{
-    mgl_json_out_object(out, "predicted");
-    mgl_json_out_int(out, "number", predicted->number);
-    mgl_json_out_double(out, "us", predicted->us);
-    mgl_json_out_double(out, "default_us", predicted->default_us);
-    mgl_json_out_close_object(out);
 }
 
 static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign, mgl_json_out *out,
@@ -297,7 +277,7 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
         status = mgl_store_each_in_line(store, campaign->id, put_trial, &a, err);
     mgl_json_out_close_array(out);
     if (!status && predicted.number)
-        put_predicted(out, &predicted);
+        put_object(out, "predicted", &mgl_archive_predicted_fields, &predicted);
     if (!status)
         status = put_final(out, store, campaign, workloads.count, err);
     mgl_json_out_close(out);

@@ -14,7 +14,7 @@ typedef enum mgl_field_kind {
     MGL_FIELD_BITS64, /* uint64_t */
     MGL_FIELD_INT,
     MGL_FIELD_UINT,
-    MGL_FIELD_BOOL,
+    MGL_FIELD_BOOL,    /* the last integer kind */
     MGL_FIELD_REAL,    /* double; NaN means no value */
     MGL_FIELD_TEXT,    /* char *, owned; may be NULL */
     MGL_FIELD_CHARS,   /* char[] */
@@ -113,6 +113,15 @@ typedef struct mgl_fields {
     const mgl_field *list; /* (count) */
     int count;
 } mgl_fields;
+/* A table: {MGL_FIELD(mgl_trial, INT64, number, number), ...}; and the object of its elements. */
+#define MGL_FIELD(record, kind, name, member)                                                      \
+    {                                                                                              \
+        MGL_FIELD_##kind, #name, offsetof(record, member), sizeof(((record *)0)->member)           \
+    }
+#define MGL_FIELDS(list)                                                                           \
+    {                                                                                              \
+        list, (int)(sizeof list / sizeof *list)                                                    \
+    }
 extern const mgl_fields mgl_campaign_fields, mgl_trial_fields, mgl_result_fields, mgl_pair_fields;
 
 /* The address of the member in a record. */
@@ -120,6 +129,18 @@ static inline void *mgl_field_of(const mgl_field *field, void *record)
 {
     return (char *)record + field->offset;
 }
+static inline const void *mgl_field_in(const mgl_field *field, const void *record)
+{
+    return (const char *)record + field->offset;
+}
+
+/* The member of an integer kind (INT64 to BOOL); BITS64 as a signed number with the same bits. */
+bool mgl_field_is_int(mgl_field_kind kind);
+int64_t mgl_field_int(mgl_field_kind kind, const void *at);
+/* False: the member cannot hold the value. */
+bool mgl_field_set_int(mgl_field_kind kind, void *at, int64_t value);
+/* The member of kind TEXT, CHARS or OUTCOME as a text, or NULL. */
+const char *mgl_field_text(mgl_field_kind kind, const void *at);
 
 /* Whether all members are 0, as in a trial without a proposal. */
 bool mgl_config_is_none(const mgl_schedule_config *config);

@@ -118,45 +118,22 @@ static void put_moves(mgl_query *query, const mgl_moves *moves)
 
 static void put_field(mgl_query *query, mgl_field_kind kind, const void *at)
 {
-    switch (kind) {
-    case MGL_FIELD_INT64:
-    case MGL_FIELD_BITS64: /* stored as a signed number with the same bits */
-        mgl_query_put_int(query, *(const int64_t *)at);
-        return;
-    case MGL_FIELD_INT:
-        mgl_query_put_int(query, *(const int *)at);
-        return;
-    case MGL_FIELD_UINT:
-        mgl_query_put_int(query, *(const unsigned *)at);
-        return;
-    case MGL_FIELD_BOOL:
-        mgl_query_put_int(query, *(const bool *)at);
-        return;
-    case MGL_FIELD_REAL:
+    if (mgl_field_is_int(kind))
+        mgl_query_put_int(query, mgl_field_int(kind, at));
+    else if (kind == MGL_FIELD_REAL)
         mgl_query_put_real(query, *(const double *)at);
-        return;
-    case MGL_FIELD_TEXT:
-        mgl_query_put_text(query, *(char *const *)at);
-        return;
-    case MGL_FIELD_CHARS:
-        mgl_query_put_text(query, at);
-        return;
-    case MGL_FIELD_OUTCOME:
-        mgl_query_put_text(query, mgl_outcome_name(*(const mgl_outcome *)at));
-        return;
-    case MGL_FIELD_CONFIG:
+    else if (kind == MGL_FIELD_CONFIG)
         put_config(query, at);
-        return;
-    case MGL_FIELD_MOVES:
+    else if (kind == MGL_FIELD_MOVES)
         put_moves(query, at);
-        return;
-    }
+    else
+        mgl_query_put_text(query, mgl_field_text(kind, at));
 }
 
 void mgl_query_put_fields(mgl_query *query, const mgl_fields *fields, const void *record)
 {
     for (int i = 0; i < fields->count && !query->status; i++)
-        put_field(query, fields->list[i].kind, (const char *)record + fields->list[i].offset);
+        put_field(query, fields->list[i].kind, mgl_field_in(&fields->list[i], record));
 }
 
 /* ---- columns -------------------------------------------------------------------------------- */
@@ -212,15 +189,6 @@ static void get_chars(mgl_query *query, int column, char *to, size_t size)
         memcpy(to, text, strlen(text) + 1);
 }
 
-static int64_t get_within(mgl_query *query, int column, int64_t lo, int64_t hi)
-{
-    int64_t value = mgl_query_get_int(query, column);
-    if (value >= lo && value <= hi)
-        return value;
-    fail_column(query, column);
-    return lo;
-}
-
 static void get_outcome(mgl_query *query, int column, mgl_outcome *to)
 {
     const char *text = peek_text(query, column);
@@ -247,39 +215,21 @@ static void get_moves(mgl_query *query, int column, mgl_moves *to)
 
 static void get_field(mgl_query *query, int column, const mgl_field *field, void *to)
 {
-    switch (field->kind) {
-    case MGL_FIELD_INT64:
-    case MGL_FIELD_BITS64:
-        *(int64_t *)to = mgl_query_get_int(query, column);
-        return;
-    case MGL_FIELD_INT:
-        *(int *)to = (int)get_within(query, column, INT32_MIN, INT32_MAX);
-        return;
-    case MGL_FIELD_UINT:
-        *(unsigned *)to = (unsigned)get_within(query, column, 0, UINT32_MAX);
-        return;
-    case MGL_FIELD_BOOL:
-        *(bool *)to = get_within(query, column, 0, 1);
-        return;
-    case MGL_FIELD_REAL:
+    const mgl_field_kind kind = field->kind;
+    if (mgl_field_is_int(kind) && !mgl_field_set_int(kind, to, mgl_query_get_int(query, column)))
+        fail_column(query, column);
+    else if (kind == MGL_FIELD_REAL)
         *(double *)to = mgl_query_get_real(query, column);
-        return;
-    case MGL_FIELD_TEXT:
+    else if (kind == MGL_FIELD_TEXT)
         *(char **)to = mgl_query_get_text(query, column);
-        return;
-    case MGL_FIELD_CHARS:
+    else if (kind == MGL_FIELD_CHARS)
         get_chars(query, column, to, field->size);
-        return;
-    case MGL_FIELD_OUTCOME:
+    else if (kind == MGL_FIELD_OUTCOME)
         get_outcome(query, column, to);
-        return;
-    case MGL_FIELD_CONFIG:
+    else if (kind == MGL_FIELD_CONFIG)
         get_config(query, column, to);
-        return;
-    case MGL_FIELD_MOVES:
+    else if (kind == MGL_FIELD_MOVES)
         get_moves(query, column, to);
-        return;
-    }
 }
 
 void mgl_query_get_fields(mgl_query *query, int column, const mgl_fields *fields, void *record)
