@@ -40,20 +40,6 @@ static mgl_status check_keys(const mgl_json *json, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status check_schema(const mgl_json *json, mgl_error *err)
-{
-    const char *schema = NULL;
-    if (!cJSON_IsObject(json->root))
-        return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "a proposal is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
-    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
-    if (!status && strcmp(schema, SCHEMA) != 0) /* the text of another file is not quoted */
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema must be \"" SCHEMA "\", not %.40s",
-                     strncmp(schema, "megalith.", 9) ? "another one" : schema);
-    return status ? status : check_keys(json, err);
-}
-
 /* Reads the hypothesis, with unprintable characters replaced, so that it is safe to display. */
 static mgl_status read_hypothesis(const mgl_json *json, mgl_proposal *out, mgl_error *err)
 {
@@ -116,7 +102,9 @@ static mgl_status read_schedule(const mgl_json *json, mgl_proposal *out, mgl_err
 
 static mgl_status read_proposal(const mgl_json *json, mgl_proposal *out, mgl_error *err)
 {
-    mgl_status status = check_schema(json, err);
+    mgl_status status = mgl_json_check_schema(json, SCHEMA, err);
+    if (!status)
+        status = check_keys(json, err);
     if (!status)
         status = read_hypothesis(json, out, err);
     if (!status)

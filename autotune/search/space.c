@@ -276,14 +276,10 @@ static mgl_status read_moves(const struct reading *r, mgl_error *err)
 
 static mgl_status read_space(const struct reading *r, mgl_error *err)
 {
-    const char *schema = NULL;
     if (!cJSON_IsObject(r->json->root))
         return mgl_fail(err, MGL_BAD_INPUT, r->json->file,
                         "a space is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
-    mgl_status status = mgl_json_get_string(r->json, r->json->root, "schema", true, &schema, err);
-    if (!status && strcmp(schema, SCHEMA) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, r->json->file,
-                          "its schema must be \"" SCHEMA "\", not \"%.80s\"", schema);
+    mgl_status status = mgl_json_check_schema(r->json, SCHEMA, err);
     if (!status)
         status = check_keys(r->json, err);
     if (!status)

@@ -485,15 +485,10 @@ void mgl_archive_clear(mgl_archive *archive)
 
 static void read_all(reader *r, const cJSON *root, mgl_archive *out)
 {
-    const char *schema = NULL;
     mgl_format_into(r->place, sizeof r->place, "the archive");
-    if (!cJSON_IsObject(root)) {
-        refuse(r, "it must be an object");
+    r->status = mgl_json_check_schema(r->json, MGL_ARCHIVE_SCHEMA, r->err);
+    if (r->status)
         return;
-    }
-    r->status = mgl_json_get_string(r->json, root, "schema", true, &schema, r->err);
-    if (!r->status && strcmp(schema, MGL_ARCHIVE_SCHEMA) != 0)
-        refuse(r, "its schema must be \"" MGL_ARCHIVE_SCHEMA "\", not \"%.80s\"", schema);
     const cJSON *program = r->status ? NULL : find(r, root, "program");
     if (program)
         read_plain(r, program, "program", MGL_ARCHIVE_PLAIN);

@@ -223,11 +223,8 @@ static void add_source(mgl_overlay *o, const mgl_overlay_entry *entry)
 static mgl_status read_manifest(const char *folder, const mgl_json *json, mgl_overlay *out,
                                 mgl_error *err)
 {
-    const char *schema = NULL;
     const cJSON *list = NULL, *item;
-    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &schema, err);
-    if (!status && strcmp(schema, "megalith.overlay/1") != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "is no megalith.overlay/1");
+    mgl_status status = mgl_json_check_schema(json, "megalith.overlay/1", err);
     if (!status)
         status = mgl_json_get_array(json, json->root, "units", true, &list, err);
     if (status)

@@ -104,15 +104,7 @@ static mgl_status read_row(const mgl_json *json, const cJSON *object, mgl_experi
 static mgl_status find_list(const mgl_json *json, const char *schema, const char *key,
                             const cJSON **list, mgl_error *err)
 {
-    const char *found = NULL;
-    if (!cJSON_IsObject(json->root))
-        return mgl_fail(err, MGL_BAD_INPUT, json->file, "it is no object");
-    mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
-    if (!status && strcmp(found, schema) != 0)
-        status = strncmp(found, "megalith.", 9)
-                     ? mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is not %s", schema)
-                     : mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is '%.80s', and not %s",
-                                found, schema);
+    mgl_status status = mgl_json_check_schema(json, schema, err);
     return status ? status : mgl_json_get_array(json, json->root, key, true, list, err);
 }
 

@@ -249,15 +249,9 @@ static mgl_status read_task(mgl_kernel_session *b, const mgl_json *json, mgl_err
 
 static mgl_status read_tree(mgl_kernel_session *b, const mgl_json *json, mgl_error *err)
 {
-    const char *found = NULL, *arch = NULL;
+    const char *arch = NULL;
     const cJSON *engine = NULL;
-    mgl_status status = cJSON_IsObject(json->root)
-                            ? MGL_OK
-                            : mgl_fail(err, MGL_BAD_INPUT, json->file, "it is no object");
-    if (!status)
-        status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
-    if (!status && strcmp(found, schema) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "its schema is not %s", schema);
+    mgl_status status = mgl_json_check_schema(json, schema, err);
     if (!status)
         status = mgl_json_get_string(json, json->root, "arch", true, &arch, err);
     if (!status && b->options.arch && strcmp(arch, b->options.arch) != 0)

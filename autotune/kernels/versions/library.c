@@ -45,11 +45,8 @@ static mgl_status add_script(mgl_library *l, mgl_transform_script *script, mgl_e
 static bool is_script(const char *text, size_t length)
 {
     mgl_json json = {0};
-    const char *schema = NULL;
     bool is = !mgl_json_parse(text, length, MAX_FILE, "", &json, NULL) &&
-              cJSON_IsObject(json.root) &&
-              !mgl_json_get_string(&json, json.root, "schema", true, &schema, NULL) &&
-              !strcmp(schema, "megalith.plan/1");
+              !mgl_json_check_schema(&json, "megalith.plan/1", NULL);
     mgl_json_clear(&json);
     return is;
 }

@@ -233,11 +233,9 @@ static mgl_status read_strings(mgl_version_record *r, mgl_error *err)
     } strings[] = {
         {"unit", &r->unit}, {"arch", &r->arch},         {"transformation", &r->transformation},
         {"note", &r->note}, {"provides", &r->provides}, {"text", &r->text}};
-    const char *found = NULL, *outcome = NULL, *diagnostic = NULL;
+    const char *outcome = NULL, *diagnostic = NULL;
     const cJSON *root = r->json.root;
-    mgl_status status = mgl_json_get_string(&r->json, root, "schema", true, &found, err);
-    if (!status && strcmp(found, schema) != 0)
-        status = mgl_fail(err, MGL_BAD_INPUT, r->json.file, "its schema is not %s", schema);
+    mgl_status status = mgl_json_check_schema(&r->json, schema, err);
     for (size_t i = 0; i < sizeof strings / sizeof *strings && !status; i++)
         status = mgl_json_get_string(&r->json, root, strings[i].name, true, strings[i].to, err);
     if (!status)
@@ -255,8 +253,6 @@ static mgl_status read_object(const char *text, size_t length, const char *file,
                               mgl_version_record *r, mgl_error *err)
 {
     mgl_status status = mgl_json_parse(text, length, MAX_OBJECT, file, &r->json, err);
-    if (!status && !cJSON_IsObject(r->json.root))
-        status = mgl_fail(err, MGL_BAD_INPUT, file, "it is no object");
     if (!status)
         status = read_strings(r, err);
     if (!status)
