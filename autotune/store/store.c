@@ -87,19 +87,19 @@ static mgl_status read_identity(mgl_store *store, identity *out, mgl_error *err)
     return status ? status : closed;
 }
 
-static mgl_status check_identity(const mgl_store *store, const identity *is, mgl_error *err)
+/* Reads and checks the identity. *old: the store has to be migrated, or created. */
+static mgl_status check_identity(mgl_store *store, bool write, identity *is, bool *old,
+                                 mgl_error *err)
 {
+    mgl_status status = read_identity(store, is, err);
+    if (status)
+        return status;
     bool empty = !is->application && !is->version && !is->tables;
     if (!empty && (is->application != APPLICATION || is->version < 1))
         return mgl_fail(err, MGL_BAD_INPUT, store->path,
                         "is a database of another program, no store of campaigns; take another "
                         "--store");
-    if (is->version > MGL_STORE_VERSION)
-        return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                        "was written by a newer Megalith (version %lld of the store; this one "
-                        "knows %d); use that one, or take another --store",
-                        (long long)is->version, MGL_STORE_VERSION);
-    return MGL_OK;
+    return mgl_store_check_version(store, is->version, write, old, err);
 }
 
 /* Migrates a store of `version` to the newest version, inside the open transaction. */
@@ -119,13 +119,12 @@ static mgl_status migrate(mgl_store *store, int64_t version, mgl_error *err)
 static mgl_status bring_up_to_date(mgl_store *store, mgl_error *err)
 {
     identity is;
+    bool old = false;
     mgl_status status = mgl_store_begin(store, err);
     if (status)
         return status;
-    status = read_identity(store, &is, err);
-    if (!status)
-        status = check_identity(store, &is, err);
-    if (!status && is.version < MGL_STORE_VERSION)
+    status = check_identity(store, true, &is, &old, err);
+    if (!status && old)
         status = migrate(store, is.version, err);
     return mgl_store_end(store, status, err);
 }
@@ -199,9 +198,8 @@ static mgl_status set_up(mgl_store *store, mgl_error *err)
 {
     char sql[120];
     identity is;
-    mgl_status status = read_identity(store, &is, err);
-    if (!status)
-        status = check_identity(store, &is, err);
+    bool old = false;
+    mgl_status status = check_identity(store, true, &is, &old, err);
     if (!status && is.tables)
         status = check_integrity(store, err);
     if (!status &&
@@ -212,7 +210,7 @@ static mgl_status set_up(mgl_store *store, mgl_error *err)
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit = %d", LOG_BYTES);
     if (!status)
         status = mgl_store_execute(store, sql, err);
-    if (!status && is.version < MGL_STORE_VERSION)
+    if (!status && old)
         status = bring_up_to_date(store, err);
     return status;
 }
@@ -221,15 +219,8 @@ static mgl_status set_up(mgl_store *store, mgl_error *err)
 static mgl_status look_at(mgl_store *store, mgl_error *err)
 {
     identity is;
-    mgl_status status = read_identity(store, &is, err);
-    if (!status)
-        status = check_identity(store, &is, err);
-    if (status || is.version == MGL_STORE_VERSION)
-        return status;
-    return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                    is.version ? "was written by an older Megalith; `megalith tune` brings it up "
-                                 "to date"
-                               : "is empty: no campaign was ever kept there");
+    bool old = false;
+    return check_identity(store, false, &is, &old, err);
 }
 
 /* Opens the file by a name that SQLite cannot interpret in another way. */

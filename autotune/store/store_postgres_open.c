@@ -173,22 +173,11 @@ static mgl_status bring_up_to_date(mgl_store *store, mgl_error *err)
 static mgl_status check_version(mgl_store *store, bool write, mgl_error *err)
 {
     int64_t version = 0;
+    bool old = false;
     mgl_status status = read_version(store, &version, err);
-    if (status)
-        return status;
-    if (version > MGL_STORE_VERSION)
-        return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                        "was written by a newer Megalith (version %lld of the store; this one "
-                        "knows %d); use that one, or take another --store",
-                        (long long)version, MGL_STORE_VERSION);
-    if (version == MGL_STORE_VERSION)
-        return MGL_OK;
-    if (write)
-        return bring_up_to_date(store, err);
-    return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                    version ? "was written by an older Megalith; `megalith tune` brings it up to "
-                              "date"
-                            : "is empty: no campaign was ever kept there");
+    if (!status)
+        status = mgl_store_check_version(store, version, write, &old, err);
+    return !status && old ? bring_up_to_date(store, err) : status;
 }
 
 mgl_status mgl_postgres_connect(mgl_store *store, const char *url, bool write, mgl_error *err)

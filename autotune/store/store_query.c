@@ -25,6 +25,23 @@ mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_
                     column);
 }
 
+mgl_status mgl_store_check_version(const mgl_store *store, int64_t version, bool write, bool *old,
+                                   mgl_error *err)
+{
+    *old = version < MGL_STORE_VERSION;
+    if (version > MGL_STORE_VERSION)
+        return mgl_fail(err, MGL_BAD_INPUT, store->path,
+                        "was written by a newer Megalith (version %lld of the store; this one "
+                        "knows %d); use that one, or take another --store",
+                        (long long)version, MGL_STORE_VERSION);
+    if (!*old || write)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, store->path,
+                    version ? "was written by an older Megalith; `megalith tune` brings it up to "
+                              "date"
+                            : "is empty: no campaign was ever kept there");
+}
+
 /* ---- statements ----------------------------------------------------------------------------- */
 
 mgl_query mgl_query_open(mgl_store *store, const char *sql, mgl_error *err)

@@ -127,6 +127,11 @@ mgl_status mgl_store_fail_gone(const mgl_store *store, mgl_error *err);
 /* MGL_BAD_INPUT: the column has a value that is invalid in this version. */
 mgl_status mgl_store_fail_value(const mgl_store *store, const char *column, mgl_error *err);
 
+/* MGL_BAD_INPUT: the store is newer than this program, or older and only opened for reading.
+ * *old: the caller has to migrate it. */
+mgl_status mgl_store_check_version(const mgl_store *store, int64_t version, bool write, bool *old,
+                                   mgl_error *err);
+
 /* SQL of the migrations: [0] creates version 1, [1] migrates it to version 2, and so on. */
 extern const char *const mgl_store_migrations[];
 enum { MGL_STORE_VERSION = 2 };
