@@ -20,7 +20,9 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -236,6 +238,20 @@ mgl_status mgl_file_stands(const char *path, bool *stands, mgl_error *err)
 mgl_status mgl_file_look(const char *path, bool *stands, struct stat *facts, mgl_error *err)
 {
     return tell_of(path, mgl_file_denied() ? -1 : stat(path, facts), stands, err);
+}
+
+mgl_status mgl_file_path(char out[PATH_MAX], mgl_error *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(out, PATH_MAX, format, arguments);
+    va_end(arguments);
+    return length >= 0 && length < PATH_MAX
+               ? MGL_OK
+               : mgl_fail(err, MGL_BAD_INPUT, out,
+                          "the path is longer than %d bytes; use a folder "
+                          "with a shorter path",
+                          PATH_MAX - 1);
 }
 
 const char *mgl_file_split(const char *path, char folder[PATH_MAX])

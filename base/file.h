@@ -44,6 +44,9 @@ mgl_status mgl_folder_holds(const char *folder, const char *name, bool *holds, m
 mgl_status mgl_file_same(const char *a, const char *b, bool *same, mgl_error *err);
 /* Returns MGL_BAD_INPUT if the output is the same file as the input (which may be NULL). */
 mgl_status mgl_file_check_output(const char *output, const char *input, mgl_error *err);
+/* Formats a path. MGL_BAD_INPUT: it is longer than PATH_MAX - 1 bytes. */
+mgl_status mgl_file_path(char out[PATH_MAX], mgl_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Copies the folder of a path shorter than PATH_MAX bytes; returns the file name within the
  * path. */
 const char *mgl_file_split(const char *path, char folder[PATH_MAX]);

@@ -30,9 +30,7 @@ void mgl_keeper_name(const char *bytes, size_t length, char id[MGL_SHA256_HEX])
 static mgl_status make_path(const mgl_keeper *k, const char *id, char path[PATH_MAX],
                             mgl_error *err)
 {
-    const int n = snprintf(path, PATH_MAX, "%s/%s%s", k->folder, id, k->end);
-    return n > 0 && n < PATH_MAX ? MGL_OK
-                                 : mgl_fail(err, MGL_BAD_INPUT, k->folder, "its path is too long");
+    return mgl_file_path(path, err, "%s/%s%s", k->folder, id, k->end);
 }
 
 mgl_status mgl_keeper_put(const mgl_keeper *k, const char *bytes, size_t length,
@@ -124,11 +122,11 @@ mgl_status mgl_keeper_lock(const char *path, int *lock, mgl_error *err)
     if (status || !stands)
         return status;
     snprintf(inside, sizeof inside, "%s/.", folder); /* never creates a file of that name */
-    status = mgl_lock_take(inside, 0, WAIT_MS, lock, &taken, err);
-    return status || taken ? status
-                           : mgl_fail(err, MGL_SYSTEM, path,
-                                      "another process writes into its folder: wait for the end "
-                                      "of that process, then try again");
+    if (mgl_lock_take(inside, 0, WAIT_MS, lock, &taken, NULL) || taken)
+        return MGL_OK;
+    return mgl_fail(err, MGL_SYSTEM, path,
+                    "another process writes into its folder: wait for the end of that process, "
+                    "then try again");
 }
 
 void mgl_keeper_unlock(int lock)

@@ -51,9 +51,9 @@ mgl_status mgl_keeper_each(const mgl_keeper *keeper, mgl_keeper_fn *each, void *
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
-/* Locks the folder of a document; waits for another process that changes a document there. If the
- * folder is missing, there is nothing to lock. Release with mgl_keeper_unlock, also after a
- * failure. */
+/* Locks the folder of a document; waits for another process that changes a document there. A folder
+ * that is missing, or that the file system cannot lock (NFS), is not locked. Release with
+ * mgl_keeper_unlock, also after a failure. */
 mgl_status mgl_keeper_lock(const char *path, int *lock, mgl_error *err);
 void mgl_keeper_unlock(int lock); /* negative: does nothing */
 /* Replaces a document atomically with finished JSON, and releases the JSON. */

@@ -487,6 +487,20 @@ START_TEST(test_what_a_folder_holds)
 }
 END_TEST
 
+START_TEST(test_formatted_paths)
+{
+    char made[PATH_MAX], longest[PATH_MAX];
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_file_path(made, &err, "%s/%d", "folder", 7), MGL_OK);
+    ck_assert_str_eq(made, "folder/7");
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    ck_assert_int_eq(mgl_file_path(made, &err, "%s", longest), MGL_OK);
+    ck_assert_int_eq(mgl_file_path(made, &err, "%s/", longest), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "longer than 4095 bytes"));
+}
+END_TEST
+
 START_TEST(test_disk_free)
 {
     uint64_t bytes = 0;
@@ -527,6 +541,7 @@ int main(void)
     tcase_add_test(cases, test_folders_are_made);
     tcase_add_test(cases, test_no_folder_in_the_place_of_a_file);
     tcase_add_test(cases, test_folders_are_listed);
+    tcase_add_test(cases, test_formatted_paths);
     tcase_add_test(cases, test_disk_free);
     tcase_add_test(cases, test_every_operation_fails);
     suite_add_tcase(suite, cases);

@@ -29,11 +29,11 @@ static mgl_status place(const char *folder, const char *name, char path[PATH_MAX
     if (!folder && !mgl_data_folder("overlay", &own))
         return mgl_fail(err, MGL_SYSTEM, "overlay",
                         "nobody says where it is: set XDG_DATA_HOME or HOME");
-    const int n =
-        own.failed ? -1 : snprintf(path, PATH_MAX, "%s/%s", folder ? folder : own.bytes, name);
+    mgl_status status = own.failed
+                            ? mgl_fail_memory(err, 1)
+                            : mgl_file_path(path, err, "%s/%s", folder ? folder : own.bytes, name);
     mgl_text_clear(&own);
-    return n > 0 && n < PATH_MAX ? MGL_OK
-                                 : mgl_fail(err, MGL_BAD_INPUT, "overlay", "its path is too long");
+    return status;
 }
 
 /* The texts of the folder, whose path gets written to `path`. */

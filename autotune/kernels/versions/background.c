@@ -5,11 +5,7 @@
 #include "autotune/kernels/ptx/hardware.h"
 #include "autotune/kernels/ptx/ideas.h"
 #include "autotune/kernels/versions/experiment_log.h"
-
-static void make_path(const mgl_background *b, const char *name, mgl_text *out)
-{
-    mgl_text_format(out, "%s/%s", b->folder, name);
-}
+#include "base/file.h"
 
 /* Appends a paragraph, unless it is empty. */
 static void put_part(const char *title, mgl_text *part, mgl_text *out)
@@ -29,34 +25,34 @@ static void put_hardware(const mgl_background *b, mgl_text *out)
 
 static mgl_status put_ideas(const mgl_background *b, mgl_text *out, mgl_error *err)
 {
-    mgl_text path = {0}, part = {0};
+    char path[PATH_MAX];
+    mgl_text part = {0};
     mgl_ptx_ideas ideas = {0};
-    make_path(b, MGL_BACKGROUND_IDEAS, &path);
-    mgl_status status =
-        path.failed ? mgl_fail_memory(err, 1) : mgl_ptx_ideas_read(path.bytes, &ideas, err);
+    mgl_status status = mgl_file_path(path, err, "%s/%s", b->folder, MGL_BACKGROUND_IDEAS);
+    if (!status)
+        status = mgl_ptx_ideas_read(path, &ideas, err);
     if (!status)
         status = mgl_ptx_ideas_put(&ideas, b->arch, &part, err);
     put_part("Changes of features of the PTX, and their measured gains", &part, out);
     mgl_ptx_ideas_clear(&ideas);
-    mgl_text_clear(&path);
     return status;
 }
 
 static mgl_status put_tried(const mgl_background *b, mgl_text *out, mgl_error *err)
 {
-    mgl_text path = {0}, part = {0};
+    char path[PATH_MAX];
+    mgl_text part = {0};
     mgl_experiment_log log = {0};
     mgl_play plays[MGL_EXPERIMENT_LOG_IDEAS];
-    make_path(b, MGL_BACKGROUND_LOG, &path);
-    mgl_status status =
-        path.failed ? mgl_fail_memory(err, 1) : mgl_experiment_log_read(path.bytes, &log, err);
+    mgl_status status = mgl_file_path(path, err, "%s/%s", b->folder, MGL_BACKGROUND_LOG);
+    if (!status)
+        status = mgl_experiment_log_read(path, &log, err);
     int count = mgl_experiment_log_playbook(&log, b->op, plays, MGL_EXPERIMENT_LOG_IDEAS);
     for (int i = 0; i < count; i++)
         mgl_text_format(&part, "%s: tried %d, kept %d, mean gain %+.2f %%\n", plays[i].name,
                         plays[i].tried, plays[i].kept, 100 * plays[i].mean_gain);
     put_part("What was tried on this op", &part, out);
     mgl_experiment_log_clear(&log);
-    mgl_text_clear(&path);
     return status;
 }
 

@@ -22,8 +22,9 @@ enum { MAX_WORK = 8 << 20 };
 
 struct mgl_kernel_session {
     mgl_kernel_session_options options;
-    mgl_text all; /* folder of all sessions */
-    mgl_text folder, context, known;
+    char *all; /* owned: folder of all sessions */
+    char folder[PATH_MAX];
+    mgl_text context, known;
     char arch[32];
     mgl_versions *versions;
     mgl_gates gates;
@@ -44,10 +45,7 @@ static const char schema[] = "megalith.work/1";
 static mgl_status make_path(const mgl_kernel_session *b, const char *name, char path[PATH_MAX],
                             mgl_error *err)
 {
-    const int n = snprintf(path, PATH_MAX, "%s/%s", b->folder.bytes, name);
-    return n > 0 && n < PATH_MAX
-               ? MGL_OK
-               : mgl_fail(err, MGL_BAD_INPUT, b->folder.bytes, "its path is too long");
+    return mgl_file_path(path, err, "%s/%s", b->folder, name);
 }
 
 /* ---- the transcript -------------------------------------------------------------------------- */
@@ -116,7 +114,7 @@ static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
  * verdict and that of its parent count too; a script engine and rounds change the text later. */
 static mgl_status put_known(mgl_kernel_session *b, bool work, mgl_error *err)
 {
-    mgl_background background = {.folder = b->all.bytes,
+    mgl_background background = {.folder = b->all,
                                  .op = mgl_op_get(b->options.unit->op)->name,
                                  .arch = b->arch,
                                  .before = mgl_facts_unknown(),
@@ -393,18 +391,13 @@ static mgl_status find_folder(mgl_kernel_session *b, mgl_error *err)
     const char *name = b->options.unit->name;
     const char *published = mgl_alias_published(MGL_ALIAS_UNIT, name);
     bool stands = false;
-    mgl_status status = MGL_OK;
-    mgl_text_put(&b->all, b->options.folder);
-    mgl_text_format(&b->folder, "%s/%s", b->options.folder, published);
-    if (published != name && !b->folder.failed) {
-        status = mgl_file_stands(b->folder.bytes, &stands, err);
-        if (!stands) {
-            b->folder.length = 0;
-            mgl_text_format(&b->folder, "%s/%s", b->options.folder, name);
-        }
-    }
-    return b->all.failed || b->folder.failed ? mgl_fail_memory(err, strlen(b->options.folder))
-                                             : status;
+    b->all = mgl_strdup(b->options.folder);
+    mgl_status status = b->all ? mgl_file_path(b->folder, err, "%s/%s", b->all, published)
+                               : mgl_fail_memory(err, strlen(b->options.folder));
+    if (status || published == name)
+        return status;
+    status = mgl_file_stands(b->folder, &stands, err);
+    return status || stands ? status : mgl_file_path(b->folder, err, "%s/%s", b->all, name);
 }
 
 mgl_status mgl_kernel_session_open(const mgl_kernel_session_options *options,
@@ -419,7 +412,7 @@ mgl_status mgl_kernel_session_open(const mgl_kernel_session_options *options,
     snprintf(b->arch, sizeof b->arch, "%s", options->arch ? options->arch : "sm_90a");
     mgl_status status = find_folder(b, err);
     if (!status)
-        status = mgl_versions_open(b->folder.bytes, options->reads, &b->versions, err);
+        status = mgl_versions_open(b->folder, options->reads, &b->versions, err);
     if (!status)
         mgl_versions_lend_original(b->versions, options->unit->name,
                                    mgl_kernel_unit_text(options->unit, &own_length));
@@ -450,8 +443,7 @@ void mgl_kernel_session_close(mgl_kernel_session *b)
     mgl_versions_close(b->versions);
     if (b->lock >= 0)
         close(b->lock);
-    mgl_text_clear(&b->all);
-    mgl_text_clear(&b->folder);
+    mgl_free(b->all);
     mgl_text_clear(&b->context);
     mgl_text_clear(&b->known);
     mgl_free(b);

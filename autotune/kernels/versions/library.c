@@ -72,17 +72,14 @@ static mgl_status add_text(mgl_library *l, const char *text, size_t length, cons
 
 static mgl_status add_file(mgl_library *l, const char *folder, const char *name, mgl_error *err)
 {
-    mgl_text path = {0};
-    char *text = NULL;
+    char path[PATH_MAX], *text = NULL;
     size_t length = 0;
-    mgl_text_format(&path, "%s/%s", folder, name);
-    mgl_status status = path.failed
-                            ? mgl_fail_memory(err, strlen(folder))
-                            : mgl_file_read_regular(path.bytes, MAX_FILE, &text, &length, err);
+    mgl_status status = mgl_file_path(path, err, "%s/%s", folder, name);
     if (!status)
-        status = add_text(l, text, length, path.bytes, true, err);
+        status = mgl_file_read_regular(path, MAX_FILE, &text, &length, err);
+    if (!status)
+        status = add_text(l, text, length, path, true, err);
     mgl_free(text);
-    mgl_text_clear(&path);
     return status;
 }
 

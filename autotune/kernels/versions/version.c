@@ -33,9 +33,7 @@ const char mgl_version_original[] = "own";
 static mgl_status make_path(const mgl_versions *c, const char *below, const char *name,
                             char path[PATH_MAX], mgl_error *err)
 {
-    const int n = snprintf(path, PATH_MAX, "%s/%s%s", c->folder, below, name);
-    return n > 0 && n < PATH_MAX ? MGL_OK
-                                 : mgl_fail(err, MGL_BAD_INPUT, c->folder, "its path is too long");
+    return mgl_file_path(path, err, "%s/%s%s", c->folder, below, name);
 }
 
 static mgl_status write_line(const mgl_versions *c, const char *below, const char *name,

@@ -215,6 +215,37 @@ START_TEST(no_promoted_unit_is_lost)
 }
 END_TEST
 
+/* A folder that cannot be opened is written without a lock. */
+START_TEST(a_folder_that_cannot_be_locked_is_no_error)
+{
+    int lock;
+    mgl_file_fail_at(2); /* the first operation looks for the folder */
+    ck_assert_int_eq(mgl_keeper_lock(path_of("ledger.json"), &lock, &err), MGL_OK);
+    mgl_file_fail_at(0);
+    ck_assert_int_eq(lock, -1);
+    mgl_keeper_unlock(lock);
+}
+END_TEST
+
+START_TEST(a_document_waits_for_its_lock)
+{
+    int lock;
+    CHECK_OK(mgl_keeper_lock(path_of("ledger.json"), &lock, &err));
+    ck_assert_int_ge(lock, 0);
+    const pid_t child = fork();
+    if (!child) {
+        close(lock); /* the inherited descriptor would keep the lock */
+        _exit(record_rows(0));
+    }
+    usleep(100 * 1000);
+    ck_assert_int_eq(waitpid(child, NULL, WNOHANG), 0);
+    mgl_keeper_unlock(lock);
+    int ended;
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    ck_assert_int_eq(ended, 0);
+}
+END_TEST
+
 /* ---- files of earlier programs --------------------------------------------------------------- */
 
 START_TEST(old_versions_are_read)
@@ -322,6 +353,8 @@ int main(void)
     tcase_add_test(tests, no_row_of_the_experiment_log_is_lost);
     tcase_add_test(tests, no_evidence_of_a_ptx_idea_is_lost);
     tcase_add_test(tests, no_promoted_unit_is_lost);
+    tcase_add_test(tests, a_folder_that_cannot_be_locked_is_no_error);
+    tcase_add_test(tests, a_document_waits_for_its_lock);
     tcase_add_test(tests, old_versions_are_read);
     tcase_add_test(tests, an_old_open_work_is_read);
     tcase_add_test(tests, an_old_experiment_log_is_read);
