@@ -6,12 +6,14 @@
 #include "autotune/kernels/ptx/ideas.h"
 #include "autotune/kernels/versions/experiment_log.h"
 #include "autotune/kernels/versions/kernel_session.h"
+#include "autotune/store/archive.h"
 #include "autotune/store/keeper.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
 
 #include <check.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -342,11 +344,62 @@ START_TEST(an_old_overlay_is_read_and_rolled_back)
 }
 END_TEST
 
+/* A store of version 1 has no column of quarantined trials. */
+START_TEST(an_old_store_is_migrated)
+{
+    char *sql;
+    size_t length;
+    sqlite3 *database;
+    mgl_store *store;
+    mgl_campaign_record campaign;
+    mgl_trial trial;
+    int64_t requests, tokens;
+    CHECK_OK(mgl_file_read(KEPT "/store_1.sql", 1 << 16, &sql, &length, &err));
+    ck_assert_int_eq(sqlite3_open(path_of("old.db"), &database), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(database), SQLITE_OK);
+    mgl_free(sql);
+    ck_assert_int_eq(mgl_store_open(path_of("old.db"), false, &store, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "older") != NULL, "%s", err.message);
+    CHECK_OK(mgl_store_open(path_of("old.db"), true, &store, &err));
+    CHECK_OK(mgl_store_find_campaign(store, "a night", &campaign, &err));
+    ck_assert_int_eq(campaign.incumbent, 1);
+    ck_assert_uint_eq(campaign.seed, UINT64_MAX);
+    CHECK_OK(mgl_store_get_trial(store, campaign.id, 1, true, &trial, &err));
+    ck_assert_int_eq(trial.proposal.config.exchange_precision, 1);
+    ck_assert_double_eq(trial.workloads[0].candidate_us, 485);
+    ck_assert_int_eq(trial.pair_count, 1);
+    ck_assert_uint_eq(trial.pairs[0].reasons, UINT64_MAX);
+    ck_assert_int_eq(trial.quarantined, 0);
+    CHECK_OK(mgl_store_sum_costs(store, campaign.id, &requests, &tokens, &err));
+    ck_assert_int_eq(tokens, 30);
+    mgl_trial_clear(&trial);
+    mgl_campaign_record_clear(&campaign);
+    mgl_store_close(store);
+}
+END_TEST
+
+START_TEST(an_old_archive_is_read)
+{
+    char *text;
+    size_t length;
+    mgl_archive archive;
+    CHECK_OK(mgl_file_read(MGL_SOURCE_DIR "/tests/fuzz/seeds/fuzz_archive/night.json",
+                           MGL_ARCHIVE_MAX, &text, &length, &err));
+    CHECK_OK(mgl_archive_parse(text, length, "night.json", &archive, &err));
+    ck_assert_int_eq(archive.winner->number, 2);
+    ck_assert_uint_eq(archive.share_count, 1);
+    mgl_archive_clear(&archive);
+    mgl_free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("keeper");
     TCase *tests = tcase_create("keeper");
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, an_object_comes_back_by_its_hash);
     tcase_add_test(tests, a_damaged_object_is_rejected);
     tcase_add_test(tests, objects_are_listed_and_found_by_their_first_digits);
@@ -360,6 +413,8 @@ int main(void)
     tcase_add_test(tests, an_old_experiment_log_is_read);
     tcase_add_test(tests, old_ptx_ideas_are_read);
     tcase_add_test(tests, an_old_overlay_is_read_and_rolled_back);
+    tcase_add_test(tests, an_old_store_is_migrated);
+    tcase_add_test(tests, an_old_archive_is_read);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

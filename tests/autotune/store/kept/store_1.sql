@@ -1,0 +1,26 @@
+-- A store of version 1, as the first program wrote it.
+CREATE TABLE campaigns ( id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, model TEXT, shape TEXT, device TEXT, target TEXT, dtype TEXT, workloads TEXT, space TEXT, options TEXT, state TEXT, reason TEXT, capacity INTEGER NOT NULL, seed INTEGER NOT NULL, created_unix INTEGER NOT NULL, updated_unix INTEGER NOT NULL, manifest TEXT NOT NULL, seconds REAL NOT NULL, stop INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE trials ( id INTEGER PRIMARY KEY AUTOINCREMENT, campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE, number INTEGER NOT NULL CHECK (number > 0), proposer TEXT, hypothesis TEXT, parent INTEGER NOT NULL, config TEXT, moves TEXT, schedule TEXT, queued INTEGER NOT NULL, digest TEXT NOT NULL, nonce TEXT NOT NULL, control INTEGER NOT NULL, same_kernel INTEGER NOT NULL, outcome TEXT NOT NULL, diagnostic TEXT NOT NULL, duplicate_of INTEGER NOT NULL, predicted_us REAL, gain REAL, gain_lo REAL, gain_hi REAL, p_value REAL, level REAL, seconds REAL, compile_s REAL, gpu_s REAL, started_unix INTEGER NOT NULL, commit_id TEXT NOT NULL, driver TEXT NOT NULL, device_uuid TEXT NOT NULL, manifest TEXT NOT NULL, decided INTEGER NOT NULL, UNIQUE (campaign, number)) STRICT;
+CREATE INDEX trials_digest ON trials (campaign, digest) WHERE digest <> '';
+CREATE INDEX trials_outcome ON trials (campaign, control, outcome);
+CREATE INDEX trials_decided ON trials (campaign) WHERE decided = 1;
+CREATE INDEX trials_kept ON trials (campaign, number) WHERE outcome = 'OK' AND control = 0;
+CREATE TABLE results ( trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE, place INTEGER NOT NULL, predicted_us REAL, incumbent_us REAL, candidate_us REAL, gain REAL, gain_lo REAL, gain_hi REAL, stream_us REAL, error REAL, error_default REAL, pairs INTEGER NOT NULL, dropped INTEGER NOT NULL, PRIMARY KEY (trial, place)) STRICT, WITHOUT ROWID;
+CREATE TABLE pairs ( trial INTEGER NOT NULL REFERENCES trials ON DELETE CASCADE, place INTEGER NOT NULL, workload INTEGER NOT NULL, stage INTEGER NOT NULL, candidate_first INTEGER NOT NULL, dropped INTEGER NOT NULL, incumbent_us REAL, candidate_us REAL, incumbent_mhz INTEGER NOT NULL, candidate_mhz INTEGER NOT NULL, memory_mhz INTEGER NOT NULL, temperature INTEGER NOT NULL, reasons INTEGER NOT NULL, PRIMARY KEY (trial, place)) STRICT, WITHOUT ROWID;
+CREATE TABLE submissions ( id INTEGER PRIMARY KEY AUTOINCREMENT, campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE, unix INTEGER NOT NULL, text TEXT NOT NULL, origin TEXT, trial INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE INDEX submissions_waiting ON submissions (campaign, id) WHERE trial = 0;
+CREATE TABLE messages ( id INTEGER PRIMARY KEY, campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE, unix INTEGER NOT NULL, trial INTEGER NOT NULL, request TEXT, response TEXT, outcome TEXT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, estimated INTEGER NOT NULL, seconds REAL) STRICT;
+CREATE INDEX messages_costs ON messages (campaign, tokens_in, tokens_out);
+CREATE TABLE events ( id INTEGER PRIMARY KEY, campaign INTEGER NOT NULL REFERENCES campaigns ON DELETE CASCADE, unix INTEGER NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL) STRICT;
+CREATE INDEX events_campaign ON events (campaign, id);
+CREATE VIEW incumbents AS SELECT campaign, number, started_unix, gain FROM trials WHERE outcome = 'OK' AND control = 0;
+CREATE VIEW costs AS SELECT campaign, count(*) AS requests, sum(tokens_in) AS tokens_in,     sum(tokens_out) AS tokens_out, sum(seconds) AS seconds FROM messages GROUP BY campaign;
+PRAGMA application_id = 1298623555;
+PRAGMA user_version = 1;
+INSERT INTO campaigns VALUES (1, 'a night', 'llama-1b', '{}', 'NVIDIA H200', 'sm_90a:132', 'bf16', 'ctx=0;batch=1', NULL, NULL, 'ended', 'its trials are made', 4096, -1, 1700000000, 1700000100, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 12.5, 0);
+INSERT INTO trials VALUES (1, 1, 1, 'evolve', 'fewer splits', 0, '{"schema":"megalith.config/1","narrow":1}', NULL, NULL, 0, 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb', 'cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc', 0, 0, 'OK', '', 0, 500.5, 0.05, 0.04, 0.06, 0.001, 0.0125, 30.0, 10.0, 5.0, 1700000010, 'abc', '550', 'GPU-1', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 1);
+INSERT INTO results VALUES (1, 0, 500.5, 510.0, 485.0, 0.05, 0.04, 0.06, 400.0, 0.001, 0.001, 1, 0);
+INSERT INTO pairs VALUES (1, 0, 0, 2, 1, 0, 510.0, 485.0, 1980, 1980, 2619, 45, -1);
+INSERT INTO submissions VALUES (1, 1, 1700000005, '{}', 'submit', 1);
+INSERT INTO messages VALUES (1, 1, 1700000006, 1, 'q', 'a', 'OK', 10, 20, 0, 1.5);
+INSERT INTO events VALUES (1, 1, 1700000011, 'keep', 'trial 1');
