@@ -343,6 +343,14 @@ static void put_tool_result(mgl_json_out *out, const request *r, const mgl_json_
     mgl_text_clear(&told);
 }
 
+static mgl_status run_tool(const mcp_tool *tool, const mcp_call *call, mgl_json_out *out,
+                           mgl_error *err)
+{
+    if (tool->in_campaign)
+        return mcp_run_in_campaign(tool, call, out, err);
+    return tool->in_store ? mcp_run_in_store(tool, call, out, err) : tool->run(call, out, err);
+}
+
 static void call_tool(const request *r, mgl_json_out *out)
 {
     const cJSON *name = r->params ? mgl_json_member(r->params, "name") : NULL;
@@ -357,7 +365,7 @@ static void call_tool(const request *r, mgl_json_out *out)
     mgl_text_put(&answer.text, "{");
     mgl_status status = check_arguments(tool, call.arguments, &why);
     if (!status)
-        status = tool->run(&call, &answer, &why);
+        status = run_tool(tool, &call, &answer, &why);
     mgl_json_out_close(&answer);
     if (answer.text.failed)
         out->text.failed = true;

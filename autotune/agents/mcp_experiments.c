@@ -84,8 +84,8 @@ static const mcp_param of_report[] = {
 static const mcp_tool tools[] = {
     {"kernel_plan", "Which op is worked on next",
      "Ops by what the whole gains if they reach their floor, and the ideas that helped most.",
-     MCP_PARAMS(of_plan), false, kernel_plan},
+     MCP_PARAMS(of_plan), false, .run = kernel_plan},
     {"kernel_report", "What was tried on micro-kernels",
      "By op and by idea, with the failures counted, as Markdown.", MCP_PARAMS(of_report), false,
-     kernel_report}};
+     .run = kernel_report}};
 const mcp_tool_list mcp_experiment_log_tools = {MCP_PARAMS(tools)};

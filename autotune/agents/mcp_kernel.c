@@ -69,143 +69,117 @@ static mgl_status kernel_scan(const mcp_call *call, mgl_json_out *out, mgl_error
 
 /* ---- kernel sessions ------------------------------------------------------------------------- */
 
-mgl_status mcp_open_kernel_store(const mcp_call *call, bool reads, mgl_kernel_store *out,
-                                 mgl_error *err)
+mgl_status mcp_run_in_store(const mcp_tool *tool, const mcp_call *call, mgl_json_out *out,
+                            mgl_error *err)
 {
-    const mgl_kernel_store_options options = {.folder =
-                                                  call->mcp->kernels[0] ? call->mcp->kernels : NULL,
+    const char *folder = call->mcp->kernels;
+    const mgl_kernel_store_options options = {.folder = folder[0] ? folder : NULL,
                                               .arch = mcp_text_of(call, "arch"),
                                               .device = mcp_text_of(call, "device"),
                                               .no_compile = mcp_flag_of(call, "scan_only"),
-                                              .reads = reads,
+                                              .reads = !tool->writes,
                                               .abort = &call->mcp->abort};
-    return mgl_kernel_store_open(mcp_text_of(call, "unit"), &options, out, err);
+    mgl_kernel_store shop = {0};
+    mgl_status status = mgl_kernel_store_open(mcp_text_of(call, "unit"), &options, &shop, err);
+    if (!status)
+        status = tool->in_store(call, &shop, out, err);
+    mgl_kernel_store_close(&shop);
+    return status;
 }
 
-static mgl_status kernel_next(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_next(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                              mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
-    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_put_next(&shop, out, err);
+    (void)call;
+    mgl_status status = mgl_kernel_store_put_next(shop, out, err);
     if (!status)
         mgl_json_out_string(out, "submit",
-                            mgl_kernel_session_state(shop.bench).open ? "kernel_submit"
-                                                                      : "kernel_begin");
-    mgl_kernel_store_close(&shop);
+                            mgl_kernel_session_state(shop->bench).open ? "kernel_submit"
+                                                                       : "kernel_begin");
     return status;
 }
 
-static mgl_status kernel_prompt(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_prompt(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                                mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
-    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_put_prompt(&shop, false, out, err);
-    mgl_kernel_store_close(&shop);
-    return status;
+    (void)call;
+    return mgl_kernel_store_put_prompt(shop, false, out, err);
 }
 
-static mgl_status kernel_log(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_log(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                             mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
-    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_put_log(&shop, mcp_text_of(call, "at"), out, err);
-    mgl_kernel_store_close(&shop);
-    return status;
+    return mgl_kernel_store_put_log(shop, mcp_text_of(call, "at"), out, err);
 }
 
-static mgl_status kernel_diff(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_diff(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                              mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
     mgl_text diff = {0};
-    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_diff(&shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"),
-                                       &diff, err);
+    mgl_status status =
+        mgl_kernel_store_diff(shop, mcp_text_of(call, "from"), mcp_text_of(call, "to"), &diff, err);
     if (!status) {
-        mgl_json_out_string(out, "unit", shop.unit->name);
+        mgl_json_out_string(out, "unit", shop->unit->name);
         mgl_json_out_string(out, "diff", diff.bytes ? diff.bytes : "");
     }
     mgl_text_clear(&diff);
-    mgl_kernel_store_close(&shop);
     return status;
 }
 
-static mgl_status kernel_export(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_export(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                                mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
     mgl_version_record record = {0};
-    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
-    if (!status)
-        status = mgl_versions_get(mgl_kernel_session_versions(shop.bench), mcp_text_of(call, "at"),
-                                  &record, err);
+    mgl_status status = mgl_versions_get(mgl_kernel_session_versions(shop->bench),
+                                         mcp_text_of(call, "at"), &record, err);
     if (!status)
         mgl_kernel_store_put_record(&record, out);
     mgl_version_clear(&record);
-    mgl_kernel_store_close(&shop);
     return status;
 }
 
-static mgl_status kernel_branches(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_branches(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                                  mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
-    mgl_status status = mcp_open_kernel_store(call, true, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_put_branches(&shop, out, err);
-    mgl_kernel_store_close(&shop);
-    return status;
+    (void)call;
+    return mgl_kernel_store_put_branches(shop, out, err);
 }
 
-static mgl_status kernel_branch(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_branch(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                                mgl_error *err)
 {
-    mgl_kernel_store shop = {0};
-    mgl_status status = mcp_open_kernel_store(call, false, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_make_branch(&shop, mcp_text_of(call, "name"),
-                                              mcp_text_of(call, "at"), err);
-    if (!status)
-        status = mgl_kernel_store_put_branches(&shop, out, err);
-    mgl_kernel_store_close(&shop);
-    return status;
+    mgl_status status =
+        mgl_kernel_store_make_branch(shop, mcp_text_of(call, "name"), mcp_text_of(call, "at"), err);
+    return status ? status : mgl_kernel_store_put_branches(shop, out, err);
 }
 
-static mgl_status kernel_begin(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_begin(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                               mgl_error *err)
 {
     const mgl_kernel_store_begin_options options = {.transformation =
                                                         mcp_text_of(call, "transformation"),
                                                     .task = mcp_text_of(call, "task"),
                                                     .region = mcp_text_of(call, "region"),
                                                     .drop = mcp_flag_of(call, "drop")};
-    mgl_kernel_store shop = {0};
     if (!options.transformation == !options.task)
         return mgl_fail(err, MGL_USAGE, "arguments", "one of transformation and task is needed");
-    mgl_status status = mcp_open_kernel_store(call, false, &shop, err);
-    if (!status)
-        status = mgl_kernel_store_begin(&shop, &options, err);
-    if (!status)
-        status = mgl_kernel_store_put_prompt(&shop, false, out, err);
-    mgl_kernel_store_close(&shop);
-    return status;
+    mgl_status status = mgl_kernel_store_begin(shop, &options, err);
+    return status ? status : mgl_kernel_store_put_prompt(shop, false, out, err);
 }
 
-static mgl_status kernel_submit(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_submit(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                                mgl_error *err)
 {
     char place[PATH_MAX], *answer;
     size_t length = 0;
-    mgl_kernel_store shop = {0};
     mgl_work_end end;
     mgl_status status = mcp_read_text(call, "answer", MAX_FILE, place, &answer, &length, err);
     if (!status)
-        status = mcp_open_kernel_store(call, false, &shop, err);
-    if (!status)
-        status = mgl_kernel_session_submit(shop.bench, answer, length, mcp_flag_of(call, "bare"),
+        status = mgl_kernel_session_submit(shop->bench, answer, length, mcp_flag_of(call, "bare"),
                                            &end, err);
     if (!status)
-        mgl_kernel_store_put_end(&shop, &end, out);
+        mgl_kernel_store_put_end(shop, &end, out);
     mgl_free(answer);
-    mgl_kernel_store_close(&shop);
     return status;
 }
 
@@ -428,49 +402,50 @@ static const mcp_param of_promote[] = {
 
 static const mcp_tool tools[] = {
     {"kernel_list", "The micro-kernels", "Those whose text may be changed, and the file of each.",
-     NULL, 0, false, kernel_list},
+     NULL, 0, false, .run = kernel_list},
     {"kernel_show", "What is known of a micro-kernel",
      "Its meaning, scalars, inputs, outputs, budget, and the text of its regions.",
-     MCP_PARAMS(of_unit), false, kernel_show},
+     MCP_PARAMS(of_unit), false, .run = kernel_show},
     {"kernel_scan", "Scan a text of a micro-kernel",
      "All that the gates before the compiler refuse in a text, with code, line and hint.",
-     MCP_PARAMS(of_scan), false, kernel_scan},
+     MCP_PARAMS(of_scan), false, .run = kernel_scan},
     {"kernel_next", "What is wanted of a micro-kernel",
      "The open work and its prompt, or the transformations that may be begun.", MCP_PARAMS(of_unit),
-     false, kernel_next},
+     false, .in_store = kernel_next},
     {"kernel_prompt", "The prompt of the open work", "What kernel_submit has to answer.",
-     MCP_PARAMS(of_unit), false, kernel_prompt},
+     MCP_PARAMS(of_unit), false, .in_store = kernel_prompt},
     {"kernel_log", "Checkpoints of a micro-kernel", "Those of a branch, the newest first.",
-     MCP_PARAMS(of_checkpoint), false, kernel_log},
+     MCP_PARAMS(of_checkpoint), false, .in_store = kernel_log},
     {"kernel_diff", "What differs between two checkpoints",
      "Line by line, as a text; where nothing is named, what the branch's text has changed.",
-     MCP_PARAMS(of_diff), false, kernel_diff},
+     MCP_PARAMS(of_diff), false, .in_store = kernel_diff},
     {"kernel_export", "A checkpoint with its text", "Its verdict, values of tunables and text.",
-     MCP_PARAMS(of_checkpoint), false, kernel_export},
+     MCP_PARAMS(of_checkpoint), false, .in_store = kernel_export},
     {"kernel_branches", "Branches of a micro-kernel's checkpoints",
-     "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false, kernel_branches},
+     "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false,
+     .in_store = kernel_branches},
     {"kernel_branch", "Make or change the branch",
      "Makes a branch, or goes on with one; answers as kernel_branches.", MCP_PARAMS(of_branch),
-     true, kernel_branch},
+     true, .in_store = kernel_branch},
     {"kernel_begin", "Begin a work",
      "Begins a transformation or a task on a micro-kernel, and answers with its prompt.",
-     MCP_PARAMS(of_begin), true, kernel_begin},
+     MCP_PARAMS(of_begin), true, .in_store = kernel_begin},
     {"kernel_submit", "Hand in an answer",
      "Passes the answer to the open work's prompt through the gates; a text that passes is a "
      "checkpoint.",
-     MCP_PARAMS(of_submit), true, kernel_submit},
+     MCP_PARAMS(of_submit), true, .in_store = kernel_submit},
     {"kernel_verify", "Pass a text through the gates",
      "The verdict on a whole text of a micro-kernel: before a device, and on one where it is "
      "named.",
-     MCP_PARAMS(of_verify), true, kernel_verify},
+     MCP_PARAMS(of_verify), true, .run = kernel_verify},
     {"kernel_bench", "Time a text",
      "Times a text that is right against the one that runs today; without a text that one against "
      "itself.",
-     MCP_PARAMS(of_bench), true, kernel_bench},
+     MCP_PARAMS(of_bench), true, .run = kernel_bench},
     {"kernel_promote", "Promote a text",
      "Passes a text through all gates, and compiles kernels with it from then on when all say OK.",
-     MCP_PARAMS(of_promote), true, kernel_promote},
+     MCP_PARAMS(of_promote), true, .run = kernel_promote},
     {"kernel_rollback", "Take a promotion back",
      "Puts back what ran before a text of a micro-kernel was promoted.", MCP_PARAMS(of_unit), true,
-     kernel_rollback}};
+     .run = kernel_rollback}};
 const mcp_tool_list mcp_kernel_tools = {MCP_PARAMS(tools)};

@@ -1,15 +1,8 @@
-/* Shared parts of the MCP tools for micro-kernels: the kernel session of a call, and common
- * arguments. */
+/* Common arguments of the MCP tools for micro-kernels. */
 #ifndef MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
 #define MGL_AUTOTUNE_AGENTS_MCP_KERNEL_H
 
 #include "autotune/agents/mcp_parts.h"
-#include "autotune/kernels/versions/kernel_store.h"
-
-/* Opens a kernel store by the arguments unit, arch, device and scan_only; `reads`: read-only.
- * Zero-initialize; release with mgl_kernel_store_close. */
-mgl_status mcp_open_kernel_store(const mcp_call *call, bool reads, mgl_kernel_store *out,
-                                 mgl_error *err);
 
 #define MCP_UNIT                                                                                   \
     {                                                                                              \

@@ -6,6 +6,8 @@
 #define MGL_AUTOTUNE_AGENTS_MCP_PARTS_H
 
 #include "autotune/agents/mcp.h"
+#include "autotune/kernels/versions/kernel_store.h"
+#include "autotune/store/store.h"
 #include "base/json.h"
 #include "base/json_out.h"
 
@@ -46,14 +48,31 @@ typedef struct mcp_call {
     const cJSON *arguments; /* an object; NULL: no arguments */
 } mcp_call;
 
+/* The open campaign of a call. */
+typedef struct mcp_campaign {
+    mgl_store *store;
+    mgl_campaign_record record;
+} mcp_campaign;
+
 typedef struct mcp_tool {
     const char *name, *title, *what;
     const mcp_param *params; /* (count) */
     int count;
-    bool writes; /* available only with allow_trials */
-    /* Writes the members of the answer's object; an error message goes to the agent. */
+    bool writes; /* available only with allow_trials; what it works in is opened for writing */
+    /* Writes the members of the answer's object; an error message goes to the agent. Exactly one is
+     * set: a tool alone, in the campaign that the arguments name, or in a kernel store. */
     mgl_status (*run)(const mcp_call *call, mgl_json_out *out, mgl_error *err);
+    mgl_status (*in_campaign)(const mcp_call *call, mcp_campaign *campaign, mgl_json_out *out,
+                              mgl_error *err);
+    mgl_status (*in_store)(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                           mgl_error *err);
 } mcp_tool;
+
+mgl_status mcp_run_in_campaign(const mcp_tool *tool, const mcp_call *call, mgl_json_out *out,
+                               mgl_error *err);
+/* The store has the arguments unit, arch, device and scan_only. */
+mgl_status mcp_run_in_store(const mcp_tool *tool, const mcp_call *call, mgl_json_out *out,
+                            mgl_error *err);
 
 /* The tool with this number, over all files; NULL: past the end. */
 const mcp_tool *mcp_tool_get(int index);

@@ -103,11 +103,12 @@ static const mcp_param of_scan[] = {TEXT, BASE("PTX of the incumbent, which may 
 static const mcp_tool tools[] = {
     {"kernel_ptx_condense", "What a kernel does",
      "A module of PTX condensed: memory, what is asynchronous, matrix products, barriers, loops.",
-     MCP_PARAMS(of_condense), false, ptx_condense},
+     MCP_PARAMS(of_condense), false, .run = ptx_condense},
     {"kernel_ptx_diff", "What one kernel does and the other does not",
-     "Two modules of PTX compared, feature by feature.", MCP_PARAMS(of_diff), false, ptx_diff},
+     "Two modules of PTX compared, feature by feature.", MCP_PARAMS(of_diff), false,
+     .run = ptx_diff},
     {"kernel_ptx_scan", "What a kernel must not have",
      "Scans a module of PTX for clocks, traps, atomics, calls and the like, beyond what the "
      "incumbent has.",
-     MCP_PARAMS(of_scan), false, ptx_scan}};
+     MCP_PARAMS(of_scan), false, .run = ptx_scan}};
 const mcp_tool_list mcp_ptx_tools = {MCP_PARAMS(tools)};

@@ -25,49 +25,52 @@ enum { MOST_TRIALS = 200, MOST_WAIT_S = 600 };
 /* ---- the store ------------------------------------------------------------------------------- */
 
 /* Opens the store and the named campaign; the newest campaign if none is named. */
-static mgl_status open_campaign(const mcp_call *call, bool write, mgl_store **store,
-                                mgl_campaign_record *campaign, mgl_error *err)
+static mgl_status open_campaign(const mcp_call *call, bool write, mcp_campaign *out, mgl_error *err)
 {
     mgl_text path = {0};
-    *store = NULL;
-    *campaign = (mgl_campaign_record){0};
+    *out = (mcp_campaign){0};
     mgl_status status = call->mcp->store[0] ? MGL_OK : mgl_store_default_path(&path, err);
     if (!status)
-        status =
-            mgl_store_open(call->mcp->store[0] ? call->mcp->store : path.bytes, write, store, err);
+        status = mgl_store_open(call->mcp->store[0] ? call->mcp->store : path.bytes, write,
+                                &out->store, err);
     mgl_text_clear(&path);
     if (!status)
-        status = mgl_store_find_campaign(*store, mcp_text_of(call, "campaign"), campaign, err);
+        status =
+            mgl_store_find_campaign(out->store, mcp_text_of(call, "campaign"), &out->record, err);
+    return status ? status : mgl_tune_look_state(out->store, &out->record, err);
+}
+
+static void close_campaign(mcp_campaign *campaign)
+{
+    mgl_campaign_record_clear(&campaign->record);
+    mgl_store_close(campaign->store);
+}
+
+mgl_status mcp_run_in_campaign(const mcp_tool *tool, const mcp_call *call, mgl_json_out *out,
+                               mgl_error *err)
+{
+    mcp_campaign campaign;
+    mgl_status status = open_campaign(call, tool->writes, &campaign, err);
     if (!status)
-        status = mgl_tune_look_state(*store, campaign, err);
+        status = tool->in_campaign(call, &campaign, out, err);
+    close_campaign(&campaign);
     return status;
 }
 
-static void close_campaign(mgl_store *store, mgl_campaign_record *campaign)
+static mgl_status campaign_status(const mcp_call *call, mcp_campaign *c, mgl_json_out *out,
+                                  mgl_error *err)
 {
-    mgl_campaign_record_clear(campaign);
-    mgl_store_close(store);
-}
-
-static mgl_status campaign_status(const mcp_call *call, mgl_json_out *out, mgl_error *err)
-{
-    mgl_store *store;
-    mgl_campaign_record campaign;
     mgl_answer_counts counts;
-    mgl_status status = open_campaign(call, false, &store, &campaign, err);
+    (void)call;
+    mgl_status status = mgl_answer_count(c->store, c->record.id, &counts, err);
+    if (status)
+        return status;
+    mgl_answer_campaign(out, &c->record);
+    mgl_answer_outcomes(out, &counts);
+    status = mgl_answer_chat(out, c->store, c->record.id, err);
     if (!status)
-        status = mgl_answer_count(store, campaign.id, &counts, err);
-    if (!status) {
-        mgl_answer_campaign(out, &campaign);
-        mgl_answer_outcomes(out, &counts);
-        status = mgl_answer_chat(out, store, campaign.id, err);
-        if (!status)
-            status = mgl_answer_final(out, store, campaign.id, err);
-        if (!status)
-            status = mgl_answer_quarantined(out, store, campaign.id, err);
-    }
-    close_campaign(store, &campaign);
-    return status;
+        status = mgl_answer_final(out, c->store, c->record.id, err);
+    return status ? status : mgl_answer_quarantined(out, c->store, c->record.id, err);
 }
 
 static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)
@@ -80,60 +83,44 @@ static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)
     return MGL_OK;
 }
 
-static mgl_status history(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status history(const mcp_call *call, mcp_campaign *c, mgl_json_out *out, mgl_error *err)
 {
-    mgl_store *store;
-    mgl_campaign_record campaign;
-    int64_t limit = mcp_number_of(call, "limit", 20);
-    mgl_status status = open_campaign(call, false, &store, &campaign, err);
-    int64_t newest = mgl_answer_last(&campaign, limit);
+    const int64_t limit = mcp_number_of(call, "limit", 20);
+    const int64_t from = mcp_number_of(call, "from", mgl_answer_last(&c->record, limit));
     mgl_json_out_array(out, "trials");
-    if (!status)
-        status = mgl_store_each_trial(store, campaign.id, mcp_number_of(call, "from", newest),
-                                      limit, put_trial, out, err);
+    mgl_status status =
+        mgl_store_each_trial(c->store, c->record.id, from, limit, put_trial, out, err);
     mgl_json_out_close_array(out);
-    close_campaign(store, &campaign);
     return status;
 }
 
-static mgl_status best(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status best(const mcp_call *call, mcp_campaign *c, mgl_json_out *out, mgl_error *err)
 {
-    mgl_store *store;
-    mgl_campaign_record campaign;
-    mgl_status status = open_campaign(call, false, &store, &campaign, err);
-    if (!status)
-        status = mgl_answer_best(out, store, &campaign, err);
-    if (!status)
-        status = mgl_answer_put_predicted(out, store, &campaign, err);
-    close_campaign(store, &campaign);
-    return status;
+    (void)call;
+    mgl_status status = mgl_answer_best(out, c->store, &c->record, err);
+    return status ? status : mgl_answer_put_predicted(out, c->store, &c->record, err);
 }
 
-static mgl_status report(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status report(const mcp_call *call, mcp_campaign *c, mgl_json_out *out, mgl_error *err)
 {
-    mgl_store *store;
-    mgl_campaign_record campaign;
     mgl_text text = {0};
-    mgl_status status = open_campaign(call, false, &store, &campaign, err);
-    if (!status)
-        status = mgl_report_markdown(store, &campaign, &text, err);
+    (void)call;
+    mgl_status status = mgl_report_markdown(c->store, &c->record, &text, err);
     if (!status)
         mgl_json_out_string(out, "markdown", text.bytes);
     mgl_text_clear(&text);
-    close_campaign(store, &campaign);
     return status;
 }
 
 /* ---- the space ------------------------------------------------------------------------------- */
 
 /* Reads the space of the named campaign. If none is named and none exists, `found` is false. */
-static mgl_status read_space(const mcp_call *call, mgl_campaign_record *campaign,
-                             mgl_search_space *space, bool *found, mgl_error *err)
+static mgl_status read_space(const mcp_call *call, mcp_campaign *open, mgl_search_space *space,
+                             bool *found, mgl_error *err)
 {
-    mgl_store *store;
+    const mgl_campaign_record *campaign = &open->record;
     mgl_target target;
-    mgl_status status = open_campaign(call, false, &store, campaign, err);
-    mgl_store_close(store);
+    mgl_status status = open_campaign(call, false, open, err);
     *found = !status;
     if (status == MGL_BAD_INPUT && !mcp_text_of(call, "campaign"))
         return MGL_OK;
@@ -223,13 +210,13 @@ static void put_space(mgl_json_out *out, const char *campaign, const mgl_search_
 
 static mgl_status describe_space(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    mgl_campaign_record campaign;
+    mcp_campaign campaign;
     mgl_search_space space;
     bool found;
     mgl_status status = read_space(call, &campaign, &space, &found, err);
     if (!status)
-        put_space(out, found ? campaign.name : NULL, found ? &space : NULL);
-    mgl_campaign_record_clear(&campaign);
+        put_space(out, found ? campaign.record.name : NULL, found ? &space : NULL);
+    close_campaign(&campaign);
     return status;
 }
 
@@ -489,24 +476,21 @@ static mgl_status put_running(mgl_store *store, const char *campaign, mgl_json_o
     return MGL_OK;
 }
 
-static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status submit_trial(const mcp_call *call, mcp_campaign *c, mgl_json_out *out,
+                               mgl_error *err)
 {
-    mgl_store *store;
-    mgl_campaign_record campaign;
     mgl_trial trial = {0};
     int64_t id = 0, number = 0;
-    mgl_status status = open_campaign(call, true, &store, &campaign, err);
+    const double wait_s = (double)mcp_number_of(call, "wait_s", 0);
+    mgl_status status = queue_proposal(call, c->store, &c->record, &id, err);
     if (!status)
-        status = queue_proposal(call, store, &campaign, &id, err);
-    if (!status)
-        status =
-            await_trial(call, store, id, (double)mcp_number_of(call, "wait_s", 0), &number, err);
+        status = await_trial(call, c->store, id, wait_s, &number, err);
     if (!status && number)
-        status = mgl_store_get_trial(store, campaign.id, number, false, &trial, err);
+        status = mgl_store_get_trial(c->store, c->record.id, number, false, &trial, err);
     if (!status)
         mgl_json_out_int(out, "submission", id);
     if (!status && !number)
-        status = put_running(store, campaign.name, out, err);
+        status = put_running(c->store, c->record.name, out, err);
     if (!status)
         mgl_json_out_string(out, "state", number ? "decided" : "queued");
     if (!status && number) {
@@ -515,7 +499,6 @@ static mgl_status submit_trial(const mcp_call *call, mgl_json_out *out, mgl_erro
         mgl_json_out_close_object(out);
     }
     mgl_trial_clear(&trial);
-    close_campaign(store, &campaign);
     return status;
 }
 
@@ -548,25 +531,25 @@ static const mcp_tool tools[] = {
     {"describe_space", "What may be changed",
      "Knobs with their ranges, moves, whether the campaign's space has each, and how a proposal "
      "looks.",
-     MCP_PARAMS(of_campaign), false, describe_space},
+     MCP_PARAMS(of_campaign), false, .run = describe_space},
     {"check_schedule", "Prove a schedule safe",
      "Validates a schedule text: accepted, or diagnostics with code, level, line and witness. "
      "Accepted with a warning: the machine of the target cannot run it.",
-     MCP_PARAMS(of_check), false, check_schedule},
+     MCP_PARAMS(of_check), false, .run = check_schedule},
     {"explain_code", "Explain a code", "What a code means and how to mend it.", MCP_PARAMS(of_code),
-     false, explain_code},
+     false, .run = explain_code},
     {"submit_trial", "Hand in a trial",
      "Queues a proposal for a campaign, whose gates decide. The answer is the verdict if wait_s is "
      "long enough, or \"queued\" with \"running\": whether a process runs the campaign.",
-     MCP_PARAMS(of_submit), true, submit_trial},
+     MCP_PARAMS(of_submit), true, .in_campaign = submit_trial},
     {"campaign_status", "Status of a campaign", "State, trials by outcome, time spent.",
-     MCP_PARAMS(of_campaign), false, campaign_status},
+     MCP_PARAMS(of_campaign), false, .in_campaign = campaign_status},
     {"history", "Trials of a campaign", "The last trials, with verdicts and gains.",
-     MCP_PARAMS(of_history), false, history},
+     MCP_PARAMS(of_history), false, .in_campaign = history},
     {"best", "The best program", "The incumbent with its proposal.", MCP_PARAMS(of_campaign), false,
-     best},
+     .in_campaign = best},
     {"report", "Report of a campaign", "The whole report as Markdown.", MCP_PARAMS(of_campaign),
-     false, report}};
+     false, .in_campaign = report}};
 
 static const mcp_tool_list own_tools = {MCP_PARAMS(tools)};
 

@@ -82,22 +82,19 @@ static mgl_status run(const mcp_call *call, mgl_kernel_store *shop, mgl_model_cl
     return status;
 }
 
-static mgl_status transform_apply(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status transform_apply(const mcp_call *call, mgl_kernel_store *shop, mgl_json_out *out,
+                                  mgl_error *err)
 {
     char place[PATH_MAX], *answers;
     size_t length = 0;
     mgl_model_client *model_client = NULL;
-    mgl_kernel_store shop = {0};
     mgl_status status =
         mcp_read_either(call, "answers", "path", MAX_ANSWERS, place, &answers, &length, err);
     if (!status)
         status = mgl_model_client_open_replay_text(answers, length, place, &model_client, err);
     if (!status)
-        status = mcp_open_kernel_store(call, false, &shop, err);
-    if (!status)
-        status = run(call, &shop, model_client, out, err);
+        status = run(call, shop, model_client, out, err);
     mgl_model_client_close(model_client);
-    mgl_kernel_store_close(&shop);
     mgl_free(answers);
     return status;
 }
@@ -130,14 +127,14 @@ static const mcp_param of_apply[] = {
 static const mcp_tool tools[] = {
     {"kernel_transform_list", "The transformations",
      "Transformations with what they require and provide, and plans of them.", NULL, 0, false,
-     transform_list},
+     .run = transform_list},
     {"kernel_transform_show", "A transformation or plan", "All of one, with its passes in words.",
-     MCP_PARAMS(of_show), false, transform_show},
+     MCP_PARAMS(of_show), false, .run = transform_show},
     {"kernel_transform_check", "Check a transformation or plan of your own",
      "What it has where it is well formed, or what is wrong in it.", MCP_PARAMS(of_check), false,
-     transform_check},
+     .run = transform_check},
     {"kernel_transform_apply", "Apply a transformation or plan",
      "Plays answers to the calls of its passes; a step that is done is a checkpoint. kernel_begin "
      "asks for them pass by pass.",
-     MCP_PARAMS(of_apply), true, transform_apply}};
+     MCP_PARAMS(of_apply), true, .in_store = transform_apply}};
 const mcp_tool_list mcp_transform_tools = {MCP_PARAMS(tools)};
