@@ -182,17 +182,11 @@ static mgl_status open_runner(const mgl_tune *tune, const mgl_tune_run_options *
     return status;
 }
 
-/* Rejects a device of another kind than the campaign's, because times of different devices cannot
- * be compared. */
 static mgl_status check_kind(const mgl_tune *tune, mgl_runner *runner, mgl_error *err)
 {
     mgl_runner_device device = {0};
     mgl_status status = runner->get_device(runner, &device, err);
-    if (status || !strcmp(device.name, tune->record.device))
-        return status;
-    return mgl_fail(err, MGL_USAGE, "--device",
-                    "the campaign \"%.80s\" is of %.80s, and this is %.80s: begin a new one",
-                    tune->record.name, tune->record.device, device.name);
+    return status ? status : mgl_campaign_check_kind(&tune->record, &device, err);
 }
 
 /* ---- final measurement ----------------------------------------------------------------------- */

@@ -310,7 +310,7 @@ mgl_status campaign_take_locks(const campaign *c, campaign_locks *out, mgl_error
     if (!status && c->device.uuid[0])
         status = mgl_store_lock_take(c->o->store, c->device.uuid, &out->device, err);
     if (!status && shared)
-        status = campaign_check_kind(c, err);
+        status = mgl_campaign_check_kind(c->record, &c->device, err);
     out->taken = !status;
     if (status) {
         mgl_store_lock_release(out->device);

@@ -77,6 +77,11 @@ mgl_status mgl_campaign_quarantine(const mgl_campaign_options *options, mgl_erro
 
 #define MGL_INTERRUPTED_REASON "it was interrupted" /* reason of a campaign in state "paused" */
 
+/* MGL_USAGE: the device is of another kind than the campaign's. Times of different devices cannot
+ * be compared. */
+mgl_status mgl_campaign_check_kind(const mgl_campaign_record *record,
+                                   const mgl_runner_device *device, mgl_error *err);
+
 /* Takes the lock that the process running the campaign holds (a run also locks its device, if
  * any). */
 mgl_status mgl_campaign_lock(mgl_store *store, int64_t id, mgl_store_lock **out, mgl_error *err);

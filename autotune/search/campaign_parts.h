@@ -144,8 +144,6 @@ mgl_status campaign_tell_spent(campaign *c, mgl_error *err);
 
 /* ---- campaign_share.c ------------------------------------------------------------------------ */
 
-/* MGL_USAGE: the device is of another kind than the campaign. */
-mgl_status campaign_check_kind(const campaign *c, mgl_error *err);
 /* Registers as a worker, if the store is shared. */
 mgl_status campaign_join(campaign *c, mgl_error *err);
 /* Whether a worker runs the campaign; MGL_DEVICE if one does. */

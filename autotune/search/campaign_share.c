@@ -11,18 +11,16 @@
 
 #include <string.h>
 
-/* Rejects a device of another kind, because times of different devices cannot be compared. */
-mgl_status campaign_check_kind(const campaign *c, mgl_error *err)
+mgl_status mgl_campaign_check_kind(const mgl_campaign_record *record,
+                                   const mgl_runner_device *device, mgl_error *err)
 {
-    const char *wanted = c->record->device ? c->record->device : "";
-    /* the CPU runner reports the name of the processor */
-    bool cpu = !strcmp(wanted, "cpu") && !c->o->runner->measures;
-    if (cpu || !strcmp(wanted, c->device.name))
+    const char *wanted = record->device ? record->device : "";
+    if (!strcmp(wanted, device->name))
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--device",
-                    "the campaign \"%.80s\" is of %.80s, and this device is %.80s: what they "
-                    "measure does not compare; begin another campaign with --name",
-                    c->record->name, wanted, c->device.name);
+                    "the campaign \"%.80s\" is of %.80s, and this is %.80s: what they measure does "
+                    "not compare; begin another campaign with --name",
+                    record->name, wanted, device->name);
 }
 
 mgl_status campaign_join(campaign *c, mgl_error *err)
