@@ -96,7 +96,7 @@ static void pass_event(void *user, const mgl_campaign_event *event)
     mgl_autotune_event told = {.kind = event->kind, .text = event->text};
     if (trial) {
         told.trial = trial->number;
-        told.outcome = mgl_outcome_name(trial->outcome);
+        told.outcome = mgl_outcome_name(trial->verdict.outcome);
         told.gain = expm1(trial->gain);
     }
     if (to->on_event)

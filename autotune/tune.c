@@ -787,9 +787,10 @@ mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune
     out->gate_s = mgl_clock_s() - began;
     out->programs = candidate.program_count;
     out->predicted = candidate.predicted;
-    if (candidate.outcome != MGL_OUTCOME_UNMEASURED)
-        status = mgl_fail(err, MGL_BAD_INPUT, "the default", "it can not be begun with: %s: %s",
-                          mgl_outcome_name(candidate.outcome), candidate.diagnostic);
+    if (candidate.verdict.outcome != MGL_OUTCOME_UNMEASURED)
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, "the default", "it can not be begun with: %s: %s",
+                     mgl_outcome_name(candidate.verdict.outcome), candidate.verdict.diagnostic);
     if (!status)
         status = look_at_device(tune, &candidate, abort, out, err);
     mgl_candidate_clear(&candidate);

@@ -163,9 +163,9 @@ static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mg
     mgl_status status = mgl_gate_pass(&tune->subject, &trial->proposal, NULL, &made, err);
     if (status)
         return status;
-    if (made.outcome != MGL_OUTCOME_UNMEASURED)
+    if (made.verdict.outcome != MGL_OUTCOME_UNMEASURED)
         status = mgl_fail(err, MGL_BAD_INPUT, tune->record.name, "its winner is refused: %s: %s",
-                          mgl_outcome_name(made.outcome), made.diagnostic);
+                          mgl_outcome_name(made.verdict.outcome), made.verdict.diagnostic);
     else if (strcmp(made.digest, trial->digest) != 0)
         status =
             mgl_fail(err, MGL_GATE, tune->record.name,

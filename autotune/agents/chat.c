@@ -101,8 +101,8 @@ static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *e
     mgl_text_clear(&line);
     bool own = trial->proposal.proposer && !strcmp(trial->proposal.proposer, self->name);
     if (own)
-        c->duplicates = trial->outcome == MGL_OUTCOME_DUPLICATE ? c->duplicates + 1 : 0;
-    if (!status && trial->outcome == MGL_OUTCOME_OK && !trial->proposal.schedule) {
+        c->duplicates = trial->verdict.outcome == MGL_OUTCOME_DUPLICATE ? c->duplicates + 1 : 0;
+    if (!status && trial->verdict.outcome == MGL_OUTCOME_OK && !trial->proposal.schedule) {
         status = copy_proposal(&trial->proposal, &c->best, err);
         c->best_number = trial->number;
     }
@@ -191,8 +191,8 @@ static mgl_status read_proposal(chat *c, mgl_completion *a, mgl_error *err)
     size_t bytes = 0;
     mgl_error why = {0};
     mgl_proposal proposal;
-    a->outcome = mgl_extract(a->content, strlen(a->content), "json", '{', &from, &bytes);
-    if (a->outcome)
+    a->verdict.outcome = mgl_extract(a->content, strlen(a->content), "json", '{', &from, &bytes);
+    if (a->verdict.outcome)
         return MGL_OK;
     mgl_status status = MGL_OK;
     if (!memchr(from, '{', bytes)) /* text that is not an object would be parsed as a schedule
@@ -233,10 +233,10 @@ static void tell(const chat *c, const char *format, ...)
  * without content is. */
 static void tell_change(chat *c, const mgl_completion *a)
 {
-    bool fails = mgl_completion_is_endpoint(a->outcome) ||
-                 a->outcome == MGL_OUTCOME_PROPOSER_AUTH ||
-                 (a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA && !a->content);
-    mgl_outcome now = fails ? a->outcome : MGL_OUTCOME_OK;
+    bool fails = mgl_completion_is_endpoint(a->verdict.outcome) ||
+                 a->verdict.outcome == MGL_OUTCOME_PROPOSER_AUTH ||
+                 (a->verdict.outcome == MGL_OUTCOME_PROPOSER_SCHEMA && !a->content);
+    mgl_outcome now = fails ? a->verdict.outcome : MGL_OUTCOME_OK;
     c->answered = fails ? 0 : c->answered + 1;
     if (!fails && c->answered < c->options.flights) /* requests of the same time may still fail */
         return;
@@ -250,14 +250,14 @@ static void tell_change(chat *c, const mgl_completion *a)
         tell(c,
              "%s: %s, and is asked no more in this run: check the key (--chat-key-file, "
              "MEGALITH_CHAT_KEY)",
-             mgl_outcome_name(now), a->diagnostic);
+             mgl_outcome_name(now), a->verdict.diagnostic);
     else if (c->refused)
         tell(c,
              "%s: %s; %d failures in a row: the endpoint is asked no more in this run, "
              "`megalith campaign resume` asks again",
-             mgl_outcome_name(now), a->diagnostic, MGL_COMPLETION_MOST_FAILURES);
+             mgl_outcome_name(now), a->verdict.diagnostic, MGL_COMPLETION_MOST_FAILURES);
     else
-        tell(c, "%s: %s; it is asked again", mgl_outcome_name(now), a->diagnostic);
+        tell(c, "%s: %s; it is asked again", mgl_outcome_name(now), a->verdict.diagnostic);
 }
 
 static void tell_spent(chat *c)
@@ -271,8 +271,8 @@ static void tell_spent(chat *c)
 /* Waits as long as the endpoint demands, else twice as long after each failure. */
 static void back_off(chat *c, const mgl_completion *a, double retry_after_s)
 {
-    bool endpoint = mgl_completion_is_endpoint(a->outcome);
-    c->refused |= a->outcome == MGL_OUTCOME_PROPOSER_AUTH;
+    bool endpoint = mgl_completion_is_endpoint(a->verdict.outcome);
+    c->refused |= a->verdict.outcome == MGL_OUTCOME_PROPOSER_AUTH;
     c->failures = endpoint ? c->failures + 1 : 0;
     c->refused |= c->failures >= MGL_COMPLETION_MOST_FAILURES;
     if (!endpoint)
@@ -284,13 +284,13 @@ static void back_off(chat *c, const mgl_completion *a, double retry_after_s)
 static mgl_status remember_failure(chat *c, const mgl_completion *a, mgl_error *err)
 {
     mgl_text line = {0};
-    bool own = a->outcome == MGL_OUTCOME_PROPOSER_SCHEMA ||
-               a->outcome == MGL_OUTCOME_EXTRACT_NONE ||
-               a->outcome == MGL_OUTCOME_EXTRACT_AMBIGUOUS;
+    bool own = a->verdict.outcome == MGL_OUTCOME_PROPOSER_SCHEMA ||
+               a->verdict.outcome == MGL_OUTCOME_EXTRACT_NONE ||
+               a->verdict.outcome == MGL_OUTCOME_EXTRACT_AMBIGUOUS;
     if (!own)
         return MGL_OK;
-    mgl_text_format(&line, "an answer -> %s: %s %s\n", mgl_outcome_name(a->outcome), a->diagnostic,
-                    mgl_outcome_hint(a->outcome));
+    mgl_text_format(&line, "an answer -> %s: %s %s\n", mgl_outcome_name(a->verdict.outcome),
+                    a->verdict.diagnostic, mgl_outcome_hint(a->verdict.outcome));
     mgl_status status = remember(c, &line, err);
     mgl_text_clear(&line);
     return status;
@@ -301,7 +301,7 @@ static mgl_status keep_message(chat *c, const asked *request, const mgl_completi
 {
     mgl_store_message message = {.request = request->body,
                                  .response = response->body,
-                                 .outcome = a->outcome,
+                                 .outcome = a->verdict.outcome,
                                  .tokens_in = a->tokens_in,
                                  .tokens_out = a->tokens_out,
                                  .estimated = a->estimated,
@@ -332,7 +332,7 @@ static mgl_status take_response(chat *c, const mgl_http_response *response, mgl_
         request++;
     mgl_completion_read(response, &a);
     count_tokens(c, request, &a, response);
-    mgl_status status = a.outcome ? MGL_OK : read_proposal(c, &a, err);
+    mgl_status status = a.verdict.outcome ? MGL_OK : read_proposal(c, &a, err);
     back_off(c, &a, response->retry_after_s);
     tell_change(c, &a);
     if (!status)

@@ -41,8 +41,7 @@ double mgl_completion_temperature(int repeats)
 
 void mgl_completion_fail(mgl_completion *a, mgl_outcome outcome, const mgl_error *why)
 {
-    a->outcome = outcome;
-    mgl_format_ends(a->diagnostic, sizeof a->diagnostic, "%s", why->message);
+    mgl_trial_verdict_set(&a->verdict, outcome, "%s", why->message);
 }
 
 /* Reads choices[0].message.content, and the token counts in usage if present. */
@@ -91,7 +90,7 @@ static mgl_outcome outcome_of_status(int status)
 void mgl_completion_read(const mgl_http_response *response, mgl_completion *a)
 {
     mgl_error why = {0};
-    *a = (mgl_completion){.outcome = MGL_OUTCOME_OK, .estimated = true};
+    *a = (mgl_completion){.verdict.outcome = MGL_OUTCOME_OK, .estimated = true};
     switch (response->end) {
     case MGL_HTTP_TIMED_OUT:
         mgl_fail(&why, MGL_SYSTEM, "", "no answer within its time");

@@ -26,8 +26,7 @@ enum { MGL_COMPLETION_BYTES_OF_A_TOKEN = 4 /* estimate for endpoints that do not
 
 /* Release with mgl_completion_clear. */
 typedef struct mgl_completion {
-    mgl_outcome outcome; /* MGL_OUTCOME_OK: content is set; else PROPOSER_... */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict; /* MGL_OUTCOME_OK: content is set; else PROPOSER_... */
     mgl_json json;
     const char *content; /* points into json; NULL: none */
     int64_t tokens_in, tokens_out;
@@ -36,7 +35,7 @@ typedef struct mgl_completion {
 
 void mgl_completion_read(const mgl_http_response *response, mgl_completion *out);
 void mgl_completion_clear(mgl_completion *completion);
-/* Sets outcome and diagnostic. */
+/* Sets the verdict. */
 void mgl_completion_fail(mgl_completion *completion, mgl_outcome outcome, const mgl_error *why);
 
 /* Whether the endpoint failed temporarily and may answer later. */

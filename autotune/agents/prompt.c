@@ -186,13 +186,13 @@ void mgl_prompt_describe_trial(const mgl_subject *subject, const mgl_trial *tria
     char shown[MGL_MAX_DIAGNOSTIC + 1];
     mgl_text_format(out, "trial %lld:", (long long)trial->number);
     put_difference(subject, &trial->proposal, out);
-    mgl_text_format(out, " -> %s", mgl_outcome_name(trial->outcome));
-    if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->outcome))
+    mgl_text_format(out, " -> %s", mgl_outcome_name(trial->verdict.outcome));
+    if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->verdict.outcome))
         mgl_text_format(out, ", %+.2f %% (%+.2f to %+.2f)", 100 * trial->gain, 100 * trial->gain_lo,
                         100 * trial->gain_hi);
     else if (trial->predicted_us > 0)
         mgl_text_format(out, ", predicted %.1f us", trial->predicted_us);
-    mgl_format_into(shown, sizeof shown, "%s", trial->diagnostic);
+    mgl_format_into(shown, sizeof shown, "%s", trial->verdict.diagnostic);
     if (shown[0])
         mgl_text_format(out, ": %s", shown);
     mgl_text_put(out, "\n");

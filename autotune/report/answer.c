@@ -91,9 +91,8 @@ void mgl_answer_trial(mgl_json_out *out, const mgl_trial *t)
     mgl_json_out_string(out, "hypothesis", t->proposal.hypothesis);
     mgl_json_out_int(out, "parent", t->proposal.parent);
     mgl_json_out_bool(out, "control", t->control);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(t->outcome));
-    mgl_json_out_string(out, "diagnostic", t->diagnostic);
-    mgl_json_out_string(out, "hint", mgl_outcome_hint(t->outcome));
+    mgl_trial_verdict_put(out, &t->verdict);
+    mgl_json_out_string(out, "hint", mgl_outcome_hint(t->verdict.outcome));
     mgl_json_out_string(out, "digest", t->digest[0] ? t->digest : NULL);
     if (t->duplicate_of)
         mgl_json_out_int(out, "duplicate_of", t->duplicate_of);
@@ -233,7 +232,7 @@ static mgl_status add_gain(void *user, const mgl_trial *trial, mgl_error *err)
 {
     (void)err;
     mgl_answer_best_facts *facts = user;
-    if (trial->outcome != MGL_OUTCOME_OK || trial->control)
+    if (trial->verdict.outcome != MGL_OUTCOME_OK || trial->control)
         return MGL_OK;
     facts->log_gain += trial->gain;
     facts->log_lo += trial->gain_lo;
@@ -348,14 +347,14 @@ void mgl_answer_line(const mgl_trial *t, mgl_text *out)
 {
     char text[2 * MGL_MAX_DIAGNOSTIC];
     mgl_format_into(text, sizeof text, "%lld %s %.20s", (long long)t->number,
-                    mgl_outcome_name(t->outcome),
+                    mgl_outcome_name(t->verdict.outcome),
                     t->proposal.proposer ? t->proposal.proposer : "?");
     mgl_text_put(out, text);
     if (is_measured(t))
         mgl_text_format(out, " %+.2f %% (%+.2f to %+.2f)", 100 * expm1(t->gain),
                         100 * expm1(t->gain_lo), 100 * expm1(t->gain_hi));
-    if (t->diagnostic[0] && t->outcome != MGL_OUTCOME_OK && !is_measured(t)) {
-        mgl_format_ends(text, SHOWN_DIAGNOSTIC, ": %s", t->diagnostic);
+    if (t->verdict.diagnostic[0] && t->verdict.outcome != MGL_OUTCOME_OK && !is_measured(t)) {
+        mgl_format_ends(text, SHOWN_DIAGNOSTIC, ": %s", t->verdict.diagnostic);
         size_t end = strcspn(text, "\n");
         mgl_text_append(out, text, end);
     }

@@ -48,8 +48,7 @@ typedef struct mgl_answer_gain {
 } mgl_answer_gain;
 typedef struct mgl_answer_final_facts {
     int64_t number; /* number of the winner; 0: not measured yet */
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     mgl_answer_gain all;
     mgl_answer_gain each[MGL_MAX_WORKLOADS]; /* (workload_count) */
     int workload_count;

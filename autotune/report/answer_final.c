@@ -113,7 +113,6 @@ static mgl_status read_cublas(const mgl_json *json, mgl_answer_final_facts *out,
 static mgl_status read_final(const char *text, mgl_answer_final_facts *out, mgl_error *err)
 {
     mgl_json json;
-    const char *outcome = "", *diagnostic = "";
     const cJSON *list = NULL, *one;
     mgl_status status = mgl_json_parse(text, strlen(text), MOST_TEXT, "final", &json, err);
     if (status)
@@ -121,16 +120,11 @@ static mgl_status read_final(const char *text, mgl_answer_final_facts *out, mgl_
     status =
         mgl_json_get_int(&json, json.root, "number", true, 1, INT64_C(1) << 53, &out->number, err);
     if (!status)
-        status = mgl_json_get_string(&json, json.root, "outcome", true, &outcome, err);
-    if (!status)
-        status = mgl_json_get_string(&json, json.root, "diagnostic", false, &diagnostic, err);
+        status = mgl_trial_verdict_read(&json, json.root, &out->verdict, err);
     if (!status)
         status = read_gains(&json, json.root, &out->all, err);
     if (!status)
         status = mgl_json_get_array(&json, json.root, "workloads", true, &list, err);
-    if (!status && !mgl_outcome_parse(outcome, &out->outcome))
-        status = mgl_fail(err, MGL_BAD_INPUT, "final", "its outcome is unknown");
-    mgl_format_into(out->diagnostic, sizeof out->diagnostic, "%s", diagnostic ? diagnostic : "");
     cJSON_ArrayForEach(one, list)
     {
         if (!status && out->workload_count < MGL_MAX_WORKLOADS)
@@ -158,7 +152,7 @@ mgl_status mgl_answer_find_final(mgl_store *store, int64_t campaign, mgl_answer_
 
 bool mgl_answer_is_wrong(const mgl_answer_final_facts *facts)
 {
-    return facts->number > 0 && mgl_outcome_exit(facts->outcome) == MGL_EXIT_INCORRECT;
+    return facts->number > 0 && mgl_outcome_exit(facts->verdict.outcome) == MGL_EXIT_INCORRECT;
 }
 
 static void put_gain(const mgl_answer_gain *gain, mgl_text *out)
@@ -169,7 +163,7 @@ static void put_gain(const mgl_answer_gain *gain, mgl_text *out)
 
 bool mgl_answer_is_final_of(const mgl_answer_final_facts *final, int64_t number)
 {
-    return number > 0 && final->number == number && mgl_outcome_is_correct(final->outcome);
+    return number > 0 && final->number == number && mgl_outcome_is_correct(final->verdict.outcome);
 }
 
 static void put_steps(const mgl_answer_best_facts *best, mgl_text *out)
@@ -191,7 +185,7 @@ void mgl_answer_best_line(const mgl_answer_best_facts *best, const mgl_answer_fi
         return;
     }
     if (final->number == best->number)
-        mgl_text_format(out, "%s at the end; ", mgl_outcome_name(final->outcome));
+        mgl_text_format(out, "%s at the end; ", mgl_outcome_name(final->verdict.outcome));
     put_steps(best, out);
     mgl_text_put(out, ", not measured as a whole");
 }
@@ -206,7 +200,7 @@ mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *c
         return status;
     return mgl_fail(err, MGL_GATE, campaign->name,
                     "its winner was found wrong when the campaign ended: %s: %s",
-                    mgl_outcome_name(facts.outcome), facts.diagnostic);
+                    mgl_outcome_name(facts.verdict.outcome), facts.verdict.diagnostic);
 }
 
 /* ---- text line ------------------------------------------------------------------------------- */
@@ -251,11 +245,11 @@ void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out)
 {
     mgl_text_format(
         out, "trial %lld against the default in a fresh process: ", (long long)facts->number);
-    if (mgl_outcome_is_correct(facts->outcome))
+    if (mgl_outcome_is_correct(facts->verdict.outcome))
         put_workloads(facts, out);
     else
-        mgl_text_format(out, "%s: %s", mgl_outcome_name(facts->outcome), facts->diagnostic);
-    if (mgl_outcome_exit(facts->outcome) != MGL_EXIT_INCORRECT)
+        mgl_trial_verdict_print(&facts->verdict, out);
+    if (mgl_outcome_exit(facts->verdict.outcome) != MGL_EXIT_INCORRECT)
         put_real(&facts->real, out);
 }
 
@@ -267,8 +261,7 @@ static mgl_status put_quarantined(void *user, const mgl_trial *trial, mgl_error 
     (void)err;
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "number", trial->number);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(trial->outcome));
-    mgl_json_out_string(out, "diagnostic", trial->diagnostic);
+    mgl_trial_verdict_put(out, &trial->verdict);
     mgl_json_out_close_object(out);
     return MGL_OK;
 }
@@ -284,6 +277,6 @@ mgl_status mgl_answer_quarantined(mgl_json_out *out, mgl_store *store, int64_t c
 
 void mgl_answer_quarantined_line(const mgl_trial *trial, mgl_text *out)
 {
-    mgl_text_format(out, "trial %lld, which was kept, is wrong: %s: %s", (long long)trial->number,
-                    mgl_outcome_name(trial->outcome), trial->diagnostic);
+    mgl_text_format(out, "trial %lld, which was kept, is wrong: ", (long long)trial->number);
+    mgl_trial_verdict_print(&trial->verdict, out);
 }

@@ -16,7 +16,8 @@ bool mgl_answer_has_clock(const mgl_campaign_record *campaign)
 bool mgl_answer_may_win(const mgl_trial *trial)
 {
     return !trial->control && trial->predicted_us > 0 &&
-           (mgl_outcome_is_correct(trial->outcome) || trial->outcome == MGL_OUTCOME_UNMEASURED);
+           (mgl_outcome_is_correct(trial->verdict.outcome) ||
+            trial->verdict.outcome == MGL_OUTCOME_UNMEASURED);
 }
 
 mgl_status mgl_answer_predict_default(const mgl_subject *subject, mgl_answer_predicted *out,
@@ -28,7 +29,7 @@ mgl_status mgl_answer_predict_default(const mgl_subject *subject, mgl_answer_pre
     if (!subject->has_costs)
         return MGL_OK;
     mgl_status status = mgl_gate_lower(subject, &start, &made, err);
-    if (!status && made.outcome == MGL_OUTCOME_UNMEASURED) {
+    if (!status && made.verdict.outcome == MGL_OUTCOME_UNMEASURED) {
         mgl_gate_predict(subject, &made);
         out->default_us = made.predicted;
         memcpy(out->default_each, made.predicted_us, sizeof out->default_each);

@@ -174,10 +174,10 @@ static void count_moves(const mgl_moves *moves, int counts[MGL_MOVE_COUNT])
 static void note_effect(report_effect *e, const mgl_trial *trial, const report_refusal *refusal,
                         int place, double ratio)
 {
-    bool correct = mgl_outcome_is_correct(trial->outcome);
+    bool correct = mgl_outcome_is_correct(trial->verdict.outcome);
     e->tried++;
     e->correct += correct;
-    e->refused += mgl_outcome_exit(trial->outcome) == MGL_EXIT_REFUSED;
+    e->refused += mgl_outcome_exit(trial->verdict.outcome) == MGL_EXIT_REFUSED;
     if (!correct && ++e->refusals[place] > e->most_count) {
         e->most_count = e->refusals[place];
         memcpy(e->most, refusal->name, sizeof e->most);
@@ -196,7 +196,7 @@ static void note_changes(gathering *g, const mgl_trial *trial, int place, const 
     report_facts *f = g->facts;
     const report_refusal *refusal = &f->refusals[place];
     /* a measurement is never compared with a prediction */
-    bool told = f->measures ? mgl_outcome_is_correct(trial->outcome) : true;
+    bool told = f->measures ? mgl_outcome_is_correct(trial->verdict.outcome) : true;
     double ratio = told ? is->value - on->value : NAN;
     for (int k = 0; k < f->first_move; k++)
         if (mgl_knob_get(&on->config, k) != mgl_knob_get(&is->config, k))
@@ -221,9 +221,9 @@ static void name_effects(report_facts *f)
 
 static double value_of(const gathering *g, const mgl_trial *trial)
 {
-    if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->outcome))
+    if (trial->p_value >= 0 && mgl_outcome_is_correct(trial->verdict.outcome))
         return g->chain.value + trial->gain;
-    if (trial->outcome == MGL_OUTCOME_UNMEASURED && trial->predicted_us > 0 &&
+    if (trial->verdict.outcome == MGL_OUTCOME_UNMEASURED && trial->predicted_us > 0 &&
         g->facts->plays.start_us > 0)
         return log(g->facts->plays.start_us / trial->predicted_us);
     return NAN;
@@ -258,9 +258,9 @@ static mgl_status add_point(gathering *g, const mgl_trial *trial, double value, 
                        .lo = (float)(measured ? g->chain.value + trial->gain_lo : value),
                        .hi = (float)(measured ? g->chain.value + trial->gain_hi : value),
                        .gain = (float)trial->gain,
-                       .outcome = trial->outcome,
+                       .outcome = trial->verdict.outcome,
                        .measured = measured,
-                       .kept = trial->outcome == MGL_OUTCOME_OK,
+                       .kept = trial->verdict.outcome == MGL_OUTCOME_OK,
                        .control = trial->control};
     return MGL_OK;
 }
@@ -279,17 +279,17 @@ static void note_proposer(report_facts *f, const mgl_trial *trial)
         f->proposer_count++;
     }
     f->proposers[i].trials++;
-    f->proposers[i].kept += trial->outcome == MGL_OUTCOME_OK;
+    f->proposers[i].kept += trial->verdict.outcome == MGL_OUTCOME_OK;
     f->proposers[i].seconds += trial->seconds;
 }
 
 /* Writes the outcome's name, with the validator's code if it has one. */
 static void name_refusal(const mgl_trial *trial, char name[REPORT_REFUSAL_NAME])
 {
-    const char *why = trial->diagnostic;
-    bool code = trial->outcome == MGL_OUTCOME_REJECTED && !strncmp(why, "MG", 2) &&
+    const char *why = trial->verdict.diagnostic;
+    bool code = trial->verdict.outcome == MGL_OUTCOME_REJECTED && !strncmp(why, "MG", 2) &&
                 strspn(why + 2, "0123456789") == 3;
-    snprintf(name, REPORT_REFUSAL_NAME, "%s%s%.*s", mgl_outcome_name(trial->outcome),
+    snprintf(name, REPORT_REFUSAL_NAME, "%s%s%.*s", mgl_outcome_name(trial->verdict.outcome),
              code ? " " : "", code ? 5 : 0, why);
 }
 
@@ -311,22 +311,24 @@ static int note_refusal(report_facts *f, const mgl_trial *trial)
         return i;
     f->refusal_count++;
     memcpy(r->name, name, sizeof r->name);
-    r->outcome = trial->outcome;
+    r->verdict.outcome = trial->verdict.outcome;
     r->example = trial->number;
-    memcpy(r->diagnostic, trial->diagnostic, sizeof r->diagnostic);
+    memcpy(r->verdict.diagnostic, trial->verdict.diagnostic, sizeof r->verdict.diagnostic);
     return i;
 }
 
 static int compare_refusals(const void *a, const void *b)
 {
     const report_refusal *x = a, *y = b;
-    return x->outcome != y->outcome ? (int)x->outcome - (int)y->outcome : strcmp(x->name, y->name);
+    return x->verdict.outcome != y->verdict.outcome
+               ? (int)x->verdict.outcome - (int)y->verdict.outcome
+               : strcmp(x->name, y->name);
 }
 
 static void note_control(report_facts *f, const mgl_trial *trial)
 {
     f->controls++;
-    f->bad_controls += trial->outcome == MGL_OUTCOME_SUSPICIOUS;
+    f->bad_controls += trial->verdict.outcome == MGL_OUTCOME_SUSPICIOUS;
     if (fabs(trial->gain) > f->control_largest)
         f->control_largest = fabs(trial->gain);
 }
@@ -343,7 +345,8 @@ static void note_pairs(report_facts *f, const mgl_trial *trial)
 
 static void note_prediction(report_facts *f, const mgl_trial *trial)
 {
-    bool valid = mgl_outcome_is_correct(trial->outcome) || trial->outcome == MGL_OUTCOME_UNMEASURED;
+    bool valid = mgl_outcome_is_correct(trial->verdict.outcome) ||
+                 trial->verdict.outcome == MGL_OUTCOME_UNMEASURED;
     if (!valid || !(trial->predicted_us > 0))
         return;
     if (!(f->best_predicted > 0) || trial->predicted_us < f->best_predicted) {
@@ -372,12 +375,13 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     stand is = {.config = trial->proposal.config, .value = value_of(g, trial)};
     count_moves(&trial->proposal.moves, is.moves);
     size_t parent = (size_t)trial->proposal.parent;
-    if (!trial->proposal.schedule && parent < g->count && trial->outcome != MGL_OUTCOME_DUPLICATE)
+    if (!trial->proposal.schedule && parent < g->count &&
+        trial->verdict.outcome != MGL_OUTCOME_DUPLICATE)
         note_changes(g, trial, place, &g->stands[parent], &is);
     mgl_status status = add_stand(g, trial->number, &is, err);
     if (!status)
         status = add_point(g, trial, is.value, err);
-    if (trial->outcome == MGL_OUTCOME_OK && trial->p_value >= 0)
+    if (trial->verdict.outcome == MGL_OUTCOME_OK && trial->p_value >= 0)
         f->kept++;
     if (mgl_chain_has(trial) && trial->p_value >= 0)
         mgl_chain_add(&g->chain, trial, g->chain.value + trial->gain);

@@ -36,9 +36,8 @@ typedef struct report_effect {
 /* An outcome with an example. */
 typedef struct report_refusal {
     char name[REPORT_REFUSAL_NAME]; /* "NO_GAIN", "REJECTED MG202" */
-    mgl_outcome outcome;
-    int64_t count, example; /* `example`: number of the first such trial */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;      /* of the example */
+    int64_t count, example;         /* `example`: number of the first such trial */
 } report_refusal;
 
 typedef struct report_proposer {

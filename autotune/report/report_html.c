@@ -445,7 +445,7 @@ static void put_outcomes(const report_facts *f, mgl_text *out)
                         "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
                         "<td class=\"why\">",
                         r->name, (long long)r->count, (long long)r->example);
-        put_data(r->diagnostic, out);
+        put_data(r->verdict.diagnostic, out);
         mgl_text_put(out, "</td></tr>");
     }
     mgl_text_put(out, "</table></div>");

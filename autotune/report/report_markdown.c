@@ -151,7 +151,7 @@ static void put_refusals(const report_facts *f, mgl_text *out)
         const report_refusal *r = &f->refusals[i];
         mgl_text_format(out, "| %s | %lld | %lld: ", r->name, (long long)r->count,
                         (long long)r->example);
-        put_data(r->diagnostic, out);
+        put_data(r->verdict.diagnostic, out);
         mgl_text_put(out, " |\n");
     }
 }

@@ -58,7 +58,7 @@ static mgl_status play_proposal(const mgl_subject *subject, const mgl_proposal *
 {
     mgl_candidate made = {0};
     mgl_status status = mgl_gate_lower(subject, proposal, &made, err);
-    if (!status && made.outcome == MGL_OUTCOME_UNMEASURED) {
+    if (!status && made.verdict.outcome == MGL_OUTCOME_UNMEASURED) {
         status = play_program(subject, made.programs[made.program_of[0]], out, err);
         if (!status && plays) {
             mgl_gate_predict(subject, &made);

@@ -182,14 +182,6 @@ static bool is_no_number(float value)
     return !isfinite(value);
 }
 
-static mgl_outcome fail_elements(mgl_outcome outcome, const char *what, const char *place,
-                                 int first, int many, int vocab, char *diagnostic)
-{
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "%s: %s, first logit %d, %.3g %% of them",
-                    place, what, first, 100.0 * many / vocab);
-    return outcome;
-}
-
 static double norm_of(const float *values, int count)
 {
     double sum = 0;
@@ -208,34 +200,38 @@ static double distance(const float *a, const float *b, int count, double norm)
     return sqrt(sum) / norm;
 }
 
-mgl_outcome mgl_compare_logits(const mgl_compare_place *at, const float *logits,
-                               const float *wanted, int vocab, double *error,
-                               char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+void mgl_compare_logits(const mgl_compare_place *at, const float *logits, const float *wanted,
+                        int vocab, double *error, mgl_trial_verdict *verdict)
 {
     char place[100], pattern[48];
     int many;
     *error = -1;
     name_place(at, place, sizeof place);
     int first = find(logits, vocab, is_unwritten, &many);
-    if (first >= 0)
-        return fail_elements(MGL_OUTCOME_UNWRITTEN, "left unwritten", place, first, many, vocab,
-                             diagnostic);
-    first = find(logits, vocab, is_no_number, &many);
-    if (first >= 0)
-        return fail_elements(MGL_OUTCOME_NONFINITE, "not a number", place, first, many, vocab,
-                             diagnostic);
+    const bool written = first < 0;
+    if (written)
+        first = find(logits, vocab, is_no_number, &many);
+    if (first >= 0) {
+        mgl_trial_verdict_set(verdict, written ? MGL_OUTCOME_NONFINITE : MGL_OUTCOME_UNWRITTEN,
+                              "%s: %s, first logit %d, %.3g %% of them", place,
+                              written ? "not a number" : "left unwritten", first,
+                              100.0 * many / vocab);
+        return;
+    }
     double norm = norm_of(wanted, vocab);
     *error = distance(logits, wanted, vocab, norm);
-    if (*error <= MGL_BENCH_ERROR) /* false for NaN */
-        return MGL_OUTCOME_OK;
+    if (*error <= MGL_BENCH_ERROR) { /* false for NaN */
+        *verdict = (mgl_trial_verdict){.outcome = MGL_OUTCOME_OK};
+        return;
+    }
     struct damage of = look_at(logits, wanted, vocab, norm);
     describe(&of, vocab, pattern, sizeof pattern);
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                    "%s: relative L2 %.3g of at most %g; largest error %.3g (relative %.3g), first "
-                    "bad logit %d, %.3g %% bad: %s",
-                    place, *error, MGL_BENCH_ERROR, of.largest, of.relative, of.first,
-                    100.0 * of.bad / vocab, pattern);
-    return MGL_OUTCOME_MISMATCH;
+    mgl_trial_verdict_set(
+        verdict, MGL_OUTCOME_MISMATCH,
+        "%s: relative L2 %.3g of at most %g; largest error %.3g (relative %.3g), first "
+        "bad logit %d, %.3g %% bad: %s",
+        place, *error, MGL_BENCH_ERROR, of.largest, of.relative, of.first, 100.0 * of.bad / vocab,
+        pattern);
 }
 
 void mgl_compare_pattern(const float *values, const float *wanted, int count, char *to, size_t size)
@@ -254,16 +250,16 @@ double mgl_compare_room(double norm, int vocab)
 }
 
 bool mgl_compare_known(mgl_workload workload, int tokens, const int32_t *made, int vocab,
-                       char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+                       mgl_trial_verdict *verdict)
 {
     for (int i = 0; i < workload.batch * tokens; i++)
         if (made[i] < 0 || made[i] >= vocab) {
             mgl_compare_place at = {workload, i / tokens, i % tokens};
             char place[100];
             name_place(&at, place, sizeof place);
-            mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                            "%s: token %d is none of the %d of the vocabulary", place, (int)made[i],
-                            vocab);
+            mgl_trial_verdict_set(verdict, MGL_OUTCOME_SEMANTIC,
+                                  "%s: token %d is none of the %d of the vocabulary", place,
+                                  (int)made[i], vocab);
             return false;
         }
     return true;
@@ -271,7 +267,7 @@ bool mgl_compare_known(mgl_workload workload, int tokens, const int32_t *made, i
 
 int mgl_compare_tokens(mgl_workload workload, int tokens, const int32_t *made,
                        const mgl_compare_reference *reference, int vocab,
-                       char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+                       mgl_trial_verdict *verdict)
 {
     char place[100];
     for (int step = 0; step < tokens; step++)
@@ -283,10 +279,11 @@ int mgl_compare_tokens(mgl_workload workload, int tokens, const int32_t *made,
                 continue;
             mgl_compare_place at = {workload, s, step};
             name_place(&at, place, sizeof place);
-            mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                            "%s: the f32 logit of token %d is %.3g below the largest; at most %.3g "
-                            "is allowed",
-                            place, (int)made[i], below, room);
+            mgl_trial_verdict_set(
+                verdict, MGL_OUTCOME_SEMANTIC,
+                "%s: the f32 logit of token %d is %.3g below the largest; at most %.3g "
+                "is allowed",
+                place, (int)made[i], below, room);
             return i;
         }
     return -1;

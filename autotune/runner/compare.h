@@ -17,12 +17,11 @@ typedef struct mgl_compare_place {
     int sequence, step;
 } mgl_compare_place;
 
-/* Compares logits (vocab) with the reference. Returns MGL_OUTCOME_OK, UNWRITTEN, NONFINITE or
- * MISMATCH, with a diagnostic of place, distance and pattern. *error is the relative L2 error, or
- * -1 if there is none. */
-mgl_outcome mgl_compare_logits(const mgl_compare_place *at, const float *logits,
-                               const float *wanted, int vocab, double *error,
-                               char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
+/* Compares logits (vocab) with the reference. The verdict is MGL_OUTCOME_OK, UNWRITTEN, NONFINITE
+ * or MISMATCH, with a diagnostic of place, distance and pattern. *error is the relative L2 error,
+ * or -1 if there is none. */
+void mgl_compare_logits(const mgl_compare_place *at, const float *logits, const float *wanted,
+                        int vocab, double *error, mgl_trial_verdict *verdict);
 
 /* Describes the pattern of wrong values (count) in words, such as "all zero" or "every 8-th". */
 void mgl_compare_pattern(const float *values, const float *wanted, int count, char *to,
@@ -36,14 +35,15 @@ typedef struct mgl_compare_reference {
 } mgl_compare_reference;
 
 /* Returns the index of the first generated token (batch, tokens), by step, that the reference does
- * not allow. -1: all are allowed. */
+ * not allow, and sets the verdict to MGL_OUTCOME_SEMANTIC. -1: all are allowed. */
 int mgl_compare_tokens(mgl_workload workload, int tokens, const int32_t *made,
                        const mgl_compare_reference *reference, int vocab,
-                       char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
+                       mgl_trial_verdict *verdict);
 
-/* Whether all tokens are in the vocabulary. The reference can be computed only then. */
+/* Whether all tokens are in the vocabulary; else the verdict is MGL_OUTCOME_SEMANTIC. The reference
+ * can be computed only then. */
 bool mgl_compare_known(mgl_workload workload, int tokens, const int32_t *made, int vocab,
-                       char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
+                       mgl_trial_verdict *verdict);
 
 /* The largest allowed distance between the largest logit and the logit of a correct token. */
 double mgl_compare_room(double norm, int vocab);

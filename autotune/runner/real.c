@@ -131,7 +131,8 @@ static int find_other(const mgl_real_texts *texts, const mgl_real_numbers *numbe
  * likelihoods of the two different tokens show their distance. Positions after the first difference
  * are not comparable. */
 static bool replies_agree(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
-                          int sequences, double gap, mgl_real_facts *facts, char *diagnostic)
+                          int sequences, double gap, mgl_real_facts *facts,
+                          mgl_trial_verdict *verdict)
 {
     for (int i = 0; i < MGL_REAL_TEXTS; i++) {
         int t = find_other(texts, numbers, i), at = i * texts->length + t;
@@ -143,8 +144,8 @@ static bool replies_agree(const mgl_real_texts *texts, const mgl_real_numbers *n
         facts->parted++;
         if (found <= gap) /* false for NaN */
             continue;
-        mgl_format_into(
-            diagnostic, MGL_MAX_DIAGNOSTIC + 1,
+        mgl_trial_verdict_set(
+            verdict, MGL_OUTCOME_MODEL_MISMATCH,
             "on the real checkpoint, %d sequence%s, prompt %d, step %d: the winner makes "
             "token %d, and the default %d, whose logit is %.3g larger (at most %.3g)",
             sequences, mgl_plural((size_t)sequences), i, t - MGL_REAL_PROMPT,
@@ -165,26 +166,27 @@ static double mean_nll(const mgl_real_texts *texts, const float *scores)
     return sum / (MGL_REAL_TEXTS * (texts->length - 1));
 }
 
-mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
-                           int sequences, bool changes_format, mgl_real_facts *facts,
-                           char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+void mgl_real_compare(const mgl_real_texts *texts, const mgl_real_numbers *numbers, int sequences,
+                      bool changes_format, mgl_real_facts *facts, mgl_trial_verdict *verdict)
 {
     double share = 1 + (changes_format ? MGL_ERROR_SHARE : 1);
     double nll = mean_nll(texts, numbers->scores[MGL_CANDIDATE]);
     double wanted = mean_nll(texts, numbers->scores[MGL_INCUMBENT]);
     double before = facts->texts;
-    if (!replies_agree(texts, numbers, sequences, share * MGL_REAL_GAP, facts, diagnostic))
-        return MGL_OUTCOME_MODEL_MISMATCH;
+    if (!replies_agree(texts, numbers, sequences, share * MGL_REAL_GAP, facts, verdict))
+        return;
     facts->checked = true;
     facts->nll = (facts->nll * before + nll * MGL_REAL_TEXTS) / facts->texts;
     facts->nll_default = (facts->nll_default * before + wanted * MGL_REAL_TEXTS) / facts->texts;
-    if (fabs(nll - wanted) <= share * MGL_REAL_NLL) /* false for NaN */
-        return MGL_OUTCOME_OK;
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                    "on the real checkpoint, %d sequence%s: the winner's likelihood is %.5f nats a "
-                    "token, and the default's %.5f (at most %.3g apart)",
-                    sequences, mgl_plural((size_t)sequences), nll, wanted, share * MGL_REAL_NLL);
-    return MGL_OUTCOME_MODEL_MISMATCH;
+    if (fabs(nll - wanted) <= share * MGL_REAL_NLL) { /* false for NaN */
+        *verdict = (mgl_trial_verdict){.outcome = MGL_OUTCOME_OK};
+        return;
+    }
+    mgl_trial_verdict_set(
+        verdict, MGL_OUTCOME_MODEL_MISMATCH,
+        "on the real checkpoint, %d sequence%s: the winner's likelihood is %.5f nats a "
+        "token, and the default's %.5f (at most %.3g apart)",
+        sequences, mgl_plural((size_t)sequences), nll, wanted, share * MGL_REAL_NLL);
 }
 
 void mgl_real_put(mgl_json_out *out, const mgl_real_facts *facts)

@@ -60,11 +60,10 @@ typedef struct mgl_real_facts {
     char note[MGL_MAX_DIAGNOSTIC + 1]; /* why nothing was checked; "": there is no checkpoint */
 } mgl_real_facts;
 
-/* Judges one program for a number of sequences, and adds the result to the facts. Returns
- * MGL_OUTCOME_OK, or MGL_OUTCOME_MODEL_MISMATCH with a diagnostic. */
-mgl_outcome mgl_real_judge(const mgl_real_texts *texts, const mgl_real_numbers *numbers,
-                           int sequences, bool changes_format, mgl_real_facts *facts,
-                           char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
+/* Compares one program for a number of sequences, and adds the result to the facts. The verdict is
+ * MGL_OUTCOME_OK or MGL_OUTCOME_MODEL_MISMATCH. */
+void mgl_real_compare(const mgl_real_texts *texts, const mgl_real_numbers *numbers, int sequences,
+                      bool changes_format, mgl_real_facts *facts, mgl_trial_verdict *verdict);
 
 /* Writes the JSON member "checkpoint": checked, replies, parted, nll, nll_default, note. */
 void mgl_real_put(mgl_json_out *out, const mgl_real_facts *facts);

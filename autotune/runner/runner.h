@@ -24,8 +24,7 @@ typedef struct mgl_runner_device {
 
 /* Result of a correctness check. */
 typedef struct mgl_runner_check {
-    mgl_outcome outcome; /* MGL_OUTCOME_OK: correct on every workload */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict; /* MGL_OUTCOME_OK: correct on every workload */
     /* (workloads) largest relative L2 error of logits; -1: none */
     double errors[MGL_MAX_WORKLOADS];
     /* (workloads) the same for the default, on the same nonce */
@@ -99,32 +98,29 @@ struct mgl_runner {
                         mgl_error *err);
     /* Loads a candidate without a check, for `look` only. NULL: the runner executes nothing. */
     mgl_status (*take)(mgl_runner *self, const mgl_candidate *candidate, mgl_error *err);
-    /* Runs one launch of a side on poisoned memory, and returns its memory. *outcome is as for
+    /* Runs one launch of a side on poisoned memory, and returns its memory. *verdict is as for
      * `pair`, for the candidate. NULL: the runner executes nothing. */
     mgl_status (*look)(mgl_runner *self, mgl_side side, const mgl_runner_look *at,
-                       mgl_runner_memory *out, mgl_outcome *outcome,
-                       char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                       mgl_runner_memory *out, mgl_trial_verdict *verdict, mgl_error *err);
     /* Launches one token of each workload in a separate worker that a tool runs. A candidate that
      * hangs or fails there is no error. NULL: the runner executes nothing. */
     mgl_status (*under)(mgl_runner *self, const mgl_runner_tool *tool,
                         const mgl_candidate *candidate, uint64_t seed, mgl_runner_under *out,
                         mgl_error *err);
     /* Times `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
-     * candidate checked last. With `control`, both sides are the incumbent. *outcome is
-     * MGL_OUTCOME_OK, or the reason of an early end, with `diagnostic`. */
+     * candidate checked last. With `control`, both sides are the incumbent. The verdict is
+     * MGL_OUTCOME_OK, or the reason of an early end. */
     mgl_status (*pair)(mgl_runner *self, int workload, int count, uint64_t seed, bool control,
-                       mgl_pair *out, mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
-                       mgl_error *err);
+                       mgl_pair *out, mgl_trial_verdict *verdict, mgl_error *err);
     /* The floor in microseconds: the time to read the workload's bytes of the candidate with the
      * device's fastest stream. `again`: measure the stream again. 0: the working set is below twice
      * the L2 cache, or there is no clock. */
     mgl_status (*floor)(mgl_runner *self, int workload, bool again, double *us, mgl_error *err);
     /* Runs one program (for `sequences` sequences) of the default and of the candidate checked last
-     * on the weights of a real checkpoint, in a separate worker. *outcome is as for `pair`, for the
+     * on the weights of a real checkpoint, in a separate worker. *verdict is as for `pair`, for the
      * candidate; a failure of the default is an error. NULL: the runner executes nothing. */
     mgl_status (*decode)(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,
-                         mgl_real_numbers *out, mgl_outcome *outcome,
-                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                         mgl_real_numbers *out, mgl_trial_verdict *verdict, mgl_error *err);
     /* Times the cuBLAS CUDA graph baseline in microseconds a token of the workload, in a separate
      * worker. MGL_DEVICE: there is no cuBLAS or not enough memory. NULL: there is no clock. */
     mgl_status (*baseline)(mgl_runner *self, int workload, double *us, mgl_error *err);

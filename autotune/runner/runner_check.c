@@ -29,7 +29,7 @@ enum { TOKENS = MGL_WORKLOAD_TOKENS };
 struct check {
     mgl_runner_state *runner;
     mgl_runner_check *out;
-    mgl_runner_verdict verdict;
+    mgl_trial_verdict verdict;
     uint64_t draws; /* state of the random generator */
     int vocab;
     int32_t steps[MGL_COMPARED_STEPS]; /* ascending */
@@ -48,12 +48,6 @@ static const mgl_workload *workload_of(const struct check *c, int w)
 static bool is_over(const struct check *c)
 {
     return c->verdict.outcome != MGL_OUTCOME_OK;
-}
-
-static mgl_status end_with(struct check *c, mgl_outcome outcome)
-{
-    c->verdict.outcome = outcome;
-    return MGL_OK;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -124,11 +118,11 @@ static mgl_status launch(struct check *c, mgl_side side, int w, int tokens, int3
 static mgl_status fail_twice(struct check *c, int w, const char *what, int first)
 {
     const mgl_workload *load = workload_of(c, w);
-    mgl_format_into(c->verdict.diagnostic, sizeof c->verdict.diagnostic,
-                    "batch %d, context %d: two launches on differently poisoned memory differ in "
-                    "%s, first in number %d",
-                    load->batch, load->context, what, first);
-    return end_with(c, MGL_OUTCOME_NONDETERMINISTIC);
+    mgl_trial_verdict_set(&c->verdict, MGL_OUTCOME_NONDETERMINISTIC,
+                          "batch %d, context %d: two launches on differently poisoned memory "
+                          "differ in %s, first in number %d",
+                          load->batch, load->context, what, first);
+    return MGL_OK;
 }
 
 /* Runs two complete launches. The tokens go to `made`. */
@@ -139,8 +133,8 @@ static mgl_status launch_twice(struct check *c, int w, int32_t *made, mgl_error 
     mgl_status status = launch(c, MGL_CANDIDATE, w, TOKENS, made, c->first, err);
     if (status || is_over(c))
         return status;
-    if (!mgl_compare_known(*load, TOKENS, made, c->vocab, c->verdict.diagnostic))
-        return end_with(c, MGL_OUTCOME_SEMANTIC);
+    if (!mgl_compare_known(*load, TOKENS, made, c->vocab, &c->verdict))
+        return MGL_OK;
     status = launch(c, MGL_CANDIDATE, w, TOKENS, again, c->second, err);
     if (status || is_over(c))
         return status;
@@ -263,8 +257,7 @@ static void compare_steps(struct check *c, int w, int last, double *error)
             size_t at = ((size_t)i * (size_t)load->batch + (size_t)s) * (size_t)c->vocab;
             mgl_compare_place place = {*load, s, c->steps[i]};
             double one;
-            c->verdict.outcome = mgl_compare_logits(&place, c->logits + at, wanted + at, c->vocab,
-                                                    &one, c->verdict.diagnostic);
+            mgl_compare_logits(&place, c->logits + at, wanted + at, c->vocab, &one, &c->verdict);
             *error = fmax(*error, one);
         }
 }
@@ -275,15 +268,13 @@ static void compare(struct check *c, int w, const int32_t *made, double *error)
 {
     const mgl_workload *load = workload_of(c, w);
     size_t words = (size_t)load->batch * TOKENS;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict tokens;
     mgl_compare_reference reference = {c->reference, c->reference + words,
                                        c->reference + 2 * words};
-    int bad = mgl_compare_tokens(*load, TOKENS, made, &reference, c->vocab, diagnostic);
+    int bad = mgl_compare_tokens(*load, TOKENS, made, &reference, c->vocab, &tokens);
     compare_steps(c, w, bad < 0 ? TOKENS : bad % TOKENS, error);
-    if (bad < 0 || is_over(c))
-        return;
-    memcpy(c->verdict.diagnostic, diagnostic, sizeof diagnostic);
-    c->verdict.outcome = MGL_OUTCOME_SEMANTIC;
+    if (bad >= 0 && !is_over(c))
+        c->verdict = tokens;
 }
 
 /* ---- workloads ------------------------------------------------------------------------------- */
@@ -338,9 +329,7 @@ static mgl_status measure_error(struct check *c, mgl_side side, int w, int32_t *
                                 mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    if (!mgl_compare_known(*workload_of(c, w), TOKENS, made, c->vocab, c->verdict.diagnostic))
-        c->verdict.outcome = MGL_OUTCOME_SEMANTIC;
-    if (!is_over(c))
+    if (mgl_compare_known(*workload_of(c, w), TOKENS, made, c->vocab, &c->verdict))
         status = launch_steps(c, side, w, made, err);
     if (!status && !is_over(c))
         status = refer(c, w, made, err);
@@ -471,8 +460,7 @@ mgl_status mgl_runner_check_candidate(mgl_runner *self, const mgl_candidate *can
         status = check_all(&c, err);
     release(&c);
     out->same_kernel = !status && has_same_kernels(&runner->candidate, &runner->incumbent);
-    out->outcome = c.verdict.outcome;
-    memcpy(out->diagnostic, c.verdict.diagnostic, sizeof out->diagnostic);
+    out->verdict = c.verdict;
     out->seconds = mgl_clock_s() - start;
     runner->checked = !status && !is_over(&c);
     return status;

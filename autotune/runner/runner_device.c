@@ -321,11 +321,10 @@ static bool is_harmless(mgl_outcome outcome)
 }
 
 mgl_status mgl_runner_blame(mgl_runner_state *runner, const mgl_answer *a,
-                            mgl_runner_verdict *verdict, mgl_error *err)
+                            mgl_trial_verdict *verdict, mgl_error *err)
 {
     runner->killed |= a->killed;
-    verdict->outcome = outcome_of(a);
-    mgl_diagnostic_of(&a->error, verdict->diagnostic);
+    mgl_trial_verdict_fail(verdict, outcome_of(a), &a->error);
     if (a->fate == MGL_FATE_ANSWERED && is_harmless(verdict->outcome))
         return MGL_OK;
     mgl_runner_end_executor(runner);
@@ -335,7 +334,7 @@ mgl_status mgl_runner_blame(mgl_runner_state *runner, const mgl_answer *a,
 /* ---- programs and launches ------------------------------------------------------------------- */
 
 static mgl_status take_failure(mgl_runner_state *runner, mgl_side side, const mgl_answer *answer,
-                               mgl_runner_verdict *verdict, mgl_error *err)
+                               mgl_trial_verdict *verdict, mgl_error *err)
 {
     if (side == MGL_CANDIDATE)
         return mgl_runner_blame(runner, answer, verdict, err);
@@ -354,7 +353,7 @@ static int context_of(const mgl_runner_state *runner, const mgl_runner_set *set,
 }
 
 mgl_status mgl_runner_place(mgl_runner_state *runner, mgl_side side, const mgl_runner_set *set,
-                            int program, mgl_wire_facts *facts, mgl_runner_verdict *verdict,
+                            int program, mgl_wire_facts *facts, mgl_trial_verdict *verdict,
                             mgl_error *err)
 {
     mgl_answer answer;
@@ -395,7 +394,7 @@ mgl_status mgl_runner_place(mgl_runner_state *runner, mgl_side side, const mgl_r
 }
 
 mgl_status mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load, int32_t *tokens,
-                             double *seconds, mgl_runner_verdict *verdict, mgl_error *err)
+                             double *seconds, mgl_trial_verdict *verdict, mgl_error *err)
 {
     mgl_answer answer;
     size_t bytes = (size_t)load->batch * (size_t)load->tokens * sizeof *tokens;
@@ -437,30 +436,27 @@ static mgl_status check_candidate(mgl_runner *self, const mgl_candidate *candida
 }
 
 static mgl_status measure_pairs(mgl_runner *self, int workload, int count, uint64_t seed,
-                                bool control, mgl_pair *out, mgl_outcome *outcome,
-                                char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
-{
-    mgl_runner_state *runner = (mgl_runner_state *)self;
-    runner->killed = false;
-    mgl_status status = mgl_runner_measure_pairs(self, workload, count, seed, control, out, outcome,
-                                                 diagnostic, err);
-    if (status || !runner->killed)
-        return status;
-    return mgl_runner_measure_pairs(self, workload, count, seed, control, out, outcome, diagnostic,
-                                    err);
-}
-
-static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,
-                         mgl_real_numbers *out, mgl_outcome *outcome,
-                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                                bool control, mgl_pair *out, mgl_trial_verdict *verdict,
+                                mgl_error *err)
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
     runner->killed = false;
     mgl_status status =
-        mgl_runner_decode(self, texts, program, sequences, out, outcome, diagnostic, err);
+        mgl_runner_measure_pairs(self, workload, count, seed, control, out, verdict, err);
     if (status || !runner->killed)
         return status;
-    return mgl_runner_decode(self, texts, program, sequences, out, outcome, diagnostic, err);
+    return mgl_runner_measure_pairs(self, workload, count, seed, control, out, verdict, err);
+}
+
+static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,
+                         mgl_real_numbers *out, mgl_trial_verdict *verdict, mgl_error *err)
+{
+    mgl_runner_state *runner = (mgl_runner_state *)self;
+    runner->killed = false;
+    mgl_status status = mgl_runner_decode(self, texts, program, sequences, out, verdict, err);
+    if (status || !runner->killed)
+        return status;
+    return mgl_runner_decode(self, texts, program, sequences, out, verdict, err);
 }
 
 /* ---- functions of the interface -------------------------------------------------------------- */
@@ -562,7 +558,7 @@ static mgl_status take_incumbent(mgl_runner_state *runner, const mgl_candidate *
  * device. */
 static mgl_status start_referee(mgl_runner_state *runner, mgl_error *err)
 {
-    mgl_runner_verdict none = {.outcome = MGL_OUTCOME_OK};
+    mgl_trial_verdict none = {.outcome = MGL_OUTCOME_OK};
     mgl_status status = mgl_runner_call_worker(runner, MGL_REFEREE, &runner->referee, err);
     for (int p = 0; p < runner->incumbent.program_count && !status; p++)
         status = mgl_runner_place(runner, MGL_INCUMBENT, &runner->incumbent, p, NULL, &none, err);

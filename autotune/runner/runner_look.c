@@ -18,7 +18,7 @@ mgl_status mgl_runner_take(mgl_runner *self, const mgl_candidate *candidate, mgl
 }
 
 static mgl_status take_memory(mgl_runner_state *runner, mgl_side side, mgl_runner_memory *out,
-                              mgl_runner_verdict *verdict, mgl_error *err)
+                              mgl_trial_verdict *verdict, mgl_error *err)
 {
     mgl_answer answer;
     int32_t number = (int32_t)side;
@@ -47,7 +47,7 @@ static mgl_status take_memory(mgl_runner_state *runner, mgl_side side, mgl_runne
 }
 
 static mgl_status launch(mgl_runner_state *runner, mgl_side side, const mgl_runner_look *at,
-                         mgl_runner_memory *out, mgl_runner_verdict *verdict, mgl_error *err)
+                         mgl_runner_memory *out, mgl_trial_verdict *verdict, mgl_error *err)
 {
     double seconds;
     mgl_wire_load load =
@@ -61,21 +61,18 @@ static mgl_status launch(mgl_runner_state *runner, mgl_side side, const mgl_runn
 }
 
 mgl_status mgl_runner_look_at(mgl_runner *self, mgl_side side, const mgl_runner_look *at,
-                              mgl_runner_memory *out, mgl_outcome *outcome,
-                              char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                              mgl_runner_memory *out, mgl_trial_verdict *verdict, mgl_error *err)
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
-    mgl_runner_verdict verdict = {.outcome = MGL_OUTCOME_OK};
     const mgl_runner_set *set = side == MGL_CANDIDATE ? &runner->candidate : &runner->incumbent;
     *out = (mgl_runner_memory){0};
+    *verdict = (mgl_trial_verdict){.outcome = MGL_OUTCOME_OK};
     if (set->serial == 0 || at->workload < 0 ||
         at->workload >= runner->options.subject->workloads.count)
         return mgl_fail(err, MGL_USAGE, NULL, "there is no such program, or no such workload");
     mgl_status status =
-        mgl_runner_place(runner, side, set, set->program_of[at->workload], NULL, &verdict, err);
-    if (!status && verdict.outcome == MGL_OUTCOME_OK)
-        status = launch(runner, side, at, out, &verdict, err);
-    *outcome = verdict.outcome;
-    memcpy(diagnostic, verdict.diagnostic, sizeof verdict.diagnostic);
+        mgl_runner_place(runner, side, set, set->program_of[at->workload], NULL, verdict, err);
+    if (!status && verdict->outcome == MGL_OUTCOME_OK)
+        status = launch(runner, side, at, out, verdict, err);
     return status;
 }

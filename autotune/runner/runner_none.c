@@ -31,26 +31,24 @@ static mgl_status check(mgl_runner *self, const mgl_candidate *candidate,
                         mgl_error *err)
 {
     (void)self, (void)nonce, (void)err;
-    *out = (mgl_runner_check){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (mgl_runner_check){.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++)
         out->errors[w] = out->defaults[w] = -1;
     if (candidate->predicted > 0)
-        mgl_format_into(out->diagnostic, sizeof out->diagnostic,
+        mgl_format_into(out->verdict.diagnostic, sizeof out->verdict.diagnostic,
                         "accepted, and nothing was executed; predicted %.1f us a token",
                         candidate->predicted);
     else
-        mgl_format_into(out->diagnostic, sizeof out->diagnostic,
+        mgl_format_into(out->verdict.diagnostic, sizeof out->verdict.diagnostic,
                         "accepted, and nothing was executed; no costs of this target are known");
     return MGL_OK;
 }
 
 static mgl_status pair(mgl_runner *self, int workload, int count, uint64_t seed, bool control,
-                       mgl_pair *out, mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
-                       mgl_error *err)
+                       mgl_pair *out, mgl_trial_verdict *verdict, mgl_error *err)
 {
     (void)self, (void)workload, (void)count, (void)seed, (void)control, (void)out, (void)err;
-    *outcome = MGL_OUTCOME_UNMEASURED;
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "there is no clock");
+    mgl_trial_verdict_set(verdict, MGL_OUTCOME_UNMEASURED, "there is no clock");
     return MGL_OK;
 }
 

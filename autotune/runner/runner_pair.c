@@ -20,7 +20,7 @@ static const double long_launch = 0.02;
 /* State of a measurement. */
 struct pairs {
     mgl_runner_state *runner;
-    mgl_runner_verdict verdict;
+    mgl_trial_verdict verdict;
     const mgl_workload *workload;
     int w;
     bool control;
@@ -54,17 +54,16 @@ static void compare_tokens(struct pairs *p, mgl_side side, const int32_t *made)
     }
     if (t < 0)
         return;
-    if (p->control)
-        p->verdict.outcome = MGL_OUTCOME_NONDETERMINISTIC;
-    else
-        p->verdict.outcome =
-            side == MGL_CANDIDATE ? MGL_OUTCOME_MISMATCH : MGL_OUTCOME_INPUT_MUTATED;
-    mgl_format_into(p->verdict.diagnostic, sizeof p->verdict.diagnostic,
-                    "batch %d, context %d, sequence %d, step %d: a timed launch of the %s made "
-                    "token %d, and %d when it was checked",
-                    p->workload->batch, p->workload->context, s, t,
-                    side == MGL_CANDIDATE ? "candidate" : "incumbent", (int)made[s * p->tokens + t],
-                    (int)expected[s * MGL_WORKLOAD_TOKENS + t]);
+    mgl_trial_verdict_set(
+        &p->verdict,
+        p->control              ? MGL_OUTCOME_NONDETERMINISTIC
+        : side == MGL_CANDIDATE ? MGL_OUTCOME_MISMATCH
+                                : MGL_OUTCOME_INPUT_MUTATED,
+        "batch %d, context %d, sequence %d, step %d: a timed launch of the %s made "
+        "token %d, and %d when it was checked",
+        p->workload->batch, p->workload->context, s, t,
+        side == MGL_CANDIDATE ? "candidate" : "incumbent", (int)made[s * p->tokens + t],
+        (int)expected[s * MGL_WORKLOAD_TOKENS + t]);
 }
 
 /* Times one launch in microseconds a token. */
@@ -213,8 +212,8 @@ static mgl_status check_call(const mgl_runner_state *runner, int workload, bool 
 }
 
 mgl_status mgl_runner_measure_pairs(mgl_runner *self, int workload, int count, uint64_t seed,
-                                    bool control, mgl_pair *out, mgl_outcome *outcome,
-                                    char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                                    bool control, mgl_pair *out, mgl_trial_verdict *verdict,
+                                    mgl_error *err)
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
     struct pairs p = {.runner = runner,
@@ -233,8 +232,7 @@ mgl_status mgl_runner_measure_pairs(mgl_runner *self, int workload, int count, u
         out[i] = (mgl_pair){.workload = workload,
                             .stage = control ? MGL_PAIRS_CONTROL : MGL_PAIRS_SCREEN};
     status = measure_all(&p, count, seed, out, err);
-    *outcome = p.verdict.outcome;
-    memcpy(diagnostic, p.verdict.diagnostic, sizeof p.verdict.diagnostic);
+    *verdict = p.verdict;
     return status;
 }
 

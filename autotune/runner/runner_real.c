@@ -19,7 +19,7 @@ enum { BASELINE_LAUNCHES = 21 }; /* as many samples as `bench` takes */
 struct real {
     mgl_runner_state *runner;
     const mgl_real_texts *texts;
-    mgl_runner_verdict verdict;
+    mgl_trial_verdict verdict;
     mgl_side side; /* side of the loaded program */
     int sequences; /* sequences of that program */
 };
@@ -127,9 +127,8 @@ static void check_known(struct real *r, const int32_t *made)
     for (int i = 0; i < MGL_REAL_TEXTS * r->texts->length && !is_over(r); i++) {
         if (made[i] >= 0 && made[i] < vocab)
             continue;
-        r->verdict.outcome = MGL_OUTCOME_MODEL_MISMATCH;
-        mgl_format_into(
-            r->verdict.diagnostic, sizeof r->verdict.diagnostic,
+        mgl_trial_verdict_set(
+            &r->verdict, MGL_OUTCOME_MODEL_MISMATCH,
             "on the real checkpoint, %d sequence%s, prompt %d, step %d: the winner makes "
             "token %d of a vocabulary of %d",
             r->sequences, mgl_plural((size_t)r->sequences), i / r->texts->length,
@@ -187,8 +186,8 @@ static mgl_status check_call(const mgl_runner_state *runner, int program, int se
 }
 
 mgl_status mgl_runner_decode(mgl_runner *self, const mgl_real_texts *texts, int program,
-                             int sequences, mgl_real_numbers *out, mgl_outcome *outcome,
-                             char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                             int sequences, mgl_real_numbers *out, mgl_trial_verdict *verdict,
+                             mgl_error *err)
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
     struct real r = {.runner = runner,
@@ -208,8 +207,7 @@ mgl_status mgl_runner_decode(mgl_runner *self, const mgl_real_texts *texts, int 
         status = score_replies(&r, program, out, err);
     runner->readable = NULL;
     mgl_runner_end_executor(runner);
-    *outcome = r.verdict.outcome;
-    memcpy(diagnostic, r.verdict.diagnostic, sizeof r.verdict.diagnostic);
+    *verdict = r.verdict;
     return status;
 }
 

@@ -50,12 +50,6 @@ static inline mgl_wire_load mgl_runner_load(mgl_side side, const mgl_workload *w
                            .seed = seed};
 }
 
-/* The reason why a trial ended early. */
-typedef struct mgl_runner_verdict {
-    mgl_outcome outcome; /* MGL_OUTCOME_OK: it continues */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-} mgl_runner_verdict;
-
 /* Activities with a candidate. */
 typedef enum mgl_runner_deed { MGL_RUNNER_CHECK, MGL_RUNNER_PAIR, MGL_RUNNER_REAL } mgl_runner_deed;
 
@@ -127,17 +121,17 @@ mgl_status mgl_runner_fail(const mgl_answer *answer, mgl_error *err);
  * and tests whether a new one works. If not, the runner fails, and nothing is known about the
  * candidate. */
 mgl_status mgl_runner_blame(mgl_runner_state *runner, const mgl_answer *answer,
-                            mgl_runner_verdict *verdict, mgl_error *err);
+                            mgl_trial_verdict *verdict, mgl_error *err);
 
 /* Loads a program of a set on a side, if it is not loaded. A failure on the candidate's side
  * becomes the verdict. `facts` may be NULL. */
 mgl_status mgl_runner_place(mgl_runner_state *runner, mgl_side side, const mgl_runner_set *set,
-                            int program, mgl_wire_facts *facts, mgl_runner_verdict *verdict,
+                            int program, mgl_wire_facts *facts, mgl_trial_verdict *verdict,
                             mgl_error *err);
 /* Runs one launch: returns tokens (batch, load->tokens) and seconds. A failure on the candidate's
  * side becomes the verdict. */
 mgl_status mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load, int32_t *tokens,
-                             double *seconds, mgl_runner_verdict *verdict, mgl_error *err);
+                             double *seconds, mgl_trial_verdict *verdict, mgl_error *err);
 /* For tests only: take the planted fault once, and send a fault (or none) to the executor. */
 mgl_fault mgl_runner_take_fault(mgl_runner_state *runner, mgl_runner_deed deed);
 mgl_status mgl_runner_arm(mgl_runner_state *runner, mgl_fault fault, mgl_error *err);
@@ -171,8 +165,8 @@ mgl_status mgl_runner_check_candidate(mgl_runner *self, const mgl_candidate *can
                                       const unsigned char nonce[MGL_SHA256_BYTES],
                                       mgl_runner_check *out, mgl_error *err);
 mgl_status mgl_runner_measure_pairs(mgl_runner *self, int workload, int count, uint64_t seed,
-                                    bool control, mgl_pair *out, mgl_outcome *outcome,
-                                    char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                                    bool control, mgl_pair *out, mgl_trial_verdict *verdict,
+                                    mgl_error *err);
 mgl_status mgl_runner_measure_floor(mgl_runner *self, int workload, bool again, double *us,
                                     mgl_error *err);
 mgl_status mgl_runner_promote(mgl_runner *self, mgl_error *err);
@@ -181,14 +175,13 @@ mgl_status mgl_runner_promote(mgl_runner *self, mgl_error *err);
 
 mgl_status mgl_runner_take(mgl_runner *self, const mgl_candidate *candidate, mgl_error *err);
 mgl_status mgl_runner_look_at(mgl_runner *self, mgl_side side, const mgl_runner_look *at,
-                              mgl_runner_memory *out, mgl_outcome *outcome,
-                              char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                              mgl_runner_memory *out, mgl_trial_verdict *verdict, mgl_error *err);
 
 /* ---- runner_real.c: implements decode and baseline ------------------------------------------- */
 
 mgl_status mgl_runner_decode(mgl_runner *self, const mgl_real_texts *texts, int program,
-                             int sequences, mgl_real_numbers *out, mgl_outcome *outcome,
-                             char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                             int sequences, mgl_real_numbers *out, mgl_trial_verdict *verdict,
+                             mgl_error *err);
 mgl_status mgl_runner_time_baseline(mgl_runner *self, int workload, double *us, mgl_error *err);
 
 /* ---- runner_build_ahead.c: background compilation -------------------------------------------- */

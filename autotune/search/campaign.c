@@ -121,7 +121,7 @@ mgl_status campaign_teach(campaign *c, const mgl_trial *trial, mgl_error *err)
 
 void campaign_count_keep(campaign *c, const mgl_trial *trial)
 {
-    if (trial->outcome != MGL_OUTCOME_OK || trial->control)
+    if (trial->verdict.outcome != MGL_OUTCOME_OK || trial->control)
         return;
     c->gained += trial->gain;
     c->lost = mgl_judge_add_loss(c->lost, trial);
@@ -130,10 +130,11 @@ void campaign_count_keep(campaign *c, const mgl_trial *trial)
 /* The worker was silent for too long, and another worker took over the trial. */
 static mgl_status lose_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 {
-    trial->outcome = MGL_OUTCOME_UNMEASURED;
-    mgl_format_into(trial->diagnostic, sizeof trial->diagnostic, "another worker took it over");
+    trial->verdict.outcome = MGL_OUTCOME_UNMEASURED;
+    mgl_format_into(trial->verdict.diagnostic, sizeof trial->verdict.diagnostic,
+                    "another worker took it over");
     return campaign_tell(c, true, "error", NULL, err, "trial %lld: %s", (long long)trial->number,
-                         trial->diagnostic);
+                         trial->verdict.diagnostic);
 }
 
 mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
@@ -148,7 +149,7 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
         return status;
     if (!c->worker)
         c->record->trials = trial->number;
-    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
+    if (trial->verdict.outcome == MGL_OUTCOME_OK && !trial->control)
         c->record->incumbent = trial->number;
     if (!c->worker) /* a worker reads its own trial back together with those of others */
         campaign_count_keep(c, trial);
@@ -179,7 +180,8 @@ static mgl_status replay(void *user, const mgl_trial *trial, mgl_error *err)
     c->before += trial->seconds;
     campaign_count_keep(c, trial);
     if (trial->control)
-        c->bad_controls = trial->outcome == MGL_OUTCOME_SUSPICIOUS ? c->bad_controls + 1 : 0;
+        c->bad_controls =
+            trial->verdict.outcome == MGL_OUTCOME_SUSPICIOUS ? c->bad_controls + 1 : 0;
     mgl_status status = mgl_check_abort(c->o->abort, err);
     return status || trial->control ? status : campaign_teach(c, trial, err);
 }
@@ -203,11 +205,12 @@ static mgl_status pass_gates(const campaign *c, const mgl_proposal *proposal, co
                              mgl_candidate *out, mgl_error *err)
 {
     mgl_status status = mgl_gate_pass(c->subject, proposal, c->o->abort, out, err);
-    if (status || out->outcome == MGL_OUTCOME_UNMEASURED)
+    if (status || out->verdict.outcome == MGL_OUTCOME_UNMEASURED)
         return status;
-    status = mgl_fail(err, out->outcome == MGL_OUTCOME_REJECTED ? MGL_REJECTED : MGL_BAD_INPUT,
-                      what, "it can not be begun with: %s: %s", mgl_outcome_name(out->outcome),
-                      out->diagnostic);
+    status =
+        mgl_fail(err, out->verdict.outcome == MGL_OUTCOME_REJECTED ? MGL_REJECTED : MGL_BAD_INPUT,
+                 what, "it can not be begun with: %s: %s", mgl_outcome_name(out->verdict.outcome),
+                 out->verdict.diagnostic);
     mgl_candidate_clear(out);
     return status;
 }

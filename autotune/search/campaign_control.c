@@ -87,7 +87,7 @@ static mgl_status test_validator(const campaign *c, mgl_error *err)
 {
     mgl_text text = {0};
     mgl_plan *plan = NULL;
-    mgl_candidate candidate = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_candidate candidate = {.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = plant(c, &text, err);
     if (!status)
         status = mgl_plan_parse(text.bytes, text.length, "planted", &plan, err);
@@ -96,7 +96,7 @@ static mgl_status test_validator(const campaign *c, mgl_error *err)
         return status;
     mgl_candidate_take(&candidate, plan);
     status = mgl_gate_prove(c->subject, c->o->abort, &candidate, err);
-    if (!status && candidate.outcome != MGL_OUTCOME_REJECTED)
+    if (!status && candidate.verdict.outcome != MGL_OUTCOME_REJECTED)
         status = mgl_fail(err, MGL_GATE, "self-test",
                           "the validator accepts a program with a planted error; nothing that it "
                           "says can be trusted");
@@ -117,14 +117,14 @@ static mgl_status fail_unfit(const char *why, mgl_error *err)
 static mgl_status test_correctness(campaign *c, attempt *a, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = attempt_draw_nonce(a, nonce, err);
     if (!status)
         status = c->o->runner->check(c->o->runner, &c->incumbent, nonce, &found, err);
-    if (!status && found.outcome != MGL_OUTCOME_OK)
+    if (!status && found.verdict.outcome != MGL_OUTCOME_OK)
         status =
             mgl_fail(err, MGL_DEVICE, "self-test", "the incumbent itself does not pass: %s: %s",
-                     mgl_outcome_name(found.outcome), found.diagnostic);
+                     mgl_outcome_name(found.verdict.outcome), found.verdict.diagnostic);
     return status;
 }
 
@@ -164,13 +164,13 @@ static mgl_status test_clock(campaign *c, mgl_error *err)
         attempt_begin(c, &a, 0);
         a.seed += (uint64_t)i;
         status = measure_control(c, &a, &bad, err);
-        if (!status && a.decided && !mgl_outcome_is_correct(a.trial.outcome) &&
-            a.trial.outcome != MGL_OUTCOME_SUSPICIOUS)
-            status = fail_unfit(a.trial.diagnostic, err);
+        if (!status && a.decided && !mgl_outcome_is_correct(a.trial.verdict.outcome) &&
+            a.trial.verdict.outcome != MGL_OUTCOME_SUSPICIOUS)
+            status = fail_unfit(a.trial.verdict.diagnostic, err);
         if (!status)
-            status = campaign_tell(c, true, "control", NULL, err, "%s", a.trial.diagnostic);
+            status = campaign_tell(c, true, "control", NULL, err, "%s", a.trial.verdict.diagnostic);
         if (!status && bad && i == SELF_TESTS - 1)
-            status = fail_unfit(a.trial.diagnostic, err);
+            status = fail_unfit(a.trial.verdict.diagnostic, err);
         if (!status && !bad)
             status = test_floors(c, &a, err);
         attempt_clear(&a);
@@ -203,12 +203,12 @@ bool campaign_wants_control(const campaign *c, int64_t number)
 static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
 {
     int before = c->bad_controls;
-    bool bad = a->trial.outcome == MGL_OUTCOME_SUSPICIOUS;
+    bool bad = a->trial.verdict.outcome == MGL_OUTCOME_SUSPICIOUS;
     c->suspects = c->broken = 0;
     c->disturbed = false;
     c->bad_controls = bad ? before + 1 : 0;
     mgl_status status =
-        campaign_tell(c, true, "control", &a->trial, err, "%s", a->trial.diagnostic);
+        campaign_tell(c, true, "control", &a->trial, err, "%s", a->trial.verdict.diagnostic);
     if (!status && c->bad_controls == MOST_BAD_CONTROLS)
         status = campaign_tell(c, true, "pause", NULL, err,
                                "%d controls in a row were bad: nothing is kept until a good one",
@@ -224,7 +224,7 @@ static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
 static mgl_status blame_runner(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_fail(err, MGL_DEVICE, "control", "the incumbent itself: %s: %s",
-             mgl_outcome_name(a->trial.outcome), a->trial.diagnostic);
+             mgl_outcome_name(a->trial.verdict.outcome), a->trial.verdict.diagnostic);
     return campaign_forgive(c, a, MGL_DEVICE, err);
 }
 
@@ -242,8 +242,8 @@ mgl_status campaign_run_control(campaign *c, int64_t number, mgl_error *err)
     mgl_status status = a.trial.proposal.proposer ? measure_control(c, &a, &bad, err)
                                                   : mgl_fail_memory(err, sizeof "control");
     campaign_note(c, CAMPAIGN_CONTROL, at);
-    bool measured = !status && (a.trial.outcome == MGL_OUTCOME_NO_GAIN ||
-                                a.trial.outcome == MGL_OUTCOME_SUSPICIOUS);
+    bool measured = !status && (a.trial.verdict.outcome == MGL_OUTCOME_NO_GAIN ||
+                                a.trial.verdict.outcome == MGL_OUTCOME_SUSPICIOUS);
     if (status)
         status = campaign_forgive(c, &a, status, err);
     else if (!measured)

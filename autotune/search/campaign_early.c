@@ -78,7 +78,7 @@ const mgl_candidate *campaign_found_early(const campaign *c)
     const campaign_early *early = c->early;
     const bool found = early && atomic_load(&early->done) && !early->status &&
                        early->answer == MGL_PROPOSED &&
-                       early->attempt.candidate.outcome == MGL_OUTCOME_UNMEASURED;
+                       early->attempt.candidate.verdict.outcome == MGL_OUTCOME_UNMEASURED;
     return found ? &early->attempt.candidate : NULL;
 }
 

@@ -21,9 +21,9 @@ static mgl_status pass(const campaign *c, const mgl_proposal *proposal, mgl_cand
                        mgl_error *err)
 {
     mgl_status status = mgl_gate_pass(c->subject, proposal, c->o->abort, out, err);
-    if (!status && out->outcome != MGL_OUTCOME_UNMEASURED)
-        status = mgl_fail(err, MGL_GATE, "final", "%s: %s", mgl_outcome_name(out->outcome),
-                          out->diagnostic);
+    if (!status && out->verdict.outcome != MGL_OUTCOME_UNMEASURED)
+        status = mgl_fail(err, MGL_GATE, "final", "%s: %s", mgl_outcome_name(out->verdict.outcome),
+                          out->verdict.diagnostic);
     return status;
 }
 
@@ -84,18 +84,17 @@ static mgl_status decode_all(campaign *c, attempt *a, const mgl_real_texts *text
                              mgl_real_numbers *numbers, mgl_error *err)
 {
     mgl_runner *runner = c->o->runner;
-    mgl_outcome outcome = MGL_OUTCOME_OK;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
+    mgl_trial_verdict verdict = {.outcome = MGL_OUTCOME_OK};
     mgl_status status = MGL_OK;
-    for (int p = 0; p < a->candidate.program_count && !status && outcome == MGL_OUTCOME_OK; p++) {
+    for (int p = 0; p < a->candidate.program_count && !status && !verdict.outcome; p++) {
         int sequences = a->candidate.programs[p]->limits.sequences;
-        status = runner->decode(runner, texts, p, sequences, numbers, &outcome, diagnostic, err);
-        if (!status && outcome == MGL_OUTCOME_OK)
-            outcome = mgl_real_judge(texts, numbers, sequences, c->subject->allow_narrow, &f->real,
-                                     diagnostic);
+        status = runner->decode(runner, texts, p, sequences, numbers, &verdict, err);
+        if (!status && verdict.outcome == MGL_OUTCOME_OK)
+            mgl_real_compare(texts, numbers, sequences, c->subject->allow_narrow, &f->real,
+                             &verdict);
     }
-    if (!status && outcome != MGL_OUTCOME_OK)
-        attempt_decide(a, outcome, "%s", diagnostic);
+    if (!status && verdict.outcome != MGL_OUTCOME_OK)
+        attempt_take(a, &verdict);
     return status;
 }
 
@@ -152,9 +151,9 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
                         "too many of the pairs against the default had an event (throttling, other "
                         "clocks, other processes); the same command measures them again when the "
                         "device is free");
-    trial->outcome = trial->gain_lo > 0   ? MGL_OUTCOME_OK
-                     : trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION
-                                          : MGL_OUTCOME_NO_GAIN;
+    trial->verdict.outcome = trial->gain_lo > 0   ? MGL_OUTCOME_OK
+                             : trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION
+                                                  : MGL_OUTCOME_NO_GAIN;
     return MGL_OK;
 }
 
@@ -192,8 +191,8 @@ static mgl_status keep(campaign *c, const attempt *a, const final_facts *f, mgl_
         return status;
     if (a->decided)
         return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err, "trial %lld: %s: %s",
-                             (long long)trial->number, mgl_outcome_name(trial->outcome),
-                             trial->diagnostic);
+                             (long long)trial->number, mgl_outcome_name(trial->verdict.outcome),
+                             trial->verdict.diagnostic);
     return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err,
                          "trial %lld against the default, afresh: %+.2f %% (%+.2f to %+.2f)",
                          (long long)trial->number, 100 * expm1(trial->gain),

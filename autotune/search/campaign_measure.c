@@ -37,7 +37,7 @@ static mgl_status restart(void *user, const mgl_trial *trial, mgl_error *err)
 {
     campaign *c = user;
     mgl_status status = campaign_tell(c, false, "again", trial, err, "trial %lld: %s: once more",
-                                      (long long)trial->number, trial->diagnostic);
+                                      (long long)trial->number, trial->verdict.diagnostic);
     return status ? status : campaign_restart_runner(c, err);
 }
 

@@ -210,6 +210,8 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number);
 void attempt_clear(attempt *a);
 void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Makes the verdict of a gate the trial's. */
+void attempt_take(attempt *a, const mgl_trial_verdict *verdict);
 /* Runs the gates that need no store (lowering, validator, cost model) on any thread. campaign_gate
  * uses their result. */
 mgl_status campaign_gate_apart(const campaign *c, attempt *a, mgl_error *err);

@@ -12,8 +12,8 @@
 static mgl_status step_back(campaign *c, const mgl_answer_final_facts *last, mgl_error *err)
 {
     char stands[40] = "the default";
-    mgl_status status = mgl_store_quarantine(c->o->store, c->record->id, last->number,
-                                             last->outcome, last->diagnostic, err);
+    mgl_status status =
+        mgl_store_quarantine(c->o->store, c->record->id, last->number, &last->verdict, err);
     if (!status)
         status = mgl_store_find_incumbent(c->o->store, c->record->id, &c->record->incumbent, err);
     if (status)
@@ -22,8 +22,8 @@ static mgl_status step_back(campaign *c, const mgl_answer_final_facts *last, mgl
         mgl_format_into(stands, sizeof stands, "trial %lld", (long long)c->record->incumbent);
     return campaign_tell(c, true, MGL_QUARANTINED_EVENT, NULL, err,
                          "trial %lld is wrong, and %s is the incumbent again: %s: %s",
-                         (long long)last->number, stands, mgl_outcome_name(last->outcome),
-                         last->diagnostic);
+                         (long long)last->number, stands, mgl_outcome_name(last->verdict.outcome),
+                         last->verdict.diagnostic);
 }
 
 mgl_status mgl_campaign_quarantine(const mgl_campaign_options *options, mgl_error *err)

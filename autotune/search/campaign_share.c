@@ -72,7 +72,7 @@ static mgl_status hear_one(void *user, const mgl_trial *trial, mgl_error *err)
     campaign *c = user;
     c->seen = trial->id;
     c->record->trials++;
-    if (trial->outcome == MGL_OUTCOME_OK && !trial->control)
+    if (trial->verdict.outcome == MGL_OUTCOME_OK && !trial->control)
         c->newest = trial->number;
     campaign_count_keep(c, trial);
     mgl_status status = mgl_check_abort(c->o->abort, err);

@@ -43,9 +43,8 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
         mgl_proposal_parse(s->text, strlen(s->text), "proposal", &c->subject->start, p, &why);
     if (status == MGL_BAD_INPUT || status == MGL_USAGE) {
         p->config = c->subject->start;
-        char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-        mgl_diagnostic_of(&why, diagnostic);
-        attempt_decide(a, MGL_OUTCOME_PARSE, "%s", diagnostic);
+        mgl_trial_verdict_fail(&a->trial.verdict, MGL_OUTCOME_PARSE, &why);
+        a->decided = true;
     } else if (status) {
         *err = why;
         return status;

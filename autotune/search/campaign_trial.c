@@ -24,7 +24,7 @@ void attempt_begin(const campaign *c, attempt *a, int64_t number)
                              .number = number,
                              .against = c->record->incumbent,
                              .p_value = -1,
-                             .outcome = MGL_OUTCOME_UNMEASURED,
+                             .verdict.outcome = MGL_OUTCOME_UNMEASURED,
                              .workload_count = c->subject->workloads.count,
                              .started_unix = (int64_t)time(NULL)},
                    .seed = mgl_campaign_seed(c->record->seed, number),
@@ -48,9 +48,16 @@ void attempt_decide(attempt *a, mgl_outcome outcome, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    mgl_format_ends_list(a->trial.diagnostic, sizeof a->trial.diagnostic, format, args);
+    mgl_format_ends_list(a->trial.verdict.diagnostic, sizeof a->trial.verdict.diagnostic, format,
+                         args);
     va_end(args);
-    a->trial.outcome = outcome;
+    a->trial.verdict.outcome = outcome;
+    a->decided = true;
+}
+
+void attempt_take(attempt *a, const mgl_trial_verdict *verdict)
+{
+    a->trial.verdict = *verdict;
     a->decided = true;
 }
 
@@ -75,7 +82,7 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
     status = MGL_DEVICE;
     while (status && ++c->broken < MOST_BROKEN) {
         mgl_status told = campaign_tell(c, true, "error", NULL, err, "%s; the lab is started again",
-                                        a->trial.diagnostic);
+                                        a->trial.verdict.diagnostic);
         status = told ? told : campaign_wait(c, 4 * c->broken, err);
         if (status)
             return status;
@@ -92,8 +99,8 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
 
 static void take_refusal(attempt *a)
 {
-    if (a->candidate.outcome != MGL_OUTCOME_UNMEASURED)
-        attempt_decide(a, a->candidate.outcome, "%s", a->candidate.diagnostic);
+    if (a->candidate.verdict.outcome != MGL_OUTCOME_UNMEASURED)
+        attempt_take(a, &a->candidate.verdict);
 }
 
 /* Makes the program. A program that the validator rejects still has a digest, by which a duplicate
@@ -120,13 +127,13 @@ mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
     if (!status && number > 0)
         status = mgl_store_get_trial(c->o->store, c->record->id, number, false, &earlier, err);
     /* a submission of a program that was only screened is measured */
-    bool unmeasured = earlier.outcome == MGL_OUTCOME_UNMEASURED && c->o->runner->measures;
+    bool unmeasured = earlier.verdict.outcome == MGL_OUTCOME_UNMEASURED && c->o->runner->measures;
     if (!status && number > 0 && unmeasured && a->trial.proposal.queued)
         number = 0;
     if (!status && number > 0) {
         a->trial.duplicate_of = (int)number;
         attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the program of trial %lld, which was %s",
-                       (long long)number, mgl_outcome_name(earlier.outcome));
+                       (long long)number, mgl_outcome_name(earlier.verdict.outcome));
     } else if (!status && !strcmp(a->trial.digest, c->first)) {
         attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the program that the campaign began with");
     }
@@ -219,7 +226,7 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_runner *runner = c->o->runner;
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++)
         found.errors[w] = found.defaults[w] = -1;
     const double before = runner->busy_s, at = mgl_clock_s();
@@ -232,9 +239,9 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
         return campaign_forgive(c, a, status, err);
     a->trial.same_kernel = found.same_kernel;
     a->trial.compile_s = found.compile_s;
-    c->suspects = is_suspect(found.outcome) ? c->suspects + 1 : 0;
-    if (found.outcome != MGL_OUTCOME_OK)
-        attempt_decide(a, found.outcome, "%s", found.diagnostic);
+    c->suspects = is_suspect(found.verdict.outcome) ? c->suspects + 1 : 0;
+    if (found.verdict.outcome != MGL_OUTCOME_OK)
+        attempt_take(a, &found.verdict);
     take_errors(c, a, &found);
     if (!a->decided && !c->o->runner->measures)
         attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct; this device has no clock to go by");
@@ -298,9 +305,10 @@ mgl_status campaign_try(campaign *c, attempt *a, mgl_error *err)
     a->trial.seconds = campaign_clock(c) - a->began;
     status = campaign_store_trial(c, &a->trial, err);
     if (!status)
-        status = campaign_tell(c, false, "trial", &a->trial, err, "trial %lld: %s",
-                               (long long)a->trial.number, mgl_outcome_name(a->trial.outcome));
-    if (!status && a->trial.outcome == MGL_OUTCOME_OK)
+        status =
+            campaign_tell(c, false, "trial", &a->trial, err, "trial %lld: %s",
+                          (long long)a->trial.number, mgl_outcome_name(a->trial.verdict.outcome));
+    if (!status && a->trial.verdict.outcome == MGL_OUTCOME_OK)
         status = keep(c, a, err);
     return status;
 }

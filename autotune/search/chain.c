@@ -17,7 +17,7 @@ void mgl_chain_reach(mgl_chain *chain, const mgl_trial *trial)
 
 bool mgl_chain_has(const mgl_trial *trial)
 {
-    return !trial->control && (trial->outcome == MGL_OUTCOME_OK || trial->quarantined > 0);
+    return !trial->control && (trial->verdict.outcome == MGL_OUTCOME_OK || trial->quarantined > 0);
 }
 
 void mgl_chain_add(mgl_chain *chain, const mgl_trial *trial, double value)

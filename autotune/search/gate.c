@@ -66,28 +66,9 @@ void mgl_subject_close(mgl_subject *subject)
 
 /* ---- outcomes ------------------------------------------------------------------------------- */
 
-static mgl_status refuse(mgl_candidate *c, mgl_outcome outcome, const mgl_error *why)
-{
-    c->outcome = outcome;
-    mgl_diagnostic_of(why, c->diagnostic);
-    return MGL_OK;
-}
-
-/* Converts a failed step to an outcome. Running out of memory and an interruption stay errors. */
-static mgl_status judge(mgl_candidate *c, mgl_status status, mgl_outcome outcome,
-                        const mgl_error *why, mgl_error *err)
-{
-    if (status == MGL_NO_MEMORY || status == MGL_INTERRUPTED) {
-        if (err)
-            *err = *why;
-        return status;
-    }
-    return status ? refuse(c, outcome, why) : MGL_OK;
-}
-
 static bool is_refused(const mgl_candidate *c)
 {
-    return c->outcome != MGL_OUTCOME_UNMEASURED;
+    return c->verdict.outcome != MGL_OUTCOME_UNMEASURED;
 }
 
 /* ---- making the programs -------------------------------------------------------------------- */
@@ -175,7 +156,7 @@ static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *prop
         status = lower_one(subject, proposal, sequences[p], &plan, &why);
         mgl_candidate_take(c, plan);
     }
-    return judge(c, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
+    return mgl_trial_verdict_of(&c->verdict, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
 
 /* ---- a schedule text ------------------------------------------------------------------------ */
@@ -211,16 +192,17 @@ static mgl_status parse_text(const mgl_subject *subject, const mgl_proposal *pro
         mgl_fail(&why, MGL_BAD_INPUT, "schedule",
                  "the campaign has workloads of different numbers of sequences, and a text is of "
                  "one: propose a config and moves");
-        return refuse(c, MGL_OUTCOME_INVALID_CONFIG, &why);
+        mgl_trial_verdict_fail(&c->verdict, MGL_OUTCOME_INVALID_CONFIG, &why);
+        return MGL_OK;
     }
     mgl_plan *plan = NULL;
     mgl_status status =
         mgl_plan_parse(proposal->schedule, strlen(proposal->schedule), "schedule", &plan, &why);
     mgl_candidate_take(c, plan);
     if (status)
-        return judge(c, status, MGL_OUTCOME_PARSE, &why, err);
+        return mgl_trial_verdict_of(&c->verdict, status, MGL_OUTCOME_PARSE, &why, err);
     status = check_text(subject, c->plans[0], sequences[0], &why);
-    return judge(c, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
+    return mgl_trial_verdict_of(&c->verdict, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
 
 /* ---- digest of the candidate ----------------------------------------------------------------- */
@@ -251,7 +233,7 @@ static mgl_status name_candidate(mgl_candidate *c, mgl_error *err)
 mgl_status mgl_gate_lower(const mgl_subject *subject, const mgl_proposal *proposal,
                           mgl_candidate *out, mgl_error *err)
 {
-    *out = (mgl_candidate){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (mgl_candidate){.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = proposal->schedule ? parse_text(subject, proposal, out, err)
                                            : lower_all(subject, proposal, out, err);
     if (status)
@@ -279,10 +261,9 @@ static mgl_status prove_one(const mgl_subject *subject, mgl_plan *plan, mgl_cand
     mgl_status status = mgl_planner_check(subject->planner, plan, &verdict, err);
     if (!status && !(verdict.accepted && verdict.meaning_checked)) {
         const mgl_plan_diagnostic *first = verdict.count ? &verdict.diagnostics[0] : NULL;
-        c->outcome = MGL_OUTCOME_REJECTED;
-        c->code = first ? first->code : 0;
-        mgl_format_ends(c->diagnostic, sizeof c->diagnostic, "MG%03d: %s", c->code,
-                        first ? first->message : "the meaning was not checked");
+        c->verdict.code = first ? first->code : 0;
+        mgl_trial_verdict_set(&c->verdict, MGL_OUTCOME_REJECTED, "MG%03d: %s", c->verdict.code,
+                              first ? first->message : "the meaning was not checked");
     }
     mgl_plan_verdict_clear(&verdict);
     return status;
@@ -294,8 +275,9 @@ static mgl_status check_machine(const mgl_plan *plan, mgl_candidate *c, mgl_erro
     mgl_error why = {0};
     mgl_status status = mgl_plan_check_machine(plan, &why);
     bool shared = !strcmp(why.where, "shared memory");
-    return judge(c, status, shared ? MGL_OUTCOME_RESOURCE_SHARED : MGL_OUTCOME_VM_RESOURCES, &why,
-                 err);
+    return mgl_trial_verdict_of(&c->verdict, status,
+                                shared ? MGL_OUTCOME_RESOURCE_SHARED : MGL_OUTCOME_VM_RESOURCES,
+                                &why, err);
 }
 
 /* Predicts times. A program that the cost model cannot price has no prediction, which is no

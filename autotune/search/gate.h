@@ -41,9 +41,7 @@ void mgl_subject_close(mgl_subject *subject);
 
 /* The programs of a candidate: one for each number of sequences among the workloads. */
 typedef struct mgl_candidate {
-    mgl_outcome outcome; /* MGL_OUTCOME_UNMEASURED: passed all gates */
-    int code;            /* validator code if MGL_OUTCOME_REJECTED: 203 for MG203 */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;          /* MGL_OUTCOME_UNMEASURED: passed all gates */
     mgl_plan *plans[MGL_MAX_WORKLOADS]; /* (program_count) owned */
     /* (program_count) programs of the plans, for the runner */
     mgl_program *programs[MGL_MAX_WORKLOADS];

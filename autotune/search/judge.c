@@ -343,7 +343,7 @@ static mgl_outcome say(mgl_trial *trial, mgl_outcome outcome, const char *format
 {
     va_list arguments;
     va_start(arguments, format);
-    mgl_format_list(trial->diagnostic, sizeof trial->diagnostic, format, arguments);
+    mgl_format_list(trial->verdict.diagnostic, sizeof trial->verdict.diagnostic, format, arguments);
     va_end(arguments);
     return outcome;
 }
@@ -493,7 +493,7 @@ mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, b
     if (status)
         return status;
     write_results(&e, trial);
-    trial->outcome = decide(&e, simpler, trial);
+    trial->verdict.outcome = decide(&e, simpler, trial);
     return MGL_OK;
 }
 
@@ -513,10 +513,10 @@ static int find_other(const mgl_trial *first, const evidence *again)
 mgl_status mgl_judge_repeat(mgl_trial *trial, int workloads, bool simpler, mgl_error *err)
 {
     evidence e = {.workloads = workloads, .stage = MGL_PAIRS_REPEAT, .level = trial->level};
-    if (trial->outcome != MGL_OUTCOME_SUSPICIOUS || workloads < 1 ||
+    if (trial->verdict.outcome != MGL_OUTCOME_SUSPICIOUS || workloads < 1 ||
         workloads != trial->workload_count)
         return mgl_fail(err, MGL_USAGE, "mgl_judge_repeat", "%d workloads of a trial that is %s",
-                        workloads, mgl_outcome_name(trial->outcome));
+                        workloads, mgl_outcome_name(trial->verdict.outcome));
     mgl_status status = weigh_all(trial, &e, err);
     if (status)
         return status;
@@ -529,7 +529,7 @@ mgl_status mgl_judge_repeat(mgl_trial *trial, int workloads, bool simpler, mgl_e
         return MGL_OK;
     }
     write_results(&e, trial);
-    trial->outcome = decide(&e, simpler, trial);
+    trial->verdict.outcome = decide(&e, simpler, trial);
     return MGL_OK;
 }
 
@@ -541,8 +541,8 @@ double mgl_judge_add_loss(double lost, const mgl_trial *kept)
 void mgl_judge_limit_loss(mgl_trial *trial, double lost)
 {
     double after = mgl_judge_add_loss(lost, trial);
-    if (trial->outcome == MGL_OUTCOME_OK && after < -MGL_SIMPLER_LOSS)
-        trial->outcome = say(
+    if (trial->verdict.outcome == MGL_OUTCOME_OK && after < -MGL_SIMPLER_LOSS)
+        trial->verdict.outcome = say(
             trial, MGL_OUTCOME_NO_GAIN,
             "simpler, and as fast: a gain of %.2f %%; but with those that were kept for the same "
             "reason it may lose %.2f %%, and %g %% are allowed until one gains",

@@ -15,9 +15,16 @@ void mgl_measure_decide(mgl_measurement *m, mgl_outcome outcome, const char *for
 {
     va_list args;
     va_start(args, format);
-    mgl_format_ends_list(m->trial->diagnostic, sizeof m->trial->diagnostic, format, args);
+    mgl_format_ends_list(m->trial->verdict.diagnostic, sizeof m->trial->verdict.diagnostic, format,
+                         args);
     va_end(args);
-    m->trial->outcome = outcome;
+    m->trial->verdict.outcome = outcome;
+    m->decided = true;
+}
+
+void mgl_measure_take(mgl_measurement *m, const mgl_trial_verdict *verdict)
+{
+    m->trial->verdict = *verdict;
     m->decided = true;
 }
 
@@ -42,7 +49,7 @@ static mgl_status check(mgl_measurement *m, const unsigned char nonce[MGL_SHA256
 mgl_status mgl_measure_check(mgl_measurement *m, const unsigned char nonce[MGL_SHA256_BYTES],
                              mgl_error *err)
 {
-    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = check(m, nonce, &found, err);
     if (status)
         return status;
@@ -50,8 +57,8 @@ mgl_status mgl_measure_check(mgl_measurement *m, const unsigned char nonce[MGL_S
         m->trial->workloads[w].error = found.errors[w];
         m->trial->workloads[w].error_default = found.defaults[w];
     }
-    if (found.outcome != MGL_OUTCOME_OK)
-        mgl_measure_decide(m, found.outcome, "%s", found.diagnostic);
+    if (found.verdict.outcome != MGL_OUTCOME_OK)
+        mgl_measure_take(m, &found.verdict);
     return MGL_OK;
 }
 
@@ -72,21 +79,19 @@ static mgl_pair *add_pairs(mgl_trial *trial, int count)
 static mgl_status measure_workload(mgl_measurement *m, mgl_pair_stage stage, int workload,
                                    mgl_error *err)
 {
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
-    mgl_outcome outcome = MGL_OUTCOME_OK;
+    mgl_trial_verdict verdict = {.outcome = MGL_OUTCOME_OK};
     const int count = mgl_judge_pairs(stage);
     mgl_pair *pairs = add_pairs(m->trial, count);
     if (!pairs)
         return mgl_fail_memory(err, (size_t)count * sizeof *pairs);
     const double before = m->runner->busy_s;
-    mgl_status status =
-        m->runner->pair(m->runner, workload, count, mgl_draw(m->draws), stage == MGL_PAIRS_CONTROL,
-                        pairs, &outcome, diagnostic, err);
+    mgl_status status = m->runner->pair(m->runner, workload, count, mgl_draw(m->draws),
+                                        stage == MGL_PAIRS_CONTROL, pairs, &verdict, err);
     m->trial->gpu_s += m->runner->busy_s - before;
     if (status)
         return status;
-    if (outcome != MGL_OUTCOME_OK) {
-        mgl_measure_decide(m, outcome, "%s", diagnostic);
+    if (verdict.outcome != MGL_OUTCOME_OK) {
+        mgl_measure_take(m, &verdict);
         return MGL_OK;
     }
     for (int i = 0; i < count; i++) {
@@ -204,11 +209,12 @@ static void derive_nonce(const mgl_trial *trial, unsigned char nonce[MGL_SHA256_
 static mgl_status check_again(mgl_measurement *m, mgl_error *err)
 {
     unsigned char nonce[MGL_SHA256_BYTES];
-    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     derive_nonce(m->trial, nonce);
     mgl_status status = check(m, nonce, &found, err);
-    if (!status && found.outcome != MGL_OUTCOME_OK)
-        mgl_measure_decide(m, found.outcome, "once more, in a fresh process: %s", found.diagnostic);
+    if (!status && found.verdict.outcome != MGL_OUTCOME_OK)
+        mgl_measure_decide(m, found.verdict.outcome, "once more, in a fresh process: %s",
+                           found.verdict.diagnostic);
     return status;
 }
 
@@ -238,9 +244,9 @@ mgl_status mgl_measure_decision(mgl_measurement *m, mgl_error *err)
         return status;
     m->decided = m->judged = true;
     status = mgl_judge_decide(trial, trial->workload_count, m->decision, m->simpler, err);
-    if (!status && trial->outcome == MGL_OUTCOME_SUSPICIOUS && trial->gain_lo > 0)
+    if (!status && trial->verdict.outcome == MGL_OUTCOME_SUSPICIOUS && trial->gain_lo > 0)
         status = measure_again(m, err);
-    m->disturbed |= !status && trial->outcome == MGL_OUTCOME_UNMEASURED;
+    m->disturbed |= !status && trial->verdict.outcome == MGL_OUTCOME_UNMEASURED;
     if (!status)
         mgl_judge_limit_loss(trial, m->lost);
     return status;
@@ -297,7 +303,7 @@ mgl_status mgl_measure_floors(mgl_measurement *m, mgl_error *err)
 {
     mgl_trial *trial = m->trial;
     mgl_status status = MGL_OK;
-    bool right = mgl_outcome_is_correct(trial->outcome), below = false;
+    bool right = mgl_outcome_is_correct(trial->verdict.outcome), below = false;
     const double at = mgl_clock_s();
     for (int w = 0; w < trial->workload_count && right && !status && !below; w++) {
         mgl_workload_result *result = &trial->workloads[w];

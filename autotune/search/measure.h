@@ -46,6 +46,9 @@ typedef struct mgl_measurement {
 void mgl_measure_decide(mgl_measurement *m, mgl_outcome outcome, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Makes the verdict of a part the trial's. */
+void mgl_measure_take(mgl_measurement *m, const mgl_trial_verdict *verdict);
+
 /* Checks the candidate's correctness and stores its errors in the trial. Decides if it fails. */
 mgl_status mgl_measure_check(mgl_measurement *m, const unsigned char nonce[MGL_SHA256_BYTES],
                              mgl_error *err);

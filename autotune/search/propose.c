@@ -37,7 +37,7 @@ static bool is_correct(mgl_outcome outcome)
 double mgl_trial_value(const mgl_trial *trial)
 {
     double incumbent = incumbent_of(trial);
-    if (!is_correct(trial->outcome))
+    if (!is_correct(trial->verdict.outcome))
         return 0;
     return incumbent > 0 ? incumbent * exp(-trial->gain) : trial->predicted_us;
 }
@@ -107,7 +107,7 @@ double mgl_search_predict(const mgl_search *search, const mgl_schedule_config *c
     if (mgl_check_abort(search->abort, NULL) || !search->subject->has_costs ||
         mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
         return 0;
-    if (candidate.outcome == MGL_OUTCOME_UNMEASURED) {
+    if (candidate.verdict.outcome == MGL_OUTCOME_UNMEASURED) {
         mgl_gate_predict(search->subject, &candidate);
         us = candidate.predicted;
     }
@@ -326,7 +326,7 @@ static double chain_on(mgl_search *search, const mgl_trial *trial)
 static int code_of(const mgl_trial *trial)
 {
     int code = 0;
-    return sscanf(trial->diagnostic, "MG%3d", &code) == 1 ? code : 0;
+    return sscanf(trial->verdict.diagnostic, "MG%3d", &code) == 1 ? code : 0;
 }
 
 /* The result of a change. */
@@ -396,11 +396,11 @@ static double deviation_of(const mgl_trial *trial)
 static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *known)
 {
     double us = chain_on(search, trial);
-    const mgl_known *same = trial->outcome == MGL_OUTCOME_DUPLICATE
+    const mgl_known *same = trial->verdict.outcome == MGL_OUTCOME_DUPLICATE
                                 ? mgl_search_find(search, trial->duplicate_of)
                                 : NULL;
-    known->duplicate = trial->outcome == MGL_OUTCOME_DUPLICATE;
-    known->correct = is_correct(trial->outcome);
+    known->duplicate = trial->verdict.outcome == MGL_OUTCOME_DUPLICATE;
+    known->correct = is_correct(trial->verdict.outcome);
     known->measured = known->correct ? us : 0;
     known->deviation = known->measured > 0 ? deviation_of(trial) : 0;
     known->predicted = trial->predicted_us;
@@ -425,7 +425,7 @@ static bool is_tainted(const mgl_search *search, const mgl_trial *trial)
 {
     const mgl_known *parent = mgl_search_find(search, trial->proposal.parent);
     return trial->quarantined > 0 ||
-           (parent && parent->tainted && trial->outcome != MGL_OUTCOME_OK);
+           (parent && parent->tainted && trial->verdict.outcome != MGL_OUTCOME_OK);
 }
 
 static void note_progress(mgl_search *search, const mgl_known *known)
@@ -451,7 +451,7 @@ mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_erro
     mgl_known known = {.number = trial->number,
                        .parent = trial->proposal.parent,
                        .config = trial->proposal.config};
-    if (trial->control || trial->proposal.schedule || !says_something(trial->outcome)) {
+    if (trial->control || trial->proposal.schedule || !says_something(trial->verdict.outcome)) {
         chain_on(search, trial);
         return MGL_OK;
     }

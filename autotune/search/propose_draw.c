@@ -308,7 +308,7 @@ mgl_status mgl_search_add_moves(const mgl_search *search, const mgl_schedule_con
         bool drawn = false;
         if ((status = mgl_gate_lower(search->subject, &proposal, &candidate, err)))
             break;
-        if (candidate.outcome == MGL_OUTCOME_UNMEASURED && candidate.program_count > 0)
+        if (candidate.verdict.outcome == MGL_OUTCOME_UNMEASURED && candidate.program_count > 0)
             drawn = mgl_search_draw_move(search, candidate.programs[0], state, &move);
         mgl_candidate_clear(&candidate);
         if (!drawn)

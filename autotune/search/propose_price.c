@@ -23,7 +23,7 @@ bool mgl_draft_price(const mgl_search *search, const mgl_program *other, mgl_dra
         return true;
     if (mgl_gate_lower(search->subject, &proposal, &candidate, NULL))
         return false;
-    bool good = candidate.outcome == MGL_OUTCOME_UNMEASURED &&
+    bool good = candidate.verdict.outcome == MGL_OUTCOME_UNMEASURED &&
                 !(other && mgl_program_equal(candidate.programs[0], other));
     if (good)
         mgl_gate_predict(search->subject, &candidate);

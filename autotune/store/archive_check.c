@@ -70,9 +70,9 @@ static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
     int workloads = made->workload_count;
     mgl_judge_drop(made->pairs, made->pair_count);
     mgl_status status = mgl_judge_decide(made, workloads, decision, false, err);
-    if (!status && made->outcome == MGL_OUTCOME_NO_GAIN)
+    if (!status && made->verdict.outcome == MGL_OUTCOME_NO_GAIN)
         status = mgl_judge_decide(made, workloads, decision, true, err);
-    if (!status && made->outcome == MGL_OUTCOME_SUSPICIOUS) /* it was measured twice */
+    if (!status && made->verdict.outcome == MGL_OUTCOME_SUSPICIOUS) /* it was measured twice */
         status = mgl_judge_repeat(made, workloads, true, err);
     return status;
 }
@@ -102,8 +102,8 @@ mgl_status mgl_archive_check_keep(const mgl_trial *trial, int workloads, double 
         mgl_judge_limit_loss(&made, *lost);
         *lost = mgl_judge_add_loss(*lost, &made);
     }
-    if (made.outcome != MGL_OUTCOME_OK)
-        return refuse(trial, "outcome", mgl_outcome_name(made.outcome), err);
+    if (made.verdict.outcome != MGL_OUTCOME_OK)
+        return refuse(trial, "outcome", mgl_outcome_name(made.verdict.outcome), err);
     const char *other = compare(trial, &made);
     return other ? refuse(trial, other, "", err) : MGL_OK;
 }

@@ -415,9 +415,9 @@ static void find_predicted(reader *r, const cJSON *predicted, mgl_archive *out)
     if (!r->status && !(out->predicted.us > 0 && out->predicted.default_us >= 0))
         refuse(r, "us must be above 0, and default_us 0 or more");
     const mgl_trial *trial = out->trial_count == 1 ? out->trials : NULL;
-    if (!r->status &&
-        (out->campaign.incumbent || !trial || trial->number != out->predicted.number ||
-         !trial->digest[0] || !mgl_answer_may_win(trial) || trial->outcome == MGL_OUTCOME_OK))
+    if (!r->status && (out->campaign.incumbent || !trial ||
+                       trial->number != out->predicted.number || !trial->digest[0] ||
+                       !mgl_answer_may_win(trial) || trial->verdict.outcome == MGL_OUTCOME_OK))
         refuse(r, "it must be the only trial, with a digest and a prediction, and not kept");
     out->winner = r->status ? NULL : trial;
 }
@@ -429,7 +429,7 @@ static void find_winner(reader *r, mgl_archive *out)
     if (r->status)
         return;
     for (size_t i = 0; i < out->trial_count; i++)
-        if (out->trials[i].outcome == MGL_OUTCOME_OK && !out->trials[i].control)
+        if (out->trials[i].verdict.outcome == MGL_OUTCOME_OK && !out->trials[i].control)
             last = &out->trials[i];
     mgl_format_into(r->place, sizeof r->place, "incumbent");
     if (!last || last->number != out->campaign.incumbent)

@@ -124,14 +124,14 @@ typedef struct archiving {
 
 static mgl_status check_trial(archiving *a, const mgl_trial *trial, mgl_error *err)
 {
-    bool kept = trial->outcome == MGL_OUTCOME_OK && !trial->control;
+    bool kept = trial->verdict.outcome == MGL_OUTCOME_OK && !trial->control;
     if (kept)
         return mgl_archive_check_keep(trial, a->workloads, a->ours ? &a->lost : NULL, err);
     if (trial->number != a->incumbent)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "archive",
                     "the store names trial %lld as the winner, which was not kept: it is %s",
-                    (long long)trial->number, mgl_outcome_name(trial->outcome));
+                    (long long)trial->number, mgl_outcome_name(trial->verdict.outcome));
 }
 
 static mgl_status put_trial(void *user, const mgl_trial *trial, mgl_error *err)

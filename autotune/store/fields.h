@@ -62,8 +62,8 @@ typedef struct mgl_field {
     X(CHARS, nonce, nonce)                                                                         \
     X(BOOL, control, control)                                                                      \
     X(BOOL, same_kernel, same_kernel)                                                              \
-    X(OUTCOME, outcome, outcome)                                                                   \
-    X(CHARS, diagnostic, diagnostic)                                                               \
+    X(OUTCOME, outcome, verdict.outcome)                                                           \
+    X(CHARS, diagnostic, verdict.diagnostic)                                                       \
     X(INT, duplicate_of, duplicate_of)                                                             \
     X(REAL, predicted_us, predicted_us)                                                            \
     X(REAL, gain, gain)                                                                            \

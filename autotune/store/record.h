@@ -11,7 +11,6 @@
 enum {
     MGL_MAX_WORKLOADS = 16,
     MGL_WORKLOAD_TOKENS = 32, /* tokens of a sequence in a launch */
-    MGL_MAX_DIAGNOSTIC = 300, /* bytes; proposers read diagnostics */
     MGL_MAX_HYPOTHESIS = 500  /* bytes */
 };
 
@@ -80,11 +79,6 @@ typedef struct mgl_workload_result {
     int pairs, dropped;
 } mgl_workload_result;
 
-/* Converts an error to a one-line diagnostic. Additional lines, such as a compiler's log, are
- * joined as far as there is room, without lines that only contain carets. A long single sentence is
- * shortened in the middle. */
-void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1]);
-
 /* A trial as it is stored. */
 typedef struct mgl_trial {
     int64_t id;       /* assigned by the store; 0: not stored */
@@ -98,9 +92,8 @@ typedef struct mgl_trial {
      * they are bad */
     bool control;
     bool same_kernel; /* same kernel as the incumbent: exchanged instead of compiled */
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* first diagnostic of the outcome */
-    int duplicate_of;                        /* number of the earlier trial; 0: no duplicate */
+    mgl_trial_verdict verdict;
+    int duplicate_of; /* number of the earlier trial; 0: no duplicate */
     /* Set if the trial was the incumbent and the final measurement found it wrong; its outcome then
      * states the error. The value is the id of the last trial stored before that. 0: not
      * quarantined. */

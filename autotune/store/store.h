@@ -91,10 +91,10 @@ typedef mgl_status mgl_store_trial_fn(void *user, const mgl_trial *trial, mgl_er
 /* Visits trials from number `from` on, in order, without pairs; at most `limit` (0: all). */
 mgl_status mgl_store_each_trial(mgl_store *store, int64_t campaign, int64_t from, int64_t limit,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err);
-/* Quarantines an incumbent that was found wrong: stores the outcome and diagnostic, and sets
+/* Quarantines an incumbent that was found wrong: stores the verdict, and sets
  * mgl_trial.quarantined. Does nothing if the trial is already quarantined. */
 mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t number,
-                                mgl_outcome outcome, const char *diagnostic, mgl_error *err);
+                                const mgl_trial_verdict *verdict, mgl_error *err);
 /* Visit the quarantined trials in order, without pairs; and count them. */
 mgl_status mgl_store_each_quarantined(mgl_store *store, int64_t campaign, mgl_store_trial_fn *each,
                                       void *user, mgl_error *err);

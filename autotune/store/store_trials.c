@@ -108,13 +108,13 @@ static mgl_status give_up_claim(mgl_store *store, const mgl_trial *trial, mgl_er
 static mgl_status check_incumbent(mgl_store *store, mgl_trial *trial, mgl_error *err)
 {
     int64_t now = 0;
-    if (trial->outcome != MGL_OUTCOME_OK || trial->control)
+    if (trial->verdict.outcome != MGL_OUTCOME_OK || trial->control)
         return MGL_OK;
     mgl_status status = mgl_store_find_incumbent(store, trial->campaign, &now, err);
     if (status || now == trial->against)
         return status;
-    trial->outcome = MGL_OUTCOME_NO_GAIN;
-    mgl_format_into(trial->diagnostic, sizeof trial->diagnostic,
+    trial->verdict.outcome = MGL_OUTCOME_NO_GAIN;
+    mgl_format_into(trial->verdict.diagnostic, sizeof trial->verdict.diagnostic,
                     "the incumbent changed meanwhile: it is trial %lld, and this one was "
                     "measured against %lld",
                     (long long)now, (long long)trial->against);
@@ -277,7 +277,7 @@ mgl_status mgl_store_find_incumbent(mgl_store *store, int64_t campaign, int64_t 
 }
 
 mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t number,
-                                mgl_outcome outcome, const char *diagnostic, mgl_error *err)
+                                const mgl_trial_verdict *verdict, mgl_error *err)
 {
     mgl_query q = mgl_query_open_with(store,
                                       "UPDATE trials SET outcome = ?3, diagnostic = ?4, condemned ="
@@ -286,8 +286,8 @@ mgl_status mgl_store_quarantine(mgl_store *store, int64_t campaign, int64_t numb
                                       " WHERE campaign = ?1 AND number = ?2 AND outcome = 'OK'"
                                       " AND control = 0",
                                       MGL_INTS(campaign, number), err);
-    mgl_query_put_text(&q, mgl_outcome_name(outcome));
-    mgl_query_put_text(&q, diagnostic);
+    mgl_query_put_text(&q, mgl_outcome_name(verdict->outcome));
+    mgl_query_put_text(&q, verdict->diagnostic);
     mgl_query_run(&q);
     return mgl_query_close(&q);
 }

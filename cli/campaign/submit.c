@@ -64,7 +64,7 @@ static void tell_trial(const struct options *o, const mgl_cli_campaign *c, int64
 {
     mgl_json_out out = {0};
     mgl_text line = {0};
-    mgl_cli_end_with(mgl_outcome_exit(trial->outcome));
+    mgl_cli_end_with(mgl_outcome_exit(trial->verdict.outcome));
     if (o->json.given) {
         begin_json(&out, c, id);
         mgl_json_out_object(&out, "trial");
@@ -77,7 +77,7 @@ static void tell_trial(const struct options *o, const mgl_cli_campaign *c, int64
     if (line.failed)
         mgl_cli_lose_output();
     else
-        mgl_cli_printf("%s\n%s\n", line.bytes, mgl_outcome_hint(trial->outcome));
+        mgl_cli_printf("%s\n%s\n", line.bytes, mgl_outcome_hint(trial->verdict.outcome));
     mgl_text_clear(&line);
 }
 

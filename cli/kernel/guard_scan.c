@@ -29,13 +29,13 @@ static mgl_status find_unit(const char *text, size_t length, const mgl_kernel_un
 static void print_findings(const mgl_kernel_unit *unit, const mgl_guard_findings *found)
 {
     for (int i = 0; i < found->count; i++) {
-        const mgl_guard_finding *f = &found->list[i];
+        const mgl_trial_verdict *f = &found->list[i];
         if (f->line > 0)
             mgl_cli_printf("%s at %s:%d: %s\n", mgl_outcome_name(f->outcome), unit->file, f->line,
-                           f->what);
+                           f->diagnostic);
         else
-            mgl_cli_printf("%s: %s\n", mgl_outcome_name(f->outcome), f->what);
-        mgl_cli_printf("    %s\n", f->hint);
+            mgl_cli_printf("%s: %s\n", mgl_outcome_name(f->outcome), f->diagnostic);
+        mgl_cli_printf("    %s\n", mgl_outcome_kernel_hint(f->outcome));
     }
     if (found->count == 0)
         mgl_cli_printf("%s: nothing is refused\n", unit->name);

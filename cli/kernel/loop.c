@@ -103,11 +103,8 @@ void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool j
     }
     if (end->stopped)
         mgl_cli_printf("%s: the work stays open; %s\n", mgl_outcome_name(end->stopped),
-                       mgl_loop_hint(end->stopped));
-    mgl_cli_printf("%s\n%s\n",
-                   end->verdict.diagnostic[0] ? end->verdict.diagnostic
-                                              : mgl_outcome_name(end->verdict.outcome),
-                   mgl_loop_hint(end->verdict.outcome));
+                       mgl_outcome_kernel_hint(end->stopped));
+    mgl_cli_kernel_tell_verdict(&end->verdict, mgl_outcome_kernel_hint(end->verdict.outcome));
     if (end->gates)
         mgl_cli_kernel_tell_gates(end->gates);
     if (end->version[0])

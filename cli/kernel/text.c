@@ -142,21 +142,30 @@ void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *v)
         tell_trial(&v->trial);
 }
 
+void mgl_cli_kernel_tell_verdict(const mgl_trial_verdict *verdict, const char *hint)
+{
+    mgl_text line = {0};
+    mgl_trial_verdict_print(verdict, &line);
+    if (line.failed)
+        mgl_cli_lose_output();
+    else
+        mgl_cli_printf("%s\n%s\n", line.bytes, hint);
+    mgl_text_clear(&line);
+}
+
 static void tell_lines(const mgl_kernel_verdict *v, bool promoted)
 {
-    if (v->tried && v->diagnostic[0])
-        mgl_cli_printf("%s: %s\n", mgl_outcome_name(v->outcome), v->diagnostic);
-    else
-        mgl_cli_printf("%s\n", v->diagnostic[0] ? v->diagnostic : mgl_outcome_name(v->outcome));
-    mgl_cli_printf("%s\n", promoted ? "It is promoted: kernels are compiled with it from now on."
-                                    : mgl_outcome_hint(v->outcome));
+    mgl_cli_kernel_tell_verdict(&v->verdict, promoted
+                                                 ? "It is promoted: kernels are compiled with it "
+                                                   "from now on."
+                                                 : mgl_outcome_hint(v->verdict.outcome));
     mgl_cli_kernel_tell_gates(v);
 }
 
 void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
                          bool promoted, bool json)
 {
-    mgl_cli_end_with(mgl_outcome_exit(verdict->outcome));
+    mgl_cli_end_with(mgl_outcome_exit(verdict->verdict.outcome));
     if (!json) {
         tell_lines(verdict, promoted);
         return;

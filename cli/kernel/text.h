@@ -59,6 +59,8 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *given, const c
                                       mgl_trial_depth depth, mgl_kernel_device *out,
                                       mgl_error *err);
 
+/* Prints a verdict and its hint as two lines. */
+void mgl_cli_kernel_tell_verdict(const mgl_trial_verdict *verdict, const char *hint);
 /* Prints the findings of the gates, without the outcome, as lines. */
 void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *verdict);
 /* Prints the verdict as lines or as JSON, and sets the exit code. `promoted`: the text was

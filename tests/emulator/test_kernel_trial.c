@@ -61,10 +61,10 @@ static void try_trick(const char *name, const char *only)
     snprintf(path, sizeof path, "%s/%s.trick", FOLDER, name);
     trick_read(path, &t);
     ok(mgl_kernel_try(t.unit, t.text.bytes, &own, &trial, &err));
-    printf("%s: %s in %.1f s: %s\n", name, mgl_outcome_name(trial.outcome), trial.seconds,
-           trial.diagnostic);
-    ck_assert_msg(trick_expects(&t, trial.outcome), "%s: %s: %s", name,
-                  mgl_outcome_name(trial.outcome), trial.diagnostic);
+    printf("%s: %s in %.1f s: %s\n", name, mgl_outcome_name(trial.verdict.outcome), trial.seconds,
+           trial.verdict.diagnostic);
+    ck_assert_msg(trick_expects(&t, trial.verdict.outcome), "%s: %s: %s", name,
+                  mgl_outcome_name(trial.verdict.outcome), trial.verdict.diagnostic);
     mgl_text_clear(&t.text);
 }
 
@@ -85,9 +85,10 @@ static void try_text(const char *name, const char *harness, const char *text, in
     const mgl_kernel_unit *unit = mgl_kernel_unit_find(name);
     ok(mgl_kernel_try(unit, text ? text : mgl_kernel_unit_text(unit, &length), &own, &trial, &err));
     printf("%s: %s in %.1f s, %d cases, error %.2e (incumbent %.2e), bias %.2e: %s\n", name,
-           mgl_outcome_name(trial.outcome), trial.seconds, trial.cases, trial.correctness.error,
-           trial.correctness.incumbent_error, trial.correctness.bias, trial.diagnostic);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
+           mgl_outcome_name(trial.verdict.outcome), trial.seconds, trial.cases,
+           trial.correctness.error, trial.correctness.incumbent_error, trial.correctness.bias,
+           trial.verdict.diagnostic);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert_int_gt(trial.cases, 0);
 }
 
@@ -129,9 +130,9 @@ START_TEST(what_memcheck_finds_is_the_verdict)
     ck_assert_int_eq(unlink(ran), 0);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(rmdir(folder), 0);
-    ck_assert_msg(trial.outcome == MGL_OUTCOME_SANITIZER_MEMORY, "%s: %s",
-                  mgl_outcome_name(trial.outcome), trial.sanitizers.of[0].skipped);
-    ck_assert_str_eq(trial.diagnostic, "memcheck: Invalid __global__ read of size 4");
+    ck_assert_msg(trial.verdict.outcome == MGL_OUTCOME_SANITIZER_MEMORY, "%s: %s",
+                  mgl_outcome_name(trial.verdict.outcome), trial.sanitizers.of[0].skipped);
+    ck_assert_str_eq(trial.verdict.diagnostic, "memcheck: Invalid __global__ read of size 4");
     ck_assert_int_eq(trial.paired_bench.pairs, 0);
 }
 END_TEST

@@ -68,7 +68,7 @@ mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err)
 
 static void count_control(show_counts *c, const mgl_trial *trial)
 {
-    c->bad_controls += trial->outcome == MGL_OUTCOME_SUSPICIOUS;
+    c->bad_controls += trial->verdict.outcome == MGL_OUTCOME_SUSPICIOUS;
     if (trial->p_value < 0 || c->controls == MOST_CONTROLS)
         return;
     c->control_gain[c->controls] = trial->gain;
@@ -95,11 +95,11 @@ static mgl_status count_trial(void *user, const mgl_trial *trial, mgl_error *err
         return MGL_OK;
     }
     c->trials++;
-    c->suspicious += trial->outcome == MGL_OUTCOME_SUSPICIOUS;
-    c->refused += mgl_outcome_exit(trial->outcome) == MGL_EXIT_REFUSED;
+    c->suspicious += trial->verdict.outcome == MGL_OUTCOME_SUSPICIOUS;
+    c->refused += mgl_outcome_exit(trial->verdict.outcome) == MGL_EXIT_REFUSED;
     if (trial->workload_count > 0 && trial->workloads[0].incumbent_us > 0)
         count_measured(c, trial);
-    if (trial->outcome == MGL_OUTCOME_OK) {
+    if (trial->verdict.outcome == MGL_OUTCOME_OK) {
         c->kept++;
         c->gain += trial->gain;
         c->gain_lo += trial->gain_lo;

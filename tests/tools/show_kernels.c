@@ -61,11 +61,11 @@ static void check(mgl_status status, const mgl_error *err)
     exit(1);
 }
 
-static void tell(const char *what, const mgl_kernel_paired_bench *d, const char *diagnostic)
+static void tell(const char *what, const mgl_kernel_paired_bench *d)
 {
     fprintf(stderr, "%6.1f s  %-12s %s %+.2f %% (%+.2f to %+.2f), %d pairs: %s\n",
-            mgl_clock_s() - began, what, mgl_outcome_name(d->outcome), 100 * expm1(d->gain),
-            100 * expm1(d->gain_lo), 100 * expm1(d->gain_hi), d->pairs, diagnostic);
+            mgl_clock_s() - began, what, mgl_outcome_name(d->verdict.outcome), 100 * expm1(d->gain),
+            100 * expm1(d->gain_lo), 100 * expm1(d->gain_hi), d->pairs, d->verdict.diagnostic);
 }
 
 static void expect(mgl_json_out *out, const char *key, bool held)
@@ -124,7 +124,7 @@ static const mgl_kernel_unit *find_unit(const char *name)
 
 /* One of two texts of merge (NULL: its own), as the duel alone is. */
 static void fight(const char *incumbent, const char *candidate, int64_t decision,
-                  mgl_kernel_paired_bench *out, char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+                  mgl_kernel_paired_bench *out)
 {
     static int number;
     mgl_error err = {0};
@@ -151,15 +151,13 @@ static void fight(const char *incumbent, const char *candidate, int64_t decision
     mgl_sha256_hex(digest, new.digest);
     mgl_sha256_of(seed, sizeof seed, nonce);
     const mgl_trial_options how = {.device = options.device, .decision = decision};
-    check(mgl_trial_paired_bench(&how, &set, &old, &new, nonce, out, diagnostic, &err), &err);
+    check(mgl_trial_paired_bench(&how, &set, &old, &new, nonce, out, &err), &err);
     mgl_harness_clear(&set);
 }
 
-static void put_paired_bench(mgl_json_out *out, const mgl_kernel_paired_bench *d,
-                             const char *diagnostic)
+static void put_paired_bench(mgl_json_out *out, const mgl_kernel_paired_bench *d)
 {
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(d->outcome));
-    mgl_json_out_string(out, "diagnostic", diagnostic);
+    mgl_trial_verdict_put(out, &d->verdict);
     if (!d->timed)
         return;
     mgl_json_out_real(out, "gain_percent", 100 * expm1(d->gain));
@@ -182,16 +180,15 @@ static void show_equal(mgl_json_out *out)
     mgl_json_out_array(out, "duels");
     for (int i = 0; i < times; i++) {
         mgl_kernel_paired_bench d;
-        char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
-        fight(NULL, NULL, i + 1, &d, diagnostic);
-        kept += d.outcome == MGL_OUTCOME_OK;
-        disturbed += d.outcome == MGL_OUTCOME_UNMEASURED;
+        fight(NULL, NULL, i + 1, &d);
+        kept += d.verdict.outcome == MGL_OUTCOME_OK;
+        disturbed += d.verdict.outcome == MGL_OUTCOME_UNMEASURED;
         if (d.timed)
             gains[timed++] = 100 * expm1(d.gain);
         mgl_json_out_object(out, NULL);
-        put_paired_bench(out, &d, diagnostic);
+        put_paired_bench(out, &d);
         mgl_json_out_close_object(out);
-        tell("equal", &d, diagnostic);
+        tell("equal", &d);
     }
     mgl_json_out_close_array(out);
     mgl_json_out_int(out, "times", times);
@@ -218,13 +215,12 @@ static int plant(mgl_json_out *out, const char *key, double gain, int links, int
     mgl_json_out_array(out, "duels");
     for (int i = 0; i < times; i++) {
         mgl_kernel_paired_bench d;
-        char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
-        fight(slow, NULL, i + 1, &d, diagnostic);
-        kept += d.outcome == MGL_OUTCOME_OK;
+        fight(slow, NULL, i + 1, &d);
+        kept += d.verdict.outcome == MGL_OUTCOME_OK;
         mgl_json_out_object(out, NULL);
-        put_paired_bench(out, &d, diagnostic);
+        put_paired_bench(out, &d);
         mgl_json_out_close_object(out);
-        tell(key, &d, diagnostic);
+        tell(key, &d);
     }
     mgl_json_out_close_array(out);
     mgl_json_out_int(out, "kept", kept);
@@ -236,17 +232,17 @@ static int plant(mgl_json_out *out, const char *key, double gain, int links, int
 static void show_planted(mgl_json_out *out)
 {
     mgl_kernel_paired_bench d;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "", *slow = delay_merge(FIRST_CHAIN, ALL_ROWS);
+    char *slow = delay_merge(FIRST_CHAIN, ALL_ROWS);
     const int times = options.times ? options.times : 2;
-    fight(slow, NULL, 1, &d, diagnostic);
-    tell("first", &d, diagnostic);
+    fight(slow, NULL, 1, &d);
+    tell("first", &d);
     mgl_free(slow);
     mgl_json_out_object(out, "first");
     mgl_json_out_int(out, "links", FIRST_CHAIN);
-    put_paired_bench(out, &d, diagnostic);
+    put_paired_bench(out, &d);
     mgl_json_out_close_object(out);
-    expect(out, "first_kept", d.outcome == MGL_OUTCOME_OK);
-    if (d.outcome != MGL_OUTCOME_OK)
+    expect(out, "first_kept", d.verdict.outcome == MGL_OUTCOME_OK);
+    if (d.verdict.outcome != MGL_OUTCOME_OK)
         return;
     const double link = d.gain / FIRST_CHAIN; /* a delay and its cost grow alike */
     const int found = plant(out, "found", FOUND, (int)lround(FOUND / link), times);
@@ -274,21 +270,20 @@ static void show_model(mgl_json_out *out)
                                    .most_harnesses = 2,
                                    .most_cases = 6};
     check(mgl_kernel_try(merge, trap, &how, &trial, &err), &err);
-    tell("alone", &trial.paired_bench, "");
-    tell("in a model", &trial.models, trial.diagnostic);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(trial.outcome));
-    mgl_json_out_string(out, "diagnostic", trial.diagnostic);
+    tell("alone", &trial.paired_bench);
+    tell("in a model", &trial.models);
+    mgl_trial_verdict_put(out, &trial.verdict);
     mgl_json_out_int(out, "cases", trial.cases);
     mgl_sanitizer_tell(&trial.sanitizers, sanitizers, sizeof sanitizers);
     mgl_json_out_string(out, "sanitizers", sanitizers);
     mgl_json_out_object(out, "alone");
-    put_paired_bench(out, &trial.paired_bench, "");
+    put_paired_bench(out, &trial.paired_bench);
     mgl_json_out_close_object(out);
     mgl_json_out_object(out, "in_model");
-    put_paired_bench(out, &trial.models, trial.diagnostic);
+    put_paired_bench(out, &trial.models);
     mgl_json_out_close_object(out);
-    expect(out, "wins_alone", trial.paired_bench.outcome == MGL_OUTCOME_OK);
-    expect(out, "refused_by_the_last_gate", trial.outcome == MGL_OUTCOME_MODEL_REGRESSION);
+    expect(out, "wins_alone", trial.paired_bench.verdict.outcome == MGL_OUTCOME_OK);
+    expect(out, "refused_by_the_last_gate", trial.verdict.outcome == MGL_OUTCOME_MODEL_REGRESSION);
     mgl_free(slow);
     mgl_free(trap);
 }
@@ -326,7 +321,7 @@ static int show_ptx(void)
     if (result.ptx)
         fwrite(result.ptx, 1, result.ptx_length, stdout);
     else
-        fprintf(stderr, "show_kernels: %s: %s%s\n", options.words[0], result.diagnostic,
+        fprintf(stderr, "show_kernels: %s: %s%s\n", options.words[0], result.verdict.diagnostic,
                 result.not_compiled);
     const bool made = result.ptx != NULL;
     mgl_kernel_result_clear(&result);

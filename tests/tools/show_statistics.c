@@ -149,14 +149,15 @@ static void disturb(mgl_pair *pairs, int count)
 static void measure(int count, mgl_pair *out)
 {
     mgl_error err = {0};
-    mgl_outcome outcome = MGL_OUTCOME_OK;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
+    mgl_trial_verdict verdict = {.outcome = MGL_OUTCOME_OK};
     memset(out, 0, (size_t)count * sizeof *out);
-    check(bench.runner->pair(bench.runner, 0, count, mgl_draw(&options.seed), true, out, &outcome,
-                             diagnostic, &err),
+    check(bench.runner->pair(bench.runner, 0, count, mgl_draw(&options.seed), true, out, &verdict,
+                             &err),
           &err);
-    if (outcome != MGL_OUTCOME_OK)
-        stop((mgl_fail(&err, MGL_DEVICE, mgl_outcome_name(outcome), "%s", diagnostic), &err));
+    if (verdict.outcome != MGL_OUTCOME_OK)
+        stop((
+            mgl_fail(&err, MGL_DEVICE, mgl_outcome_name(verdict.outcome), "%s", verdict.diagnostic),
+            &err));
     if (bench.plays)
         disturb(out, count);
     bench.measured += count;
@@ -302,7 +303,7 @@ static mgl_outcome judge_planted(const plan *p, int64_t decision, mgl_trial *tri
 {
     static mgl_pair pairs[3 * MOST_PAIRS];
     mgl_error err = {0};
-    *trial = (mgl_trial){.outcome = MGL_OUTCOME_NO_GAIN, .p_value = -1, .pairs = pairs};
+    *trial = (mgl_trial){.verdict.outcome = MGL_OUTCOME_NO_GAIN, .p_value = -1, .pairs = pairs};
     *decided = false;
     for (int s = MGL_PAIRS_SCREEN; s <= MGL_PAIRS_DECISION; s++) {
         int count = mgl_judge_pairs((mgl_pair_stage)s);
@@ -310,11 +311,11 @@ static mgl_outcome judge_planted(const plan *p, int64_t decision, mgl_trial *tri
         plant(p, (mgl_pair_stage)s, pairs + trial->pair_count, count);
         trial->pair_count += count;
         if (s != MGL_PAIRS_DECISION && !mgl_judge_survives(pairs, trial->pair_count, 1, s, false))
-            return trial->outcome;
+            return trial->verdict.outcome;
     }
     *decided = true;
     check(mgl_judge_decide(trial, 1, decision, false, &err), &err);
-    return trial->outcome;
+    return trial->verdict.outcome;
 }
 
 /* Each campaign is in another phase of its life: the later a decision, the smaller is its level. */

@@ -15,7 +15,7 @@ static mgl_status look_at(void *user, const mgl_trial *trial, mgl_error *err)
     if (!s->ordered)
         return MGL_OK;
     memcpy(s->trials[s->count].digest, trial->digest, MGL_SHA256_HEX);
-    s->trials[s->count++].outcome = trial->outcome;
+    s->trials[s->count++].outcome = trial->verdict.outcome;
     return MGL_OK;
 }
 

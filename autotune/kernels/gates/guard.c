@@ -65,11 +65,9 @@ static void add(mgl_guard_findings *f, mgl_outcome outcome, int line, const char
 {
     if (f->count == MGL_GUARD_FINDINGS)
         return;
-    mgl_guard_finding *to = &f->list[f->count++];
-    to->outcome = outcome;
+    mgl_trial_verdict *to = &f->list[f->count++];
     to->line = line;
-    to->hint = mgl_loop_hint(outcome);
-    mgl_format_into(to->what, sizeof to->what, "%s", what);
+    mgl_trial_verdict_set(to, outcome, "%s", what);
 }
 
 /* Sorts by line (insertion sort, few elements). */
@@ -77,7 +75,7 @@ static void sort(mgl_guard_findings *f)
 {
     for (int i = 1; i < f->count; i++)
         for (int k = i; k > 0 && f->list[k].line < f->list[k - 1].line; k--) {
-            const mgl_guard_finding moved = f->list[k];
+            const mgl_trial_verdict moved = f->list[k];
             f->list[k] = f->list[k - 1];
             f->list[k - 1] = moved;
         }
@@ -240,8 +238,8 @@ static mgl_status scan_copy(const mgl_kernel_unit *unit, const char *text, size_
 /* The message of a diagnostic "<CODE> at <file>:<line>: <what>". */
 static const char *words_of(const mgl_kernel_result *result)
 {
-    const char *at = strstr(result->diagnostic, ": ");
-    return at ? at + 2 : result->diagnostic;
+    const char *at = strstr(result->verdict.diagnostic, ": ");
+    return at ? at + 2 : result->verdict.diagnostic;
 }
 
 mgl_status mgl_guard_scan(const mgl_kernel_unit *unit, const char *text, size_t length,
@@ -255,13 +253,14 @@ mgl_status mgl_guard_scan(const mgl_kernel_unit *unit, const char *text, size_t 
     mgl_status status = mgl_kernel_verify(&candidate, &options, &result, err);
     if (status)
         return status;
-    const bool own = result.outcome == MGL_OUTCOME_DUPLICATE;
-    const bool scanned = result.outcome == MGL_OUTCOME_STATIC_FORBIDDEN && result.line > 0;
-    if (result.outcome == MGL_OUTCOME_UNMEASURED)
+    const bool own = result.verdict.outcome == MGL_OUTCOME_DUPLICATE;
+    const bool scanned =
+        result.verdict.outcome == MGL_OUTCOME_STATIC_FORBIDDEN && result.verdict.line > 0;
+    if (result.verdict.outcome == MGL_OUTCOME_UNMEASURED)
         out->whole = true;
     else if (!own && !scanned)
-        add(out, result.outcome, result.line, words_of(&result));
-    if (own || scanned || result.outcome == MGL_OUTCOME_REGION_VIOLATION)
+        add(out, result.verdict.outcome, result.verdict.line, words_of(&result));
+    if (own || scanned || result.verdict.outcome == MGL_OUTCOME_REGION_VIOLATION)
         status = scan_copy(unit, text, length, out, err);
     mgl_kernel_result_clear(&result);
     sort(out);
@@ -274,12 +273,12 @@ void mgl_guard_put_findings(mgl_json_out *out, const mgl_guard_findings *finding
     mgl_json_out_bool(out, "whole", findings->whole);
     mgl_json_out_array(out, "findings");
     for (int i = 0; i < findings->count; i++) {
-        const mgl_guard_finding *f = &findings->list[i];
+        const mgl_trial_verdict *f = &findings->list[i];
         mgl_json_out_object(out, NULL);
         mgl_json_out_string(out, "code", mgl_outcome_name(f->outcome));
         mgl_json_out_int(out, "line", f->line);
-        mgl_json_out_string(out, "message", f->what);
-        mgl_json_out_string(out, "hint", f->hint);
+        mgl_json_out_string(out, "message", f->diagnostic);
+        mgl_json_out_string(out, "hint", mgl_outcome_kernel_hint(f->outcome));
         mgl_json_out_close_object(out);
     }
     mgl_json_out_close_array(out);

@@ -12,16 +12,10 @@
 
 /* ---- a text ---------------------------------------------------------------------------------- */
 
-typedef struct mgl_guard_finding {
-    mgl_outcome outcome; /* REGION_VIOLATION, PARSE, STATIC_FORBIDDEN, ... */
-    int line;            /* in the text, from 1; 0: none */
-    char what[MGL_MAX_DIAGNOSTIC + 1];
-    const char *hint; /* one sentence */
-} mgl_guard_finding;
-
 enum { MGL_GUARD_FINDINGS = 64 };
 typedef struct mgl_guard_findings {
-    mgl_guard_finding list[MGL_GUARD_FINDINGS]; /* (count) at most one per line of the text */
+    /* (count) at most one per line of the text: REGION_VIOLATION, PARSE, STATIC_FORBIDDEN, ... */
+    mgl_trial_verdict list[MGL_GUARD_FINDINGS];
     int count;
     bool whole; /* false: the text after the last finding was not checked */
 } mgl_guard_findings;

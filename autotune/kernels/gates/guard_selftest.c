@@ -70,10 +70,11 @@ static mgl_status try_one(const mgl_guard_plant *plant, mgl_guard_test *out, mgl
         status = mgl_kernel_verify(&candidate, &options, &result, err);
     if (!status) {
         out->tricks++;
-        if (result.outcome == MGL_OUTCOME_UNMEASURED)
+        if (result.verdict.outcome == MGL_OUTCOME_UNMEASURED)
             miss(out, plant->name, "nothing is refused");
-        else if (result.outcome != plant->outcome || !strstr(result.diagnostic, plant->because))
-            miss(out, plant->name, result.diagnostic);
+        else if (result.verdict.outcome != plant->outcome ||
+                 !strstr(result.verdict.diagnostic, plant->because))
+            miss(out, plant->name, result.verdict.diagnostic);
     }
     mgl_kernel_result_clear(&result);
     mgl_text_clear(&text);
@@ -127,7 +128,7 @@ static mgl_status try_unit(const mgl_kernel_unit *unit, mgl_guard_test *out, mgl
         return status;
     out->units++;
     if (found.count > 0 || !found.whole)
-        miss(out, unit->name, found.count > 0 ? found.list[0].what : "it was not scanned");
+        miss(out, unit->name, found.count > 0 ? found.list[0].diagnostic : "it was not scanned");
     return MGL_OK;
 }
 

@@ -62,10 +62,9 @@ typedef struct mgl_kernel_options {
 
 /* Release with mgl_kernel_result_clear. */
 typedef struct mgl_kernel_result {
-    mgl_outcome outcome;                     /* MGL_OUTCOME_UNMEASURED: passed all gates */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* "<CODE> at <file>:<line>: <what>"; "": none */
-    int line;                                /* in the text, from 1; 0: none */
-    char hash[MGL_SHA256_HEX];               /* of the text without comments and layout */
+    mgl_trial_verdict verdict; /* MGL_OUTCOME_UNMEASURED: passed all gates; the diagnostic is
+                                * "<CODE> at <file>:<line>: <what>" */
+    char hash[MGL_SHA256_HEX]; /* of the text without comments and layout */
     bool compiled;
     char not_compiled[400]; /* the reason if it passed the scan and was not compiled; "":
                              * compiled */

@@ -102,27 +102,25 @@ static mgl_outcome classify(const char *what, size_t length)
     return MGL_OUTCOME_COMPILE_OTHER;
 }
 
-static void tell(const entry *e, const char *file, int *line,
-                 char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+static void tell(const entry *e, const char *file, mgl_trial_verdict *verdict)
 {
+    const mgl_outcome outcome =
+        is_source(e) ? classify(e->what, e->what_length) : MGL_OUTCOME_COMPILE_OTHER;
     const bool own = strlen(file) == e->file_length && !memcmp(file, e->file, e->file_length);
-    const size_t most = 180;
-    *line = own ? e->line : 0;
+    const int shown = e->what_length > 180 ? 180 : (int)e->what_length;
+    verdict->line = own ? e->line : 0;
     if (own)
-        mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "%.*s",
-                        (int)(e->what_length > most ? most : e->what_length), e->what);
+        mgl_trial_verdict_set(verdict, outcome, "%.*s", shown, e->what);
     else if (!is_source(e))
-        mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                        "an error outside of the kernel's sources");
+        mgl_trial_verdict_set(verdict, outcome, "an error outside of the kernel's sources");
     else
-        mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "%.*s:%d: %.*s", (int)e->file_length,
-                        e->file, e->line, (int)(e->what_length > most ? most : e->what_length),
-                        e->what);
+        mgl_trial_verdict_set(verdict, outcome, "%.*s:%d: %.*s", (int)e->file_length, e->file,
+                              e->line, shown, e->what);
 }
 
 /* Parses "ptxas application ptx input, line 12; error   : what". The line number refers to
  * generated PTX and is dropped. */
-static bool read_ptxas(const char *line, size_t length, char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+static bool read_ptxas(const char *line, size_t length, mgl_trial_verdict *verdict)
 {
     const char *end = line + length, *error = NULL;
     if (length < 5 || memcmp(line, "ptxas", 5) != 0)
@@ -133,28 +131,26 @@ static bool read_ptxas(const char *line, size_t length, char diagnostic[MGL_MAX_
     const char *what = error ? memchr(error, ':', (size_t)(end - error)) : NULL;
     if (!what)
         return false;
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "ptxas: %.*s", (int)(end - what - 1),
-                    what + 1);
+    mgl_trial_verdict_set(verdict, MGL_OUTCOME_COMPILE_ASM, "ptxas: %.*s", (int)(end - what - 1),
+                          what + 1);
     return true;
 }
 
-mgl_outcome mgl_kernel_log_error(const char *log, const char *file, int *line,
-                                 char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+void mgl_kernel_log_error(const char *log, const char *file, mgl_trial_verdict *verdict)
 {
-    *line = 0;
+    verdict->line = 0;
     for (const char *at = log; *at;) {
         const size_t length = strcspn(at, "\n");
         entry e;
-        if (read_ptxas(at, length, diagnostic))
-            return MGL_OUTCOME_COMPILE_ASM;
+        if (read_ptxas(at, length, verdict))
+            return;
         if (read_entry(at, length, &e)) {
-            tell(&e, file, line, diagnostic);
-            return is_source(&e) ? classify(e.what, e.what_length) : MGL_OUTCOME_COMPILE_OTHER;
+            tell(&e, file, verdict);
+            return;
         }
         at += length + (at[length] == '\n');
     }
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "the compiler does not say why");
-    return MGL_OUTCOME_COMPILE_OTHER;
+    mgl_trial_verdict_set(verdict, MGL_OUTCOME_COMPILE_OTHER, "the compiler does not say why");
 }
 
 /* ---- resources ------------------------------------------------------------------------------- */

@@ -23,20 +23,20 @@ const char *mgl_finish_why(mgl_finish finish)
 }
 
 /* A NaN makes every comparison false. */
-static bool is_faster(const mgl_loop_verdict *v)
+static bool is_faster(const mgl_trial_verdict *v)
 {
     return v->outcome == MGL_OUTCOME_OK && isfinite(v->facts.gain) && isfinite(v->facts.gain_lo) &&
            v->facts.gain >= least_gain && v->facts.gain_lo > 0;
 }
 
-static bool is_near_floor(const mgl_loop_verdict *v)
+static bool is_near_floor(const mgl_trial_verdict *v)
 {
     return mgl_outcome_is_correct(v->outcome) && isfinite(v->facts.floor_us) &&
            isfinite(v->facts.time_us) && v->facts.time_us > 0 &&
            v->facts.floor_us / v->facts.time_us >= near_floor;
 }
 
-static mgl_finish find_finish(const mgl_arbiter *a, const mgl_loop_verdict *v)
+static mgl_finish find_finish(const mgl_arbiter *a, const mgl_trial_verdict *v)
 {
     int rounds = a->rounds > 0 ? a->rounds : MGL_ARBITER_ROUNDS;
     if (is_near_floor(v))
@@ -46,7 +46,7 @@ static mgl_finish find_finish(const mgl_arbiter *a, const mgl_loop_verdict *v)
     return a->round >= rounds ? MGL_FINISH_ROUNDS : MGL_FINISH_NOTHING;
 }
 
-mgl_ruling mgl_arbiter_decide(mgl_arbiter *a, const mgl_loop_verdict *v)
+mgl_ruling mgl_arbiter_decide(mgl_arbiter *a, const mgl_trial_verdict *v)
 {
     bool kept = is_faster(v);
     bool good = mgl_outcome_is_good(v->outcome);

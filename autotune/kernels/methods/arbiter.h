@@ -58,6 +58,6 @@ typedef struct mgl_ruling {
     mgl_finish finish; /* for MGL_DECISION_FINISH */
 } mgl_ruling;
 
-mgl_ruling mgl_arbiter_decide(mgl_arbiter *arbiter, const mgl_loop_verdict *verdict);
+mgl_ruling mgl_arbiter_decide(mgl_arbiter *arbiter, const mgl_trial_verdict *verdict);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +13,18 @@ typedef struct search {
     int seen_count, most;
 } search;
 
-/* Measured or else predicted microseconds; NAN: neither is known. */
+/* Measured or else predicted microseconds; 0: neither is known. */
 static double speed_of(const mgl_configuration *c)
 {
-    return isfinite(c->verdict.facts.time_us) ? c->verdict.facts.time_us
-                                              : c->verdict.facts.predicted_us;
+    const mgl_facts *facts = &c->verdict.facts;
+    return facts->time_us > 0 ? facts->time_us : facts->predicted_us;
 }
 
 static int by_speed(const void *a, const void *b)
 {
     const mgl_configuration *x = a, *y = b;
     double u = speed_of(x), v = speed_of(y);
-    bool known_u = isfinite(u), known_v = isfinite(v);
+    bool known_u = u > 0, known_v = v > 0;
     if (known_u != known_v)
         return known_u ? -1 : 1;
     if (known_u && u != v)
@@ -58,7 +57,6 @@ static mgl_status judge(search *s, const mgl_point *p, mgl_error *err)
     }
     for (int i = 0; i < o->tunable_count; i++)
         values[i] = (mgl_tunable_value){o->tunables[i].name, p->values[i]};
-    made.verdict.facts = mgl_facts_unknown();
     mgl_status status = o->judge.judge(o->judge.user, o->text, o->length, values, o->tunable_count,
                                        &made.verdict, err);
     s->out->judged++;

@@ -21,7 +21,7 @@ enum {
 
 typedef struct mgl_configuration {
     mgl_point point;
-    mgl_loop_verdict verdict;
+    mgl_trial_verdict verdict;
     int order; /* position in the order of judging, from 0 */
 } mgl_configuration;
 

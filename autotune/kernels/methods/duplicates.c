@@ -2,9 +2,7 @@
 #include "autotune/kernels/methods/duplicates.h"
 
 #include "autotune/kernels/gates/kernel.h"
-#include "base/format.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { SHOWN = 12 /* digits of an id */ };
@@ -12,22 +10,12 @@ enum { SHOWN = 12 /* digits of an id */ };
 typedef struct looking {
     const mgl_duplicates *known;
     char hash[MGL_SHA256_HEX]; /* of the text that is looked for */
-    mgl_loop_verdict *out;
+    mgl_trial_verdict *out;
 } looking;
 
 static bool is_found(const looking *l)
 {
     return l->out->outcome == MGL_OUTCOME_DUPLICATE;
-}
-
-static void refuse(looking *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void refuse(looking *l, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    l->out->outcome = MGL_OUTCOME_DUPLICATE;
-    mgl_format_list(l->out->diagnostic, sizeof l->out->diagnostic, format, args);
-    va_end(args);
 }
 
 static mgl_status compare(const looking *l, const char *text, size_t length, bool *same,
@@ -43,8 +31,7 @@ static mgl_status compare(const looking *l, const char *text, size_t length, boo
  * ran. */
 static bool counts(const mgl_duplicates *known, const mgl_version_record *r)
 {
-    return !strcmp(r->arch, known->arch) &&
-           (!known->compiles || isfinite(r->verdict.facts.registers)) &&
+    return !strcmp(r->arch, known->arch) && (!known->compiles || r->verdict.facts.registers > 0) &&
            (!known->has_device || r->verdict.outcome != MGL_OUTCOME_UNMEASURED);
 }
 
@@ -56,14 +43,15 @@ static mgl_status look_at(void *user, const mgl_version_record *r, mgl_error *er
         return MGL_OK;
     mgl_status status = compare(l, r->text, strlen(r->text), &same, err);
     if (same)
-        refuse(l, "DUPLICATE: it says what checkpoint %.*s says, which was %s%s%s", SHOWN, r->id,
-               mgl_outcome_name(r->verdict.outcome), r->verdict.diagnostic[0] ? ": " : "",
-               r->verdict.diagnostic);
+        mgl_trial_verdict_set(l->out, MGL_OUTCOME_DUPLICATE,
+                              "DUPLICATE: it says what checkpoint %.*s says, which was %s%s%s",
+                              SHOWN, r->id, mgl_outcome_name(r->verdict.outcome),
+                              r->verdict.diagnostic[0] ? ": " : "", r->verdict.diagnostic);
     return status;
 }
 
 mgl_status mgl_duplicates_find(const mgl_duplicates *known, const char *text, size_t length,
-                               mgl_loop_verdict *out, mgl_error *err)
+                               mgl_trial_verdict *out, mgl_error *err)
 {
     looking l = {.known = known, .out = out};
     size_t own_length;
@@ -73,11 +61,13 @@ mgl_status mgl_duplicates_find(const mgl_duplicates *known, const char *text, si
     if (!status)
         status = compare(&l, known->base, known->base_length, &same, err);
     if (same)
-        refuse(&l, "DUPLICATE: it says what the text says that it was made of");
+        mgl_trial_verdict_set(out, MGL_OUTCOME_DUPLICATE,
+                              "DUPLICATE: it says what the text says that it was made of");
     if (!status && !is_found(&l))
         status = compare(&l, own, own_length, &same, err);
     if (same && !is_found(&l))
-        refuse(&l, "DUPLICATE: it says what the unit's own text says");
+        mgl_trial_verdict_set(out, MGL_OUTCOME_DUPLICATE,
+                              "DUPLICATE: it says what the unit's own text says");
     if (status || is_found(&l))
         return status;
     return mgl_versions_each(known->versions, look_at, &l, err);

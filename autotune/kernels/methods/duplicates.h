@@ -20,6 +20,6 @@ typedef struct mgl_duplicates {
 /* If the text is known, sets *out to DUPLICATE with the matching text's name and its verdict.
  * Else leaves *out unchanged. Damaged versions are skipped. */
 mgl_status mgl_duplicates_find(const mgl_duplicates *known, const char *text, size_t length,
-                               mgl_loop_verdict *out, mgl_error *err);
+                               mgl_trial_verdict *out, mgl_error *err);
 
 #endif

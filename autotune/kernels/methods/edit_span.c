@@ -138,7 +138,7 @@ static mgl_status compose(mgl_edit_span *s, const char *text, size_t length, mgl
 }
 
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     mgl_edit_span *s = user;

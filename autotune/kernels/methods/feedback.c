@@ -17,16 +17,14 @@ static const char fence[] = "cuda"; /* language tag of the code fence of an answ
 /* The verdict of an earlier text. */
 typedef struct seen {
     mgl_digest digest;
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     int call;
 } seen;
 
 /* A failed attempt. */
 typedef struct attempt {
     int call; /* 0: no attempt */
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     mgl_text code; /* empty: the answer had no text */
 } attempt;
 
@@ -37,7 +35,7 @@ struct mgl_feedback {
     seen seen[MGL_FEEDBACK_MOST_CALLS]; /* (seen_count) */
     int seen_count;
     attempt last[MGL_FEEDBACK_SHOWN]; /* newest last */
-    mgl_loop_verdict verdict;         /* of the last call */
+    mgl_trial_verdict verdict;        /* of the last call */
     mgl_text good;                    /* empty: none so far */
 };
 
@@ -81,7 +79,7 @@ const char *mgl_feedback_code(const mgl_feedback *f, size_t *length)
     return f->good.length ? f->good.bytes : NULL;
 }
 
-const mgl_loop_verdict *mgl_feedback_verdict(const mgl_feedback *f)
+const mgl_trial_verdict *mgl_feedback_verdict(const mgl_feedback *f)
 {
     return f->calls ? &f->verdict : NULL;
 }
@@ -119,13 +117,14 @@ static void put_attempt(const mgl_feedback *f, const attempt *a, mgl_text *out)
 {
     uint64_t border = border_of(f);
     char error[MGL_MAX_DIAGNOSTIC + 1];
-    const char *name = mgl_outcome_name(a->outcome);
-    bool named = !strncmp(a->diagnostic, name, strlen(name));
-    mgl_format_ends(error, sizeof error, "%s%s%s", named ? "" : name,
-                    named || !a->diagnostic[0] ? "" : ": ", a->diagnostic);
+    mgl_text line = {0};
+    mgl_trial_verdict_print(&a->verdict, &line);
+    mgl_format_ends(error, sizeof error, "%s", line.bytes ? line.bytes : "");
+    out->failed |= line.failed;
+    mgl_text_clear(&line);
     mgl_text_format(out, "## Attempt %d of %d failed\n\n", a->call, f->options.calls);
     put_data(out, border, error, strlen(error));
-    mgl_text_format(out, "%s\n\n", mgl_loop_hint(a->outcome));
+    mgl_text_format(out, "%s\n\n", mgl_outcome_kernel_hint(a->verdict.outcome));
     if (a->code.length)
         put_data(out, border, a->code.bytes, a->code.length);
     else
@@ -176,39 +175,29 @@ mgl_status mgl_feedback_prompt(const mgl_feedback *f, mgl_text *out, mgl_error *
 
 /* ---- an answer ------------------------------------------------------------------------------- */
 
-static void refuse(mgl_loop_verdict *v, mgl_outcome outcome, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void refuse(mgl_loop_verdict *v, mgl_outcome outcome, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    v->outcome = outcome;
-    mgl_format_list(v->diagnostic, sizeof v->diagnostic, format, args);
-    va_end(args);
-}
-
 /* Extracts the text of an answer and applies the fix-ups. */
 static mgl_status take_code(const mgl_reply *reply, mgl_text *code, mgl_fixups *fixups,
-                            mgl_loop_verdict *v, mgl_error *err)
+                            mgl_trial_verdict *v, mgl_error *err)
 {
     const char *from = NULL;
     size_t bytes = 0;
     *fixups = (mgl_fixups){0};
-    if (reply->outcome) {
-        refuse(v, reply->outcome, "%s", reply->diagnostic);
+    *v = reply->verdict;
+    if (v->outcome)
         return MGL_OK;
-    }
     v->outcome = mgl_extract(reply->content.bytes ? reply->content.bytes : "",
                              reply->content.length, fence, 0, &from, &bytes);
     if (v->outcome) {
-        refuse(v, v->outcome, "one ```%s fence is wanted, and %s", fence,
-               v->outcome == MGL_OUTCOME_EXTRACT_NONE ? "there is none that is closed"
-                                                      : "there are several that differ");
+        mgl_trial_verdict_set(v, v->outcome, "one ```%s fence is wanted, and %s", fence,
+                              v->outcome == MGL_OUTCOME_EXTRACT_NONE
+                                  ? "there is none that is closed"
+                                  : "there are several that differ");
         return MGL_OK;
     }
     if (bytes > MGL_FEEDBACK_MAX_CODE) {
-        refuse(v, MGL_OUTCOME_EXTRACT_NONE, "the fence has %zu bytes, and at most %d are read",
-               bytes, MGL_FEEDBACK_MAX_CODE);
+        mgl_trial_verdict_set(v, MGL_OUTCOME_EXTRACT_NONE,
+                              "the fence has %zu bytes, and at most %d are read", bytes,
+                              MGL_FEEDBACK_MAX_CODE);
         return MGL_OK;
     }
     mgl_fixups_apply(from, bytes, code, fixups);
@@ -223,27 +212,26 @@ static const seen *find_seen(const mgl_feedback *f, const mgl_digest *digest)
     return NULL;
 }
 
-static mgl_status judge(mgl_feedback *f, const mgl_text *code, mgl_loop_verdict *v, mgl_error *err)
+static mgl_status judge(mgl_feedback *f, const mgl_text *code, mgl_trial_verdict *v, mgl_error *err)
 {
     mgl_digest digest = mgl_digest_text(code->bytes, code->length);
     const seen *before = find_seen(f, &digest);
     if (before) {
         f->repeats++;
-        refuse(v, MGL_OUTCOME_DUPLICATE, "the text of attempt %d again, which was %s: %s",
-               before->call, mgl_outcome_name(before->outcome), before->diagnostic);
+        mgl_trial_verdict_set(
+            v, MGL_OUTCOME_DUPLICATE, "the text of attempt %d again, which was %s: %s",
+            before->call, mgl_outcome_name(before->verdict.outcome), before->verdict.diagnostic);
         return MGL_OK;
     }
     mgl_status status =
         f->options.judge.judge(f->options.judge.user, code->bytes, code->length, NULL, 0, v, err);
     f->repeats = 0;
-    seen *now = &f->seen[f->seen_count++];
-    *now = (seen){.digest = digest, .outcome = v->outcome, .call = f->calls + 1};
-    memcpy(now->diagnostic, v->diagnostic, sizeof now->diagnostic);
+    f->seen[f->seen_count++] = (seen){.digest = digest, .verdict = *v, .call = f->calls + 1};
     return status;
 }
 
 /* Takes ownership of the code. */
-static void remember(mgl_feedback *f, const mgl_loop_verdict *v, mgl_text *code)
+static void remember(mgl_feedback *f, const mgl_trial_verdict *v, mgl_text *code)
 {
     f->verdict = *v;
     if (mgl_outcome_is_good(v->outcome)) {
@@ -252,9 +240,7 @@ static void remember(mgl_feedback *f, const mgl_loop_verdict *v, mgl_text *code)
     }
     mgl_text_clear(&f->last[0].code);
     memmove(&f->last[0], &f->last[1], (MGL_FEEDBACK_SHOWN - 1) * sizeof f->last[0]);
-    attempt *a = &f->last[MGL_FEEDBACK_SHOWN - 1];
-    *a = (attempt){.call = f->calls, .outcome = v->outcome, .code = *code};
-    memcpy(a->diagnostic, v->diagnostic, sizeof a->diagnostic);
+    f->last[MGL_FEEDBACK_SHOWN - 1] = (attempt){.call = f->calls, .verdict = *v, .code = *code};
 }
 
 /* A failed endpoint has not answered, so its reply is no call. A malformed answer is a call. */
@@ -267,7 +253,7 @@ static bool is_call(mgl_outcome outcome)
 static mgl_status take(mgl_feedback *f, mgl_feedback_call *call, mgl_error *err)
 {
     mgl_text code = {0};
-    mgl_loop_verdict v = {.facts = mgl_facts_unknown()};
+    mgl_trial_verdict v = {.outcome = MGL_OUTCOME_OK};
     call->number = f->calls + 1;
     call->temperature = temperature_of(f);
     call->max_tokens = max_tokens_of(f);
@@ -281,7 +267,7 @@ static mgl_status take(mgl_feedback *f, mgl_feedback_call *call, mgl_error *err)
     }
     if (f->options.on_call)
         f->options.on_call(f->options.user, call);
-    if (is_call(call->reply->outcome)) {
+    if (is_call(call->reply->verdict.outcome)) {
         f->calls++;
         remember(f, &v, &code);
     }
@@ -325,7 +311,7 @@ static mgl_status ask_once(mgl_feedback *f, mgl_model_client *model_client,
     if (!status)
         status = model_client->ask(model_client, body.bytes, body.length, &reply, err);
     if (!status) {
-        stand_failure(reply.outcome, failures, &call, stopped);
+        stand_failure(reply.verdict.outcome, failures, &call, stopped);
         status = take(f, &call, err);
     }
     if (!status && call.wait_s > 0)
@@ -352,8 +338,7 @@ static void write_attempt(const attempt *a, mgl_json_out *out)
 {
     mgl_json_out_object(out, NULL);
     mgl_json_out_int(out, "call", a->call);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(a->outcome));
-    mgl_json_out_string(out, "diagnostic", a->diagnostic);
+    mgl_trial_verdict_put(out, &a->verdict);
     mgl_json_out_text(out, "code", a->code.bytes ? a->code.bytes : "", a->code.length);
     mgl_json_out_close_object(out);
 }
@@ -367,8 +352,7 @@ void mgl_feedback_write(const mgl_feedback *f, mgl_json_out *out, const char *ke
     for (int i = 0; i < f->seen_count; i++) {
         mgl_json_out_object(out, NULL);
         mgl_json_out_string(out, "digest", f->seen[i].digest.hex);
-        mgl_json_out_string(out, "outcome", mgl_outcome_name(f->seen[i].outcome));
-        mgl_json_out_string(out, "diagnostic", f->seen[i].diagnostic);
+        mgl_trial_verdict_put(out, &f->seen[i].verdict);
         mgl_json_out_int(out, "call", f->seen[i].call);
         mgl_json_out_close_object(out);
     }
@@ -381,37 +365,26 @@ void mgl_feedback_write(const mgl_feedback *f, mgl_json_out *out, const char *ke
     mgl_json_out_close_object(out);
 }
 
-static mgl_status parse_outcome(const mgl_json *json, const char *name, mgl_outcome *out,
-                                mgl_error *err)
-{
-    return mgl_outcome_parse(name, out)
-               ? MGL_OK
-               : mgl_fail(err, MGL_BAD_INPUT, json->file, "there is no outcome '%.80s'", name);
-}
-
 static mgl_status read_seen(mgl_feedback *f, const mgl_json *json, const cJSON *object,
                             mgl_error *err)
 {
-    const char *digest = NULL, *outcome = NULL, *diagnostic = NULL;
+    const char *digest = NULL;
     int64_t call = 0;
     const mgl_json_field fields[] = {MGL_JSON_STRING("digest", &digest),
-                                     MGL_JSON_STRING("outcome", &outcome),
-                                     MGL_JSON_INT("call", 1, MGL_FEEDBACK_MOST_CALLS, &call),
-                                     MGL_JSON_STRING("diagnostic", &diagnostic)};
+                                     MGL_JSON_INT("call", 1, MGL_FEEDBACK_MOST_CALLS, &call)};
     seen *to = &f->seen[f->seen_count];
     if (f->seen_count == MGL_FEEDBACK_MOST_CALLS)
         return mgl_fail(err, MGL_BAD_INPUT, json->file, "more than %d texts were seen",
                         MGL_FEEDBACK_MOST_CALLS);
     mgl_status status = MGL_JSON_GET(json, object, fields, err);
     if (!status)
-        status = parse_outcome(json, outcome, &to->outcome, err);
+        status = mgl_trial_verdict_read(json, object, &to->verdict, err);
     if (!status && strlen(digest) != MGL_SHA256_HEX - 1)
         status =
             mgl_fail(err, MGL_BAD_INPUT, json->file, "a digest has %d digits", MGL_SHA256_HEX - 1);
     if (status)
         return status;
     memcpy(to->digest.hex, digest, MGL_SHA256_HEX);
-    mgl_format_into(to->diagnostic, sizeof to->diagnostic, "%s", diagnostic);
     to->call = (int)call;
     f->seen_count++;
     return MGL_OK;
@@ -420,19 +393,16 @@ static mgl_status read_seen(mgl_feedback *f, const mgl_json *json, const cJSON *
 static mgl_status read_attempt(const mgl_json *json, const cJSON *object, attempt *to,
                                mgl_error *err)
 {
-    const char *outcome = NULL, *diagnostic = NULL, *code = NULL;
+    const char *code = NULL;
     int64_t call = 0;
     const mgl_json_field fields[] = {MGL_JSON_INT("call", 1, MGL_FEEDBACK_MOST_CALLS, &call),
-                                     MGL_JSON_STRING("outcome", &outcome),
-                                     MGL_JSON_STRING("diagnostic", &diagnostic),
                                      MGL_JSON_STRING("code", &code)};
     mgl_status status = MGL_JSON_GET(json, object, fields, err);
     if (!status)
-        status = parse_outcome(json, outcome, &to->outcome, err);
+        status = mgl_trial_verdict_read(json, object, &to->verdict, err);
     if (status)
         return status;
     to->call = (int)call;
-    mgl_format_into(to->diagnostic, sizeof to->diagnostic, "%s", diagnostic);
     mgl_text_put(&to->code, code);
     return to->code.failed ? mgl_fail_memory(err, strlen(code)) : MGL_OK;
 }

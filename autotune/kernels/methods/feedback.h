@@ -36,7 +36,7 @@ typedef struct mgl_feedback_call {
     const char *request; /* the body; NULL: the answer was handed in without a request */
     const mgl_reply *reply;
     mgl_fixups fixups;
-    const mgl_loop_verdict *verdict;
+    const mgl_trial_verdict *verdict;
     double temperature;
     int max_tokens;
     double wait_s; /* delay before the next try after an endpoint failure */
@@ -76,7 +76,7 @@ bool mgl_feedback_ended(const mgl_feedback *feedback);
 /* The good text; NULL: none so far. */
 const char *mgl_feedback_code(const mgl_feedback *feedback, size_t *length);
 /* The verdict of the last call; NULL before the first call. */
-const mgl_loop_verdict *mgl_feedback_verdict(const mgl_feedback *feedback);
+const mgl_trial_verdict *mgl_feedback_verdict(const mgl_feedback *feedback);
 
 /* Writes the state of the loop as a member of an object, and reads it into a newly opened loop. */
 void mgl_feedback_write(const mgl_feedback *feedback, mgl_json_out *out, const char *key);

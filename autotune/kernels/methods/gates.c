@@ -17,7 +17,7 @@ static void take_facts(const mgl_kernel_paired_bench *paired_bench, mgl_facts *o
         out->floor_us = paired_bench->results[0].stream_us;
 }
 
-static mgl_status try_on_device(mgl_gates *g, const mgl_kernel_candidate *c, mgl_loop_verdict *out,
+static mgl_status try_on_device(mgl_gates *g, const mgl_kernel_candidate *c, mgl_trial_verdict *out,
                                 mgl_error *err)
 {
     char *text = NULL;
@@ -32,16 +32,16 @@ static mgl_status try_on_device(mgl_gates *g, const mgl_kernel_candidate *c, mgl
         return status;
     g->last.tried = true;
     g->decisions += trial->paired_bench.timed;
-    out->outcome = trial->outcome;
-    memcpy(out->diagnostic, trial->diagnostic, sizeof out->diagnostic);
+    out->outcome = trial->verdict.outcome;
+    memcpy(out->diagnostic, trial->verdict.diagnostic, sizeof out->diagnostic);
     take_facts(trial->models.timed ? &trial->models : &trial->paired_bench, &out->facts);
     return MGL_OK;
 }
 
-static void take_result(const mgl_kernel_result *result, mgl_loop_verdict *out)
+static void take_result(const mgl_kernel_result *result, mgl_trial_verdict *out)
 {
-    out->outcome = result->outcome;
-    memcpy(out->diagnostic, result->diagnostic, sizeof out->diagnostic);
+    out->outcome = result->verdict.outcome;
+    memcpy(out->diagnostic, result->verdict.diagnostic, sizeof out->diagnostic);
     if (!result->compiled)
         return;
     out->facts.registers = (double)result->resources.registers;
@@ -51,7 +51,7 @@ static void take_result(const mgl_kernel_result *result, mgl_loop_verdict *out)
 }
 
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     mgl_gates *g = user;

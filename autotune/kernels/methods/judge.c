@@ -1,40 +1,9 @@
 /*
- * Implements the hints, the unknown facts, and the digest: SHA-256 of whitespace-normalized text.
+ * Implements the digest: SHA-256 of whitespace-normalized text.
  */
 #include "autotune/kernels/methods/judge.h"
 
-#include <math.h>
 #include <string.h>
-
-mgl_facts mgl_facts_unknown(void)
-{
-    return (mgl_facts){NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-}
-
-bool mgl_outcome_is_good(mgl_outcome outcome)
-{
-    return outcome == MGL_OUTCOME_UNMEASURED || mgl_outcome_is_correct(outcome);
-}
-
-const char *mgl_loop_hint(mgl_outcome outcome)
-{
-    static const struct {
-        mgl_outcome outcome;
-        const char *hint;
-    } rows[] = {
-        {MGL_OUTCOME_PROPOSER_SCHEMA, "Answer with text that holds one fence."},
-        {MGL_OUTCOME_EXTRACT_NONE, "Put the whole new body into one ```cuda fence, and close it."},
-        {MGL_OUTCOME_EXTRACT_AMBIGUOUS, "Put one body into one ```cuda fence, and nothing else."},
-        {MGL_OUTCOME_REGION_VIOLATION, "Change nothing outside of the region that the task names."},
-        {MGL_OUTCOME_DUPLICATE, "The same text was judged before: write another one."},
-        {MGL_OUTCOME_PARSE, "Mend the line that the message names."},
-        {MGL_OUTCOME_RESOURCE_REGISTERS, "Use fewer registers: keep fewer values alive at once."},
-        {MGL_OUTCOME_RESOURCE_SHARED, "Use less shared memory, or declare what is used."}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].outcome == outcome)
-            return rows[i].hint;
-    return mgl_outcome_hint(outcome);
-}
 
 mgl_digest mgl_digest_text(const char *text, size_t length)
 {

@@ -11,10 +11,9 @@
 
 /* One reply. Release with mgl_reply_clear. */
 typedef struct mgl_reply {
-    mgl_outcome outcome; /* MGL_OUTCOME_OK: content is set; else PROPOSER_... */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    mgl_text content;     /* the answer of the model */
-    double retry_after_s; /* negative: not given by the endpoint */
+    mgl_trial_verdict verdict; /* MGL_OUTCOME_OK: content is set; else PROPOSER_... */
+    mgl_text content;          /* the answer of the model */
+    double retry_after_s;      /* negative: not given by the endpoint */
     double seconds;
     int64_t tokens_in, tokens_out; /* estimates, if the endpoint gave none */
 } mgl_reply;

@@ -21,8 +21,7 @@ static mgl_status take_response(const mgl_http_response *response, mgl_reply *ou
 {
     mgl_completion c;
     mgl_completion_read(response, &c);
-    out->outcome = c.outcome;
-    memcpy(out->diagnostic, c.diagnostic, sizeof out->diagnostic);
+    out->verdict = c.verdict;
     mgl_text_put(&out->content, c.content ? c.content : "");
     out->retry_after_s = response->retry_after_s;
     out->seconds = response->seconds;

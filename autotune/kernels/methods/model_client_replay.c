@@ -27,7 +27,8 @@ static mgl_status read_object(const script *s, const cJSON *answer, mgl_reply *o
         MGL_JSON_OPTIONAL_INT("tokens_out", 0, most, &out->tokens_out)};
     mgl_status status = mgl_json_get_string(&s->json, answer, "outcome", false, &outcome, err);
     if (!status && outcome &&
-        (!mgl_outcome_parse(outcome, &out->outcome) || strncmp(outcome, "PROPOSER_", 9) != 0))
+        (!mgl_outcome_parse(outcome, &out->verdict.outcome) ||
+         strncmp(outcome, "PROPOSER_", 9) != 0))
         return mgl_fail(err, MGL_BAD_INPUT, s->json.file,
                         "an answer's outcome is one of PROPOSER_..., and not '%.80s'", outcome);
     if (!status)
@@ -36,7 +37,7 @@ static mgl_status read_object(const script *s, const cJSON *answer, mgl_reply *o
         status = MGL_JSON_GET(&s->json, answer, fields, err);
     mgl_text_put(&out->content, content ? content : "");
     if (outcome)
-        mgl_format_into(out->diagnostic, sizeof out->diagnostic, "the script says so");
+        mgl_trial_verdict_set(&out->verdict, out->verdict.outcome, "the script says so");
     return status;
 }
 
@@ -60,8 +61,8 @@ static mgl_status ask_script(mgl_model_client *self, const char *body, size_t le
     *out = (mgl_reply){.retry_after_s = -1,
                        .tokens_in = (int64_t)(length / MGL_COMPLETION_BYTES_OF_A_TOKEN)};
     if (!s->next) {
-        out->outcome = MGL_OUTCOME_PROPOSER_BUDGET;
-        mgl_format_into(out->diagnostic, sizeof out->diagnostic,
+        out->verdict.outcome = MGL_OUTCOME_PROPOSER_BUDGET;
+        mgl_format_into(out->verdict.diagnostic, sizeof out->verdict.diagnostic,
                         "the script has no answer behind its %d.", s->used);
         return MGL_OK;
     }

@@ -14,7 +14,7 @@ struct mgl_pass_engine {
     int pass, region;    /* current position */
     int calls;           /* of the edit spans that have ended */
     mgl_edit_span *span; /* NULL: done */
-    mgl_loop_verdict verdict;
+    mgl_trial_verdict verdict;
     bool any, failed;
 };
 
@@ -121,7 +121,7 @@ static mgl_status go_on(mgl_pass_engine *p, mgl_error *err)
 static mgl_status look(mgl_pass_engine *p, mgl_error *err)
 {
     mgl_feedback *loop = mgl_edit_span_loop(p->span);
-    const mgl_loop_verdict *verdict = mgl_feedback_verdict(loop);
+    const mgl_trial_verdict *verdict = mgl_feedback_verdict(loop);
     if (verdict) {
         p->verdict = *verdict;
         p->any = true;
@@ -222,7 +222,7 @@ const char *mgl_pass_engine_text(const mgl_pass_engine *p, size_t *length)
     return p->text.bytes;
 }
 
-const mgl_loop_verdict *mgl_pass_engine_verdict(const mgl_pass_engine *p)
+const mgl_trial_verdict *mgl_pass_engine_verdict(const mgl_pass_engine *p)
 {
     return p->any ? &p->verdict : NULL;
 }

@@ -40,7 +40,7 @@ mgl_place mgl_pass_engine_place(const mgl_pass_engine *engine);
 /* The text after the last region that succeeded. */
 const char *mgl_pass_engine_text(const mgl_pass_engine *engine, size_t *length);
 /* The verdict of the last call; NULL before the first call. */
-const mgl_loop_verdict *mgl_pass_engine_verdict(const mgl_pass_engine *engine);
+const mgl_trial_verdict *mgl_pass_engine_verdict(const mgl_pass_engine *engine);
 
 void mgl_pass_engine_write(const mgl_pass_engine *engine, mgl_json_out *out, const char *key);
 /* Reads the state into an engine that was just opened with the same transformation. */

@@ -53,11 +53,11 @@ mgl_profile mgl_profile_unknown(void)
 
 void mgl_profile_add_facts(mgl_profile *p, const mgl_facts *facts)
 {
-    if (isfinite(facts->time_us))
+    if (facts->time_us > 0)
         p->values[MGL_METRIC_TIME] = facts->time_us;
-    if (isfinite(facts->registers))
+    if (facts->registers > 0)
         p->values[MGL_METRIC_REGISTERS] = facts->registers;
-    if (isfinite(facts->spill_bytes))
+    if (facts->registers > 0 || facts->spill_bytes > 0)
         p->values[MGL_METRIC_SPILL] = facts->spill_bytes;
 }
 

@@ -73,7 +73,7 @@ static mgl_status stand(rounds *r, const mgl_edit_span *site, const mgl_ruling *
     return status;
 }
 
-static mgl_status keep(const rounds *r, const mgl_loop_verdict *verdict, const char *instruction,
+static mgl_status keep(const rounds *r, const mgl_trial_verdict *verdict, const char *instruction,
                        mgl_error *err)
 {
     mgl_version_record record = {.unit = r->options->work->unit,
@@ -156,7 +156,7 @@ mgl_status mgl_rounds_run(const mgl_rounds_options *options, mgl_model_client *m
                 .waiter = waiter,
                 .out = out,
                 .arbiter = {.rounds = options->one_shot ? 1 : options->rounds}};
-    const mgl_facts unknown = mgl_facts_unknown();
+    const mgl_facts unknown = {0};
     *out = (mgl_rounds_result){0};
     mgl_status status = copy(options->text, options->length, &r.standing, err);
     if (!status)

@@ -23,7 +23,7 @@ typedef mgl_status mgl_profile_fn(void *user, const char *text, size_t length, m
 typedef struct mgl_round_report {
     int number, calls;
     const char *instruction;
-    const mgl_loop_verdict *verdict;
+    const mgl_trial_verdict *verdict;
     mgl_class class;
     mgl_ruling ruling;
 } mgl_round_report;

@@ -24,7 +24,7 @@ typedef struct mgl_step_report {
     const mgl_transformation *transformation;
     mgl_step_end end;
     int calls, judged, carried; /* of its configurations */
-    const mgl_loop_verdict *verdict;
+    const mgl_trial_verdict *verdict;
     const char *missing; /* for MGL_STEP_LEFT_OUT */
     const char *version; /* id, for MGL_STEP_DONE */
 } mgl_step_report;

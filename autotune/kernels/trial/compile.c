@@ -103,9 +103,8 @@ static void write_wire(const mgl_kernel_job *job, mgl_wire_kernel *wire)
 /* Reports a compiler that ended without an answer. */
 static void refuse_end(const mgl_answer *answer, mgl_kernel_compiled *out)
 {
-    out->outcome = MGL_OUTCOME_COMPILE_OTHER;
-    mgl_format_into(out->diagnostic, sizeof out->diagnostic, "the compiler %s",
-                    answer->error.message);
+    mgl_trial_verdict_set(&out->verdict, MGL_OUTCOME_COMPILE_OTHER, "the compiler %s",
+                          answer->error.message);
 }
 
 static mgl_status read_log(const mgl_kernel_job *job, const mgl_wire_kernel_report *wire,
@@ -115,7 +114,7 @@ static mgl_status read_log(const mgl_kernel_job *job, const mgl_wire_kernel_repo
     out->done = wire->compiled;
     out->compile_s = wire->compile_s;
     if (!out->done) {
-        out->outcome = mgl_kernel_log_error(log, job->file, &out->line, out->diagnostic);
+        mgl_kernel_log_error(log, job->file, &out->verdict);
         return MGL_OK;
     }
     if (!mgl_kernel_log_resources(log, &out->resources) && !strncmp(job->arch, "sm_", 3))

@@ -22,11 +22,10 @@ typedef struct mgl_kernel_job {
 
 /* Release with mgl_kernel_compiled_clear. */
 typedef struct mgl_kernel_compiled {
-    bool done;                               /* false: did not compile */
-    mgl_outcome outcome;                     /* MGL_OUTCOME_COMPILE_..., or HANG of the compiler */
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* the message; for another file "file:line:
-                                              * message" */
-    int line;                                /* in the file; 0: none */
+    bool done;                 /* false: did not compile */
+    mgl_trial_verdict verdict; /* MGL_OUTCOME_COMPILE_..., or HANG of the compiler; the
+                                * diagnostic is the message, for another file
+                                * "file:line: message" */
     double compile_s;
     mgl_kernel_resources resources;
     char *ptx;
@@ -38,11 +37,10 @@ mgl_status mgl_kernel_compile(const mgl_kernel_job *job, const mgl_kernel_option
                               mgl_kernel_compiled *out, mgl_error *err);
 void mgl_kernel_compiled_clear(mgl_kernel_compiled *compiled);
 
-/* The first error of a log (0-terminated). An error in `file`, the proposed text, sets *line. An
- * error in another source of the kernel sets *line to 0 and names its position. An error in any
- * other file is reported without its message. */
-mgl_outcome mgl_kernel_log_error(const char *log, const char *file, int *line,
-                                 char diagnostic[MGL_MAX_DIAGNOSTIC + 1]);
+/* The first error of a log (0-terminated). An error in `file`, the proposed text, sets the line of
+ * the verdict. An error in another source of the kernel sets the line to 0 and names its position.
+ * An error in any other file is reported without its message. */
+void mgl_kernel_log_error(const char *log, const char *file, mgl_trial_verdict *verdict);
 
 /* Resource counts of ptxas in a log: the maximum of registers over all functions, and the sums
  * of all other counts. False: the log contains no counts. */

@@ -137,8 +137,7 @@ struct look {
     float *candidate, *incumbent, *reference; /* (written) */
     size_t written;
     mgl_correctness_result *out;
-    mgl_outcome outcome;
-    char *diagnostic;
+    mgl_trial_verdict verdict;
 };
 
 static const unsigned char *element(const struct look *l, const mgl_correctness_shot *shot,
@@ -180,9 +179,8 @@ static bool is_number(const struct look *l, const mgl_correctness_shot *shot, si
 
 static void fail(struct look *l, mgl_outcome outcome, size_t first, const char *what)
 {
-    l->outcome = outcome;
-    mgl_format_into(l->diagnostic, MGL_MAX_DIAGNOSTIC + 1, "buffer %s, element %zu of %zu: %s",
-                    l->b->name, first, l->count, what);
+    mgl_trial_verdict_set(&l->verdict, outcome, "buffer %s, element %zu of %zu: %s", l->b->name,
+                          first, l->count, what);
 }
 
 /* Checks an element independently of its expected value; MGL_OUTCOME_OK: no fault. */
@@ -301,10 +299,9 @@ static void fail_values(struct look *l, const char *what, double is, double most
     char pattern[64];
     const char *dtype = mgl_dtype_name(l->b->dtype);
     mgl_compare_pattern(l->candidate, l->reference, (int)l->written, pattern, sizeof pattern);
-    l->outcome = MGL_OUTCOME_MISMATCH;
-    mgl_format_into(l->diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                    "buffer %s (%s, %zu values): %s %.3g, at most %.3g: %s", l->b->name, dtype,
-                    l->written, what, is, most, pattern);
+    mgl_trial_verdict_set(&l->verdict, MGL_OUTCOME_MISMATCH,
+                          "buffer %s (%s, %zu values): %s %.3g, at most %.3g: %s", l->b->name,
+                          dtype, l->written, what, is, most, pattern);
 }
 
 static void compare_values(struct look *l)
@@ -337,11 +334,12 @@ static mgl_status look_at_buffer(struct look *l, mgl_error *err)
 {
     bool room = true;
     look_at_elements(l);
-    if (l->outcome == MGL_OUTCOME_OK && l->correctness->levels[l->buffer] == MGL_CORRECTNESS_APART)
+    if (l->verdict.outcome == MGL_OUTCOME_OK &&
+        l->correctness->levels[l->buffer] == MGL_CORRECTNESS_APART)
         look_at_bits(l);
-    else if (l->outcome == MGL_OUTCOME_OK)
+    else if (l->verdict.outcome == MGL_OUTCOME_OK)
         room = gather(l);
-    if (room && l->outcome == MGL_OUTCOME_OK && l->written > 0)
+    if (room && l->verdict.outcome == MGL_OUTCOME_OK && l->written > 0)
         compare_values(l);
     mgl_free(l->candidate);
     mgl_free(l->incumbent);
@@ -365,37 +363,34 @@ static int rank_of(mgl_outcome outcome, bool own)
 }
 
 static void look_at_tokens(const mgl_correctness *correctness, const mgl_correctness_shots *s,
-                           mgl_outcome *outcome, char *diagnostic)
+                           mgl_trial_verdict *verdict)
 {
-    for (int row = 0; row < s->batch && *outcome == MGL_OUTCOME_OK; row++) {
+    for (int row = 0; row < s->batch && verdict->outcome == MGL_OUTCOME_OK; row++) {
         const int32_t made = s->candidate[0].tokens[row];
-        for (int k = 1; k < MGL_CORRECTNESS_CANDIDATES && *outcome == MGL_OUTCOME_OK; k++)
+        for (int k = 1; k < MGL_CORRECTNESS_CANDIDATES && verdict->outcome == MGL_OUTCOME_OK; k++)
             if (s->candidate[k].tokens[row] != made) {
-                *outcome = MGL_OUTCOME_NONDETERMINISTIC;
-                mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                                "sequence %d: token %d, then %d", row, (int)made,
-                                (int)s->candidate[k].tokens[row]);
+                mgl_trial_verdict_set(verdict, MGL_OUTCOME_NONDETERMINISTIC,
+                                      "sequence %d: token %d, then %d", row, (int)made,
+                                      (int)s->candidate[k].tokens[row]);
             }
-        if (*outcome == MGL_OUTCOME_OK && correctness->exact_tokens &&
+        if (verdict->outcome == MGL_OUTCOME_OK && correctness->exact_tokens &&
             made != s->incumbent[0].tokens[row]) {
-            *outcome = MGL_OUTCOME_SEMANTIC;
-            mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                            "sequence %d: token %d of equal logits, the incumbent's is %d", row,
-                            (int)made, (int)s->incumbent[0].tokens[row]);
+            mgl_trial_verdict_set(verdict, MGL_OUTCOME_SEMANTIC,
+                                  "sequence %d: token %d of equal logits, the incumbent's is %d",
+                                  row, (int)made, (int)s->incumbent[0].tokens[row]);
         }
     }
 }
 
 static mgl_status look_at_buffers(const mgl_correctness *correctness,
                                   const mgl_correctness_shots *shots, mgl_correctness_result *out,
-                                  mgl_outcome *outcome, char *diagnostic, mgl_error *err)
+                                  mgl_trial_verdict *verdict, mgl_error *err)
 {
     const mgl_program *p = mgl_program_whole(correctness->program);
     size_t at = 0;
     int rank = rank_of(MGL_OUTCOME_OK, true);
     mgl_status status = MGL_OK;
     for (int b = 0; b < p->buffer_count && !status; b++) {
-        char found[MGL_MAX_DIAGNOSTIC + 1] = "";
         const mgl_buffer *buffer = &p->buffers[b];
         if (!mgl_paired_bench_keeps(buffer))
             continue;
@@ -405,40 +400,34 @@ static mgl_status look_at_buffers(const mgl_correctness *correctness,
                          .buffer = b,
                          .at = at,
                          .size = mgl_dtype_size(buffer->dtype),
-                         .out = out,
-                         .outcome = MGL_OUTCOME_OK,
-                         .diagnostic = found};
+                         .out = out};
         l.count = mgl_vm_buffer_bytes(buffer) / l.size;
         at += mgl_vm_buffer_bytes(buffer);
         if (has_values(buffer))
             status = look_at_buffer(&l, err);
-        const int of = rank_of(l.outcome, is_own_output(correctness, b));
-        if (l.outcome != MGL_OUTCOME_OK && of < rank) {
+        const int of = rank_of(l.verdict.outcome, is_own_output(correctness, b));
+        if (l.verdict.outcome != MGL_OUTCOME_OK && of < rank) {
             rank = of;
-            *outcome = l.outcome;
-            memcpy(diagnostic, found, sizeof found);
+            *verdict = l.verdict;
         }
     }
     return status;
 }
 
-mgl_status mgl_correctness_judge(const mgl_correctness *correctness,
-                                 const mgl_correctness_shots *shots, mgl_correctness_result *out,
-                                 mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
-                                 mgl_error *err)
+mgl_status mgl_correctness_compare(const mgl_correctness *correctness,
+                                   const mgl_correctness_shots *shots, mgl_correctness_result *out,
+                                   mgl_trial_verdict *verdict, mgl_error *err)
 {
-    *outcome = MGL_OUTCOME_OK;
-    diagnostic[0] = 0;
+    *verdict = (mgl_trial_verdict){.outcome = MGL_OUTCOME_OK};
     for (int k = 0; k < MGL_CORRECTNESS_CANDIDATES; k++)
         if (memcmp(shots->candidate[k].constants, shots->incumbent[0].constants,
                    MGL_SHA256_BYTES) != 0) {
-            *outcome = MGL_OUTCOME_INPUT_MUTATED;
-            mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1,
-                            "weights or tables were changed by a launch");
+            mgl_trial_verdict_set(verdict, MGL_OUTCOME_INPUT_MUTATED,
+                                  "weights or tables were changed by a launch");
             return MGL_OK;
         }
-    mgl_status status = look_at_buffers(correctness, shots, out, outcome, diagnostic, err);
+    mgl_status status = look_at_buffers(correctness, shots, out, verdict, err);
     if (!status)
-        look_at_tokens(correctness, shots, outcome, diagnostic);
+        look_at_tokens(correctness, shots, verdict);
     return status;
 }

@@ -71,11 +71,10 @@ typedef struct mgl_correctness_result {
     double bias;                   /* mean signed error of the worst buffer */
 } mgl_correctness_result;
 
-/* *outcome is MGL_OUTCOME_OK or the fault, with a diagnostic that names buffer, range and
+/* The verdict is MGL_OUTCOME_OK or the fault, with a diagnostic that names buffer, range and
  * pattern. *out is raised to the errors found. MGL_NO_MEMORY. */
-mgl_status mgl_correctness_judge(const mgl_correctness *correctness,
-                                 const mgl_correctness_shots *shots, mgl_correctness_result *out,
-                                 mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
-                                 mgl_error *err);
+mgl_status mgl_correctness_compare(const mgl_correctness *correctness,
+                                   const mgl_correctness_shots *shots, mgl_correctness_result *out,
+                                   mgl_trial_verdict *verdict, mgl_error *err);
 
 #endif

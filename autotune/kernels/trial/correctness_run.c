@@ -31,7 +31,7 @@ struct shots {
 
 static bool is_over(const struct correctness_state *c)
 {
-    return c->out->outcome != MGL_OUTCOME_OK;
+    return c->out->verdict.outcome != MGL_OUTCOME_OK;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -130,25 +130,25 @@ static mgl_status look_at_reference(const struct correctness_state *c, const mgl
 
 /* Adds the case to the diagnostic. */
 static void name_case(const struct correctness_state *c, const mgl_runner_look *at,
-                      const char *what)
+                      const mgl_trial_verdict *found)
 {
-    mgl_format_into(c->out->diagnostic, sizeof c->out->diagnostic,
-                    "%s values, batch %d, context %d, \"%s\": %s",
-                    mgl_synthetic_kind_name(at->kind), workload_of(c, at)->batch,
-                    workload_of(c, at)->context, c->set->of->name, what);
+    mgl_trial_verdict_set(&c->out->verdict, found->outcome,
+                          "%s values, batch %d, context %d, \"%s\": %s",
+                          mgl_synthetic_kind_name(at->kind), workload_of(c, at)->batch,
+                          workload_of(c, at)->context, c->set->of->name, found->diagnostic);
 }
 
 static mgl_status look_at_both(const struct correctness_state *c, const mgl_runner_look *at,
                                struct shots *s, mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    char why[MGL_MAX_DIAGNOSTIC + 1] = "";
-    for (int i = 0; i < SHOTS && !status && !is_over(c); i++) {
+    mgl_trial_verdict found = {.outcome = MGL_OUTCOME_OK};
+    for (int i = 0; i < SHOTS && !status && !found.outcome; i++) {
         const mgl_side side = i < MGL_CORRECTNESS_INCUMBENTS ? MGL_INCUMBENT : MGL_CANDIDATE;
-        status = c->runner->look(c->runner, side, at, &s->of[i], &c->out->outcome, why, err);
+        status = c->runner->look(c->runner, side, at, &s->of[i], &found, err);
     }
-    if (!status && is_over(c))
-        name_case(c, at, why);
+    if (!status && found.outcome)
+        name_case(c, at, &found);
     return status;
 }
 
@@ -163,7 +163,7 @@ static mgl_status judge(const struct correctness_state *c, const mgl_runner_look
     mgl_correctness correctness = c->correctness;
     mgl_correctness_shots shots = {.batch = workload_of(c, at)->batch,
                                    .reference = shot_of(&s->of[REFERENCE])};
-    char why[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict found;
     for (int i = 0; i < MGL_CORRECTNESS_INCUMBENTS; i++)
         shots.incumbent[i] = shot_of(&s->of[i]);
     for (int i = 0; i < MGL_CORRECTNESS_CANDIDATES; i++)
@@ -173,10 +173,10 @@ static mgl_status judge(const struct correctness_state *c, const mgl_runner_look
             return mgl_fail(err, MGL_DEVICE, "memory", "a worker told %zu bytes in place of %zu",
                             s->of[i].length, s->of[REFERENCE].length);
     correctness.exact_tokens = at->kind == MGL_SYNTHETIC_ZERO;
-    mgl_status status = mgl_correctness_judge(&correctness, &shots, &c->out->correctness,
-                                              &c->out->outcome, why, err);
-    if (!status && is_over(c))
-        name_case(c, at, why);
+    mgl_status status =
+        mgl_correctness_compare(&correctness, &shots, &c->out->correctness, &found, err);
+    if (!status && found.outcome)
+        name_case(c, at, &found);
     c->out->cases++;
     return status;
 }
@@ -236,7 +236,7 @@ mgl_status mgl_trial_check_correctness(const mgl_trial_options *o, const mgl_ker
     mgl_candidate incumbent = set->program;
     incumbent.sources = o->sources;
     incumbent.source_count = o->source_count;
-    out->outcome = MGL_OUTCOME_OK;
+    out->verdict.outcome = MGL_OUTCOME_OK;
     mgl_status status = open_correctness(&c, unit, err);
     if (!status)
         status = open_reference(&c, o, err);

@@ -82,8 +82,7 @@ static mgl_status try_on_device(const mgl_kernel_candidate *candidate,
     if (status)
         return status;
     out->tried = true;
-    out->outcome = out->trial.outcome;
-    out->diagnostic = out->trial.diagnostic;
+    out->verdict = out->trial.verdict;
     return MGL_OK;
 }
 
@@ -92,7 +91,7 @@ mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
                                    mgl_error *err)
 {
     mgl_status status = mgl_kernel_verify(candidate, options, out, err);
-    if (!status && options->no_compile && out->outcome == MGL_OUTCOME_UNMEASURED)
+    if (!status && options->no_compile && out->verdict.outcome == MGL_OUTCOME_UNMEASURED)
         snprintf(out->not_compiled, sizeof out->not_compiled,
                  "the gates ended before the compiler, as they were told to");
     return status;
@@ -106,9 +105,9 @@ mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
     mgl_status status = mgl_kernel_judge_before(candidate, before_device, &out->before, err);
     if (status)
         return status;
-    out->outcome = out->before.outcome;
-    out->diagnostic = out->before.diagnostic;
-    if (!device->given || out->outcome != MGL_OUTCOME_UNMEASURED || before_device->no_compile)
+    out->verdict = out->before.verdict;
+    if (!device->given || out->verdict.outcome != MGL_OUTCOME_UNMEASURED ||
+        before_device->no_compile)
         return MGL_OK;
     return try_on_device(candidate, device, out, err);
 }
@@ -131,8 +130,7 @@ static mgl_status bench_original(const mgl_kernel_unit *unit, const mgl_kernel_d
     if (status)
         return status;
     out->tried = true;
-    out->outcome = out->trial.outcome;
-    out->diagnostic = out->trial.diagnostic;
+    out->verdict = out->trial.verdict;
     return MGL_OK;
 }
 
@@ -173,7 +171,7 @@ static void put_paired_bench(mgl_json_out *out, const char *key,
         return;
     mgl_json_out_object(out, key);
     mgl_json_out_string(out, "model", paired_bench->shape);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(paired_bench->outcome));
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(paired_bench->verdict.outcome));
     if (paired_bench->timed) {
         mgl_json_out_real(out, "gain", paired_bench->gain);
         mgl_json_out_real(out, "gain_lo", paired_bench->gain_lo);
@@ -254,10 +252,17 @@ static void put_trial(mgl_json_out *out, const char *key, const mgl_kernel_trial
     mgl_json_out_close_object(out);
 }
 
+void mgl_kernel_put_outcome(mgl_json_out *out, const mgl_trial_verdict *v)
+{
+    mgl_json_out_string(out, "outcome", mgl_outcome_name(v->outcome));
+    mgl_json_out_string(out, "diagnostic", v->diagnostic[0] ? v->diagnostic : NULL);
+    mgl_json_out_string(out, "hint", mgl_outcome_kernel_hint(v->outcome));
+}
+
 void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *v)
 {
     const mgl_kernel_result *b = &v->before;
-    mgl_json_out_int(out, "line", b->line);
+    mgl_json_out_int(out, "line", b->verdict.line);
     mgl_json_out_string(out, "hash", b->hash[0] ? b->hash : NULL);
     mgl_json_out_bool(out, "compiled", b->compiled);
     mgl_json_out_string(out, "not_compiled", b->not_compiled[0] ? b->not_compiled : NULL);
@@ -273,9 +278,7 @@ void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
                             const mgl_kernel_verdict *v, bool promoted)
 {
     mgl_json_out_string(out, "unit", unit->name);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(v->outcome));
-    mgl_json_out_string(out, "diagnostic", v->diagnostic[0] ? v->diagnostic : NULL);
-    mgl_json_out_string(out, "hint", mgl_loop_hint(v->outcome));
+    mgl_kernel_put_outcome(out, &v->verdict);
     mgl_kernel_put_gates(out, v);
     if (promoted)
         mgl_json_out_bool(out, "promoted", promoted);
@@ -288,7 +291,7 @@ static mgl_status write_evidence(const mgl_kernel_verdict *v, char **out, mgl_er
 {
     mgl_json_out json = {0};
     mgl_json_out_begin(&json, "megalith.kernel/1");
-    mgl_json_out_string(&json, "outcome", mgl_outcome_name(v->outcome));
+    mgl_json_out_string(&json, "outcome", mgl_outcome_name(v->verdict.outcome));
     mgl_json_out_string(&json, "hash", v->before.hash);
     put_trial(&json, "trial", &v->trial);
     mgl_json_out_close(&json);
@@ -316,7 +319,7 @@ mgl_status mgl_kernel_promote(const mgl_kernel_candidate *candidate,
                               const mgl_kernel_verdict *verdict, bool *promoted, mgl_error *err)
 {
     *promoted = false;
-    if (!verdict->tried || verdict->outcome != MGL_OUTCOME_OK)
+    if (!verdict->tried || verdict->verdict.outcome != MGL_OUTCOME_OK)
         return MGL_OK;
     mgl_status status = put_into_overlay(candidate, verdict, err);
     *promoted = !status;

@@ -41,8 +41,7 @@ void mgl_kernel_device_clear(mgl_kernel_device *device);
 
 /* The result of all gates. Zero-initialize; release with mgl_kernel_verdict_clear. */
 typedef struct mgl_kernel_verdict {
-    mgl_outcome outcome;
-    const char *diagnostic; /* points into `before` or `trial` */
+    mgl_trial_verdict verdict; /* of the last gate that ran */
     mgl_kernel_result before;
     bool tried;
     mgl_kernel_trial trial;
@@ -62,6 +61,8 @@ mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
 mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
                             mgl_kernel_verdict *out, mgl_error *err);
 void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict);
+/* Writes the members "outcome", "diagnostic" (or null) and "hint" of an answer. */
+void mgl_kernel_put_outcome(mgl_json_out *out, const mgl_trial_verdict *verdict);
 /* Writes the findings of the gates as members of an object: line, hash, resources, trial. */
 void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *verdict);
 /* Writes the findings and the outcome. `promoted`: the candidate was promoted. */

@@ -41,11 +41,10 @@ static mgl_status run(mgl_measurement *m, const unsigned char nonce[MGL_SHA256_B
 }
 
 /* Reports no times if the outcome is not a correct one. */
-static void tell(const mgl_trial *t, const mgl_harness_set *set, mgl_kernel_paired_bench *out,
-                 char diagnostic[MGL_MAX_DIAGNOSTIC + 1])
+static void tell(const mgl_trial *t, const mgl_harness_set *set, mgl_kernel_paired_bench *out)
 {
-    const bool told = mgl_outcome_is_correct(t->outcome) && t->pair_count > 0;
-    out->outcome = t->outcome;
+    const bool told = mgl_outcome_is_correct(t->verdict.outcome) && t->pair_count > 0;
+    out->verdict = t->verdict;
     out->workloads = set->subject.workloads;
     out->workload_count = t->workload_count;
     out->pairs = t->pair_count;
@@ -60,19 +59,17 @@ static void tell(const mgl_trial *t, const mgl_harness_set *set, mgl_kernel_pair
         out->gain_hi = t->gain_hi;
         out->level = t->level;
     }
-    memcpy(diagnostic, t->diagnostic, sizeof t->diagnostic);
 }
 
 mgl_status mgl_trial_paired_bench(const mgl_trial_options *o, const mgl_harness_set *set,
                                   const mgl_candidate *incumbent, const mgl_candidate *candidate,
                                   const unsigned char nonce[MGL_SHA256_BYTES],
-                                  mgl_kernel_paired_bench *out,
-                                  char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                                  mgl_kernel_paired_bench *out, mgl_error *err)
 {
     uint64_t draws;
     struct arena arena = {.incumbent = incumbent};
     mgl_trial *trial = mgl_alloc_zero(1, sizeof *trial);
-    *out = (mgl_kernel_paired_bench){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (mgl_kernel_paired_bench){.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     if (!trial)
         return mgl_fail_memory(err, sizeof *trial);
     memcpy(&draws, nonce + 16, sizeof draws);
@@ -92,7 +89,7 @@ mgl_status mgl_trial_paired_bench(const mgl_trial_options *o, const mgl_harness_
         status = run(&m, nonce, err);
     }
     if (!status)
-        tell(trial, set, out, diagnostic);
+        tell(trial, set, out);
     if (arena.runner)
         arena.runner->close(arena.runner);
     mgl_trial_clear(trial);

@@ -151,33 +151,32 @@ static void quote(const char *first, char out[MGL_MAX_DIAGNOSTIC + 1])
     }
 }
 
-mgl_outcome mgl_sanitizer_read(const char *log, char line[MGL_MAX_DIAGNOSTIC + 1])
+void mgl_sanitizer_read(const char *log, mgl_trial_verdict *verdict)
 {
-    bool ended = false;
-    snprintf(line, MGL_MAX_DIAGNOSTIC + 1, "the tool left no summary");
+    mgl_trial_verdict_set(verdict, MGL_OUTCOME_UNMEASURED, "the tool left no summary");
     for (const char *at = log; at && *at; at = strchr(at, '\n'), at += at != NULL) {
         const char *words = told(at);
         const mgl_outcome outcome = words ? outcome_of(words) : MGL_OUTCOME_OK;
         if (outcome != MGL_OUTCOME_OK) {
-            quote(words, line);
-            return outcome;
+            verdict->outcome = outcome;
+            quote(words, verdict->diagnostic);
+            return;
         }
         if (words && begins(words, "ERROR SUMMARY: 0 errors"))
-            ended = true;
+            verdict->outcome = MGL_OUTCOME_OK;
         else if (words && (begins(words, "ERROR SUMMARY") || begins(words, "Error:") ||
                            begins(words, "Internal")))
-            snprintf(line, MGL_MAX_DIAGNOSTIC + 1, "%.*s", (int)strcspn(words, "\n"), words);
+            mgl_format_into(verdict->diagnostic, sizeof verdict->diagnostic, "%.*s",
+                            (int)strcspn(words, "\n"), words);
     }
-    return ended ? MGL_OUTCOME_OK : MGL_OUTCOME_UNMEASURED;
 }
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 /* One candidate under one sanitizer. */
 typedef struct run {
-    mgl_outcome outcome; /* OK: clean; UNMEASURED: did not complete */
-    bool hung;           /* exceeded the time limit */
-    char line[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict; /* OK: clean; UNMEASURED: did not complete */
+    bool hung;                 /* exceeded the time limit */
 } run;
 
 static mgl_status read_log(const char *path, run *out, mgl_error *err)
@@ -190,7 +189,7 @@ static mgl_status read_log(const char *path, run *out, mgl_error *err)
         *err = why;
     if (status == MGL_NO_MEMORY)
         return status;
-    out->outcome = mgl_sanitizer_read(log ? log : "", out->line);
+    mgl_sanitizer_read(log ? log : "", &out->verdict);
     mgl_free(log);
     return MGL_OK;
 }
@@ -212,11 +211,11 @@ static mgl_status run_in(mgl_runner *runner, const char *tool, const char *name,
     if (!status)
         status = read_log(log, out, err);
     /* without a finding, an incomplete run is no evidence */
-    const bool silent = out->outcome == MGL_OUTCOME_OK || out->outcome == MGL_OUTCOME_UNMEASURED;
+    const bool silent =
+        out->verdict.outcome == MGL_OUTCOME_OK || out->verdict.outcome == MGL_OUTCOME_UNMEASURED;
     if (!status && !under.done && silent) {
-        out->outcome = MGL_OUTCOME_UNMEASURED;
         out->hung = under.hung;
-        snprintf(out->line, sizeof out->line, "%s", under.why);
+        mgl_trial_verdict_set(&out->verdict, MGL_OUTCOME_UNMEASURED, "%s", under.why);
     }
     return status;
 }
@@ -226,11 +225,12 @@ static mgl_status run_once(mgl_runner *runner, const char *tool, const char *nam
 {
     char folder[PATH_MAX], log[PATH_MAX + 8];
     const char *temporary = getenv("TMPDIR");
-    *out = (run){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (run){.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     snprintf(folder, sizeof folder, "%s/megalith-sanitizer-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder)) {
-        snprintf(out->line, sizeof out->line, "there is no folder for its log");
+        mgl_trial_verdict_set(&out->verdict, MGL_OUTCOME_UNMEASURED,
+                              "there is no folder for its log");
         return MGL_OK;
     }
     snprintf(log, sizeof log, "%s/log", folder);
@@ -264,12 +264,12 @@ static mgl_status try_run(mgl_runner *runner, const char *tool, int sanitizer, b
     const bool without = no_sandbox || known[sanitizer].no_sandbox;
     mgl_status status =
         run_once(runner, tool, names[sanitizer], without, candidate, seed, out, err);
-    known[sanitizer].works |= !status && out->outcome != MGL_OUTCOME_UNMEASURED;
+    known[sanitizer].works |= !status && out->verdict.outcome != MGL_OUTCOME_UNMEASURED;
     if (status || without || known[sanitizer].works || out->hung)
         return status;
     run again;
     status = run_once(runner, tool, names[sanitizer], true, candidate, seed, &again, err);
-    if (status || again.outcome == MGL_OUTCOME_UNMEASURED)
+    if (status || again.verdict.outcome == MGL_OUTCOME_UNMEASURED)
         return status;
     known[sanitizer].works = known[sanitizer].no_sandbox = true;
     *out = again;
@@ -279,39 +279,40 @@ static mgl_status try_run(mgl_runner *runner, const char *tool, int sanitizer, b
 static mgl_status check_with(mgl_runner *runner, const char *tool, int sanitizer,
                              const mgl_candidate *incumbent, const mgl_candidate *candidate,
                              uint64_t seed, bool no_sandbox, mgl_sanitizer_end *out,
-                             mgl_outcome *outcome, char diagnostic[MGL_MAX_DIAGNOSTIC + 1],
-                             mgl_error *err)
+                             mgl_trial_verdict *verdict, mgl_error *err)
 {
     run mine, other;
     char why[160];
     mgl_status status = try_run(runner, tool, sanitizer, no_sandbox, candidate, seed, &mine, err);
     out->no_sandbox = no_sandbox || known[sanitizer].no_sandbox;
-    out->ran = !status && mine.outcome == MGL_OUTCOME_OK;
+    out->ran = !status && mine.verdict.outcome == MGL_OUTCOME_OK;
     if (status || out->ran)
         return status;
     if (mine.hung && !known[sanitizer].works) { /* it would hang for the incumbent too */
-        skip(sanitizer, mine.line, out);
+        skip(sanitizer, mine.verdict.diagnostic, out);
         return MGL_OK;
     }
     status = try_run(runner, tool, sanitizer, no_sandbox, incumbent, seed, &other, err);
     out->no_sandbox = no_sandbox || known[sanitizer].no_sandbox;
     if (status)
         return status;
-    if (other.outcome != MGL_OUTCOME_OK || mine.outcome == MGL_OUTCOME_UNMEASURED) {
+    if (other.verdict.outcome != MGL_OUTCOME_OK || mine.verdict.outcome == MGL_OUTCOME_UNMEASURED) {
         mgl_format_into(why, sizeof why, "%s%s",
-                        other.outcome == MGL_OUTCOME_OK           ? "of the candidate alone: "
-                        : other.outcome == MGL_OUTCOME_UNMEASURED ? ""
-                                                                  : "the incumbent is not clean: ",
-                        other.outcome == MGL_OUTCOME_OK ? mine.line : other.line);
-        if (other.outcome == MGL_OUTCOME_OK)
+                        other.verdict.outcome == MGL_OUTCOME_OK ? "of the candidate alone: "
+                        : other.verdict.outcome == MGL_OUTCOME_UNMEASURED
+                            ? ""
+                            : "the incumbent is not clean: ",
+                        other.verdict.outcome == MGL_OUTCOME_OK ? mine.verdict.diagnostic
+                                                                : other.verdict.diagnostic);
+        if (other.verdict.outcome == MGL_OUTCOME_OK)
             memcpy(out->skipped, why, sizeof out->skipped);
         else
             skip(sanitizer, why, out);
         return MGL_OK;
     }
     out->ran = out->found = true;
-    *outcome = mine.outcome;
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "%s: %s", names[sanitizer], mine.line);
+    mgl_trial_verdict_set(verdict, mine.verdict.outcome, "%s: %s", names[sanitizer],
+                          mine.verdict.diagnostic);
     return MGL_OK;
 }
 
@@ -327,8 +328,7 @@ static void forget_another(int sanitizer, const char *tool)
 
 mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
                         const mgl_candidate *candidate, uint64_t seed, bool no_sandbox,
-                        mgl_sanitizer_ends *out, mgl_outcome *outcome,
-                        char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                        mgl_sanitizer_ends *out, mgl_trial_verdict *verdict, mgl_error *err)
 {
     char tool[PATH_MAX] = "", why[160];
     const double start = mgl_clock_s();
@@ -345,7 +345,7 @@ mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
             memcpy(end->skipped, known[s].skipped, sizeof end->skipped);
         else
             status = check_with(runner, tool, s, incumbent, candidate, seed, no_sandbox, end,
-                                outcome, diagnostic, err);
+                                verdict, err);
         if (end->found)
             break;
     }

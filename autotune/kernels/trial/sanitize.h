@@ -48,17 +48,16 @@ typedef struct mgl_sanitizer_ends {
 /* Finds the tool; false: not found, with the reason. */
 bool mgl_sanitizer_find(char *path, size_t size, char why[160]);
 
-/* Runs the candidate under all sanitizers, in a runner of the programs' subject. *outcome is
- * unchanged, or SANITIZER_... with `diagnostic`. `no_sandbox` is as in mgl_runner_options. */
+/* Runs the candidate under all sanitizers, in a runner of the programs' subject. The
+ * verdict is unchanged, or SANITIZER_.... `no_sandbox` is as in mgl_runner_options. */
 mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
                         const mgl_candidate *candidate, uint64_t seed, bool no_sandbox,
-                        mgl_sanitizer_ends *out, mgl_outcome *outcome,
-                        char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                        mgl_sanitizer_ends *out, mgl_trial_verdict *verdict, mgl_error *err);
 
-/* Parses a log of the tool. Returns the outcome of the first finding, with a line that describes
- * it. MGL_OUTCOME_OK: no finding and a complete log. MGL_OUTCOME_UNMEASURED: an incomplete log,
- * with the reason. */
-mgl_outcome mgl_sanitizer_read(const char *log, char line[MGL_MAX_DIAGNOSTIC + 1]);
+/* Parses a log of the tool. The verdict is the first finding, with a diagnostic that describes it.
+ * MGL_OUTCOME_OK: no finding and a complete log. MGL_OUTCOME_UNMEASURED: an incomplete log, with
+ * the reason. */
+void mgl_sanitizer_read(const char *log, mgl_trial_verdict *verdict);
 
 /* Prints for example "memcheck ok, synccheck skipped: why". */
 void mgl_sanitizer_tell(const mgl_sanitizer_ends *ends, char *out, size_t size);

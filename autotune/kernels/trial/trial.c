@@ -36,7 +36,7 @@ struct passage {
 
 static bool is_over(const struct passage *p)
 {
-    return p->out->outcome != MGL_OUTCOME_OK;
+    return p->out->verdict.outcome != MGL_OUTCOME_OK;
 }
 
 mgl_status mgl_trial_open_runner(const mgl_trial_options *o, const mgl_subject *subject,
@@ -216,9 +216,8 @@ static mgl_status pass_correctness(struct passage *p, mgl_error *err)
         return mgl_fail(err, MGL_DEVICE, p->unit->name,
                         "no harness program of this device runs the micro-kernel");
     if (p->o->depth == MGL_TRIAL_CORRECTNESS) {
-        p->out->outcome = MGL_OUTCOME_UNMEASURED;
-        mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
-                        "correct in %d cases; nothing was timed", p->out->cases);
+        mgl_trial_verdict_set(&p->out->verdict, MGL_OUTCOME_UNMEASURED,
+                              "correct in %d cases; nothing was timed", p->out->cases);
     }
     return MGL_OK;
 }
@@ -234,7 +233,7 @@ static mgl_status sanitize(struct passage *p, const mgl_harness_set *set, mgl_er
     mgl_status status = mgl_trial_open_runner(p->o, &set->subject, &runner, err);
     if (!status)
         status = mgl_sanitize(runner, &incumbent, &candidate, seed, p->o->no_sandbox,
-                              &p->out->sanitizers, &p->out->outcome, p->out->diagnostic, err);
+                              &p->out->sanitizers, &p->out->verdict, err);
     if (runner)
         runner->close(runner);
     return status;
@@ -332,20 +331,20 @@ static mgl_status run_paired_bench(struct passage *p, const arena *a, mgl_kernel
 {
     mgl_harness_set set;
     mgl_status status = open_arena(p, a, &set, err);
-    *out = (mgl_kernel_paired_bench){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (mgl_kernel_paired_bench){.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     if (status)
         return status;
     if (!takes_text(p, &set)) {
-        mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic,
-                        "no task of %s runs %s on these workloads, or its kernel takes no text but "
-                        "the built-in one: name another model",
-                        a->shape, p->unit->name);
+        mgl_trial_verdict_set(
+            &out->verdict, MGL_OUTCOME_UNMEASURED,
+            "no task of %s runs %s on these workloads, or its kernel takes no text but "
+            "the built-in one: name another model",
+            a->shape, p->unit->name);
         mgl_harness_clear(&set);
         return MGL_OK;
     }
     const mgl_candidate candidate = candidate_of(p, &set), incumbent = incumbent_of(p, &set);
-    status = mgl_trial_paired_bench(p->o, &set, &incumbent, &candidate, p->nonce, out,
-                                    p->out->diagnostic, err);
+    status = mgl_trial_paired_bench(p->o, &set, &incumbent, &candidate, p->nonce, out, err);
     if (a->layers > 0)
         mgl_format_into(out->shape, sizeof out->shape, "%s, %d layers", a->shape, a->layers);
     else
@@ -360,21 +359,21 @@ static mgl_status pass_paired_bench(struct passage *p, mgl_error *err)
     mgl_status status = find_arena(p, true, &a, err);
     if (!status)
         status = run_paired_bench(p, &a, &p->out->paired_bench, err);
-    p->out->outcome = p->out->paired_bench.outcome;
+    p->out->verdict = p->out->paired_bench.verdict;
     return status;
 }
 
 /* A text that wins in isolation and loses in a whole model is rejected. */
 static mgl_outcome outcome_in_model(const mgl_kernel_paired_bench *models)
 {
-    switch (models->outcome) {
+    switch (models->verdict.outcome) {
     case MGL_OUTCOME_REGRESSION:
         return MGL_OUTCOME_MODEL_REGRESSION;
     case MGL_OUTCOME_MISMATCH:
     case MGL_OUTCOME_SEMANTIC:
         return MGL_OUTCOME_MODEL_MISMATCH;
     default:
-        return models->outcome;
+        return models->verdict.outcome;
     }
 }
 
@@ -384,7 +383,8 @@ static mgl_status pass_models(struct passage *p, mgl_error *err)
     mgl_status status = find_arena(p, false, &a, err);
     if (!status)
         status = run_paired_bench(p, &a, &p->out->models, err);
-    p->out->outcome = outcome_in_model(&p->out->models);
+    p->out->verdict = p->out->models.verdict;
+    p->out->verdict.outcome = outcome_in_model(&p->out->models);
     return status;
 }
 
@@ -562,7 +562,7 @@ mgl_status mgl_kernel_try(const mgl_kernel_unit *unit, const char *text,
 {
     struct passage *p = mgl_alloc_zero(1, sizeof *p);
     const double start = mgl_clock_s();
-    *out = (mgl_kernel_trial){.outcome = MGL_OUTCOME_OK};
+    *out = (mgl_kernel_trial){.verdict.outcome = MGL_OUTCOME_OK};
     if (!p)
         return mgl_fail_memory(err, sizeof *p);
     p->unit = unit;

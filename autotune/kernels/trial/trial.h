@@ -71,7 +71,7 @@ typedef struct mgl_trial_options {
 typedef struct mgl_kernel_paired_bench {
     bool timed;
     char shape[48];
-    mgl_outcome outcome;
+    mgl_trial_verdict verdict;
     double gain, gain_lo, gain_hi, level;
     int workload_count, pairs;
     mgl_workloads workloads;
@@ -86,8 +86,7 @@ typedef struct mgl_trial_spent {
 } mgl_trial_spent;
 
 typedef struct mgl_kernel_trial {
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     char nonce[MGL_SHA256_HEX];
     char device[128], driver[32], uuid[48];
     int harnesses, cases; /* used in the correctness check */
@@ -126,7 +125,6 @@ mgl_status mgl_trial_check_correctness(const mgl_trial_options *options,
 mgl_status mgl_trial_paired_bench(const mgl_trial_options *options, const mgl_harness_set *set,
                                   const mgl_candidate *incumbent, const mgl_candidate *candidate,
                                   const unsigned char nonce[MGL_SHA256_BYTES],
-                                  mgl_kernel_paired_bench *out,
-                                  char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err);
+                                  mgl_kernel_paired_bench *out, mgl_error *err);
 
 #endif

@@ -39,19 +39,18 @@ void mgl_kernel_result_clear(mgl_kernel_result *result)
 
 static bool is_refused(const passage *p)
 {
-    return p->out->outcome != MGL_OUTCOME_UNMEASURED;
+    return p->out->verdict.outcome != MGL_OUTCOME_UNMEASURED;
 }
 
 /* Formats "<CODE> at <file>:<line>: <what>"; the position is omitted if it is unknown. */
 static mgl_status refuse(passage *p, mgl_outcome outcome, int line, const char *what)
 {
     char place[160] = "";
-    p->out->outcome = outcome;
-    p->out->line = line;
     if (line > 0)
         snprintf(place, sizeof place, " at %s:%d", p->c->unit->file, line);
-    mgl_format_into(p->out->diagnostic, sizeof p->out->diagnostic, "%s%s: %s",
-                    mgl_outcome_name(outcome), place, what);
+    p->out->verdict.line = line;
+    mgl_trial_verdict_set(&p->out->verdict, outcome, "%s%s: %s", mgl_outcome_name(outcome), place,
+                          what);
     return MGL_OK;
 }
 
@@ -222,7 +221,7 @@ static mgl_status take_compiled(passage *p, mgl_kernel_compiled *made)
 {
     p->out->compile_s = made->compile_s;
     if (!made->done)
-        return refuse(p, made->outcome, made->line, made->diagnostic);
+        return refuse(p, made->verdict.outcome, made->verdict.line, made->verdict.diagnostic);
     p->out->compiled = true;
     p->out->resources = made->resources;
     p->out->ptx = made->ptx;
@@ -347,7 +346,7 @@ mgl_status mgl_kernel_verify(const mgl_kernel_candidate *candidate,
                                      pass_compiler};
     static const mgl_kernel_options none;
     passage *p = mgl_alloc_zero(1, sizeof *p);
-    *out = (mgl_kernel_result){.outcome = MGL_OUTCOME_UNMEASURED};
+    *out = (mgl_kernel_result){.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     if (!p)
         return mgl_fail_memory(err, sizeof *p);
     p->c = candidate;

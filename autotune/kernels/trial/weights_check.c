@@ -42,12 +42,10 @@ static mgl_status decode(mgl_runner *runner, const mgl_trial_checkpoint *c, mgl_
         return mgl_fail(err, MGL_DEVICE, "checkpoint", "this device executes nothing");
     for (int p = 0; p < c->set.program.program_count && !status; p++) {
         const int sequences = c->set.program.programs[p]->limits.sequences;
-        status = runner->decode(runner, c->texts, p, sequences, c->numbers, &out->outcome,
-                                out->diagnostic, err);
-        if (!status && out->outcome == MGL_OUTCOME_OK)
-            out->outcome =
-                mgl_real_judge(c->texts, c->numbers, sequences, false, &out->real, out->diagnostic);
-        if (out->outcome != MGL_OUTCOME_OK)
+        status = runner->decode(runner, c->texts, p, sequences, c->numbers, &out->verdict, err);
+        if (!status && out->verdict.outcome == MGL_OUTCOME_OK)
+            mgl_real_compare(c->texts, c->numbers, sequences, false, &out->real, &out->verdict);
+        if (out->verdict.outcome != MGL_OUTCOME_OK)
             break;
     }
     return status;
@@ -59,15 +57,14 @@ static mgl_status check_and_decode(mgl_runner *runner, const mgl_trial_checkpoin
                                    const unsigned char nonce[MGL_SHA256_BYTES],
                                    mgl_kernel_trial *out, mgl_error *err)
 {
-    mgl_runner_check found = {.outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_runner_check found = {.verdict.outcome = MGL_OUTCOME_UNMEASURED};
     mgl_status status = runner->start(runner, incumbent, err);
     if (!status)
         status = runner->check(runner, candidate, nonce, &found, err);
     if (status)
         return status;
-    out->outcome = found.outcome;
-    mgl_format_into(out->diagnostic, sizeof out->diagnostic, "%s", found.diagnostic);
-    return found.outcome == MGL_OUTCOME_OK ? decode(runner, c, out, err) : MGL_OK;
+    out->verdict = found.verdict;
+    return found.verdict.outcome == MGL_OUTCOME_OK ? decode(runner, c, out, err) : MGL_OK;
 }
 
 mgl_status mgl_trial_checkpoint_run(const mgl_trial_options *options, const mgl_trial_checkpoint *c,
@@ -82,7 +79,8 @@ mgl_status mgl_trial_checkpoint_run(const mgl_trial_options *options, const mgl_
     runner->prepare(runner, candidate);
     status = check_and_decode(runner, c, incumbent, candidate, nonce, out, err);
     runner->close(runner);
-    if (out->outcome == MGL_OUTCOME_MISMATCH || out->outcome == MGL_OUTCOME_SEMANTIC)
-        out->outcome = MGL_OUTCOME_MODEL_MISMATCH;
+    if (out->verdict.outcome == MGL_OUTCOME_MISMATCH ||
+        out->verdict.outcome == MGL_OUTCOME_SEMANTIC)
+        out->verdict.outcome = MGL_OUTCOME_MODEL_MISMATCH;
     return status;
 }

@@ -81,14 +81,11 @@ static mgl_status read_row(const mgl_json *json, const cJSON *object, mgl_experi
                            mgl_error *err)
 {
     mgl_experiment_log_row row = {.gain = NAN};
-    const char *outcome = NULL;
     mgl_status status = get_name(json, object, "op", row.op, err);
     if (!status)
         status = get_name(json, object, "idea", row.idea, err);
     if (!status)
-        status = mgl_json_get_string(json, object, "outcome", true, &outcome, err);
-    if (!status && !mgl_outcome_parse(outcome, &row.outcome))
-        status = mgl_fail(err, MGL_BAD_INPUT, json->file, "there is no outcome '%.80s'", outcome);
+        status = mgl_outcome_read(json, object, &row.outcome, err);
     if (!status)
         status = mgl_json_get_bool(json, object, "kept", true, &row.kept, err);
     if (!status)

@@ -55,8 +55,7 @@ static void put_call(const mgl_feedback_call *call, mgl_json_out *out)
     const mgl_reply *reply = call->reply;
     mgl_json_out_begin(out, "megalith.call/1");
     mgl_json_out_int(out, "call", call->number);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(call->verdict->outcome));
-    mgl_json_out_string(out, "diagnostic", call->verdict->diagnostic);
+    mgl_trial_verdict_put(out, call->verdict);
     mgl_json_out_real(out, "temperature", call->temperature);
     mgl_json_out_int(out, "max_tokens", call->max_tokens);
     mgl_json_out_int(out, "tokens_in", reply->tokens_in);
@@ -114,11 +113,8 @@ static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
  * verdict and that of its parent count too; a script engine and rounds change the text later. */
 static mgl_status put_known(mgl_kernel_session *b, bool work, mgl_error *err)
 {
-    mgl_background background = {.folder = b->all,
-                                 .op = mgl_op_get(b->options.unit->op)->name,
-                                 .arch = b->arch,
-                                 .before = mgl_facts_unknown(),
-                                 .after = mgl_facts_unknown()};
+    mgl_background background = {
+        .folder = b->all, .op = mgl_op_get(b->options.unit->op)->name, .arch = b->arch};
     mgl_version_record r = {0}, parent = {0};
     mgl_status status = work ? mgl_versions_get(b->versions, NULL, &r, err) : MGL_OK;
     if (!status && work && !mgl_version_is_original(&r)) {
@@ -315,7 +311,7 @@ static uint64_t seed_of(const char *name)
 }
 
 static mgl_status find_duplicate(const mgl_kernel_session *b, const char *text, size_t length,
-                                 mgl_loop_verdict *out, mgl_error *err)
+                                 mgl_trial_verdict *out, mgl_error *err)
 {
     mgl_text base = {0};
     mgl_duplicates known = {.unit = b->options.unit,
@@ -337,7 +333,7 @@ static mgl_status find_duplicate(const mgl_kernel_session *b, const char *text, 
 /* Judges a text. With an open work, a text whose verdict is known skips the gates. A script
  * engine and rounds run without an open work, and they may judge a known text again. */
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     mgl_kernel_session *b = user;
@@ -610,8 +606,9 @@ static mgl_status add_version(mgl_kernel_session *b, const char *text, mgl_work_
 /* After each answer: the work continues, or ends with or without a new version. */
 static mgl_status settle(mgl_kernel_session *b, mgl_work_end *out, mgl_error *err)
 {
-    const mgl_loop_verdict *verdict = b->engine ? mgl_pass_engine_verdict(b->engine)
-                                                : mgl_feedback_verdict(mgl_edit_span_loop(b->span));
+    const mgl_trial_verdict *verdict = b->engine
+                                           ? mgl_pass_engine_verdict(b->engine)
+                                           : mgl_feedback_verdict(mgl_edit_span_loop(b->span));
     mgl_status status = MGL_OK;
     size_t length;
     const char *text = b->engine ? mgl_pass_engine_state_of(b->engine) == MGL_PASS_ENGINE_DONE

@@ -76,7 +76,7 @@ mgl_status mgl_kernel_session_prompt(const mgl_kernel_session *bench, bool body,
 
 /* The result of an answer or of a run. */
 typedef struct mgl_work_end {
-    mgl_loop_verdict verdict;
+    mgl_trial_verdict verdict;
     const mgl_kernel_verdict *gates; /* findings of the gates without the outcome, valid until
                                       * the next answer; NULL: no text reached the gates */
     bool ended;                      /* the work is closed */

@@ -259,10 +259,7 @@ mgl_status mgl_kernel_store_put_next(const mgl_kernel_store *w, mgl_json_out *ou
 void mgl_kernel_store_put_end(const mgl_kernel_store *w, const mgl_work_end *end, mgl_json_out *out)
 {
     mgl_json_out_string(out, "unit", w->unit->name);
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(end->verdict.outcome));
-    mgl_json_out_string(out, "diagnostic",
-                        end->verdict.diagnostic[0] ? end->verdict.diagnostic : NULL);
-    mgl_json_out_string(out, "hint", mgl_loop_hint(end->verdict.outcome));
+    mgl_kernel_put_outcome(out, &end->verdict);
     if (end->gates)
         mgl_kernel_put_gates(out, end->gates);
     mgl_json_out_int(out, "calls", end->calls);

@@ -152,7 +152,7 @@ static void write_facts(const mgl_facts *facts, mgl_json_out *out)
 {
     mgl_json_out_object(out, "facts");
 #define MGL_X(name)                                                                                \
-    if (isfinite(facts->name))                                                                     \
+    if (facts->name != 0)                                                                          \
         mgl_json_out_double(out, #name, facts->name);
     FACTS(MGL_X)
 #undef MGL_X
@@ -163,7 +163,6 @@ static mgl_status read_facts(const mgl_json *json, mgl_facts *out, mgl_error *er
 {
     const cJSON *object = NULL;
     mgl_status status = mgl_json_get_object(json, json->root, "facts", true, &object, err);
-    *out = mgl_facts_unknown();
 #define MGL_X(name)                                                                                \
     if (!status)                                                                                   \
         status = mgl_json_get_double(json, object, #name, false, &out->name, err);
@@ -184,8 +183,7 @@ static void write_object(const mgl_version_record *r, mgl_json_out *out)
     mgl_json_out_string(out, "transformation", r->transformation ? r->transformation : "");
     mgl_json_out_string(out, "note", r->note ? r->note : "");
     mgl_json_out_string(out, "provides", r->provides ? r->provides : "");
-    mgl_json_out_string(out, "outcome", mgl_outcome_name(r->verdict.outcome));
-    mgl_json_out_string(out, "diagnostic", r->verdict.diagnostic);
+    mgl_trial_verdict_put(out, &r->verdict);
     write_facts(&r->verdict.facts, out);
     mgl_json_out_object(out, "values");
     for (int i = 0; i < r->value_count; i++)
@@ -231,20 +229,11 @@ static mgl_status read_strings(mgl_version_record *r, mgl_error *err)
     } strings[] = {
         {"unit", &r->unit}, {"arch", &r->arch},         {"transformation", &r->transformation},
         {"note", &r->note}, {"provides", &r->provides}, {"text", &r->text}};
-    const char *outcome = NULL, *diagnostic = NULL;
     const cJSON *root = r->json.root;
     mgl_status status = mgl_json_check_schema(&r->json, schema, err);
     for (size_t i = 0; i < sizeof strings / sizeof *strings && !status; i++)
         status = mgl_json_get_string(&r->json, root, strings[i].name, true, strings[i].to, err);
-    if (!status)
-        status = mgl_json_get_string(&r->json, root, "outcome", true, &outcome, err);
-    if (!status)
-        status = mgl_json_get_string(&r->json, root, "diagnostic", true, &diagnostic, err);
-    if (!status && !mgl_outcome_parse(outcome, &r->verdict.outcome))
-        status = mgl_fail(err, MGL_BAD_INPUT, r->json.file, "there is no outcome '%.80s'", outcome);
-    if (!status)
-        snprintf(r->verdict.diagnostic, sizeof r->verdict.diagnostic, "%s", diagnostic);
-    return status;
+    return status ? status : mgl_trial_verdict_read(&r->json, root, &r->verdict, err);
 }
 
 static mgl_status read_object(const char *text, size_t length, const char *file,
@@ -356,7 +345,6 @@ static mgl_status get_original(const mgl_versions *c, mgl_version_record *out, m
                                 .note = "the unit's own text",
                                 .arch = "",
                                 .text = c->own,
-                                .verdict = {.facts = mgl_facts_unknown()},
                                 .provides = ""};
     strcpy(out->id, mgl_version_original);
     return MGL_OK;

@@ -30,7 +30,7 @@ typedef struct mgl_version_record {
     int parent_count;
     const char *unit, *transformation, *note, *arch; /* transformation, note: "" for none */
     const char *text;
-    mgl_loop_verdict verdict;
+    mgl_trial_verdict verdict;
     mgl_tunable_value values[MGL_VERSION_VALUES]; /* (value_count) */
     int value_count;
     const char *provides; /* names that the text provides, separated by blanks */

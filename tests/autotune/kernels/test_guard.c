@@ -27,7 +27,7 @@ static void scan(const mgl_kernel_unit *unit, const char *text, size_t length)
 static bool says(const char *because)
 {
     for (int i = 0; i < found.count; i++)
-        if (strstr(found.list[i].what, because))
+        if (strstr(found.list[i].diagnostic, because))
             return true;
     return false;
 }
@@ -74,7 +74,7 @@ START_TEST(tricks_have_findings_where_they_are)
             ck_assert_msg(found.list[i].line == 0 ||
                               (found.list[i].line >= from && found.list[i].line <= to),
                           "%s:%d: %s: the trick stands in %d to %d", files.names[_i],
-                          found.list[i].line, found.list[i].what, from, to);
+                          found.list[i].line, found.list[i].diagnostic, from, to);
     }
     mgl_text_clear(&t.text);
 }
@@ -133,7 +133,8 @@ START_TEST(each_line_has_its_finding)
     for (int i = 0; i < found.count; i++) {
         ck_assert_int_eq(found.list[i].line, lines[i]);
         ck_assert_int_eq((int)found.list[i].outcome, MGL_OUTCOME_STATIC_FORBIDDEN);
-        ck_assert_str_eq(found.list[i].hint, "Leave out what the message names.");
+        ck_assert_str_eq(mgl_outcome_kernel_hint(found.list[i].outcome),
+                         "Leave out what the message names.");
     }
     ck_assert(found.whole);
 }

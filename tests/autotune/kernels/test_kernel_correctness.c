@@ -34,7 +34,7 @@ static unsigned char *memories[2], *damaged[3]; /* of two patterns of poison; of
 static int32_t tokens[MGL_MAX_ROWS], other_tokens[MGL_MAX_ROWS];
 static unsigned char constants[MGL_SHA256_BYTES];
 static mgl_correctness_result found;
-static char why[MGL_MAX_DIAGNOSTIC + 1];
+static mgl_trial_verdict verdict;
 static int kinds; /* of values, from MGL_SYNTHETIC_DENSE on */
 
 static const mgl_program *program(void)
@@ -98,9 +98,8 @@ static void begin(void)
         memcpy(damaged[i], memories[i % 2], bytes);
 }
 
-static mgl_outcome judge(mgl_synthetic_kind kind)
+static mgl_outcome compare(mgl_synthetic_kind kind)
 {
-    mgl_outcome outcome;
     const mgl_correctness correctness = {.program = program(),
                                          .unit = unit,
                                          .levels = levels,
@@ -113,8 +112,8 @@ static mgl_outcome judge(mgl_synthetic_kind kind)
         shots.incumbent[i] = (mgl_correctness_shot){memories[i], constants, tokens};
     for (int i = 0; i < 3; i++)
         shots.candidate[i] = (mgl_correctness_shot){damaged[i], constants, other_tokens};
-    ok(mgl_correctness_judge(&correctness, &shots, &found, &outcome, why, &err));
-    return outcome;
+    ok(mgl_correctness_compare(&correctness, &shots, &found, &verdict, &err));
+    return verdict.outcome;
 }
 
 /* ---- damages --------------------------------------------------------------------------------- */
@@ -204,10 +203,10 @@ static void expect(int buffer, damage kind, mgl_synthetic_kind values, mgl_outco
 {
     if (!damage_output(buffer, kind) && (kind == ZEROS || kind == SCALED))
         return; /* that is right */
-    const mgl_outcome outcome = judge(values);
+    const mgl_outcome outcome = compare(values);
     ck_assert_msg(outcome == wanted, "%s in \"%s\", %s values, damage %d: %s: %s", unit->name,
                   set.of->name, mgl_synthetic_kind_name(values), (int)kind,
-                  mgl_outcome_name(outcome), why);
+                  mgl_outcome_name(outcome), verdict.diagnostic);
 }
 
 static void check_unit_correctness(mgl_synthetic_kind kind)
@@ -220,7 +219,8 @@ static void check_unit_correctness(mgl_synthetic_kind kind)
     const int buffer = find_output();
     mgl_correctness_levels(program(), unit, levels);
     begin();
-    ck_assert_msg(judge(kind) == MGL_OUTCOME_OK, "%s in \"%s\": %s", unit->name, set.of->name, why);
+    ck_assert_msg(compare(kind) == MGL_OUTCOME_OK, "%s in \"%s\": %s", unit->name, set.of->name,
+                  verdict.diagnostic);
     ck_assert_int_ge(buffer, 0);
     const int last = kind == MGL_SYNTHETIC_DENSE ? DAMAGES : UNWRITTEN;
     for (int d = 0; d < last; d++)
@@ -371,11 +371,11 @@ START_TEST(an_input_that_changed_is_told)
     open_merge();
     for (int k = 0; k < 3; k++)
         damaged[k][place_of(find_buffer("l0.part"))] ^= 1;
-    ck_assert_int_eq(judge(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_INPUT_MUTATED);
+    ck_assert_int_eq(compare(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_INPUT_MUTATED);
     begin();
     for (int k = 0; k < 3; k++)
         damaged[k][place_of(find_buffer("l0.qkv"))] ^= 1;
-    ck_assert_int_eq(judge(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_OOB_WRITE);
+    ck_assert_int_eq(compare(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_OOB_WRITE);
     close_harness();
 }
 END_TEST
@@ -388,14 +388,13 @@ START_TEST(a_write_elsewhere_is_told)
     const size_t next = mgl_buffer_bytes(&program()->buffers[buffer]); /* the next epoch's set */
     for (int k = 0; k < 3; k++)
         memcpy(damaged[k] + place_of(buffer) + next + 64, &one, sizeof one);
-    ck_assert_int_eq(judge(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_OOB_WRITE);
+    ck_assert_int_eq(compare(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_OOB_WRITE);
     close_harness();
 }
 END_TEST
 
 START_TEST(changed_weights_are_told)
 {
-    mgl_outcome outcome;
     unsigned char others[MGL_SHA256_BYTES] = {1};
     open_merge();
     const mgl_correctness correctness = {.program = program(), .unit = unit, .levels = levels};
@@ -405,8 +404,8 @@ START_TEST(changed_weights_are_told)
     for (int i = 0; i < 3; i++)
         shots.candidate[i] =
             (mgl_correctness_shot){damaged[i], i == 2 ? others : constants, tokens};
-    ok(mgl_correctness_judge(&correctness, &shots, &found, &outcome, why, &err));
-    ck_assert_int_eq(outcome, MGL_OUTCOME_INPUT_MUTATED);
+    ok(mgl_correctness_compare(&correctness, &shots, &found, &verdict, &err));
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_INPUT_MUTATED);
     close_harness();
 }
 END_TEST
@@ -415,8 +414,8 @@ START_TEST(equal_logits_have_one_token)
 {
     open_merge();
     other_tokens[0]++;
-    ck_assert_int_eq(judge(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_OK);
-    ck_assert_int_eq(judge(MGL_SYNTHETIC_ZERO), MGL_OUTCOME_SEMANTIC);
+    ck_assert_int_eq(compare(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_OK);
+    ck_assert_int_eq(compare(MGL_SYNTHETIC_ZERO), MGL_OUTCOME_SEMANTIC);
     close_harness();
 }
 END_TEST
@@ -438,8 +437,9 @@ START_TEST(a_bias_is_found)
         for (int k = 0; k < 3; k++)
             memcpy(damaged[k] + at, &value, sizeof value);
     }
-    ck_assert_int_eq(judge(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_MISMATCH);
-    ck_assert_msg(strstr(why, "mean signed error") != NULL, "%s", why);
+    ck_assert_int_eq(compare(MGL_SYNTHETIC_DENSE), MGL_OUTCOME_MISMATCH);
+    ck_assert_msg(strstr(verdict.diagnostic, "mean signed error") != NULL, "%s",
+                  verdict.diagnostic);
     close_harness();
 }
 END_TEST

@@ -76,13 +76,13 @@ static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *
         return false;
     }
     printf("%-28s %s in %.1f s, %d programs, %d cases, error %.1e of the incumbent's %.1e", what,
-           mgl_outcome_name(out->outcome), out->seconds, out->harnesses, out->cases,
+           mgl_outcome_name(out->verdict.outcome), out->seconds, out->harnesses, out->cases,
            out->correctness.error, out->correctness.incumbent_error);
     if (out->paired_bench.timed)
         printf(", gain %+.2f %% (%+.2f to %+.2f) of %d pairs", 100 * out->paired_bench.gain,
                100 * out->paired_bench.gain_lo, 100 * out->paired_bench.gain_hi,
                out->paired_bench.pairs);
-    printf(": %s\n", out->diagnostic);
+    printf(": %s\n", out->verdict.diagnostic);
     mgl_sanitizer_tell(&out->sanitizers, sanitizers, sizeof sanitizers);
     if (sanitizers[0])
         printf("%-28s in %.1f s: %s\n", "  sanitizers", out->sanitizers.seconds, sanitizers);
@@ -99,7 +99,7 @@ static bool try_original(const char *name, mgl_kernel_trial *out)
 static bool check_unit_correctness(const char *name)
 {
     mgl_kernel_trial trial;
-    return try_original(name, &trial) && trial.outcome == MGL_OUTCOME_UNMEASURED;
+    return try_original(name, &trial) && trial.verdict.outcome == MGL_OUTCOME_UNMEASURED;
 }
 
 /* What is only seen in times passes an exam. */
@@ -120,9 +120,9 @@ static bool try_trick(const char *name)
              folder ? folder : MGL_SOURCE_DIR "/tests/autotune/kernels/tricks", name);
     trick_read(path, &t);
     options.most_harnesses = 3;
-    bool good = try_text(name, t.unit, t.text.bytes, &trial) && is_right(&t, trial.outcome);
-    const bool ends =
-        trial.outcome == MGL_OUTCOME_HANG || trial.outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
+    bool good = try_text(name, t.unit, t.text.bytes, &trial) && is_right(&t, trial.verdict.outcome);
+    const bool ends = trial.verdict.outcome == MGL_OUTCOME_HANG ||
+                      trial.verdict.outcome == MGL_OUTCOME_ILLEGAL_ADDRESS;
     if (good && ends) { /* the next candidate works */
         options.most_harnesses = 1;
         good = check_unit_correctness(t.unit->name);
@@ -196,7 +196,7 @@ static bool paired_bench_slower(void)
     const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
     char *text = slow_merge(unit);
     bool good = text && try_text("merge, planted slower", unit, text, &trial) &&
-                trial.outcome == MGL_OUTCOME_REGRESSION;
+                trial.verdict.outcome == MGL_OUTCOME_REGRESSION;
     mgl_free(text);
     return good;
 }
@@ -206,10 +206,10 @@ static bool paired_bench_slower(void)
 static bool paired_bench_own(const char *name)
 {
     mgl_kernel_trial trial;
-    return try_original(name, &trial) &&
-           (trial.outcome == MGL_OUTCOME_NO_GAIN || trial.outcome == MGL_OUTCOME_UNMEASURED ||
-            (trial.outcome == MGL_OUTCOME_REGRESSION &&
-             fabs(trial.paired_bench.gain) <= MGL_CONTROL_GAIN));
+    return try_original(name, &trial) && (trial.verdict.outcome == MGL_OUTCOME_NO_GAIN ||
+                                          trial.verdict.outcome == MGL_OUTCOME_UNMEASURED ||
+                                          (trial.verdict.outcome == MGL_OUTCOME_REGRESSION &&
+                                           fabs(trial.paired_bench.gain) <= MGL_CONTROL_GAIN));
 }
 
 static bool run_paired_benches(void)

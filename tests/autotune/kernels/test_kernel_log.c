@@ -52,50 +52,46 @@ enum { ERRORS = sizeof errors / sizeof *errors };
 
 START_TEST(classes)
 {
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    int line;
-    const mgl_outcome is = mgl_kernel_log_error(errors[_i].log, FILE_NAME, &line, diagnostic);
-    ck_assert_str_eq(mgl_outcome_name(is), mgl_outcome_name(errors[_i].outcome));
+    mgl_trial_verdict is = {0};
+    mgl_kernel_log_error(errors[_i].log, FILE_NAME, &is);
+    ck_assert_str_eq(mgl_outcome_name(is.outcome), mgl_outcome_name(errors[_i].outcome));
 }
 END_TEST
 
 START_TEST(places)
 {
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    int line;
-    mgl_kernel_log_error(errors[_i].log, FILE_NAME, &line, diagnostic);
-    ck_assert_int_eq(line, errors[_i].line);
+    mgl_trial_verdict is = {0};
+    mgl_kernel_log_error(errors[_i].log, FILE_NAME, &is);
+    ck_assert_int_eq(is.line, errors[_i].line);
 }
 END_TEST
 
 START_TEST(words)
 {
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    int line;
-    mgl_kernel_log_error(errors[_i].log, FILE_NAME, &line, diagnostic);
-    ck_assert_msg(strstr(diagnostic, errors[_i].diagnostic) != NULL, "%s", diagnostic);
+    mgl_trial_verdict is = {0};
+    mgl_kernel_log_error(errors[_i].log, FILE_NAME, &is);
+    ck_assert_msg(strstr(is.diagnostic, errors[_i].diagnostic) != NULL, "%s", is.diagnostic);
 }
 END_TEST
 
 /* NVRTC prints the line of the file behind an error in it. */
 START_TEST(lines_of_files_are_not_told)
 {
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    int line;
+    mgl_trial_verdict is = {0};
     mgl_kernel_log_error("/etc/shadow(1): error: expected a declaration\n  root:$6$secret\n  ^\n",
-                         FILE_NAME, &line, diagnostic);
-    ck_assert_ptr_null(strstr(diagnostic, "secret"));
-    ck_assert_ptr_null(strstr(diagnostic, "shadow"));
+                         FILE_NAME, &is);
+    ck_assert_ptr_null(strstr(is.diagnostic, "secret"));
+    ck_assert_ptr_null(strstr(is.diagnostic, "shadow"));
 }
 END_TEST
 
 START_TEST(a_line_is_cut)
 {
-    char log[2000] = FILE_NAME "(1): error: ", diagnostic[MGL_MAX_DIAGNOSTIC + 1];
-    int line;
+    char log[2000] = FILE_NAME "(1): error: ";
+    mgl_trial_verdict is = {0};
     memset(log + strlen(log), 'x', 1500);
-    mgl_kernel_log_error(log, FILE_NAME, &line, diagnostic);
-    ck_assert_uint_le(strlen(diagnostic), 180);
+    mgl_kernel_log_error(log, FILE_NAME, &is);
+    ck_assert_uint_le(strlen(is.diagnostic), 180);
 }
 END_TEST
 

@@ -44,7 +44,7 @@ static mgl_outcome judge(const runner_script *script, int count, mgl_trial_depth
     ck_assert_msg(
         !mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, &err),
         "%s: %s", err.where, err.message);
-    return trial.outcome;
+    return trial.verdict.outcome;
 }
 
 #define JUDGE(depth, ...)                                                                          \
@@ -98,16 +98,17 @@ START_TEST(diagnostics_are_those_of_campaigns)
                                        .open_runner = open_runner,
                                        .runner_user = &runner};
     JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = -0.05});
-    ck_assert_msg(strstr(trial.diagnostic, "screened: a gain of -") != NULL, "%s",
-                  trial.diagnostic);
+    ck_assert_msg(strstr(trial.verdict.diagnostic, "screened: a gain of -") != NULL, "%s",
+                  trial.verdict.diagnostic);
     scripted_runner_init(&runner);
     runner.script = &gain;
     runner.script_count = 1;
     runner.competing = 100;
     ck_assert_int_eq(
         mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, NULL), MGL_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
-    ck_assert_msg(strstr(trial.diagnostic, " pairs had an event") != NULL, "%s", trial.diagnostic);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_msg(strstr(trial.verdict.diagnostic, " pairs had an event") != NULL, "%s",
+                  trial.verdict.diagnostic);
     ck_assert(!trial.paired_bench.timed);
 }
 END_TEST
@@ -132,7 +133,7 @@ START_TEST(what_is_wrong_is_not_timed)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.check = wrong[i]}), wrong[i]);
         ck_assert_int_eq(runner.pairs, 0);
-        ck_assert_str_eq(trial.diagnostic, "scripted");
+        ck_assert_str_eq(trial.verdict.diagnostic, "scripted");
     }
     ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05, .pair = MGL_OUTCOME_MISMATCH}),
                      MGL_OUTCOME_MISMATCH);
@@ -171,10 +172,10 @@ START_TEST(a_model_that_does_not_run_it_decides_nothing)
     runner.script_count = 1;
     ck_assert_int_eq(
         mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, NULL), MGL_OK);
-    ck_assert_int_eq(trial.paired_bench.outcome, MGL_OUTCOME_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
-    ck_assert_msg(strstr(trial.diagnostic, "no task of llama-1b runs") != NULL, "%s",
-                  trial.diagnostic);
+    ck_assert_int_eq(trial.paired_bench.verdict.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_msg(strstr(trial.verdict.diagnostic, "no task of llama-1b runs") != NULL, "%s",
+                  trial.verdict.diagnostic);
 }
 END_TEST
 
@@ -233,7 +234,7 @@ START_TEST(times_are_taken_alone)
     ck_assert_int_eq(
         mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, NULL), MGL_OK);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_double_ge(trial.spent.waiting, 0.05);
     ck_assert_int_eq(mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, NULL, &turn, NULL), MGL_OK);
     mgl_device_lock_end(&turn);
@@ -252,8 +253,7 @@ static struct {
 } decoding;
 
 static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,
-                         mgl_real_numbers *out, mgl_outcome *outcome,
-                         char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                         mgl_real_numbers *out, mgl_trial_verdict *verdict, mgl_error *err)
 {
     const int last = texts->length - 1;
     (void)self, (void)program, (void)err;
@@ -263,8 +263,8 @@ static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int prog
     out->made[MGL_CANDIDATE][last] += decoding.other;
     out->of_made[MGL_CANDIDATE][last] = -decoding.gap;
     decoding.sequences[decoding.calls++] = sequences;
-    *outcome = decoding.outcome;
-    strcpy(diagnostic, decoding.outcome == MGL_OUTCOME_OK ? "" : "scripted");
+    mgl_trial_verdict_set(verdict, decoding.outcome, "%s",
+                          decoding.outcome == MGL_OUTCOME_OK ? "" : "scripted");
     return MGL_OK;
 }
 
@@ -294,7 +294,7 @@ START_TEST(the_checkpoint_speaks_last)
     static const char path[] = MGL_SOURCE_DIR "/tests/models/tales-5m";
     memset(&decoding, 0, sizeof decoding);
     ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_int_eq(decoding.calls, 2);
     ck_assert_int_eq(decoding.sequences[0], 1);
     ck_assert_int_gt(decoding.sequences[1], 1);
@@ -302,14 +302,14 @@ START_TEST(the_checkpoint_speaks_last)
     decoding.other = 1;
     decoding.gap = 0.1f;
     ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_int_eq(trial.real.parted, 2);
     decoding.gap = 3;
     ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_MODEL_MISMATCH);
     ck_assert_int_eq(decoding.calls, 1);
-    ck_assert_msg(strstr(trial.diagnostic, "on the real checkpoint") != NULL, "%s",
-                  trial.diagnostic);
+    ck_assert_msg(strstr(trial.verdict.diagnostic, "on the real checkpoint") != NULL, "%s",
+                  trial.verdict.diagnostic);
 }
 END_TEST
 
@@ -319,8 +319,8 @@ START_TEST(what_fails_on_the_checkpoint_is_not_kept)
     memset(&decoding, 0, sizeof decoding);
     decoding.outcome = MGL_OUTCOME_HANG;
     ck_assert_int_eq(try_checkpoint(path, NULL), MGL_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_HANG);
-    ck_assert_str_eq(trial.diagnostic, "scripted");
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_HANG);
+    ck_assert_str_eq(trial.verdict.diagnostic, "scripted");
 }
 END_TEST
 
@@ -342,16 +342,15 @@ START_TEST(a_runner_without_a_clock_leaves_it_unmeasured)
     const mgl_trial_options options = {.open_runner = open_runner, .runner_user = &runner};
     mgl_harness_set set;
     mgl_kernel_paired_bench paired_bench;
-    char why[MGL_MAX_DIAGNOSTIC + 1];
     unsigned char nonce[MGL_SHA256_BYTES] = {0};
     const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
     ck_assert_int_eq(mgl_harness_open(mgl_harness_get(0), &target, &set, NULL), MGL_OK);
     mgl_candidate candidate = set.program;
     strcpy(candidate.digest, "other");
     ck_assert_int_eq(mgl_trial_paired_bench(&options, &set, &set.program, &candidate, nonce,
-                                            &paired_bench, why, NULL),
+                                            &paired_bench, NULL),
                      MGL_OK);
-    ck_assert_int_eq(paired_bench.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_eq(paired_bench.verdict.outcome, MGL_OUTCOME_UNMEASURED);
     mgl_harness_clear(&set);
 }
 END_TEST

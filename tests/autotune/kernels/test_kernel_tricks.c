@@ -63,13 +63,14 @@ START_TEST(texts_get_their_verdict)
     read_one(_i, &t);
     verify(&t, true, &result);
     if (is_of_text(&t))
-        ck_assert_msg(trick_expects(&t, result.outcome), "%s: %s %s", files.names[_i],
-                      mgl_outcome_name(result.outcome), result.diagnostic);
+        ck_assert_msg(trick_expects(&t, result.verdict.outcome), "%s: %s %s", files.names[_i],
+                      mgl_outcome_name(result.verdict.outcome), result.verdict.diagnostic);
     else
-        ck_assert_msg(result.outcome == MGL_OUTCOME_UNMEASURED || trick_expects(&t, result.outcome),
-                      "%s: %s", files.names[_i], result.diagnostic);
-    ck_assert_msg(trick_is_of_ptx(&t) || strstr(result.diagnostic, t.because),
-                  "%s: `%s` is not in `%s`", files.names[_i], t.because, result.diagnostic);
+        ck_assert_msg(result.verdict.outcome == MGL_OUTCOME_UNMEASURED ||
+                          trick_expects(&t, result.verdict.outcome),
+                      "%s: %s", files.names[_i], result.verdict.diagnostic);
+    ck_assert_msg(trick_is_of_ptx(&t) || strstr(result.verdict.diagnostic, t.because),
+                  "%s: `%s` is not in `%s`", files.names[_i], t.because, result.verdict.diagnostic);
     mgl_kernel_result_clear(&result);
     mgl_text_clear(&t.text);
 }
@@ -82,9 +83,10 @@ START_TEST(the_compiler_gives_its_verdict)
     read_one(_i, &t);
     if (compiles && is_of_compiler(&t)) {
         verify(&t, false, &result);
-        ck_assert_msg(trick_expects(&t, result.outcome) && strstr(result.diagnostic, t.because),
-                      "%s: %s %s", files.names[_i], mgl_outcome_name(result.outcome),
-                      result.diagnostic);
+        ck_assert_msg(trick_expects(&t, result.verdict.outcome) &&
+                          strstr(result.verdict.diagnostic, t.because),
+                      "%s: %s %s", files.names[_i], mgl_outcome_name(result.verdict.outcome),
+                      result.verdict.diagnostic);
         mgl_kernel_result_clear(&result);
     }
     mgl_text_clear(&t.text);
@@ -98,8 +100,8 @@ START_TEST(what_a_device_has_to_find_compiles)
     read_one(_i, &t);
     if (compiles_all && !is_of_compiler(&t) && !is_of_text(&t)) {
         verify(&t, false, &result);
-        ck_assert_msg(result.outcome == MGL_OUTCOME_UNMEASURED && result.compiled, "%s: %s",
-                      files.names[_i], result.diagnostic);
+        ck_assert_msg(result.verdict.outcome == MGL_OUTCOME_UNMEASURED && result.compiled, "%s: %s",
+                      files.names[_i], result.verdict.diagnostic);
         mgl_kernel_result_clear(&result);
     }
     mgl_text_clear(&t.text);

@@ -23,8 +23,7 @@ static char folder[] = "/tmp/megalith-test-XXXXXX";
 static mgl_harness_set set;
 static mgl_runner *runner;
 static mgl_sanitizer_ends ends;
-static mgl_outcome outcome;
-static char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+static mgl_trial_verdict verdict;
 
 #define FINDING                                                                                    \
     "========= Invalid __global__ read of size 4 bytes\n"                                          \
@@ -37,10 +36,11 @@ static char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
 
 static void read_log(const char *log, mgl_outcome wanted, const char *line)
 {
-    char found[MGL_MAX_DIAGNOSTIC + 1];
-    ck_assert_int_eq(mgl_sanitizer_read(log, found), wanted);
-    ck_assert_msg(!line || strstr(found, line), "%s", found);
-    ck_assert_ptr_null(strchr(found, '\n'));
+    mgl_trial_verdict found;
+    mgl_sanitizer_read(log, &found);
+    ck_assert_int_eq(found.outcome, wanted);
+    ck_assert_msg(!line || strstr(found.diagnostic, line), "%s", found.diagnostic);
+    ck_assert_ptr_null(strchr(found.diagnostic, '\n'));
 }
 
 START_TEST(logs_are_read)
@@ -64,11 +64,13 @@ END_TEST
 
 START_TEST(a_long_line_is_cut)
 {
-    char log[2000] = "========= Invalid ", line[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict found;
+    char log[2000] = "========= Invalid ";
     memcpy(log + strlen(log), "__global__", 10);
     memset(log + strlen(log), 'x', 1500);
-    ck_assert_int_eq(mgl_sanitizer_read(log, line), MGL_OUTCOME_SANITIZER_MEMORY);
-    ck_assert_uint_le(strlen(line), MGL_MAX_DIAGNOSTIC);
+    mgl_sanitizer_read(log, &found);
+    ck_assert_int_eq(found.outcome, MGL_OUTCOME_SANITIZER_MEMORY);
+    ck_assert_uint_le(strlen(found.diagnostic), MGL_MAX_DIAGNOSTIC);
 }
 END_TEST
 
@@ -134,10 +136,8 @@ static void open_runner(double limit_s)
 
 static void sanitize(void)
 {
-    outcome = MGL_OUTCOME_OK;
-    diagnostic[0] = 0;
-    ok(mgl_sanitize(runner, &set.program, &set.program, 1, false, &ends, &outcome, diagnostic,
-                    &err));
+    verdict = (mgl_trial_verdict){.outcome = MGL_OUTCOME_OK};
+    ok(mgl_sanitize(runner, &set.program, &set.program, 1, false, &ends, &verdict, &err));
 }
 
 START_TEST(a_clean_one_passes)
@@ -146,7 +146,7 @@ START_TEST(a_clean_one_passes)
     play("clean", "", CLEAN);
     open_runner(0);
     sanitize();
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_msg(ends.of[0].ran, "%s", ends.of[0].skipped);
     ck_assert(ends.of[0].ran && !ends.of[0].found && !ends.of[0].no_sandbox);
     mgl_sanitizer_tell(&ends, line, sizeof line);
@@ -162,9 +162,10 @@ START_TEST(what_it_finds_in_the_candidate_alone_is_a_verdict)
     play("found", "", "if [ $n -eq 1 ]; then " FOUND " else " CLEAN " fi");
     open_runner(0);
     sanitize();
-    ck_assert_int_eq(outcome, MGL_OUTCOME_SANITIZER_MEMORY);
-    ck_assert_ptr_nonnull(strstr(diagnostic, "memcheck: Invalid __global__ read of size 4 bytes"));
-    ck_assert_uint_le(strlen(diagnostic), MGL_MAX_DIAGNOSTIC);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_SANITIZER_MEMORY);
+    ck_assert_ptr_nonnull(
+        strstr(verdict.diagnostic, "memcheck: Invalid __global__ read of size 4 bytes"));
+    ck_assert_uint_le(strlen(verdict.diagnostic), MGL_MAX_DIAGNOSTIC);
     mgl_sanitizer_tell(&ends, line, sizeof line);
     ck_assert_str_eq(line, "memcheck found");
     ck_assert_int_eq(count_runs("found"), 2);
@@ -178,7 +179,7 @@ START_TEST(what_it_finds_in_both_is_the_tools)
     open_runner(0);
     for (int i = 0; i < 2; i++) {
         sanitize();
-        ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+        ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
         ck_assert(!ends.of[0].ran);
         ck_assert_ptr_nonnull(strstr(ends.of[0].skipped, "the incumbent is not clean: Invalid"));
         ck_assert(ends.of[1].ran);
@@ -193,7 +194,7 @@ START_TEST(a_tool_that_does_not_work_is_skipped)
     play("broken", "echo '========= Error: no device' >\"$log\"; exit 1", "");
     open_runner(time_limit(1));
     sanitize();
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
     ck_assert(!ends.of[0].ran && !ends.of[1].ran);
     mgl_sanitizer_tell(&ends, line, sizeof line);
     ck_assert_ptr_nonnull(strstr(line, "memcheck skipped: "));
@@ -203,7 +204,7 @@ START_TEST(a_tool_that_does_not_work_is_skipped)
     setenv("MEGALITH_SANITIZER", "none", 1);
     sanitize();
     ck_assert_ptr_nonnull(strstr(ends.of[0].skipped, "says none"));
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
 }
 END_TEST
 
@@ -216,7 +217,7 @@ START_TEST(a_tool_that_hangs_is_ended)
     open_runner(time_limit(0.1));
     const double start = mgl_clock_s();
     sanitize();
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
     ck_assert(!ends.of[0].ran);
     ck_assert_ptr_nonnull(strstr(ends.of[0].skipped, "within"));
     ck_assert_double_lt(mgl_clock_s() - start, time_limit(60));
@@ -237,7 +238,7 @@ START_TEST(a_tool_may_do_without_the_sandbox)
     play("free", "", "if [ $n -gt 1 ]; then " CLEAN " fi");
     open_runner(0);
     sanitize();
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
     mgl_sanitizer_tell(&ends, line, sizeof line);
     ck_assert_str_eq(line, "memcheck ok (without the sandbox), synccheck ok");
 }

@@ -25,7 +25,7 @@ static mgl_trial make_trial(const fixture *f, int64_t number, mgl_outcome outcom
 {
     mgl_trial trial = {.campaign = f->tune.record.id,
                        .number = number,
-                       .outcome = outcome,
+                       .verdict.outcome = outcome,
                        .p_value = mgl_outcome_is_correct(outcome) ? 0.01 : -1,
                        .gain = 0.02,
                        .gain_lo = 0.01,
@@ -36,7 +36,7 @@ static mgl_trial make_trial(const fixture *f, int64_t number, mgl_outcome outcom
     trial.proposal.hypothesis = mgl_strdup(evil);
     trial.proposal.config = f->tune.subject.start;
     trial.proposal.config.page_bytes = 4096 + 512 * (int)(number % 50);
-    snprintf(trial.diagnostic, sizeof trial.diagnostic, "%s", evil);
+    snprintf(trial.verdict.diagnostic, sizeof trial.verdict.diagnostic, "%s", evil);
     snprintf(trial.digest, sizeof trial.digest, "%064lld", (long long)number);
     trial.workloads[0] = (mgl_workload_result){.error = 1e-3, .error_default = -1, .pairs = 64};
     return trial;
@@ -112,7 +112,7 @@ END_TEST
 static void add_rejected(fixture *f, int64_t number, const char *diagnostic)
 {
     mgl_trial trial = make_trial(f, number, MGL_OUTCOME_REJECTED);
-    snprintf(trial.diagnostic, sizeof trial.diagnostic, "%s", diagnostic);
+    snprintf(trial.verdict.diagnostic, sizeof trial.verdict.diagnostic, "%s", diagnostic);
     must(mgl_store_add_trial(f->store, &trial, &f->err), &f->err);
     mgl_trial_clear(&trial);
 }

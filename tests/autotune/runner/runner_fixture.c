@@ -104,7 +104,7 @@ mgl_outcome check(const mgl_candidate *candidate)
 {
     nonce[0]++;
     ok(runner->check(runner, candidate, nonce, &found, &err));
-    return found.outcome;
+    return found.verdict.outcome;
 }
 
 mgl_runner_state *state(void)

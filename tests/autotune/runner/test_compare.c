@@ -15,7 +15,7 @@
 enum { VOCAB = 1024 };
 
 static float wanted[VOCAB], logits[VOCAB];
-static char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+static mgl_trial_verdict verdict;
 static double error;
 
 /* Normal numbers, by the central limit. */
@@ -32,20 +32,21 @@ static void setup(void)
     uint64_t state = 7;
     for (int i = 0; i < VOCAB; i++)
         logits[i] = wanted[i] = draw(&state);
-    diagnostic[0] = 0;
+    verdict.diagnostic[0] = 0;
 }
 
 static mgl_outcome compare(void)
 {
     mgl_compare_place at = {{4, 512}, 2, 7};
-    return mgl_compare_logits(&at, logits, wanted, VOCAB, &error, diagnostic);
+    mgl_compare_logits(&at, logits, wanted, VOCAB, &error, &verdict);
+    return verdict.outcome;
 }
 
 static void is_mismatch(const char *pattern)
 {
     ck_assert_int_eq(compare(), MGL_OUTCOME_MISMATCH);
-    const char *end = strrchr(diagnostic, ':');
-    ck_assert_msg(end && !strcmp(end + 2, pattern), "%s", diagnostic);
+    const char *end = strrchr(verdict.diagnostic, ':');
+    ck_assert_msg(end && !strcmp(end + 2, pattern), "%s", verdict.diagnostic);
 }
 
 START_TEST(equal_logits_pass)
@@ -69,10 +70,11 @@ START_TEST(a_diagnostic_says_where_and_how_far)
 {
     logits[100] += 100;
     ck_assert_int_eq(compare(), MGL_OUTCOME_MISMATCH);
-    ck_assert_msg(strstr(diagnostic, "batch 4, context 512, sequence 2, step 7: relative L2 3.") &&
-                      strstr(diagnostic, "largest error 100 ") &&
-                      strstr(diagnostic, "first bad logit 100, 0.0977 % bad"),
-                  "%s", diagnostic);
+    ck_assert_msg(
+        strstr(verdict.diagnostic, "batch 4, context 512, sequence 2, step 7: relative L2 3.") &&
+            strstr(verdict.diagnostic, "largest error 100 ") &&
+            strstr(verdict.diagnostic, "first bad logit 100, 0.0977 % bad"),
+        "%s", verdict.diagnostic);
 }
 END_TEST
 
@@ -151,7 +153,7 @@ START_TEST(a_pattern_of_poison_is_unwritten)
     static const uint32_t poison[] = {0x7FA17FA1u, 0xA5A5A5A5u};
     set_bits(17, poison[_i]);
     ck_assert_int_eq(compare(), MGL_OUTCOME_UNWRITTEN);
-    ck_assert_msg(strstr(diagnostic, "first logit 17"), "%s", diagnostic);
+    ck_assert_msg(strstr(verdict.diagnostic, "first logit 17"), "%s", verdict.diagnostic);
     ck_assert_double_eq(error, -1);
 }
 END_TEST
@@ -206,7 +208,7 @@ static int compare_tokens(float below)
         norms[i] = 32; /* root mean square 1 */
     chosen[4] -= below;
     mgl_compare_reference reference = {largest, chosen, norms};
-    return mgl_compare_tokens((mgl_workload){2, 0}, 3, made, &reference, VOCAB, diagnostic);
+    return mgl_compare_tokens((mgl_workload){2, 0}, 3, made, &reference, VOCAB, &verdict);
 }
 
 START_TEST(a_token_near_the_largest_passes)
@@ -218,8 +220,10 @@ END_TEST
 START_TEST(a_token_far_below_does_not)
 {
     ck_assert_int_eq(compare_tokens(0.5f), 4);
-    ck_assert_msg(strstr(diagnostic, "sequence 1, step 1: the f32 logit of token 5 is 0.5 below"),
-                  "%s", diagnostic);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_SEMANTIC);
+    ck_assert_msg(
+        strstr(verdict.diagnostic, "sequence 1, step 1: the f32 logit of token 5 is 0.5 below"),
+        "%s", verdict.diagnostic);
 }
 END_TEST
 
@@ -233,9 +237,9 @@ START_TEST(a_token_outside_of_the_vocabulary_is_told)
 {
     static const int32_t low[] = {0, -1}, high[] = {VOCAB, 0}, good[] = {0, VOCAB - 1};
     mgl_workload one = {1, 0};
-    ck_assert(!mgl_compare_known(one, 2, low, VOCAB, diagnostic));
-    ck_assert(!mgl_compare_known(one, 2, high, VOCAB, diagnostic));
-    ck_assert(mgl_compare_known(one, 2, good, VOCAB, diagnostic));
+    ck_assert(!mgl_compare_known(one, 2, low, VOCAB, &verdict));
+    ck_assert(!mgl_compare_known(one, 2, high, VOCAB, &verdict));
+    ck_assert(mgl_compare_known(one, 2, good, VOCAB, &verdict));
 }
 END_TEST
 

@@ -31,12 +31,12 @@ static mgl_error err;
 static void keep(int64_t number)
 {
     mgl_candidate made;
-    mgl_trial kept = {.number = number, .outcome = MGL_OUTCOME_OK, .workload_count = 2};
+    mgl_trial kept = {.number = number, .verdict.outcome = MGL_OUTCOME_OK, .workload_count = 2};
     kept.campaign = tune.record.id;
     kept.proposal.config = tune.subject.start;
     kept.proposal.config.splits = 2 + (int)number;
     ok(mgl_gate_pass(&tune.subject, &kept.proposal, NULL, &made, &err));
-    ck_assert_msg(made.outcome == MGL_OUTCOME_UNMEASURED, "%s", made.diagnostic);
+    ck_assert_msg(made.verdict.outcome == MGL_OUTCOME_UNMEASURED, "%s", made.verdict.diagnostic);
     memcpy(kept.digest, made.digest, sizeof kept.digest);
     mgl_candidate_clear(&made);
     ok(mgl_store_add_trial(store, &kept, &err));
@@ -118,7 +118,7 @@ START_TEST(a_good_winner_passes)
 {
     begin("good", TRAINED);
     end(tune.checkpoint, NULL);
-    ck_assert_msg(last.outcome == MGL_OUTCOME_UNMEASURED, "%s", last.diagnostic);
+    ck_assert_msg(last.verdict.outcome == MGL_OUTCOME_UNMEASURED, "%s", last.verdict.diagnostic);
     ck_assert_int_eq(last.number, 1);
     ck_assert(last.real.checked);
     ck_assert_int_eq(last.real.texts, 2 * MGL_REAL_TEXTS);
@@ -139,7 +139,7 @@ START_TEST(a_winner_of_a_family_passes)
                     {"normed", MGL_SOURCE_DIR "/tests/models/qwen3"}};
     begin(families[_i].name, families[_i].path);
     end(tune.checkpoint, NULL);
-    ck_assert_msg(last.outcome == MGL_OUTCOME_UNMEASURED, "%s", last.diagnostic);
+    ck_assert_msg(last.verdict.outcome == MGL_OUTCOME_UNMEASURED, "%s", last.verdict.diagnostic);
     ck_assert(last.real.checked);
 }
 END_TEST
@@ -170,9 +170,10 @@ START_TEST(a_wrong_winner_is_for_nobody)
     snprintf(name, sizeof name, "wrong-%d", _i);
     begin(name, SMALL);
     end(tune.checkpoint, faults[_i].fault);
-    ck_assert_msg(last.outcome == faults[_i].outcome, "%s: %s", mgl_outcome_name(last.outcome),
-                  last.diagnostic);
-    ck_assert_msg(strstr(last.diagnostic, faults[_i].says) != NULL, "%s", last.diagnostic);
+    ck_assert_msg(last.verdict.outcome == faults[_i].outcome, "%s: %s",
+                  mgl_outcome_name(last.verdict.outcome), last.verdict.diagnostic);
+    ck_assert_msg(strstr(last.verdict.diagnostic, faults[_i].says) != NULL, "%s",
+                  last.verdict.diagnostic);
     ck_assert_double_eq(last.all.us, 0);
     ck_assert_ptr_nonnull(strstr(line.bytes, mgl_outcome_name(faults[_i].outcome)));
     is_reported(faults[_i].says);
@@ -191,16 +192,16 @@ START_TEST(a_campaign_that_goes_on_stands_on_what_is_right)
     begin_with("back", SMALL, 2);
     end(tune.checkpoint, "real:wrong_token");
     ck_assert_int_eq(last.number, 2);
-    ck_assert_int_eq(last.outcome, MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(last.verdict.outcome, MGL_OUTCOME_MODEL_MISMATCH);
     ok(mgl_tune_run(&tune, &(mgl_tune_run_options){.max_trials = 3}, &err));
     read_last();
     ck_assert_int_eq(last.number, 1);
-    ck_assert_int_eq(last.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_eq(last.verdict.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert(last.real.checked);
     ck_assert_int_eq(tune.record.incumbent, 1);
     ck_assert_int_eq(tune.record.trials, 3);
     ok(mgl_store_get_trial(store, tune.record.id, 2, false, &wrong, &err));
-    ck_assert_int_eq(wrong.outcome, MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(wrong.verdict.outcome, MGL_OUTCOME_MODEL_MISMATCH);
     ck_assert_int_gt(wrong.quarantined, 0);
     mgl_trial_clear(&wrong);
     is_reported("trial 2, which was kept, is wrong: MODEL");
@@ -215,7 +216,7 @@ START_TEST(another_model_is_not_looked_at)
     ck_assert(!last.real.checked);
     ck_assert_ptr_nonnull(strstr(last.real.note, "another shape"));
     ck_assert_ptr_nonnull(strstr(line.bytes, "; not run on the real checkpoint: "));
-    ck_assert_int_eq(last.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_eq(last.verdict.outcome, MGL_OUTCOME_UNMEASURED);
 }
 END_TEST
 
@@ -256,12 +257,12 @@ START_TEST(a_shape_has_no_checkpoint)
 }
 END_TEST
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static mgl_real_texts texts;
 static mgl_real_numbers numbers;
 static mgl_real_facts facts;
-static char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+static mgl_trial_verdict verdict;
 
 /* Two programs that agree. */
 static void agree(void)
@@ -275,9 +276,10 @@ static void agree(void)
         }
 }
 
-static mgl_outcome judge(bool changes_format)
+static mgl_outcome compare(bool changes_format)
 {
-    return mgl_real_judge(&texts, &numbers, 1, changes_format, &facts, diagnostic);
+    mgl_real_compare(&texts, &numbers, 1, changes_format, &facts, &verdict);
+    return verdict.outcome;
 }
 
 /* One token of a reply, so much less likely to the default than its own. */
@@ -299,7 +301,7 @@ static void shift(float nll)
 START_TEST(equal_programs_agree)
 {
     agree();
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_OK);
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_OK);
     ck_assert_int_eq(facts.parted, 0);
     ck_assert_double_eq_tol(facts.nll, 2, 1e-9);
 }
@@ -308,37 +310,38 @@ END_TEST
 START_TEST(near_tokens_may_part)
 {
     part(0.39f);
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_OK);
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_OK);
     ck_assert_int_eq(facts.parted, 1);
     part(0.41f);
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_MODEL_MISMATCH);
-    ck_assert_ptr_nonnull(strstr(diagnostic, "prompt 2, step 14: the winner makes token 9"));
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_ptr_nonnull(
+        strstr(verdict.diagnostic, "prompt 2, step 14: the winner makes token 9"));
     part(NAN);
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_MODEL_MISMATCH);
 }
 END_TEST
 
 START_TEST(likelihoods_may_differ_by_rounding)
 {
     shift(0.0059f);
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_OK);
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_OK);
     shift(0.0061f);
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_MODEL_MISMATCH);
     shift(-0.0061f); /* too good is wrong, too */
-    ck_assert_int_eq(judge(false), MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(compare(false), MGL_OUTCOME_MODEL_MISMATCH);
 }
 END_TEST
 
 START_TEST(other_formats_have_more_room)
 {
     part(0.44f);
-    ck_assert_int_eq(judge(true), MGL_OUTCOME_OK);
+    ck_assert_int_eq(compare(true), MGL_OUTCOME_OK);
     part(0.46f);
-    ck_assert_int_eq(judge(true), MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(compare(true), MGL_OUTCOME_MODEL_MISMATCH);
     shift(0.0067f);
-    ck_assert_int_eq(judge(true), MGL_OUTCOME_OK);
+    ck_assert_int_eq(compare(true), MGL_OUTCOME_OK);
     shift(0.0068f);
-    ck_assert_int_eq(judge(true), MGL_OUTCOME_MODEL_MISMATCH);
+    ck_assert_int_eq(compare(true), MGL_OUTCOME_MODEL_MISMATCH);
 }
 END_TEST
 

@@ -22,7 +22,7 @@
 START_TEST(a_correct_candidate_passes)
 {
     begin(NULL);
-    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
     for (int w = 0; w < three.count; w++) {
         ck_assert_double_ge(found.errors[w], 0);
         ck_assert_double_lt(found.errors[w], 1e-4);
@@ -41,7 +41,7 @@ START_TEST(a_cpu_has_no_baseline)
     ck_assert_int_eq(runner->baseline(runner, ONE_STEP, &us, &err), MGL_DEVICE);
     ck_assert_double_eq(us, 0);
     ck_assert_ptr_nonnull(strstr(err.message, "cuBLAS"));
-    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
 }
 END_TEST
 
@@ -69,7 +69,7 @@ START_TEST(the_workers_validator_has_a_say)
     program->waits[program->wait_count - 1].threshold--;
     broken.programs[0] = program;
     ck_assert_int_eq(check(&broken), MGL_OUTCOME_REJECTED);
-    ck_assert_msg(strstr(found.diagnostic, "MG"), "%s", found.diagnostic);
+    ck_assert_msg(strstr(found.verdict.diagnostic, "MG"), "%s", found.verdict.diagnostic);
     release(&broken);
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
 }
@@ -99,8 +99,9 @@ START_TEST(a_fault_is_the_verdict_and_the_next_check_passes)
     begin(faults[_i].fault);
     mgl_outcome outcome = check(&other);
     ck_assert_str_eq(mgl_outcome_name(outcome), mgl_outcome_name(faults[_i].outcome));
-    ck_assert_msg(strstr(found.diagnostic, faults[_i].says), "%s", found.diagnostic);
-    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(strstr(found.verdict.diagnostic, faults[_i].says), "%s",
+                  found.verdict.diagnostic);
+    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
 }
 END_TEST
 
@@ -111,7 +112,7 @@ START_TEST(a_hang_is_ended)
     snprintf(wanted, sizeof wanted, "run: did not end within %g s", options.limit_s);
     begin("hang");
     ck_assert_int_eq(check(&other), MGL_OUTCOME_HANG);
-    ck_assert_msg(strstr(found.diagnostic, wanted), "%s", found.diagnostic);
+    ck_assert_msg(strstr(found.verdict.diagnostic, wanted), "%s", found.verdict.diagnostic);
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
 }
 END_TEST
@@ -121,8 +122,8 @@ START_TEST(memory_is_limited)
     options.limit_bytes = 512 << 20;
     begin("memory");
     ck_assert_int_eq(check(&other), MGL_OUTCOME_VM_RESOURCES);
-    ck_assert_msg(strstr(found.diagnostic, "more than the 536870912 bytes"), "%s",
-                  found.diagnostic);
+    ck_assert_msg(strstr(found.verdict.diagnostic, "more than the 536870912 bytes"), "%s",
+                  found.verdict.diagnostic);
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
 }
 END_TEST
@@ -191,7 +192,7 @@ START_TEST(a_kill_from_outside_is_no_verdict)
     begin("hang");
     pid_t worker = mgl_process_id(state()->executor);
     ck_assert_int_eq(pthread_create(&thread, NULL, kill_hanging, &worker), 0);
-    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&other) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
     pthread_join(thread, NULL);
     ck_assert(state()->killed);
     ck_assert_int_ne(mgl_process_id(state()->executor), worker);
@@ -202,15 +203,14 @@ START_TEST(a_kill_from_outside_spares_the_pairs)
 {
     pthread_t thread;
     mgl_pair pairs[2];
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     begin("pair:hang");
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
     pid_t worker = mgl_process_id(state()->executor);
     ck_assert_int_eq(pthread_create(&thread, NULL, kill_hanging, &worker), 0);
-    ok(runner->pair(runner, ONE_STEP, 2, 1, false, pairs, &outcome, diagnostic, &err));
+    ok(runner->pair(runner, ONE_STEP, 2, 1, false, pairs, &verdict, &err));
     pthread_join(thread, NULL);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
     ck_assert(state()->killed);
 }
 END_TEST
@@ -293,12 +293,11 @@ END_TEST
 
 enum { PAIRS = 12 };
 static mgl_pair pairs[PAIRS];
-static mgl_outcome outcome;
-static char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+static mgl_trial_verdict verdict;
 
 static void measure(int workload, uint64_t seed, bool control)
 {
-    ok(runner->pair(runner, workload, PAIRS, seed, control, pairs, &outcome, diagnostic, &err));
+    ok(runner->pair(runner, workload, PAIRS, seed, control, pairs, &verdict, &err));
 }
 
 static unsigned order(void)
@@ -314,7 +313,7 @@ START_TEST(pairs_come_in_an_order_that_the_seed_draws)
     begin(NULL);
     check(&other);
     measure(TWO_SEQUENCES, 1, false);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
     unsigned first = order();
     ck_assert_uint_ne(first, 0);
     ck_assert_uint_ne(first, (1u << PAIRS) - 1);
@@ -334,7 +333,7 @@ START_TEST(a_control_needs_no_candidate)
 {
     begin(NULL);
     measure(ANOTHER_STEP, 3, true);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
     ck_assert_int_eq(pairs[0].stage, MGL_PAIRS_CONTROL);
     ck_assert_double_gt(pairs[PAIRS - 1].candidate_us, 0);
 }
@@ -346,7 +345,7 @@ START_TEST(a_control_leaves_the_candidate)
     check(&other);
     measure(TWO_SEQUENCES, 3, true);
     measure(TWO_SEQUENCES, 3, false);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
     ok(runner->promote(runner, &err));
 }
 END_TEST
@@ -356,7 +355,7 @@ START_TEST(a_slow_candidate_takes_longer)
     begin("pair:slow");
     check(&other);
     measure(ONE_STEP, 4, false);
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
     for (int i = 0; i < PAIRS; i++)
         ck_assert_double_gt(pairs[i].candidate_us, 20000.0 / MGL_WORKLOAD_TOKENS);
 }
@@ -367,11 +366,11 @@ START_TEST(a_time_without_the_tokens_is_none)
     begin("pair:wrong_token");
     ck_assert_int_eq(check(&other), MGL_OUTCOME_OK);
     measure(ONE_STEP, 5, false);
-    ck_assert_int_eq(outcome, MGL_OUTCOME_MISMATCH);
-    ck_assert_msg(strstr(diagnostic, "step 0: a timed launch of the candidate made token"), "%s",
-                  diagnostic);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_MISMATCH);
+    ck_assert_msg(strstr(verdict.diagnostic, "step 0: a timed launch of the candidate made token"),
+                  "%s", verdict.diagnostic);
     measure(ONE_STEP, 5, false);
-    ck_assert_int_eq(outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_OK);
 }
 END_TEST
 
@@ -380,9 +379,9 @@ START_TEST(a_crash_between_pairs_is_the_verdict)
     begin("pair:crash");
     check(&other);
     measure(TWO_SEQUENCES, 6, false);
-    ck_assert_int_eq(outcome, MGL_OUTCOME_ILLEGAL_ADDRESS);
+    ck_assert_int_eq(verdict.outcome, MGL_OUTCOME_ILLEGAL_ADDRESS);
     measure(TWO_SEQUENCES, 6, false);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
 }
 END_TEST
 
@@ -390,9 +389,8 @@ START_TEST(only_what_is_correct_is_measured)
 {
     begin("nan");
     check(&other);
-    ck_assert_int_eq(
-        runner->pair(runner, ONE_STEP, PAIRS, 1, false, pairs, &outcome, diagnostic, &err),
-        MGL_USAGE);
+    ck_assert_int_eq(runner->pair(runner, ONE_STEP, PAIRS, 1, false, pairs, &verdict, &err),
+                     MGL_USAGE);
     ck_assert_int_eq(runner->promote(runner, &err), MGL_USAGE);
 }
 END_TEST
@@ -415,7 +413,7 @@ START_TEST(a_candidate_becomes_the_incumbent)
     ck_assert_int_eq(check(&standard), MGL_OUTCOME_OK);
     ck_assert_double_eq(found.defaults[0], -1);
     measure(TWO_SEQUENCES, 1, false);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
 }
 END_TEST
 
@@ -429,7 +427,7 @@ START_TEST(with_leave_for_other_formats_the_default_is_measured_always)
     for (int w = 0; w < three.count; w++)
         ck_assert_double_ge(found.defaults[w], 0);
     measure(TWO_SEQUENCES, 1, false);
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
 }
 END_TEST
 

@@ -98,19 +98,19 @@ static mgl_outcome check(const mgl_candidate *candidate)
     nonce[0]++;
     ok(runner->check(runner, candidate, nonce, &found, &err));
     printf("check: %s in %.2f s, compiler %.2f s, same kernel %d, errors %.2e %.2e %.2e: %s\n",
-           mgl_outcome_name(found.outcome), found.seconds, found.compile_s, found.same_kernel,
-           found.errors[SHORT], found.errors[LONG], found.errors[TWO], found.diagnostic);
-    return found.outcome;
+           mgl_outcome_name(found.verdict.outcome), found.seconds, found.compile_s,
+           found.same_kernel, found.errors[SHORT], found.errors[LONG], found.errors[TWO],
+           found.verdict.diagnostic);
+    return found.verdict.outcome;
 }
 
 static void measure(int workload, bool control)
 {
     mgl_pair pairs[PAIRS];
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     double start = mgl_clock_s();
-    ok(runner->pair(runner, workload, PAIRS, 11, control, pairs, &outcome, diagnostic, &err));
-    ck_assert_msg(outcome == MGL_OUTCOME_OK, "%s", diagnostic);
+    ok(runner->pair(runner, workload, PAIRS, 11, control, pairs, &verdict, &err));
+    ck_assert_msg(verdict.outcome == MGL_OUTCOME_OK, "%s", verdict.diagnostic);
     for (int i = 0; i < PAIRS; i++) {
         ck_assert_double_gt(pairs[i].incumbent_us, 0);
         ck_assert_double_gt(pairs[i].candidate_us, 0);
@@ -124,7 +124,7 @@ START_TEST(candidates_are_checked_and_measured)
 {
     begin(NULL);
     ck_assert(runner->measures);
-    ck_assert_msg(check(&same_kernel) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&same_kernel) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
     ck_assert(found.same_kernel);
     for (int w = 0; w < WORKLOADS; w++) {
         ck_assert_double_le(found.errors[w], MGL_BENCH_ERROR);
@@ -133,7 +133,7 @@ START_TEST(candidates_are_checked_and_measured)
     }
     measure(SHORT, true);
     ok(runner->promote(runner, &err));
-    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
     ck_assert(!found.same_kernel);
     measure(TWO, false);
 }
@@ -205,7 +205,7 @@ START_TEST(families_are_checked_and_measured)
     begin(NULL);
     const mgl_candidate *candidates[] = {&same_kernel, &other_kernel};
     for (int i = 0; i < 2; i++) {
-        ck_assert_msg(check(candidates[i]) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+        ck_assert_msg(check(candidates[i]) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
         for (int w = 0; w < WORKLOADS; w++) {
             ck_assert_double_le(found.errors[w], MGL_BENCH_ERROR);
             measure(w, false);
@@ -235,18 +235,17 @@ static mgl_outcome decode(const mgl_candidate *candidate, int program)
     static mgl_real_texts texts;
     static mgl_real_numbers numbers;
     mgl_real_facts facts = {0};
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1] = "";
+    mgl_trial_verdict verdict = {.outcome = MGL_OUTCOME_OK};
     double start = mgl_clock_s();
     int sequences = candidate->programs[program]->limits.sequences;
     ok(mgl_real_open(checkpoint, &subject, &texts, &err));
-    ok(runner->decode(runner, &texts, program, sequences, &numbers, &outcome, diagnostic, &err));
-    if (outcome == MGL_OUTCOME_OK)
-        outcome = mgl_real_judge(&texts, &numbers, sequences, false, &facts, diagnostic);
+    ok(runner->decode(runner, &texts, program, sequences, &numbers, &verdict, &err));
+    if (verdict.outcome == MGL_OUTCOME_OK)
+        mgl_real_compare(&texts, &numbers, sequences, false, &facts, &verdict);
     printf("checkpoint: %s in %.2f s, %d sequences, %d of %d part, %.5f and %.5f nats: %s\n",
-           mgl_outcome_name(outcome), mgl_clock_s() - start, sequences, facts.parted, facts.texts,
-           facts.nll, facts.nll_default, diagnostic);
-    return outcome;
+           mgl_outcome_name(verdict.outcome), mgl_clock_s() - start, sequences, facts.parted,
+           facts.texts, facts.nll, facts.nll_default, verdict.diagnostic);
+    return verdict.outcome;
 }
 
 /* Trained, with biases, and with norms of q and k. */
@@ -257,7 +256,7 @@ START_TEST(both_run_on_a_real_checkpoint)
     begin(NULL);
     const mgl_candidate *candidates[] = {&same_kernel, &other_kernel};
     for (int i = 0; i < 2; i++) {
-        ck_assert_msg(check(candidates[i]) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+        ck_assert_msg(check(candidates[i]) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
         for (int p = 0; p < candidates[i]->program_count; p++)
             ck_assert_int_eq(decode(candidates[i], p), MGL_OUTCOME_OK);
     }
@@ -300,7 +299,7 @@ START_TEST(kernels_are_compiled_ahead)
     begin(NULL);
     runner->prepare(runner, &other_kernel);
     ck_assert_int_eq(check(&same_kernel), MGL_OUTCOME_OK);
-    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
 }
 END_TEST
 
@@ -342,7 +341,7 @@ START_TEST(a_kernel_is_compiled_in_the_sandbox)
     begin(NULL);
     ok(runner->get_device(runner, &device, &err));
     printf("sandbox: %s\n", device.sandbox[0] ? device.sandbox : "whole");
-    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.diagnostic);
+    ck_assert_msg(check(&other_kernel) == MGL_OUTCOME_OK, "%s", found.verdict.diagnostic);
     ck_assert(!found.same_kernel);
     measure(SHORT, false);
     snprintf(line, sizeof line, "ls %s/*.kernel >/dev/null && rm -r %s", folder, folder);

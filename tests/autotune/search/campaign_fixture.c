@@ -90,7 +90,7 @@ mgl_trial trial_of(fixture *f, int64_t number)
 mgl_outcome outcome_of(fixture *f, int64_t number)
 {
     mgl_trial trial = trial_of(f, number);
-    mgl_outcome outcome = trial.outcome;
+    mgl_outcome outcome = trial.verdict.outcome;
     mgl_trial_clear(&trial);
     return outcome;
 }

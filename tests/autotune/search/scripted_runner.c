@@ -82,7 +82,7 @@ static mgl_status check(mgl_runner *self, const mgl_candidate *candidate,
     static const runner_script nothing = {0};
     scripted_runner *runner = runner_of(self);
     bool itself = !strcmp(candidate->digest, runner->incumbent);
-    *out = (mgl_runner_check){.outcome = MGL_OUTCOME_OK};
+    *out = (mgl_runner_check){.verdict.outcome = MGL_OUTCOME_OK};
     runner->clock += 0.5;
     runner->now = &nothing;
     if (!itself) {
@@ -98,32 +98,30 @@ static mgl_status check(mgl_runner *self, const mgl_candidate *candidate,
                              : runner->by_digest || runner->by_cost ? gain_of(runner, candidate)
                                                                     : runner->now->gain;
     remember(runner, candidate->digest, runner->candidate_gain);
-    out->outcome = runner->now->check;
+    out->verdict.outcome = runner->now->check;
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++) {
         out->defaults[w] = 1e-3;
         out->errors[w] = 1e-3 * (runner->now->error > 0 ? runner->now->error : 1);
     }
-    mgl_format_into(out->diagnostic, sizeof out->diagnostic, "scripted");
+    mgl_format_into(out->verdict.diagnostic, sizeof out->verdict.diagnostic, "scripted");
     return fail_if_broken(runner, err);
 }
 
 static mgl_status measure(mgl_runner *self, int workload, int count, uint64_t seed, bool control,
-                          mgl_pair *out, mgl_outcome *outcome,
-                          char diagnostic[MGL_MAX_DIAGNOSTIC + 1], mgl_error *err)
+                          mgl_pair *out, mgl_trial_verdict *verdict, mgl_error *err)
 {
     scripted_runner *runner = runner_of(self);
     simulator s = {.seed = runner->seed ? runner->seed + (uint64_t)runner->pairs : seed,
                    .kind = NOISE_NORMAL,
                    .spread = runner->noise > 0 ? runner->noise : NOISE};
     double gain = control ? 0 : runner->candidate_gain - runner->incumbent_gain;
-    *outcome = control ? MGL_OUTCOME_OK : runner->now->pair;
+    mgl_trial_verdict_set(verdict, control ? MGL_OUTCOME_OK : runner->now->pair, "scripted");
     runner->controls += control;
     runner->pairs += !control;
     if (control && runner->bad_controls > 0 && runner->bad_controls--)
         gain = 0.02;
     if (control && runner->failing_controls > 0 && runner->failing_controls--)
-        *outcome = MGL_OUTCOME_HANG;
-    mgl_format_into(diagnostic, MGL_MAX_DIAGNOSTIC + 1, "scripted");
+        verdict->outcome = MGL_OUTCOME_HANG;
     simulator_pairs(&s, gain, workload, 0, count, out);
     for (int i = 0; i < count; i++) {
         double unit = DEFAULT_US / 600 * exp(-runner->incumbent_gain); /* pairs are of 600 us */
@@ -239,7 +237,7 @@ static mgl_status learn(mgl_proposer *self, const mgl_trial *trial, mgl_error *e
 {
     (void)err;
     scripted_proposer *p = (scripted_proposer *)(void *)self;
-    p->outcomes[p->told++ % RUNNER_MOST] = trial->outcome;
+    p->outcomes[p->told++ % RUNNER_MOST] = trial->verdict.outcome;
     return MGL_OK;
 }
 

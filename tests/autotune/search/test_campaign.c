@@ -27,7 +27,7 @@ START_TEST(a_gain_is_kept)
 {
     fixture f;
     mgl_trial trial = try_one(&f, "keep", &(runner_script){.gain = 0.05});
-    ck_assert_str_eq(mgl_outcome_name(trial.outcome), "OK");
+    ck_assert_str_eq(mgl_outcome_name(trial.verdict.outcome), "OK");
     ck_assert_int_eq(f.tune.record.incumbent, 1);
     ck_assert_int_eq(f.runner.promotions, 1);
     ck_assert_str_eq(f.runner.incumbent, trial.digest);
@@ -75,11 +75,11 @@ START_TEST(a_trial_has_its_verdict)
 {
     fixture f;
     mgl_trial trial = try_one(&f, verdicts[_i].name, &verdicts[_i].script);
-    ck_assert_msg(trial.outcome == verdicts[_i].outcome, "%s is %s: %s", verdicts[_i].name,
-                  mgl_outcome_name(trial.outcome), trial.diagnostic);
+    ck_assert_msg(trial.verdict.outcome == verdicts[_i].outcome, "%s is %s: %s", verdicts[_i].name,
+                  mgl_outcome_name(trial.verdict.outcome), trial.verdict.diagnostic);
     ck_assert_int_eq(f.runner.promotions, 0);
     ck_assert_int_eq(f.tune.record.incumbent, 0);
-    ck_assert(trial.diagnostic[0]);
+    ck_assert(trial.verdict.diagnostic[0]);
     mgl_trial_clear(&trial);
     tear_down(&f);
 }
@@ -111,8 +111,8 @@ START_TEST(what_is_twice_as_fast_is_seen_twice)
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
     mgl_trial trial = trial_of(&f, 1);
-    ck_assert_msg(trial.outcome == repeats[_i].outcome, "%s: %s", mgl_outcome_name(trial.outcome),
-                  trial.diagnostic);
+    ck_assert_msg(trial.verdict.outcome == repeats[_i].outcome, "%s: %s",
+                  mgl_outcome_name(trial.verdict.outcome), trial.verdict.diagnostic);
     ck_assert_int_eq(f.runner.starts, 2);
     ck_assert_int_eq(f.runner.promotions, kept);
     ck_assert_int_ne(memcmp(f.runner.nonces[0], f.runner.nonces[1], MGL_SHA256_BYTES), 0);
@@ -145,9 +145,9 @@ START_TEST(a_known_program_answers_with_its_verdict)
     f.proposer.count = 2;
     must(run(&f, 2), &f.err);
     mgl_trial second = trial_of(&f, 2);
-    ck_assert_int_eq(second.outcome, MGL_OUTCOME_DUPLICATE);
+    ck_assert_int_eq(second.verdict.outcome, MGL_OUTCOME_DUPLICATE);
     ck_assert_int_eq(second.duplicate_of, 1);
-    ck_assert_ptr_nonnull(strstr(second.diagnostic, "NO_GAIN"));
+    ck_assert_ptr_nonnull(strstr(second.verdict.diagnostic, "NO_GAIN"));
     ck_assert_int_eq(f.runner.checks, 1);
     mgl_trial_clear(&second);
     tear_down(&f);
@@ -207,8 +207,8 @@ START_TEST(the_cost_model_screens)
     f.proposer.count = 1;
     must(run(&f, 1), &f.err);
     mgl_trial trial = trial_of(&f, 1);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "screened: predicted"));
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "screened: predicted"));
     ck_assert_int_eq(f.runner.checks, 0);
     mgl_trial_clear(&trial);
     tear_down(&f);
@@ -242,7 +242,7 @@ START_TEST(submissions_go_first)
     ck_assert_int_eq(trial.proposal.queued, id);
     ck_assert_str_eq(trial.proposal.proposer, "submit");
     ck_assert_str_eq(trial.proposal.hypothesis, "it is late");
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
     mgl_trial_clear(&trial);
     must(mgl_tune_await(f.store, &f.tune.record, id, NULL, &trial, &f.err), &f.err);
     ck_assert_int_eq(trial.number, 1);
@@ -285,9 +285,9 @@ START_TEST(hostile_texts_are_refused)
     } else {
         must(run(&f, 0), &f.err);
         mgl_trial trial = trial_of(&f, 1);
-        ck_assert_msg(mgl_outcome_exit(trial.outcome) == MGL_EXIT_REFUSED, "%s: %s", hostile[_i],
-                      mgl_outcome_name(trial.outcome));
-        ck_assert(trial.diagnostic[0]);
+        ck_assert_msg(mgl_outcome_exit(trial.verdict.outcome) == MGL_EXIT_REFUSED, "%s: %s",
+                      hostile[_i], mgl_outcome_name(trial.verdict.outcome));
+        ck_assert(trial.verdict.diagnostic[0]);
         mgl_trial_clear(&trial);
     }
     ck_assert_int_eq(f.runner.checks, 0);
@@ -321,8 +321,8 @@ START_TEST(what_the_validator_refuses_is_not_launched)
     mgl_free(text);
     must(run(&f, 0), &f.err);
     mgl_trial trial = trial_of(&f, 1);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_REJECTED);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "MG604"));
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_REJECTED);
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "MG604"));
     ck_assert_int_eq(f.runner.checks, 0);
     mgl_trial_clear(&trial);
     tear_down(&f);
@@ -344,8 +344,8 @@ START_TEST(without_a_device_nothing_is_measured)
     none->close(none);
     for (int64_t number = 1; number <= 8; number++) {
         mgl_trial trial = trial_of(&f, number);
-        ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
-        ck_assert_ptr_nonnull(strstr(trial.diagnostic, "predicted"));
+        ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
+        ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "predicted"));
         ck_assert_int_eq(trial.pair_count, 0);
         mgl_trial_clear(&trial);
     }

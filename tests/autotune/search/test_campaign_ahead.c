@@ -18,7 +18,7 @@ static void ck_order(fixture *f, const int *order, int count)
         mgl_trial trial = trial_of(f, i + 1);
         ck_assert_int_eq(mgl_knob_get(&trial.proposal.config, mgl_knob_find(wanted->knob)),
                          wanted->value);
-        ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+        ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
         mgl_trial_clear(&trial);
     }
 }
@@ -123,8 +123,8 @@ static void watched_close(mgl_proposer *self)
 
 /* Waits half a second at most for somebody to ask while a candidate is measured first. */
 static mgl_status watched_pair(mgl_runner *runner, int workload, int count, uint64_t seed,
-                               bool control, mgl_pair *pairs, mgl_outcome *outcome,
-                               char *diagnostic, mgl_error *err)
+                               bool control, mgl_pair *pairs, mgl_trial_verdict *verdict,
+                               mgl_error *err)
 {
     const scripted_runner *scripted = (const scripted_runner *)(const void *)runner;
     if (!control && scripted->checks != watched.seen) {
@@ -135,7 +135,7 @@ static mgl_status watched_pair(mgl_runner *runner, int workload, int count, uint
             nap();
         watched.beside += watched.asked > before;
     }
-    return watched.pair(runner, workload, count, seed, control, pairs, outcome, diagnostic, err);
+    return watched.pair(runner, workload, count, seed, control, pairs, verdict, err);
 }
 
 static void watch(fixture *f, const char *name, bool apart)
@@ -247,7 +247,7 @@ START_TEST(what_is_refused_before_the_start_is_a_trial)
     must(run(&f, 0), &f.err);
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_int_eq(f.tune.record.trials, 1);
-    ck_assert_int_eq(mgl_outcome_exit(trial.outcome), MGL_EXIT_REFUSED);
+    ck_assert_int_eq(mgl_outcome_exit(trial.verdict.outcome), MGL_EXIT_REFUSED);
     mgl_trial_clear(&trial);
     tear_down(&f);
 }

@@ -25,7 +25,7 @@ START_TEST(every_tenth_trial_is_a_control)
         mgl_trial trial = trial_of(&f, number);
         ck_assert_int_eq(trial.control, number % 10 == 0);
         if (trial.control)
-            ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+            ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
         mgl_trial_clear(&trial);
     }
     ck_assert_int_eq(f.proposer.told, 18);
@@ -68,7 +68,8 @@ START_TEST(another_process_pauses_it_and_is_no_verdict)
     must(run(&f, 8), &f.err);
     for (int i = 0; i < 4; i++) {
         mgl_trial trial = trial_of(&f, 3 + i);
-        ck_assert_msg(trial.outcome == outcomes[i], "%d: %s", 3 + i, trial.diagnostic);
+        ck_assert_msg(trial.verdict.outcome == outcomes[i], "%d: %s", 3 + i,
+                      trial.verdict.diagnostic);
         ck_assert_int_eq(trial.control, i > 0);
         ck_assert(trial.control || trial.p_value < 0);
         mgl_trial_clear(&trial);
@@ -150,7 +151,7 @@ START_TEST(two_bad_controls_stop_keeping)
     for (int64_t number = 10; number <= 13; number++) {
         mgl_trial trial = trial_of(&f, number);
         ck_assert(trial.control);
-        ck_assert_int_eq(trial.outcome,
+        ck_assert_int_eq(trial.verdict.outcome,
                          number == 13 ? MGL_OUTCOME_NO_GAIN : MGL_OUTCOME_SUSPICIOUS);
         mgl_trial_clear(&trial);
     }
@@ -202,8 +203,9 @@ START_TEST(simpler_programs_do_not_add_up_to_a_loss)
     while (number < 5 && outcome_of(&f, number) == MGL_OUTCOME_OK)
         number++;
     mgl_trial trial = trial_of(&f, number);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
-    ck_assert_msg(strstr(trial.diagnostic, "until one gains"), "%s", trial.diagnostic);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_msg(strstr(trial.verdict.diagnostic, "until one gains"), "%s",
+                  trial.verdict.diagnostic);
     mgl_trial_clear(&trial);
     tear_down(&f);
 }
@@ -486,7 +488,7 @@ START_TEST(resumed_it_is_as_uninterrupted)
     for (int64_t number = 1; number <= 14; number++) {
         mgl_trial one = trial_of(&a, number), other = trial_of(&b, number);
         ck_assert_str_eq(one.digest, other.digest);
-        ck_assert_int_eq(one.outcome, other.outcome);
+        ck_assert_int_eq(one.verdict.outcome, other.verdict.outcome);
         ck_assert_double_eq(one.gain, other.gain);
         ck_assert_str_ne(one.nonce[0] ? one.nonce : "a", other.nonce[0] ? other.nonce : "b");
         mgl_trial_clear(&one);
@@ -524,7 +526,7 @@ START_TEST(what_is_imported_is_measured_anew)
     mgl_trial trial = trial_of(&f, 1);
     ck_assert_str_eq(trial.digest, winner.digest);
     ck_assert_str_eq(trial.proposal.proposer, "import");
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
     mgl_trial_clear(&trial);
     mgl_trial_clear(&winner);
     mgl_archive_clear(&archive);
@@ -577,7 +579,7 @@ START_TEST(the_baseline_stands_beside_both)
     ck_assert_ptr_nonnull(strstr(line.bytes, ", a CUDA graph of cuBLAS 123.4"));
     measure_end(&f, lack_cublas, &last, &line);
     ck_assert_double_eq(last.cublas_us[0], 0);
-    ck_assert_int_eq(last.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(last.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_ptr_nonnull(strstr(line.bytes, "; cuBLAS was not measured: cuBLAS was not found"));
     ck_assert_ptr_null(strstr(line.bytes, "/opt"));
     mgl_text_clear(&line);
@@ -606,7 +608,7 @@ START_TEST(the_winner_is_measured_against_the_default)
     must(mgl_campaign_measure_final(&f.options, &f.err), &f.err);
     must(mgl_answer_find_final(f.store, f.tune.record.id, &last, &f.err), &f.err);
     ck_assert_int_eq(last.number, f.tune.record.incumbent);
-    ck_assert_int_eq(last.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(last.verdict.outcome, MGL_OUTCOME_OK);
     double truth = expm1(f.runner.candidate_gain - f.runner.incumbent_gain);
     ck_assert_double_eq_tol(last.all.gain, truth, 0.002);
     ck_assert_double_le(last.all.lo, last.all.gain);

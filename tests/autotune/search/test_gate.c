@@ -48,7 +48,7 @@ static mgl_candidate pass(const char *json)
 START_TEST(the_default_passes)
 {
     mgl_candidate c = pass(PROPOSAL(""));
-    ck_assert_int_eq(c.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_eq(c.verdict.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert_int_eq(c.program_count, 2);
     ck_assert_int_eq(c.program_of[0], 0);
     ck_assert_int_eq(c.program_of[1], 1);
@@ -82,7 +82,7 @@ START_TEST(more_sequences_than_rows_take_a_second_list)
     subject.start.second_rows = 64;
     ck_assert_int_eq(mgl_workloads_parse("batch=4,5,64", &subject.workloads, &err), MGL_OK);
     mgl_candidate c = pass(PROPOSAL(""));
-    ck_assert_msg(c.outcome == MGL_OUTCOME_UNMEASURED, "%s", c.diagnostic);
+    ck_assert_msg(c.verdict.outcome == MGL_OUTCOME_UNMEASURED, "%s", c.verdict.diagnostic);
     ck_assert_int_eq(c.program_count, 3);
     for (int w = 0; w < 3; w++)
         ck_assert_double_gt(c.predicted_us[w], 0);
@@ -105,7 +105,7 @@ START_TEST(many_sequences_need_not_be_told_of_a_second_list)
     mgl_error err = {0};
     ck_assert_int_eq(mgl_workloads_parse("batch=32", &subject.workloads, &err), MGL_OK);
     mgl_candidate c = pass(PROPOSAL(""));
-    ck_assert_int_ne(c.outcome, MGL_OUTCOME_INVALID_CONFIG);
+    ck_assert_int_ne(c.verdict.outcome, MGL_OUTCOME_INVALID_CONFIG);
     mgl_candidate_clear(&c);
 }
 END_TEST
@@ -117,8 +117,8 @@ START_TEST(sequences_without_rows_are_refused)
     subject.start.second_rows = few[_i].second_rows;
     ck_assert_int_eq(mgl_workloads_parse("batch=32", &subject.workloads, &err), MGL_OK);
     mgl_candidate c = pass(PROPOSAL(""));
-    ck_assert_int_eq(c.outcome, MGL_OUTCOME_INVALID_CONFIG);
-    ck_assert_msg(strstr(c.diagnostic, few[_i].says) != NULL, "%s", c.diagnostic);
+    ck_assert_int_eq(c.verdict.outcome, MGL_OUTCOME_INVALID_CONFIG);
+    ck_assert_msg(strstr(c.verdict.diagnostic, few[_i].says) != NULL, "%s", c.verdict.diagnostic);
     mgl_candidate_clear(&c);
 }
 END_TEST
@@ -126,9 +126,10 @@ END_TEST
 START_TEST(refuses_with_an_outcome)
 {
     mgl_candidate c = pass(refused[_i].json);
-    ck_assert_msg(c.outcome == refused[_i].outcome, "%s: %s: %s", refused[_i].json,
-                  mgl_outcome_name(c.outcome), c.diagnostic);
-    ck_assert_msg(strstr(c.diagnostic, refused[_i].says) != NULL, "%s", c.diagnostic);
+    ck_assert_msg(c.verdict.outcome == refused[_i].outcome, "%s: %s: %s", refused[_i].json,
+                  mgl_outcome_name(c.verdict.outcome), c.verdict.diagnostic);
+    ck_assert_msg(strstr(c.verdict.diagnostic, refused[_i].says) != NULL, "%s",
+                  c.verdict.diagnostic);
     mgl_candidate_clear(&c);
 }
 END_TEST
@@ -166,7 +167,7 @@ static mgl_candidate pass_text(const char *from, const char *to)
 START_TEST(a_text_is_the_same_program)
 {
     mgl_candidate c = pass_text(NULL, NULL);
-    ck_assert_msg(c.outcome == MGL_OUTCOME_UNMEASURED, "%s", c.diagnostic);
+    ck_assert_msg(c.verdict.outcome == MGL_OUTCOME_UNMEASURED, "%s", c.verdict.diagnostic);
     mgl_proposal start = propose(PROPOSAL(""));
     mgl_candidate made;
     ck_assert_int_eq(mgl_gate_pass(&subject, &start, NULL, &made, NULL), MGL_OK);
@@ -233,9 +234,9 @@ static const struct {
 START_TEST(an_edited_text_is_judged)
 {
     mgl_candidate c = pass_text(edits[_i].from, edits[_i].to);
-    ck_assert_msg(c.outcome == edits[_i].outcome, "%s -> %s: %s: %s", edits[_i].from, edits[_i].to,
-                  mgl_outcome_name(c.outcome), c.diagnostic);
-    ck_assert_uint_gt(strlen(c.diagnostic), 0);
+    ck_assert_msg(c.verdict.outcome == edits[_i].outcome, "%s -> %s: %s: %s", edits[_i].from,
+                  edits[_i].to, mgl_outcome_name(c.verdict.outcome), c.verdict.diagnostic);
+    ck_assert_uint_gt(strlen(c.verdict.diagnostic), 0);
     mgl_candidate_clear(&c);
 }
 END_TEST

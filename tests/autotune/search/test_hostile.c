@@ -63,15 +63,15 @@ static void check_sound(const char *name, uint64_t number, const mgl_candidate *
 
 static void check_candidate(const char *name, uint64_t number, const mgl_candidate *c)
 {
-    int ends = mgl_outcome_exit(c->outcome);
+    int ends = mgl_outcome_exit(c->verdict.outcome);
     ck_assert_msg(ends == 11 || ends == 13, "%s %d: exit %d", name, (int)number, ends);
-    if (c->outcome == MGL_OUTCOME_UNMEASURED) {
+    if (c->verdict.outcome == MGL_OUTCOME_UNMEASURED) {
         check_sound(name, number, c);
         return;
     }
-    check_reason(name, number, c->diagnostic);
-    if (c->outcome == MGL_OUTCOME_REJECTED)
-        ck_assert_ptr_nonnull(mgl_validator_explain(c->code));
+    check_reason(name, number, c->verdict.diagnostic);
+    if (c->verdict.outcome == MGL_OUTCOME_REJECTED)
+        ck_assert_ptr_nonnull(mgl_validator_explain(c->verdict.code));
 }
 
 static mgl_outcome judge(hostile_kind kind, uint64_t number)
@@ -94,7 +94,7 @@ static mgl_outcome judge(hostile_kind kind, uint64_t number)
         check_reason(hostile_name(kind), number, proposal.hypothesis);
     ck_assert_int_eq(mgl_gate_pass(&subject, &proposal, NULL, &c, &err), MGL_OK);
     check_candidate(hostile_name(kind), number, &c);
-    mgl_outcome outcome = c.outcome;
+    mgl_outcome outcome = c.verdict.outcome;
     mgl_candidate_clear(&c);
     mgl_proposal_clear(&proposal);
     return outcome;

@@ -236,7 +236,7 @@ static mgl_outcome decide_gains(simulator *s, const double *gains, int workloads
     *trial = (mgl_trial){.pairs = pairs};
     add_stage(s, trial, MGL_PAIRS_DECISION, gains, workloads);
     ck_assert_msg(!mgl_judge_decide(trial, workloads, 300, simpler, &err), "%s", err.message);
-    return trial->outcome;
+    return trial->verdict.outcome;
 }
 
 static mgl_outcome decide_gain(double gain, bool simpler, mgl_trial *trial)
@@ -271,7 +271,7 @@ START_TEST(under_one_percent_is_no_gain)
 {
     mgl_trial trial;
     ck_assert_int_eq(decide_gain(0.008, false, &trial), MGL_OUTCOME_NO_GAIN);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "less than 1 %"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "less than 1 %"));
     ck_assert_double_gt(trial.gain_lo, 0);
 }
 END_TEST
@@ -281,7 +281,7 @@ START_TEST(what_may_be_chance_is_no_gain)
     mgl_trial trial;
     simulator s = {.seed = 32, .spread = 0.05};
     ck_assert_int_eq(decide_gains(&s, (double[]){0.02}, 1, false, &trial), MGL_OUTCOME_NO_GAIN);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "may be chance"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "may be chance"));
 }
 END_TEST
 
@@ -291,7 +291,7 @@ START_TEST(a_workload_that_loses_more_than_two_percent_is_a_regression)
     simulator s = {.seed = 33, .spread = REALISTIC};
     ck_assert_int_eq(decide_gains(&s, (double[]){0.1, -0.025}, 2, false, &trial),
                      MGL_OUTCOME_REGRESSION);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "workload 2 of 2"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "workload 2 of 2"));
 }
 END_TEST
 
@@ -315,7 +315,7 @@ START_TEST(equal_speed_is_kept_where_it_is_simpler)
 {
     mgl_trial trial;
     ck_assert_int_eq(decide_gain(0, true, &trial), MGL_OUTCOME_OK);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "simpler"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "simpler"));
 }
 END_TEST
 
@@ -344,18 +344,18 @@ START_TEST(simpler_ones_have_a_loss_to_share)
     for (; kept < 20; kept++) {
         ck_assert_int_eq(decide_gain(-0.002, true, &trial), MGL_OUTCOME_OK);
         mgl_judge_limit_loss(&trial, lost);
-        if (trial.outcome != MGL_OUTCOME_OK)
+        if (trial.verdict.outcome != MGL_OUTCOME_OK)
             break;
         lost = mgl_judge_add_loss(lost, &trial);
     }
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "may lose"));
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "may lose"));
     ck_assert_int_ge(kept, 2);
     ck_assert_int_le(kept, 5);
     ck_assert_double_ge(lost, -MGL_SIMPLER_LOSS);
     ck_assert_int_eq(decide_gain(0.02, true, &trial), MGL_OUTCOME_OK);
     mgl_judge_limit_loss(&trial, lost);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK); /* a gain is kept behind any loss */
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK); /* a gain is kept behind any loss */
     ck_assert_double_eq(mgl_judge_add_loss(lost, &trial), 0);
 }
 END_TEST
@@ -412,7 +412,7 @@ START_TEST(a_clear_gain_is_decided_on_half_of_the_pairs)
     ck_assert(is_clear((double[]){0.2, 0.3}, 2, 100, &trial));
     add_stage(&s, &trial, MGL_PAIRS_CLEAR, (double[]){0.2, 0.3}, 2);
     ck_assert_int_eq(mgl_judge_decide(&trial, 2, 100, false, NULL), MGL_OK);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_int_eq(trial.workloads[0].pairs, mgl_judge_pairs(MGL_PAIRS_CLEAR));
 }
 END_TEST
@@ -493,14 +493,14 @@ static mgl_outcome decide_with_low_clocks(double share, mgl_trial *trial)
     }
     mgl_judge_drop(pairs, DECISION);
     ck_assert_int_eq(mgl_judge_decide(trial, 1, 1, false, NULL), MGL_OK);
-    return trial->outcome;
+    return trial->verdict.outcome;
 }
 
 START_TEST(a_side_with_other_clocks_keeps_nothing)
 {
     mgl_trial trial;
     ck_assert_int_eq(decide_with_low_clocks(1, &trial), MGL_OUTCOME_UNMEASURED);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "64 of 64 pairs had an event"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "64 of 64 pairs had an event"));
     ck_assert_int_eq(trial.workloads[0].dropped, DECISION);
 }
 END_TEST
@@ -518,7 +518,7 @@ START_TEST(more_than_a_quarter_with_an_event_ends_the_decision)
 {
     mgl_trial trial;
     ck_assert_int_eq(decide_with_low_clocks(0.27, &trial), MGL_OUTCOME_UNMEASURED);
-    ck_assert_ptr_nonnull(strstr(trial.diagnostic, "too few are left"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "too few are left"));
 }
 END_TEST
 
@@ -599,7 +599,7 @@ static bool keep_candidate(simulator *s, double gain, int64_t *decisions)
     }
     add_stage(s, &trial, clear ? MGL_PAIRS_CLEAR : MGL_PAIRS_DECISION, &gain, 1);
     ck_assert_int_eq(mgl_judge_decide(&trial, 1, ++*decisions, false, NULL), MGL_OK);
-    return trial.outcome == MGL_OUTCOME_OK;
+    return trial.verdict.outcome == MGL_OUTCOME_OK;
 }
 
 enum { CAMPAIGNS = 1000 };
@@ -635,7 +635,7 @@ START_TEST(the_interval_alone_keeps_the_campaigns_error)
             mgl_trial trial = {.pairs = pairs};
             add_stage(&s, &trial, MGL_PAIRS_DECISION, (double[]){0}, 1);
             ck_assert_int_eq(mgl_judge_decide(&trial, 1, n, false, NULL), MGL_OK);
-            kept |= trial.outcome == MGL_OUTCOME_OK;
+            kept |= trial.verdict.outcome == MGL_OUTCOME_OK;
             lucky += trial.gain >= MGL_KEEP_GAIN;
         }
         wrong += kept;

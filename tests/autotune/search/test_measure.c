@@ -22,7 +22,7 @@ static int restarts;
 static mgl_status restart(void *user, const mgl_trial *suspicious, mgl_error *err)
 {
     ck_assert_ptr_eq(user, &runner);
-    ck_assert_int_eq(suspicious->outcome, MGL_OUTCOME_SUSPICIOUS);
+    ck_assert_int_eq(suspicious->verdict.outcome, MGL_OUTCOME_SUSPICIOUS);
     restarts++;
     return runner.runner.start(&runner.runner, &incumbent, err);
 }
@@ -97,9 +97,10 @@ START_TEST(a_stage_ends_what_has_no_hope)
     mgl_measurement m = begin(&script, 1);
     runner.noise = stages[_i].noise;
     run(&m);
-    ck_assert_msg(trial.outcome == stages[_i].outcome, "%s", trial.diagnostic);
-    ck_assert_msg(!strncmp(trial.diagnostic, stages[_i].diagnostic, strlen(stages[_i].diagnostic)),
-                  "%s", trial.diagnostic);
+    ck_assert_msg(trial.verdict.outcome == stages[_i].outcome, "%s", trial.verdict.diagnostic);
+    ck_assert_msg(
+        !strncmp(trial.verdict.diagnostic, stages[_i].diagnostic, strlen(stages[_i].diagnostic)),
+        "%s", trial.verdict.diagnostic);
     assert_stages(stages[_i].screen, stages[_i].survivors, stages[_i].decision, stages[_i].clear);
     ck_assert_int_eq(m.judged, stages[_i].judged);
     ck_assert_double_eq_tol(trial.gain, stages[_i].gain, 0.01);
@@ -116,12 +117,12 @@ START_TEST(a_simpler_program_needs_no_gain)
     mgl_measurement m = begin(&script, 1);
     m.simpler = true;
     run(&m);
-    ck_assert_msg(trial.outcome == MGL_OUTCOME_OK, "%s", trial.diagnostic);
+    ck_assert_msg(trial.verdict.outcome == MGL_OUTCOME_OK, "%s", trial.verdict.diagnostic);
     m = begin(&script, 1);
     m.simpler = true;
     m.lost = -MGL_SIMPLER_LOSS;
     run(&m);
-    ck_assert_msg(trial.outcome == MGL_OUTCOME_NO_GAIN, "%s", trial.diagnostic);
+    ck_assert_msg(trial.verdict.outcome == MGL_OUTCOME_NO_GAIN, "%s", trial.verdict.diagnostic);
 }
 END_TEST
 
@@ -135,7 +136,7 @@ START_TEST(a_suspicious_gain_is_measured_again)
     unsigned char nonce[MGL_SHA256_BYTES];
     mgl_measurement m = begin(equal, 2);
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_int_eq(restarts, 1);
     ck_assert_int_eq(pairs_of(MGL_PAIRS_REPEAT), mgl_judge_pairs(MGL_PAIRS_REPEAT) * WORKLOADS);
     strcat(strcpy(text, trial.nonce), " again");
@@ -144,12 +145,12 @@ START_TEST(a_suspicious_gain_is_measured_again)
     ck_assert_double_eq(trial.workloads[0].error, 1e-3);
     m = begin(other, 2);
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_SUSPICIOUS);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_SUSPICIOUS);
     ck_assert_double_eq(trial.workloads[0].candidate_us, 0);
     m = begin(wrong, 2);
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_MISMATCH);
-    ck_assert_str_eq(trial.diagnostic, "once more, in a fresh process: scripted");
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_MISMATCH);
+    ck_assert_str_eq(trial.verdict.diagnostic, "once more, in a fresh process: scripted");
     ck_assert_double_eq(trial.gain, 0);
 }
 END_TEST
@@ -160,10 +161,10 @@ START_TEST(disturbed_pairs_decide_nothing)
     mgl_measurement m = begin(&script, 1);
     runner.competing = 1; /* the pairs of the first workload */
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_UNMEASURED);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
     ck_assert(m.disturbed && !m.judged);
-    ck_assert_msg(!strncmp(trial.diagnostic, "8 of 16 pairs had an event", 26), "%s",
-                  trial.diagnostic);
+    ck_assert_msg(!strncmp(trial.verdict.diagnostic, "8 of 16 pairs had an event", 26), "%s",
+                  trial.verdict.diagnostic);
     ck_assert_double_eq(trial.gain, 0);
     ck_assert_int_eq(trial.pair_count, 16); /* they stay as evidence */
 }
@@ -174,7 +175,7 @@ START_TEST(a_time_below_the_floor_is_withheld)
     const runner_script script = {.gain = 0.05, .below_floor = true};
     mgl_measurement m = begin(&script, 1);
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_SUBFLOOR);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_SUBFLOOR);
     ck_assert_double_eq(trial.gain, 0);
     ck_assert_double_eq(trial.workloads[0].candidate_us, 0);
     ck_assert_double_gt(trial.workloads[0].stream_us, 0);
@@ -186,11 +187,11 @@ START_TEST(what_fails_is_not_measured)
     const runner_script check = {.check = MGL_OUTCOME_HANG}, pair = {.pair = MGL_OUTCOME_HANG};
     mgl_measurement m = begin(&check, 1);
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_HANG);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_HANG);
     ck_assert_int_eq(trial.pair_count, 0);
     m = begin(&pair, 1);
     run(&m);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_HANG);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_HANG);
     ck_assert_int_eq(runner.pairs, 1);
 }
 END_TEST
@@ -201,13 +202,13 @@ START_TEST(a_control_shows_no_difference)
     mgl_measurement m = begin(NULL, 0);
     ck_assert_int_eq(mgl_measure_control(&m, &bad, NULL), MGL_OK);
     ck_assert(!bad && m.decided);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_NO_GAIN);
     ck_assert_int_eq(pairs_of(MGL_PAIRS_CONTROL), mgl_judge_pairs(MGL_PAIRS_CONTROL) * WORKLOADS);
     m = begin(NULL, 0);
     runner.bad_controls = WORKLOADS;
     ck_assert_int_eq(mgl_measure_control(&m, &bad, NULL), MGL_OK);
     ck_assert(bad);
-    ck_assert_int_eq(trial.outcome, MGL_OUTCOME_SUSPICIOUS);
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_SUSPICIOUS);
 }
 END_TEST
 

@@ -92,10 +92,11 @@ static void judge(mgl_trial *trial)
     mgl_candidate candidate;
     mgl_status status = mgl_gate_pass(&subject, &trial->proposal, NULL, &candidate, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    trial->outcome = candidate.outcome;
+    trial->verdict.outcome = candidate.verdict.outcome;
     trial->predicted_us = candidate.predicted;
     trial->workload_count = subject.workloads.count;
-    memcpy(trial->diagnostic, candidate.diagnostic, sizeof trial->diagnostic);
+    memcpy(trial->verdict.diagnostic, candidate.verdict.diagnostic,
+           sizeof trial->verdict.diagnostic);
     mgl_candidate_clear(&candidate);
 }
 
@@ -131,7 +132,7 @@ static bool same(const mgl_proposal *a, const mgl_proposal *b)
 
 static mgl_trial measured(double incumbent, double gain)
 {
-    return (mgl_trial){.outcome = MGL_OUTCOME_NO_GAIN,
+    return (mgl_trial){.verdict.outcome = MGL_OUTCOME_NO_GAIN,
                        .predicted_us = 7,
                        .gain = gain,
                        .workload_count = 2,
@@ -164,7 +165,8 @@ END_TEST
 
 START_TEST(an_unmeasured_trial_scores_its_prediction)
 {
-    mgl_trial trial = {.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 7, .workload_count = 2};
+    mgl_trial trial = {
+        .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 7, .workload_count = 2};
     ck_assert_double_eq(mgl_trial_value(&trial), 7);
 }
 END_TEST
@@ -175,7 +177,7 @@ START_TEST(what_was_refused_or_wrong_scores_nothing)
                                            MGL_OUTCOME_INVALID_CONFIG, MGL_OUTCOME_SUSPICIOUS};
     for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
         mgl_trial trial = measured(100, 0.5);
-        trial.outcome = outcomes[i];
+        trial.verdict.outcome = outcomes[i];
         ck_assert_double_eq(mgl_trial_value(&trial), 0);
     }
 }
@@ -192,7 +194,7 @@ static void tell_measured(mgl_proposer *proposer, int64_t number, mgl_outcome ou
 {
     mgl_trial trial = measured(incumbent, gain);
     trial.number = number;
-    trial.outcome = outcome;
+    trial.verdict.outcome = outcome;
     trial.proposal.config = subject.start;
     trial.proposal.config.splits = (int)number;
     tell(proposer, &trial);
@@ -234,7 +236,7 @@ START_TEST(a_quarantined_trial_was_the_incumbent_of_its_time_alone)
         mgl_trial trial = measured(100, told[i].gain);
         trial.number = i + 1;
         trial.id = 11 + i;
-        trial.outcome = told[i].outcome;
+        trial.verdict.outcome = told[i].outcome;
         trial.quarantined = told[i].quarantined;
         trial.proposal.parent = told[i].parent;
         trial.proposal.config = subject.start;
@@ -255,7 +257,7 @@ START_TEST(predictions_are_corrected_by_what_was_measured)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0); /* predicted: 7 */
-    mgl_trial trial = {.number = 2, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 5};
+    mgl_trial trial = {.number = 2, .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 5};
     trial.proposal.config = subject.start;
     tell(proposer, &trial);
     ck_assert_double_eq_tol(value_of(proposer, 2), 10, 1e-9);
@@ -267,7 +269,7 @@ START_TEST(a_duplicate_has_the_score_of_its_program)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0);
-    mgl_trial trial = {.number = 2, .outcome = MGL_OUTCOME_DUPLICATE, .duplicate_of = 1};
+    mgl_trial trial = {.number = 2, .verdict.outcome = MGL_OUTCOME_DUPLICATE, .duplicate_of = 1};
     tell(proposer, &trial);
     ck_assert_double_eq_tol(value_of(proposer, 2), 14, 1e-9);
     proposer->close(proposer);
@@ -290,7 +292,9 @@ START_TEST(refusals_are_credited_to_what_was_changed)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     mgl_move move = {.kind = MGL_MOVE_SHIFT, .layer = 1, .step = MGL_STEP_O, .count = 1};
-    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_REJECTED, .diagnostic = "MG203: a race"};
+    mgl_trial trial = {.number = 1,
+                       .verdict.outcome = MGL_OUTCOME_REJECTED,
+                       .verdict.diagnostic = "MG203: a race"};
     trial.proposal.config = subject.start;
     trial.proposal.config.page_bytes = 4096;
     ck_assert_int_eq(mgl_moves_add(&trial.proposal.moves, &move, NULL), MGL_OK);
@@ -339,8 +343,8 @@ START_TEST(no_config_is_proposed_that_lowering_refuses)
     mgl_proposer *proposer = opened(_i, &still);
     run(proposer, 5, trials, SHORT);
     for (int i = 0; i < SHORT; i++)
-        ck_assert_msg(trials[i].outcome == MGL_OUTCOME_UNMEASURED, "%s: %s",
-                      trials[i].proposal.hypothesis, trials[i].diagnostic);
+        ck_assert_msg(trials[i].verdict.outcome == MGL_OUTCOME_UNMEASURED, "%s: %s",
+                      trials[i].proposal.hypothesis, trials[i].verdict.diagnostic);
     clear(trials, SHORT);
     proposer->close(proposer);
 }
@@ -390,7 +394,7 @@ START_TEST(refusals_alone_stop_nothing)
     for (int i = 0; i < SHORT; i++) {
         trials[i].number = i + 1;
         ck_assert_int_eq(ask(proposer, (uint64_t)i, &trials[i].proposal), MGL_PROPOSED);
-        trials[i].outcome = MGL_OUTCOME_REJECTED;
+        trials[i].verdict.outcome = MGL_OUTCOME_REJECTED;
         tell(proposer, &trials[i]);
     }
     clear(trials, SHORT);
@@ -434,7 +438,8 @@ START_TEST(running_out_of_memory_is_told)
         mgl_proposal proposal = {0};
         mgl_proposer_answer answer;
         mgl_error err = {0};
-        mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 9};
+        mgl_trial trial = {
+            .number = 1, .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 9};
         trial.proposal.config = subject.start;
         mgl_alloc_fail_at(n, true);
         mgl_status status = openers[_i](&options, &proposer, &err);
@@ -514,8 +519,8 @@ START_TEST(what_helps_nowhere_stops_nothing)
         mgl_trial trial = {.number = i + 1};
         ck_assert_msg(ask(proposer, (uint64_t)i, &trial.proposal) == MGL_PROPOSED, "trial %d", i);
         judge(&trial);
-        if (trial.outcome == MGL_OUTCOME_UNMEASURED) {
-            trial.outcome = MGL_OUTCOME_NO_GAIN;
+        if (trial.verdict.outcome == MGL_OUTCOME_UNMEASURED) {
+            trial.verdict.outcome = MGL_OUTCOME_NO_GAIN;
             trial.gain = -0.001;
             trial.workloads[0].incumbent_us = trial.workloads[1].incumbent_us = 100;
         }
@@ -529,7 +534,7 @@ END_TEST
 START_TEST(from_a_cold_start_a_search_goes_far)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
-    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED};
+    mgl_trial trial = {.number = 1, .verdict.outcome = MGL_OUTCOME_UNMEASURED};
     trial.predicted_us = search_of(proposer)->start_predicted / 2;
     trial.proposal.config = subject.start;
     ck_assert(!mgl_search_is_far(search_of(proposer)));
@@ -545,7 +550,7 @@ static void tell_change(mgl_proposer *proposer, int64_t number, const char *knob
 {
     mgl_trial trial = measured(100, gain);
     trial.number = number;
-    trial.outcome = MGL_OUTCOME_NO_GAIN;
+    trial.verdict.outcome = MGL_OUTCOME_NO_GAIN;
     trial.gain_lo = gain - 0.001;
     trial.gain_hi = gain + 0.001;
     trial.predicted_us = search_of(proposer)->start_predicted;
@@ -600,7 +605,8 @@ START_TEST(a_grid_goes_from_single_knobs_to_pairs)
     mgl_proposer *grid = opened(GRID, &subject);
     int most = 1, singles = 0;
     for (int i = 0; i < 200; i++) {
-        mgl_trial trial = {.number = i + 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 1};
+        mgl_trial trial = {
+            .number = i + 1, .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 1};
         ck_assert_int_eq(ask(grid, 0, &trial.proposal), MGL_PROPOSED);
         int changed = changed_knobs(&trial.proposal.config);
         ck_assert_int_ge(changed, most);
@@ -662,8 +668,9 @@ START_TEST(a_plateau_hops)
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     int far = 0;
     for (int i = 0; i < TRIALS; i++) {
-        mgl_trial trial = {
-            .number = i + 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 100 + i % 7};
+        mgl_trial trial = {.number = i + 1,
+                           .verdict.outcome = MGL_OUTCOME_UNMEASURED,
+                           .predicted_us = 100 + i % 7};
         ck_assert_int_eq(ask(proposer, (uint64_t)i, &trial.proposal), MGL_PROPOSED);
         const mgl_known *parent = mgl_search_find(search_of(proposer), trial.proposal.parent);
         int changed = 0;
@@ -739,7 +746,7 @@ START_TEST(a_prior_is_for_a_surrogate_that_has_not_begun)
 {
     mgl_error err = {0};
     mgl_proposer *evolve = opened(EVOLVE, &subject), *surrogate = opened(SURROGATE, &subject);
-    mgl_trial trial = {.number = 1, .outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 3};
+    mgl_trial trial = {.number = 1, .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 3};
     trial.proposal.config = subject.start;
     ck_assert_int_eq(mgl_surrogate_add_prior(evolve, &trial, 1, &err), MGL_USAGE);
     tell(surrogate, &trial);

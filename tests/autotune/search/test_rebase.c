@@ -12,7 +12,7 @@
 /* A campaign of another manifest, with an incumbent. */
 static void begin_before(fixture *f, const mgl_tune_request *request)
 {
-    mgl_trial kept = {.number = 1, .outcome = MGL_OUTCOME_OK, .workload_count = 1};
+    mgl_trial kept = {.number = 1, .verdict.outcome = MGL_OUTCOME_OK, .workload_count = 1};
     mgl_tune before;
     f->store = store_open(store_path("campaigns.db"));
     must(mgl_tune_prepare(f->store, request, false, &before, &f->err), &f->err);

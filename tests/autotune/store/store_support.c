@@ -186,7 +186,7 @@ void store_fill_trial(int64_t campaign, int64_t number, int pairs, mgl_trial *ou
         .campaign = campaign,
         .number = number,
         .same_kernel = number % 2,
-        .outcome = number % 10 == 3 ? MGL_OUTCOME_OK : MGL_OUTCOME_NO_GAIN,
+        .verdict.outcome = number % 10 == 3 ? MGL_OUTCOME_OK : MGL_OUTCOME_NO_GAIN,
         .predicted_us = 950.25,
         .gain = 0.011,
         .gain_lo = 0.004,
@@ -205,7 +205,8 @@ void store_fill_trial(int64_t campaign, int64_t number, int pairs, mgl_trial *ou
     fill_hash(out->digest, number, "digest");
     fill_hash(out->nonce, number, "nonce");
     fill_hash(out->manifest, 0, "manifest");
-    snprintf(out->diagnostic, sizeof out->diagnostic, "gain of %lld", (long long)number);
+    snprintf(out->verdict.diagnostic, sizeof out->verdict.diagnostic, "gain of %lld",
+             (long long)number);
     fill_results(number, out);
     fill_pairs(number, pairs, out);
 }

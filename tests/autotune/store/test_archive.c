@@ -46,7 +46,7 @@ static void keep(mgl_trial *trial)
                                               .incumbent_us = 900 + i / 13.0,
                                               .candidate_us = 870 + i / 11.0};
     ck_assert_int_eq(mgl_judge_decide(trial, 2, trial->number, false, &err), MGL_OK);
-    ck_assert_int_eq(trial->outcome, MGL_OUTCOME_OK);
+    ck_assert_int_eq(trial->verdict.outcome, MGL_OUTCOME_OK);
 }
 
 /* Trial n stands on n - 5, or on the default. */
@@ -58,7 +58,7 @@ static void add_trials(void)
         trial.proposal.parent = number > 5 ? number - 5 : 0;
         for (int i = 0; i < trial.pair_count; i++)
             trial.pairs[i].reasons = UINT64_MAX;
-        if (trial.outcome == MGL_OUTCOME_OK)
+        if (trial.verdict.outcome == MGL_OUTCOME_OK)
             keep(&trial);
         else
             trial.p_value = NAN;
@@ -165,7 +165,7 @@ START_TEST(trials_come_back)
             mgl_schedule_config_default(&stored.proposal.config);
             mgl_moves_clear(&stored.proposal.moves);
         }
-        bool kept = read->outcome == MGL_OUTCOME_OK;
+        bool kept = read->verdict.outcome == MGL_OUTCOME_OK;
         if (!kept)
             stored.p_value = read->p_value; /* none, in other bits */
         const char *name = store_find_difference(&stored, read, true);
@@ -250,7 +250,8 @@ START_TEST(nothing_of_the_machine_is_in_it)
     store_fill_trial(campaign.id, 33, 2, &trial);
     snprintf(trial.driver, sizeof trial.driver, "/home/x");
     keep(&trial);
-    snprintf(trial.diagnostic, sizeof trial.diagnostic, "see /home/someone/x.mls:3");
+    snprintf(trial.verdict.diagnostic, sizeof trial.verdict.diagnostic,
+             "see /home/someone/x.mls:3");
     trial.proposal.parent = 0;
     ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
     mgl_trial_clear(&trial);
@@ -383,7 +384,7 @@ START_TEST(a_forged_keep_is_not_exported)
     store_fill_trial(campaign.id, TRIALS + 1, 2, &trial);
     keep(&trial);
     forged[_i].forge(&trial);
-    trial.outcome = MGL_OUTCOME_OK;
+    trial.verdict.outcome = MGL_OUTCOME_OK;
     ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_OK);
     ck_assert_int_eq(mgl_archive_write(store, NULL, &none, &err), MGL_BAD_INPUT);
     says("trial 24");

@@ -75,10 +75,10 @@ static mgl_status add(int worker, int64_t number, mgl_outcome *outcome, int64_t 
 {
     mgl_trial trial;
     store_fill_trial(campaign.id, number, 2, &trial);
-    trial.outcome = *outcome;
+    trial.verdict.outcome = *outcome;
     trial.against = against;
     mgl_status status = mgl_store_add_trial(stores[worker], &trial, &err);
-    *outcome = trial.outcome;
+    *outcome = trial.verdict.outcome;
     mgl_trial_clear(&trial);
     return status;
 }
@@ -191,7 +191,7 @@ START_TEST(gain_over_an_earlier_incumbent_is_not_kept)
     ck_assert_int_eq(late, MGL_OUTCOME_NO_GAIN);
     is_ok(mgl_store_get_trial(stores[0], campaign.id, 1, false, &trial, &err));
     ck_assert_ptr_nonnull(
-        strstr(trial.diagnostic, "the incumbent changed meanwhile: it is trial 2"));
+        strstr(trial.verdict.diagnostic, "the incumbent changed meanwhile: it is trial 2"));
     is_ok(mgl_store_find_campaign(stores[0], "one", &found, &err));
     ck_assert_int_eq(found.incumbent, 2);
     mgl_campaign_record_clear(&found);
@@ -213,7 +213,7 @@ static void keep_another(void *user, const mgl_campaign_event *event)
     mgl_proposal_clear(&trial.proposal);
     trial.proposal.config = event->trial->proposal.config;
     memcpy(trial.digest, event->trial->digest, sizeof trial.digest);
-    trial.outcome = MGL_OUTCOME_OK;
+    trial.verdict.outcome = MGL_OUTCOME_OK;
     trial.control = false;
     is_ok(mgl_store_add_trial(stores[1], &trial, &err));
     mgl_trial_clear(&trial);
@@ -246,11 +246,12 @@ END_TEST
 /* Another worker's end finds trial 1 wrong. */
 static void quarantine_it(void *user, const mgl_campaign_event *event)
 {
+    static const mgl_trial_verdict wrong = {.outcome = MGL_OUTCOME_MODEL_MISMATCH,
+                                            .diagnostic = "another token"};
     fixture *f = user;
     on_event(user, event);
     if (event->trial && event->trial->number == 2)
-        is_ok(mgl_store_quarantine(stores[1], f->tune.record.id, 1, MGL_OUTCOME_MODEL_MISMATCH,
-                                   "another token", &err));
+        is_ok(mgl_store_quarantine(stores[1], f->tune.record.id, 1, &wrong, &err));
 }
 
 START_TEST(worker_steps_back_from_what_another_one_quarantined)

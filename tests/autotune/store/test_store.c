@@ -302,7 +302,7 @@ START_TEST(trial_of_nothing_comes_back)
 {
     mgl_trial trial = {.campaign = campaign.id,
                        .number = 1,
-                       .outcome = MGL_OUTCOME_PROPOSER_HTTP,
+                       .verdict.outcome = MGL_OUTCOME_PROPOSER_HTTP,
                        .gain = NAN,
                        .p_value = -1};
     comes_back(&trial);
@@ -322,9 +322,10 @@ START_TEST(extremes_come_back)
     trial.pairs[0].reasons = UINT64_MAX;
     trial.pairs[0].sm_mhz[1] = UINT32_MAX;
     trial.pairs[0].incumbent_us = 0.1 + 0.2;
-    memset(trial.diagnostic, 0xC3, MGL_MAX_DIAGNOSTIC); /* no UTF-8: a file keeps the bytes */
+    memset(trial.verdict.diagnostic, 0xC3,
+           MGL_MAX_DIAGNOSTIC); /* no UTF-8: a file keeps the bytes */
     if (mgl_store_is_shared(store))
-        memset(trial.diagnostic, '?', MGL_MAX_DIAGNOSTIC);
+        memset(trial.verdict.diagnostic, '?', MGL_MAX_DIAGNOSTIC);
     comes_back(&trial);
     mgl_trial_clear(&trial);
 }
@@ -362,7 +363,7 @@ START_TEST(incumbent_is_the_newest_kept_trial)
         add_number(number, 2); /* 3 and 13 are kept */
     store_fill_trial(campaign.id, 15, 2, &control);
     control.control = true;
-    control.outcome = MGL_OUTCOME_OK;
+    control.verdict.outcome = MGL_OUTCOME_OK;
     add(&control);
     mgl_campaign_record found = find("one");
     ck_assert_int_eq(found.incumbent, 13);
@@ -390,7 +391,7 @@ START_TEST(digest_finds_the_first_that_was_tried)
     for (int i = 0; i < 4; i++) {
         store_fill_trial(campaign.id, i + 1, 2, &trial);
         memset(trial.digest, 'd', MGL_SHA256_HEX - 1);
-        trial.outcome = outcomes[i];
+        trial.verdict.outcome = outcomes[i];
         trial.control = i == 0;
         add(&trial);
         mgl_trial_clear(&trial);

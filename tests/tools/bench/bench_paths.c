@@ -97,8 +97,7 @@ static struct {
 typedef struct result {
     mgl_paired_bench_facts facts;
     double compile_s;
-    mgl_outcome outcome;
-    char diagnostic[MGL_MAX_DIAGNOSTIC + 1];
+    mgl_trial_verdict verdict;
     double error; /* relative L2 of the last logits; -1: none */
     mgl_pair pairs[MOST_PAIRS];
     int pair_count;
@@ -213,12 +212,6 @@ static mgl_status compile_all(mgl_error *err)
 
 /* ---- whether a program is right ------------------------------------------------------------- */
 
-static void blame(result *r, mgl_outcome outcome, const char *why)
-{
-    r->outcome = outcome;
-    mgl_format_into(r->diagnostic, sizeof r->diagnostic, "%s", why);
-}
-
 /* Two launches on differently poisoned memory. */
 static mgl_status launch_twice(mgl_side side, result *r, mgl_error *err)
 {
@@ -238,7 +231,8 @@ static mgl_status launch_twice(mgl_side side, result *r, mgl_error *err)
     }
     if (mgl_compare_words(now.made[side], again, words) >= 0 ||
         mgl_compare_words(now.logits[0], now.logits[1], (size_t)load.batch * now.vocab) >= 0)
-        blame(r, MGL_OUTCOME_NONDETERMINISTIC, "two launches made other tokens or logits");
+        mgl_trial_verdict_set(&r->verdict, MGL_OUTCOME_NONDETERMINISTIC,
+                              "two launches made other tokens or logits");
     return MGL_OK;
 }
 
@@ -267,22 +261,18 @@ static mgl_status check_numbers(mgl_side side, result *r, mgl_error *err)
     const size_t words = (size_t)now.load.batch * (size_t)now.load.tokens;
     const int vocab = (int)now.vocab, tokens = now.load.tokens;
     const int32_t *made = now.made[side];
-    if (!mgl_compare_known(workload, tokens, made, vocab, r->diagnostic)) {
-        r->outcome = MGL_OUTCOME_SEMANTIC;
+    if (!mgl_compare_known(workload, tokens, made, vocab, &r->verdict))
         return MGL_OK;
-    }
     mgl_status status = refer(made, err);
     if (status)
         return status;
     const mgl_compare_reference reference = {now.steps, now.steps + words, now.steps + 2 * words};
-    if (mgl_compare_tokens(workload, tokens, made, &reference, vocab, r->diagnostic) >= 0)
-        r->outcome = MGL_OUTCOME_SEMANTIC;
-    for (int s = 0; s < now.load.batch && r->outcome == MGL_OUTCOME_OK; s++) {
+    mgl_compare_tokens(workload, tokens, made, &reference, vocab, &r->verdict);
+    for (int s = 0; s < now.load.batch && r->verdict.outcome == MGL_OUTCOME_OK; s++) {
         const mgl_compare_place place = {workload, s, tokens - 1};
         const size_t at = (size_t)s * now.vocab;
         double error;
-        r->outcome = mgl_compare_logits(&place, now.logits[0] + at, now.wanted + at, vocab, &error,
-                                        r->diagnostic);
+        mgl_compare_logits(&place, now.logits[0] + at, now.wanted + at, vocab, &error, &r->verdict);
         r->error = fmax(r->error, error);
     }
     return MGL_OK;
@@ -292,15 +282,15 @@ static mgl_status check_numbers(mgl_side side, result *r, mgl_error *err)
 static void set(mgl_side side, mgl_program *program, result *r)
 {
     mgl_error err = {0};
-    *r = (result){.outcome = MGL_OUTCOME_OK, .error = -1};
+    *r = (result){.error = -1};
     r->compile_s = find_kernel(program)->compile_s;
     mgl_status status = mgl_paired_bench_set(now.paired_bench, side, program, &r->facts, &err);
     if (!status)
         status = launch_twice(side, r, &err);
-    if (!status && r->outcome == MGL_OUTCOME_OK)
+    if (!status && r->verdict.outcome == MGL_OUTCOME_OK)
         status = check_numbers(side, r, &err);
     if (status)
-        blame(r, MGL_OUTCOME_LAUNCH, err.message);
+        mgl_trial_verdict_set(&r->verdict, MGL_OUTCOME_LAUNCH, "%s", err.message);
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -316,7 +306,8 @@ static mgl_status time_launch(mgl_side side, double *us, mgl_paired_bench_clocks
     *us = seconds * 1e6 / now.load.tokens;
     mgl_paired_bench_look(now.paired_bench, clocks);
     if (!status && memcmp(made, now.made[side], words * sizeof *made) != 0)
-        blame(r, MGL_OUTCOME_MISMATCH, "a timed launch made other tokens");
+        mgl_trial_verdict_set(&r->verdict, MGL_OUTCOME_MISMATCH,
+                              "a timed launch made other tokens");
     return status;
 }
 
@@ -394,9 +385,9 @@ static void put_pairs(const result *r)
 
 static void put_result(const result *r)
 {
-    mgl_json_out_string(&bench.out, "outcome", mgl_outcome_name(r->outcome));
-    if (r->outcome != MGL_OUTCOME_OK)
-        mgl_json_out_string(&bench.out, "diagnostic", r->diagnostic);
+    mgl_json_out_string(&bench.out, "outcome", mgl_outcome_name(r->verdict.outcome));
+    if (r->verdict.outcome != MGL_OUTCOME_OK)
+        mgl_json_out_string(&bench.out, "diagnostic", r->verdict.diagnostic);
     mgl_json_out_real(&bench.out, "compile_s", r->compile_s);
     mgl_json_out_int(&bench.out, "registers", r->facts.vm.registers);
     mgl_json_out_int(&bench.out, "spill_bytes", r->facts.vm.spill_bytes);
@@ -464,13 +455,13 @@ static mgl_status measure_path(const way *w, mgl_error *err)
     if (status)
         return status;
     set(MGL_CANDIDATE, program, &r);
-    if (r.outcome == MGL_OUTCOME_OK)
+    if (r.verdict.outcome == MGL_OUTCOME_OK)
         status = measure_pairs(&r, err);
-    bench.wrong += r.outcome != MGL_OUTCOME_OK;
+    bench.wrong += r.verdict.outcome != MGL_OUTCOME_OK;
     put_result(&r);
     fprintf(stderr, "bench_paths: %s %s %s: %s\n", now.subject->of.text,
             path_family_name(w->family), mgl_variant_get(w->variant)->name,
-            r.outcome == MGL_OUTCOME_OK ? "measured" : r.diagnostic);
+            r.verdict.outcome == MGL_OUTCOME_OK ? "measured" : r.verdict.diagnostic);
     return status;
 }
 
@@ -490,9 +481,9 @@ static mgl_status measure_default(mgl_error *err)
     set(MGL_INCUMBENT, program, &r);
     put_result(&r);
     mgl_json_out_close_object(&bench.out);
-    return r.outcome == MGL_OUTCOME_OK
-               ? MGL_OK
-               : mgl_fail(err, MGL_GATE, now.subject->of.text, "the default: %s", r.diagnostic);
+    return r.verdict.outcome == MGL_OUTCOME_OK ? MGL_OK
+                                               : mgl_fail(err, MGL_GATE, now.subject->of.text,
+                                                          "the default: %s", r.verdict.diagnostic);
 }
 
 /* What goes wrong with a row is told there; the next one may be measured. */

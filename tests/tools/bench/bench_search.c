@@ -117,16 +117,17 @@ static void run_trial(const mgl_subject *subject, mgl_trial *trial)
     mgl_candidate candidate;
     if (options.quick) {
         check(mgl_gate_lower(subject, &trial->proposal, &candidate, &err), &err);
-        if (candidate.outcome == MGL_OUTCOME_UNMEASURED)
+        if (candidate.verdict.outcome == MGL_OUTCOME_UNMEASURED)
             mgl_gate_predict(subject, &candidate);
     } else {
         check(mgl_gate_pass(subject, &trial->proposal, NULL, &candidate, &err), &err);
     }
-    trial->outcome = candidate.outcome;
+    trial->verdict.outcome = candidate.verdict.outcome;
     trial->predicted_us = candidate.predicted;
     trial->p_value = -1;
     trial->workload_count = subject->workloads.count;
-    memcpy(trial->diagnostic, candidate.diagnostic, sizeof trial->diagnostic);
+    memcpy(trial->verdict.diagnostic, candidate.verdict.diagnostic,
+           sizeof trial->verdict.diagnostic);
     mgl_candidate_clear(&candidate);
 }
 
@@ -202,8 +203,9 @@ static struct convergence run_convergence(const mgl_subject *subject, const mgl_
         if (best > 0 && best <= goal)
             c.needed = c.count;
         if (getenv("MGL_BENCH_SEARCH_VERBOSE"))
-            fprintf(stderr, "%d %s %.1f best %.1f: %s\n", c.count, mgl_outcome_name(trial->outcome),
-                    value, best, trial->proposal.hypothesis);
+            fprintf(stderr, "%d %s %.1f best %.1f: %s\n", c.count,
+                    mgl_outcome_name(trial->verdict.outcome), value, best,
+                    trial->proposal.hypothesis);
     }
     c.seconds = mgl_clock_s() - start;
     proposer->close(proposer);
@@ -279,12 +281,12 @@ static void measure(mgl_trial *trial, double incumbent_us, double us, uint64_t *
     double truth = log(incumbent_us / us);
     trial->workloads[0].incumbent_us = incumbent_us;
     show_gain(trial, truth, SCREEN_NOISE, state);
-    trial->outcome = trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION : MGL_OUTCOME_NO_GAIN;
+    trial->verdict.outcome = trial->gain_hi < 0 ? MGL_OUTCOME_REGRESSION : MGL_OUTCOME_NO_GAIN;
     if (trial->gain_hi < MGL_KEEP_GAIN)
         return;
     show_gain(trial, truth, DECISION_NOISE, state);
     bool kept = trial->gain >= MGL_KEEP_GAIN && trial->gain_lo > 0;
-    trial->outcome = kept ? MGL_OUTCOME_OK : MGL_OUTCOME_NO_GAIN;
+    trial->verdict.outcome = kept ? MGL_OUTCOME_OK : MGL_OUTCOME_NO_GAIN;
 }
 
 /* The prediction of what the trial stands on; trials (count) are those before it. */
@@ -300,10 +302,10 @@ static void count_trial(struct near *n, const mgl_trial *trial)
 {
     n->count++;
     n->moved += trial->proposal.moves.count > 0;
-    n->screened += trial->outcome == MGL_OUTCOME_UNMEASURED;
-    n->slower += trial->outcome == MGL_OUTCOME_REGRESSION;
-    n->level += trial->outcome == MGL_OUTCOME_NO_GAIN;
-    n->kept += trial->outcome == MGL_OUTCOME_OK;
+    n->screened += trial->verdict.outcome == MGL_OUTCOME_UNMEASURED;
+    n->slower += trial->verdict.outcome == MGL_OUTCOME_REGRESSION;
+    n->level += trial->verdict.outcome == MGL_OUTCOME_NO_GAIN;
+    n->kept += trial->verdict.outcome == MGL_OUTCOME_OK;
     n->refused = n->count - n->screened - n->slower - n->level - n->kept;
 }
 
@@ -315,7 +317,7 @@ static void judge_near(const mgl_subject *subject, mgl_trial *trials, mgl_trial 
     double truth = 0,
            before = parent_predicted(trials, (int)(trial - trials), trial->proposal.parent, start);
     run_trial(subject, trial);
-    if (trial->outcome == MGL_OUTCOME_UNMEASURED &&
+    if (trial->verdict.outcome == MGL_OUTCOME_UNMEASURED &&
         !(before > 0 && trial->predicted_us > before * (1 + MGL_SCREEN_MARGIN))) {
         mgl_trial copy = {.proposal = trial->proposal};
         bool quick = options.quick;
@@ -326,7 +328,7 @@ static void judge_near(const mgl_subject *subject, mgl_trial *trials, mgl_trial 
         measure(trial, *incumbent_us, truth, state);
         n->tried = fmax(n->tried, n->gain + log(*incumbent_us / truth));
     }
-    if (trial->outcome == MGL_OUTCOME_OK) {
+    if (trial->verdict.outcome == MGL_OUTCOME_OK) {
         n->gain += log(*incumbent_us / truth);
         *incumbent_us = truth;
     }
@@ -364,9 +366,9 @@ static struct near run_near(const mgl_subject *subject, uint64_t seed)
             n.needed = i + 1;
         if (getenv("MGL_BENCH_SEARCH_VERBOSE"))
             fprintf(stderr, "%d %s predicted %+.1f %% gain %+.2f %% on %lld: %s\n", i + 1,
-                    mgl_outcome_name(trial->outcome), 100 * (trial->predicted_us / start - 1),
-                    100 * trial->gain, (long long)trial->proposal.parent,
-                    trial->proposal.hypothesis);
+                    mgl_outcome_name(trial->verdict.outcome),
+                    100 * (trial->predicted_us / start - 1), 100 * trial->gain,
+                    (long long)trial->proposal.parent, trial->proposal.hypothesis);
     }
     n.seconds = mgl_clock_s() - began;
     proposer->close(proposer);

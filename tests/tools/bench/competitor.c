@@ -152,10 +152,10 @@ void competitor_end(void)
 /* ---- the lab's launches ---------------------------------------------------------------------- */
 
 mgl_status __real_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
-                                    int32_t *tokens, double *seconds, mgl_runner_verdict *verdict,
+                                    int32_t *tokens, double *seconds, mgl_trial_verdict *verdict,
                                     mgl_error *err);
 mgl_status __wrap_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
-                                    int32_t *tokens, double *seconds, mgl_runner_verdict *verdict,
+                                    int32_t *tokens, double *seconds, mgl_trial_verdict *verdict,
                                     mgl_error *err);
 
 static bool meets_launch(int side)
@@ -166,7 +166,7 @@ static bool meets_launch(int side)
 
 /* It reads before the launch begins. */
 mgl_status __wrap_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
-                                    int32_t *tokens, double *seconds, mgl_runner_verdict *verdict,
+                                    int32_t *tokens, double *seconds, mgl_trial_verdict *verdict,
                                     mgl_error *err)
 {
     bool meets = meets_launch(load->side);

@@ -133,7 +133,7 @@ static void compare_starts(const mgl_schedule_config *poor, double us[2])
     us[1] = trial.workloads[0].candidate_us;
     if (!(us[0] > 0) || !(us[1] > 0))
         show_check(mgl_fail(&err, MGL_GATE, "the poor start", "it was not measured: %s: %s",
-                            mgl_outcome_name(trial.outcome), trial.diagnostic),
+                            mgl_outcome_name(trial.verdict.outcome), trial.verdict.diagnostic),
                    &err);
     mgl_trial_clear(&trial);
     mgl_tune_clear(&tune);
@@ -254,7 +254,7 @@ static void put_convergence(mgl_json_out *out, int seed, const convergence *c)
     mgl_json_out_real(out, "gain_percent", 100 * expm1(c->gain));
     mgl_json_out_int(out, "checks", c->checks);
     if (c->checks > 0)
-        mgl_json_out_string(out, "outcome", mgl_outcome_name(c->last.outcome));
+        mgl_json_out_string(out, "outcome", mgl_outcome_name(c->last.verdict.outcome));
     if (c->checks > 0 && c->last.p_value >= 0) {
         mgl_json_out_real(out, "over_default_percent", 100 * expm1(c->last.gain));
         mgl_json_out_real(out, "over_default_percent_lo", 100 * expm1(c->last.gain_lo));

@@ -13,9 +13,9 @@
 
 /* ---- the arbiter ----------------------------------------------------------------------------- */
 
-static mgl_loop_verdict verdict(mgl_outcome outcome, double gain, double lo)
+static mgl_trial_verdict verdict(mgl_outcome outcome, double gain, double lo)
 {
-    mgl_loop_verdict v = {.outcome = outcome, .facts = mgl_facts_unknown()};
+    mgl_trial_verdict v = {.outcome = outcome};
     v.facts.gain = gain;
     v.facts.gain_lo = lo;
     v.facts.gain_hi = 2 * gain - lo;
@@ -51,7 +51,7 @@ static const struct {
 START_TEST(decides_by_the_table)
 {
     mgl_arbiter a = {0};
-    mgl_loop_verdict v = verdict(table[_i].outcome, table[_i].gain, table[_i].lo);
+    mgl_trial_verdict v = verdict(table[_i].outcome, table[_i].gain, table[_i].lo);
     mgl_ruling r = mgl_arbiter_decide(&a, &v);
     ck_assert_msg(r.decision == table[_i].decision, "%s: %s", table[_i].what,
                   mgl_decision_name(r.decision));
@@ -63,7 +63,7 @@ END_TEST
 START_TEST(stands_three_steps_deep_at_most)
 {
     mgl_arbiter a = {.rounds = 100};
-    mgl_loop_verdict v = verdict(OUT(NO_GAIN), 0, -0.01);
+    mgl_trial_verdict v = verdict(OUT(NO_GAIN), 0, -0.01);
     for (int i = 0; i < 3; i++)
         ck_assert(mgl_arbiter_decide(&a, &v).stand);
     ck_assert(!mgl_arbiter_decide(&a, &v).stand);
@@ -74,7 +74,7 @@ END_TEST
 START_TEST(an_acceptance_begins_anew)
 {
     mgl_arbiter a = {.rounds = 100};
-    mgl_loop_verdict no = verdict(OUT(NO_GAIN), 0, -0.01), yes = verdict(OUT(OK), 0.05, 0.04);
+    mgl_trial_verdict no = verdict(OUT(NO_GAIN), 0, -0.01), yes = verdict(OUT(OK), 0.05, 0.04);
     for (int i = 0; i < 4; i++)
         mgl_arbiter_decide(&a, &no);
     ck_assert_int_eq(mgl_arbiter_decide(&a, &yes).decision, MGL_DECISION_ACCEPT);
@@ -90,7 +90,7 @@ END_TEST
 START_TEST(finishes_after_eight_rounds)
 {
     mgl_arbiter a = {0};
-    mgl_loop_verdict yes = verdict(OUT(OK), 0.05, 0.04);
+    mgl_trial_verdict yes = verdict(OUT(OK), 0.05, 0.04);
     for (int i = 0; i < 7; i++)
         ck_assert_int_eq(mgl_arbiter_decide(&a, &yes).decision, MGL_DECISION_ACCEPT);
     mgl_ruling r = mgl_arbiter_decide(&a, &yes);
@@ -116,7 +116,7 @@ static const struct {
 START_TEST(finishes_near_the_floor)
 {
     mgl_arbiter a = {0};
-    mgl_loop_verdict v = verdict(floors[_i].outcome, 0.05, 0.04);
+    mgl_trial_verdict v = verdict(floors[_i].outcome, 0.05, 0.04);
     v.facts.floor_us = floors[_i].floor;
     v.facts.time_us = floors[_i].time;
     ck_assert_int_eq(mgl_arbiter_decide(&a, &v).finish, floors[_i].finish);
@@ -167,7 +167,7 @@ START_TEST(missing_metrics_fall_back)
 {
     int found;
     mgl_profile p = read_csv("few", NULL, &found);
-    mgl_facts facts = mgl_facts_unknown();
+    mgl_facts facts = {0};
     ck_assert_int_eq(found, 0);
     ck_assert_int_eq(mgl_profile_class(&p), MGL_CLASS_UNKNOWN);
     facts.spill_bytes = 16;

@@ -60,7 +60,7 @@ END_TEST
 
 /* Faster the nearer to (9, 9, 9, 9); where A is 0 wrong, where B is 1 pruned. */
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     double time = 1;

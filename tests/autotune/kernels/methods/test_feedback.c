@@ -30,7 +30,7 @@ static mgl_fixups fixups;                          /* of the last call */
 
 /* A table of errors: the first word of the text says which. */
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     static const struct {
@@ -222,9 +222,9 @@ END_TEST
 
 START_TEST(an_error_has_three_hundred_bytes)
 {
-    mgl_reply reply = {.outcome = MGL_OUTCOME_PROPOSER_SCHEMA};
+    mgl_reply reply = {.verdict.outcome = MGL_OUTCOME_PROPOSER_SCHEMA};
     mgl_text prompt = {0};
-    memset(reply.diagnostic, 'x', MGL_MAX_DIAGNOSTIC);
+    memset(reply.verdict.diagnostic, 'x', MGL_MAX_DIAGNOSTIC);
     open_loop();
     ck_assert_int_eq(mgl_feedback_take(feedback, NULL, &reply, NULL), MGL_OK);
     ck_assert_int_eq(mgl_feedback_prompt(feedback, &prompt, NULL), MGL_OK);

@@ -109,7 +109,7 @@ START_TEST(a_failed_attempt_is_in_the_next_prompt)
                      MGL_OK);
     ck_assert_int_eq(end.verdict.outcome, MGL_OUTCOME_STATIC_FORBIDDEN);
     ck_assert(prompt_has("`clock64` reads a clock"));
-    ck_assert(prompt_has(mgl_loop_hint(MGL_OUTCOME_STATIC_FORBIDDEN)));
+    ck_assert(prompt_has(mgl_outcome_kernel_hint(MGL_OUTCOME_STATIC_FORBIDDEN)));
 }
 END_TEST
 
@@ -163,13 +163,12 @@ END_TEST
 static void add_version(const char *function, double registers, double spill)
 {
     mgl_text text = {0};
-    mgl_version_record r = {
-        .unit = "merge",
-        .arch = "sm_90a",
-        .transformation = "",
-        .note = "more",
-        .provides = "",
-        .verdict = {.outcome = MGL_OUTCOME_UNMEASURED, .facts = mgl_facts_unknown()}};
+    mgl_version_record r = {.unit = "merge",
+                            .arch = "sm_90a",
+                            .transformation = "",
+                            .note = "more",
+                            .provides = "",
+                            .verdict = {.outcome = MGL_OUTCOME_UNMEASURED}};
     r.verdict.facts.registers = registers;
     r.verdict.facts.spill_bytes = spill;
     ck_assert_int_eq(mgl_kernel_session_text(session, &text, NULL, NULL), MGL_OK);

@@ -29,7 +29,7 @@ static void teardown(void)
 
 /* A text says itself how fast it is: "gain N" percent, or "bad", or "near" the floor. */
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     (void)user, (void)values, (void)count, (void)err;

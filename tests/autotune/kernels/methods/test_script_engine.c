@@ -87,7 +87,7 @@ static void on_step(void *user, const mgl_step_report *step)
 
 /* The gates, but that a comment alone is a change. */
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     const mgl_loop_judge whole = mgl_gates_judge(user);

@@ -235,7 +235,7 @@ static int judged, told;
 
 /* Good is what has the word; what it says otherwise is that it has not. */
 static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_loop_verdict *out,
+                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
                         mgl_error *err)
 {
     const char *word = user;
@@ -404,7 +404,7 @@ START_TEST(any_byte_outside_of_the_region_is_caught)
         mgl_text_format(&reply.content, "```cuda\n%s```\n", before.bytes);
         before.bytes[at] = was;
         ck_assert_int_eq(mgl_pass_engine_take(peak, NULL, &reply, NULL), MGL_OK);
-        const mgl_loop_verdict *v = mgl_pass_engine_verdict(peak);
+        const mgl_trial_verdict *v = mgl_pass_engine_verdict(peak);
         if (inside && was != '\n')
             ck_assert_int_eq(v->outcome, MGL_OUTCOME_UNMEASURED);
         else if (!inside)
