@@ -13,7 +13,10 @@ typedef enum mgl_alias_class {
     MGL_ALIAS_UNIT,
     MGL_ALIAS_WORD,
     MGL_ALIAS_FLAG,
-    MGL_ALIAS_ARGUMENT
+    MGL_ALIAS_ARGUMENT,
+    MGL_ALIAS_VERB,
+    MGL_ALIAS_TOOL,
+    MGL_ALIAS_SCHEMA
 } mgl_alias_class;
 
 /* The new name (static) of the old name `name` (`length` bytes); NULL: `name` is not an old name.

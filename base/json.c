@@ -7,6 +7,7 @@
  */
 #include "base/json.h"
 
+#include "base/aliases.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -747,7 +748,8 @@ mgl_status mgl_json_check_schema(const mgl_json *json, const char *schema, mgl_e
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
                         "it must be a JSON object: {\"schema\": \"%s\", ...}", schema);
     mgl_status status = mgl_json_get_string(json, json->root, "schema", true, &found, err);
-    if (status || !strcmp(found, schema))
+    const char *renamed = found ? mgl_alias_new(MGL_ALIAS_SCHEMA, found, strlen(found)) : NULL;
+    if (status || !strcmp(renamed ? renamed : found, schema))
         return status;
     return strncmp(found, "megalith.", 9)
                ? mgl_fail(err, MGL_BAD_INPUT, json->file,

@@ -67,8 +67,8 @@ mgl_status mgl_json_get_array(const mgl_json *json, const cJSON *object, const c
 mgl_status mgl_json_item_int(const mgl_json *json, const cJSON *item, const char *what, int64_t lo,
                              int64_t hi, int64_t *out, mgl_error *err);
 
-/* Checks that the root is an object with this "schema". The schema of a foreign file is not quoted
- * in the message. */
+/* Checks that the root is an object with this "schema", or with its old name (base/aliases.def).
+ * The schema of a foreign file is not quoted in the message. */
 mgl_status mgl_json_check_schema(const mgl_json *json, const char *schema, mgl_error *err);
 
 /* Returns the member of `object` called `key` (case sensitive), or NULL. Linear search: for

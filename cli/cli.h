@@ -167,7 +167,7 @@ typedef struct mgl_cli_verb {
     const struct mgl_cli_verb *const *words; /* (word_count); NULL: none */
     size_t word_count;
     const char *notes;          /* sentences that help prints after the flags; NULL: none */
-    bool judges;                /* may end with a verdict: MGL_CLI_VERDICT_EXITS */
+    bool gives_verdict;         /* may end with a verdict: MGL_CLI_VERDICT_EXITS */
     const mgl_cli_typed *lines; /* (line_count) lines to type, for help; NULL: none */
     size_t line_count;
 } mgl_cli_verb;

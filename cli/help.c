@@ -37,11 +37,12 @@ static const char exit_codes[] = MGL_CLI_EXITS(MGL_CLI_EXIT); /* with ", " in fr
 static const char verdict_codes[] = MGL_CLI_VERDICT_EXITS(MGL_CLI_EXIT);
 
 /* The exit codes, at the end of each help. */
-static void put_exit_codes(bool judges)
+static void put_exit_codes(bool gives_verdict)
 {
     mgl_text text = {0};
     mgl_text_format(&text, "Exit codes: %s%s%s.", exit_codes + 2,
-                    judges ? "; of a verdict: 0 kept" : "", judges ? verdict_codes : "");
+                    gives_verdict ? "; of a verdict: 0 kept" : "",
+                    gives_verdict ? verdict_codes : "");
     if (text.failed)
         mgl_cli_lose_output();
     else
@@ -133,5 +134,5 @@ void mgl_cli_print_verb_help(const mgl_cli_verb *verb)
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");
-    put_exit_codes(verb->judges);
+    put_exit_codes(verb->gives_verdict);
 }

@@ -4,6 +4,9 @@
  */
 #include "cli/cli.h"
 
+#include "base/aliases.h"
+
+#include <stdio.h>
 #include <string.h>
 
 const mgl_cli_verb *const mgl_cli_verbs[MGL_CLI_VERB_COUNT] = {
@@ -28,10 +31,15 @@ const char *mgl_cli_last_word(const mgl_cli_verb *verb)
 
 const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word)
 {
+    char name[64];
     for (size_t i = 0; i < verb->word_count; i++)
         if (!strcmp(mgl_cli_last_word(verb->words[i]), word))
             return verb->words[i];
-    return NULL;
+    const int length = snprintf(name, sizeof name, "%s %s", verb->name, word);
+    const char *renamed = length > 0 && (size_t)length < sizeof name
+                              ? mgl_alias_new(MGL_ALIAS_VERB, name, (size_t)length)
+                              : NULL;
+    return renamed ? mgl_cli_find_word(verb, strrchr(renamed, ' ') + 1) : NULL;
 }
 
 static int end_code; /* of a verb that succeeds */

@@ -151,7 +151,7 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
     return mgl_baseline_check(&r->config.geometry, err);
 }
 
-mgl_status mgl_bench_judge(const mgl_bench_accuracy *a, mgl_error *err)
+mgl_status mgl_bench_gate(const mgl_bench_accuracy *a, mgl_error *err)
 {
     /* written so that NaN fails */
     if (!(a->machine_error <= MGL_BENCH_ERROR))
@@ -492,7 +492,7 @@ static mgl_status check_accuracy(struct bench *b, mgl_error *err)
         return status;
     a->baseline_error = mgl_reference_distance(b->logits, b->wanted, vocab);
     a->baseline_agrees = count_equal(b->made + first_made(b->request), b->other, a->tokens);
-    return mgl_bench_judge(a, err);
+    return mgl_bench_gate(a, err);
 }
 
 /* Stores the tokens that the machine samples first; every sample must repeat them. */

@@ -137,7 +137,7 @@ mgl_status mgl_bench_run(const mgl_bench_request *request, mgl_bench_progress_fn
                          void *user, mgl_bench_result *out, mgl_error *err);
 
 /* MGL_GATE, with a message, if an error exceeds the limits above. */
-mgl_status mgl_bench_judge(const mgl_bench_accuracy *accuracy, mgl_error *err);
+mgl_status mgl_bench_gate(const mgl_bench_accuracy *accuracy, mgl_error *err);
 
 /* Relative error of the predicted time against the measured one. */
 static inline double mgl_bench_predicted_error(const mgl_bench_result *result)

@@ -1,5 +1,5 @@
 /*
- * MCP tools for the experiment log, equivalent to `megalith kernel plan` and `megalith kernel
+ * MCP tools for the experiment log, equivalent to `megalith kernel choose` and `megalith kernel
  * report`: what was tried, and which op comes next.
  */
 #include "autotune/agents/mcp_parts.h"
@@ -34,16 +34,16 @@ static mgl_status read_shares(const mcp_call *call, mgl_shares *out, mgl_error *
     return status;
 }
 
-static mgl_status kernel_plan(const mcp_call *call, mgl_json_out *out, mgl_error *err)
+static mgl_status kernel_choose(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
     mgl_experiment_log experiment_log = {0};
-    mgl_experiment_log_plan plan = {0};
-    mgl_status status = read_shares(call, &plan.shares, err);
+    mgl_experiment_log_choice choice = {0};
+    mgl_status status = read_shares(call, &choice.shares, err);
     if (!status)
         status = read_experiment_log(call, &experiment_log, err);
     if (!status) {
-        mgl_experiment_log_make_plan(&experiment_log, &plan);
-        mgl_experiment_log_put_plan(&plan, out);
+        mgl_experiment_log_choose(&experiment_log, &choice);
+        mgl_experiment_log_put_choice(&choice, out);
     }
     mgl_experiment_log_clear(&experiment_log);
     return status;
@@ -74,7 +74,7 @@ static mgl_status kernel_report(const mcp_call *call, mgl_json_out *out, mgl_err
     {                                                                                              \
         "log_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                  \
     }
-static const mcp_param of_plan[] = {
+static const mcp_param of_choose[] = {
     {"shares", MCP_OBJECT, false, 0, 0, "megalith.shares/1: each op's time and floor"},
     {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
     EXPERIMENT_LOG};
@@ -82,9 +82,9 @@ static const mcp_param of_report[] = {
     EXPERIMENT_LOG, {"csv", MCP_BOOLEAN, false, 0, 0, "every row, for spreadsheets (false)"}};
 
 static const mcp_tool tools[] = {
-    {"kernel_plan", "Which op is worked on next",
+    {"kernel_choose", "Which op is worked on next",
      "Ops by what the whole gains if they reach their floor, and the ideas that helped most.",
-     MCP_PARAMS(of_plan), false, .run = kernel_plan},
+     MCP_PARAMS(of_choose), false, .run = kernel_choose},
     {"kernel_report", "What was tried on micro-kernels",
      "By op and by idea, with the failures counted, as Markdown.", MCP_PARAMS(of_report), false,
      .run = kernel_report}};

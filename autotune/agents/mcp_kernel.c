@@ -225,7 +225,7 @@ static mgl_status read_candidate(const mcp_call *call, candidate *c, mgl_error *
 }
 
 /* Runs the gates; with `promote` runs all of them, and promotes a candidate that passes. */
-static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, mgl_error *err)
+static mgl_status run_gates(const mcp_call *call, bool promote, mgl_json_out *out, mgl_error *err)
 {
     char checkpoint[PATH_MAX];
     mgl_kernel_device_options where = {.device = mcp_text_of(call, "device"),
@@ -239,7 +239,7 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
     const char *arch = mcp_text_of(call, "arch");
     candidate c = {0};
     mgl_kernel_device device = {0};
-    mgl_kernel_verdict verdict = {0};
+    mgl_kernel_findings verdict = {0};
     bool promoted = false;
     mgl_status status = read_candidate(call, &c, err);
     if (!status)
@@ -248,19 +248,19 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
     if (!status)
         status = mgl_kernel_device_open(&where, &device, err);
     if (!status && promote && !device.given)
-        status = mgl_fail(err, MGL_USAGE, "device", "what no device has judged is not promoted");
+        status = mgl_fail(err, MGL_USAGE, "device", "a text is promoted only after the gates of a device: name one");
     const mgl_kernel_options before = {.arch = arch           ? arch
                                                : device.given ? device.arch
                                                               : NULL,
                                        .no_compile = mcp_flag_of(call, "scan_only"),
                                        .abort = &call->mcp->abort};
     if (!status)
-        status = mgl_kernel_judge(&c.of, &before, &device, &verdict, err);
+        status = mgl_kernel_evaluate(&c.of, &before, &device, &verdict, err);
     if (!status && promote)
         status = mgl_kernel_promote(&c.of, &verdict, &promoted, err);
     if (!status)
         mgl_kernel_put_verdict(out, c.of.unit, &verdict, promoted);
-    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_findings_clear(&verdict);
     mgl_kernel_device_clear(&device);
     mgl_free(c.text);
     return status;
@@ -268,7 +268,7 @@ static mgl_status judge(const mcp_call *call, bool promote, mgl_json_out *out, m
 
 static mgl_status kernel_verify(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    return judge(call, false, out, err);
+    return run_gates(call, false, out, err);
 }
 
 /* Without a text, times the current kernel against itself. */
@@ -284,7 +284,7 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
                                          .abort = &call->mcp->abort};
     candidate c = {0};
     mgl_kernel_device device = {0};
-    mgl_kernel_verdict verdict = {0};
+    mgl_kernel_findings verdict = {0};
     mgl_status status = has_text ? read_candidate(call, &c, err)
                                  : mgl_kernel_find(mcp_text_of(call, "unit"), &c.of.unit, err);
     if (!status)
@@ -296,7 +296,7 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
         status = mgl_kernel_bench(&c.of, &device, &verdict, err);
     if (!status)
         mgl_kernel_put_verdict(out, c.of.unit, &verdict, false);
-    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_findings_clear(&verdict);
     mgl_kernel_device_clear(&device);
     mgl_free(c.text);
     return status;
@@ -304,7 +304,7 @@ static mgl_status kernel_bench(const mcp_call *call, mgl_json_out *out, mgl_erro
 
 static mgl_status kernel_promote(const mcp_call *call, mgl_json_out *out, mgl_error *err)
 {
-    return judge(call, true, out, err);
+    return run_gates(call, true, out, err);
 }
 
 static mgl_status kernel_rollback(const mcp_call *call, mgl_json_out *out, mgl_error *err)
@@ -346,14 +346,14 @@ static const mcp_param of_unit[] = {MCP_UNIT};
 static const mcp_param of_scan[] = {
     {"unit", MCP_STRING, false, 0, MCP_MAX_NAME, "whose text it is (the unit that has its frame)"},
     TEXT};
-static const mcp_param of_checkpoint[] = {
+static const mcp_param of_version[] = {
     MCP_UNIT,
     {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "a branch, a checkpoint, or own: the unit's own text (the branch that is worked on)"}};
+     "a branch, a version, or own: the unit's own text (the branch that is worked on)"}};
 static const mcp_param of_diff[] = {
     MCP_UNIT,
     {"from", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "a branch, a checkpoint, or own: the unit's own text (own)"},
+     "a branch, a version, or own: the unit's own text (own)"},
     {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
 static const mcp_param of_branch[] = {
     MCP_UNIT,
@@ -373,7 +373,7 @@ static const mcp_param of_submit[] = {
     {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
     {"bare", MCP_BOOLEAN, false, 0, 0, "the answer is the text itself, without a fence (false)"},
     MCP_SCAN_ONLY,
-    MCP_DEVICE("none, cuda or cuda:N: that judges what passes the compiler (none)")};
+    MCP_DEVICE("none, cuda or cuda:N: that evaluates what passes the compiler (none)")};
 static const mcp_param of_verify[] = {
     MCP_UNIT,
     TEXT,
@@ -397,7 +397,7 @@ static const mcp_param of_promote[] = {
     TEXT,
     MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
     TUNE,
-    {"device", MCP_STRING, true, 0, 31, "cuda or cuda:N: that judges it"},
+    {"device", MCP_STRING, true, 0, 31, "cuda or cuda:N: that evaluates it"},
     MODELS};
 
 static const mcp_tool tools[] = {
@@ -414,14 +414,14 @@ static const mcp_tool tools[] = {
      false, .in_store = kernel_next},
     {"kernel_prompt", "The prompt of the open work", "What kernel_submit has to answer.",
      MCP_PARAMS(of_unit), false, .in_store = kernel_prompt},
-    {"kernel_log", "Checkpoints of a micro-kernel", "Those of a branch, the newest first.",
-     MCP_PARAMS(of_checkpoint), false, .in_store = kernel_log},
-    {"kernel_diff", "What differs between two checkpoints",
+    {"kernel_log", "Versions of a micro-kernel", "Those of a branch, the newest first.",
+     MCP_PARAMS(of_version), false, .in_store = kernel_log},
+    {"kernel_diff", "What differs between two versions",
      "Line by line, as a text; where nothing is named, what the branch's text has changed.",
      MCP_PARAMS(of_diff), false, .in_store = kernel_diff},
-    {"kernel_export", "A checkpoint with its text", "Its verdict, values of tunables and text.",
-     MCP_PARAMS(of_checkpoint), false, .in_store = kernel_export},
-    {"kernel_branches", "Branches of a micro-kernel's checkpoints",
+    {"kernel_export", "A version with its text", "Its verdict, values of tunables and text.",
+     MCP_PARAMS(of_version), false, .in_store = kernel_export},
+    {"kernel_branches", "Branches of a micro-kernel's versions",
      "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false,
      .in_store = kernel_branches},
     {"kernel_branch", "Make or change the branch",
@@ -432,7 +432,7 @@ static const mcp_tool tools[] = {
      MCP_PARAMS(of_begin), true, .in_store = kernel_begin},
     {"kernel_submit", "Hand in an answer",
      "Passes the answer to the open work's prompt through the gates; a text that passes is a "
-     "checkpoint.",
+     "version.",
      MCP_PARAMS(of_submit), true, .in_store = kernel_submit},
     {"kernel_verify", "Pass a text through the gates",
      "The verdict on a whole text of a micro-kernel: before a device, and on one where it is "

@@ -68,7 +68,7 @@ static mgl_status run(const mcp_call *call, mgl_kernel_store *shop, mgl_model_cl
     const mgl_transform_options options = {.name = mcp_text_of(call, "name"),
                                            .script = mcp_text_of(call, "script"),
                                            .carry = (int)mcp_number_of(call, "carry", 0),
-                                           .judgements = (int)mcp_number_of(call, "judgements", 0),
+                                           .evaluations = (int)mcp_number_of(call, "evaluations", 0),
                                            .on_step = put_step,
                                            .user = out,
                                            .abort = &call->mcp->abort};
@@ -104,11 +104,11 @@ static mgl_status transform_apply(const mcp_call *call, mgl_kernel_store *shop, 
 #define NAMES                                                                                      \
     {"name", MCP_STRING, false, 0, MCP_MAX_NAME, "a transformation"},                              \
     {                                                                                              \
-        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a plan, sm_90a"                          \
+        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a script, sm_90a"                          \
     }
 static const mcp_param of_show[] = {NAMES};
 static const mcp_param of_check[] = {
-    {"transformation", MCP_OBJECT, false, 0, 0, "megalith.transformation/1 or megalith.plan/1"},
+    {"transformation", MCP_OBJECT, false, 0, 0, "megalith.transformation/1 or megalith.script/1"},
     {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"}};
 static const mcp_param of_apply[] = {
     MCP_UNIT,
@@ -118,23 +118,23 @@ static const mcp_param of_apply[] = {
     {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds the list"},
     {"carry", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
      "configurations that a step carries on (128)"},
-    {"judgements", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
-     "configurations that a step judges at most (512)"},
+    {"evaluations", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
+     "configurations that a step evaluates at most (512)"},
     MCP_ARCH,
     MCP_SCAN_ONLY,
-    MCP_DEVICE("none, cuda or cuda:N: that judges what passes the compiler (none)")};
+    MCP_DEVICE("none, cuda or cuda:N: that evaluates what passes the compiler (none)")};
 
 static const mcp_tool tools[] = {
     {"kernel_transform_list", "The transformations",
-     "Transformations with what they require and provide, and plans of them.", NULL, 0, false,
+     "Transformations with what they require and provide, and scripts of them.", NULL, 0, false,
      .run = transform_list},
-    {"kernel_transform_show", "A transformation or plan", "All of one, with its passes in words.",
+    {"kernel_transform_show", "A transformation or script", "All of one, with its passes in words.",
      MCP_PARAMS(of_show), false, .run = transform_show},
-    {"kernel_transform_check", "Check a transformation or plan of your own",
+    {"kernel_transform_check", "Check a transformation or script of your own",
      "What it has where it is well formed, or what is wrong in it.", MCP_PARAMS(of_check), false,
      .run = transform_check},
-    {"kernel_transform_apply", "Apply a transformation or plan",
-     "Plays answers to the calls of its passes; a step that is done is a checkpoint. kernel_begin "
+    {"kernel_transform_apply", "Apply a transformation or script",
+     "Plays answers to the calls of its passes; a step that is done is a version. kernel_begin "
      "asks for them pass by pass.",
      MCP_PARAMS(of_apply), true, .in_store = transform_apply}};
 const mcp_tool_list mcp_transform_tools = {MCP_PARAMS(tools)};

@@ -1,5 +1,7 @@
-/* Implements real.h: encodes the built-in text, and judges replies and likelihoods. */
+/* Implements real.h: encodes the built-in text, and compares replies and likelihoods. */
 #include "autotune/runner/real.h"
+
+#include "autotune/runner/runner.h"
 
 #include "autotune/search/campaign.h"
 #include "autotune/store/shape.h"
@@ -115,7 +117,7 @@ mgl_status mgl_real_open(const char *path, const mgl_subject *subject, mgl_real_
     return status;
 }
 
-/* ---- judgment -------------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------------ */
 
 /* Returns the first position where the two replies differ; -1: none. */
 static int find_other(const mgl_real_texts *texts, const mgl_real_numbers *numbers, int text)
@@ -187,6 +189,25 @@ void mgl_real_compare(const mgl_real_texts *texts, const mgl_real_numbers *numbe
         "on the real checkpoint, %d sequence%s: the winner's likelihood is %.5f nats a "
         "token, and the default's %.5f (at most %.3g apart)",
         sequences, mgl_plural((size_t)sequences), nll, wanted, share * MGL_REAL_NLL);
+}
+
+mgl_status mgl_real_run(mgl_runner *runner, const mgl_candidate *candidate,
+                        const mgl_real_texts *texts, bool changes_format, mgl_real_facts *facts,
+                        mgl_trial_verdict *verdict, mgl_error *err)
+{
+    if (!runner->decode)
+        return mgl_fail(err, MGL_DEVICE, "checkpoint", "this device executes nothing");
+    mgl_real_numbers *numbers = mgl_alloc_zero(1, sizeof *numbers);
+    mgl_status status = numbers ? MGL_OK : mgl_fail_memory(err, sizeof *numbers);
+    *verdict = (mgl_trial_verdict){.outcome = MGL_OUTCOME_OK};
+    for (int p = 0; p < candidate->program_count && !status && !verdict->outcome; p++) {
+        const int sequences = candidate->programs[p]->limits.sequences;
+        status = runner->decode(runner, texts, p, sequences, numbers, verdict, err);
+        if (!status && verdict->outcome == MGL_OUTCOME_OK)
+            mgl_real_compare(texts, numbers, sequences, changes_format, facts, verdict);
+    }
+    mgl_free(numbers);
+    return status;
 }
 
 void mgl_real_put(mgl_json_out *out, const mgl_real_facts *facts)

@@ -5,7 +5,7 @@
  *
  * Both programs continue the same prompts greedily and score the same texts. The text is built into
  * the binary and encoded by the model's tokenizer. Tokens and likelihoods come from a worker
- * (runner_real.c) and are judged in the campaign's process. Called by campaign_final.c.
+ * (runner_real.c) and are compared in the campaign's process. Called by campaign_final.c.
  */
 #ifndef MGL_AUTOTUNE_RUNNER_REAL_H
 #define MGL_AUTOTUNE_RUNNER_REAL_H

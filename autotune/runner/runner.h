@@ -155,6 +155,12 @@ typedef struct mgl_runner_options {
  * program, and the reference. */
 uint64_t mgl_runner_bytes(const mgl_subject *subject, const mgl_candidate *candidate);
 
+/* The check on a real checkpoint (real.h): decodes with each program of the candidate that was
+ * checked last, until one fails, and compares. MGL_DEVICE: the runner executes nothing. */
+mgl_status mgl_real_run(mgl_runner *runner, const mgl_candidate *candidate,
+                        const mgl_real_texts *texts, bool changes_format, mgl_real_facts *facts,
+                        mgl_trial_verdict *verdict, mgl_error *err);
+
 #define MGL_WORKER_FLAG       "--tune-worker"
 #define MGL_WORKER_UNDER_TOOL ",tool"    /* suffix of the socket number under a tool */
 int mgl_worker_main(const char *socket); /* returns the exit code of the process */

@@ -1,8 +1,8 @@
 /*
- * The autotuning campaign: proposals pass the gates, run on the runner, are judged, and become
- * stored trials, until a limit of time or trials is reached. Input: a subject, a campaign record, a
- * store, a runner and proposers. Output: trials and events in the store, and the state of the
- * record. Called by tune_run.c. campaign.c describes the loop.
+ * The autotuning campaign: proposals pass the gates, run on the runner, are decided on by the
+ * judge, and become stored trials, until a limit of time or trials is reached. Input: a subject, a
+ * campaign record, a store, a runner and proposers. Output: trials and events in the store, and the
+ * state of the record. Called by tune_run.c. campaign.c describes the loop.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_CAMPAIGN_H
 #define MGL_AUTOTUNE_SEARCH_CAMPAIGN_H

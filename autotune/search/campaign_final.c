@@ -80,41 +80,24 @@ static mgl_status note(mgl_status status, const mgl_error *why, char out[MGL_MAX
     return MGL_OK;
 }
 
-static mgl_status decode_all(campaign *c, attempt *a, const mgl_real_texts *texts, final_facts *f,
-                             mgl_real_numbers *numbers, mgl_error *err)
-{
-    mgl_runner *runner = c->o->runner;
-    mgl_trial_verdict verdict = {.outcome = MGL_OUTCOME_OK};
-    mgl_status status = MGL_OK;
-    for (int p = 0; p < a->candidate.program_count && !status && !verdict.outcome; p++) {
-        int sequences = a->candidate.programs[p]->limits.sequences;
-        status = runner->decode(runner, texts, p, sequences, numbers, &verdict, err);
-        if (!status && verdict.outcome == MGL_OUTCOME_OK)
-            mgl_real_compare(texts, numbers, sequences, c->subject->allow_narrow, &f->real,
-                             &verdict);
-    }
-    if (!status && verdict.outcome != MGL_OUTCOME_OK)
-        attempt_take(a, &verdict);
-    return status;
-}
-
 static mgl_status look_at_checkpoint(campaign *c, attempt *a, final_facts *f, mgl_error *err)
 {
     mgl_error why = {0};
     if (!c->o->checkpoint || !c->o->runner->decode)
         return MGL_OK;
     mgl_real_texts *texts = mgl_alloc_zero(1, sizeof *texts);
-    mgl_real_numbers *numbers = mgl_alloc_zero(1, sizeof *numbers);
-    mgl_status status =
-        texts && numbers ? MGL_OK : mgl_fail_memory(&why, sizeof *texts + sizeof *numbers);
+    mgl_trial_verdict verdict = {.outcome = MGL_OUTCOME_OK};
+    mgl_status status = texts ? MGL_OK : mgl_fail_memory(&why, sizeof *texts);
     if (!status)
         status = mgl_real_open(c->o->checkpoint, c->subject, texts, &why);
     if (!status)
-        status = decode_all(c, a, texts, f, numbers, &why);
+        status = mgl_real_run(c->o->runner, &a->candidate, texts, c->subject->allow_narrow,
+                              &f->real, &verdict, &why);
+    if (!status && verdict.outcome != MGL_OUTCOME_OK)
+        attempt_take(a, &verdict);
     if (status)
         f->real.checked = false;
     mgl_free(texts);
-    mgl_free(numbers);
     return note(status, &why, f->real.note, err);
 }
 

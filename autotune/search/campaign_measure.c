@@ -69,7 +69,7 @@ static mgl_status finish(campaign *c, attempt *a, const mgl_measurement *m, mgl_
         c->spent.stretches[stretches[p]].count += m->spent[p].count;
     }
     a->decided = m->decided;
-    c->decisions += m->judged;
+    c->decisions += m->counted;
     c->disturbed |= m->disturbed;
     return campaign_forgive(c, a, status, err);
 }
@@ -92,7 +92,7 @@ mgl_status measure_decision(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_measurement m = measure_begin(c, a);
     mgl_status status = mgl_measure_decision(&m, err);
-    if (!status && m.judged)
+    if (!status && m.counted)
         status = mgl_measure_floors(&m, err);
     return finish(c, a, &m, status, err);
 }

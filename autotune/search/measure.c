@@ -242,7 +242,7 @@ mgl_status mgl_measure_decision(mgl_measurement *m, mgl_error *err)
         mgl_measure_pairs(m, is_clear(m) ? MGL_PAIRS_CLEAR : MGL_PAIRS_DECISION, err);
     if (status || m->decided)
         return status;
-    m->decided = m->judged = true;
+    m->decided = m->counted = true;
     status = mgl_judge_decide(trial, trial->workload_count, m->decision, m->simpler, err);
     if (!status && trial->verdict.outcome == MGL_OUTCOME_SUSPICIOUS && trial->gain_lo > 0)
         status = measure_again(m, err);

@@ -37,7 +37,7 @@ typedef struct mgl_measurement {
     void *user;
     /* results */
     bool decided;   /* the outcome is final; no more stages */
-    bool judged;    /* the decision was made, and its number is used up */
+    bool counted;   /* the decision was made, and its number is used up */
     bool disturbed; /* too many pairs had an event */
     mgl_runner_time spent[MGL_MEASURE_PARTS];
 } mgl_measurement;

@@ -64,7 +64,7 @@ static mgl_status refuse(const mgl_trial *trial, const char *what, const char *f
 }
 
 /* Repeats the decision. The store does not record which programs were simpler, so a trial kept
- * without a gain is judged as a simpler one. */
+ * without a gain is decided on as a simpler one. */
 static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
 {
     int workloads = made->workload_count;

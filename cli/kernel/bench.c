@@ -17,7 +17,7 @@ static mgl_status bench(const char *operand, const void *options, mgl_error *err
     const mgl_cli_kernel_given given = MGL_CLI_KERNEL_GIVEN(o);
     mgl_cli_kernel_text text = {0};
     mgl_kernel_device device = {0};
-    mgl_kernel_verdict verdict = {0};
+    mgl_kernel_findings verdict = {0};
     mgl_status status = mgl_cli_kernel_device_open(&given, "cuda", MGL_TRIAL_MODELS, &device, err);
     if (!status)
         status = given.text ? mgl_cli_kernel_text_read(operand, &given, &text, err)
@@ -26,7 +26,7 @@ static mgl_status bench(const char *operand, const void *options, mgl_error *err
         status = mgl_kernel_bench(&text.candidate, &device, &verdict, err);
     if (!status)
         mgl_cli_kernel_tell(text.candidate.unit, &verdict, false, o->json.given);
-    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_findings_clear(&verdict);
     mgl_kernel_device_clear(&device);
     mgl_cli_kernel_text_clear(&text);
     return status;
@@ -39,7 +39,7 @@ const mgl_cli_verb mgl_cli_kernel_bench_verb = {
     .example = "  megalith kernel bench merge --text merge.cuh\n"
                "  megalith kernel bench merge --text merge.cuh --shape llama-1b --workloads "
                "'ctx=0,8192'",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = bench,
 };

@@ -43,7 +43,7 @@ static mgl_status branch(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_branch_verb = {
     .name = "kernel branch",
     .operand = "UNIT",
-    .summary = "the branches of a micro-kernel's checkpoints, or a new one",
+    .summary = "the branches of a micro-kernel's versions, or a new one",
     .example = "  megalith kernel branch merge --name wide\n"
                "  megalith kernel branch merge --name anew --at own",
     .notes = MGL_CLI_PLACE_NOTES,

@@ -48,7 +48,7 @@ static mgl_status checkout(const char *operand, const void *options, mgl_error *
 const mgl_cli_verb mgl_cli_kernel_checkout_verb = {
     .name = "kernel checkout",
     .operand = "UNIT",
-    .summary = "works on another branch, or lets the branch stand at another checkpoint",
+    .summary = "works on another branch, or lets the branch stand at another version",
     .example = "  megalith kernel checkout merge --branch wide",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

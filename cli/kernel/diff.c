@@ -29,7 +29,7 @@ static mgl_status diff(const char *operand, const void *options, mgl_error *err)
 const mgl_cli_verb mgl_cli_kernel_diff_verb = {
     .name = "kernel diff",
     .operand = "UNIT",
-    .summary = "what differs between two checkpoints of a micro-kernel, line by line",
+    .summary = "what differs between two versions of a micro-kernel, line by line",
     .example = "  megalith kernel diff merge",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

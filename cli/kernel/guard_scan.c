@@ -106,7 +106,7 @@ const mgl_cli_verb mgl_cli_kernel_guard_scan_verb = {
     .example = "  megalith kernel guard scan merge.cuh --json\n"
                "  megalith kernel guard scan answer.md --unit merge --region device",
     .notes = "FILE is a text, or an answer to a prompt, which has one in a ```cuda fence.",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = scan,
 };

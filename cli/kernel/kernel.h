@@ -20,7 +20,7 @@
     X(branch)                                                                                      \
     X(export)                                                                                      \
     X(rounds)                                                                                      \
-    X(plan)                                                                                        \
+    X(choose)                                                                                      \
     X(record)                                                                                      \
     X(report)
 #define MGL_CLI_KERNEL_WORDS(X)                                                                    \

@@ -45,7 +45,7 @@ static mgl_status show_log(const char *operand, const void *options, mgl_error *
 const mgl_cli_verb mgl_cli_kernel_log_verb = {
     .name = "kernel log",
     .operand = "UNIT",
-    .summary = "the checkpoints of a branch, the newest first",
+    .summary = "the versions of a branch, the newest first",
     .example = "  megalith kernel log merge",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

@@ -108,7 +108,7 @@ void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool j
     if (end->gates)
         mgl_cli_kernel_tell_gates(end->gates);
     if (end->version[0])
-        mgl_cli_printf("checkpoint %s\n", end->version);
+        mgl_cli_printf("version %s\n", end->version);
     else
         mgl_cli_printf("%d call%s, the work %s\n", end->calls, mgl_plural((size_t)end->calls),
                        end->ended ? "ended without a text" : "goes on");

@@ -27,7 +27,7 @@
     MGL_CLI_ARCH_OPTION(X)                                                                         \
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")             \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
-      "that judges what passes the compiler (none)")                                               \
+      "that evaluates what passes the compiler (none)")                                            \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
       "texts run there in a process that may do what you may")
 
@@ -64,8 +64,8 @@
 
 /* The meaning of NAME, for help. */
 #define MGL_CLI_PLACE_NOTES                                                                        \
-    "NAME is a branch, a checkpoint's id or its first digits, eight at least, or own: the unit's " \
-    "own text, where a branch without a checkpoint stands too."
+    "NAME is a branch, a version's id or its first digits, eight at least, or own: the unit's "    \
+    "own text, where a branch without a version stands too."
 
 typedef struct mgl_cli_ask {
     const char *proposer, *url, *model, *key_file;

@@ -8,7 +8,7 @@
 
 #define PROMOTE_OPTIONS(X)                                                                         \
     MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                                 \
-    X(text, device, "--device", "cuda|cuda:N", 0, 0, "that judges it (cuda)")                      \
+    X(text, device, "--device", "cuda|cuda:N", 0, 0, "that evaluates it (cuda)")                   \
     MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PROMOTE_OPTIONS)
@@ -19,22 +19,23 @@ static mgl_status promote(const char *operand, const void *options, mgl_error *e
     const mgl_cli_kernel_given given = MGL_CLI_KERNEL_GIVEN(o);
     mgl_cli_kernel_text text = {0};
     mgl_kernel_device device = {0};
-    mgl_kernel_verdict verdict = {0};
+    mgl_kernel_findings verdict = {0};
     bool kept = false;
     mgl_status status = mgl_cli_kernel_text_read(operand, &given, &text, err);
     if (!status)
         status = mgl_cli_kernel_device_open(&given, "cuda", MGL_TRIAL_PROMOTE, &device, err);
     if (!status && !device.given)
-        status = mgl_fail(err, MGL_USAGE, "--device", "what no device has judged is not promoted");
+        status = mgl_fail(err, MGL_USAGE, "--device",
+                          "a text is promoted only after the gates of a device: name one");
     const mgl_kernel_options how = {.arch = device.arch,
                                     .abort = mgl_cancel_flag(mgl_cli_cancel())};
     if (!status)
-        status = mgl_kernel_judge(&text.candidate, &how, &device, &verdict, err);
+        status = mgl_kernel_evaluate(&text.candidate, &how, &device, &verdict, err);
     if (!status)
         status = mgl_kernel_promote(&text.candidate, &verdict, &kept, err);
     if (!status)
         mgl_cli_kernel_tell(text.candidate.unit, &verdict, kept, o->json.given);
-    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_findings_clear(&verdict);
     mgl_kernel_device_clear(&device);
     mgl_cli_kernel_text_clear(&text);
     return status;
@@ -46,7 +47,7 @@ const mgl_cli_verb mgl_cli_kernel_promote_verb = {
     .summary = "compiles kernels with a text of a micro-kernel, when all gates say OK",
     .example = "  megalith kernel promote merge --text merge.cuh --shape llama-1b --workloads "
                "'ctx=0,2048'",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = promote,
 };

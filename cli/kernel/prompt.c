@@ -137,7 +137,7 @@ const mgl_cli_verb mgl_cli_kernel_prompt_verb = {
     .example =
         "  megalith kernel prompt merge --transform refactor\n"
         "  megalith kernel prompt merge --task 'Use 16-byte loads.' --proposer scripted:a.json",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = prompt,
 };

@@ -157,7 +157,7 @@ const mgl_cli_verb mgl_cli_kernel_rounds_verb = {
     .operand = "UNIT",
     .summary = "profile, hint, proposal and arbiter, round after round: 0 accepted, 13 unmeasured",
     .example = "  megalith kernel rounds merge --ncu merge.csv --proposer scripted:a.json",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = rounds,
 };

@@ -41,7 +41,7 @@ static mgl_status submit(const char *operand, const void *options, mgl_error *er
 static const char notes[] =
     "F may be -: standard input. A task takes 15 answers, a region of a pass of a transformation "
     "one "
-    "and its retries; the last one ends the work, with a checkpoint or without. An answer that is "
+    "and its retries; the last one ends the work, with a version or without. An answer that is "
     "empty is refused and counts as none.";
 _Static_assert(MGL_FEEDBACK_CALLS == 15, "the notes say how many");
 
@@ -52,7 +52,7 @@ const mgl_cli_verb mgl_cli_kernel_submit_verb = {
     .summary = "hands in an answer, and prints its verdict: 13 unmeasured, 11 refused",
     .example = "  megalith kernel submit answer.md --unit merge --json",
     .notes = notes,
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = submit,
 };

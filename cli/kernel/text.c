@@ -126,7 +126,7 @@ static void tell_trial(const mgl_kernel_trial *t)
     tell_real(&t->real);
 }
 
-void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *v)
+void mgl_cli_kernel_tell_gates(const mgl_kernel_findings *v)
 {
     const mgl_kernel_result *b = &v->before;
     const mgl_kernel_resources *r = &b->resources;
@@ -153,7 +153,7 @@ void mgl_cli_kernel_tell_verdict(const mgl_trial_verdict *verdict, const char *h
     mgl_text_clear(&line);
 }
 
-static void tell_lines(const mgl_kernel_verdict *v, bool promoted)
+static void tell_lines(const mgl_kernel_findings *v, bool promoted)
 {
     mgl_cli_kernel_tell_verdict(&v->verdict, promoted
                                                  ? "It is promoted: kernels are compiled with it "
@@ -162,7 +162,7 @@ static void tell_lines(const mgl_kernel_verdict *v, bool promoted)
     mgl_cli_kernel_tell_gates(v);
 }
 
-void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
+void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_findings *verdict,
                          bool promoted, bool json)
 {
     mgl_cli_end_with(mgl_outcome_exit(verdict->verdict.outcome));

@@ -5,7 +5,7 @@
 #ifndef MGL_CLI_KERNEL_TEXT_H
 #define MGL_CLI_KERNEL_TEXT_H
 
-#include "autotune/kernels/trial/kernel_judge.h"
+#include "autotune/kernels/trial/evaluate.h"
 #include "cli/kernel/kernel.h"
 
 #define MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                             \
@@ -62,10 +62,10 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *given, const c
 /* Prints a verdict and its hint as two lines. */
 void mgl_cli_kernel_tell_verdict(const mgl_trial_verdict *verdict, const char *hint);
 /* Prints the findings of the gates, without the outcome, as lines. */
-void mgl_cli_kernel_tell_gates(const mgl_kernel_verdict *verdict);
+void mgl_cli_kernel_tell_gates(const mgl_kernel_findings *verdict);
 /* Prints the verdict as lines or as JSON, and sets the exit code. `promoted`: the text was
  * promoted. */
-void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_verdict *verdict,
+void mgl_cli_kernel_tell(const mgl_kernel_unit *unit, const mgl_kernel_findings *verdict,
                          bool promoted, bool json);
 
 #endif

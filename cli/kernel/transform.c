@@ -14,13 +14,13 @@
 
 #define TRANSFORM_OPTIONS(X)                                                                       \
     X(text, name, "--name", "NAME", 0, 0, "of show and apply: a transformation")                   \
-    X(text, script, "--script", "NAME", 0, 0, "of show and apply: a plan, sm_90a")                 \
-    X(file, file, "--file", "F.json", 0, 0, "of check: a transformation or a plan of yours")       \
+    X(text, script, "--script", "NAME", 0, 0, "of show and apply: a script, sm_90a")               \
+    X(file, file, "--file", "F.json", 0, 0, "of check: a transformation or a script of yours")     \
     X(text, unit, "--unit", "UNIT", 0, 0, "of apply: the micro-kernel")                            \
     X(int, carry, "--carry", "N", 1, MGL_CONFIGURATIONS_ALL,                                       \
       "of apply: configurations that a step carries on (128)")                                     \
-    X(int, judgements, "--judgements", "N", 1, MGL_CONFIGURATIONS_ALL,                             \
-      "of apply: configurations that a step judges at most (512)")                                 \
+    X(int, evaluations, "--evaluations", "N", 1, MGL_CONFIGURATIONS_ALL,                           \
+      "of apply: configurations that a step evaluates at most (512)")                              \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
     MGL_CLI_BENCH_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
@@ -40,7 +40,7 @@ static mgl_status list(const struct options *o, const mgl_library *library, mgl_
                            mgl_transformation_calls(t) == 1 ? " " : "s", t->summary);
         }
         for (size_t i = 0; i < library->script_count; i++)
-            mgl_cli_printf("plan %-13s %s\n", library->scripts[i].name,
+            mgl_cli_printf("script %-11s %s\n", library->scripts[i].name,
                            library->scripts[i].summary);
         return MGL_OK;
     }
@@ -117,7 +117,7 @@ static mgl_status check(const struct options *o, const mgl_library *library, mgl
     if (!status)
         status = mgl_transform_check(library, text, length, o->file.value, &checked, err);
     if (!status && checked.is_script)
-        mgl_cli_printf("plan %s: %d steps\n", checked.script.name, checked.script.steps.count);
+        mgl_cli_printf("script %s: %d steps\n", checked.script.name, checked.script.steps.count);
     else if (!status)
         mgl_cli_printf("%s: %d passes, %d calls\n", t->name, t->pass_count,
                        mgl_transformation_calls(t));
@@ -144,7 +144,7 @@ static void on_step(void *user, const mgl_step_report *step)
     else
         mgl_cli_printf("%-18s %-8s %2d calls, %d of %d configurations  %s\n",
                        step->transformation->name, mgl_step_end_name(step->end), step->calls,
-                       step->carried, step->judged, mgl_transform_why(step));
+                       step->carried, step->evaluated, mgl_transform_why(step));
 }
 
 static void tell_result(telling *t, const mgl_script_engine_result *result)
@@ -168,7 +168,7 @@ static mgl_status apply_to(const struct options *o, mgl_kernel_store *b,
     const mgl_transform_options options = {.name = o->name.value,
                                            .script = o->script.value,
                                            .carry = (int)o->carry.value,
-                                           .judgements = (int)o->judgements.value,
+                                           .evaluations = (int)o->evaluations.value,
                                            .on_step = on_step,
                                            .user = &t,
                                            .abort = mgl_cancel_flag(mgl_cli_cancel())};
@@ -233,11 +233,11 @@ static mgl_status transform(const char *operand, const void *options, mgl_error 
 const mgl_cli_verb mgl_cli_kernel_transform_verb = {
     .name = "kernel transform",
     .operand = "WORD",
-    .summary = "transformations: list, show and check them, or apply one or a plan",
+    .summary = "transformations: list, show and check them, or apply one or a script",
     .example = "  megalith kernel transform show --name split_k\n"
                "  megalith kernel transform apply --script sm_90a --unit merge --proposer "
                "scripted:a.json",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = transform,
 };

@@ -23,7 +23,7 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
     const mgl_cli_kernel_given given = MGL_CLI_KERNEL_GIVEN(o);
     mgl_cli_kernel_text text = {0};
     mgl_kernel_device device = {0};
-    mgl_kernel_verdict verdict = {0};
+    mgl_kernel_findings verdict = {0};
     mgl_status status = mgl_cli_kernel_text_read(operand, &given, &text, err);
     if (!status)
         status = mgl_cli_kernel_device_open(
@@ -35,10 +35,10 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
                                     .no_compile = o->scan_only.given,
                                     .abort = mgl_cancel_flag(mgl_cli_cancel())};
     if (!status)
-        status = mgl_kernel_judge(&text.candidate, &how, &device, &verdict, err);
+        status = mgl_kernel_evaluate(&text.candidate, &how, &device, &verdict, err);
     if (!status)
         mgl_cli_kernel_tell(text.candidate.unit, &verdict, false, o->json.given);
-    mgl_kernel_verdict_clear(&verdict);
+    mgl_kernel_findings_clear(&verdict);
     mgl_kernel_device_clear(&device);
     mgl_cli_kernel_text_clear(&text);
     return status;
@@ -51,7 +51,7 @@ const mgl_cli_verb mgl_cli_kernel_verify_verb = {
     .example = "  megalith kernel show merge --text > merge.cuh\n"
                "  megalith kernel verify merge --text merge.cuh --region device --json\n"
                "  megalith kernel verify merge --text merge.cuh --device cuda",
-    .judges = true,
+    .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = verify,
 };

@@ -433,7 +433,7 @@ static mgl_status set_up(struct play *s, mgl_error *err)
     if (!status)
         status = allocate(s, err);
     if (!status)
-        status = mgl_cost_plan_jobs(s->program, s->costs, s->epoch, s->jobs, s->tapes, err);
+        status = mgl_cost_make_jobs(s->program, s->costs, s->epoch, s->jobs, s->tapes, err);
     if (status)
         return status;
     for (int q = 0; q < s->program->queue_count; q++)

@@ -19,7 +19,7 @@ enum {
     QUERY_TILE = 16    /* queries in a tile, for attention of rows */
 };
 
-struct planning {
+struct job_maker {
     const mgl_program *program; /* the list */
     const mgl_costs *costs;
     const mgl_cost_epoch *epoch;
@@ -28,7 +28,7 @@ struct planning {
 };
 
 /* o and down share an op: down reads the output of norm_swiglu. */
-static int step_of(const struct planning *s, const mgl_task *task)
+static int step_of(const struct job_maker *s, const mgl_task *task)
 {
     const mgl_step step = mgl_op_get(task->op)->step;
     const bool down = step == MGL_STEP_O &&
@@ -37,13 +37,13 @@ static int step_of(const struct planning *s, const mgl_task *task)
 }
 
 /* Attention splits in use. */
-static int splits_used(const struct planning *s, int splits)
+static int splits_used(const struct job_maker *s, int splits)
 {
     return mgl_splits_used((int)s->epoch->context, splits, s->program->limits.share);
 }
 
 /* Earlier positions of a sequence that an attention task reads: its split's share. */
-static double positions_of(const struct planning *s, const mgl_task *task)
+static double positions_of(const struct job_maker *s, const mgl_task *task)
 {
     const int operand = mgl_op_attention(task->op)->part;
     if (operand == MGL_NO_OPERAND)
@@ -67,7 +67,7 @@ static double shares_of(const mgl_program *p, const mgl_task *task)
 }
 
 /* Cache bytes that an attention task reads for `sequences` sequences, or its share of them. */
-static double cache_bytes(const struct planning *s, const mgl_task *task, int sequences)
+static double cache_bytes(const struct job_maker *s, const mgl_task *task, int sequences)
 {
     return positions_of(s, task) * sequences * position_bytes(s->program) /
            shares_of(s->program, task);
@@ -75,7 +75,7 @@ static double cache_bytes(const struct planning *s, const mgl_task *task, int se
 
 /* Whether an attention task's keys and values come on the tape: with the ring variant, if there
  * are more positions than registers hold. */
-static bool is_on_tape(const struct planning *s, const mgl_task *task)
+static bool is_on_tape(const struct job_maker *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
     return task->variant == MGL_VARIANT_RING &&
@@ -83,7 +83,7 @@ static bool is_on_tape(const struct planning *s, const mgl_task *task)
 }
 
 /* Attention row by row: rows of a prompt cost as much as rows of different sequences. */
-static void plan_attention(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+static void make_attention(const struct job_maker *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
     job->cache_bytes = cache_bytes(s, task, s->epoch->rows);
@@ -106,7 +106,7 @@ static int unit_queries(int head_dim)
  * for each unit of rows of that sequence; a unit takes as long as one row elsewhere. The rows of
  * a prompt share their sequence: each unit reads all positions, but memory is read once. With
  * one row a sequence, the loaded data serves one row only. */
-static void plan_rows(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+static void make_rows(const struct job_maker *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
     const mgl_geometry *m = &s->program->geometry;
@@ -133,7 +133,7 @@ static double groups_of(const mgl_segment *segment)
 }
 
 /* Values of a row that a product reads: its input, or the partial results of all splits in use. */
-static double inputs_of(const struct planning *s, const mgl_task *task)
+static double inputs_of(const struct job_maker *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
     const mgl_region *in = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
@@ -143,7 +143,7 @@ static double inputs_of(const struct planning *s, const mgl_task *task)
     return splits_used(s, (int)extents[0].count) * (double)(extents[2].count * extents[3].count);
 }
 
-static void plan_product(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+static void make_product(const struct job_maker *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
     const mgl_segment *segments = &s->program->segments[task->segments.first];
@@ -174,7 +174,7 @@ bool mgl_cost_has_panels(const mgl_program *list)
 
 /* Time in us of a panel of `groups` row groups by `rows` activation rows: its activation tiles
  * with all k blocks, and its pages. `grouped`: by warpgroups. */
-static double panel_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped)
+static double panel_us(const struct job_maker *s, int groups, int kblocks, int rows, bool grouped)
 {
     const mgl_exec *exec = &s->program->exec;
     const int most = s->program->limits.rows, least = MGL_PANEL_ACT_TILE_BLOCKS(most, grouped);
@@ -189,7 +189,7 @@ static double panel_us(const struct planning *s, int groups, int kblocks, int ro
 
 /* The same for a small-M panel of `tiles` tiles of rows: page after page, each with k blocks of
  * all warps. */
-static double small_m_us(const struct planning *s, int groups, int kblocks, int tiles)
+static double small_m_us(const struct job_maker *s, int groups, int kblocks, int tiles)
 {
     const mgl_exec *exec = &s->program->exec;
     const int most = mgl_small_m_groups(exec->warps);
@@ -204,7 +204,7 @@ static double small_m_us(const struct planning *s, int groups, int kblocks, int 
 
 /* Row groups of a task's small-M panels; 0: the task uses other panels. Up to MGL_SMALL_N_ROWS
  * rows, tasks with few row groups use small-N panels, except the head. */
-static int small_m_groups(const struct planning *s, int groups, bool heads)
+static int small_m_groups(const struct job_maker *s, int groups, bool heads)
 {
     const mgl_exec *exec = &s->program->exec;
     const int rows = s->epoch->rows, most = mgl_small_m_groups(exec->warps);
@@ -217,7 +217,7 @@ static int small_m_groups(const struct planning *s, int groups, bool heads)
 }
 
 /* Time of all panels of a product with `groups` row groups. */
-static double panels_us(const struct planning *s, int groups, int kblocks, int rows, bool grouped,
+static double panels_us(const struct job_maker *s, int groups, int kblocks, int rows, bool grouped,
                         bool heads)
 {
     const int small_m = small_m_groups(s, groups, heads);
@@ -236,7 +236,7 @@ static double panels_us(const struct planning *s, int groups, int kblocks, int r
 
 /* Activation rows that a product multiplies. A head multiplies only tiles with a wanted row; in
  * the worst case each wanted row has its own tile. */
-static int panel_rows(const struct planning *s, const mgl_task *task)
+static int panel_rows(const struct job_maker *s, const mgl_task *task)
 {
     enum { TILE = 8 };
     const int rows = s->epoch->rows, tiles = (rows + TILE - 1) / TILE;
@@ -245,7 +245,7 @@ static int panel_rows(const struct planning *s, const mgl_task *task)
 }
 
 /* Values of a row that a panel reads for its scale: one sum of squares from each producer task. */
-static double scales_of(const struct planning *s, const mgl_task *task)
+static double scales_of(const struct job_maker *s, const mgl_task *task)
 {
     const mgl_program *p = s->program;
     if (task->op == MGL_OP_LINEAR_ADD_GAMMA)
@@ -255,7 +255,7 @@ static double scales_of(const struct planning *s, const mgl_task *task)
 }
 
 /* A product of gamma_scaled values. A head without wanted rows reads nothing. */
-static void plan_panels(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+static void make_panels(const struct job_maker *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_program *p = s->program;
     const mgl_segment *segments = &p->segments[task->segments.first];
@@ -287,7 +287,7 @@ static bool is_apart(const mgl_program *program, const mgl_task *merge)
            (before->op == MGL_OP_MERGE && before != merge - 1);
 }
 
-static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_job *job)
+static void make_job(const struct job_maker *s, const mgl_task *task, mgl_cost_job *job)
 {
     const mgl_costs *c = s->costs;
     job->step = step_of(s, task);
@@ -310,11 +310,11 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     case MGL_FAMILY_ATTENTION:
-        plan_attention(s, task, job);
+        make_attention(s, task, job);
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     case MGL_FAMILY_ATTEND_ROWS:
-        plan_rows(s, task, job);
+        make_rows(s, task, job);
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     case MGL_FAMILY_GATHER:
@@ -324,14 +324,14 @@ static void plan_job(const struct planning *s, const mgl_task *task, mgl_cost_jo
         break;
     }
     if (task->segments.count > 0 && mgl_variant_is_panels(task->variant))
-        plan_panels(s, task, job);
+        make_panels(s, task, job);
     else if (task->segments.count > 0)
-        plan_product(s, task, job);
+        make_product(s, task, job);
 }
 
 /* Lays out what a queue reads in the second list contiguously, as on the first list's tape.
  * Panels start at a page. */
-static void lay_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
+static void lay_tape(const struct job_maker *s, int queue, mgl_cost_tape *tape)
 {
     const mgl_run *tasks = &s->program->queues[queue].tasks;
     const int64_t page = s->program->exec.page_bytes;
@@ -350,7 +350,7 @@ static void lay_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
 }
 
 /* Inserts keys and values that come with the tape into a queue's tape. */
-static void plan_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
+static void make_tape(const struct job_maker *s, int queue, mgl_cost_tape *tape)
 {
     const mgl_queue *q = &s->program->queues[queue];
     int64_t at = 0, more = 0;
@@ -372,12 +372,12 @@ static void plan_tape(const struct planning *s, int queue, mgl_cost_tape *tape)
     tape->stream = tape->bytes + more;
 }
 
-mgl_status mgl_cost_plan_jobs(const mgl_program *list, const mgl_costs *costs,
+mgl_status mgl_cost_make_jobs(const mgl_program *list, const mgl_costs *costs,
                               const mgl_cost_epoch *epoch, mgl_cost_job *jobs, mgl_cost_tape *tapes,
                               mgl_error *err)
 {
     const size_t buffers = (size_t)list->buffer_count + 1;
-    struct planning s = {.program = list, .costs = costs, .epoch = epoch, .jobs = jobs};
+    struct job_maker s = {.program = list, .costs = costs, .epoch = epoch, .jobs = jobs};
     s.is_ffn = mgl_alloc_zero(buffers, sizeof *s.is_ffn);
     if (!s.is_ffn)
         return mgl_fail_memory(err, buffers * sizeof *s.is_ffn);
@@ -385,9 +385,9 @@ mgl_status mgl_cost_plan_jobs(const mgl_program *list, const mgl_costs *costs,
         if (mgl_op_get(list->tasks[t].op)->step == MGL_STEP_GATE_UP)
             s.is_ffn[mgl_task_result(list, &list->tasks[t])->buffer] = true;
     for (int t = 0; t < list->task_count; t++)
-        plan_job(&s, &list->tasks[t], &jobs[t]);
+        make_job(&s, &list->tasks[t], &jobs[t]);
     for (int q = 0; q < list->queue_count; q++)
-        plan_tape(&s, q, &tapes[q]);
+        make_tape(&s, q, &tapes[q]);
     mgl_free(s.is_ffn);
     return MGL_OK;
 }

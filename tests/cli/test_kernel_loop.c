@@ -189,8 +189,8 @@ START_TEST(own_is_the_text_of_the_unit)
     run("prompt merge --task 'One.'", 0, NULL);
     submit(answer_file(1), 13, "UNMEASURED");
     run("diff merge --from main --to own", 0, "-static __device__ __forceinline__ float more_1");
-    run("log merge --at wide", 2, "no checkpoint yet");
-    run("log merge --at own", 2, "and no checkpoint");
+    run("log merge --at wide", 2, "no version yet");
+    run("log merge --at own", 2, "and no version");
     run("checkout merge --at own", 0, "main own");
     run("branch merge --name own", 1, "it names the unit's own text");
     mgl_json json = run_json("export merge", 0);
@@ -305,7 +305,7 @@ END_TEST
 
 START_TEST(branches_part)
 {
-    run("log merge", 2, "no checkpoint yet");
+    run("log merge", 2, "no version yet");
     run("prompt merge --task 'One.'", 0, NULL);
     submit(answer_file(1), 13, "UNMEASURED");
     run("branch merge --name wide", 0, "* wide");
@@ -319,7 +319,7 @@ START_TEST(branches_part)
     run("export merge", 0, "more_2");
     run("checkout merge --branch nothing", 2, "there are: main, wide.");
     run("branch merge", 0, "* main");
-    run("checkout merge --at 0123456789", 2, "there is no branch and no checkpoint");
+    run("checkout merge --at 0123456789", 2, "there is no branch and no version");
     run("checkout merge", 1, "--branch or --at is needed");
 }
 END_TEST
@@ -339,7 +339,7 @@ START_TEST(a_script_applies_a_transformation)
              "transform apply --name shuffle_reduction --unit merge --proposer scripted:%s", path);
     run(line, 11, "left out"); /* it requires what nothing has provided */
     snprintf(line, sizeof line, "prompt merge --task 'One.' --proposer scripted:%s", path);
-    run(line, 13, "checkpoint");
+    run(line, 13, "version");
     run("transform apply --name refactor --unit merge", 1, "scripted:FILE or chat is needed");
     run("prompt merge --task x --proposer other", 1, "is none of scripted:FILE");
     run("prompt merge --task x --proposer chat", 1, "--chat-url and --chat-model");
@@ -369,8 +369,12 @@ START_TEST(an_experiment_log_says_what_comes_next)
     const char *path = scratch_file(
         "shares.json", "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,"
                        "\"floor_us\":2},{\"op\":\"head\",\"us\":30,\"floor_us\":26}]}");
-    snprintf(line, sizeof line, "kernel plan %s --folder %s", path, folder);
+    snprintf(line, sizeof line, "kernel plan %s --folder %s", path, folder); /* its old name */
     command_result result = command_run(line, NULL);
+    ck_assert_msg(strstr(result.out, "next merge") != NULL, "%s%s", result.out, result.err);
+    command_clear(&result);
+    snprintf(line, sizeof line, "kernel choose %s --folder %s", path, folder);
+    result = command_run(line, NULL);
     ck_assert_msg(strstr(result.out, "next merge") != NULL, "%s%s", result.out, result.err);
     command_clear(&result);
     for (int i = 0; i < 5; i++) {

@@ -116,13 +116,13 @@ static void fails(const char *line, int code, const char *says)
     command_clear(&result);
 }
 
-/* What no device has judged is not kept, and what was not kept can not be taken back. */
+/* What passed no gates of a device is not kept, and what was not kept can not be taken back. */
 START_TEST(promotion_needs_a_device)
 {
     char line[600];
     write_text("float mean[4];", "float mean[5];");
     snprintf(line, sizeof line, "promote merge --text %s --device none", path);
-    fails(line, 1, "no device has judged");
+    fails(line, 1, "only after the gates of a device");
     snprintf(line, sizeof line, "verify merge --text %s --device cpu", path);
     fails(line, 1, "runs no micro-kernel");
     snprintf(line, sizeof line, "verify merge --text %s --device cuda:77", path);

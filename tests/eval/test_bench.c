@@ -199,7 +199,7 @@ START_TEST(small_errors_pass)
 {
     mgl_error err;
     mgl_bench_accuracy accuracy = {.machine_error = 1.9e-2, .baseline_error = 4.9e-2};
-    ck_assert_int_eq(mgl_bench_judge(&accuracy, &err), MGL_OK);
+    ck_assert_int_eq(mgl_bench_gate(&accuracy, &err), MGL_OK);
 }
 END_TEST
 
@@ -208,9 +208,9 @@ START_TEST(large_errors_fail)
     mgl_error err;
     mgl_bench_accuracy machine = {.machine_error = 2.1e-2, .baseline_error = 1e-3};
     mgl_bench_accuracy baseline = {.machine_error = 1e-3, .baseline_error = 5.1e-2};
-    ck_assert_int_eq(mgl_bench_judge(&machine, &err), MGL_GATE);
+    ck_assert_int_eq(mgl_bench_gate(&machine, &err), MGL_GATE);
     ck_assert_ptr_nonnull(strstr(err.message, "machine"));
-    ck_assert_int_eq(mgl_bench_judge(&baseline, &err), MGL_GATE);
+    ck_assert_int_eq(mgl_bench_gate(&baseline, &err), MGL_GATE);
     ck_assert_ptr_nonnull(strstr(err.message, "baseline"));
 }
 END_TEST
@@ -220,8 +220,8 @@ START_TEST(the_second_machine_has_an_error_too)
     mgl_error err;
     mgl_bench_accuracy good = {.machine_error = 1e-3, .also_error = 1.9e-2};
     mgl_bench_accuracy bad = {.machine_error = 1e-3, .also_error = 2.1e-2};
-    ck_assert_int_eq(mgl_bench_judge(&good, &err), MGL_OK);
-    ck_assert_int_eq(mgl_bench_judge(&bad, &err), MGL_GATE);
+    ck_assert_int_eq(mgl_bench_gate(&good, &err), MGL_OK);
+    ck_assert_int_eq(mgl_bench_gate(&bad, &err), MGL_GATE);
     ck_assert_ptr_nonnull(strstr(err.message, "second machine"));
 }
 END_TEST
@@ -230,7 +230,7 @@ START_TEST(what_is_not_a_number_fails)
 {
     mgl_error err;
     mgl_bench_accuracy accuracy = {.machine_error = (double)NAN, .baseline_error = 0};
-    ck_assert_int_eq(mgl_bench_judge(&accuracy, &err), MGL_GATE);
+    ck_assert_int_eq(mgl_bench_gate(&accuracy, &err), MGL_GATE);
 }
 END_TEST
 

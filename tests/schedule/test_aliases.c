@@ -1,6 +1,7 @@
 /* Old names of knobs, ops, variants, dimensions, units and words of the text form are read, and new
  * names are written. */
 #include "autotune/kernels/gates/unit.h"
+#include "autotune/kernels/methods/transformation.h"
 #include "base/aliases.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -71,9 +72,19 @@ START_TEST(readers_take_both)
         ck_assert_int_eq(mgl_expression_parse(old_name, &old_name, 1, &e, NULL), MGL_OK);
         break;
     }
-    case MGL_ALIAS_WORD:     /* below */
-    case MGL_ALIAS_FLAG:     /* tests/cli/test_micro.c */
-    case MGL_ALIAS_ARGUMENT: /* tests/autotune/agents/mcp */
+    case MGL_ALIAS_SCHEMA: {
+        char text[100];
+        snprintf(text, sizeof text, "{\"schema\": \"%s\"}", old_name);
+        ck_assert(mgl_transform_is_script(text, strlen(text)));
+        snprintf(text, sizeof text, "{\"schema\": \"%s\"}", new_name);
+        ck_assert(mgl_transform_is_script(text, strlen(text)));
+        break;
+    }
+    case MGL_ALIAS_WORD: /* below */
+    case MGL_ALIAS_FLAG: /* tests/cli/test_micro.c */
+    case MGL_ALIAS_VERB: /* tests/cli/test_kernel_loop.c */
+    case MGL_ALIAS_ARGUMENT:
+    case MGL_ALIAS_TOOL: /* tests/autotune/agents/mcp */
         break;
     }
 }

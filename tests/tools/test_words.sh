@@ -19,6 +19,7 @@ expect() { # expect FILE LINE TEXT: with the line at the end of the file, the ch
     mv "$scratch/kept" "$scratch/$1"
 }
 expect base/text.c 'int tray_count;' '"tray_count" contains the word "tray"'
+expect base/text.c 'int judge_text;' '"judge_text" contains the word "judge"'
 expect base/text.c 'int leftLab; /* label */' '"leftLab" contains the word "lab"'
 expect schedule/config.def 'MGL_KNOB("worth")' '"worth" contains the word "worth"'
 expect cli/main.c '{"--ledger"}' '"--ledger" contains the word "ledger"'

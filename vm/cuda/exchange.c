@@ -1,6 +1,6 @@
 /*
  * Exchanges the program of an open CUDA machine (mgl_vm_exchange). Context, kernel, stream and
- * pinned memory stay. The arena is planned anew, so queues, edges and activations may differ from
+ * pinned memory stay. The arena is laid out anew, so queues, edges and activations may differ from
  * the old program's.
  *
  * Packed weights are copied from the old arena into a second one, and the old arena is then
@@ -38,9 +38,9 @@ static mgl_status check_kernel(const mgl_cuda_vm *vm, const mgl_program *program
     return MGL_OK;
 }
 
-/* Prepares the machine state for the new program: the arena is planned, but not allocated. */
-static mgl_status plan_next(const mgl_cuda_vm *vm, const mgl_program *program, mgl_cuda_vm *next,
-                            mgl_error *err)
+/* Prepares the machine state for the new program: the arena is laid out, but not allocated. */
+static mgl_status lay_out_next(const mgl_cuda_vm *vm, const mgl_program *program, mgl_cuda_vm *next,
+                               mgl_error *err)
 {
     *next = *vm;
     next->vm.program = program;
@@ -59,7 +59,7 @@ static mgl_status plan_next(const mgl_cuda_vm *vm, const mgl_program *program, m
     next->tapes = mgl_alloc_zero((size_t)program->queue_count, sizeof *next->tapes);
     if (!next->buffers || !next->tapes)
         return mgl_fail_memory(err, buffers * sizeof *next->buffers);
-    return mgl_cuda_plan(next, err);
+    return mgl_cuda_lay_out(next, err);
 }
 
 static void release_arena(mgl_cuda_vm *vm)
@@ -186,7 +186,7 @@ mgl_status mgl_cuda_exchange(mgl_vm *base, const mgl_program *program, const mgl
                              mgl_error *err)
 {
     mgl_cuda_vm *vm = (mgl_cuda_vm *)base, next;
-    mgl_status status = plan_next(vm, program, &next, err);
+    mgl_status status = lay_out_next(vm, program, &next, err);
     if (!status && mgl_cuda_enter(vm, err))
         status = lose(vm, err);
     else if (!status) {

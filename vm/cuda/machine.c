@@ -376,7 +376,7 @@ static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
     return status;
 }
 
-mgl_status mgl_cuda_plan(mgl_cuda_vm *vm, mgl_error *err)
+mgl_status mgl_cuda_lay_out(mgl_cuda_vm *vm, mgl_error *err)
 {
     mgl_cuda_tables tables;
     mgl_status status = encode(vm, &tables, err);
@@ -406,7 +406,7 @@ mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err)
 /* Allocates the device memory and writes everything except the weights. */
 static mgl_status prepare_device(mgl_cuda_vm *vm, mgl_error *err)
 {
-    mgl_status status = mgl_cuda_plan(vm, err);
+    mgl_status status = mgl_cuda_lay_out(vm, err);
     if (!status)
         status = mgl_cuda_allocate(vm, err);
     return status ? status : mgl_cuda_settle(vm, err);

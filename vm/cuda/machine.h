@@ -83,10 +83,10 @@ mgl_status mgl_cuda_exchange(mgl_vm *vm, const mgl_program *program, const mgl_g
 /* Checks that the machine can run its program, joins its lists, and finds its io buffers. */
 mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err);
 
-/* Sets up the arena in three steps. `plan` assigns an offset to everything. `allocate` allocates
+/* Sets up the arena in three steps. `lay_out` assigns an offset to everything. `allocate` allocates
  * the memory. `settle` turns offsets into addresses, clears the arena, and writes everything except
  * the weights. */
-mgl_status mgl_cuda_plan(mgl_cuda_vm *vm, mgl_error *err);
+mgl_status mgl_cuda_lay_out(mgl_cuda_vm *vm, mgl_error *err);
 mgl_status mgl_cuda_allocate(mgl_cuda_vm *vm, mgl_error *err);
 mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err);
 

@@ -1,6 +1,6 @@
 /*
  * Kernel sources with overridden texts, and compilation for analysis: the compiler's log and PTX of
- * a kernel (cuda.h). autotune/kernels uses both to compile and judge micro-kernel candidates.
+ * a kernel (cuda.h). autotune/kernels uses both to compile and test micro-kernel candidates.
  */
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 
 #include "autotune/agents/extract.h"
 #include "autotune/kernels/gates/scan.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "autotune/kernels/methods/fixups.h"
-#include "autotune/kernels/methods/judge.h"
 #include "autotune/kernels/trial/launch.h"
 #include "base/format.h"
 #include "base/memory.h"

@@ -169,7 +169,7 @@ static mgl_status parse_module(const char *name, const char *module, const char 
     return status;
 }
 
-static void judge_finding(const mgl_guard_ptx *m, const mgl_ptx_finding *found, mgl_guard_test *out)
+static void check_finding(const mgl_guard_ptx *m, const mgl_ptx_finding *found, mgl_guard_test *out)
 {
     char told[MGL_MAX_DIAGNOSTIC + 1];
     const int line = m->what && strstr(m->module, m->what) ? MODULE_LINE : BODY_LINE;
@@ -194,7 +194,7 @@ static mgl_status scan_module(const mgl_guard_ptx *m, const mgl_ptx *base, mgl_g
         status = mgl_ptx_scan(&ptx, base, false, &found, err);
     if (!status) {
         *(m->what ? &out->ptx_tricks : &out->ptx_modules) += 1;
-        judge_finding(m, &found, out);
+        check_finding(m, &found, out);
         status = mgl_ptx_scan(&ptx, &ptx, true, &found, err);
     }
     if (!status && found.outcome != MGL_OUTCOME_OK)

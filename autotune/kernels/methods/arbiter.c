@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double least_gain = 0.01; /* the same limit as in the judge of campaigns */
+static const double least_gain = 0.01; /* as MGL_KEEP_GAIN of the judge */
 static const double near_floor = 0.9;
 
 const char *mgl_decision_name(mgl_decision decision)

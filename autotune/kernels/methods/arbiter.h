@@ -17,7 +17,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_ARBITER_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_ARBITER_H
 
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 
 enum { MGL_ARBITER_ROUNDS = 8, MGL_ARBITER_PLATEAU = 5, MGL_ARBITER_DEPTH = 3 };
 

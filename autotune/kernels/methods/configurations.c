@@ -9,7 +9,7 @@
 typedef struct search {
     const mgl_configurations_options *options;
     mgl_configurations *out;
-    mgl_point *seen; /* (seen_count) points that were judged or pruned */
+    mgl_point *seen; /* (seen_count) points that were evaluated or pruned */
     int seen_count, most;
 } search;
 
@@ -43,11 +43,11 @@ static bool is_valid(const search *s, const mgl_point *p)
     return true;
 }
 
-static mgl_status judge(search *s, const mgl_point *p, mgl_error *err)
+static mgl_status evaluate(search *s, const mgl_point *p, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;
-    mgl_tunable_value values[MGL_MAX_TUNABLES];
-    mgl_configuration made = {.point = *p, .order = s->out->judged};
+    mgl_kernel_value values[MGL_MAX_TUNABLES];
+    mgl_configuration made = {.point = *p, .order = s->out->evaluated};
     if (s->seen_count == s->most || mgl_point_stands(s->seen, s->seen_count, p, o->tunable_count))
         return MGL_OK;
     s->seen[s->seen_count++] = *p;
@@ -56,10 +56,10 @@ static mgl_status judge(search *s, const mgl_point *p, mgl_error *err)
         return MGL_OK;
     }
     for (int i = 0; i < o->tunable_count; i++)
-        values[i] = (mgl_tunable_value){o->tunables[i].name, p->values[i]};
-    mgl_status status = o->judge.judge(o->judge.user, o->text, o->length, values, o->tunable_count,
-                                       &made.verdict, err);
-    s->out->judged++;
+        values[i] = (mgl_kernel_value){o->tunables[i].name, p->values[i]};
+    mgl_status status = o->evaluator.evaluate(o->evaluator.user, o->text, o->length, values,
+                                              o->tunable_count, &made.verdict, err);
+    s->out->evaluated++;
     if (status)
         return status;
     if (made.verdict.outcome == MGL_OUTCOME_INVALID_CONFIG)
@@ -70,7 +70,7 @@ static mgl_status judge(search *s, const mgl_point *p, mgl_error *err)
 }
 
 /* The points that differ from `from` by one step of one axis. */
-static mgl_status judge_near(search *s, const mgl_point *from, mgl_error *err)
+static mgl_status evaluate_near(search *s, const mgl_point *from, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;
     mgl_status status = MGL_OK;
@@ -84,7 +84,7 @@ static mgl_status judge_near(search *s, const mgl_point *from, mgl_error *err)
             if (at + step < 0 || at + step >= t->count)
                 continue;
             p.values[i] = t->values[at + step];
-            status = judge(s, &p, err);
+            status = evaluate(s, &p, err);
         }
     }
     return status;
@@ -98,14 +98,14 @@ static mgl_status climb(search *s, mgl_error *err)
         int before = s->seen_count;
         qsort(s->out->list, (size_t)s->out->count, sizeof *s->out->list, by_speed);
         mgl_point from = s->out->list[rank].point;
-        status = judge_near(s, &from, err);
+        status = evaluate_near(s, &from, err);
         rank = s->seen_count > before ? 0 : rank + 1;
     }
     return status;
 }
 
-/* Judges the carried points, each combined with points of the newer tunables. */
-static mgl_status judge_carried(search *s, int wanted, mgl_point *points, mgl_error *err)
+/* Evaluates the carried points, each combined with points of the newer tunables. */
+static mgl_status evaluate_carried(search *s, int wanted, mgl_point *points, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;
     const int axes = o->start_axes;
@@ -120,25 +120,25 @@ static mgl_status judge_carried(search *s, int wanted, mgl_point *points, mgl_er
             mgl_point p = o->start[i].point;
             memcpy(p.values + axes, points[j].values,
                    (size_t)(o->tunable_count - axes) * sizeof *p.values);
-            status = judge(s, &p, err);
+            status = evaluate(s, &p, err);
         }
     return status;
 }
 
-static mgl_status judge_sampled(search *s, mgl_error *err)
+static mgl_status evaluate_sampled(search *s, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;
     int wanted = s->out->all ? s->most : (s->most + 1) / 2;
     mgl_point *points = mgl_alloc_zero((size_t)s->most, sizeof *points);
     if (!points)
         return mgl_fail_memory(err, sizeof *points);
-    mgl_status status = s->out->all ? MGL_OK : judge_carried(s, wanted, points, err);
+    mgl_status status = s->out->all ? MGL_OK : evaluate_carried(s, wanted, points, err);
     int left = wanted - s->seen_count;
     int count = left > 0 && !status
                     ? mgl_sample_points(o->tunables, o->tunable_count, left, o->seed, points)
                     : 0;
     for (int i = 0; i < count && !status; i++)
-        status = judge(s, &points[i], err);
+        status = evaluate(s, &points[i], err);
     mgl_free(points);
     return status;
 }
@@ -147,7 +147,7 @@ static mgl_status find(search *s, mgl_error *err)
 {
     const mgl_configurations_options *o = s->options;
     s->out->all = mgl_space_size(o->tunables, o->tunable_count) <= (uint64_t)s->most;
-    mgl_status status = judge_sampled(s, err);
+    mgl_status status = evaluate_sampled(s, err);
     if (!status && !s->out->all)
         status = climb(s, err);
     qsort(s->out->list, (size_t)s->out->count, sizeof *s->out->list, by_speed);

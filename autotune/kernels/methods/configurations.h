@@ -1,35 +1,36 @@
 /*
  * Search over the values of a text's tunables (exhaustive search, or random sampling plus hill
- * climbing). Input: a text, its tunables, validity expressions and a judge. Output: the best
+ * climbing). Input: a text, its tunables, validity expressions and an evaluator. Output: the best
  * configurations, best first. The script engine calls it after each transformation.
  *
- * A space of at most MGL_CONFIGURATIONS_ALL points is judged completely. In a larger space, the
- * corners and random points take half of the judgements. The neighbors of the best points so far
- * take the other half. Points carried over from an earlier step are judged before random points.
+ * A space of at most MGL_CONFIGURATIONS_ALL points is evaluated completely. In a larger space, the
+ * corners and random points take half of the evaluations. The neighbors of the best points so far
+ * take the other half. Points carried over from an earlier step are evaluated before random points.
  * Points that a `valid` expression rejects are pruned; pruning is not a failure.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_CONFIGURATIONS_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_CONFIGURATIONS_H
 
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "autotune/kernels/methods/sample.h"
 
 enum {
-    MGL_CONFIGURATIONS_ALL = 512, /* judgements, and the largest space that is judged completely */
+    MGL_CONFIGURATIONS_ALL =
+        512, /* evaluations, and the largest space that is evaluated completely */
     MGL_CONFIGURATIONS_CARRY = 128
 };
 
 typedef struct mgl_configuration {
     mgl_point point;
     mgl_trial_verdict verdict;
-    int order; /* position in the order of judging, from 0 */
+    int order; /* position in the order of evaluation, from 0 */
 } mgl_configuration;
 
 /* Release with mgl_configurations_clear. */
 typedef struct mgl_configurations {
     mgl_configuration *list; /* (count) the good configurations, best first */
     int count;
-    int judged, pruned;
+    int evaluated, pruned;
     bool all; /* every point of the space was examined */
 } mgl_configurations;
 
@@ -46,18 +47,18 @@ typedef struct mgl_configurations_options {
     int tunable_count;
     const mgl_validity *valid; /* (valid_count) a point is valid if each of them is at least 1 */
     int valid_count;
-    /* The best points so far, over the first `start_axes` tunables. They are judged first,
+    /* The best points so far, over the first `start_axes` tunables. They are evaluated first,
      * combined with values of the other tunables. */
     const mgl_configuration *start; /* (start_count) */
     int start_count, start_axes;
-    mgl_loop_judge judge;
-    int most;  /* limit of judgements; 0: MGL_CONFIGURATIONS_ALL */
+    mgl_evaluator evaluator;
+    int most;  /* limit of evaluations; 0: MGL_CONFIGURATIONS_ALL */
     int carry; /* 0: MGL_CONFIGURATIONS_CARRY */
     uint64_t seed;
 } mgl_configurations_options;
 
 /* Sorts good configurations by measured time, else by predicted time, else by the order of
- * judging. */
+ * evaluation. */
 mgl_status mgl_configurations_find(const mgl_configurations_options *options,
                                    mgl_configurations *out, mgl_error *err);
 void mgl_configurations_clear(mgl_configurations *configurations);

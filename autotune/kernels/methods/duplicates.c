@@ -44,8 +44,8 @@ static mgl_status look_at(void *user, const mgl_version_record *r, mgl_error *er
     mgl_status status = compare(l, r->text, strlen(r->text), &same, err);
     if (same)
         mgl_trial_verdict_set(l->out, MGL_OUTCOME_DUPLICATE,
-                              "DUPLICATE: it says what checkpoint %.*s says, which was %s%s%s",
-                              SHOWN, r->id, mgl_outcome_name(r->verdict.outcome),
+                              "DUPLICATE: it says what version %.*s says, which was %s%s%s", SHOWN,
+                              r->id, mgl_outcome_name(r->verdict.outcome),
                               r->verdict.diagnostic[0] ? ": " : "", r->verdict.diagnostic);
     return status;
 }

@@ -1,6 +1,6 @@
-/* Finds texts whose verdict is already known, so that they are not judged again: the unit's
+/* Finds texts whose verdict is already known, so that they are not evaluated again: the unit's
  * original text, the base text of the current work, and the texts of the unit's versions. Texts
- * are compared by mgl_kernel_hash. The judge of a kernel session calls it first. */
+ * are compared by mgl_kernel_hash. The evaluator of a kernel session calls it first. */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_DUPLICATES_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_DUPLICATES_H
 

@@ -1,5 +1,6 @@
 /*
- * Implements edit spans: builds the task from templates, and judges answers inside the whole text.
+ * Implements edit spans: builds the task from templates, and evaluates answers inside the whole
+ * text.
  */
 #include "autotune/kernels/methods/edit_span.h"
 
@@ -82,9 +83,10 @@ static void put_part(const void *user, const char *name, size_t length, mgl_text
         {"text", s->text.bytes},
         {"called", s->called.bytes},
         {"known", w->known ? w->known : "nothing"},
-        {"broken", s->options.broken
-                       ? "The file may be broken behind this call; later calls go on from it."
-                       : "The file has to be right behind this call: it is compiled and judged."}};
+        {"broken",
+         s->options.broken
+             ? "The file may be broken behind this call; later calls go on from it."
+             : "The file has to be right behind this call: it is compiled and evaluated."}};
     char key[32];
     mgl_format_into(key, sizeof key, "%.*s", (int)length, name);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -109,7 +111,7 @@ static mgl_status make_task(mgl_edit_span *s, mgl_error *err)
     return status;
 }
 
-/* ---- the judge ------------------------------------------------------------------------------- */
+/* ---- the evaluator --------------------------------------------------------------------------- */
 
 /* Whether an answer is a whole text, that is, contains region marks. */
 static bool has_marks(const char *text, size_t length)
@@ -137,12 +139,12 @@ static mgl_status compose(mgl_edit_span *s, const char *text, size_t length, mgl
                                                        s->options.region, err);
 }
 
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
     mgl_edit_span *s = user;
-    const mgl_loop_judge *whole = &s->options.work->judge;
+    const mgl_evaluator *whole = &s->options.work->evaluator;
     mgl_error why = {0};
     mgl_status status = compose(s, text, length, &why);
     if (status == MGL_NO_MEMORY)
@@ -155,9 +157,10 @@ static mgl_status judge(void *user, const char *text, size_t length,
         return MGL_OK;
     }
     out->outcome = MGL_OUTCOME_UNMEASURED;
-    return s->options.broken || !whole->judge
+    return s->options.broken || !whole->evaluate
                ? MGL_OK
-               : whole->judge(whole->user, s->made.bytes, s->made.length, values, count, out, err);
+               : whole->evaluate(whole->user, s->made.bytes, s->made.length, values, count, out,
+                                 err);
 }
 
 /* ---- life of an edit span -------------------------------------------------------------------- */
@@ -182,7 +185,7 @@ static mgl_status open_loop(mgl_edit_span *s, mgl_error *err)
         .task = s->task.bytes,
         .calls = s->options.calls,
         .seed = s->border,
-        .judge = {judge, s},
+        .evaluator = {evaluate, s},
         .on_call = w->on_call,
         .user = w->user};
     return mgl_feedback_open(&options, &s->loop, err);

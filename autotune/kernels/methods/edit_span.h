@@ -2,7 +2,8 @@
  * Edit span: one region of a micro-kernel's text that a model rewrites. Input: the text of a unit,
  * the one editable region, and an instruction. Output: the whole text with the new body. An edit
  * span is a feedback loop. Its task is built from the prompt templates in
- * autotune/kernels/methods/prompts. Its judge puts the answer into the text and judges the result.
+ * autotune/kernels/methods/prompts. Its evaluator puts the answer into the text and evaluates the
+ * result.
  *
  * An answer is the body of the region, or the whole text with its region marks. In a whole text, no
  * byte outside the region may differ (REGION_VIOLATION). If `broken` is set, this is the only
@@ -24,7 +25,7 @@ typedef struct mgl_work {
     const char *known;   /* lines of background.h, quoted as data; NULL: none */
     const char *model;   /* of the endpoint */
     uint64_t seed;
-    mgl_loop_judge judge; /* of whole texts */
+    mgl_evaluator evaluator; /* of whole texts */
     void (*on_call)(void *user, const mgl_feedback_call *call);
     void *user;
 } mgl_work;

@@ -212,7 +212,8 @@ static const seen *find_seen(const mgl_feedback *f, const mgl_digest *digest)
     return NULL;
 }
 
-static mgl_status judge(mgl_feedback *f, const mgl_text *code, mgl_trial_verdict *v, mgl_error *err)
+static mgl_status evaluate(mgl_feedback *f, const mgl_text *code, mgl_trial_verdict *v,
+                           mgl_error *err)
 {
     mgl_digest digest = mgl_digest_text(code->bytes, code->length);
     const seen *before = find_seen(f, &digest);
@@ -223,8 +224,8 @@ static mgl_status judge(mgl_feedback *f, const mgl_text *code, mgl_trial_verdict
             before->call, mgl_outcome_name(before->verdict.outcome), before->verdict.diagnostic);
         return MGL_OK;
     }
-    mgl_status status =
-        f->options.judge.judge(f->options.judge.user, code->bytes, code->length, NULL, 0, v, err);
+    mgl_status status = f->options.evaluator.evaluate(f->options.evaluator.user, code->bytes,
+                                                      code->length, NULL, 0, v, err);
     f->repeats = 0;
     f->seen[f->seen_count++] = (seen){.digest = digest, .verdict = *v, .call = f->calls + 1};
     return status;
@@ -260,7 +261,7 @@ static mgl_status take(mgl_feedback *f, mgl_feedback_call *call, mgl_error *err)
     call->verdict = &v;
     mgl_status status = take_code(call->reply, &code, &call->fixups, &v, err);
     if (!status && !v.outcome)
-        status = judge(f, &code, &v, err);
+        status = evaluate(f, &code, &v, err);
     if (status) {
         mgl_text_clear(&code);
         return status;

@@ -1,12 +1,12 @@
 /*
- * Feedback loop (generate, check, repair): sends a request to a model, judges the text of the
+ * Feedback loop (generate, check, repair): sends a request to a model, evaluates the text of the
  * answer, and puts the verdict into the next request. The loop ends at the first good text, or when
  * the calls are used up. Edit spans run one loop each.
  *
  * A request starts with the role and the contract and ends with the clean task. Between them are
  * the last two failed attempts. Each shows its error (MGL_MAX_DIAGNOSTIC bytes) before its text.
  * Other attempts and logs are not sent. If the model repeats an earlier text, the text is not
- * judged again. The next request then has a higher temperature and a token limit 1.5 times as
+ * evaluated again. The next request then has a higher temperature and a token limit 1.5 times as
  * large.
  *
  * The loop is a state machine: `body` makes a request and `take` consumes an answer. The answer may
@@ -16,8 +16,8 @@
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 
+#include "autotune/kernels/methods/evaluator.h"
 #include "autotune/kernels/methods/fixups.h"
-#include "autotune/kernels/methods/judge.h"
 #include "autotune/kernels/methods/model_client.h"
 #include "base/json_out.h"
 
@@ -47,7 +47,7 @@ typedef struct mgl_feedback_options {
     const char *system, *task; /* system: role and contract; task: the clean task */
     int calls;                 /* 0: MGL_FEEDBACK_CALLS */
     uint64_t seed;             /* seeds the delimiters around quoted data */
-    mgl_loop_judge judge;
+    mgl_evaluator evaluator;
     void (*on_call)(void *user, const mgl_feedback_call *call); /* may be NULL */
     void *user;
 } mgl_feedback_options;
@@ -62,7 +62,7 @@ void mgl_feedback_close(mgl_feedback *feedback); /* NULL is fine */
 mgl_status mgl_feedback_body(const mgl_feedback *feedback, mgl_text *out, mgl_error *err);
 /* The next request as one text, for a proposer that is not an endpoint. */
 mgl_status mgl_feedback_prompt(const mgl_feedback *feedback, mgl_text *out, mgl_error *err);
-/* Judges an answer. `request` is only passed on to on_call. An answer of an endpoint that failed
+/* Evaluates an answer. `request` is only passed on to on_call. An answer of an endpoint that failed
  * does not count as a call. */
 mgl_status mgl_feedback_take(mgl_feedback *feedback, const char *request, const mgl_reply *reply,
                              mgl_error *err);

@@ -1,5 +1,5 @@
 /*
- * Fix-ups: repairs of a model's text before it is judged. The list contains only repairs that
+ * Fix-ups: repairs of a model's text before it is evaluated. The list contains only repairs that
  * cannot change the meaning of the text. Each use is counted and reported. The feedback loop calls
  * mgl_fixups_apply.
  */

@@ -8,7 +8,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_PROFILE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_PROFILE_H
 
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "base/json.h"
 #include "base/text.h"
 

@@ -48,8 +48,8 @@ static mgl_status search(script_run *c, const mgl_pass_engine *engine, int count
                                           .start = c->carried.list,
                                           .start_count = c->carried.count,
                                           .start_axes = c->tunable_count,
-                                          .judge = c->options->work->judge,
-                                          .most = c->options->judgements,
+                                          .evaluator = c->options->work->evaluator,
+                                          .most = c->options->evaluations,
                                           .carry = c->options->carry,
                                           .seed = c->options->work->seed};
     options.text = mgl_pass_engine_text(engine, &options.length);
@@ -76,7 +76,7 @@ static mgl_status keep(script_run *c, const mgl_transformation *t, const mgl_con
                               .verdict = best->verdict,
                               .value_count = c->tunable_count};
     for (int i = 0; i < c->tunable_count; i++)
-        r->values[i] = (mgl_tunable_value){c->tunables[i].name, best->point.values[i]};
+        r->values[i] = (mgl_kernel_value){c->tunables[i].name, best->point.values[i]};
     mgl_status status =
         provides.failed ? mgl_fail_memory(err, 1) : mgl_versions_add(c->options->versions, r, err);
     mgl_text_clear(&provides);
@@ -103,7 +103,7 @@ static mgl_status end_step(script_run *c, const mgl_pass_engine *engine, mgl_ste
     const int rules = c->valid_count, count = add_tunables(c, t);
     mgl_status status = search(c, engine, count, &found, err);
     report->end = found.count ? MGL_STEP_DONE : MGL_STEP_FAILED;
-    report->judged = found.judged;
+    report->evaluated = found.evaluated;
     report->carried = found.count;
     if (!status && found.count) {
         c->tunable_count = count;

@@ -23,7 +23,7 @@ const char *mgl_step_end_name(mgl_step_end end);
 typedef struct mgl_step_report {
     const mgl_transformation *transformation;
     mgl_step_end end;
-    int calls, judged, carried; /* of its configurations */
+    int calls, evaluated, carried; /* of its configurations */
     const mgl_trial_verdict *verdict;
     const char *missing; /* for MGL_STEP_LEFT_OUT */
     const char *version; /* id, for MGL_STEP_DONE */
@@ -37,7 +37,7 @@ typedef struct mgl_script_engine_options {
     int step_count;
     const mgl_names *provides; /* what the initial text provides; NULL: nothing */
     mgl_versions *versions;
-    int carry, judgements; /* as in mgl_configurations_options */
+    int carry, evaluations; /* as in mgl_configurations_options */
     void (*on_step)(void *user, const mgl_step_report *step);
     void *user;
 } mgl_script_engine_options;

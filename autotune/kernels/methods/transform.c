@@ -36,7 +36,7 @@ static mgl_status check_ops(const mgl_library *library, const mgl_transform_scri
 mgl_status mgl_transform_check(const mgl_library *library, const char *text, size_t length,
                                const char *file, mgl_transform_checked *out, mgl_error *err)
 {
-    out->is_script = strstr(text, "megalith.plan/1") != NULL;
+    out->is_script = mgl_transform_is_script(text, length);
     if (!out->is_script)
         return mgl_transformation_parse(text, length, file, &out->transformation, err);
     mgl_status status = mgl_transform_script_parse(text, length, file, &out->script, err);
@@ -78,7 +78,7 @@ static mgl_status run(mgl_kernel_store *w, const mgl_transform_options *o,
                                                .provides = &names,
                                                .versions = mgl_kernel_session_versions(w->bench),
                                                .carry = o->carry,
-                                               .judgements = o->judgements,
+                                               .evaluations = o->evaluations,
                                                .on_step = o->on_step,
                                                .user = o->user};
     if (!status)
@@ -104,7 +104,7 @@ mgl_status mgl_transform_apply(mgl_kernel_store *w, const mgl_transform_options 
                           "a work is open: `megalith kernel prompt %s --drop` gives it up",
                           w->unit->name);
     if (!status && script && strcmp(script->architecture, work->arch) != 0)
-        status = mgl_fail(err, MGL_USAGE, "--arch", "the plan is for %s", script->architecture);
+        status = mgl_fail(err, MGL_USAGE, "--arch", "the script is for %s", script->architecture);
     if (!status && t && !mgl_transformation_suits(t, work->op, work->arch))
         status = mgl_fail(err, MGL_USAGE, t->name, "it is not for %s on %s", work->op, work->arch);
     steps[0] = t;
@@ -188,7 +188,7 @@ void mgl_transform_put_step(const mgl_step_report *step, mgl_json_out *out)
     mgl_json_out_string(out, "transformation", step->transformation->name);
     mgl_json_out_string(out, "end", mgl_step_end_name(step->end));
     mgl_json_out_int(out, "calls", step->calls);
-    mgl_json_out_int(out, "judged", step->judged);
+    mgl_json_out_int(out, "judged", step->evaluated);
     mgl_json_out_int(out, "carried", step->carried);
     mgl_json_out_string(out, "why", mgl_transform_why(step));
     mgl_json_out_string(out, "checkpoint", step->version);

@@ -34,7 +34,7 @@ void mgl_transform_checked_clear(mgl_transform_checked *checked);
 
 typedef struct mgl_transform_options {
     const char *name, *script; /* as in mgl_transform_find */
-    int carry, judgements;     /* as in mgl_script_engine_options */
+    int carry, evaluations;    /* as in mgl_script_engine_options */
     void (*on_step)(void *user, const mgl_step_report *step);
     void *user;
     const atomic_int *abort; /* may be NULL */

@@ -184,7 +184,7 @@ static mgl_status read_lists(const reader *r, mgl_transformation *t)
     if (!status && !t->pass_count)
         status = refuse(r, "nothing stands in", "passes");
     if (!status && t->passes[t->pass_count - 1].may_break)
-        status = refuse(r, "what stands behind the last pass is judged: may_break is false in",
+        status = refuse(r, "what stands behind the last pass is evaluated: may_break is false in",
                         t->passes[t->pass_count - 1].name);
     for (int i = 1; i < t->tunable_count && !status; i++)
         for (int j = 0; j < i && !status; j++)
@@ -284,7 +284,7 @@ mgl_status mgl_transform_script_parse(const char *text, size_t length, const cha
     static const char *const known[] = {"schema", "name", "architecture", "summary", "steps", NULL};
     *out = (mgl_transform_script){0};
     reader r = {&out->json, err};
-    mgl_status status = read_tree(text, length, file, "megalith.plan/1", &out->json, err);
+    mgl_status status = read_tree(text, length, file, "megalith.script/1", &out->json, err);
     if (!status)
         status = check_members(&r, out->json.root, known);
     if (!status)

@@ -2,7 +2,7 @@
  * Transformation and script formats, and their library. A transformation is a recipe in natural
  * language that changes the text of a micro-kernel in passes. A pass names the regions that it
  * edits; each region is one call of a model. A text between two passes may be broken. After the
- * last pass the text is judged. Pieces can be inserted without a model. Numbers that a search
+ * last pass the text is evaluated. Pieces can be inserted without a model. Numbers that a search
  * chooses are tunables, never constants: the text uses TUNE_SPLIT_K for split_k.
  *
  *     {"schema": "megalith.transformation/1", "name": "split_k", "summary": "...",
@@ -18,7 +18,7 @@
  * tunables' names (schedule/expression.h). If it is below 1, the combination of values is invalid.
  * `retries` is the number of calls per region after the first.
  *
- *     {"schema": "megalith.plan/1", "name": "sm_90a", "architecture": "sm_90a", "summary": "...",
+ *     {"schema": "megalith.script/1", "name": "sm_90a", "architecture": "sm_90a", "summary": "...",
  *      "steps": ["refactor", "split_k"]}
  *
  * A script skips steps that do not support its op.
@@ -100,11 +100,13 @@ typedef struct mgl_transform_script {
 mgl_status mgl_transform_script_parse(const char *text, size_t length, const char *file,
                                       mgl_transform_script *out, mgl_error *err);
 void mgl_transform_script_clear(mgl_transform_script *script);
+/* Whether a text is a script, by its schema. */
+bool mgl_transform_is_script(const char *text, size_t length);
 
 /* ---- the library ----------------------------------------------------------------------------- */
 
 extern const mgl_cuda_source
-    mgl_transformation_sources[]; /* generated from methods/transformations and methods/plans */
+    mgl_transformation_sources[]; /* generated from methods/transformations and methods/scripts */
 extern const int mgl_transformation_source_count;
 
 /* Built-in and user transformations. Zero-initialize; release with mgl_library_clear. */

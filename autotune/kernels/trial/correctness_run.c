@@ -157,8 +157,8 @@ static mgl_correctness_shot shot_of(const mgl_runner_memory *m)
     return (mgl_correctness_shot){m->memory, m->constants, m->tokens};
 }
 
-static mgl_status judge(const struct correctness_state *c, const mgl_runner_look *at,
-                        const struct shots *s, mgl_error *err)
+static mgl_status compare(const struct correctness_state *c, const mgl_runner_look *at,
+                          const struct shots *s, mgl_error *err)
 {
     mgl_correctness correctness = c->correctness;
     mgl_correctness_shots shots = {.batch = workload_of(c, at)->batch,
@@ -189,7 +189,7 @@ static mgl_status check_case(struct correctness_state *c, mgl_runner_look *at, m
     if (!status && !is_over(c))
         status = look_at_reference(c, at, &s.of[REFERENCE], err);
     if (!status && !is_over(c))
-        status = judge(c, at, &s, err);
+        status = compare(c, at, &s, err);
     for (int i = 0; i <= REFERENCE; i++)
         mgl_free(s.of[i].memory);
     return status;

@@ -1,5 +1,5 @@
 /*
- * Device lock: a file lock (readers-writer lock with writer preference) for processes that judge
+ * Device lock: a file lock (readers-writer lock with writer preference) for processes that measure
  * micro-kernels on one device. Correctness checks share the device. Timing has the device
  * exclusively, because other work on the device changes the times. Compilation takes no lock.
  *
@@ -23,7 +23,7 @@ typedef struct mgl_device_lock {
     int file; /* -1: no lock */
 } mgl_device_lock;
 
-/* Waits for the lock. `path` is created if it is missing; NULL: no other process judges, and no
+/* Waits for the lock. `path` is created if it is missing; NULL: no other process measures, and no
  * lock is taken. MGL_INTERRUPTED: `abort` (may be NULL) was set. MGL_BAD_INPUT, MGL_SYSTEM: the
  * file cannot be created or locked. */
 mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,

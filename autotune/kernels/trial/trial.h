@@ -18,7 +18,7 @@
  *
  * The incumbent is the built-in kernel with the promoted texts. Inputs are made from a nonce, which
  * is drawn after the text is known. Launches run in a worker (runner.h). Kernels are compiled in
- * parallel, ahead of the gates that use them. Processes that judge on one device share it through
+ * parallel, ahead of the gates that use them. Processes that measure on one device share it through
  * device_lock.h.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_TRIAL_H
@@ -48,7 +48,7 @@ typedef struct mgl_trial_options {
     const char *device;  /* "cuda", "cuda:1" */
     const char *program; /* the executable of the worker; NULL: "/proc/self/exe" */
     const char *kernels; /* cache folder of compiled kernels; NULL: the user's */
-    const char *turns;   /* the lock file (device_lock.h); NULL: no other process judges */
+    const char *turns;   /* the lock file (device_lock.h); NULL: no other process measures */
     bool no_sandbox;     /* as in mgl_runner_options */
     double limit_s;      /* per request of a worker; 0: the default of the runner */
     mgl_trial_depth depth;

@@ -60,8 +60,8 @@ static int line_of(const mgl_error *why)
 }
 
 /* An error of a part rejects the candidate, except for lack of memory and interruption. */
-static mgl_status judge(passage *p, mgl_status status, mgl_outcome outcome, const mgl_error *why,
-                        mgl_error *err)
+static mgl_status take_failure(passage *p, mgl_status status, mgl_outcome outcome,
+                               const mgl_error *why, mgl_error *err)
 {
     if (status == MGL_NO_MEMORY || status == MGL_INTERRUPTED) {
         if (err)
@@ -83,7 +83,7 @@ static mgl_status pass_regions(passage *p, mgl_error *err)
         return refuse(p, MGL_OUTCOME_STATIC_FORBIDDEN, 0, "a byte 0 stands in the text");
     mgl_status status = mgl_kernel_regions_compare(p->before, p->before_length, c->text, c->length,
                                                    c->region, &why);
-    return judge(p, status, MGL_OUTCOME_REGION_VIOLATION, &why, err);
+    return take_failure(p, status, MGL_OUTCOME_REGION_VIOLATION, &why, err);
 }
 
 /* A text with tunable values is never a duplicate. */
@@ -102,11 +102,11 @@ static mgl_status pass_launch(passage *p, mgl_error *err)
 {
     mgl_error why = {0};
     mgl_status status = mgl_kernel_launch_read(p->c->text, p->c->length, &p->launch, &why);
-    status = judge(p, status, MGL_OUTCOME_PARSE, &why, err);
+    status = take_failure(p, status, MGL_OUTCOME_PARSE, &why, err);
     if (status || is_refused(p))
         return status;
     status = mgl_kernel_launch_choose(&p->launch, p->c->values, p->c->value_count, p->chosen, &why);
-    return judge(p, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
+    return take_failure(p, status, MGL_OUTCOME_INVALID_CONFIG, &why, err);
 }
 
 static mgl_status pass_scan(passage *p, mgl_error *err)
@@ -238,7 +238,7 @@ static mgl_status read_ptx(passage *p, mgl_ptx *candidate, mgl_ptx *incumbent, m
     if (status)
         return status;
     status = mgl_ptx_parse(p->out->ptx, p->out->ptx_length, "candidate.ptx", candidate, &why);
-    return judge(p, status, MGL_OUTCOME_STATIC_FORBIDDEN, &why, err);
+    return take_failure(p, status, MGL_OUTCOME_STATIC_FORBIDDEN, &why, err);
 }
 
 /* Compares the candidate's PTX with the PTX of the unit's original text: see ptx/scan.h. */
@@ -360,6 +360,9 @@ mgl_status mgl_kernel_verify(const mgl_kernel_candidate *candidate,
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < sizeof gates / sizeof *gates && !status && !is_refused(p); i++)
         status = gates[i](p, err);
+    if (!status && p->options->no_compile && !is_refused(p))
+        snprintf(out->not_compiled, sizeof out->not_compiled,
+                 "the gates ended before the compiler, as they were told to");
     mgl_kernel_compiled_clear(&p->own);
     mgl_free(p);
     if (status)

@@ -19,9 +19,8 @@ mgl_status mgl_trial_checkpoint_open(const char *path, const mgl_target *target,
     if (status)
         return status;
     out->texts = mgl_alloc_zero(1, sizeof *out->texts);
-    out->numbers = mgl_alloc_zero(1, sizeof *out->numbers);
-    if (!out->texts || !out->numbers)
-        return mgl_fail_memory(err, sizeof *out->texts + sizeof *out->numbers);
+    if (!out->texts)
+        return mgl_fail_memory(err, sizeof *out->texts);
     return mgl_real_open(path, &out->set.subject, out->texts, err);
 }
 
@@ -29,26 +28,7 @@ void mgl_trial_checkpoint_clear(mgl_trial_checkpoint *checkpoint)
 {
     mgl_harness_clear(&checkpoint->set);
     mgl_free(checkpoint->texts);
-    mgl_free(checkpoint->numbers);
     *checkpoint = (mgl_trial_checkpoint){0};
-}
-
-/* Decodes with each program, until one fails. */
-static mgl_status decode(mgl_runner *runner, const mgl_trial_checkpoint *c, mgl_kernel_trial *out,
-                         mgl_error *err)
-{
-    mgl_status status = MGL_OK;
-    if (!runner->decode)
-        return mgl_fail(err, MGL_DEVICE, "checkpoint", "this device executes nothing");
-    for (int p = 0; p < c->set.program.program_count && !status; p++) {
-        const int sequences = c->set.program.programs[p]->limits.sequences;
-        status = runner->decode(runner, c->texts, p, sequences, c->numbers, &out->verdict, err);
-        if (!status && out->verdict.outcome == MGL_OUTCOME_OK)
-            mgl_real_compare(c->texts, c->numbers, sequences, false, &out->real, &out->verdict);
-        if (out->verdict.outcome != MGL_OUTCOME_OK)
-            break;
-    }
-    return status;
 }
 
 /* The runner checks a candidate before it decodes with it. */
@@ -64,7 +44,9 @@ static mgl_status check_and_decode(mgl_runner *runner, const mgl_trial_checkpoin
     if (status)
         return status;
     out->verdict = found.verdict;
-    return found.verdict.outcome == MGL_OUTCOME_OK ? decode(runner, c, out, err) : MGL_OK;
+    if (found.verdict.outcome != MGL_OUTCOME_OK)
+        return MGL_OK;
+    return mgl_real_run(runner, candidate, c->texts, false, &out->real, &out->verdict, err);
 }
 
 mgl_status mgl_trial_checkpoint_run(const mgl_trial_options *options, const mgl_trial_checkpoint *c,

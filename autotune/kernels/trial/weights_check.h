@@ -10,10 +10,9 @@
 
 /* An opened checkpoint. Zero-initialize; release with mgl_trial_checkpoint_clear. */
 typedef struct mgl_trial_checkpoint {
-    mgl_harness_set set;       /* its shape, with one program for one sequence and one for
-                                * several */
-    mgl_real_texts *texts;     /* owned */
-    mgl_real_numbers *numbers; /* owned */
+    mgl_harness_set set;   /* its shape, with one program for one sequence and one for
+                            * several */
+    mgl_real_texts *texts; /* owned */
 } mgl_trial_checkpoint;
 
 /* `path` must outlive the result. MGL_BAD_INPUT and other errors: the checkpoint cannot be used,

@@ -12,7 +12,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_BACKGROUND_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_BACKGROUND_H
 
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "base/text.h"
 
 #define MGL_BACKGROUND_IDEAS "ideas.json" /* in the folder of all kernel sessions */

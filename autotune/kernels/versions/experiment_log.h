@@ -14,7 +14,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_EXPERIMENT_LOG_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_EXPERIMENT_LOG_H
 
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "base/json_out.h"
 
 enum {
@@ -24,7 +24,7 @@ enum {
                                      * left */
     MGL_EXPERIMENT_LOG_ROWS = 1 << 16,
     MGL_EXPERIMENT_LOG_FILE = 64 << 20, /* largest file in bytes */
-    MGL_EXPERIMENT_LOG_IDEAS = 5        /* per plan */
+    MGL_EXPERIMENT_LOG_IDEAS = 5        /* per choice */
 };
 
 typedef struct mgl_experiment_log_row {
@@ -110,17 +110,17 @@ int mgl_experiment_log_by_op(const mgl_experiment_log *experiment_log, mgl_play 
 double mgl_experiment_log_fast(const mgl_experiment_log *experiment_log, double gain);
 
 /* The next op and the ideas for it. */
-typedef struct mgl_experiment_log_plan {
+typedef struct mgl_experiment_log_choice {
     mgl_shares shares; /* in the order of mgl_shares_order */
     bool any;          /* true: work on the first op; false: all ops are left */
     mgl_play ideas[MGL_EXPERIMENT_LOG_IDEAS]; /* (idea_count) */
     int idea_count;
-} mgl_experiment_log_plan;
-/* Completes a plan that contains only shares. */
-void mgl_experiment_log_make_plan(const mgl_experiment_log *experiment_log,
-                                  mgl_experiment_log_plan *plan);
-/* Writes the plan as members of an object. */
-void mgl_experiment_log_put_plan(const mgl_experiment_log_plan *plan, mgl_json_out *out);
+} mgl_experiment_log_choice;
+/* Completes a choice that contains only shares. */
+void mgl_experiment_log_choose(const mgl_experiment_log *experiment_log,
+                               mgl_experiment_log_choice *choice);
+/* Writes the choice as members of an object. */
+void mgl_experiment_log_put_choice(const mgl_experiment_log_choice *choice, mgl_json_out *out);
 
 /* All rows with a header row, for spreadsheets; and the tables as Markdown. */
 void mgl_experiment_log_put_csv(const mgl_experiment_log *experiment_log, mgl_text *out);

@@ -1,12 +1,12 @@
-/* Makes and prints the plan of experiment_log.h: the next op and the ideas for it. */
+/* Makes and prints the choice of experiment_log.h: the next op and the ideas for it. */
 #include "autotune/kernels/versions/experiment_log.h"
 
-void mgl_experiment_log_make_plan(const mgl_experiment_log *experiment_log,
-                                  mgl_experiment_log_plan *plan)
+void mgl_experiment_log_choose(const mgl_experiment_log *experiment_log,
+                               mgl_experiment_log_choice *choice)
 {
-    plan->any = mgl_shares_order(&plan->shares, experiment_log);
-    plan->idea_count =
-        mgl_experiment_log_playbook(experiment_log, NULL, plan->ideas, MGL_EXPERIMENT_LOG_IDEAS);
+    choice->any = mgl_shares_order(&choice->shares, experiment_log);
+    choice->idea_count =
+        mgl_experiment_log_playbook(experiment_log, NULL, choice->ideas, MGL_EXPERIMENT_LOG_IDEAS);
 }
 
 static void put_op(const mgl_op_share *s, mgl_json_out *out)
@@ -30,15 +30,15 @@ static void put_idea(const mgl_play *idea, mgl_json_out *out)
     mgl_json_out_close_object(out);
 }
 
-void mgl_experiment_log_put_plan(const mgl_experiment_log_plan *plan, mgl_json_out *out)
+void mgl_experiment_log_put_choice(const mgl_experiment_log_choice *choice, mgl_json_out *out)
 {
-    mgl_json_out_string(out, "next", plan->any ? plan->shares.ops[0].op : NULL);
+    mgl_json_out_string(out, "next", choice->any ? choice->shares.ops[0].op : NULL);
     mgl_json_out_array(out, "ops");
-    for (int i = 0; i < plan->shares.count; i++)
-        put_op(&plan->shares.ops[i], out);
+    for (int i = 0; i < choice->shares.count; i++)
+        put_op(&choice->shares.ops[i], out);
     mgl_json_out_close_array(out);
     mgl_json_out_array(out, "ideas");
-    for (int i = 0; i < plan->idea_count; i++)
-        put_idea(&plan->ideas[i], out);
+    for (int i = 0; i < choice->idea_count; i++)
+        put_idea(&choice->ideas[i], out);
     mgl_json_out_close_array(out);
 }

@@ -33,10 +33,10 @@ struct mgl_kernel_session {
     mgl_edit_span *span;     /* of an open task */
     mgl_text instruction;
     mgl_kernel_region region;
-    int logged; /* calls in the transcript */
-    int told;   /* calls since the session was opened */
-    int judged; /* the last of these calls whose text reached the gates, from 1; 0: none */
-    int lock;   /* descriptor of the folder's lock file; -1: none */
+    int logged;    /* calls in the transcript */
+    int told;      /* calls since the session was opened */
+    int evaluated; /* the last of these calls whose text reached the gates, from 1; 0: none */
+    int lock;      /* descriptor of the folder's lock file; -1: none */
     mgl_error log_error;
 };
 
@@ -330,21 +330,21 @@ static mgl_status find_duplicate(const mgl_kernel_session *b, const char *text, 
     return status;
 }
 
-/* Judges a text. With an open work, a text whose verdict is known skips the gates. A script
- * engine and rounds run without an open work, and they may judge a known text again. */
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+/* Evaluates a text. With an open work, a text whose verdict is known skips the gates. A script
+ * engine and rounds run without an open work, and they may evaluate a known text again. */
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
     mgl_kernel_session *b = user;
-    const mgl_loop_judge gates = mgl_gates_judge(&b->gates);
+    const mgl_evaluator gates = mgl_gates_evaluator(&b->gates);
     if (b->engine || b->span) {
         mgl_status status = find_duplicate(b, text, length, out, err);
         if (status || out->outcome == MGL_OUTCOME_DUPLICATE)
             return status;
     }
-    b->judged = b->told + 1;
-    return gates.judge(gates.user, text, length, values, count, out, err);
+    b->evaluated = b->told + 1;
+    return gates.evaluate(gates.user, text, length, values, count, out, err);
 }
 
 static void set_up(mgl_kernel_session *b)
@@ -360,7 +360,7 @@ static void set_up(mgl_kernel_session *b)
                          .context = b->context.bytes,
                          .model = o->model,
                          .seed = seed_of(o->unit->name),
-                         .judge = {judge, b},
+                         .evaluator = {evaluate, b},
                          .on_call = on_call,
                          .user = b};
 }
@@ -595,7 +595,7 @@ static mgl_status add_version(mgl_kernel_session *b, const char *text, mgl_work_
                             .verdict = out->verdict};
     for (int i = 0; t && i < t->tunable_count; i++)
         r.values[r.value_count++] =
-            (mgl_tunable_value){t->tunables[i].name, t->tunables[i].values[0]};
+            (mgl_kernel_value){t->tunables[i].name, t->tunables[i].values[0]};
     if (!status)
         status = mgl_versions_add(b->versions, &r, err);
     memcpy(out->version, r.id, sizeof out->version);
@@ -617,7 +617,7 @@ static mgl_status settle(mgl_kernel_session *b, mgl_work_end *out, mgl_error *er
                                  : mgl_edit_span_text(b->span, &length);
     if (verdict)
         out->verdict = *verdict;
-    out->gates = b->told && b->judged == b->told ? &b->gates.last : NULL;
+    out->gates = b->told && b->evaluated == b->told ? &b->gates.last : NULL;
     out->calls = mgl_kernel_session_state(b).calls;
     out->ended = b->engine ? mgl_pass_engine_state_of(b->engine) != MGL_PASS_ENGINE_RUNNING
                            : mgl_feedback_ended(mgl_edit_span_loop(b->span));

@@ -16,7 +16,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_KERNEL_SESSION_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_KERNEL_SESSION_H
 
-#include "autotune/kernels/methods/gates.h"
+#include "autotune/kernels/methods/gate_evaluator.h"
 #include "autotune/kernels/methods/pass_engine.h"
 #include "autotune/kernels/versions/version.h"
 
@@ -29,7 +29,7 @@ typedef struct mgl_kernel_session_options {
     bool no_compile;            /* the gates end after the scan */
     bool reads;                 /* read-only: works cannot be changed or run, and no file or lock
                                  * is created */
-    const struct mgl_trial_options *device; /* borrowed; judges texts that pass the gates before
+    const struct mgl_trial_options *device; /* borrowed; evaluates texts that pass the gates before
                                              * the device; NULL: none */
     const atomic_int *abort;                /* may be NULL */
 } mgl_kernel_session_options;
@@ -77,12 +77,12 @@ mgl_status mgl_kernel_session_prompt(const mgl_kernel_session *bench, bool body,
 /* The result of an answer or of a run. */
 typedef struct mgl_work_end {
     mgl_trial_verdict verdict;
-    const mgl_kernel_verdict *gates; /* findings of the gates without the outcome, valid until
-                                      * the next answer; NULL: no text reached the gates */
-    bool ended;                      /* the work is closed */
-    char version[MGL_SHA256_HEX];    /* id of the new version; "": none */
-    mgl_outcome stopped;             /* for a run: PROPOSER_..., or OK */
-    int calls;                       /* of the work */
+    const mgl_kernel_findings *gates; /* findings of the gates without the outcome, valid until
+                                       * the next answer; NULL: no text reached the gates */
+    bool ended;                       /* the work is closed */
+    char version[MGL_SHA256_HEX];     /* id of the new version; "": none */
+    mgl_outcome stopped;              /* for a run: PROPOSER_..., or OK */
+    int calls;                        /* of the work */
 } mgl_work_end;
 /* `bare`: the answer is the text itself, without a code fence. MGL_BAD_INPUT: the answer is
  * empty; it does not count as a call. */

@@ -4,7 +4,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_KERNEL_STORE_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_KERNEL_STORE_H
 
-#include "autotune/kernels/trial/kernel_judge.h"
+#include "autotune/kernels/trial/evaluate.h"
 #include "autotune/kernels/versions/experiment_log.h"
 #include "autotune/kernels/versions/kernel_session.h"
 

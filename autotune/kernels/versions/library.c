@@ -42,11 +42,11 @@ static mgl_status add_script(mgl_library *l, mgl_transform_script *script, mgl_e
     return MGL_OK;
 }
 
-static bool is_script(const char *text, size_t length)
+bool mgl_transform_is_script(const char *text, size_t length)
 {
     mgl_json json = {0};
     bool is = !mgl_json_parse(text, length, MAX_FILE, "", &json, NULL) &&
-              !mgl_json_check_schema(&json, "megalith.plan/1", NULL);
+              !mgl_json_check_schema(&json, "megalith.script/1", NULL);
     mgl_json_clear(&json);
     return is;
 }
@@ -57,7 +57,7 @@ static mgl_status add_text(mgl_library *l, const char *text, size_t length, cons
     mgl_transformation t;
     mgl_transform_script script;
     mgl_status status;
-    if (is_script(text, length)) {
+    if (mgl_transform_is_script(text, length)) {
         status = mgl_transform_script_parse(text, length, file, &script, err);
         if (!status && (status = add_script(l, &script, err)) != MGL_OK)
             mgl_transform_script_clear(&script);

@@ -215,7 +215,7 @@ static mgl_status read_values(mgl_version_record *r, mgl_error *err)
     for (const cJSON *at = status ? NULL : object->child; at && !status; at = at->next) {
         if (r->value_count == MGL_VERSION_VALUES)
             return mgl_fail(err, MGL_BAD_INPUT, r->json.file, "it has too many values");
-        mgl_tunable_value *to = &r->values[r->value_count++];
+        mgl_kernel_value *to = &r->values[r->value_count++];
         to->name = at->string;
         status = mgl_json_item_int(&r->json, at, at->string, -most, most, &to->value, err);
     }
@@ -293,7 +293,7 @@ static mgl_status look_branch(const mgl_versions *c, const char *name, char id[M
     if (!status && !stands)
         id[0] = 0;
     if (!status && stands && !mgl_keeper_is_id(id) && !is_own(id))
-        status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no checkpoint");
+        status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no version");
     return status;
 }
 
@@ -308,8 +308,8 @@ static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_S
     if (!status && count != 1)
         status =
             mgl_fail(err, MGL_BAD_INPUT, name,
-                     count ? "several checkpoints begin so: give more digits"
-                           : "there is no branch and no checkpoint of that name: `megalith "
+                     count ? "several versions begin so: give more digits"
+                           : "there is no branch and no version of that name: `megalith "
                              "kernel log` has them (eight digits of an id at least), and `own` "
                              "is the unit's own text");
     return status;
@@ -331,7 +331,7 @@ static mgl_status resolve(const mgl_versions *c, const char *name, char id[MGL_S
     if (status || id[0])
         return status;
     if (!name)
-        return mgl_fail(err, MGL_BAD_INPUT, c->branch, "the branch has no checkpoint yet");
+        return mgl_fail(err, MGL_BAD_INPUT, c->branch, "the branch has no version yet");
     return find_id(c, name, id, err);
 }
 
@@ -369,7 +369,7 @@ mgl_status mgl_versions_add(mgl_versions *c, mgl_version_record *r, mgl_error *e
     char at[MGL_SHA256_HEX] = "";
     if (!mgl_outcome_is_good(r->verdict.outcome))
         return mgl_fail(err, MGL_USAGE, mgl_outcome_name(r->verdict.outcome),
-                        "checkpoints are made on success only");
+                        "versions are made on success only");
     mgl_status status = r->parent_count ? MGL_OK : look_branch(c, c->branch, at, err);
     if (!status && mgl_keeper_is_id(at))
         memcpy(r->parents[r->parent_count++], at, sizeof at);
@@ -392,8 +392,8 @@ mgl_status mgl_versions_log(const mgl_versions *c, const char *name, mgl_version
     mgl_status status = mgl_versions_get(c, name, &now, err);
     if (!status && mgl_version_is_original(&now))
         status = mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
-                          name && is_own(name) ? "it is the unit's own text, and no checkpoint"
-                                               : "the branch has no checkpoint yet");
+                          name && is_own(name) ? "it is the unit's own text, and no version"
+                                               : "the branch has no version yet");
     for (int i = 0; i < MOST_LOGGED && !status; i++) {
         status = tell(user, &now, err);
         if (status || !now.parent_count)

@@ -17,7 +17,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_VERSION_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_VERSION_H
 
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "base/file.h"
 #include "base/json_out.h"
 
@@ -31,7 +31,7 @@ typedef struct mgl_version_record {
     const char *unit, *transformation, *note, *arch; /* transformation, note: "" for none */
     const char *text;
     mgl_trial_verdict verdict;
-    mgl_tunable_value values[MGL_VERSION_VALUES]; /* (value_count) */
+    mgl_kernel_value values[MGL_VERSION_VALUES]; /* (value_count) */
     int value_count;
     const char *provides; /* names that the text provides, separated by blanks */
     mgl_json json;

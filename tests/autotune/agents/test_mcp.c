@@ -29,7 +29,7 @@
 #define CASES           MGL_SOURCE_DIR "/tests/validator/cases/"
 #define TRANSFORMATIONS MGL_SOURCE_DIR "/autotune/kernels/methods/transformations/"
 #define PTX             MGL_SOURCE_DIR "/tests/autotune/kernels/ptx/"
-#define PLANS           MGL_SOURCE_DIR "/autotune/kernels/methods/plans/"
+#define SCRIPTS         MGL_SOURCE_DIR "/autotune/kernels/methods/scripts/"
 
 #define SHARES                                                                                     \
     "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,\"floor_us\":2},"      \
@@ -141,7 +141,7 @@ static void fill_folder(void)
     copy_case(PTX "ring.ptx", "ring.ptx");
     copy_case(TRANSFORMATIONS "offset.json", "in/offset.json");
     copy_case(TRANSFORMATIONS "offset.json", "offset.json");
-    copy_case(PLANS "sm_80.json", "in/sm_80.json");
+    copy_case(SCRIPTS "sm_80.json", "in/sm_80.json");
 }
 
 static void run_campaign(void)

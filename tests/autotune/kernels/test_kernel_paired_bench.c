@@ -26,7 +26,7 @@ static mgl_status open_runner(void *user, const mgl_subject *subject, mgl_runner
     return MGL_OK;
 }
 
-static mgl_outcome judge(const runner_script *script, int count, mgl_trial_depth depth)
+static mgl_outcome evaluate(const runner_script *script, int count, mgl_trial_depth depth)
 {
     size_t length;
     mgl_error err = {0};
@@ -47,13 +47,13 @@ static mgl_outcome judge(const runner_script *script, int count, mgl_trial_depth
     return trial.verdict.outcome;
 }
 
-#define JUDGE(depth, ...)                                                                          \
-    judge((const runner_script[]){__VA_ARGS__},                                                    \
-          (int)(sizeof((const runner_script[]){__VA_ARGS__}) / sizeof(runner_script)), depth)
+#define EVALUATE(depth, ...)                                                                       \
+    evaluate((const runner_script[]){__VA_ARGS__},                                                 \
+             (int)(sizeof((const runner_script[]){__VA_ARGS__}) / sizeof(runner_script)), depth)
 
 START_TEST(a_gain_is_kept)
 {
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05}), MGL_OUTCOME_OK);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05}), MGL_OUTCOME_OK);
     ck_assert(trial.paired_bench.timed);
     ck_assert_double_eq_tol(trial.paired_bench.gain, 0.05, 0.005);
     ck_assert_double_gt(trial.paired_bench.gain_lo, 0);
@@ -64,14 +64,14 @@ END_TEST
 
 START_TEST(a_small_gain_is_none)
 {
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.003}), MGL_OUTCOME_NO_GAIN);
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0}), MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.003}), MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0}), MGL_OUTCOME_NO_GAIN);
 }
 END_TEST
 
 START_TEST(a_loss_is_a_regression)
 {
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = -0.05}), MGL_OUTCOME_REGRESSION);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = -0.05}), MGL_OUTCOME_REGRESSION);
     ck_assert(trial.paired_bench.timed);
 }
 END_TEST
@@ -79,7 +79,7 @@ END_TEST
 /* Times that nobody may believe are told to nobody. */
 START_TEST(less_than_the_floor_is_no_time)
 {
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05, .below_floor = true}),
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05, .below_floor = true}),
                      MGL_OUTCOME_SUBFLOOR);
     ck_assert(!trial.paired_bench.timed);
     ck_assert_double_eq(trial.paired_bench.gain, 0);
@@ -97,7 +97,7 @@ START_TEST(diagnostics_are_those_of_campaigns)
                                        .shape = "smollm2-135m",
                                        .open_runner = open_runner,
                                        .runner_user = &runner};
-    JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = -0.05});
+    EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = -0.05});
     ck_assert_msg(strstr(trial.verdict.diagnostic, "screened: a gain of -") != NULL, "%s",
                   trial.verdict.diagnostic);
     scripted_runner_init(&runner);
@@ -116,11 +116,12 @@ END_TEST
 /* Measured again, in a lab that was started anew: the second script is of that. */
 START_TEST(too_much_is_measured_again)
 {
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 1.2}, {.gain = 1.2}), MGL_OUTCOME_OK);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 1.2}, {.gain = 1.2}),
+                     MGL_OUTCOME_OK);
     ck_assert_int_eq(runner.starts, 2);
     ck_assert_int_eq(runner.checks, 2);
     ck_assert(memcmp(runner.nonces[0], runner.nonces[1], MGL_SHA256_BYTES) != 0);
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 1.2}, {.gain = 0.1}),
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 1.2}, {.gain = 0.1}),
                      MGL_OUTCOME_SUSPICIOUS);
     ck_assert(!trial.paired_bench.timed);
 }
@@ -131,11 +132,11 @@ START_TEST(what_is_wrong_is_not_timed)
     static const mgl_outcome wrong[] = {MGL_OUTCOME_MISMATCH, MGL_OUTCOME_HANG,
                                         MGL_OUTCOME_ILLEGAL_ADDRESS, MGL_OUTCOME_NONDETERMINISTIC};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.check = wrong[i]}), wrong[i]);
+        ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.check = wrong[i]}), wrong[i]);
         ck_assert_int_eq(runner.pairs, 0);
         ck_assert_str_eq(trial.verdict.diagnostic, "scripted");
     }
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05, .pair = MGL_OUTCOME_MISMATCH}),
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05, .pair = MGL_OUTCOME_MISMATCH}),
                      MGL_OUTCOME_MISMATCH);
     ck_assert(!trial.paired_bench.timed);
 }
@@ -143,14 +144,15 @@ END_TEST
 
 START_TEST(the_model_has_the_last_word)
 {
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.gain = 0.03}), MGL_OUTCOME_OK);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.gain = 0.03}), MGL_OUTCOME_OK);
     ck_assert(trial.paired_bench.timed && trial.models.timed);
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.gain = -0.05}),
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.gain = -0.05}),
                      MGL_OUTCOME_MODEL_REGRESSION);
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.gain = 0.001}), MGL_OUTCOME_NO_GAIN);
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.check = MGL_OUTCOME_MISMATCH}),
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.gain = 0.001}),
+                     MGL_OUTCOME_NO_GAIN);
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_MODELS, {.gain = 0.05}, {.check = MGL_OUTCOME_MISMATCH}),
                      MGL_OUTCOME_MODEL_MISMATCH);
-    ck_assert_int_eq(JUDGE(MGL_TRIAL_MODELS, {.gain = -0.05}, {.gain = 0.05}),
+    ck_assert_int_eq(EVALUATE(MGL_TRIAL_MODELS, {.gain = -0.05}, {.gain = 0.05}),
                      MGL_OUTCOME_REGRESSION);
     ck_assert_int_eq(trial.models.workload_count, 0);
 }
@@ -337,7 +339,7 @@ START_TEST(a_runner_without_a_clock_leaves_it_unmeasured)
 {
     static const runner_script right = {0};
     scripted_runner_init(&runner);
-    JUDGE(MGL_TRIAL_PAIRED_BENCH, right);
+    EVALUATE(MGL_TRIAL_PAIRED_BENCH, right);
     runner.runner.measures = false;
     const mgl_trial_options options = {.open_runner = open_runner, .runner_user = &runner};
     mgl_harness_set set;

@@ -80,7 +80,7 @@ static void assert_stages(int screen, int survivors, int decision, int clear)
 static const struct {
     double gain, noise;
     mgl_outcome outcome;
-    bool judged;
+    bool counted;
     int screen, survivors, decision, clear;
     const char *diagnostic; /* its beginning */
 } stages[] = {
@@ -102,7 +102,7 @@ START_TEST(a_stage_ends_what_has_no_hope)
         !strncmp(trial.verdict.diagnostic, stages[_i].diagnostic, strlen(stages[_i].diagnostic)),
         "%s", trial.verdict.diagnostic);
     assert_stages(stages[_i].screen, stages[_i].survivors, stages[_i].decision, stages[_i].clear);
-    ck_assert_int_eq(m.judged, stages[_i].judged);
+    ck_assert_int_eq(m.counted, stages[_i].counted);
     ck_assert_double_eq_tol(trial.gain, stages[_i].gain, 0.01);
     ck_assert_double_eq_tol(log(trial.workloads[1].incumbent_us / trial.workloads[1].candidate_us),
                             stages[_i].gain, 0.01);
@@ -162,7 +162,7 @@ START_TEST(disturbed_pairs_decide_nothing)
     runner.competing = 1; /* the pairs of the first workload */
     run(&m);
     ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_UNMEASURED);
-    ck_assert(m.disturbed && !m.judged);
+    ck_assert(m.disturbed && !m.counted);
     ck_assert_msg(!strncmp(trial.verdict.diagnostic, "8 of 16 pairs had an event", 26), "%s",
                   trial.verdict.diagnostic);
     ck_assert_double_eq(trial.gain, 0);

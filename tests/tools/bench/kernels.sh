@@ -211,7 +211,7 @@ run_peak() {
     begin peak norm_linear.skinny skinny-plain && take skinny-macros macros && take skinny-plain device || return
     mkdir -p "$home/transformations"
     cat >"$home/transformations/plain.json" <<'JSON'
-{"schema": "megalith.plan/1", "name": "plain", "architecture": "sm_90a",
+{"schema": "megalith.script/1", "name": "plain", "architecture": "sm_90a",
  "summary": "From a plain text: parts, vectors, chunks.", "steps": ["refactor", "vector_loads", "thread_chunk"]}
 JSON
     {
@@ -219,8 +219,8 @@ JSON
         printf ',%s,%s' "$(answer skinny-4 device)" "$(answer skinny-5 device)"
         printf ',%s,%s]' "$(answer skinny-6 macros)" "$(answer skinny-7 device)"
     } >"$home/answers.json"
-    judged transform apply --plan plain --unit norm_linear.skinny --transformations "$home/transformations" \
-        --proposer "scripted:$home/answers.json" --judgements 3 --carry 2 --json
+    judged transform apply --script plain --unit norm_linear.skinny --transformations "$home/transformations" \
+        --proposer "scripted:$home/answers.json" --evaluations 3 --carry 2 --json
 }
 
 run_rounds() {
@@ -454,7 +454,7 @@ list_texts() {
     for text in head-plain head-half head-good head-butterfly; do echo "head $texts/$text.cuh"; done
 }
 
-# The text with a tunable is what the plan makes of the answers.
+# The text with a tunable is what the script makes of the answers.
 warm() {
     failed=0
     write_texts

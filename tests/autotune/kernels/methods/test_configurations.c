@@ -59,9 +59,9 @@ END_TEST
 /* ---- configurations -------------------------------------------------------------------------- */
 
 /* Faster the nearer to (9, 9, 9, 9); where A is 0 wrong, where B is 1 pruned. */
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
     double time = 1;
     (void)text, (void)length, (void)err;
@@ -77,13 +77,13 @@ static mgl_status judge(void *user, const char *text, size_t length,
 
 static int timed;
 
-START_TEST(all_of_a_small_space_are_judged)
+START_TEST(all_of_a_small_space_are_evaluated)
 {
     const mgl_configurations_options options = {
-        .text = "", .tunables = small, .tunable_count = 2, .judge = {judge, NULL}};
+        .text = "", .tunables = small, .tunable_count = 2, .evaluator = {evaluate, NULL}};
     mgl_configurations out;
     ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
-    ck_assert_int_eq(out.judged, 6);
+    ck_assert_int_eq(out.evaluated, 6);
     ck_assert_int_eq(out.count, 6);
     ck_assert(out.all);
     ck_assert_int_eq(out.list[0].order, 0); /* nobody knows better: the first first */
@@ -102,10 +102,10 @@ START_TEST(what_does_not_go_together_is_pruned)
                                                 .tunable_count = 2,
                                                 .valid = rules,
                                                 .valid_count = 1,
-                                                .judge = {judge, NULL}};
+                                                .evaluator = {evaluate, NULL}};
     mgl_configurations out;
     ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
-    ck_assert_int_eq(out.judged, 3);
+    ck_assert_int_eq(out.evaluated, 3);
     ck_assert_int_eq(out.pruned, 3);
     mgl_configurations_clear(&out);
 }
@@ -113,11 +113,14 @@ END_TEST
 
 START_TEST(a_large_space_is_searched)
 {
-    const mgl_configurations_options options = {
-        .text = "", .tunables = large, .tunable_count = 4, .judge = {judge, &timed}, .seed = 3};
+    const mgl_configurations_options options = {.text = "",
+                                                .tunables = large,
+                                                .tunable_count = 4,
+                                                .evaluator = {evaluate, &timed},
+                                                .seed = 3};
     mgl_configurations out;
     ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
-    ck_assert_int_le(out.judged, MGL_CONFIGURATIONS_ALL);
+    ck_assert_int_le(out.evaluated, MGL_CONFIGURATIONS_ALL);
     ck_assert_int_eq(out.count, MGL_CONFIGURATIONS_CARRY);
     ck_assert(!out.all);
     for (int i = 0; i < 4; i++)
@@ -134,13 +137,13 @@ START_TEST(as_many_as_wanted_are_carried)
     const mgl_configurations_options options = {.text = "",
                                                 .tunables = large,
                                                 .tunable_count = 4,
-                                                .judge = {judge, &timed},
+                                                .evaluator = {evaluate, &timed},
                                                 .most = 100,
                                                 .carry = 16};
     mgl_configurations out;
     ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
     ck_assert_int_eq(out.count, 16);
-    ck_assert_int_le(out.judged, 100);
+    ck_assert_int_le(out.evaluated, 100);
     mgl_configurations_clear(&out);
 }
 END_TEST
@@ -152,7 +155,7 @@ START_TEST(what_was_carried_comes_first)
     const mgl_configurations_options options = {.text = "",
                                                 .tunables = large,
                                                 .tunable_count = 4,
-                                                .judge = {judge, &timed},
+                                                .evaluator = {evaluate, &timed},
                                                 .most = 40,
                                                 .start = start,
                                                 .start_count = 2,
@@ -179,7 +182,7 @@ START_TEST(a_rule_is_of_its_own_tunables)
                                                 .tunable_count = 2,
                                                 .valid = rules,
                                                 .valid_count = 1,
-                                                .judge = {judge, NULL}};
+                                                .evaluator = {evaluate, NULL}};
     mgl_configurations out;
     ck_assert_int_eq(mgl_configurations_find(&options, &out, NULL), MGL_OK);
     ck_assert_int_eq(out.count, 3);
@@ -204,7 +207,7 @@ int main(void)
     tcase_add_test(tests, a_small_space_is_taken_whole);
     tcase_add_test(tests, a_large_space_has_its_corners_and_no_point_twice);
     tcase_add_test(tests, a_seed_says_which_points);
-    tcase_add_test(tests, all_of_a_small_space_are_judged);
+    tcase_add_test(tests, all_of_a_small_space_are_evaluated);
     tcase_add_test(tests, what_does_not_go_together_is_pruned);
     tcase_add_test(tests, a_large_space_is_searched);
     tcase_add_test(tests, as_many_as_wanted_are_carried);

@@ -18,7 +18,7 @@ enum { MOST_WAITS = 16 };
 static mgl_feedback *feedback;
 static mgl_model_client *model_client;
 static stub_server *server;
-static int calls, judged;
+static int calls, evaluated;
 static double waits[MOST_WAITS], temperatures[MGL_FEEDBACK_MOST_CALLS];
 static int wait_count, tokens[MGL_FEEDBACK_MOST_CALLS];
 static mgl_outcome outcomes[MGL_FEEDBACK_MOST_CALLS];
@@ -29,9 +29,9 @@ static mgl_fixups fixups;                          /* of the last call */
 /* ---- what stands around it ------------------------------------------------------------------- */
 
 /* A table of errors: the first word of the text says which. */
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
     static const struct {
         const char *word, *diagnostic;
@@ -44,7 +44,7 @@ static mgl_status judge(void *user, const char *text, size_t length,
          MGL_OUTCOME_REGION_VIOLATION},
         {"good", "", MGL_OUTCOME_UNMEASURED}};
     (void)user, (void)values, (void)count, (void)err;
-    judged++;
+    evaluated++;
     out->outcome = MGL_OUTCOME_MISMATCH;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (length >= strlen(rows[i].word) && !memcmp(text, rows[i].word, strlen(rows[i].word))) {
@@ -85,7 +85,7 @@ static void open_loop(void)
                                           .system = "You write device code.",
                                           .task = "Make merge faster. Edit the region device.\n",
                                           .seed = 7,
-                                          .judge = {judge, NULL},
+                                          .evaluator = {evaluate, NULL},
                                           .on_call = on_call};
     ck_assert_int_eq(mgl_feedback_open(&options, &feedback, NULL), MGL_OK);
 }
@@ -121,7 +121,7 @@ static mgl_outcome run(void)
 
 static void setup(void)
 {
-    calls = judged = wait_count = 0;
+    calls = evaluated = wait_count = 0;
 }
 
 static void teardown(void)
@@ -250,11 +250,11 @@ START_TEST(a_repeated_text_makes_it_freer)
 }
 END_TEST
 
-START_TEST(a_repeated_text_is_not_judged_again)
+START_TEST(a_repeated_text_is_not_evaluated_again)
 {
     open_script("[\"" FENCE("syntax") "\",\"" FENCE("syntax") "\",\"" FENCE("good") "\"]");
     run();
-    ck_assert_int_eq(judged, 2);
+    ck_assert_int_eq(evaluated, 2);
     ck_assert_int_eq(outcomes[1], MGL_OUTCOME_DUPLICATE);
     ck_assert_ptr_nonnull(strstr(requests[2].bytes, "expected a ';'"));
 }
@@ -485,7 +485,7 @@ int main(void)
     ADD(ends_after_exactly_fifteen_calls);
     ADD(an_error_has_three_hundred_bytes);
     ADD(a_repeated_text_makes_it_freer);
-    ADD(a_repeated_text_is_not_judged_again);
+    ADD(a_repeated_text_is_not_evaluated_again);
     ADD(the_temperature_is_one_at_most);
     ADD(fixups_are_told);
     ADD(answers_without_a_text_are_calls);

@@ -86,7 +86,7 @@ static mgl_work_end submit_region(mgl_kernel_region region, const char *added)
 #define MORE                                                                                       \
     "static __device__ __forceinline__ float twice_more(float x)\n{\n    return x + x;\n}\n"
 
-START_TEST(a_task_ends_with_a_checkpoint)
+START_TEST(a_task_ends_with_a_version)
 {
     mgl_version_record r;
     ck_assert_int_eq(
@@ -167,7 +167,7 @@ START_TEST(a_whole_text_is_taken_without_a_fence)
 }
 END_TEST
 
-START_TEST(fifteen_bad_answers_end_a_task_without_a_checkpoint)
+START_TEST(fifteen_bad_answers_end_a_task_without_a_version)
 {
     mgl_work_end end = {0};
     mgl_kernel_session_begin_task(bench, MGL_KERNEL_REGION_DEVICE, "add a function", NULL);
@@ -316,11 +316,11 @@ int main(void)
     TCase *tests = tcase_create("workbench");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, a_task_ends_with_a_checkpoint);
+    tcase_add_test(tests, a_task_ends_with_a_version);
     tcase_add_test(tests, a_task_goes_on_in_another_process);
     tcase_add_test(tests, a_transformation_goes_pass_by_pass);
     tcase_add_test(tests, a_whole_text_is_taken_without_a_fence);
-    tcase_add_test(tests, fifteen_bad_answers_end_a_task_without_a_checkpoint);
+    tcase_add_test(tests, fifteen_bad_answers_end_a_task_without_a_version);
     tcase_add_test(tests, one_work_at_a_time);
     tcase_add_test(tests, a_transformation_of_another_op_is_refused);
     tcase_add_test(tests, a_script_runs_it_and_the_transcript_has_it_all);

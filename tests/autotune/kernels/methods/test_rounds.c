@@ -28,9 +28,9 @@ static void teardown(void)
 }
 
 /* A text says itself how fast it is: "gain N" percent, or "bad", or "near" the floor. */
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
     (void)user, (void)values, (void)count, (void)err;
     const char *gain = memmem(text, length, "gain ", 5);
@@ -75,7 +75,7 @@ static mgl_rounds_result run(const char *const *answers, int count, bool no_prof
     const mgl_work work = {.unit = "merge",
                            .op = "merge",
                            .arch = "sm_90a",
-                           .judge = {judge, NULL},
+                           .evaluator = {evaluate, NULL},
                            .on_call = on_call};
     const mgl_rounds_options options = {.work = &work,
                                         .text = unit_text,

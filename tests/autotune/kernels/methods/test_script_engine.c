@@ -2,7 +2,7 @@
  * Tests of whole transformation scripts: a scripted model edits the kernel's own texts, and the
  * gates up to the compiler check the results.
  */
-#include "autotune/kernels/methods/gates.h"
+#include "autotune/kernels/methods/gate_evaluator.h"
 #include "autotune/kernels/methods/script_engine.h"
 #include "base/output.h"
 
@@ -19,7 +19,7 @@ static mgl_model_client *model_client;
 static mgl_gates gates;
 static mgl_text ends; /* name, end and calls of each step */
 static int limit;     /* of texts that are good; 0: all */
-static int judged;
+static int evaluated;
 
 static void setup(void)
 {
@@ -27,7 +27,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(mgl_library_open(NULL, &library, NULL), MGL_OK);
     ck_assert_int_eq(mgl_versions_open(folder, false, &points, NULL), MGL_OK);
-    limit = judged = 0;
+    limit = evaluated = 0;
 }
 
 static void teardown(void)
@@ -86,15 +86,15 @@ static void on_step(void *user, const mgl_step_report *step)
 }
 
 /* The gates, but that a comment alone is a change. */
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
-    const mgl_loop_judge whole = mgl_gates_judge(user);
-    mgl_status status = whole.judge(whole.user, text, length, values, count, out, err);
+    const mgl_evaluator whole = mgl_gates_evaluator(user);
+    mgl_status status = whole.evaluate(whole.user, text, length, values, count, out, err);
     if (!status && out->outcome == MGL_OUTCOME_DUPLICATE)
         out->outcome = MGL_OUTCOME_UNMEASURED;
-    if (limit && judged++ >= limit)
+    if (limit && evaluated++ >= limit)
         out->outcome = MGL_OUTCOME_COMPILE_OTHER;
     return status;
 }
@@ -108,13 +108,13 @@ static mgl_script_engine_result run(const char *op, const char *arch)
     gates = (mgl_gates){.unit = mgl_kernel_unit_find(op),
                         .options = {.arch = arch, .no_compile = true}};
     const mgl_work work = {
-        .unit = op, .op = op, .arch = arch, .model = "echo", .judge = {judge, &gates}};
+        .unit = op, .op = op, .arch = arch, .model = "echo", .evaluator = {evaluate, &gates}};
     mgl_waiter waiter = mgl_waiter_real(NULL);
     mgl_script_engine_options options = {.work = &work,
                                          .steps = steps,
                                          .versions = points,
                                          .carry = 2,
-                                         .judgements = 3,
+                                         .evaluations = 3,
                                          .on_step = on_step};
     options.text = mgl_kernel_unit_text(gates.unit, &options.length);
     ck_assert_int_eq(mgl_transform_script_steps(&library, mgl_library_find_script(&library, arch),
@@ -137,12 +137,12 @@ static mgl_status count_one(void *user, const mgl_version_record *r, mgl_error *
 
 static const struct {
     const char *op, *arch;
-} plans[] = {{"norm_linear", "sm_90a"}, {"merge", "sm_90a"}};
+} scripts[] = {{"norm_linear", "sm_90a"}, {"merge", "sm_90a"}};
 
-START_TEST(a_model_drives_a_whole_plan)
+START_TEST(a_model_drives_a_whole_script)
 {
     int count = 0, calls = 0;
-    mgl_script_engine_result result = run(plans[_i].op, plans[_i].arch);
+    mgl_script_engine_result result = run(scripts[_i].op, scripts[_i].arch);
     ck_assert_msg(result.failed == 0 && result.left_out == 0, "%s", ends.bytes);
     ck_assert_int_ge(result.done, 4);
     ck_assert_int_eq(mgl_versions_log(points, NULL, count_one, &count, NULL), MGL_OK);
@@ -176,7 +176,8 @@ int main(void)
     TCase *tests = tcase_create("course");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 100);
-    tcase_add_loop_test(tests, a_model_drives_a_whole_plan, 0, (int)(sizeof plans / sizeof *plans));
+    tcase_add_loop_test(tests, a_model_drives_a_whole_script, 0,
+                        (int)(sizeof scripts / sizeof *scripts));
     tcase_add_test(tests, a_step_that_fails_is_left_out_with_its_followers);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);

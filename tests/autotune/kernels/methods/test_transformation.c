@@ -142,18 +142,18 @@ START_TEST(every_transformation_of_the_starter_is_in_reach)
 }
 END_TEST
 
-START_TEST(every_plan_holds_for_every_op)
+START_TEST(every_script_holds_for_every_op)
 {
     static const char *const archs[] = {"sm_80", "sm_90a", "sm_100a"};
     static const char *const ops[] = {"norm_linear", "linear_add", "norm_swiglu",
                                       "head",        "merge",      "attend"};
-    const mgl_transform_script *plan = mgl_library_find_script(&library, archs[_i]);
-    ck_assert_ptr_nonnull(plan);
+    const mgl_transform_script *script = mgl_library_find_script(&library, archs[_i]);
+    ck_assert_ptr_nonnull(script);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         const mgl_transformation *steps[MGL_MAX_NAMES];
         mgl_error err = {0};
         int count;
-        ck_assert_msg(mgl_transform_script_steps(&library, plan, ops[i], steps, &count, &err) ==
+        ck_assert_msg(mgl_transform_script_steps(&library, script, ops[i], steps, &count, &err) ==
                           MGL_OK,
                       "%s: %s", ops[i], err.message);
         ck_assert_int_ge(count, 4);
@@ -161,19 +161,19 @@ START_TEST(every_plan_holds_for_every_op)
 }
 END_TEST
 
-START_TEST(a_plan_in_the_wrong_order_is_refused)
+START_TEST(a_script_in_the_wrong_order_is_refused)
 {
     static const char text[] = "{\"schema\":\"megalith.plan/1\",\"name\":\"x\",\"architecture\":"
                                "\"sm_80\",\"summary\":\"s\",\"steps\":[\"offset\",\"refactor\"]}";
     const mgl_transformation *steps[MGL_MAX_NAMES];
-    mgl_transform_script plan;
+    mgl_transform_script script;
     mgl_error err = {0};
     int count;
-    ck_assert_int_eq(mgl_transform_script_parse(text, strlen(text), "p", &plan, NULL), MGL_OK);
-    ck_assert_int_eq(mgl_transform_script_steps(&library, &plan, "attend", steps, &count, &err),
+    ck_assert_int_eq(mgl_transform_script_parse(text, strlen(text), "p", &script, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_transform_script_steps(&library, &script, "attend", steps, &count, &err),
                      MGL_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err.message, "transposed"));
-    mgl_transform_script_clear(&plan);
+    mgl_transform_script_clear(&script);
 }
 END_TEST
 
@@ -231,16 +231,16 @@ static const char unit_text[] = "frame\n"
                                 "/* region: device */\nd\n"
                                 "/* region: end */\n"
                                 "frame\n";
-static int judged, told;
+static int evaluated, told;
 
 /* Good is what has the word; what it says otherwise is that it has not. */
-static mgl_status judge(void *user, const char *text, size_t length,
-                        const mgl_tunable_value *values, int count, mgl_trial_verdict *out,
-                        mgl_error *err)
+static mgl_status evaluate(void *user, const char *text, size_t length,
+                           const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
+                           mgl_error *err)
 {
     const char *word = user;
     (void)values, (void)count, (void)err;
-    judged++;
+    evaluated++;
     out->outcome = memmem(text, length, word, strlen(word)) ? MGL_OUTCOME_UNMEASURED
                                                             : MGL_OUTCOME_COMPILE_OTHER;
     return MGL_OK;
@@ -254,13 +254,13 @@ static void on_call(void *user, const mgl_feedback_call *call)
 
 static mgl_work work_with(const char *word)
 {
-    judged = told = 0;
+    evaluated = told = 0;
     return (mgl_work){.unit = "merge",
                       .op = "merge",
                       .arch = "sm_90a",
                       .context = "registers: 128",
                       .model = "stub",
-                      .judge = {judge, (void *)(uintptr_t)word},
+                      .evaluator = {evaluate, (void *)(uintptr_t)word},
                       .on_call = on_call};
 }
 
@@ -310,7 +310,7 @@ START_TEST(six_passes_make_exactly_nine_calls)
     ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_DONE);
     ck_assert_int_eq(mgl_pass_engine_calls(peak), 9);
     ck_assert_int_eq(told, 9);
-    ck_assert_int_eq(judged, 1);
+    ck_assert_int_eq(evaluated, 1);
     const char *text = mgl_pass_engine_text(peak, &length);
     ck_assert_ptr_nonnull(strstr(text, "/* region: launch */\nw0\n/* region: macros */\n"));
     ck_assert_ptr_nonnull(strstr(text, "/* region: device */\nw7\n/* region: end */\n"));
@@ -348,7 +348,7 @@ START_TEST(tunables_and_pieces_are_inserted)
 END_TEST
 
 /* The only pass has three retries: the fourth answer is right. */
-START_TEST(what_the_judge_finds_is_mended)
+START_TEST(what_the_evaluator_finds_is_mended)
 {
     mgl_outcome stopped;
     size_t length;
@@ -358,7 +358,7 @@ START_TEST(what_the_judge_finds_is_mended)
                                 &stopped);
     ck_assert_int_eq(mgl_pass_engine_state_of(peak), MGL_PASS_ENGINE_DONE);
     ck_assert_int_eq(mgl_pass_engine_calls(peak), 4);
-    ck_assert_int_eq(judged, 3);
+    ck_assert_int_eq(evaluated, 3);
     ck_assert_ptr_nonnull(strstr(mgl_pass_engine_text(peak, &length), "right\n"));
     mgl_pass_engine_close(peak);
 }
@@ -545,14 +545,14 @@ int main(void)
     ADD(every_cut_of_a_transformation_is_refused);
     ALL(the_starter_has_the_published_counts, counts);
     ADD(every_transformation_of_the_starter_is_in_reach);
-    tcase_add_loop_test(tests, every_plan_holds_for_every_op, 0, 3);
-    ADD(a_plan_in_the_wrong_order_is_refused);
+    tcase_add_loop_test(tests, every_script_holds_for_every_op, 0, 3);
+    ADD(a_script_in_the_wrong_order_is_refused);
     ADD(a_users_own_takes_the_place_of_the_starters);
     ADD(what_is_inserted_passes_the_scan);
     ADD(six_passes_make_exactly_nine_calls);
     ADD(every_transformation_makes_exactly_its_calls);
     ADD(tunables_and_pieces_are_inserted);
-    ADD(what_the_judge_finds_is_mended);
+    ADD(what_the_evaluator_finds_is_mended);
     ADD(it_fails_when_the_retries_are_used_up);
     ADD(any_byte_outside_of_the_region_is_caught);
     ADD(a_script_that_ends_leaves_it_where_it_is);

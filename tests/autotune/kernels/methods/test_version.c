@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[] = MGL_BINARY_DIR "/checkpoints-XXXXXX", *made;
+static char folder[] = MGL_BINARY_DIR "/versions-XXXXXX", *made;
 static mgl_versions *points;
 
 static void open_points(void)
@@ -223,7 +223,7 @@ START_TEST(names_that_are_none_are_refused)
 }
 END_TEST
 
-START_TEST(what_is_not_good_is_no_checkpoint)
+START_TEST(what_is_not_good_is_no_version)
 {
     mgl_version_record r = record_of("a");
     r.verdict.outcome = MGL_OUTCOME_MISMATCH;
@@ -367,8 +367,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("checkpoint");
-    TCase *tests = tcase_create("checkpoint");
+    Suite *suite = suite_create("version");
+    TCase *tests = tcase_create("version");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     ADD(one_comes_back_as_it_was);
@@ -381,7 +381,7 @@ int main(void)
     ADD(each_is_told_but_for_those_that_are_damaged);
     ADD(a_branch_that_stands_elsewhere_is_not_moved);
     ALL(names_that_are_none_are_refused, bad_names);
-    ADD(what_is_not_good_is_no_checkpoint);
+    ADD(what_is_not_good_is_no_version);
     ADD(damage_is_told);
     ADD(a_failing_disk_loses_nothing);
     ADD(memory_may_run_out);

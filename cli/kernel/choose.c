@@ -1,65 +1,66 @@
 /*
- * megalith kernel plan SHARES: chooses the op to work on next, and ranks the ideas for it, from the
- * experiment log and the file SHARES with each op's time and floor.
+ * megalith kernel choose SHARES: chooses the op to work on next, and ranks the ideas for it, from
+ * the experiment log and the file SHARES with each op's time and floor.
  */
 #include "cli/kernel/loop.h"
 
-#define PLAN_OPTIONS(X)                                                                            \
+#define CHOOSE_OPTIONS(X)                                                                          \
     X(text, experiment_log, "--log", "F.json", 0, 0, "what was tried (ledger.json in --folder)")   \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
-MGL_CLI_OPTIONS(PLAN_OPTIONS)
+MGL_CLI_OPTIONS(CHOOSE_OPTIONS)
 
-static void print(const mgl_experiment_log_plan *plan)
+static void print(const mgl_experiment_log_choice *choice)
 {
-    mgl_cli_printf("next %s\n", plan->any ? plan->shares.ops[0].op : "nothing: every op is left");
-    for (int i = 0; i < plan->shares.count; i++) {
-        const mgl_op_share *s = &plan->shares.ops[i];
+    mgl_cli_printf("next %s\n",
+                   choice->any ? choice->shares.ops[0].op : "nothing: every op is left");
+    for (int i = 0; i < choice->shares.count; i++) {
+        const mgl_op_share *s = &choice->shares.ops[i];
         mgl_cli_printf("%-18s %5.1f %% of the time, %5.1f %% to gain at its floor; %s\n", s->op,
                        100 * s->share, 100 * s->gain, mgl_op_state_what(s->state));
     }
-    for (int i = 0; i < plan->idea_count; i++) {
-        const mgl_play *idea = &plan->ideas[i];
+    for (int i = 0; i < choice->idea_count; i++) {
+        const mgl_play *idea = &choice->ideas[i];
         mgl_cli_printf("idea %-13s tried %d, kept %d, %+.2f %% over all\n", idea->name, idea->tried,
                        idea->kept, 100 * idea->mean_gain);
     }
 }
 
-static void tell(const mgl_experiment_log_plan *plan, bool json)
+static void tell(const mgl_experiment_log_choice *choice, bool json)
 {
     mgl_json_out out = {0};
     if (!json) {
-        print(plan);
+        print(choice);
         return;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
-    mgl_experiment_log_put_plan(plan, &out);
+    mgl_experiment_log_put_choice(choice, &out);
     mgl_cli_end_json(&out);
 }
 
-static mgl_status plan(const char *operand, const void *options, mgl_error *err)
+static mgl_status choose(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
     mgl_experiment_log experiment_log = {0};
-    mgl_experiment_log_plan made = {0};
+    mgl_experiment_log_choice made = {0};
     mgl_status status = mgl_kernel_store_experiment_log(o->experiment_log.value, o->folder.value,
                                                         &experiment_log, err);
     if (!status)
         status = mgl_shares_read(operand, &made.shares, err);
     if (!status) {
-        mgl_experiment_log_make_plan(&experiment_log, &made);
+        mgl_experiment_log_choose(&experiment_log, &made);
         tell(&made, o->json.given);
     }
     mgl_experiment_log_clear(&experiment_log);
     return status;
 }
 
-const mgl_cli_verb mgl_cli_kernel_plan_verb = {
-    .name = "kernel plan",
+const mgl_cli_verb mgl_cli_kernel_choose_verb = {
+    .name = "kernel choose",
     .operand = "SHARES",
     .operand_is_file = true,
     .summary = "which op is worked on next, of a file with each op's time and floor",
-    .example = "  megalith kernel plan shares.json",
+    .example = "  megalith kernel choose shares.json",
     MGL_CLI_VERB_OPTIONS,
-    .run = plan,
+    .run = choose,
 };

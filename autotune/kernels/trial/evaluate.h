@@ -1,10 +1,10 @@
 /*
- * Judge of a micro-kernel: runs all gates, first those without a device (gates/kernel.h), then
+ * Evaluation of a micro-kernel: runs all gates, first those without a device (gates/kernel.h), then
  * those on a device (trial.h). Input: a candidate text and options. Output: a verdict, its JSON
  * form, and the promotion into the user's overlay. The command line and the agents' tools call it.
  */
-#ifndef MGL_AUTOTUNE_KERNELS_TRIAL_KERNEL_JUDGE_H
-#define MGL_AUTOTUNE_KERNELS_TRIAL_KERNEL_JUDGE_H
+#ifndef MGL_AUTOTUNE_KERNELS_TRIAL_EVALUATE_H
+#define MGL_AUTOTUNE_KERNELS_TRIAL_EVALUATE_H
 
 #include "autotune/kernels/gates/overlay.h"
 #include "autotune/kernels/trial/trial.h"
@@ -18,13 +18,13 @@ typedef struct mgl_kernel_device_options {
                                     * op */
     const char *checkpoint;        /* model weights whose replies must stay the same; NULL: none */
     const char *turns;             /* lock file as in mgl_trial_options; NULL: no other process
-                                    * judges on the device */
+                                    * measures on the device */
     bool no_sandbox;
     mgl_trial_depth depth;
     const atomic_int *abort; /* may be NULL */
 } mgl_kernel_device_options;
 
-/* The device that judges. Zero-initialize; release with mgl_kernel_device_clear. */
+/* The device of the gates. Zero-initialize; release with mgl_kernel_device_clear. */
 typedef struct mgl_kernel_device {
     bool given; /* false: no device */
     char arch[16];
@@ -39,38 +39,33 @@ void mgl_kernel_device_clear(mgl_kernel_device *device);
 
 /* ---- the gates ------------------------------------------------------------------------------- */
 
-/* The result of all gates. Zero-initialize; release with mgl_kernel_verdict_clear. */
-typedef struct mgl_kernel_verdict {
+/* The result of all gates. Zero-initialize; release with mgl_kernel_findings_clear. */
+typedef struct mgl_kernel_findings {
     mgl_trial_verdict verdict; /* of the last gate that ran */
     mgl_kernel_result before;
     bool tried;
     mgl_kernel_trial trial;
-} mgl_kernel_verdict;
-/* The gates without a device: mgl_kernel_verify. Also reports a text as not compiled if the
- * options stop before the compiler. */
-mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
-                                   const mgl_kernel_options *options, mgl_kernel_result *out,
-                                   mgl_error *err);
+} mgl_kernel_findings;
 /* The gates without a device, then the gates on the device. */
-mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
-                            const mgl_kernel_options *before_device,
-                            const mgl_kernel_device *device, mgl_kernel_verdict *out,
-                            mgl_error *err);
+mgl_status mgl_kernel_evaluate(const mgl_kernel_candidate *candidate,
+                               const mgl_kernel_options *before_device,
+                               const mgl_kernel_device *device, mgl_kernel_findings *out,
+                               mgl_error *err);
 /* Times a correct candidate against the incumbent; without a text, times the incumbent against
  * itself. Fails without a device. */
 mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
-                            mgl_kernel_verdict *out, mgl_error *err);
-void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict);
+                            mgl_kernel_findings *out, mgl_error *err);
+void mgl_kernel_findings_clear(mgl_kernel_findings *findings);
 /* Writes the members "outcome", "diagnostic" (or null) and "hint" of an answer. */
 void mgl_kernel_put_outcome(mgl_json_out *out, const mgl_trial_verdict *verdict);
 /* Writes the findings of the gates as members of an object: line, hash, resources, trial. */
-void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *verdict);
+void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_findings *findings);
 /* Writes the findings and the outcome. `promoted`: the candidate was promoted. */
 void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
-                            const mgl_kernel_verdict *verdict, bool promoted);
+                            const mgl_kernel_findings *findings, bool promoted);
 
 /* Puts the candidate and its evidence into the user's overlay if the verdict is OK. */
 mgl_status mgl_kernel_promote(const mgl_kernel_candidate *candidate,
-                              const mgl_kernel_verdict *verdict, bool *promoted, mgl_error *err);
+                              const mgl_kernel_findings *findings, bool *promoted, mgl_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Implements the digest: SHA-256 of whitespace-normalized text.
  */
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* Implements kernel_judge.h: device setup, all gates in order, JSON output, and promotion. */
-#include "autotune/kernels/trial/kernel_judge.h"
+/* Implements evaluate.h: device setup, all gates in order, JSON output, and promotion. */
+#include "autotune/kernels/trial/evaluate.h"
 
 #include "api/pipeline.h"
-#include "autotune/kernels/methods/judge.h"
+#include "autotune/kernels/methods/evaluator.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
 
@@ -70,15 +70,32 @@ void mgl_kernel_device_clear(mgl_kernel_device *device)
 
 /* ---- the gates ------------------------------------------------------------------------------- */
 
-static mgl_status try_on_device(const mgl_kernel_candidate *candidate,
-                                const mgl_kernel_device *device, mgl_kernel_verdict *out,
+/* The numbers of the verdict: those of ptxas, and those of the last timed benchmark. */
+static void take_facts(const mgl_kernel_findings *found, mgl_facts *out)
+{
+    const mgl_kernel_resources *r = &found->before.resources;
+    const mgl_kernel_paired_bench *bench =
+        found->trial.models.timed ? &found->trial.models : &found->trial.paired_bench;
+    *out = (mgl_facts){0};
+    if (found->before.compiled) {
+        out->registers = (double)r->registers;
+        out->spill_bytes = (double)(r->spill_stores + r->spill_loads);
+        out->shared_bytes = (double)r->shared;
+    }
+    if (!found->tried || !bench->timed)
+        return;
+    out->gain = bench->gain;
+    out->gain_lo = bench->gain_lo;
+    out->gain_hi = bench->gain_hi;
+    out->time_us = bench->results[0].candidate_us;
+    out->floor_us = bench->results[0].stream_us;
+}
+
+static mgl_status try_on_device(const mgl_kernel_unit *unit, const char *text,
+                                const mgl_kernel_device *device, mgl_kernel_findings *out,
                                 mgl_error *err)
 {
-    char *tuned = NULL;
-    mgl_status status = mgl_trial_text(candidate, &tuned, err);
-    if (!status)
-        status = mgl_kernel_try(candidate->unit, tuned, &device->options, &out->trial, err);
-    mgl_free(tuned);
+    mgl_status status = mgl_kernel_try(unit, text, &device->options, &out->trial, err);
     if (status)
         return status;
     out->tried = true;
@@ -86,30 +103,26 @@ static mgl_status try_on_device(const mgl_kernel_candidate *candidate,
     return MGL_OK;
 }
 
-mgl_status mgl_kernel_judge_before(const mgl_kernel_candidate *candidate,
-                                   const mgl_kernel_options *options, mgl_kernel_result *out,
-                                   mgl_error *err)
+mgl_status mgl_kernel_evaluate(const mgl_kernel_candidate *candidate,
+                               const mgl_kernel_options *before_device,
+                               const mgl_kernel_device *device, mgl_kernel_findings *out,
+                               mgl_error *err)
 {
-    mgl_status status = mgl_kernel_verify(candidate, options, out, err);
-    if (!status && options->no_compile && out->verdict.outcome == MGL_OUTCOME_UNMEASURED)
-        snprintf(out->not_compiled, sizeof out->not_compiled,
-                 "the gates ended before the compiler, as they were told to");
-    return status;
-}
-
-mgl_status mgl_kernel_judge(const mgl_kernel_candidate *candidate,
-                            const mgl_kernel_options *before_device,
-                            const mgl_kernel_device *device, mgl_kernel_verdict *out,
-                            mgl_error *err)
-{
-    mgl_status status = mgl_kernel_judge_before(candidate, before_device, &out->before, err);
+    mgl_status status = mgl_kernel_verify(candidate, before_device, &out->before, err);
     if (status)
         return status;
+    out->tried = false;
     out->verdict = out->before.verdict;
-    if (!device->given || out->verdict.outcome != MGL_OUTCOME_UNMEASURED ||
-        before_device->no_compile)
-        return MGL_OK;
-    return try_on_device(candidate, device, out, err);
+    if (device->given && out->verdict.outcome == MGL_OUTCOME_UNMEASURED &&
+        !before_device->no_compile) {
+        char *tuned = NULL;
+        status = mgl_trial_text(candidate, &tuned, err);
+        if (!status)
+            status = try_on_device(candidate->unit, tuned, device, out, err);
+        mgl_free(tuned);
+    }
+    take_facts(out, &out->verdict.facts);
+    return status;
 }
 
 /* The unit's current text: the promoted text, else the built-in text. */
@@ -122,29 +135,18 @@ static const char *text_of(const mgl_kernel_unit *unit, const mgl_kernel_device 
     return mgl_kernel_unit_text(unit, &length);
 }
 
-static mgl_status bench_original(const mgl_kernel_unit *unit, const mgl_kernel_device *device,
-                                 mgl_kernel_verdict *out, mgl_error *err)
-{
-    mgl_status status =
-        mgl_kernel_try(unit, text_of(unit, device), &device->options, &out->trial, err);
-    if (status)
-        return status;
-    out->tried = true;
-    out->verdict = out->trial.verdict;
-    return MGL_OK;
-}
-
 mgl_status mgl_kernel_bench(const mgl_kernel_candidate *candidate, const mgl_kernel_device *device,
-                            mgl_kernel_verdict *out, mgl_error *err)
+                            mgl_kernel_findings *out, mgl_error *err)
 {
     const mgl_kernel_options how = {.arch = device->arch, .abort = device->options.abort};
     if (!device->given)
         return mgl_fail(err, MGL_USAGE, "--device", "nothing is timed without a device");
-    return candidate->text ? mgl_kernel_judge(candidate, &how, device, out, err)
-                           : bench_original(candidate->unit, device, out, err);
+    return candidate->text
+               ? mgl_kernel_evaluate(candidate, &how, device, out, err)
+               : try_on_device(candidate->unit, text_of(candidate->unit, device), device, out, err);
 }
 
-void mgl_kernel_verdict_clear(mgl_kernel_verdict *verdict)
+void mgl_kernel_findings_clear(mgl_kernel_findings *verdict)
 {
     mgl_kernel_result_clear(&verdict->before);
 }
@@ -259,7 +261,7 @@ void mgl_kernel_put_outcome(mgl_json_out *out, const mgl_trial_verdict *v)
     mgl_json_out_string(out, "hint", mgl_outcome_kernel_hint(v->outcome));
 }
 
-void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *v)
+void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_findings *v)
 {
     const mgl_kernel_result *b = &v->before;
     mgl_json_out_int(out, "line", b->verdict.line);
@@ -275,7 +277,7 @@ void mgl_kernel_put_gates(mgl_json_out *out, const mgl_kernel_verdict *v)
 }
 
 void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
-                            const mgl_kernel_verdict *v, bool promoted)
+                            const mgl_kernel_findings *v, bool promoted)
 {
     mgl_json_out_string(out, "unit", unit->name);
     mgl_kernel_put_outcome(out, &v->verdict);
@@ -287,7 +289,7 @@ void mgl_kernel_put_verdict(mgl_json_out *out, const mgl_kernel_unit *unit,
 /* ---- promotion ------------------------------------------------------------------------------- */
 
 /* The evidence that the overlay stores with the text. */
-static mgl_status write_evidence(const mgl_kernel_verdict *v, char **out, mgl_error *err)
+static mgl_status write_evidence(const mgl_kernel_findings *v, char **out, mgl_error *err)
 {
     mgl_json_out json = {0};
     mgl_json_out_begin(&json, "megalith.kernel/1");
@@ -302,7 +304,7 @@ static mgl_status write_evidence(const mgl_kernel_verdict *v, char **out, mgl_er
 }
 
 static mgl_status put_into_overlay(const mgl_kernel_candidate *candidate,
-                                   const mgl_kernel_verdict *v, mgl_error *err)
+                                   const mgl_kernel_findings *v, mgl_error *err)
 {
     char *tuned = NULL, *evidence = NULL;
     mgl_status status = mgl_trial_text(candidate, &tuned, err);
@@ -316,7 +318,7 @@ static mgl_status put_into_overlay(const mgl_kernel_candidate *candidate,
 }
 
 mgl_status mgl_kernel_promote(const mgl_kernel_candidate *candidate,
-                              const mgl_kernel_verdict *verdict, bool *promoted, mgl_error *err)
+                              const mgl_kernel_findings *verdict, bool *promoted, mgl_error *err)
 {
     *promoted = false;
     if (!verdict->tried || verdict->verdict.outcome != MGL_OUTCOME_OK)
