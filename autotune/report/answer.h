@@ -117,6 +117,8 @@ typedef struct mgl_answer_predicted {
     double each[MGL_MAX_WORKLOADS], default_each[MGL_MAX_WORKLOADS]; /* (workloads.count) us */
 } mgl_answer_predicted;
 bool mgl_answer_has_clock(const mgl_campaign_record *campaign);
+/* Makes a trial the winner if it may win and its prediction is the lowest so far. */
+void mgl_answer_note_predicted(mgl_answer_predicted *out, const mgl_trial *trial);
 /* Whether a trial has a prediction and is correct or UNMEASURED. */
 bool mgl_answer_may_win(const mgl_trial *trial);
 /* Predicts only the default. */

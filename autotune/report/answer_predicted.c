@@ -38,16 +38,20 @@ mgl_status mgl_answer_predict_default(const mgl_subject *subject, mgl_answer_pre
     return status;
 }
 
-static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
+void mgl_answer_note_predicted(mgl_answer_predicted *out, const mgl_trial *trial)
 {
-    mgl_answer_predicted *out = user;
-    (void)err;
     if (!mgl_answer_may_win(trial) || !(trial->predicted_us < (out->number ? out->us : HUGE_VAL)))
-        return MGL_OK;
+        return;
     out->number = trial->number;
     out->us = trial->predicted_us;
     for (int w = 0; w < trial->workload_count; w++)
         out->each[w] = trial->workloads[w].predicted_us;
+}
+
+static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
+{
+    (void)err;
+    mgl_answer_note_predicted(user, trial);
     return MGL_OK;
 }
 

@@ -343,20 +343,6 @@ static void note_pairs(report_facts *f, const mgl_trial *trial)
     f->gpu_s += trial->gpu_s;
 }
 
-static void note_prediction(report_facts *f, const mgl_trial *trial)
-{
-    bool valid = mgl_outcome_is_correct(trial->verdict.outcome) ||
-                 trial->verdict.outcome == MGL_OUTCOME_UNMEASURED;
-    if (!valid || !(trial->predicted_us > 0))
-        return;
-    if (!(f->best_predicted > 0) || trial->predicted_us < f->best_predicted) {
-        f->best_predicted = trial->predicted_us;
-        f->best_predicted_number = trial->number;
-        for (int w = 0; w < trial->workload_count; w++)
-            f->best_each[w] = trial->workloads[w].predicted_us;
-    }
-}
-
 static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
 {
     gathering *g = user;
@@ -371,7 +357,7 @@ static mgl_status take_trial(void *user, const mgl_trial *trial, mgl_error *err)
     f->measured += trial->p_value >= 0;
     note_proposer(f, trial);
     int place = note_refusal(f, trial);
-    note_prediction(f, trial);
+    mgl_answer_note_predicted(&f->predicted, trial);
     stand is = {.config = trial->proposal.config, .value = value_of(g, trial)};
     count_moves(&trial->proposal.moves, is.moves);
     size_t parent = (size_t)trial->proposal.parent;
@@ -449,15 +435,13 @@ static int64_t find_best(const report_facts *f)
 {
     if (f->campaign->incumbent || f->measures)
         return f->campaign->incumbent;
-    return f->best_predicted < f->plays.start_us ? f->best_predicted_number : 0;
+    return f->predicted.us < f->plays.start_us ? f->predicted.number : 0;
 }
 
 mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *campaign,
                                report_facts *out, mgl_error *err)
 {
-    *out = (report_facts){.campaign = campaign,
-                          .measures = campaign->device && strcmp(campaign->device, "none") != 0 &&
-                                      strcmp(campaign->device, "cpu") != 0};
+    *out = (report_facts){.campaign = campaign, .measures = mgl_answer_has_clock(campaign)};
     if (campaign->workloads && mgl_workloads_parse(campaign->workloads, &out->workloads, NULL))
         out->workloads = (mgl_workloads){0};
     name_effects(out);

@@ -74,11 +74,10 @@ typedef struct report_facts {
     int refusal_count;
     report_proposer proposers[REPORT_PROPOSERS]; /* (proposer_count) */
     int proposer_count;
-    mgl_trial best;                      /* the incumbent without pairs; number 0: the default */
-    mgl_answer_best_facts steps;         /* keeps of the incumbent and their sum */
-    double best_predicted;               /* lowest predicted objective in us; 0: none */
-    double best_each[MGL_MAX_WORKLOADS]; /* (workloads) us of the same trial */
-    int64_t best_predicted_number;
+    mgl_trial best;              /* the incumbent without pairs; number 0: the default */
+    mgl_answer_best_facts steps; /* keeps of the incumbent and their sum */
+    mgl_answer_predicted
+        predicted;       /* the trial with the lowest prediction, without the default's */
     report_plays plays;  /* timelines; start_us is the reference of predicted values */
     int64_t played_best; /* trial of the best timeline; 0: the default */
     /* ring buffer of the last events; event n is at n % REPORT_EVENTS */

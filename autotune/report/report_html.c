@@ -178,7 +178,7 @@ static void put_predicted_row(const report_facts *f, int w, mgl_text *out)
 {
     const bool all = w == f->workloads.count;
     const double was = all ? f->plays.start_us : f->plays.start_each[w];
-    const double is = all ? f->best_predicted : f->best_each[w];
+    const double is = all ? f->predicted.us : f->predicted.each[w];
     mgl_text_put(out, "<tr><td>");
     if (all)
         mgl_text_put(out, "geometric mean");
@@ -194,13 +194,13 @@ static void put_predicted_row(const report_facts *f, int w, mgl_text *out)
 /* Writes the best prediction and the default's, for each workload. */
 static void put_predictions(const report_facts *f, mgl_text *out)
 {
-    const long long number = (long long)f->best_predicted_number;
+    const long long number = (long long)f->predicted.number;
     mgl_text_format(out, "<p class=\"soft\">The best prediction is that of trial %lld", number);
     if (!(f->plays.start_us > 0)) {
         mgl_text_format(out,
                         ": %.1f us a token, the geometric mean of the workloads. A "
                         "prediction is no result.</p>",
-                        f->best_predicted);
+                        f->predicted.us);
         return;
     }
     mgl_text_format(out,
@@ -234,7 +234,7 @@ static void put_result(const report_facts *f, mgl_text *out)
         put_data(f->best.proposal.hypothesis, out);
         mgl_text_put(out, "&rdquo;</p>");
     }
-    if (f->best_predicted > 0)
+    if (f->predicted.us > 0)
         put_predictions(f, out);
 }
 

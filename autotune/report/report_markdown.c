@@ -92,7 +92,7 @@ static void put_quarantined(const report_facts *f, mgl_text *out)
 static void put_predictions(const report_facts *f, mgl_text *out)
 {
     mgl_text_format(out, "\nThe best prediction, %.1f us a token, is that of trial %lld",
-                    f->best_predicted, (long long)f->best_predicted_number);
+                    f->predicted.us, (long long)f->predicted.number);
     if (f->plays.start_us > 0)
         mgl_text_format(out, "; that of the default is %.1f us", f->plays.start_us);
     mgl_text_put(out,
@@ -102,7 +102,7 @@ static void put_predictions(const report_facts *f, mgl_text *out)
         mgl_text_put(out, w ? "" : "\n| predicted | default, us | best, us |\n|---|---|---|\n");
         mgl_text_put(out, "| ");
         report_put_workload(f, w, out);
-        mgl_text_format(out, " | %.1f | %.1f |\n", f->plays.start_each[w], f->best_each[w]);
+        mgl_text_format(out, " | %.1f | %.1f |\n", f->plays.start_each[w], f->predicted.each[w]);
     }
 }
 
@@ -119,7 +119,7 @@ static void put_result(const report_facts *f, mgl_text *out)
     if (f->final.number)
         put_final(f, out);
     put_quarantined(f, out);
-    if (f->best_predicted > 0)
+    if (f->predicted.us > 0)
         put_predictions(f, out);
 }
 
