@@ -317,7 +317,8 @@ static const mcp_tool *find_tool(const request *r, const char *name)
     const mcp_tool *tool = NULL;
     const char *renamed = mgl_alias_new(MGL_ALIAS_TOOL, name, strlen(name));
     for (int i = 0; (tool = mcp_tool_get(i)); i++)
-        if (!strcmp(tool->name, renamed ? renamed : name) && (!tool->writes || r->mcp->allow_trials))
+        if (!strcmp(tool->name, renamed ? renamed : name) &&
+            (!tool->writes || r->mcp->allow_trials))
             break;
     return tool;
 }

@@ -248,7 +248,8 @@ static mgl_status run_gates(const mcp_call *call, bool promote, mgl_json_out *ou
     if (!status)
         status = mgl_kernel_device_open(&where, &device, err);
     if (!status && promote && !device.given)
-        status = mgl_fail(err, MGL_USAGE, "device", "a text is promoted only after the gates of a device: name one");
+        status = mgl_fail(err, MGL_USAGE, "device",
+                          "a text is promoted only after the gates of a device: name one");
     const mgl_kernel_options before = {.arch = arch           ? arch
                                                : device.given ? device.arch
                                                               : NULL,

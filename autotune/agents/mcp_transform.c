@@ -68,7 +68,8 @@ static mgl_status run(const mcp_call *call, mgl_kernel_store *shop, mgl_model_cl
     const mgl_transform_options options = {.name = mcp_text_of(call, "name"),
                                            .script = mcp_text_of(call, "script"),
                                            .carry = (int)mcp_number_of(call, "carry", 0),
-                                           .evaluations = (int)mcp_number_of(call, "evaluations", 0),
+                                           .evaluations =
+                                               (int)mcp_number_of(call, "evaluations", 0),
                                            .on_step = put_step,
                                            .user = out,
                                            .abort = &call->mcp->abort};
@@ -104,7 +105,7 @@ static mgl_status transform_apply(const mcp_call *call, mgl_kernel_store *shop, 
 #define NAMES                                                                                      \
     {"name", MCP_STRING, false, 0, MCP_MAX_NAME, "a transformation"},                              \
     {                                                                                              \
-        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a script, sm_90a"                          \
+        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a script, sm_90a"                        \
     }
 static const mcp_param of_show[] = {NAMES};
 static const mcp_param of_check[] = {
