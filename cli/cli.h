@@ -322,5 +322,7 @@ enum { MGL_CLI_MAX_TEXT = 256 << 20 }; /* bytes of a text, a prompt or a list */
 /* Closes a verb's object, prints the object as one line on standard output, and releases it. If
  * memory ran out, prints a megalith.error/1 instead, and the verb ends with that error. */
 void mgl_cli_end_json(mgl_json_out *out);
+/* Same after work that returned `status`: prints nothing if the work failed. Returns `status`. */
+mgl_status mgl_cli_finish_json(mgl_json_out *out, mgl_status status);
 
 #endif

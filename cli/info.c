@@ -443,11 +443,7 @@ static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
     mgl_answer_formats(&out, formats);
     put_entries(&out, tuned);
     mgl_status status = mgl_cli_put_tokenizer(&out, checkpoint->folder, err);
-    if (status)
-        mgl_text_clear(&out.text);
-    else
-        mgl_cli_end_json(&out);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 static mgl_status info(const char *operand, const void *options, mgl_error *err)

@@ -272,3 +272,11 @@ void mgl_cli_end_json(mgl_json_out *out)
     mgl_text_clear(&out->text);
     out->comma = false;
 }
+
+mgl_status mgl_cli_finish_json(mgl_json_out *out, mgl_status status)
+{
+    if (!status)
+        mgl_cli_end_json(out);
+    mgl_text_clear(&out->text);
+    return status;
+}

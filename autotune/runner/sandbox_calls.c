@@ -10,6 +10,9 @@
  *     ...
  *     return allow
  *
+ * libseccomp would not do: its rules compare an argument only once, and prlimit64 allows two
+ * values.
+ *
  * The kernel caches calls that are allowed by their number alone and skips the filter for them, so
  * frequent calls of a driver are not slower.
  */

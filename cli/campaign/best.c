@@ -40,10 +40,7 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
         status = mgl_answer_final(&out, c->store, c->record.id, err);
     if (!status)
         status = mgl_answer_quarantined(&out, c->store, c->record.id, err);
-    if (!status)
-        mgl_cli_end_json(&out);
-    mgl_text_clear(&out.text);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 /* The proposal of trial `number`, or of the default if `number` is 0. */

@@ -11,10 +11,7 @@ static mgl_status print_json(const mgl_cli_campaign *c, mgl_error *err)
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.campaign/1");
     mgl_status status = mgl_cli_campaign_put(&out, c->store, &c->record, err);
-    if (!status)
-        mgl_cli_end_json(&out);
-    mgl_text_clear(&out.text);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 static mgl_status show_status(const char *operand, const void *options, mgl_error *err)

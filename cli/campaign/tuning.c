@@ -98,10 +98,7 @@ static mgl_status print_answer(const tuning *t, mgl_error *err)
     mgl_json_out_begin(&out, "megalith.tune/1");
     mgl_json_out_string(&out, "store", mgl_store_path(t->tune->store));
     mgl_status status = mgl_cli_campaign_put(&out, t->tune->store, &t->tune->record, err);
-    if (!status)
-        mgl_cli_end_json(&out);
-    mgl_text_clear(&out.text);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 double mgl_cli_limit(const mgl_cli_real *hours)

@@ -267,11 +267,7 @@ static mgl_status print_json(const session *s, mgl_error *err)
     for (size_t i = 0; i < s->corpus.count && !status; i++)
         status = put_text(&out, s, i, err);
     mgl_json_out_close_array(&out);
-    if (status)
-        mgl_text_clear(&out.text);
-    else
-        mgl_cli_end_json(&out);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 static mgl_status print_all(const session *s, mgl_error *err)

@@ -45,11 +45,7 @@ static mgl_status print_json(const char *folder, const char *text, size_t length
     mgl_json_out_begin(&out, "megalith.template/1");
     mgl_json_out_text(&out, "text", text, length);
     mgl_status status = put_ids(&out, folder, text, length, err);
-    if (status)
-        mgl_text_clear(&out.text);
-    else
-        mgl_cli_end_json(&out);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 /* Prints exactly the prompt's text. On a terminal, a line end follows. */

@@ -22,10 +22,7 @@ static mgl_status log_json(const struct options *o, const mgl_kernel_store *b, m
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.kernel/1");
     mgl_status status = mgl_kernel_store_put_log(b, o->at.value, &out, err);
-    if (!status)
-        mgl_cli_end_json(&out);
-    mgl_text_clear(&out.text);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 static mgl_status show_log(const char *operand, const void *options, mgl_error *err)

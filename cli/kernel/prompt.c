@@ -58,10 +58,7 @@ static mgl_status print_json(const struct options *o, const mgl_kernel_store *b,
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.kernel/1");
     mgl_status status = mgl_kernel_store_put_prompt(b, o->body.given, &out, err);
-    if (!status)
-        mgl_cli_end_json(&out);
-    mgl_text_clear(&out.text);
-    return status;
+    return mgl_cli_finish_json(&out, status);
 }
 
 /* With only --drop, no work is open afterwards. */
