@@ -10,12 +10,23 @@
     MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                                 \
     X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a, ... (the device's, or sm_90a)")    \
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "ends before the compiler")                      \
+    X(text, ptx, "--ptx", "F.ptx", 0, 0, "writes the PTX of the text there")                       \
+    X(text, base_ptx, "--base-ptx", "F.ptx", 0, 0,                                                 \
+      "writes the PTX of the unit's own text there: `kernel ptx learn` compares both")             \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
       "where it is examined and timed; none: the gates end before (none)")                         \
     X(flag, correctness_only, "--correctness-only", NULL, 0, 0, "ends before anything is timed")   \
     MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(VERIFY_OPTIONS)
+
+/* Writes PTX to a file that the user named. A text that was not compiled has none. */
+static mgl_status write_ptx(const char *path, const char *ptx, size_t length, mgl_error *err)
+{
+    if (path && !ptx)
+        mgl_cli_say("kernel verify", "%s is not written: the text was not compiled", path);
+    return path && ptx ? mgl_cli_write_file(path, ptx, length, err) : MGL_OK;
+}
 
 static mgl_status verify(const char *operand, const void *options, mgl_error *err)
 {
@@ -38,6 +49,11 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
         status = mgl_kernel_evaluate(&text.candidate, &how, &device, &verdict, err);
     if (!status)
         mgl_cli_kernel_tell(text.candidate.unit, &verdict, false, o->json.given);
+    const mgl_kernel_result *made = &verdict.before;
+    if (!status)
+        status = write_ptx(o->ptx.value, made->ptx, made->ptx_length, err);
+    if (!status)
+        status = write_ptx(o->base_ptx.value, made->own_ptx, made->own_ptx_length, err);
     mgl_kernel_findings_clear(&verdict);
     mgl_kernel_device_clear(&device);
     mgl_cli_kernel_text_clear(&text);
@@ -50,7 +66,8 @@ const mgl_cli_verb mgl_cli_kernel_verify_verb = {
     .summary = "passes a text of a micro-kernel through the gates",
     .example = "  megalith kernel show merge --text > merge.cuh\n"
                "  megalith kernel verify merge --text merge.cuh --region device --json\n"
-               "  megalith kernel verify merge --text merge.cuh --device cuda",
+               "  megalith kernel verify merge --text merge.cuh --device cuda\n"
+               "  megalith kernel verify merge --text merge.cuh --ptx new.ptx --base-ptx old.ptx",
     .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = verify,

@@ -6,6 +6,7 @@
 #include "tests/autotune/agents/stub_server.h"
 
 #include "autotune/kernels/gates/unit.h"
+#include "base/file.h"
 #include "base/json_out.h"
 #include "vm/cuda/cuda.h"
 
@@ -104,6 +105,45 @@ static void check_no_key(const command_result *result)
     ck_assert_int_ne(system(line), 0);
 }
 
+/* The PTX of a text and of the unit's own text, as `kernel ptx` reads them. */
+START_TEST(the_ptx_of_a_text_is_written)
+{
+    size_t length;
+    mgl_text text = {0};
+    char old[700], new[700];
+    snprintf(old, sizeof old, "%s-old.ptx", folder);
+    snprintf(new, sizeof new, "%s-new.ptx", folder);
+    mgl_text_put(&text, mgl_kernel_unit_text(mgl_kernel_unit_find("merge"), &length));
+    char *mean = strstr(text.bytes, "float mean[4];");
+    ck_assert_ptr_nonnull(mean);
+    mean[11] = '5';
+    command_result result =
+        command_runf("kernel verify merge --text %s --region device --ptx %s --base-ptx %s",
+                     scratch_file("merge.cuh", text.bytes), new, old);
+    ck_assert_msg(result.code == 13, "exit %d: %s%s", result.code, result.out, result.err);
+    command_clear(&result);
+    result = command_runf("kernel ptx diff %s --base %s --all --json", new, old);
+    ck_assert_msg(result.code == 0, "exit %d: %s%s", result.code, result.out, result.err);
+    command_clear(&result);
+    mgl_text_clear(&text);
+}
+END_TEST
+
+START_TEST(a_text_that_is_not_compiled_has_no_ptx)
+{
+    char path[700];
+    bool stands = true;
+    snprintf(path, sizeof path, "%s-none.ptx", folder);
+    command_result result = command_runf("kernel verify merge --text %s --ptx %s",
+                                         scratch_file("bad.cuh", "void f();\n"), path);
+    ck_assert_int_eq(result.code, 11);
+    ck_assert_ptr_nonnull(strstr(result.err, "is not written: the text was not compiled"));
+    ck_assert_int_eq(mgl_file_stands(path, &stands, NULL), MGL_OK);
+    ck_assert(!stands);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(the_key_is_sent_and_kept_nowhere)
 {
     mgl_text answer = {0};
@@ -138,9 +178,11 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, NULL);
     tcase_set_timeout(tests, 280);
     tcase_add_test(tests, the_key_is_sent_and_kept_nowhere);
-    if (compiles)
+    tcase_add_test(tests, a_text_that_is_not_compiled_has_no_ptx);
+    if (compiles) {
         tcase_add_test(tests, the_gates_lead_a_script_to_its_good_text);
-    else
+        tcase_add_test(tests, the_ptx_of_a_text_is_written);
+    } else
         fprintf(stderr,
                 "SKIPPED in part: there is no NVRTC, so no script is led by the compiler\n");
     suite_add_tcase(suite, tests);

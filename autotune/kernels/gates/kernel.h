@@ -72,6 +72,8 @@ typedef struct mgl_kernel_result {
     mgl_kernel_resources resources; /* set if compiled */
     char *ptx;                      /* (ptx_length) owned; NULL: none */
     size_t ptx_length;
+    char *own_ptx; /* (own_ptx_length) of the unit's original text; owned; NULL: not compiled */
+    size_t own_ptx_length;
 } mgl_kernel_result;
 
 /* A fault of the candidate is an outcome. The function fails only if memory runs out, `abort`

@@ -26,9 +26,11 @@ static mgl_status evaluate(void *user, const char *text, size_t length,
     if (status)
         return status;
     g->decisions += g->last.tried && g->last.trial.paired_bench.timed;
-    mgl_free(g->last.before.ptx);
-    g->last.before.ptx = NULL;
-    g->last.before.ptx_length = 0;
+    mgl_kernel_result *before = &g->last.before;
+    mgl_free(before->ptx);
+    mgl_free(before->own_ptx);
+    before->ptx = before->own_ptx = NULL;
+    before->ptx_length = before->own_ptx_length = 0;
     *out = g->last.verdict;
     return MGL_OK;
 }

@@ -25,7 +25,7 @@ typedef struct mgl_ptx_fact {
 typedef struct mgl_ptx_condensed_function {
     bool entry;
     mgl_ptx_fact *facts; /* (fact_count) sorted by feature, then value */
-    size_t fact_count, fact_capacity;
+    size_t fact_count;
     mgl_ptx_loop *loops; /* (loop_count) */
     size_t loop_count;
     char *blocks; /* one line per block: "d1 >3,7 i4 ld1" */
@@ -38,7 +38,7 @@ typedef struct mgl_ptx_condensed {
     size_t function_count;
     mgl_ptx_fact *totals; /* (total_count) over all functions: maxima of numeric features, sums
                            * of counts */
-    size_t total_count, total_capacity;
+    size_t total_count;
 } mgl_ptx_condensed;
 
 mgl_status mgl_ptx_condense(const mgl_ptx *ptx, mgl_ptx_condensed *out, mgl_error *err);

@@ -32,6 +32,7 @@ typedef struct passage {
 void mgl_kernel_result_clear(mgl_kernel_result *result)
 {
     mgl_free(result->ptx);
+    mgl_free(result->own_ptx);
     *result = (mgl_kernel_result){0};
 }
 
@@ -363,6 +364,9 @@ mgl_status mgl_kernel_verify(const mgl_kernel_candidate *candidate,
     if (!status && p->options->no_compile && !is_refused(p))
         snprintf(out->not_compiled, sizeof out->not_compiled,
                  "the gates ended before the compiler, as they were told to");
+    out->own_ptx = p->own.ptx;
+    out->own_ptx_length = p->own.ptx_length;
+    p->own.ptx = NULL;
     mgl_kernel_compiled_clear(&p->own);
     mgl_free(p);
     if (status)
