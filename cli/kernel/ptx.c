@@ -135,7 +135,12 @@ static mgl_status check_learn(const struct options *o, mgl_error *err)
     mgl_status status = require(o->op.given, "--op", err);
     if (!status)
         status = require(o->device.given, "--device", err);
-    return status ? status : require(o->ratio.given && o->ratio.value > 0, "--ratio", err);
+    if (!status)
+        status = require(o->ratio.given, "--ratio", err);
+    if (!status && o->ratio.value <= 0)
+        status = mgl_fail(err, MGL_USAGE, "--ratio", "old time / new time is above 0, not %g",
+                          o->ratio.value);
+    return status;
 }
 
 /* The path of the store of ideas. */

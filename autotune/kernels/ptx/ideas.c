@@ -43,6 +43,19 @@ static mgl_ptx_idea *add_idea(mgl_ptx_ideas *ideas)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* Whether a text has no control characters, so that it is a part of one line of a prompt. */
+static bool is_line(const char *text)
+{
+    while ((unsigned char)*text >= ' ' && *text != 0x7F)
+        text++;
+    return !*text;
+}
+
+static bool is_name(const char *text)
+{
+    return *text && strlen(text) <= 200 && is_line(text);
+}
+
 /* The copies of strings of the JSON tree; false: out of memory. */
 static bool copy_texts(const char *const *from, char **const *to, int count)
 {
@@ -64,6 +77,9 @@ static mgl_status read_evidence(const mgl_json *json, const cJSON *object, mgl_p
         MGL_JSON_STRING("op", &texts[0]), MGL_JSON_STRING("device", &texts[1]),
         MGL_JSON_REAL("gain", &row->gain), MGL_JSON_OPTIONAL_INT("with", 0, 1 << 20, &row->with)};
     mgl_status status = MGL_JSON_GET(json, object, fields, err);
+    if (!status && (!is_name(texts[0]) || !is_name(texts[1])))
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file,
+                          "op and device of a measurement are one line each, of 1 to 200 bytes");
     if (!status && !copy_texts(texts, (char **const[]){&row->op, &row->device}, 2))
         status = mgl_fail_memory(err, sizeof *row);
     return status;
@@ -85,6 +101,10 @@ static mgl_status read_idea(const mgl_json *json, const cJSON *object, mgl_ptx_i
     mgl_status status = MGL_JSON_GET(json, object, fields, err);
     if (!status && idea->successes > idea->uses)
         status = mgl_fail(err, MGL_BAD_INPUT, json->file, "an idea has more successes than uses");
+    for (int i = 0; i < 4 && !status; i++)
+        if (!is_line(texts[i]))
+            status = mgl_fail(err, MGL_BAD_INPUT, json->file,
+                              "an idea has a control character: each member is one line");
     if (!status && !copy_texts(texts, copies, 4))
         status = mgl_fail_memory(err, sizeof *idea);
     for (const cJSON *at = status ? NULL : evidence->child; at && !status; at = at->next)
@@ -242,6 +262,9 @@ mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t 
     mgl_ptx_diff diff;
     size_t count = 0;
     *learned = 0;
+    if (!is_name(pair->op) || !is_name(pair->device))
+        return mgl_fail(err, MGL_BAD_INPUT, is_name(pair->op) ? "the device" : "the op",
+                        "its name is one line of 1 to 200 bytes");
     if (!isfinite(pair->gain))
         return mgl_fail(err, MGL_BAD_INPUT, pair->op, "what was measured is no number");
     mgl_status status = mgl_ptx_diff_make(pair->before, pair->after, &diff, err);

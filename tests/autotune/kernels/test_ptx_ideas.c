@@ -78,6 +78,22 @@ START_TEST(a_gain_that_is_no_number_is_refused)
 }
 END_TEST
 
+/* Op and device are parts of a line of prompts. */
+START_TEST(names_of_a_measurement_are_lines)
+{
+    static const char *const names[] = {"", "a\nb", "a\tb", "\x7F"};
+    size_t learned;
+    mgl_error err;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const mgl_ptx_pair pairs[] = {{&before, &after, names[i], "H100", 0.1},
+                                      {&before, &after, "merge", names[i], 0.1}};
+        for (int k = 0; k < 2; k++)
+            ck_assert_int_eq(mgl_ptx_learn(&pairs[k], &ideas, &learned, &err), MGL_BAD_INPUT);
+    }
+    ck_assert_uint_eq(ideas.count, 0);
+}
+END_TEST
+
 START_TEST(a_store_reads_back_as_written)
 {
     mgl_json_out first = {0}, second = {0};
@@ -104,6 +120,10 @@ static const char *const bad[] = {
     START "\"after\":\"\",\"requires\":\"sm_80\",\"uses\":1,\"successes\":2,\"evidence\":[]}]}",
     START "\"after\":\"\",\"requires\":\"sm_80\",\"uses\":-1,\"successes\":0,\"evidence\":[]}]}",
     START "\"after\":\"\",\"requires\":\"sm_80\",\"uses\":1,\"successes\":0,\"evidence\":[3]}]}",
+    START "\"after\":\"\",\"requires\":\"sm_80\",\"uses\":1,\"successes\":0,\"evidence\":[{\"op\":"
+          "\"a\\nb\",\"device\":\"x\",\"gain\":0}]}]}",
+    START
+    "\"after\":\"a\\nb\",\"requires\":\"sm_80\",\"uses\":1,\"successes\":0,\"evidence\":[]}]}",
 };
 
 START_TEST(a_bad_store_is_refused)
@@ -156,6 +176,7 @@ int main(void)
     tcase_add_test(tests, uses_and_successes_are_counted);
     tcase_add_test(tests, the_latest_evidence_is_kept);
     tcase_add_test(tests, a_gain_that_is_no_number_is_refused);
+    tcase_add_test(tests, names_of_a_measurement_are_lines);
     tcase_add_test(tests, a_store_reads_back_as_written);
     tcase_add_loop_test(tests, a_bad_store_is_refused, 0, COUNT(bad));
     tcase_add_test(tests, a_prompt_has_forms_and_ideas_between_borders);
