@@ -110,21 +110,20 @@ static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
 /* ---- background of prompts ------------------------------------------------------------------- */
 
 /* Writes what the prompts say beside the text. `work`: a work starts from the branch's text, so its
- * verdict and that of its parent count too; a script engine and rounds change the text later. */
+ * verdict and that of its parent count too, if they can be read; a script engine and rounds change
+ * the text later. */
 static mgl_status put_known(mgl_kernel_session *b, bool work, mgl_error *err)
 {
     mgl_background background = {
         .folder = b->all, .op = mgl_op_get(b->options.unit->op)->name, .arch = b->arch};
     mgl_version_record r = {0}, parent = {0};
-    mgl_status status = work ? mgl_versions_get(b->versions, NULL, &r, err) : MGL_OK;
-    if (!status && work && !mgl_version_is_original(&r)) {
+    if (work && !mgl_versions_get(b->versions, NULL, &r, NULL) && !mgl_version_is_original(&r)) {
         background.after = r.verdict.facts;
         if (r.parent_count && !mgl_versions_get(b->versions, r.parents[0], &parent, NULL))
             background.before = parent.verdict.facts;
     }
     b->known.length = 0;
-    if (!status)
-        status = mgl_background_put(&background, &b->known, err);
+    mgl_status status = mgl_background_put(&background, &b->known, err);
     b->work.known = b->known.bytes;
     mgl_version_clear(&parent);
     mgl_version_clear(&r);
