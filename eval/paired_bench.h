@@ -126,9 +126,8 @@ double mgl_paired_bench_device_s(const mgl_paired_bench *paired_bench);
 
 /* Clocks and state of the device at one moment. */
 typedef struct mgl_paired_bench_clocks {
-    bool known;
-    unsigned sm_mhz, memory_mhz, temperature; /* MHz, MHz, degrees Celsius */
     uint64_t reasons;                         /* current clock event reasons of NVML */
+    unsigned sm_mhz, memory_mhz, temperature; /* MHz, MHz, degrees Celsius; 0: unknown */
     int processes; /* other processes on the device: mgl_clocks_count_others; -1: unknown */
 } mgl_paired_bench_clocks;
 void mgl_paired_bench_look(mgl_paired_bench *paired_bench, mgl_paired_bench_clocks *out);

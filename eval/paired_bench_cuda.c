@@ -205,9 +205,8 @@ mgl_status mgl_paired_bench_baseline(mgl_paired_bench *d, const mgl_paired_bench
 void mgl_paired_bench_look(mgl_paired_bench *d, mgl_paired_bench_clocks *out)
 {
     mgl_clocks_now now;
-    bool known = mgl_clocks_read(&d->clocks, &now);
-    *out = (mgl_paired_bench_clocks){.known = known,
-                                     .sm_mhz = now.sm_mhz,
+    mgl_clocks_read(&d->clocks, &now); /* zeros if the device is unknown */
+    *out = (mgl_paired_bench_clocks){.sm_mhz = now.sm_mhz,
                                      .memory_mhz = now.memory_mhz,
                                      .temperature = now.temperature,
                                      .reasons = now.reasons,

@@ -47,6 +47,13 @@ void mgl_answer_clear(mgl_answer *answer)
     *answer = (mgl_answer){0};
 }
 
+mgl_status mgl_answer_fail(const mgl_answer *answer, mgl_error *err)
+{
+    if (err)
+        *err = answer->error;
+    return answer->error.code;
+}
+
 /* ---- environment ----------------------------------------------------------------------------- */
 
 static bool begins(const char *text, const char *start)
@@ -493,4 +500,17 @@ mgl_status mgl_process_ask(mgl_process *p, const mgl_question *question, size_t 
     *out = (mgl_answer){.kind = question->kind};
     mgl_status status = mgl_process_post(p, question, err);
     return status ? status : mgl_process_await(p, wanted, out, err);
+}
+
+mgl_status mgl_process_get(mgl_process *p, const mgl_question *question, void *to, size_t wanted,
+                           mgl_error *err)
+{
+    mgl_answer answer;
+    mgl_status status = mgl_process_ask(p, question, wanted, &answer, err);
+    if (!status && answer.error.code)
+        status = mgl_answer_fail(&answer, err);
+    else if (!status && wanted)
+        memcpy(to, answer.bytes, wanted);
+    mgl_answer_clear(&answer);
+    return status;
 }

@@ -45,6 +45,8 @@ typedef struct mgl_answer {
     size_t length;
 } mgl_answer;
 void mgl_answer_clear(mgl_answer *answer);
+/* Converts a failed answer to an error. */
+mgl_status mgl_answer_fail(const mgl_answer *answer, mgl_error *err);
 
 /* Starts the process without contacting it. MGL_SYSTEM: this is impossible. Release with
  * mgl_process_close. */
@@ -72,6 +74,11 @@ typedef struct mgl_question {
  * problem is in *out. */
 mgl_status mgl_process_ask(mgl_process *process, const mgl_question *question, size_t wanted,
                            mgl_answer *out, mgl_error *err);
+
+/* The same for a worker that runs no candidate: the reply (wanted bytes) goes to `to`, and a failed
+ * request is an error. */
+mgl_status mgl_process_get(mgl_process *process, const mgl_question *question, void *to,
+                           size_t wanted, mgl_error *err);
 
 /* The two halves of mgl_process_ask, so that the caller can work in between. */
 mgl_status mgl_process_post(mgl_process *process, const mgl_question *question, mgl_error *err);

@@ -13,19 +13,19 @@
 
 /*  enum    name    request                                  reply after its head */
 #define MGL_REQUESTS(X)                                                                            \
-    X(HELLO, "hello")     /* mgl_wire_hello                  mgl_wire_device; compiler: none */    \
-    X(FAULT, "fault")     /* i32 mgl_fault                   nothing */                            \
-    X(SET, "set")         /* mgl_wire_set, texts, schedule   mgl_wire_facts */                     \
-    X(RUN, "run")         /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */   \
-    X(LOGITS, "logits")   /* i32 side, i32 batch             f32 (batch, vocab) */                 \
-    X(REFER, "refer")     /* mgl_wire_refer, i32 made           see mgl_wire_refer */              \
-    X(STREAM, "stream")   /* mgl_wire_stream                 f64 seconds */                        \
-    X(LOOK, "look")       /* nothing                         mgl_wire_clocks */                    \
-    X(DEVICE, "device")   /* nothing                         mgl_wire_device */                    \
-    X(PROMOTE, "promote") /* nothing                         nothing */                            \
-    X(DROP, "drop")       /* i32 side                        nothing */                            \
-    X(COMPILE, "compile") /* mgl_wire_set, texts, schedule   nothing */                            \
-    X(SANDBOX, "sandbox") /* a path to read, or nothing      mgl_wire_sandbox */                   \
+    X(HELLO, "hello")   /* mgl_wire_hello                  mgl_paired_bench_device, or nothing */  \
+    X(FAULT, "fault")   /* i32 mgl_fault                   nothing */                              \
+    X(SET, "set")       /* mgl_wire_set, texts, schedule   f64 seconds of the compiler */          \
+    X(RUN, "run")       /* mgl_wire_load                   f64 seconds, i32 (batch, tokens) */     \
+    X(LOGITS, "logits") /* i32 side, i32 batch             f32 (batch, vocab) */                   \
+    X(REFER, "refer")   /* mgl_wire_refer, i32 made           see mgl_wire_refer */                \
+    X(STREAM, "stream") /* mgl_wire_stream                 f64 seconds */                          \
+    X(LOOK, "look")     /* nothing                         mgl_paired_bench_clocks */              \
+    X(DEVICE, "device") /* nothing                         mgl_paired_bench_device */              \
+    X(PROMOTE, "promote")       /* nothing                         nothing */                      \
+    X(DROP, "drop")             /* i32 side                        nothing */                      \
+    X(COMPILE, "compile")       /* mgl_wire_set, texts, schedule   nothing */                      \
+    X(SANDBOX, "sandbox")       /* a path to read, or nothing      mgl_wire_sandbox */             \
     X(CHECKPOINT, "checkpoint") /* mgl_wire_checkpoint, schedule text   nothing */                 \
     X(DECODE, "decode")         /* mgl_wire_decode, i32 prompts  see mgl_wire_decode */            \
     X(BASELINE, "baseline")     /* mgl_wire_baseline             f64 seconds */                    \
@@ -174,24 +174,6 @@ typedef struct mgl_wire_kernel_report {
     double compile_s;
     uint64_t log_length, ptx_length;
 } mgl_wire_kernel_report;
-
-typedef struct mgl_wire_facts {
-    int32_t exchanged;
-    double check_s, kernel_s, total_s;
-} mgl_wire_facts;
-
-typedef struct mgl_wire_clocks {
-    int32_t known, processes;
-    uint32_t sm_mhz, memory_mhz, temperature;
-    uint64_t reasons;
-} mgl_wire_clocks;
-
-typedef struct mgl_wire_device {
-    char name[128], uuid[48], arch[16];
-    int32_t queues, driver_version;
-    int64_t shared_bytes;
-    uint64_t memory_free, l2_bytes;
-} mgl_wire_device;
 
 /* The restrictions of a worker after it entered the sandbox (sandbox.h). */
 typedef struct mgl_wire_sandbox {

@@ -109,12 +109,12 @@ struct mgl_runner {
                         mgl_error *err);
     /* Times `count` pairs of a workload, in an order drawn from `seed`, of the incumbent and the
      * candidate checked last. With `control`, both sides are the incumbent. The verdict is
-     * MGL_OUTCOME_OK, or the reason of an early end. */
+     * MGL_OUTCOME_OK, or the reason of an early end. NULL: there is no clock. */
     mgl_status (*pair)(mgl_runner *self, int workload, int count, uint64_t seed, bool control,
                        mgl_pair *out, mgl_trial_verdict *verdict, mgl_error *err);
     /* The floor in microseconds: the time to read the workload's bytes of the candidate with the
      * device's fastest stream. `again`: measure the stream again. 0: the working set is below twice
-     * the L2 cache, or there is no clock. */
+     * the L2 cache. NULL: there is no clock. */
     mgl_status (*floor)(mgl_runner *self, int workload, bool again, double *us, mgl_error *err);
     /* Runs one program (for `sequences` sequences) of the default and of the candidate checked last
      * on the weights of a real checkpoint, in a separate worker. *verdict is as for `pair`, for the
@@ -124,9 +124,10 @@ struct mgl_runner {
     /* Times the cuBLAS CUDA graph baseline in microseconds a token of the workload, in a separate
      * worker. MGL_DEVICE: there is no cuBLAS or not enough memory. NULL: there is no clock. */
     mgl_status (*baseline)(mgl_runner *self, int workload, double *us, mgl_error *err);
-    /* Makes the candidate checked last the incumbent. */
+    /* Makes the candidate checked last the incumbent. NULL: there is no clock. */
     mgl_status (*promote)(mgl_runner *self, mgl_error *err);
-    /* Starts compiling a candidate's kernels in the background. May do nothing. */
+    /* Starts compiling a candidate's kernels in the background. May do nothing. NULL: as is_ready.
+     */
     void (*prepare)(mgl_runner *self, const mgl_candidate *candidate);
     /* Whether the candidate's kernels are compiled. NULL: nothing is ever compiled. */
     bool (*is_ready)(mgl_runner *self, const mgl_candidate *candidate);

@@ -82,24 +82,12 @@ static void release(struct check *c)
 static mgl_status get_logits(struct check *c, mgl_side side, int batch, float *logits,
                              mgl_error *err)
 {
-    mgl_answer answer;
-    int32_t of[2] = {(int32_t)side, batch};
-    size_t bytes = (size_t)batch * (size_t)c->vocab * sizeof *logits;
-    mgl_question question = {.kind = MGL_REQUEST_LOGITS,
-                             .fixed = of,
-                             .fixed_length = sizeof of,
-                             .limit_s = c->runner->limit_s};
-    mgl_status status = mgl_runner_ask(c->runner, &question, bytes, &answer, err);
-    if (status)
-        return status;
-    if (!answer.error.code)
-        memcpy(logits, answer.bytes, bytes);
-    else if (side == MGL_CANDIDATE)
-        status = mgl_runner_blame(c->runner, &answer, &c->verdict, err);
-    else
-        status = mgl_runner_fail(&answer, err);
-    mgl_answer_clear(&answer);
-    return status;
+    const int32_t of[2] = {(int32_t)side, batch};
+    const size_t bytes = (size_t)batch * (size_t)c->vocab * sizeof *logits;
+    const mgl_question question = {
+        .kind = MGL_REQUEST_LOGITS, .fixed = of, .fixed_length = sizeof of};
+    return mgl_runner_get(c->runner, &question, logits, bytes,
+                          side == MGL_CANDIDATE ? &c->verdict : NULL, err);
 }
 
 /* Launches a number of tokens, and gets the logits of the last step; `logits` may be NULL. */
@@ -200,7 +188,7 @@ static mgl_status ask_referee(mgl_runner_state *runner, const mgl_question *ques
         if (answer->fate == MGL_FATE_ANSWERED)
             break;
     }
-    return answer->error.code ? mgl_runner_fail(answer, err) : MGL_OK;
+    return answer->error.code ? mgl_answer_fail(answer, err) : MGL_OK;
 }
 
 static mgl_status check_reference(const struct check *c, size_t count, mgl_error *err)
@@ -299,12 +287,12 @@ static void draw_steps(struct check *c)
 
 static mgl_status place_candidate(struct check *c, int p, mgl_error *err)
 {
-    mgl_wire_facts facts = {0};
+    double kernel_s = 0;
     mgl_runner_state *runner = c->runner;
     mgl_status status =
-        mgl_runner_place(runner, MGL_CANDIDATE, &runner->candidate, p, &facts, &c->verdict, err);
+        mgl_runner_place(runner, MGL_CANDIDATE, &runner->candidate, p, &kernel_s, &c->verdict, err);
     if (!status)
-        c->out->compile_s += facts.kernel_s;
+        c->out->compile_s += kernel_s;
     return status;
 }
 

@@ -40,13 +40,6 @@ static void set_hello(const mgl_runner_state *runner, mgl_worker_role role, mgl_
     hello->config = runner->options.subject->config;
 }
 
-mgl_status mgl_runner_fail(const mgl_answer *answer, mgl_error *err)
-{
-    if (err)
-        *err = answer->error;
-    return answer->error.code;
-}
-
 static mgl_status greet(const mgl_runner_state *runner, mgl_process *process, mgl_worker_role role,
                         mgl_error *err)
 {
@@ -67,7 +60,7 @@ static mgl_status await_greeting(mgl_runner_state *runner, mgl_process *process,
     size_t wanted = role == MGL_COMPILER ? 0 : sizeof runner->facts;
     mgl_status status = mgl_process_await(process, wanted, &answer, err);
     if (!status && answer.error.code)
-        status = mgl_runner_fail(&answer, err);
+        status = mgl_answer_fail(&answer, err);
     if (!status && role == MGL_EXECUTOR)
         memcpy(&runner->facts, answer.bytes, sizeof runner->facts);
     mgl_answer_clear(&answer);
@@ -78,23 +71,17 @@ static mgl_status await_greeting(mgl_runner_state *runner, mgl_process *process,
 static mgl_status confine(mgl_runner_state *runner, mgl_process *process, mgl_error *err)
 {
     mgl_wire_sandbox found;
-    mgl_answer answer;
-    mgl_question question = {.kind = MGL_REQUEST_SANDBOX,
-                             .bytes = runner->readable,
-                             .length = runner->readable ? strlen(runner->readable) : 0,
-                             .limit_s = runner->limit_s};
-    mgl_status status = mgl_process_ask(process, &question, sizeof found, &answer, err);
-    if (!status && answer.error.code)
-        status = mgl_runner_fail(&answer, err);
-    if (!status) {
-        memcpy(&found, answer.bytes, sizeof found);
-        found.missing[sizeof found.missing - 1] = 0;
-        mgl_format_into(runner->sandbox, sizeof runner->sandbox, "%s%s",
-                        found.missing[0] ? "the workers' sandbox is not whole: " : "",
-                        found.missing);
-    }
-    mgl_answer_clear(&answer);
-    return status;
+    const mgl_question question = {.kind = MGL_REQUEST_SANDBOX,
+                                   .bytes = runner->readable,
+                                   .length = runner->readable ? strlen(runner->readable) : 0,
+                                   .limit_s = runner->limit_s};
+    mgl_status status = mgl_process_get(process, &question, &found, sizeof found, err);
+    if (status)
+        return status;
+    found.missing[sizeof found.missing - 1] = 0;
+    mgl_format_into(runner->sandbox, sizeof runner->sandbox, "%s%s",
+                    found.missing[0] ? "the workers' sandbox is not whole: " : "", found.missing);
+    return MGL_OK;
 }
 
 static mgl_status end_worker(mgl_process **worker, mgl_status status)
@@ -184,7 +171,10 @@ mgl_status mgl_runner_ask_process(mgl_runner_state *runner, mgl_process *process
         [MGL_REQUEST_REFER] = MGL_RUNNER_REFERENCE,
         [MGL_REQUEST_STREAM] = MGL_RUNNER_STREAM};
     const double began = mgl_clock_s();
-    mgl_status status = mgl_process_ask(process, question, wanted, out, err);
+    mgl_question limited = *question;
+    if (limited.limit_s <= 0)
+        limited.limit_s = runner->limit_s;
+    mgl_status status = mgl_process_ask(process, &limited, wanted, out, err);
     mgl_runner_note_wait(runner, question->kind, began);
     if (!status && out->device_s > 0) /* a worker cannot have worked longer than the wait */
         mgl_runner_note_work(runner, works[question->kind],
@@ -209,14 +199,14 @@ mgl_status mgl_runner_ask(mgl_runner_state *runner, const mgl_question *question
 static mgl_status ask_device(mgl_runner_state *runner, mgl_error *err)
 {
     mgl_answer answer;
-    mgl_question question = {.kind = MGL_REQUEST_DEVICE, .limit_s = runner->limit_s};
+    const mgl_question question = {.kind = MGL_REQUEST_DEVICE};
     mgl_status status = mgl_runner_ask(runner, &question, sizeof runner->facts, &answer, err);
     if (!status && answer.fate != MGL_FATE_ANSWERED) {
         mgl_answer_clear(&answer);
         status = mgl_runner_ask(runner, &question, sizeof runner->facts, &answer, err);
     }
     if (!status && answer.error.code)
-        status = mgl_runner_fail(&answer, err);
+        status = mgl_answer_fail(&answer, err);
     if (!status)
         memcpy(&runner->facts, answer.bytes, sizeof runner->facts);
     mgl_answer_clear(&answer);
@@ -234,17 +224,10 @@ mgl_fault mgl_runner_take_fault(mgl_runner_state *runner, mgl_runner_deed deed)
 
 mgl_status mgl_runner_arm(mgl_runner_state *runner, mgl_fault fault, mgl_error *err)
 {
-    mgl_answer answer;
-    int32_t number = (int32_t)fault;
-    mgl_question question = {.kind = MGL_REQUEST_FAULT,
-                             .fixed = &number,
-                             .fixed_length = sizeof number,
-                             .limit_s = runner->limit_s};
-    mgl_status status = mgl_runner_ask(runner, &question, 0, &answer, err);
-    if (!status && answer.error.code)
-        status = mgl_runner_fail(&answer, err);
-    mgl_answer_clear(&answer);
-    return status;
+    const int32_t number = (int32_t)fault;
+    const mgl_question question = {
+        .kind = MGL_REQUEST_FAULT, .fixed = &number, .fixed_length = sizeof number};
+    return mgl_runner_get(runner, &question, NULL, 0, NULL, err);
 }
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
@@ -333,13 +316,21 @@ mgl_status mgl_runner_blame(mgl_runner_state *runner, const mgl_answer *a,
 
 /* ---- programs and launches ------------------------------------------------------------------- */
 
-static mgl_status take_failure(mgl_runner_state *runner, mgl_side side, const mgl_answer *answer,
-                               mgl_trial_verdict *verdict, mgl_error *err)
+mgl_status mgl_runner_get(mgl_runner_state *runner, const mgl_question *question, void *to,
+                          size_t wanted, mgl_trial_verdict *verdict, mgl_error *err)
 {
-    if (side == MGL_CANDIDATE)
-        return mgl_runner_blame(runner, answer, verdict, err);
-    mgl_runner_end_executor(runner);
-    return mgl_runner_fail(answer, err);
+    mgl_answer answer;
+    mgl_status status = mgl_runner_ask(runner, question, wanted, &answer, err);
+    if (!status && answer.error.code && verdict) {
+        status = mgl_runner_blame(runner, &answer, verdict, err);
+    } else if (!status && answer.error.code) {
+        mgl_runner_end_executor(runner);
+        status = mgl_answer_fail(&answer, err);
+    } else if (!status && wanted) {
+        memcpy(to, answer.bytes, wanted);
+    }
+    mgl_answer_clear(&answer);
+    return status;
 }
 
 /* The context of the first workload of a program. */
@@ -353,13 +344,14 @@ static int context_of(const mgl_runner_state *runner, const mgl_runner_set *set,
 }
 
 mgl_status mgl_runner_place(mgl_runner_state *runner, mgl_side side, const mgl_runner_set *set,
-                            int program, mgl_wire_facts *facts, mgl_trial_verdict *verdict,
+                            int program, double *kernel_s, mgl_trial_verdict *verdict,
                             mgl_error *err)
 {
-    mgl_answer answer;
     mgl_wire_set fixed;
     mgl_text bytes = {0};
+    double seconds = 0;
     mgl_runner_resident *resident = &runner->resident[side];
+    mgl_trial_verdict *blamed = side == MGL_CANDIDATE ? verdict : NULL;
     if (runner->executor && resident->serial == set->serial && resident->program == program)
         return MGL_OK;
     mgl_status status = mgl_runner_await_kernel(runner, set->keys[program], err);
@@ -376,44 +368,39 @@ mgl_status mgl_runner_place(mgl_runner_state *runner, mgl_side side, const mgl_r
                                        .length = bytes.length,
                                        .limit_s = MGL_RUNNER_LONG * runner->limit_s +
                                                   MGL_RUNNER_COMPILE_S};
-        status = mgl_runner_ask(runner, &question, sizeof *facts, &answer, err);
+        *resident = (mgl_runner_resident){0};
+        status = mgl_runner_get(runner, &question, &seconds, sizeof seconds, blamed, err);
     }
     mgl_text_clear(&bytes);
     if (status)
         return status;
-    *resident = (mgl_runner_resident){0};
     mgl_runner_note_kernel(runner, set->keys[program]);
-    if (answer.error.code)
-        status = take_failure(runner, side, &answer, verdict, err);
-    else
+    if (!blamed || blamed->outcome == MGL_OUTCOME_OK)
         *resident = (mgl_runner_resident){set->serial, program};
-    if (facts && answer.bytes)
-        memcpy(facts, answer.bytes, sizeof *facts);
-    mgl_answer_clear(&answer);
-    return status;
+    if (kernel_s)
+        *kernel_s = seconds;
+    return MGL_OK;
 }
 
 mgl_status mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load, int32_t *tokens,
                              double *seconds, mgl_trial_verdict *verdict, mgl_error *err)
 {
-    mgl_answer answer;
-    size_t bytes = (size_t)load->batch * (size_t)load->tokens * sizeof *tokens;
-    mgl_question question = {.kind = MGL_REQUEST_RUN,
-                             .fixed = load,
-                             .fixed_length = sizeof *load,
-                             .limit_s = runner->limit_s};
-    mgl_status status = mgl_runner_ask(runner, &question, sizeof *seconds + bytes, &answer, err);
-    if (status)
+    struct {
+        double seconds;
+        mgl_runner_tokens tokens;
+    } reply;
+    const size_t bytes = (size_t)load->batch * (size_t)load->tokens * sizeof *tokens;
+    const mgl_question question = {
+        .kind = MGL_REQUEST_RUN, .fixed = load, .fixed_length = sizeof *load};
+    mgl_trial_verdict *blamed = load->side == MGL_CANDIDATE ? verdict : NULL;
+    mgl_status status =
+        mgl_runner_get(runner, &question, &reply, sizeof reply.seconds + bytes, blamed, err);
+    if (status || (blamed && blamed->outcome != MGL_OUTCOME_OK))
         return status;
-    if (answer.error.code) {
-        status = take_failure(runner, (mgl_side)load->side, &answer, verdict, err);
-    } else {
-        memcpy(seconds, answer.bytes, sizeof *seconds);
-        mgl_runner_note_work(runner, MGL_RUNNER_LAUNCHES, *seconds);
-        memcpy(tokens, (char *)answer.bytes + sizeof *seconds, bytes);
-    }
-    mgl_answer_clear(&answer);
-    return status;
+    *seconds = reply.seconds;
+    mgl_runner_note_work(runner, MGL_RUNNER_LAUNCHES, *seconds);
+    memcpy(tokens, reply.tokens, bytes);
+    return MGL_OK;
 }
 
 /* ---- repetition ------------------------------------------------------------------------------ */
@@ -467,13 +454,12 @@ static mgl_status get_device(mgl_runner *self, mgl_runner_device *out, mgl_error
     mgl_status status = ask_device(runner, err);
     if (status)
         return status;
-    mgl_wire_device *f = &runner->facts;
-    f->name[sizeof f->name - 1] = f->uuid[sizeof f->uuid - 1] = f->arch[sizeof f->arch - 1] = 0;
-    *out = (mgl_runner_device){.target = {.queues = f->queues, .shared_bytes = f->shared_bytes},
-                               .memory_free = f->memory_free};
+    mgl_paired_bench_device *f = &runner->facts;
+    f->name[sizeof f->name - 1] = f->uuid[sizeof f->uuid - 1] = 0;
+    f->target.arch[sizeof f->target.arch - 1] = 0;
+    *out = (mgl_runner_device){.target = f->target, .memory_free = f->memory_free};
     mgl_format_into(out->name, sizeof out->name, "%s", f->name);
     mgl_format_into(out->uuid, sizeof out->uuid, "%s", f->uuid);
-    mgl_format_into(out->target.arch, sizeof out->target.arch, "%s", f->arch);
     mgl_format_into(out->sandbox, sizeof out->sandbox, "%s",
                     runner->options.no_sandbox ? "the workers have none (--no-sandbox)"
                                                : runner->sandbox);

@@ -22,17 +22,15 @@ static mgl_status take_memory(mgl_runner_state *runner, mgl_side side, mgl_runne
 {
     mgl_answer answer;
     int32_t number = (int32_t)side;
-    const mgl_question question = {.kind = MGL_REQUEST_MEMORY,
-                                   .fixed = &number,
-                                   .fixed_length = sizeof number,
-                                   .limit_s = runner->limit_s};
+    const mgl_question question = {
+        .kind = MGL_REQUEST_MEMORY, .fixed = &number, .fixed_length = sizeof number};
     mgl_status status = mgl_runner_ask(runner, &question, MGL_PROCESS_ANY, &answer, err);
     if (status)
         return status;
     if (answer.error.code && side == MGL_CANDIDATE) {
         status = mgl_runner_blame(runner, &answer, verdict, err);
     } else if (answer.error.code) {
-        status = mgl_runner_fail(&answer, err);
+        status = mgl_answer_fail(&answer, err);
     } else if (answer.length <= MGL_SHA256_BYTES) {
         status = mgl_fail(err, MGL_DEVICE, "memory", "the worker's reply is malformed");
     } else {

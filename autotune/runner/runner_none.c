@@ -44,32 +44,6 @@ static mgl_status check(mgl_runner *self, const mgl_candidate *candidate,
     return MGL_OK;
 }
 
-static mgl_status pair(mgl_runner *self, int workload, int count, uint64_t seed, bool control,
-                       mgl_pair *out, mgl_trial_verdict *verdict, mgl_error *err)
-{
-    (void)self, (void)workload, (void)count, (void)seed, (void)control, (void)out, (void)err;
-    mgl_trial_verdict_set(verdict, MGL_OUTCOME_UNMEASURED, "there is no clock");
-    return MGL_OK;
-}
-
-static mgl_status find_floor(mgl_runner *self, int workload, bool again, double *us, mgl_error *err)
-{
-    (void)self, (void)workload, (void)again, (void)err;
-    *us = 0;
-    return MGL_OK;
-}
-
-static mgl_status promote(mgl_runner *self, mgl_error *err)
-{
-    (void)self, (void)err;
-    return MGL_OK;
-}
-
-static void prepare(mgl_runner *self, const mgl_candidate *candidate)
-{
-    (void)self, (void)candidate;
-}
-
 static void close_runner(mgl_runner *self)
 {
     mgl_free(self);
@@ -82,14 +56,8 @@ mgl_status mgl_runner_none_open(const mgl_subject *subject, mgl_runner **out, mg
     if (!none)
         return mgl_fail_memory(err, sizeof *none);
     none->subject = subject;
-    none->runner = (mgl_runner){.get_device = get_device,
-                                .start = start,
-                                .check = check,
-                                .pair = pair,
-                                .floor = find_floor,
-                                .promote = promote,
-                                .prepare = prepare,
-                                .close = close_runner};
+    none->runner = (mgl_runner){
+        .get_device = get_device, .start = start, .check = check, .close = close_runner};
     *out = &none->runner;
     return MGL_OK;
 }

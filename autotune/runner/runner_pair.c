@@ -29,8 +29,8 @@ struct pairs {
     const int32_t *expected[MGL_SIDES]; /* expected tokens (batch, MGL_WORKLOAD_TOKENS) */
     mgl_runner_tokens of_control;       /* the incumbent's tokens in a control */
     bool known;                         /* of_control is set, from a launch of all tokens */
-    bool swapped;         /* in this pair of a control, the two machines are exchanged */
-    mgl_wire_clocks last; /* clocks after the warm-up, or after the previous pair */
+    bool swapped;                 /* in this pair of a control, the two machines are exchanged */
+    mgl_paired_bench_clocks last; /* clocks after the warm-up, or after the previous pair */
 };
 
 static bool is_over(const struct pairs *p)
@@ -86,27 +86,18 @@ static mgl_status time_launch(struct pairs *p, mgl_side side, double *us, mgl_er
     return MGL_OK;
 }
 
-static mgl_status look(struct pairs *p, mgl_wire_clocks *out, mgl_error *err)
+static mgl_status look(struct pairs *p, mgl_paired_bench_clocks *out, mgl_error *err)
 {
-    mgl_answer answer;
-    mgl_question question = {.kind = MGL_REQUEST_LOOK, .limit_s = p->runner->limit_s};
-    *out = (mgl_wire_clocks){0};
-    mgl_status status = mgl_runner_ask(p->runner, &question, sizeof *out, &answer, err);
-    if (status)
-        return status;
-    if (answer.error.code)
-        status = mgl_runner_blame(p->runner, &answer, &p->verdict, err);
-    else
-        memcpy(out, answer.bytes, sizeof *out);
-    mgl_answer_clear(&answer);
-    return status;
+    const mgl_question question = {.kind = MGL_REQUEST_LOOK};
+    *out = (mgl_paired_bench_clocks){0};
+    return mgl_runner_get(p->runner, &question, out, sizeof *out, &p->verdict, err);
 }
 
 /* ---- one pair -------------------------------------------------------------------------------- */
 
 /* looks: clocks before, between and after the launches. Stores them in the pair, and drops the pair
  * if another process used the device. mgl_judge_drop drops it for its clocks. */
-static void note_clocks(const mgl_wire_clocks looks[3], mgl_pair *pair)
+static void note_clocks(const mgl_paired_bench_clocks looks[3], mgl_pair *pair)
 {
     int first = pair->candidate_first ? MGL_CANDIDATE : MGL_INCUMBENT;
     pair->sm_mhz[first] = looks[1].sm_mhz;
@@ -131,7 +122,7 @@ static mgl_side machine_of(const struct pairs *p, mgl_side side)
 
 static mgl_status measure(struct pairs *p, mgl_pair *pair, mgl_error *err)
 {
-    mgl_wire_clocks looks[3];
+    mgl_paired_bench_clocks looks[3];
     mgl_side order[2] = {MGL_INCUMBENT, MGL_CANDIDATE};
     if (pair->candidate_first)
         order[0] = MGL_CANDIDATE, order[1] = MGL_INCUMBENT;
@@ -242,10 +233,7 @@ static mgl_status drop_candidate(mgl_runner_state *runner, mgl_error *err)
 {
     mgl_answer answer;
     int32_t side = MGL_CANDIDATE;
-    mgl_question question = {.kind = MGL_REQUEST_DROP,
-                             .fixed = &side,
-                             .fixed_length = sizeof side,
-                             .limit_s = runner->limit_s};
+    mgl_question question = {.kind = MGL_REQUEST_DROP, .fixed = &side, .fixed_length = sizeof side};
     mgl_status status = mgl_runner_ask(runner, &question, 0, &answer, err);
     mgl_answer_clear(&answer);
     runner->resident[MGL_CANDIDATE] = (mgl_runner_resident){0};
@@ -261,10 +249,8 @@ static mgl_status stream(mgl_runner_state *runner, double bytes, double *seconds
     memset(&wire, 0, sizeof wire);
     wire.bytes = bytes;
     wire.count = STREAM_LOOKS;
-    mgl_question question = {.kind = MGL_REQUEST_STREAM,
-                             .fixed = &wire,
-                             .fixed_length = sizeof wire,
-                             .limit_s = runner->limit_s};
+    mgl_question question = {
+        .kind = MGL_REQUEST_STREAM, .fixed = &wire, .fixed_length = sizeof wire};
     mgl_status status = mgl_runner_ask(runner, &question, sizeof *seconds, &answer, err);
     if (!status && answer.error.code && runner->executor) {
         mgl_answer_clear(&answer);
@@ -273,7 +259,7 @@ static mgl_status stream(mgl_runner_state *runner, double bytes, double *seconds
             status = mgl_runner_ask(runner, &question, sizeof *seconds, &answer, err);
     }
     if (!status && answer.error.code)
-        status = mgl_runner_fail(&answer, err);
+        status = mgl_answer_fail(&answer, err);
     if (!status)
         memcpy(seconds, answer.bytes, sizeof *seconds);
     mgl_answer_clear(&answer);
@@ -312,7 +298,7 @@ mgl_status mgl_runner_measure_floor(mgl_runner *self, int workload, bool again, 
 static mgl_status promote_resident(mgl_runner_state *runner, mgl_error *err)
 {
     mgl_answer answer;
-    mgl_question question = {.kind = MGL_REQUEST_PROMOTE, .limit_s = runner->limit_s};
+    mgl_question question = {.kind = MGL_REQUEST_PROMOTE};
     if (!runner->executor || runner->resident[MGL_CANDIDATE].serial != runner->candidate.serial)
         return MGL_OK;
     mgl_runner_resident now = runner->resident[MGL_CANDIDATE];

@@ -33,18 +33,8 @@ static bool is_over(const struct real *r)
 static mgl_status ask(struct real *r, const mgl_question *question, size_t wanted, void *to,
                       mgl_error *err)
 {
-    mgl_answer answer;
-    mgl_status status = mgl_runner_ask(r->runner, question, wanted, &answer, err);
-    if (status)
-        return status;
-    if (!answer.error.code && wanted)
-        memcpy(to, answer.bytes, wanted);
-    else if (answer.error.code && r->side == MGL_CANDIDATE)
-        status = mgl_runner_blame(r->runner, &answer, &r->verdict, err);
-    else if (answer.error.code)
-        status = mgl_runner_fail(&answer, err);
-    mgl_answer_clear(&answer);
-    return status;
+    return mgl_runner_get(r->runner, question, to, wanted,
+                          r->side == MGL_CANDIDATE ? &r->verdict : NULL, err);
 }
 
 /* Loads the program of a side in place of the other one. */
@@ -217,7 +207,6 @@ mgl_status mgl_runner_time_baseline(mgl_runner *self, int workload, double *us, 
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
     const mgl_workload *load = &runner->options.subject->workloads.list[workload];
-    mgl_answer answer;
     mgl_wire_baseline wire;
     double seconds = 0;
     *us = 0;
@@ -229,12 +218,7 @@ mgl_status mgl_runner_time_baseline(mgl_runner *self, int workload, double *us, 
                              .fixed_length = sizeof wire,
                              .limit_s = MGL_RUNNER_LONG * runner->limit_s};
     mgl_runner_end_executor(runner);
-    mgl_status status = mgl_runner_ask(runner, &question, sizeof seconds, &answer, err);
-    if (!status && answer.error.code)
-        status = mgl_runner_fail(&answer, err);
-    if (!status)
-        memcpy(&seconds, answer.bytes, sizeof seconds);
-    mgl_answer_clear(&answer);
+    mgl_status status = mgl_runner_get(runner, &question, &seconds, sizeof seconds, NULL, err);
     mgl_runner_end_executor(runner);
     if (status)
         return status;

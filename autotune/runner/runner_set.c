@@ -177,7 +177,7 @@ uint64_t mgl_runner_bytes(const mgl_subject *subject, const mgl_candidate *candi
 }
 
 mgl_status mgl_runner_set_fits(const mgl_runner_set *set, const mgl_subject *subject,
-                               const mgl_wire_device *device, mgl_error *err)
+                               const mgl_paired_bench_device *device, mgl_error *err)
 {
     uint64_t need = needed_bytes(subject, set->machine_bytes);
     if (device->memory_free == 0 || need <= device->memory_free)

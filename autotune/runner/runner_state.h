@@ -60,11 +60,11 @@ typedef struct mgl_runner_state {
     double limit_s;
     uint64_t limit_bytes;
     mgl_process *executor, *referee;
-    const mgl_runner_tool *tool; /* tool for workers started now; NULL: none */
-    const char *readable;        /* model path that workers started now may read; NULL: none */
-    char sandbox[256];           /* as in mgl_runner_device */
-    mgl_wire_device facts;       /* of the device, from the last answer of the executor */
-    int serials;                 /* serial numbers used so far */
+    const mgl_runner_tool *tool;   /* tool for workers started now; NULL: none */
+    const char *readable;          /* model path that workers started now may read; NULL: none */
+    char sandbox[256];             /* as in mgl_runner_device */
+    mgl_paired_bench_device facts; /* of the device, from the last answer of the executor */
+    int serials;                   /* serial numbers used so far */
     mgl_runner_set standard, incumbent, candidate; /* the default, the incumbent, the candidate */
     mgl_runner_resident resident[MGL_SIDES];
     /* state of the candidate checked last: */
@@ -100,7 +100,8 @@ mgl_status mgl_runner_ask_process(mgl_runner_state *runner, mgl_process *process
 /* Record the time waited for a request since `since` (mgl_clock_s), and the device's work. */
 void mgl_runner_note_wait(mgl_runner_state *runner, mgl_request_kind kind, double since);
 void mgl_runner_note_work(mgl_runner_state *runner, mgl_runner_work work, double seconds);
-/* Sends a request to the executor, which is started if necessary. */
+/* Sends a request to the executor, which is started if necessary. Its time limit may be 0: that of
+ * the options. */
 mgl_status mgl_runner_ask(mgl_runner_state *runner, const mgl_question *question, size_t wanted,
                           mgl_answer *out, mgl_error *err);
 /* Starts a worker of a role and greets it. MGL_DEVICE and similar: it has no device. call_worker
@@ -115,18 +116,22 @@ mgl_status mgl_runner_await_worker(mgl_runner_state *runner, mgl_worker_role rol
 /* Ends the executor. The next one starts clean. */
 void mgl_runner_end_executor(mgl_runner_state *runner);
 
-/* Converts a failed answer to an error of the runner. */
-mgl_status mgl_runner_fail(const mgl_answer *answer, mgl_error *err);
 /* Converts a failed answer to a verdict on the candidate. Ends the executor if it may be damaged,
  * and tests whether a new one works. If not, the runner fails, and nothing is known about the
  * candidate. */
 mgl_status mgl_runner_blame(mgl_runner_state *runner, const mgl_answer *answer,
                             mgl_trial_verdict *verdict, mgl_error *err);
 
+/* mgl_runner_ask for a reply of `wanted` bytes, which go to `to`. A failed request becomes the
+ * verdict on the candidate (mgl_runner_blame). If `verdict` is NULL, the executor ends, and the
+ * runner fails. */
+mgl_status mgl_runner_get(mgl_runner_state *runner, const mgl_question *question, void *to,
+                          size_t wanted, mgl_trial_verdict *verdict, mgl_error *err);
+
 /* Loads a program of a set on a side, if it is not loaded. A failure on the candidate's side
- * becomes the verdict. `facts` may be NULL. */
+ * becomes the verdict. `kernel_s`: seconds of the compiler; may be NULL. */
 mgl_status mgl_runner_place(mgl_runner_state *runner, mgl_side side, const mgl_runner_set *set,
-                            int program, mgl_wire_facts *facts, mgl_trial_verdict *verdict,
+                            int program, double *kernel_s, mgl_trial_verdict *verdict,
                             mgl_error *err);
 /* Runs one launch: returns tokens (batch, load->tokens) and seconds. A failure on the candidate's
  * side becomes the verdict. */
@@ -151,7 +156,7 @@ void mgl_runner_kernel_key(const mgl_candidate *candidate, int program, const ch
                            char key[MGL_SHA256_HEX]);
 /* MGL_DEVICE if two machines of the set and the reference do not fit into the device's memory. */
 mgl_status mgl_runner_set_fits(const mgl_runner_set *set, const mgl_subject *subject,
-                               const mgl_wire_device *device, mgl_error *err);
+                               const mgl_paired_bench_device *device, mgl_error *err);
 
 /* ---- runner_under.c: implements mgl_runner.under --------------------------------------------- */
 

@@ -75,20 +75,9 @@ static mgl_status put_device(struct worker *w, struct request *r, mgl_error *err
 {
     mgl_paired_bench_device device = {0};
     mgl_status status = mgl_paired_bench_get_device(w->paired_bench, &device, err);
-    if (status)
-        return status;
-    mgl_wire_device wire;
-    memset(&wire, 0, sizeof wire);
-    snprintf(wire.name, sizeof wire.name, "%s", device.name);
-    snprintf(wire.uuid, sizeof wire.uuid, "%s", device.uuid);
-    snprintf(wire.arch, sizeof wire.arch, "%s", device.target.arch);
-    wire.queues = device.target.queues;
-    wire.shared_bytes = device.target.shared_bytes;
-    wire.driver_version = device.driver_version;
-    wire.memory_free = device.memory_free;
-    wire.l2_bytes = device.l2_bytes;
-    put(r, &wire, sizeof wire);
-    return MGL_OK;
+    if (!status)
+        put(r, &device, sizeof device);
+    return status;
 }
 
 static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
@@ -209,22 +198,15 @@ static mgl_status put_program(struct worker *w, struct request *r, const struct 
 {
     mgl_program *program = NULL;
     mgl_paired_bench_facts facts = {0};
-    mgl_wire_facts wire;
     mgl_status status = mgl_schedule_parse(s->schedule, s->length, "program", &program, err);
     if (!status)
         mgl_paired_bench_expect(w->paired_bench, s->wire.seed, s->wire.context);
     if (!status) /* takes ownership of the program, also on failure */
         status =
             mgl_paired_bench_set(w->paired_bench, (mgl_side)s->wire.side, program, &facts, err);
-    if (status)
-        return status;
-    memset(&wire, 0, sizeof wire);
-    wire.exchanged = facts.exchanged;
-    wire.check_s = facts.check_s;
-    wire.kernel_s = facts.kernel_s;
-    wire.total_s = facts.total_s;
-    put(r, &wire, sizeof wire);
-    return MGL_OK;
+    if (!status)
+        put(r, &facts.kernel_s, sizeof facts.kernel_s);
+    return status;
 }
 
 static mgl_status set_program(struct worker *w, struct request *r, mgl_error *err)
@@ -380,17 +362,9 @@ static mgl_status stream(struct worker *w, struct request *r, mgl_error *err)
 static mgl_status look(struct worker *w, struct request *r, mgl_error *err)
 {
     (void)err;
-    mgl_paired_bench_clocks clocks = {0};
-    mgl_wire_clocks wire;
+    mgl_paired_bench_clocks clocks;
     mgl_paired_bench_look(w->paired_bench, &clocks);
-    memset(&wire, 0, sizeof wire);
-    wire.known = clocks.known;
-    wire.processes = clocks.processes;
-    wire.sm_mhz = clocks.sm_mhz;
-    wire.memory_mhz = clocks.memory_mhz;
-    wire.temperature = clocks.temperature;
-    wire.reasons = clocks.reasons;
-    put(r, &wire, sizeof wire);
+    put(r, &clocks, sizeof clocks);
     return MGL_OK;
 }
 

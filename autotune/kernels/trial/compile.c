@@ -22,47 +22,30 @@ void mgl_kernel_compiled_clear(mgl_kernel_compiled *compiled)
 
 /* ---- the worker ------------------------------------------------------------------------------ */
 
-static mgl_status ask_simple(mgl_process *process, mgl_request_kind kind, const void *bytes,
-                             size_t length, size_t wanted, mgl_answer *answer, mgl_error *err)
-{
-    const mgl_question question = {
-        .kind = kind, .fixed = bytes, .fixed_length = length, .limit_s = greeting_s};
-    mgl_status status = mgl_process_ask(process, &question, wanted, answer, err);
-    if (!status && answer->error.code)
-        status = mgl_fail(err, MGL_SYSTEM, "worker", "%s", answer->error.message);
-    return status;
-}
-
 static mgl_status greet(mgl_process *process, mgl_error *err)
 {
     mgl_wire_hello hello;
-    mgl_answer answer;
     memset(&hello, 0, sizeof hello);
     mgl_wire_build(hello.build);
     hello.role = MGL_COMPILER;
     hello.parent = getpid();
-    mgl_status status =
-        ask_simple(process, MGL_REQUEST_HELLO, &hello, sizeof hello, 0, &answer, err);
-    mgl_answer_clear(&answer);
-    return status;
+    const mgl_question question = {.kind = MGL_REQUEST_HELLO,
+                                   .fixed = &hello,
+                                   .fixed_length = sizeof hello,
+                                   .limit_s = greeting_s};
+    return mgl_process_get(process, &question, NULL, 0, err);
 }
 
 /* A proposed text is compiled only if seccomp or Landlock is active in the worker. */
 static mgl_status confine(mgl_process *process, mgl_error *err)
 {
     mgl_wire_sandbox sandbox;
-    mgl_answer answer;
-    mgl_status status =
-        ask_simple(process, MGL_REQUEST_SANDBOX, NULL, 0, sizeof sandbox, &answer, err);
-    if (!status) {
-        memcpy(&sandbox, answer.bytes, sizeof sandbox);
-        if (!sandbox.seccomp && !sandbox.landlock)
-            status = mgl_fail(err, MGL_SYSTEM, "sandbox",
-                              "this machine has none: a text that somebody proposes is not "
-                              "compiled here");
-    }
-    mgl_answer_clear(&answer);
-    return status;
+    const mgl_question question = {.kind = MGL_REQUEST_SANDBOX, .limit_s = greeting_s};
+    mgl_status status = mgl_process_get(process, &question, &sandbox, sizeof sandbox, err);
+    if (status || sandbox.seccomp || sandbox.landlock)
+        return status;
+    return mgl_fail(err, MGL_SYSTEM, "sandbox",
+                    "this machine has none: a text that somebody proposes is not compiled here");
 }
 
 static mgl_status start(const mgl_kernel_options *options, mgl_process **out, mgl_error *err)
@@ -80,7 +63,11 @@ static mgl_status start(const mgl_kernel_options *options, mgl_process **out, mg
         mgl_process_close(*out);
         *out = NULL;
     }
-    return status;
+    if (!status || status == MGL_INTERRUPTED || status == MGL_NO_MEMORY)
+        return status;
+    if (err)
+        err->code = MGL_SYSTEM; /* whatever the worker failed at */
+    return MGL_SYSTEM;
 }
 
 /* ---- a job ----------------------------------------------------------------------------------- */

@@ -265,7 +265,7 @@ END_TEST
 
 START_TEST(too_little_memory_is_told_in_bytes)
 {
-    mgl_wire_device device = {.name = "small", .memory_free = 1000};
+    mgl_paired_bench_device device = {.name = "small", .memory_free = 1000};
     begin(NULL);
     ck_assert_int_eq(mgl_runner_set_fits(&state()->incumbent, &subject, &device, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "bytes, and 1000 are free"), "%s", err.message);

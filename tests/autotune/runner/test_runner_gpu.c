@@ -308,7 +308,7 @@ END_TEST
 static int count_other_processes(bool no_sandbox)
 {
     mgl_answer answer;
-    mgl_wire_clocks clocks;
+    mgl_paired_bench_clocks clocks;
     const mgl_question question = {.kind = MGL_REQUEST_LOOK, .limit_s = 10};
     options.no_sandbox = no_sandbox;
     begin(NULL);
