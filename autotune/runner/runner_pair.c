@@ -6,6 +6,7 @@
 #include "autotune/runner/runner_state.h"
 
 #include "autotune/runner/compare.h"
+#include "autotune/search/judge.h"
 #include "autotune/search/proposer.h"
 #include "base/format.h"
 
@@ -95,23 +96,6 @@ static mgl_status look(struct pairs *p, mgl_paired_bench_clocks *out, mgl_error 
 
 /* ---- one pair -------------------------------------------------------------------------------- */
 
-/* looks: clocks before, between and after the launches. Stores them in the pair, and drops the pair
- * if another process used the device. mgl_judge_drop drops it for its clocks. */
-static void note_clocks(const mgl_paired_bench_clocks looks[3], mgl_pair *pair)
-{
-    int first = pair->candidate_first ? MGL_CANDIDATE : MGL_INCUMBENT;
-    pair->sm_mhz[first] = looks[1].sm_mhz;
-    pair->sm_mhz[!first] = looks[2].sm_mhz;
-    pair->memory_mhz =
-        looks[1].memory_mhz < looks[2].memory_mhz ? looks[1].memory_mhz : looks[2].memory_mhz;
-    for (int i = 0; i < 3; i++) {
-        pair->reasons |= looks[i].reasons;
-        pair->dropped |= looks[i].processes > 0;
-        if (looks[i].temperature > pair->temperature)
-            pair->temperature = looks[i].temperature;
-    }
-}
-
 /* The machine of a side. Two machines of one program differ by up to 0.1 % in a constant direction,
  * because of their memory addresses. In a control they are exchanged in half of the pairs, so that
  * the control measures only the clock and chance. */
@@ -136,7 +120,7 @@ static mgl_status measure(struct pairs *p, mgl_pair *pair, mgl_error *err)
     }
     if (status || is_over(p))
         return status;
-    note_clocks(looks, pair);
+    mgl_judge_note_clocks(looks, pair);
     p->last = looks[2];
     return MGL_OK;
 }

@@ -248,6 +248,21 @@ mgl_status mgl_judge_objective(const mgl_pair *pairs, int count, int workloads, 
     return status;
 }
 
+void mgl_judge_note_clocks(const mgl_paired_bench_clocks looks[3], mgl_pair *pair)
+{
+    const int first = pair->candidate_first ? MGL_CANDIDATE : MGL_INCUMBENT;
+    pair->sm_mhz[first] = looks[1].sm_mhz;
+    pair->sm_mhz[!first] = looks[2].sm_mhz;
+    pair->memory_mhz =
+        looks[1].memory_mhz < looks[2].memory_mhz ? looks[1].memory_mhz : looks[2].memory_mhz;
+    for (int i = 0; i < 3; i++) {
+        pair->reasons |= looks[i].reasons;
+        pair->dropped |= looks[i].processes > 0;
+        if (looks[i].temperature > pair->temperature)
+            pair->temperature = looks[i].temperature;
+    }
+}
+
 static bool has_event(const mgl_pair *pair)
 {
     unsigned a = pair->sm_mhz[0], b = pair->sm_mhz[1], fast = a > b ? a : b, slow = a > b ? b : a;

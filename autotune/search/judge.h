@@ -8,6 +8,7 @@
 #define MGL_AUTOTUNE_SEARCH_JUDGE_H
 
 #include "autotune/store/record.h"
+#include "eval/paired_bench.h"
 
 #define MGL_KEEP_GAIN  0.01 /* smallest gain of the objective */
 #define MGL_KEEP_LOSS  0.02 /* largest loss of a workload */
@@ -92,9 +93,11 @@ bool mgl_judge_wants_pairs(const mgl_pair *pairs, int count, int workloads);
 mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bool *bad,
                              mgl_interval *out, mgl_error *err);
 
+/* Stores the clocks before, between and after the launches of a pair in it. Marks the pair to be
+ * dropped if another process used the device. */
+void mgl_judge_note_clocks(const mgl_paired_bench_clocks looks[3], mgl_pair *pair);
 /* Marks pairs to be dropped: the device was throttled or at its power cap, or the SM clocks of the
- * two launches differ by more than 1 %. Existing marks stay; the measuring code sets them if
- * another process used the device. */
+ * two launches differ by more than 1 %. Existing marks stay. */
 void mgl_judge_drop(mgl_pair *pairs, int count);
 
 #endif

@@ -470,6 +470,29 @@ START_TEST(pairs_with_an_event_are_dropped)
 }
 END_TEST
 
+/* A clock belongs to the side whose launch came before it. */
+START_TEST(clocks_are_those_of_their_launch)
+{
+    mgl_paired_bench_clocks looks[3] = {
+        {.sm_mhz = 1, .memory_mhz = 3, .temperature = 50, .reasons = 1},
+        {.sm_mhz = 1900, .memory_mhz = 20, .temperature = 40, .reasons = 2},
+        {.sm_mhz = 1800, .memory_mhz = 10, .temperature = 30, .reasons = 4}};
+    mgl_pair pair = {.candidate_first = true};
+    mgl_judge_note_clocks(looks, &pair);
+    ck_assert_uint_eq(pair.sm_mhz[MGL_CANDIDATE], 1900);
+    ck_assert_uint_eq(pair.sm_mhz[MGL_INCUMBENT], 1800);
+    ck_assert_uint_eq(pair.memory_mhz, 10);
+    ck_assert_uint_eq(pair.temperature, 50);
+    ck_assert_uint_eq(pair.reasons, 7);
+    ck_assert(!pair.dropped);
+    looks[1].processes = 1;
+    pair = (mgl_pair){0};
+    mgl_judge_note_clocks(looks, &pair);
+    ck_assert_uint_eq(pair.sm_mhz[MGL_INCUMBENT], 1900);
+    ck_assert(pair.dropped);
+}
+END_TEST
+
 START_TEST(what_the_runner_dropped_stays_dropped)
 {
     mgl_pair pair = {.dropped = true};
@@ -713,6 +736,7 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, a_late_decision_is_not_clear);
     tcase_add_test(tests, a_stage_ends_what_loses_on_a_workload);
     tcase_add_loop_test(tests, pairs_with_an_event_are_dropped, 0, sizeof events / sizeof *events);
+    tcase_add_test(tests, clocks_are_those_of_their_launch);
     tcase_add_test(tests, what_the_runner_dropped_stays_dropped);
     tcase_add_test(tests, a_side_with_other_clocks_keeps_nothing);
     tcase_add_test(tests, a_few_pairs_with_other_clocks_do_not_count);

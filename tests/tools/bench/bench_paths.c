@@ -313,20 +313,17 @@ static mgl_status time_launch(mgl_side side, double *us, mgl_paired_bench_clocks
 
 static mgl_status measure_pair(bool candidate_first, mgl_pair *pair, result *r, mgl_error *err)
 {
-    mgl_paired_bench_clocks clocks[MGL_SIDES];
+    mgl_paired_bench_clocks looks[1 + MGL_SIDES];
     *pair = (mgl_pair){.candidate_first = candidate_first, .stage = MGL_PAIRS_CONTROL};
     mgl_status status = MGL_OK;
+    mgl_paired_bench_look(now.paired_bench, &looks[0]);
     for (int i = 0; i < MGL_SIDES && !status; i++) {
         const mgl_side side = (i == 0) == candidate_first ? MGL_CANDIDATE : MGL_INCUMBENT;
-        status =
-            time_launch(side, side == MGL_CANDIDATE ? &pair->candidate_us : &pair->incumbent_us,
-                        &clocks[side], r, err);
-        if (status)
-            break;
-        pair->sm_mhz[side] = clocks[side].sm_mhz;
-        pair->reasons |= clocks[side].reasons;
-        pair->dropped |= clocks[side].processes > 0;
+        double *us = side == MGL_CANDIDATE ? &pair->candidate_us : &pair->incumbent_us;
+        status = time_launch(side, us, &looks[1 + i], r, err);
     }
+    if (!status)
+        mgl_judge_note_clocks(looks, pair);
     return status;
 }
 
