@@ -34,14 +34,6 @@ static bool is_correct(mgl_outcome outcome)
     return mgl_outcome_is_correct(outcome) || outcome == MGL_OUTCOME_UNMEASURED;
 }
 
-double mgl_trial_value(const mgl_trial *trial)
-{
-    double incumbent = incumbent_of(trial);
-    if (!is_correct(trial->verdict.outcome))
-        return 0;
-    return incumbent > 0 ? incumbent * exp(-trial->gain) : trial->predicted_us;
-}
-
 double mgl_search_value(const mgl_search *search, const mgl_known *known)
 {
     if (!known->correct)

@@ -51,10 +51,4 @@ mgl_status mgl_surrogate_open(const mgl_proposer_options *options, mgl_proposer 
 mgl_status mgl_surrogate_add_prior(mgl_proposer *surrogate, const mgl_trial *trials, int count,
                                    mgl_error *err);
 
-/* The value of a single trial in us. If it was measured: the objective of its incumbent's medians
- * times exp(-gain). Else predicted_us, if the program is correct or UNMEASURED. 0: rejected,
- * incorrect or of unknown speed. Over a campaign the incumbent and the device change, so proposers
- * chain trials instead: each has the value that its incumbent had when it was kept. */
-double mgl_trial_value(const mgl_trial *trial);
-
 #endif

@@ -156,38 +156,37 @@ START_TEST(a_ranking_keeps_the_best)
 }
 END_TEST
 
-START_TEST(a_measured_trial_scores_its_incumbent_by_its_gain)
-{
-    mgl_trial trial = measured(100, 0.5);
-    ck_assert_double_eq_tol(mgl_trial_value(&trial), 100 * exp(-0.5), 1e-9);
-}
-END_TEST
-
-START_TEST(an_unmeasured_trial_scores_its_prediction)
-{
-    mgl_trial trial = {
-        .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 7, .workload_count = 2};
-    ck_assert_double_eq(mgl_trial_value(&trial), 7);
-}
-END_TEST
-
-START_TEST(what_was_refused_or_wrong_scores_nothing)
-{
-    static const mgl_outcome outcomes[] = {MGL_OUTCOME_REJECTED, MGL_OUTCOME_MISMATCH,
-                                           MGL_OUTCOME_INVALID_CONFIG, MGL_OUTCOME_SUSPICIOUS};
-    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
-        mgl_trial trial = measured(100, 0.5);
-        trial.verdict.outcome = outcomes[i];
-        ck_assert_double_eq(mgl_trial_value(&trial), 0);
-    }
-}
-END_TEST
-
 /* A search that was told of trials, to look at. */
 static mgl_search *search_of(mgl_proposer *proposer)
 {
     return (mgl_search *)proposer;
 }
+
+/* Told alone, a trial has the incumbent's time by its gain, or its prediction if nothing was
+ * measured; nothing if it was refused or wrong. */
+START_TEST(a_trial_scores_what_is_known_of_it)
+{
+    static const struct {
+        mgl_outcome outcome;
+        double incumbent, value;
+    } rows[] = {{MGL_OUTCOME_NO_GAIN, 100, 60.653066},
+                {MGL_OUTCOME_UNMEASURED, 0, 7},
+                {MGL_OUTCOME_REJECTED, 0, 0},
+                {MGL_OUTCOME_MISMATCH, 100, 0},
+                {MGL_OUTCOME_INVALID_CONFIG, 0, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mgl_proposer *proposer = opened(RANDOM, &subject);
+        mgl_trial trial = measured(rows[i].incumbent, 0.5);
+        trial.number = 1;
+        trial.verdict.outcome = rows[i].outcome;
+        tell(proposer, &trial);
+        const mgl_search *search = search_of(proposer);
+        ck_assert_double_eq_tol(mgl_search_value(search, mgl_search_find(search, 1)), rows[i].value,
+                                1e-5);
+        proposer->close(proposer);
+    }
+}
+END_TEST
 
 static void tell_measured(mgl_proposer *proposer, int64_t number, mgl_outcome outcome,
                           double incumbent, double gain)
@@ -707,7 +706,7 @@ static int search(int which, uint64_t seed, double within, mgl_trial *trials, in
                          MGL_PROPOSED);
         judge(&trials[i]);
         tell(proposer, &trials[i]);
-        double value = mgl_trial_value(&trials[i]);
+        double value = trials[i].predicted_us; /* 0: refused */
         if (value > 0 && value <= shipped.predicted_us / within)
             needed = i + 1;
     }
@@ -759,9 +758,7 @@ END_TEST
 static void add_values(TCase *cases)
 {
     tcase_add_test(cases, a_ranking_keeps_the_best);
-    tcase_add_test(cases, a_measured_trial_scores_its_incumbent_by_its_gain);
-    tcase_add_test(cases, an_unmeasured_trial_scores_its_prediction);
-    tcase_add_test(cases, what_was_refused_or_wrong_scores_nothing);
+    tcase_add_test(cases, a_trial_scores_what_is_known_of_it);
     tcase_add_test(cases, trials_stand_on_the_chain_of_incumbents);
     tcase_add_test(cases, a_quarantined_trial_was_the_incumbent_of_its_time_alone);
     tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);

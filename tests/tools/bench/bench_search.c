@@ -197,7 +197,7 @@ static struct convergence run_convergence(const mgl_subject *subject, const mgl_
         trial->number = ++c.count;
         run_trial(subject, trial);
         check(proposer->learn(proposer, trial, &err), &err);
-        double value = mgl_trial_value(trial);
+        double value = trial->verdict.outcome == MGL_OUTCOME_UNMEASURED ? trial->predicted_us : 0;
         best = value > 0 && (best <= 0 || value < best) ? value : best;
         c.best[c.count - 1] = best;
         if (best > 0 && best <= goal)
