@@ -242,11 +242,11 @@ static void limit_memory(mgl_cgroup_limits *out, uint64_t limit, uint64_t used)
 
 /* Returns the bytes that the group uses, without cached parts of files, which the kernel can
  * reclaim. */
-static uint64_t count_used(const char *folder, const char *usage, const char *stat,
-                           const char *inactive, const char *active)
+static uint64_t count_used(const char *folder, const char *usage, const char *inactive,
+                           const char *active)
 {
     uint64_t used = 0, cached = 0;
-    char *text = read_text(folder, stat);
+    char *text = read_text(folder, "memory.stat");
     if (text)
         cached = find_number(text, inactive) + find_number(text, active);
     mgl_free(text);
@@ -259,8 +259,7 @@ static uint64_t count_used(const char *folder, const char *usage, const char *st
 static void read_unified(const char *folder, mgl_cgroup_limits *out)
 {
     char *cpu = read_text(folder, "cpu.max"); /* "QUOTA PERIOD" or "max PERIOD" */
-    uint64_t limit = 0, used = count_used(folder, "memory.current", "memory.stat", "inactive_file",
-                                          "active_file");
+    uint64_t limit = 0, used = count_used(folder, "memory.current", "inactive_file", "active_file");
     char *end = NULL;
     double quota = cpu ? strtod(cpu, &end) : 0;
     if (cpu && end > cpu)
@@ -284,8 +283,8 @@ static void read_cpu(const char *folder, mgl_cgroup_limits *out)
 /* Reads the limits of one group of the version 1 controller memory. */
 static void read_memory(const char *folder, mgl_cgroup_limits *out)
 {
-    uint64_t limit = 0, used = count_used(folder, "memory.usage_in_bytes", "memory.stat",
-                                          "total_inactive_file", "total_active_file");
+    uint64_t limit = 0, used = count_used(folder, "memory.usage_in_bytes", "total_inactive_file",
+                                          "total_active_file");
     if (read_number(folder, "memory.limit_in_bytes", &limit))
         limit_memory(out, limit, used);
     char *text = read_text(folder, "memory.stat");

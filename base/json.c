@@ -496,20 +496,6 @@ static size_t mask_zeros(char *text, size_t length)
     return to;
 }
 
-mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err)
-{
-    char *text;
-    size_t length;
-    mgl_status status = mgl_file_read(path, cap, &text, &length, err);
-    if (status)
-        return status;
-    status = scan_text(text, length, true, path, err);
-    if (!status)
-        status = build(text, mask_zeros(text, length), path, out, err);
-    mgl_free(text);
-    return status;
-}
-
 /* ---- numbers with their source text ---------------------------------------------------------- */
 
 /* Moves *at to the first character of the next number of a scanned text; returns the end of the

@@ -34,10 +34,9 @@ mgl_status mgl_json_read_regular(const char *path, size_t cap, mgl_json *out, mg
 mgl_status mgl_json_read_python(const char *path, size_t cap, mgl_json *out, mgl_error *err);
 mgl_status mgl_json_parse_python(const char *text, size_t length, size_t cap, const char *file,
                                  mgl_json *out, mgl_error *err);
-/* Same, and strings may contain U+0000. Only the next two functions read such strings. */
-mgl_status mgl_json_read_texts(const char *path, size_t cap, mgl_json *out, mgl_error *err);
-/* Parses a text and keeps its values exactly: strings may contain U+0000, and each number also
- * keeps its source text in valuestring. A text longer than the cap is an error. */
+/* Parses a text and keeps its values exactly: strings may contain U+0000, which only the next two
+ * functions read, and each number also keeps its source text in valuestring. A text longer than the
+ * cap is an error. */
 mgl_status mgl_json_parse_values(const char *text, size_t length, size_t cap, const char *file,
                                  mgl_json *out, mgl_error *err);
 /* Returns the bytes of a string of such a file, followed by a 0. The tree owns them. Call at

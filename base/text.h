@@ -1,10 +1,12 @@
-/* A growing string. Appends do not return errors: after the first failed allocation `failed` is
- * set, later appends do nothing, and the caller checks `failed` once at the end. */
+/* Comparisons of texts, and a growing string. Appends do not return errors: after the first failed
+ * allocation `failed` is set, later appends do nothing, and the caller checks `failed` once at the
+ * end. */
 #ifndef MGL_BASE_TEXT_H
 #define MGL_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 typedef struct mgl_text {
     char *bytes;     /* 0-terminated once anything was appended; NULL before */
@@ -20,6 +22,11 @@ void mgl_text_clear(mgl_text *text); /* releases; zero-initialized again */
 
 /* Whether a text ends in `end`. */
 bool mgl_text_ends(const char *text, const char *end);
+/* Whether the `length` bytes at `word` are the text. */
+static inline bool mgl_text_is(const char *word, size_t length, const char *text)
+{
+    return strlen(text) == length && !memcmp(word, text, length);
+}
 
 /* Levenshtein distance between two texts (insert, delete, replace), for suggestions after typing
  * errors. MGL_MOST_EDITED if either text is longer than that. */

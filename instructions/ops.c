@@ -3,6 +3,7 @@
  * (schedule/program.h).
  */
 #include "base/aliases.h"
+#include "base/text.h"
 #include "schedule/program.h"
 
 #include <string.h>
@@ -129,7 +130,7 @@ const mgl_op_info *mgl_op_get(mgl_op op)
 bool mgl_op_parse(const char *name, size_t length, mgl_op *out)
 {
     for (int i = 0; i < MGL_OP_COUNT; i++)
-        if (strlen(ops[i].name) == length && !memcmp(ops[i].name, name, length))
+        if (mgl_text_is(name, length, ops[i].name))
             return *out = (mgl_op)i, true;
     const char *renamed = mgl_alias_new(MGL_ALIAS_OP, name, length);
     return renamed && mgl_op_parse(renamed, strlen(renamed), out);

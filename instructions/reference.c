@@ -173,7 +173,8 @@ void mgl_rms_norm(float *to, const float *x, const float *g, int64_t n, float ep
         to[i] = x[i] * scale * g[i];
 }
 
-float mgl_call_scale(const mgl_call *call, const mgl_region *s, int r)
+/* 1 / sqrt(sum of row r of s / hidden + eps): the RMS scale of row r of a gamma_scaled value. */
+static float row_scale(const mgl_call *call, const mgl_region *s, int r)
 {
     const mgl_geometry *m = &call->program->geometry;
     const float *parts = mgl_call_row(call, s, r);
@@ -189,20 +190,23 @@ void mgl_call_norm(const mgl_call *call, const mgl_region *by, int r, float *row
         mgl_rms_norm(row, row, mgl_call_at(call, by), width, call->program->geometry.eps);
         return;
     }
-    const float scale = mgl_call_scale(call, by, r);
+    const float scale = row_scale(call, by, r);
     for (int64_t i = 0; i < width; i++)
         row[i] *= scale;
 }
 
-void mgl_call_scale_by_gamma(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
-                             const mgl_region *n, const mgl_region *s, float *scratch)
+void mgl_call_scale_by_gamma(const mgl_call *call, const mgl_region *y, const mgl_region *g,
+                             const mgl_region *n, const mgl_region *s)
 {
-    const float *x = mgl_call_row(call, y, r), *weights = mgl_call_at(call, g);
+    const float *weights = mgl_call_at(call, g);
     const int64_t width = mgl_region_width(y, 1);
-    for (int64_t i = 0; i < width; i++)
-        scratch[i] = x[i] * weights[i];
-    mgl_call_store(call, n, r, 0, width, scratch);
-    *mgl_call_row(call, s, r) = mgl_dot(x, x, width);
+    for (int r = 0; r < call->epoch->rows; r++) {
+        const float *x = mgl_call_row(call, y, r);
+        for (int64_t i = 0; i < width; i++)
+            call->scratch[i] = x[i] * weights[i];
+        mgl_call_store(call, n, r, 0, width, call->scratch);
+        *mgl_call_row(call, s, r) = mgl_dot(x, x, width);
+    }
 }
 
 float mgl_swiglu(float gate, float up)

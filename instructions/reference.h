@@ -81,12 +81,6 @@ static inline const mgl_buffer *mgl_call_buffer(const mgl_call *call, const mgl_
     return &call->program->buffers[region->buffer];
 }
 
-/* Columns of a slice, in dimension `dim`. */
-static inline int64_t mgl_region_width(const mgl_region *region, int dim)
-{
-    return region->ranges[dim].hi - region->ranges[dim].lo;
-}
-
 /* Elements between neighbors in dimension `dim`; dim -1: elements of one set. */
 static inline int64_t mgl_buffer_stride(const mgl_buffer *buffer, int dim)
 {
@@ -138,17 +132,14 @@ static inline bool mgl_op_scales(mgl_op op)
     return op == MGL_OP_RMS_LINEAR || op == MGL_OP_RMS_SWIGLU || op == MGL_OP_RMS_HEAD;
 }
 
-/* 1 / sqrt(sum of row r of s / hidden + eps): the RMS scale of row r of a gamma_scaled value. */
-float mgl_call_scale(const mgl_call *call, const mgl_region *s, int r);
-
 /* Normalizes row r (width) of a product's input in place. `by` is the second operand: the norm's
  * weight, or if mgl_op_scales, the parts of the sum of squares. */
 void mgl_call_norm(const mgl_call *call, const mgl_region *by, int r, float *row, int64_t width);
 
-/* Writes row r of y (f32) times the columns of g to n, and the sum of squares of the row of y to
- * s. Needs as many floats of `scratch` as y has columns. */
-void mgl_call_scale_by_gamma(const mgl_call *call, int r, const mgl_region *y, const mgl_region *g,
-                             const mgl_region *n, const mgl_region *s, float *scratch);
+/* For each row of y (f32), writes the row times the columns of g to n, and the sum of squares of
+ * the row to s. Uses as many floats of call->scratch as y has columns. */
+void mgl_call_scale_by_gamma(const mgl_call *call, const mgl_region *y, const mgl_region *g,
+                             const mgl_region *n, const mgl_region *s);
 
 /* silu(gate) * up, silu(z) = z / (1 + exp(-z)) in f32. */
 float mgl_swiglu(float gate, float up);
@@ -175,9 +166,9 @@ static inline const int32_t *mgl_call_table(const mgl_call *call, int r)
  * mgl_attention_now fills call->now for attend_rows. Then each item is one head of one row;
  * items are independent and need mgl_attention_scratch floats each. */
 void mgl_attention_append(const mgl_call *call);
-/* Fills `to` (mgl_attention_now_floats(program) floats) and returns it. NULL if the op reads
- * this epoch's keys and values from the cache. */
-const float *mgl_attention_now(const mgl_call *call, float *to);
+/* Fills the first mgl_attention_now_floats(program) floats of call->scratch and returns them. NULL
+ * if the op reads this epoch's keys and values from the cache. */
+const float *mgl_attention_now(const mgl_call *call);
 size_t mgl_attention_now_floats(const mgl_program *program);
 int mgl_attention_items(const mgl_call *call); /* rows x heads of the task */
 void mgl_attention_item(const mgl_call *call, int item);

@@ -4,6 +4,7 @@
  */
 #include "schedule/expression.h"
 #include "base/aliases.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -125,11 +126,6 @@ static bool read_number(struct parsing *p)
     return step(p, MGL_EXPRESSION_NUMBER, number);
 }
 
-static bool is_word(const char *word, size_t length, const char *name)
-{
-    return strlen(name) == length && !memcmp(word, name, length);
-}
-
 static bool read_term(struct parsing *p, const mgl_expression *term)
 {
     for (int i = 0; i < term->count; i++)
@@ -144,10 +140,10 @@ static bool find_name(struct parsing *p, const char *word, size_t length, bool *
     const mgl_expression_names *names = p->names;
     *found = true;
     for (int i = 0; i < names->value_count; i++)
-        if (is_word(word, length, names->values[i]))
+        if (mgl_text_is(word, length, names->values[i]))
             return step(p, MGL_EXPRESSION_NAME, i);
     for (int i = 0; i < names->term_count; i++)
-        if (is_word(word, length, names->terms[i].name))
+        if (mgl_text_is(word, length, names->terms[i].name))
             return read_term(p, &names->terms[i].value);
     *found = false;
     return true;
@@ -158,7 +154,7 @@ static bool read_name(struct parsing *p)
     const char *word = p->at;
     size_t length = strspn(word, "abcdefghijklmnopqrstuvwxyz_0123456789");
     bool found;
-    if (is_word(word, length, "min") || is_word(word, length, "max")) {
+    if (mgl_text_is(word, length, "min") || mgl_text_is(word, length, "max")) {
         p->at += length;
         return read_arguments(p, word[1] == 'i' ? MGL_EXPRESSION_MIN : MGL_EXPRESSION_MAX);
     }
@@ -218,6 +214,24 @@ mgl_status mgl_expression_parse(const char *text, const char *const *names, int 
     return mgl_expression_parse_terms(text, &values, out, err);
 }
 
+static bool compare(mgl_expression_kind kind, int64_t a, int64_t b)
+{
+    switch (kind) {
+    case MGL_EXPRESSION_LESS:
+        return a < b;
+    case MGL_EXPRESSION_LESS_EQUAL:
+        return a <= b;
+    case MGL_EXPRESSION_GREATER:
+        return a > b;
+    case MGL_EXPRESSION_GREATER_EQUAL:
+        return a >= b;
+    case MGL_EXPRESSION_EQUAL:
+        return a == b;
+    default:
+        return a != b;
+    }
+}
+
 /* Applies a step to two values. False: the result has no value. */
 static bool combine(mgl_expression_kind kind, int64_t a, int64_t b, int64_t *out)
 {
@@ -229,14 +243,10 @@ static bool combine(mgl_expression_kind kind, int64_t a, int64_t b, int64_t *out
     case MGL_EXPRESSION_MULTIPLY:
         return !__builtin_mul_overflow(a, b, out);
     case MGL_EXPRESSION_DIVIDE:
-        if (b == 0 || (a == INT64_MIN && b == -1))
-            return false;
-        *out = a / b;
-        return true;
     case MGL_EXPRESSION_REMAINDER:
         if (b == 0 || (a == INT64_MIN && b == -1))
             return false;
-        *out = a % b;
+        *out = kind == MGL_EXPRESSION_DIVIDE ? a / b : a % b;
         return true;
     case MGL_EXPRESSION_MIN:
         *out = a < b ? a : b;
@@ -244,29 +254,10 @@ static bool combine(mgl_expression_kind kind, int64_t a, int64_t b, int64_t *out
     case MGL_EXPRESSION_MAX:
         *out = a > b ? a : b;
         return true;
-    case MGL_EXPRESSION_LESS:
-        *out = a < b;
+    default:
+        *out = compare(kind, a, b);
         return true;
-    case MGL_EXPRESSION_LESS_EQUAL:
-        *out = a <= b;
-        return true;
-    case MGL_EXPRESSION_GREATER:
-        *out = a > b;
-        return true;
-    case MGL_EXPRESSION_GREATER_EQUAL:
-        *out = a >= b;
-        return true;
-    case MGL_EXPRESSION_EQUAL:
-        *out = a == b;
-        return true;
-    case MGL_EXPRESSION_UNEQUAL:
-        *out = a != b;
-        return true;
-    case MGL_EXPRESSION_NUMBER:
-    case MGL_EXPRESSION_NAME:
-        break;
     }
-    return false;
 }
 
 bool mgl_expression_value(const mgl_expression *expression, const int64_t *values, int64_t *out)

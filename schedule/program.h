@@ -160,6 +160,12 @@ typedef struct mgl_region {
     mgl_range ranges[MGL_MAX_RANK];
 } mgl_region;
 
+/* Indices of a region in dimension `dim`. */
+static inline int64_t mgl_region_width(const mgl_region *region, int dim)
+{
+    return region->ranges[dim].hi - region->ranges[dim].lo;
+}
+
 typedef enum mgl_layout {
     MGL_LAYOUT_NONE,
     MGL_LAYOUT_G8,  /* [row group][k block][8 rows][64 bytes], zeros beyond the tensor's edge */

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /* X(name, shared memory limit of a block in KB; 0: no limit) */
 #define ARCHITECTURES(X)                                                                           \
     X("cpu", 0)                                                                                    \
@@ -48,7 +50,7 @@ static int parse_queues(const char *text)
 static int find_architecture(const char *name, size_t length)
 {
     for (int i = 0; i < (int)(sizeof architectures / sizeof *architectures); i++)
-        if (strlen(architectures[i].name) == length && !memcmp(architectures[i].name, name, length))
+        if (mgl_text_is(name, length, architectures[i].name))
             return i;
     return -1;
 }

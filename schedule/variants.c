@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "schedule/expression.h"
 #include "schedule/variant_shapes.h"
 
@@ -117,7 +118,7 @@ const mgl_variant_info *mgl_variant_get(mgl_variant variant)
 bool mgl_variant_parse(const char *name, size_t length, mgl_variant *out)
 {
     for (int i = 0; i < MGL_VARIANT_COUNT; i++)
-        if (strlen(variants[i].name) == length && !memcmp(variants[i].name, name, length)) {
+        if (mgl_text_is(name, length, variants[i].name)) {
             *out = (mgl_variant)i;
             return true;
         }
@@ -297,8 +298,8 @@ static void measure_input(const mgl_program *program, const mgl_weight_format_in
     d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));
 }
 
-void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
-                            mgl_dimensions *dimensions)
+static void measure_task(const mgl_program *program, const mgl_task *task,
+                         mgl_dimensions *dimensions)
 {
     int64_t *d = dimensions->of;
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
@@ -477,7 +478,7 @@ bool mgl_variant_takes_next(const mgl_program *program, const mgl_task *task, mg
     pthread_once(&parsing, parse_all);
     if (fault)
         *fault = (mgl_variant_fault){.kind = MGL_FAULT_NONE};
-    mgl_dimensions_of_task(program, task, &d);
+    measure_task(program, task, &d);
     return takes(program, task, variant, &d, met, fault);
 }
 
@@ -530,7 +531,7 @@ mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task
         return (mgl_row_ranges){rows, 0};
     if (task->variant != MGL_VARIANT_BATCH && task->variant != MGL_VARIANT_BY_ROWS)
         return (mgl_row_ranges){0, 0};
-    mgl_dimensions_of_task(program, task, &d);
+    measure_task(program, task, &d);
     const int skinny = most_rows(program, task, MGL_VARIANT_SKINNY, &d, 1,
                                  rows < skinny_rows ? rows : skinny_rows);
     const int batch =
@@ -556,7 +557,7 @@ static mgl_variant choose(const mgl_program *program, const mgl_task *task,
     if (!parsed.of_family[mgl_op_get(task->op)->family])
         return MGL_VARIANT_GENERAL;
     mgl_dimensions d = *dimensions;
-    mgl_dimensions_of_task(program, task, &d);
+    measure_task(program, task, &d);
     for (int v = MGL_VARIANT_GENERAL + 1; v < MGL_VARIANT_COUNT; v++)
         if (is_chosen(program, task, (mgl_variant)v, &d))
             return (mgl_variant)v;

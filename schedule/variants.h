@@ -67,14 +67,11 @@ typedef struct mgl_dimensions {
     int64_t of[MGL_DIMENSION_COUNT];
 } mgl_dimensions;
 
-/* Sets the dimensions of a program, with 0 for those of a task. The second function adds the
- * dimensions of a task to the same object. */
+/* Sets the dimensions of a program, with 0 for those of a task. */
 void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out);
-void mgl_dimensions_of_task(const mgl_program *program, const mgl_task *task,
-                            mgl_dimensions *dimensions);
 
-/* The same for a product's input of `columns` columns, each split into `parts` parts, before a
- * task exists. */
+/* Adds the dimensions of a product's input of `columns` columns, each split into `parts` parts,
+ * before a task exists. */
 void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int parts,
                              mgl_dimensions *dimensions);
 

@@ -30,6 +30,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,7 +102,7 @@ int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length)
 {
     const mgl_op_info *op = mgl_op_get(m->program->tasks[m->task].op);
     for (int i = 0; i < op->in_count + op->out_count + op->extra_count; i++)
-        if (strlen(op->operands[i].name) == length && !memcmp(op->operands[i].name, name, length))
+        if (mgl_text_is(name, length, op->operands[i].name))
             return i;
     return -1;
 }
@@ -386,7 +387,7 @@ static bool find_kind(const char *name, size_t length, mgl_node_kind *kind, int 
 #undef MGL_X
     };
     for (int i = 0; i < MGL_NODE_KIND_COUNT; i++)
-        if (strlen(kinds[i].name) == length && !memcmp(kinds[i].name, name, length)) {
+        if (mgl_text_is(name, length, kinds[i].name)) {
             *kind = (mgl_node_kind)i;
             *inputs = kinds[i].inputs;
             return true;
@@ -404,11 +405,6 @@ static bool evaluate_merge(mgl_meaning *m, mgl_node_value *out)
     if (*m->at++ != ')' || operand < 0)
         return mgl_meaning_fail(m, 703, "its formula does not merge an operand");
     return mgl_splits_read(m, operand, out);
-}
-
-static bool is_word(const char *name, size_t length, const char *word)
-{
-    return strlen(word) == length && !memcmp(name, word, length);
 }
 
 /* Evaluates (y, g) after `gamma_scaled`, or (n, s) after `rms_normalized`. */
@@ -453,11 +449,11 @@ bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out)
     mgl_node_kind kind;
     int inputs, count = 0;
     mgl_node_value args[4];
-    if (is_word(name, length, "merge"))
+    if (mgl_text_is(name, length, "merge"))
         return evaluate_merge(m, out);
-    if (is_word(name, length, "gamma_scaled") || is_word(name, length, "rms_normalized"))
-        return evaluate_gamma_scaled(m, is_word(name, length, "rms_normalized"), out);
-    if (is_word(name, length, "penalized"))
+    if (mgl_text_is(name, length, "gamma_scaled") || mgl_text_is(name, length, "rms_normalized"))
+        return evaluate_gamma_scaled(m, mgl_text_is(name, length, "rms_normalized"), out);
+    if (mgl_text_is(name, length, "penalized"))
         return evaluate_penalized(m, out);
     if (!find_kind(name, length, &kind, &inputs))
         return mgl_meaning_fail(m, 703, "its formula uses what is not an operation");

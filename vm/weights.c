@@ -338,7 +338,8 @@ typedef struct target {
     char *rooms[MGL_MAX_THREADS]; /* owned buffers, one per thread, used if `to` is NULL */
 } target;
 
-mgl_status mgl_weights_step(mgl_weights_watch *watch, int worker, size_t bytes, mgl_error *err)
+/* Adds `bytes` that `worker` has made. MGL_INTERRUPTED: the worker must stop. */
+static mgl_status take_step(mgl_weights_watch *watch, int worker, size_t bytes, mgl_error *err)
 {
     uint64_t done = atomic_fetch_add(&watch->done, bytes) + bytes;
     if (worker == 0 && watch->on_stage)
@@ -355,7 +356,7 @@ static mgl_status write_piece(void *user, int worker, size_t item, mgl_error *er
     const mgl_piece *at = &t->weights->pieces[piece];
     void *to = t->to ? t->to + at->offset : t->rooms[worker];
     mgl_status status = t->weights->make(t->weights, piece, to, err);
-    return status || !t->watch ? status : mgl_weights_step(t->watch, worker, at->bytes, err);
+    return status || !t->watch ? status : take_step(t->watch, worker, at->bytes, err);
 }
 
 /* First piece of `part`, or of a later part. */

@@ -49,8 +49,6 @@ typedef struct mgl_weights_watch {
     uint64_t total;     /* bytes to make */
     atomic_ullong done; /* bytes made so far */
 } mgl_weights_watch;
-/* Adds `bytes` that `worker` has made. MGL_INTERRUPTED: the worker must stop. */
-mgl_status mgl_weights_step(mgl_weights_watch *watch, int worker, size_t bytes, mgl_error *err);
 
 /* Number of parts of a program. */
 int mgl_weights_parts(const mgl_program *program);

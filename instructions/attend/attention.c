@@ -115,8 +115,9 @@ static void round_now(const mgl_call *call, float *x, size_t d)
     }
 }
 
-const float *mgl_attention_now(const mgl_call *call, float *to)
+const float *mgl_attention_now(const mgl_call *call)
 {
+    float *to = call->scratch;
     if (call->task->op != MGL_OP_ATTEND_ROWS)
         return NULL;
     const size_t d = (size_t)call->program->geometry.head_dim;
@@ -256,7 +257,7 @@ void mgl_attention_all(const mgl_call *call)
 {
     mgl_call own = *call;
     mgl_attention_append(call);
-    own.now = mgl_attention_now(call, call->scratch);
+    own.now = mgl_attention_now(call);
     own.scratch += own.now ? mgl_attention_now_floats(call->program) : 0;
     for (int i = 0; i < mgl_attention_items(&own); i++)
         mgl_attention_item(&own, i);

@@ -6,8 +6,6 @@ void mgl_reference_embed_gamma(const mgl_call *call)
 {
     const mgl_region *y = MGL_CALL(call, embed_gamma, y);
     mgl_reference_gather(call, y, NULL);
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, embed_gamma, g),
-                                MGL_CALL(call, embed_gamma, n), MGL_CALL(call, embed_gamma, s),
-                                call->scratch);
+    mgl_call_scale_by_gamma(call, y, MGL_CALL(call, embed_gamma, g), MGL_CALL(call, embed_gamma, n),
+                            MGL_CALL(call, embed_gamma, s));
 }

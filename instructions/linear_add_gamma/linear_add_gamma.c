@@ -7,8 +7,7 @@ void mgl_reference_linear_add_gamma(const mgl_call *call)
     const mgl_region *y = MGL_CALL(call, linear_add_gamma, y);
     mgl_reference_load(call, a, call->scratch);
     mgl_reference_add(call, mgl_region_width(a, 1), y, NULL);
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, linear_add_gamma, g),
-                                MGL_CALL(call, linear_add_gamma, n),
-                                MGL_CALL(call, linear_add_gamma, s), call->scratch);
+    mgl_call_scale_by_gamma(call, y, MGL_CALL(call, linear_add_gamma, g),
+                            MGL_CALL(call, linear_add_gamma, n),
+                            MGL_CALL(call, linear_add_gamma, s));
 }

@@ -324,7 +324,9 @@ static int declare_rows(mgl_lowering *w, int layer, const char *name, mgl_dtype 
     return index;
 }
 
-mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level)
+/* The dtype of exchanged values of a kind: exchange_dtype if the exchange precision reaches
+ * `level`. */
+static mgl_dtype exchange_dtype_at(const mgl_lowering *w, int level)
 {
     const bool exchange_precision =
         w->gamma_scaled ? level < MGL_EXCHANGE_RESIDUAL
@@ -343,16 +345,14 @@ static mgl_lowering_exchange declare_layer_exchange(mgl_lowering *w, int layer)
     bool flags = w->choices.flags;
     mgl_lowering_exchange e = {.part = -1, .att = -1};
     int64_t heads = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
-    e.x = declare_rows(w, layer, "x", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_RESIDUAL),
-                       m->hidden);
+    e.x = declare_rows(w, layer, "x", exchange_dtype_at(w, MGL_EXCHANGE_RESIDUAL), m->hidden);
     e.qkv = declare_rows(w, layer, "qkv", MGL_F32, heads + 2 * kv);
     if (!w->choices.merges_in_o)
-        e.att = declare_rows(w, layer, "att",
-                             mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_ATTENTION), heads);
-    e.y = flags ? declare_rows(w, layer, "y", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_RESIDUAL),
-                               m->hidden)
-                : e.x;
-    e.h = declare_rows(w, layer, "h", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_FFN), m->ffn);
+        e.att = declare_rows(w, layer, "att", exchange_dtype_at(w, MGL_EXCHANGE_ATTENTION), heads);
+    e.y = flags
+              ? declare_rows(w, layer, "y", exchange_dtype_at(w, MGL_EXCHANGE_RESIDUAL), m->hidden)
+              : e.x;
+    e.h = declare_rows(w, layer, "h", exchange_dtype_at(w, MGL_EXCHANGE_FFN), m->ffn);
     if (w->choices.splits > 1) { /* with flags, whole granules */
         const int64_t part[] = {w->choices.splits, ROWS, m->heads, m->head_dim + (flags ? 4 : 2)};
         e.part = declare_exchange(w, layer, "part", MGL_F32, 4, part);
@@ -371,8 +371,7 @@ static void declare_activations(mgl_lowering *w)
                            : l == 0 ? declare_layer_exchange(w, -1)
                                     : w->layers[0].act;
     if (flags)
-        w->x =
-            declare_rows(w, -1, "x", mgl_lowering_exchange_dtype(w, MGL_EXCHANGE_RESIDUAL), hidden);
+        w->x = declare_rows(w, -1, "x", exchange_dtype_at(w, MGL_EXCHANGE_RESIDUAL), hidden);
     else
         w->x = w->residual = w->layers[0].act.x;
 }

@@ -63,10 +63,6 @@ void mgl_lowering_declare(mgl_lowering *w);
 /* Declares what the second list has of its own: edges, activations, and results of its head. */
 void mgl_lowering_declare_second(mgl_lowering *w);
 
-/* The dtype of exchanged values of a kind: exchange_dtype if the exchange precision reaches
- * `level`. */
-mgl_dtype mgl_lowering_exchange_dtype(const mgl_lowering *w, int level);
-
 /* Number of draw tasks: each draws tokens for a share of the rows, on the queues of the first
  * head tasks. 0 if a launch has one sequence. */
 int mgl_lowering_draws(const mgl_lowering *w);

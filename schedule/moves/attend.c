@@ -330,18 +330,3 @@ mgl_status mgl_move_splits(mgl_edit *e, const mgl_move *move)
     mgl_free(a);
     return status;
 }
-
-int mgl_edit_splits(mgl_edit *e, int layer)
-{
-    mgl_edit_tasks attends = {0};
-    int splits = 0;
-    if (!mgl_edit_collect(e, layer, MGL_STEP_ATTEND, &attends) && attends.count > 0) {
-        const int task = attends.items[0].task;
-        const mgl_op op = e->p->tasks[task].op;
-        splits = op == MGL_OP_ATTEND
-                     ? 1
-                     : (int)e->p->buffers[mgl_edit_out(e, task, 0)->buffer].extents[0].count;
-    }
-    mgl_free(attends.items);
-    return splits;
-}

@@ -16,7 +16,8 @@ static int output_of(const mgl_edit *e, int task)
     return mgl_op_adds(t->op) && t->out.count == 2 ? 1 : 0;
 }
 
-int mgl_edit_flagged(const mgl_edit *e, int layer, int step)
+/* The flagged buffer that a step writes for other tasks. -1: there is none. */
+static int find_flagged(const mgl_edit *e, int layer, int step)
 {
     for (int q = 0; q < e->p->queue_count; q++) {
         size_t place;
@@ -62,7 +63,9 @@ static bool note_counter(const mgl_edit *e, int counter, mgl_edit_list *list)
     return true;
 }
 
-mgl_status mgl_edit_step_counters(mgl_edit *e, int layer, int step, mgl_edit_list *out)
+/* The counters that a step's tasks signal, in order of declaration. Counters that only sample
+ * waits for are included only for the head. */
+static mgl_status find_counters(mgl_edit *e, int layer, int step, mgl_edit_list *out)
 {
     for (int q = 0; q < e->p->queue_count; q++)
         for (size_t i = 0; i < e->queues[q].count; i++) {
@@ -128,7 +131,7 @@ mgl_status mgl_move_sets(mgl_edit *e, const mgl_move *move)
     if (move->count < 2)
         return mgl_edit_refuse(e, "a flagged buffer has at least 2 sets: see counted");
     for (int layer = first; layer < end; layer++) {
-        const int buffer = mgl_edit_flagged(e, layer, move->step);
+        const int buffer = find_flagged(e, layer, move->step);
         if (buffer < 0)
             return mgl_edit_refuse(e, "the step writes no flagged buffer in layer %d", layer);
         e->p->buffers[buffer].sets = move->count;
@@ -186,7 +189,7 @@ static mgl_status each_layer(mgl_edit *e, const mgl_move *move, layer_fn *each)
     mgl_status status = mgl_edit_layers(e, move, &first, &end);
     for (int layer = status ? 0 : first; !status && layer < end; layer++) {
         mgl_edit_list counters = {0};
-        status = mgl_edit_step_counters(e, layer, move->step, &counters);
+        status = find_counters(e, layer, move->step, &counters);
         if (!status)
             status = each(e, layer, move, &counters);
         mgl_free(counters.items);
@@ -313,7 +316,7 @@ mgl_status mgl_move_finer(mgl_edit *e, const mgl_move *move)
 /* ---- counters instead of flags --------------------------------------------------------------- */
 
 struct counting {
-    int layer, step, buffer, counter;
+    int buffer, counter;
 };
 
 /* Whether a task comes before the step's tasks in lowering's order. */
@@ -388,7 +391,7 @@ static void set_flags(mgl_edit *e, int buffer, bool flag)
 static mgl_status count_layer(mgl_edit *e, int layer, const mgl_move *move, mgl_edit_list *counters)
 {
     (void)counters;
-    struct counting c = {layer, move->step, mgl_edit_flagged(e, layer, move->step), -1};
+    struct counting c = {find_flagged(e, layer, move->step), -1};
     if (c.buffer < 0)
         return mgl_edit_refuse(e, "the step writes no flagged buffer in layer %d", layer);
     c.counter = mgl_edit_add_counter(

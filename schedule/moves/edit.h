@@ -150,8 +150,6 @@ mgl_status mgl_edit_check_queue(mgl_edit *e, int queue);
 
 /* ---- repairs after a move (moves/mend.c) ----------------------------------------------------- */
 
-/* Makes the queue's clears of a buffer match the words that its tasks write. */
-mgl_status mgl_edit_mend_clears(mgl_edit *e, int queue, int layer, int buffer);
 /* Merges adjacent clears of one layer next to the clear at `place` into one, with the regions in
  * the order in which the queue writes them. */
 mgl_status mgl_edit_join_clears(mgl_edit *e, int queue, size_t place);
@@ -166,16 +164,6 @@ mgl_status mgl_edit_mend_ends(mgl_edit *e);
 
 /* ---- queries about the program before a move ------------------------------------------------- */
 
-/* The queues [*from, *to) over which lowering would have distributed the step's tasks of a layer
- * this way. False: there are none. */
-bool mgl_edit_find_deal(mgl_edit *e, int layer, int step, int *from, int *to);
-/* Number of splits of a layer's attention; 0: the layer has no attention. */
-int mgl_edit_splits(mgl_edit *e, int layer);
-/* The flagged buffer that a step writes for other tasks. -1: there is none. */
-int mgl_edit_flagged(const mgl_edit *e, int layer, int step);
-/* The counters that a step's tasks signal, in order of declaration. Counters that only sample
- * waits for are included only for the head. */
-mgl_status mgl_edit_step_counters(mgl_edit *e, int layer, int step, mgl_edit_list *out);
 /* The place of sample, the last task of its queue. *queue is -1 if there is no sample. */
 size_t mgl_edit_find_sample(const mgl_edit *e, int *queue);
 

@@ -181,7 +181,8 @@ static mgl_status mend(mgl_edit *e, int queue, int layer, int buffer, const stru
     return status;
 }
 
-mgl_status mgl_edit_mend_clears(mgl_edit *e, int queue, int layer, int buffer)
+/* Makes the queue's clears of a buffer match the words that its tasks write. */
+static mgl_status mend_clears(mgl_edit *e, int queue, int layer, int buffer)
 {
     struct regions written = {0};
     mgl_status status = MGL_OK;
@@ -214,7 +215,7 @@ mgl_status mgl_edit_mend_like(mgl_edit *e, int queue, int layer, int task)
     const mgl_run out = e->p->tasks[task].out;
     for (int i = out.first; i < out.first + out.count && !status; i++)
         if (e->p->regions[i].flag)
-            status = mgl_edit_mend_clears(e, queue, layer, e->p->regions[i].buffer);
+            status = mend_clears(e, queue, layer, e->p->regions[i].buffer);
     return status;
 }
 
@@ -222,7 +223,7 @@ mgl_status mgl_edit_mend_buffer(mgl_edit *e, int layer, int buffer)
 {
     mgl_status status = MGL_OK;
     for (int q = 0; q < e->p->queue_count && !status; q++)
-        status = mgl_edit_mend_clears(e, q, layer, buffer);
+        status = mend_clears(e, q, layer, buffer);
     return status;
 }
 

@@ -57,12 +57,6 @@ void mgl_move_print_usage(mgl_move_kind kind, mgl_text *out);
 mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, mgl_program **out,
                            mgl_error *err);
 
-/* The inverse of a move, given the program before the move: applying both gives the same program
- * (mgl_program_equal up to names). MGL_BAD_INPUT if the move does not fit, or if no single move
- * is an inverse: an uneven distribution over queues cannot be restored. *out is a new list. */
-mgl_status mgl_move_invert(const mgl_program *before, const mgl_move *move, mgl_moves *out,
-                           mgl_error *err);
-
 /* Draws a random move that fits the program's shape, from the generator state *state, which
  * advances. Only kinds with their bit (1 << kind) in `kinds` are drawn. False: no move fits.
  * Equal states give equal moves. */

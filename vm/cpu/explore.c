@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/draw.h"
 #include "base/memory.h"
 #include "vm/cpu/words.h"
 
@@ -30,18 +31,9 @@ struct explorer {
     int eager; /* in 1/16: probability that a step makes flag words visible */
 };
 
-/* splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
-static uint64_t next_random(struct explorer *x)
-{
-    uint64_t z = x->random += 0x9E3779B97F4A7C15;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-    z = (z ^ z >> 27) * 0x94D049BB133111EB;
-    return z ^ z >> 31;
-}
-
 static int below(struct explorer *x, int n)
 {
-    return (int)((next_random(x) >> 32) * (uint64_t)n >> 32);
+    return (int)((mgl_draw(&x->random) >> 32) * (uint64_t)n >> 32);
 }
 
 static bool found(struct explorer *x, mgl_finding finding)

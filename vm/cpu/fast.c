@@ -254,10 +254,9 @@ static void fast_linear_add_gamma(mgl_machine *m, const mgl_call *call)
     int64_t stride;
     const float *x = load_inputs(call, NULL, &stride);
     add_product(m, call, x, stride, y, NULL);
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, linear_add_gamma, g),
-                                MGL_CALL(call, linear_add_gamma, n),
-                                MGL_CALL(call, linear_add_gamma, s), call->scratch);
+    mgl_call_scale_by_gamma(call, y, MGL_CALL(call, linear_add_gamma, g),
+                            MGL_CALL(call, linear_add_gamma, n),
+                            MGL_CALL(call, linear_add_gamma, s));
 }
 
 static void fast_merge_add(mgl_machine *m, const mgl_call *call)
@@ -332,7 +331,7 @@ static void fast_attend(mgl_machine *m, const mgl_call *call)
     vectors.arithmetic = &m->arithmetic;
     struct task a = {m, &vectors};
     mgl_attention_append(call);
-    vectors.now = mgl_attention_now(call, call->scratch);
+    vectors.now = mgl_attention_now(call);
     share(m, (size_t)mgl_attention_items(&vectors), attend_item, &a);
 }
 
@@ -405,10 +404,8 @@ static void embed_gamma_item(void *user, int worker, size_t item)
         mgl_reference_gather(call, y, NULL);
     else
         gather(a->machine, call, y, NULL);
-    for (int r = 0; r < call->epoch->rows; r++)
-        mgl_call_scale_by_gamma(call, r, y, MGL_CALL(call, embed_gamma, g),
-                                MGL_CALL(call, embed_gamma, n), MGL_CALL(call, embed_gamma, s),
-                                call->scratch);
+    mgl_call_scale_by_gamma(call, y, MGL_CALL(call, embed_gamma, g), MGL_CALL(call, embed_gamma, n),
+                            MGL_CALL(call, embed_gamma, s));
 }
 
 static void fast_embed(mgl_machine *m, const mgl_call *call)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/draw.h"
 #include "base/memory.h"
 
 /* Last writer of a granule; task -1: none since the last clear. */
@@ -257,15 +258,6 @@ static mgl_stale show_ordered(mgl_words *words, int q)
     return (mgl_stale){.kind = MGL_NO_STALE};
 }
 
-/* splitmix64, as in explore.c, with separate state. */
-static uint64_t next_random(mgl_words *words)
-{
-    uint64_t z = words->random += 0x9E3779B97F4A7C15;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-    z = (z ^ z >> 27) * 0x94D049BB133111EB;
-    return z ^ z >> 31;
-}
-
 static bool add_piece(mgl_words *words, int q, int buffer, size_t lo, size_t hi)
 {
     const mgl_machine *m = words->machine;
@@ -293,7 +285,7 @@ static bool add_pieces(mgl_words *words, int q, const mgl_region *region)
         size_t lo, hi;
         bytes_of_run(&runs, i, &lo, &hi);
         size_t cut =
-            lo + next_random(words) % ((hi - lo) / MGL_GRANULE_BYTES + 1) * MGL_GRANULE_BYTES;
+            lo + mgl_draw(&words->random) % ((hi - lo) / MGL_GRANULE_BYTES + 1) * MGL_GRANULE_BYTES;
         if (!add_piece(words, q, region->buffer, lo, cut) ||
             !add_piece(words, q, region->buffer, cut, hi))
             return false;

@@ -52,7 +52,7 @@ static bool is_word(token t)
 
 static bool is(token t, const char *text)
 {
-    return t.length == strlen(text) && !memcmp(t.at, text, t.length);
+    return mgl_text_is(t.at, t.length, text);
 }
 
 /* ---- scanning ------------------------------------------------------------------------------- */

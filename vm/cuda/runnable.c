@@ -29,11 +29,6 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
 }
 
 /* Extent of an operand's region in a dimension. */
-static int64_t width(const mgl_region *region, int dimension)
-{
-    return region->ranges[dimension].hi - region->ranges[dimension].lo;
-}
-
 /* Checks attention partials. Flagged partials are read in words of four head dimensions. */
 static const char *check_partials(const mgl_program *program, const mgl_region *part)
 {
@@ -74,7 +69,8 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
                    "pairs";
         rows += mgl_segment_rows(s);
     }
-    return rows == width(out, 1) ? NULL : "the segments' rows are not the output's columns";
+    return rows == mgl_region_width(out, 1) ? NULL
+                                            : "the segments' rows are not the output's columns";
 }
 
 /* Checks a gamma-scaled product, whose segments passed check_linear. Its row groups must be
@@ -84,7 +80,7 @@ static const char *check_panel(const mgl_program *program, const mgl_task *task)
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
         return "its input does not lie in pages, or is not bf16";
-    if (width(in, 1) != program->buffers[in->buffer].extents[1].count)
+    if (mgl_region_width(in, 1) != program->buffers[in->buffer].extents[1].count)
         return "its input is not all columns of its buffer";
     for (int i = 0; i + 1 < task->segments.count; i++)
         if (mgl_segment_rows(&program->segments[task->segments.first + i]) % MGL_ROW_GROUP)
@@ -103,7 +99,7 @@ static const char *check_attention(const mgl_program *program, const mgl_task *t
     if (o->part != MGL_NO_OPERAND && o->k_now != MGL_NO_OPERAND &&
         part->ranges[0].hi != program->buffers[part->buffer].extents[0].count)
         return "the split that appends is not the last one";
-    return width(mgl_task_operand(program, task, o->q), 1) == group
+    return mgl_region_width(mgl_task_operand(program, task, o->q), 1) == group
                ? NULL
                : "q is not the heads of one kv head";
 }
@@ -118,9 +114,11 @@ static const char *check_penalties(const mgl_program *program, const mgl_task *t
         return "some tasks have what penalties need, and others have not";
     if (!penalties || task->op == MGL_OP_SAMPLE)
         return NULL;
-    const int64_t columns = width(mgl_task_result(program, task), 1);
-    return width(mgl_task_operand(program, task, MGL_OPERAND(head, penalized)), 1) == columns &&
-                   width(mgl_task_operand(program, task, MGL_OPERAND(head, counts)), 1) == columns
+    const int64_t columns = mgl_region_width(mgl_task_result(program, task), 1);
+    return mgl_region_width(mgl_task_operand(program, task, MGL_OPERAND(head, penalized)), 1) ==
+                       columns &&
+                   mgl_region_width(mgl_task_operand(program, task, MGL_OPERAND(head, counts)),
+                                    1) == columns
                ? NULL
                : "its penalized logits or its counts are not as many as its logits";
 }
@@ -141,7 +139,7 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
         for (int j = 0; j < 2 && pair[j] >= 0; j++, tensors++) {
             const mgl_region *bias =
                 mgl_task_operand(program, task, info->in_count + info->out_count + tensors);
-            if (bias && width(bias, 0) != program->tensors[pair[j]].rows)
+            if (bias && mgl_region_width(bias, 0) != program->tensors[pair[j]].rows)
                 return "a bias has not a value for each row of its tensor";
         }
     }
@@ -152,7 +150,8 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
     if (extra != (norms ? info->extra_count : 0))
         return "q and k have norms in some tasks, and in others they have not";
     for (int i = info->in_count; i < task->in.count; i++)
-        if (width(&program->regions[task->in.first + i], 0) != program->geometry.head_dim)
+        if (mgl_region_width(&program->regions[task->in.first + i], 0) !=
+            program->geometry.head_dim)
             return "a norm of q or k has not head_dim values";
     return NULL;
 }
