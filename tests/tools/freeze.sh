@@ -13,7 +13,7 @@ list() {
     printf '%s\n' validator/*
     # the machines' scheduling: epochs, edges, rings; not the arithmetic of the ops
     printf '%s\n' schedule/step.h schedule/cost/constraints.{c,h} \
-        vm/cpu/{cpu,explore,fast,machine,shadow,words}.c vm/cpu/{explore,machine,shadow,words}.h \
+        vm/cpu/{cpu,fast,machine}.c vm/cpu/machine.h tests/vm/explore/*.{c,h} \
         vm/cuda/{encode,kernel_facts,launch,limits,runnable,watchdog}.c vm/cuda/{encode,machine}.h \
         vm/cuda/device/{dispatch,flags,ops,ptx,ring,shared,task,watchdog}.cuh vm/cuda/device/roles/*.cuh \
         vm/cuda/device/{record,objects}.h schedule/{pages,tape,variant_shapes}.h schedule/variants.{c,def,h} \

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "eval/synthetic.h"
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 
 #define CASES MGL_SOURCE_DIR "/tests/validator/cases/"
 

@@ -10,8 +10,8 @@
 #include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
 #include "tests/vm/cuda/mirror.h"
+#include "tests/vm/explore/explore.h"
 #include "validator/validator.h"
-#include "vm/cpu/explore.h"
 #include "vm/cuda/cuda.h"
 
 #define DEVICE_ARCH "sm_90a" /* of the emulator, and of an H200 */

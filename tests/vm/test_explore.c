@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "tests/sanitized.h"
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 
 /* Five prompt tokens in an epoch of four rows, then one new token an epoch: three epochs. A second
  * sequence makes the batch ragged. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 
 enum { NEW = 12, CAPACITY = 32 };
 static const int32_t prompt[] = {3, 1, 40, 7, 7, 22, 9, 13, 30, 2};

@@ -11,7 +11,7 @@
 
 #include "schedule/step.h"
 #include "tests/sanitized.h"
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 
 enum { PROMPT = 40, NEW = 8, CAPACITY = 64, MOST = 20 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "schedule/moves/moves.h"
+#include "tests/vm/explore/explore.h"
 #include "validator/validator.h"
-#include "vm/cpu/explore.h"
 
 enum { PROMPT = 21, MOST_LOGITS = 1213 };
 

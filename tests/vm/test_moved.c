@@ -11,8 +11,8 @@
 
 #include "schedule/moves/moves.h"
 #include "tests/sanitized.h"
+#include "tests/vm/explore/explore.h"
 #include "validator/validator.h"
-#include "vm/cpu/explore.h"
 
 enum { MOST_MOVES = 4, CAPACITY = 16, VOCAB = 75 };
 

@@ -10,7 +10,7 @@
 
 #include "instructions/sample/penalties.h"
 #include "instructions/sample/philox.h"
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 
 static const mgl_geometry few_words = {32, 1, 2, 1, 16, 40, 13, 1e-5f}; /* 13 tokens */
 

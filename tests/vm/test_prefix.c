@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "schedule/step.h"
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 #include "vm/prefix.h"
 
 enum { CAPACITY = 160, TURNS = 10, REPLY = 5 };

@@ -1,6 +1,6 @@
 /*
- * CPU machine state shared by the CPU VM (cpu.c) and explore (explore.c): buffers, tapes, counters,
- * and the execution of one task. The caller chooses the order of tasks.
+ * CPU machine state shared by the CPU VM (cpu.c) and the explore tests (tests/vm/explore): buffers,
+ * tapes, counters, and the execution of one task. The caller chooses the order of tasks.
  *
  * Tapes are used in their packed layout, from memory or from the map of a compiled model. A table
  * whose rows are all on the tapes, such as a tied embedding, is gathered from there.

@@ -9,10 +9,10 @@
  * machines. It then reads what it finds, even words of an earlier epoch that were not cleared. Each
  * 16 bytes have a label, the task and epoch that wrote them, which detects such stale words.
  */
-#ifndef MGL_VM_CPU_WORDS_H
-#define MGL_VM_CPU_WORDS_H
+#ifndef MGL_TESTS_VM_EXPLORE_WORDS_H
+#define MGL_TESTS_VM_EXPLORE_WORDS_H
 
-#include "vm/cpu/shadow.h"
+#include "tests/vm/explore/shadow.h"
 
 typedef struct mgl_words mgl_words;
 

@@ -2,11 +2,10 @@
  * explore: systematic concurrency testing. It executes a program under seeded random interleavings
  * of its queues, with real arithmetic. It detects races, deadlocks, uninitialized reads, early
  * exits of a queue, and differing results. It is the test oracle of the validator and shares no
- * code with it. It finds what a seed happens to trigger and proves nothing. Only tests call
- * mgl_explore.
+ * code with it. It finds what a seed happens to trigger and proves nothing.
  */
-#ifndef MGL_VM_CPU_EXPLORE_H
-#define MGL_VM_CPU_EXPLORE_H
+#ifndef MGL_TESTS_VM_EXPLORE_EXPLORE_H
+#define MGL_TESTS_VM_EXPLORE_EXPLORE_H
 
 #include "vm/vm.h"
 

@@ -3,7 +3,7 @@
  * stores as if they were visible at once, and `hidden` holds the previous contents. After the task,
  * mgl_words_end swaps the two; mgl_words_show then makes each piece visible.
  */
-#include "vm/cpu/words.h"
+#include "tests/vm/explore/words.h"
 
 #include <string.h>
 

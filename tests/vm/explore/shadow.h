@@ -17,8 +17,8 @@
  * on. It joins the minimum: the clock of the wanted value, or of the last signal that is already
  * ordered before the wait.
  */
-#ifndef MGL_VM_CPU_SHADOW_H
-#define MGL_VM_CPU_SHADOW_H
+#ifndef MGL_TESTS_VM_EXPLORE_SHADOW_H
+#define MGL_TESTS_VM_EXPLORE_SHADOW_H
 
 #include "vm/cpu/machine.h"
 

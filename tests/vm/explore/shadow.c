@@ -4,7 +4,7 @@
  * be ordered after the last write of its cell. A write must also be ordered after all reads since
  * that write. A write then discards the reads, because later ordered accesses come after them too.
  */
-#include "vm/cpu/shadow.h"
+#include "tests/vm/explore/shadow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * still changes the tokens. Flag words (words.h) are not filled; separate random steps make them
  * visible.
  */
-#include "vm/cpu/explore.h"
+#include "tests/vm/explore/explore.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #include "base/draw.h"
 #include "base/memory.h"
-#include "vm/cpu/words.h"
+#include "tests/vm/explore/words.h"
 
 struct explorer {
     mgl_machine machine;
