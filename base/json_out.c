@@ -4,8 +4,6 @@
 #include "base/utf8.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void put_quoted(mgl_json_out *out, const char *text, size_t length)
@@ -117,28 +115,20 @@ void mgl_json_out_real(mgl_json_out *out, const char *key, double value)
 
 void mgl_json_out_float(mgl_json_out *out, const char *key, float value)
 {
-    char digits[32] = "null";
-    if (isfinite(value))
-        for (int precision = 6; precision <= 9; precision++) {
-            snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
-            if (strtof(digits, NULL) == value)
-                break;
-        }
     start_item(out, key);
-    mgl_text_put(&out->text, digits);
+    if (isfinite(value))
+        mgl_text_put_float(&out->text, value, 6);
+    else
+        mgl_text_put(&out->text, "null");
 }
 
 void mgl_json_out_double(mgl_json_out *out, const char *key, double value)
 {
-    char digits[40] = "null";
-    if (isfinite(value))
-        for (int precision = 15; precision <= 17; precision++) {
-            snprintf(digits, sizeof digits, "%.*g", precision, value);
-            if (strtod(digits, NULL) == value)
-                break;
-        }
     start_item(out, key);
-    mgl_text_put(&out->text, digits);
+    if (isfinite(value))
+        mgl_text_put_double(&out->text, value, 15);
+    else
+        mgl_text_put(&out->text, "null");
 }
 
 void mgl_json_out_bool(mgl_json_out *out, const char *key, bool value)

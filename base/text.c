@@ -3,8 +3,11 @@
 
 #include "base/memory.h"
 
+#include <float.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool reserve(mgl_text *text, size_t more)
@@ -62,6 +65,35 @@ void mgl_text_format(mgl_text *text, const char *format, ...)
         text->failed = true;
     }
     va_end(again);
+}
+
+/* Appends digits of the current locale, with a point. */
+static void put_digits(mgl_text *text, const char *digits)
+{
+    const char *point = localeconv()->decimal_point, *at = strstr(digits, point);
+    mgl_text_append(text, digits, at ? (size_t)(at - digits) : strlen(digits));
+    if (at) {
+        mgl_text_put(text, ".");
+        mgl_text_put(text, at + strlen(point));
+    }
+}
+
+void mgl_text_put_float(mgl_text *text, float value, int least)
+{
+    char digits[40];
+    do
+        snprintf(digits, sizeof digits, "%.*g", least, (double)value);
+    while (strtof(digits, NULL) != value && ++least <= FLT_DECIMAL_DIG);
+    put_digits(text, digits);
+}
+
+void mgl_text_put_double(mgl_text *text, double value, int least)
+{
+    char digits[40];
+    do
+        snprintf(digits, sizeof digits, "%.*g", least, value);
+    while (strtod(digits, NULL) != value && ++least <= DBL_DECIMAL_DIG);
+    put_digits(text, digits);
 }
 
 void mgl_text_clear(mgl_text *text)

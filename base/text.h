@@ -18,6 +18,10 @@ typedef struct mgl_text {
 void mgl_text_append(mgl_text *text, const char *bytes, size_t length);
 void mgl_text_put(mgl_text *text, const char *string);
 void mgl_text_format(mgl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends the shortest decimal of `least` or more significant digits that reads back as the finite
+ * number, with a point in every locale. */
+void mgl_text_put_float(mgl_text *text, float value, int least);
+void mgl_text_put_double(mgl_text *text, double value, int least);
 void mgl_text_clear(mgl_text *text); /* releases; zero-initialized again */
 
 /* Whether a text ends in `end`. */

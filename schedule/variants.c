@@ -25,11 +25,7 @@
 #include "schedule/variants.def"
 
 static const mgl_variant_info variants[MGL_VARIANT_COUNT] = {
-    {.name = "general",
-     .family = MGL_FAMILY_COUNT,
-     .rows = MGL_MAX_SECOND_ROWS,
-     .when = "1",
-     .what = "every shape"},
+    {.name = "general", .family = MGL_FAMILY_COUNT, .rows = MGL_MAX_SECOND_ROWS, .when = "1"},
 #define MGL_VARIANT(id, name, family, rows, weights, exchange, cache, edges, arch, when, needs,    \
                     what)                                                                          \
     {#name,                                                                                        \
@@ -42,8 +38,7 @@ static const mgl_variant_info variants[MGL_VARIANT_COUNT] = {
      arch,                                                                                         \
      when,                                                                                         \
      needs_##id,                                                                                   \
-     (int)(sizeof needs_##id / sizeof *needs_##id),                                                \
-     what},
+     (int)(sizeof needs_##id / sizeof *needs_##id)},
 #include "schedule/variants.def"
 };
 

@@ -50,7 +50,6 @@ typedef struct mgl_variant_info {
                                       above 0 */
     const mgl_variant_need *needs; /* (need_count) */
     int need_count;
-    const char *what;
 } mgl_variant_info;
 
 /* The row of a variant. An invalid number gives the row of `general`. */

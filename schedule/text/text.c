@@ -49,10 +49,6 @@
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
 
-#include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 static void put_number(mgl_text *out, int64_t number)
 {
     char digits[24], *at = digits + sizeof digits;
@@ -72,25 +68,6 @@ static void put_field(mgl_text *out, const char *key, int64_t number)
     mgl_text_put(out, key);
     mgl_text_put(out, " ");
     put_number(out, number);
-}
-
-/* Prints the shortest decimal that reads back as `value`, with a point in every locale. */
-static void put_float(mgl_text *out, float value)
-{
-    char digits[32];
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = (locale_t)0;
-    if (c)
-        before = uselocale(c);
-    for (int precision = 1; precision <= 9; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
-        if (strtof(digits, NULL) == value)
-            break;
-    }
-    if (c) {
-        uselocale(before);
-        freelocale(c);
-    }
-    mgl_text_put(out, digits);
 }
 
 static void put_string(mgl_text *out, const char *string)
@@ -131,7 +108,7 @@ static void put_header(const mgl_program *program, mgl_text *out)
         const double value = mgl_fact_value(&program->geometry, &mgl_geometry_facts[i]);
         mgl_text_format(out, " %s ", mgl_geometry_facts[i].name);
         if (mgl_geometry_facts[i].is_float)
-            put_float(out, (float)value);
+            mgl_text_put_float(out, (float)value, 1);
         else
             mgl_text_format(out, "%d", (int)value);
     }

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 
 #include <check.h>
+#include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -411,6 +413,31 @@ START_TEST(test_values_as_they_stand)
 END_TEST
 
 /* Of a tree that has no texts of its numbers. */
+/* Numbers are the shortest ones that read back, with a point in every locale. */
+START_TEST(test_numbers_in_every_locale)
+{
+    static const char wanted[] = "[0.1,1e-05,100000,16777216,-2.5,null,0.1,1e-300,123456.5,null]";
+    mgl_json_out out = {0};
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "de_DE"))
+        printf("SKIPPED test_numbers_in_every_locale: no locale de_DE here\n");
+    mgl_json_out_array(&out, NULL);
+    mgl_json_out_float(&out, NULL, 0.1F);
+    mgl_json_out_float(&out, NULL, 1e-5F);
+    mgl_json_out_float(&out, NULL, 100000);
+    mgl_json_out_float(&out, NULL, 16777216);
+    mgl_json_out_float(&out, NULL, -2.5F);
+    mgl_json_out_float(&out, NULL, NAN);
+    mgl_json_out_double(&out, NULL, 0.1);
+    mgl_json_out_double(&out, NULL, 1e-300);
+    mgl_json_out_double(&out, NULL, 123456.5);
+    mgl_json_out_double(&out, NULL, INFINITY);
+    mgl_json_out_close_array(&out);
+    setlocale(LC_ALL, "C");
+    ck_assert_str_eq(out.text.bytes, wanted);
+    mgl_text_clear(&out.text);
+}
+END_TEST
+
 START_TEST(test_values_as_doubles)
 {
     static const char text[] = "{\"a\":[1,-0.5,1e+30,\"x\",null,true],\"b\":{}}";
@@ -480,6 +507,7 @@ int main(void)
     tcase_add_test(cases, test_values_as_they_stand);
     tcase_add_test(cases, test_fields);
     tcase_add_test(cases, test_schema);
+    tcase_add_test(cases, test_numbers_in_every_locale);
     tcase_add_test(cases, test_values_as_doubles);
     tcase_add_test(cases, test_many_keys);
     tcase_add_test(cases, test_too_many_values);

@@ -50,9 +50,10 @@ struct product {
                                                 number */
 };
 
-static int64_t round_up(int64_t n, int64_t unit)
+/* Columns of a padded row: whole blocks of every format. */
+static int64_t padded(int64_t columns)
 {
-    return (n + unit - 1) / unit * unit;
+    return (columns + MGL_FORMAT_COLUMNS - 1) / MGL_FORMAT_COLUMNS * MGL_FORMAT_COLUMNS;
 }
 
 static const mgl_segment *segment_at(const mgl_call *call, int i)
@@ -171,7 +172,7 @@ static const float *load_inputs(const mgl_call *call, const mgl_region *g, int64
 {
     const mgl_region *x = mgl_call_operand(call, MGL_PRODUCT_INPUT);
     int64_t width = mgl_region_width(x, 1);
-    *stride = round_up(width, MGL_FORMAT_COLUMNS);
+    *stride = padded(width);
     for (int r = 0; r < call->epoch->rows; r++) {
         float *row = call->scratch + r * *stride;
         mgl_call_load(call, x, r, 0, width, row);
@@ -186,7 +187,7 @@ static const float *load_inputs(const mgl_call *call, const mgl_region *g, int64
 static const float *merge_inputs(const mgl_call *call, const mgl_region *part, int64_t *stride)
 {
     int64_t width = mgl_task_inputs(call->program, call->task);
-    *stride = round_up(width, MGL_FORMAT_COLUMNS);
+    *stride = padded(width);
     for (int r = 0; r < call->epoch->rows; r++) {
         float *row = call->scratch + r * *stride;
         mgl_merge_row(call, part, r, row);

@@ -173,54 +173,39 @@ static mgl_status load_linker(mgl_error *err)
     return load_tool(&jitlink, err);
 }
 
-mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err)
+/* Loads a library, unless it is loaded already. */
+static mgl_status load_once(bool *ready, mgl_status (*load)(mgl_error *err), mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    if (driver_override) {
-        *out = driver_override;
-        return mgl_cu_check(driver_override, driver_override->init(0), "starting the driver", err);
-    }
     pthread_mutex_lock(&lock);
-    mgl_cu_begin();
-    if (!driver_ready)
-        status = load_driver(err);
-    mgl_cu_end();
-    driver_ready = driver_ready || !status;
+    if (!*ready)
+        status = load(err);
+    *ready = *ready || !status;
     pthread_mutex_unlock(&lock);
-    *out = &driver;
+    return status;
+}
+
+mgl_status mgl_cu_open(const mgl_cu **out, mgl_error *err)
+{
+    *out = driver_override ? driver_override : &driver;
+    if (driver_override)
+        return mgl_cu_check(driver_override, driver_override->init(0), "starting the driver", err);
+    mgl_cu_begin();
+    mgl_status status = load_once(&driver_ready, load_driver, err);
+    mgl_cu_end();
     return status;
 }
 
 mgl_status mgl_nvrtc_open(const mgl_nvrtc **out, mgl_error *err)
 {
-    mgl_status status = MGL_OK;
-    if (compiler_override) {
-        *out = compiler_override;
-        return MGL_OK;
-    }
-    pthread_mutex_lock(&lock);
-    if (!compiler_ready)
-        status = load_compiler(err);
-    compiler_ready = compiler_ready || !status;
-    pthread_mutex_unlock(&lock);
-    *out = &compiler;
-    return status;
+    *out = compiler_override ? compiler_override : &compiler;
+    return compiler_override ? MGL_OK : load_once(&compiler_ready, load_compiler, err);
 }
 
 mgl_status mgl_jitlink_open(const mgl_jitlink **out, mgl_error *err)
 {
-    mgl_status status = MGL_OK;
-    if (linker_override) {
-        *out = linker_override;
-        return MGL_OK;
-    }
-    pthread_mutex_lock(&lock);
-    if (!linker_ready)
-        status = load_linker(err);
-    linker_ready = linker_ready || !status;
-    pthread_mutex_unlock(&lock);
-    *out = &linker;
-    return status;
+    *out = linker_override ? linker_override : &linker;
+    return linker_override ? MGL_OK : load_once(&linker_ready, load_linker, err);
 }
 
 const mgl_jitlink *mgl_jitlink_for(const mgl_nvrtc *nvrtc, mgl_error *err)
