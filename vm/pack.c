@@ -221,26 +221,6 @@ mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
     return status;
 }
 
-mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
-                         mgl_error *err)
-{
-    const mgl_queue *q = &program->queues[queue];
-    int64_t end = 0;
-    for (int t = q->tasks.first; t < q->tasks.first + q->tasks.count; t++) {
-        const mgl_run *run = &program->tasks[t].segments;
-        for (int s = run->first; s < run->first + run->count; s++) {
-            const mgl_segment *segment = &program->segments[s];
-            mgl_status status = mgl_pack_rows(program, graph, segment, segment->row_lo,
-                                              segment->row_hi, (char *)to + segment->offset, err);
-            if (status)
-                return status;
-            end = segment->offset + mgl_segment_bytes(program, segment);
-        }
-    }
-    memset((char *)to + end, 0, (size_t)(q->tape_bytes - end));
-    return MGL_OK;
-}
-
 /* Packs rows [lo, hi) of a const buffer that is a tensor. */
 static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
                              const mgl_buffer *buffer, int64_t lo, int64_t hi, char *to,
@@ -336,12 +316,4 @@ void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, cons
             from + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
                        MGL_BLOCK_BYTES,
             (size_t)(width - done < columns ? width - done : columns));
-}
-
-void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
-                        int which, float *to)
-{
-    int64_t width = segment->col_hi - segment->col_lo;
-    for (int64_t row = 0; row < mgl_segment_rows(segment); row++)
-        mgl_unpack_row(program, segment, tape, which, row, to + row * width);
 }

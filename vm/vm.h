@@ -361,10 +361,6 @@ void mgl_vm_cut_stopped(const mgl_vm_delivery *delivery, const mgl_vm_request *r
 
 /* ---- packing, shared by the machines (vm/pack.c) -------------------------------------------- */
 
-/* Writes the tape of a queue (tape_bytes) with the graph's weights converted to the program's
- * formats, as the segment descriptors specify. Reads each row once. */
-mgl_status mgl_pack_tape(const mgl_program *program, const mgl_graph *graph, int queue, void *to,
-                         mgl_error *err);
 /* Writes rows [lo, hi) of a segment in tape layout to `to`. Both bounds are row group boundaries or
  * the segment's ends. */
 mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
@@ -377,10 +373,6 @@ mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, in
 int64_t mgl_pack_const_rows(const mgl_program *program, int buffer);
 mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *graph, int buffer,
                                int64_t lo, int64_t hi, void *to, mgl_error *err);
-/* Unpacks tensor `which` of a segment (0, or 1 of g8x2) from the queue's tape to row-major f32
- * (rows, cols). */
-void mgl_unpack_segment(const mgl_program *program, const mgl_segment *segment, const void *tape,
-                        int which, float *to);
 /* Unpacks one row of a segment's tensor (row 0 is row_lo) to f32 (cols). */
 void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
                     int which, int64_t row, float *to);

@@ -14,6 +14,7 @@
 #include "eval/synthetic.h"
 #include "megalith.h"
 #include "schedule/schedule.h"
+#include "tests/vm/tapes.h"
 #include "vm/vm.h"
 
 #define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
@@ -450,7 +451,7 @@ START_TEST(made_tapes_are_packed_tapes)
     for (int q = 0; q < program->queue_count; q++) {
         size_t bytes = (size_t)program->queues[q].tape_bytes;
         uint16_t *packed = mgl_alloc_zero(bytes, 1), *made = mgl_alloc_zero(bytes, 1);
-        ok(mgl_pack_tape(program, graph, q, packed, &err), err);
+        ok(pack_tape(program, graph, q, packed, &err), err);
         const mgl_run *tasks = &program->queues[q].tasks;
         for (int t = tasks->first; t < tasks->first + tasks->count; t++)
             for (int s = 0; s < program->tasks[t].segments.count; s++)

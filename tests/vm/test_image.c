@@ -18,6 +18,7 @@
 #include "importer/mega.h"
 #include "schedule/moves/moves.h"
 #include "schedule/schedule.h"
+#include "tests/vm/tapes.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"
 
@@ -104,7 +105,7 @@ static void compare_parts(const mgl_weights *weights)
         char *wanted = mgl_alloc(bytes + 1), *made = mgl_alloc(bytes + 1);
         memset(made, 0xAA, bytes + 1);
         if (part < QUEUES)
-            ok(mgl_pack_tape(program, graph, part, wanted, &err), err);
+            ok(pack_tape(program, graph, part, wanted, &err), err);
         else if (bytes)
             ok(mgl_pack_const(program, graph, part - QUEUES, wanted, &err), err);
         ok(mgl_weights_write(weights, part, made, NULL, &err), err);

@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "tests/vm/tapes.h"
 #include "vm/image.h"
 
 static const mgl_geometry shapes[] = {
@@ -37,7 +38,7 @@ static void check_segment(const mgl_program *program, const mgl_graph *graph,
     float *unpacked = mgl_alloc((size_t)(rows * width) * sizeof *unpacked), wanted[1024];
     for (int which = 0; which < (segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1); which++) {
         int tensor = which ? segment->tensor2 : segment->tensor;
-        mgl_unpack_segment(program, segment, tape, which, unpacked);
+        unpack_segment(program, segment, tape, which, unpacked);
         for (int64_t r = 0; r < rows; r++) {
             read_row(program, graph, tensor, segment->row_lo + r, wanted);
             ck_assert_mem_eq(unpacked + r * width, wanted + segment->col_lo,
@@ -59,7 +60,7 @@ START_TEST(unpacking_is_the_inverse)
             size_t bytes = (size_t)program->queues[q].tape_bytes;
             char *tape = mgl_alloc(bytes);
             memset(tape, 0xAA, bytes);
-            ok(mgl_pack_tape(program, graph, q, tape, &err), err);
+            ok(pack_tape(program, graph, q, tape, &err), err);
             const mgl_run *run = &program->queues[q].tasks;
             for (int t = run->first; t < run->first + run->count; t++)
                 for (int s = 0; s < program->tasks[t].segments.count; s++)
@@ -121,7 +122,7 @@ START_TEST(bytes_lie_where_the_layout_says)
     int64_t bytes = program->queues[0].tape_bytes;
     ck_assert_int_eq(mgl_segment_bytes(program, &segment), groups * blocks * 512 * tensors);
     float *tape = mgl_alloc_zero((size_t)bytes, 1);
-    ok(mgl_pack_tape(program, graph, 0, tape, &err), err);
+    ok(pack_tape(program, graph, 0, tape, &err), err);
     for (int64_t i = 0; i < groups * tensors * blocks * 128; i++) {
         int64_t element = i % 16, row = i / 16 % 8, block = i / 128 % blocks;
         int64_t run = i / 128 / blocks, group = run / tensors;
@@ -155,7 +156,7 @@ START_TEST(the_layout_has_a_number)
     program->exec.warps = 2;
     size_t bytes = (size_t)program->queues[0].tape_bytes;
     char *tape = mgl_alloc_zero(bytes, 1);
-    ok(mgl_pack_tape(program, graph, 0, tape, &err), err);
+    ok(pack_tape(program, graph, 0, tape, &err), err);
     ck_assert_int_eq(MGL_TAPE_LAYOUT, 3);
     ck_assert_uint_eq(mgl_checksum(tape, bytes), sums[_i]);
     mgl_free(tape);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tests/vm/tapes.h"
 #include "vm/cpu/machine.h"
 
 static void check_part(const void *made, const void *wanted, size_t bytes, int part)
@@ -19,7 +20,7 @@ static void check_bytes(const mgl_machine *m, const mgl_graph *graph)
     for (int q = 0; q < p->queue_count; q++) {
         size_t bytes = (size_t)p->queues[q].tape_bytes;
         char *wanted = mgl_alloc(bytes + 1);
-        ok(mgl_pack_tape(p, graph, q, wanted, &err), err);
+        ok(pack_tape(p, graph, q, wanted, &err), err);
         check_part(m->tapes[q], wanted, bytes, q);
         mgl_free(wanted);
     }
