@@ -12,7 +12,7 @@
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "ends before the compiler")                      \
     X(text, ptx, "--ptx", "F.ptx", 0, 0, "writes the PTX of the text there")                       \
     X(text, base_ptx, "--base-ptx", "F.ptx", 0, 0,                                                 \
-      "writes the PTX of the unit's own text there: `kernel ptx learn` compares both")             \
+      "writes the PTX of the unit's own text there, for `kernel ptx learn`")                       \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
       "where it is examined and timed; none: the gates end before (none)")                         \
     X(flag, correctness_only, "--correctness-only", NULL, 0, 0, "ends before anything is timed")   \

@@ -6,7 +6,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp -r --parents "$root/validator" "$root/schedule" "$root/vm" "$root/instructions" "$root/eval" \
-    "$root/autotune" "$root/api" \
+    "$root/autotune" "$root/api" "$root/tests/vm/explore" \
     "$root/tests/tools/freeze.sh" "$scratch"
 cd "$scratch$root"
 version() { head -1 autotune/frozen.txt; }
