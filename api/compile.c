@@ -3,7 +3,7 @@
  * program, compiles its kernel and packs the weights. Without this file, mgl_model_open repeats
  * these steps at each start. `megalith compile` calls it.
  */
-#include "api/pipeline.h"
+#include "api/cancel.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -18,6 +18,7 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 #include "vm/image.h"
+#include "vm/pipeline/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * Opens and closes models. mgl_model_open runs the pipeline: import, lower, validate, load. It
- * accepts a folder of a checkpoint or a compiled model. Also implements the choice of the device
- * and the cancel switches. api/pipeline.c lowers the program; api/generate.c runs the model.
+ * accepts a folder of a checkpoint or a compiled model. Also implements the cancel switches.
+ * vm/pipeline/ chooses the device and lowers the program; api/generate.c runs the model.
  */
 #include "api/model.h"
 
@@ -56,116 +56,6 @@ bool mgl_cancel_is_set(const mgl_cancel *cancel)
 const atomic_int *mgl_cancel_flag(const mgl_cancel *cancel)
 {
     return cancel ? &cancel->set : NULL;
-}
-
-/* ---- devices and targets --------------------------------------------------------------------- */
-
-static mgl_status use_cpu(mgl_device *out, mgl_error *err)
-{
-    *out = (mgl_device){.kind = MGL_VM_CPU, .name = "cpu"};
-    return mgl_target_parse("cpu:1", &out->target, err);
-}
-
-/* The name stays empty if the driver does not return it. */
-static void name_device(mgl_device *machine)
-{
-    const mgl_cu *cu;
-    int device;
-    if (mgl_cu_open(&cu, NULL) || cu->device_get(&device, machine->device) ||
-        cu->device_name(machine->name, (int)sizeof machine->name - 1, device))
-        machine->name[0] = 0;
-}
-
-static mgl_status use_cuda(int device, mgl_device *out, mgl_error *err)
-{
-    double start = mgl_clock_s();
-    *out = (mgl_device){.kind = MGL_VM_CUDA, .device = device};
-    mgl_status status = mgl_cuda_live_target(device, &out->target, err);
-    if (!status)
-        name_device(out);
-    out->driver_s = mgl_clock_s() - start;
-    return status;
-}
-
-/* The requested GPU. NVRTC is required if the kernel in a compiled model is out of date. */
-static mgl_status use_cuda_for(const mgl_image *image, int device, mgl_device *out, mgl_error *err)
-{
-    mgl_status status = use_cuda(device, out, err);
-    return status || !image ? status : mgl_image_check_kernel(image, out->target.arch, err);
-}
-
-/* Whether the file contains the device's kernel, or NVRTC can compile it. */
-static bool has_kernel(const mgl_image *image, const mgl_device *device)
-{
-    if (image && mgl_image_has_kernel(image, device->target.arch))
-        return true;
-    mgl_cuda_probe *probe = mgl_alloc(sizeof *probe);
-    if (!probe)
-        return false;
-    mgl_cuda_get_probe(probe);
-    bool usable = probe->nvrtc;
-    mgl_free(probe);
-    return usable;
-}
-
-/* The first usable GPU, or else the CPU. The driver is checked first, because the check is fast:
- * without a driver, NVRTC is not searched for. A compiled model with an outdated kernel is an
- * error, not a silent run on the CPU. */
-static mgl_status use_best(const mgl_image *image, mgl_device *out, mgl_error *err)
-{
-    mgl_error ignored;
-    const bool for_cpu = image && !strcmp(image->program->target.arch, "cpu");
-    if (for_cpu || use_cuda(0, out, &ignored))
-        return use_cpu(out, err);
-    mgl_status status = image ? mgl_image_check_kernel(image, out->target.arch, err) : MGL_OK;
-    return status || has_kernel(image, out) ? status : use_cpu(out, err);
-}
-
-mgl_status mgl_device_find(const char *device, mgl_device *out, mgl_error *err)
-{
-    return mgl_device_find_for(NULL, device, out, err);
-}
-
-mgl_status mgl_device_find_for(const mgl_image *image, const char *device, mgl_device *out,
-                               mgl_error *err)
-{
-    if (!device || !strcmp(device, "auto"))
-        return use_best(image, out, err);
-    if (!strcmp(device, "cpu"))
-        return use_cpu(out, err);
-    if (!strcmp(device, "cuda"))
-        return use_cuda_for(image, 0, out, err);
-    const char *digits = strncmp(device, "cuda:", 5) ? "" : device + 5;
-    size_t length = strlen(digits);
-    if (length < 1 || length > 3 || strspn(digits, "0123456789") != length)
-        return mgl_fail(err, MGL_USAGE, device,
-                        "unknown device; supported: auto, cpu, cuda and cuda:N");
-    int number = 0;
-    for (; *digits; digits++)
-        number = number * 10 + (*digits - '0');
-    return use_cuda_for(image, number, out, err);
-}
-
-mgl_status mgl_target_find_device(const char *target, mgl_device *out, mgl_error *err)
-{
-    if (!target || !strcmp(target, "live"))
-        return mgl_device_find("auto", out, err);
-    *out = (mgl_device){.kind = MGL_VM_CUDA};
-    mgl_status status = mgl_target_parse(target, &out->target, err);
-    if (!status && !strcmp(out->target.arch, "cpu")) {
-        out->kind = MGL_VM_CPU;
-        strcpy(out->name, "cpu");
-    }
-    return status == MGL_BAD_INPUT ? MGL_USAGE : status; /* the text is an option, not a file */
-}
-
-mgl_status mgl_target_find(const char *target, mgl_target *out, mgl_error *err)
-{
-    mgl_device machine;
-    mgl_status status = mgl_target_find_device(target, &machine, err);
-    if (!status)
-        *out = machine.target;
-    return status;
 }
 
 /* ---- opening a model ------------------------------------------------------------------------- */

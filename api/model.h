@@ -1,21 +1,16 @@
 /*
- * Declares an open model (struct mgl_model) and a cancel switch (struct mgl_cancel). api/model.c
- * opens and closes models, api/generate.c runs them, and api/ends.c finds their end tokens. A model
- * owns its checkpoint, image, program and machine.
+ * Declares an open model (struct mgl_model). api/model.c opens and closes models, api/generate.c
+ * runs them, and api/ends.c finds their end tokens. A model owns its checkpoint, image, program and
+ * machine.
  */
 #ifndef MGL_API_MODEL_H
 #define MGL_API_MODEL_H
 
-#include <stdatomic.h>
-
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "importer/checkpoint.h"
 #include "vm/image.h"
+#include "vm/pipeline/pipeline.h"
 #include "vm/vm.h"
-
-struct mgl_cancel {
-    atomic_int set; /* the machines poll this word */
-};
 
 struct mgl_model {
     mgl_checkpoint *checkpoint;

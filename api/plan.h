@@ -6,7 +6,7 @@
 #ifndef MGL_API_PLAN_H
 #define MGL_API_PLAN_H
 
-#include "api/pipeline.h"
+#include "schedule/program.h"
 
 struct mgl_plan {
     mgl_program *program;

@@ -4,18 +4,20 @@
  * lowers many plans. A plan records whether the validator accepted it: the cost model simulates
  * only accepted programs.
  */
-#include "api/machine_check.h"
 #include "api/plan.h"
+#include "vm/pipeline/machine_check.h"
 
 #include "base/memory.h"
 #include "base/sized.h"
 #include "eval/synthetic.h"
 #include "importer/checkpoint.h"
 #include "schedule/cost/cost.h"
+#include "schedule/digest.h"
 #include "schedule/moves/moves.h"
 #include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
+#include "vm/pipeline/pipeline.h"
 
 #include <string.h>
 

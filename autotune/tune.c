@@ -6,9 +6,8 @@
  */
 #include "autotune/tune.h"
 
-#include "api/pipeline.h"
-#include "autotune/frozen.h"
-#include "autotune/search/judge.h"
+#include "autotune/candidates/judge.h"
+#include "autotune/store/frozen.h"
 #include "autotune/store/shape.h"
 #include "autotune/tune_chat.h"
 #include "autotune/tune_checkpoint.h"
@@ -19,6 +18,7 @@
 #include "base/memory.h"
 #include "eval/synthetic.h"
 #include "vm/cuda/cuda.h"
+#include "vm/pipeline/device.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -288,24 +288,12 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
     return status ? status : choose_name(r, out, err);
 }
 
-/* Synthetic weights on a GPU are made only in bf16 (eval/filler.c). */
-static mgl_status check_formats(const mgl_campaign_record *record, mgl_error *err)
-{
-    bool gpu = strcmp(record->device, "none") != 0 && strcmp(record->device, "cpu") != 0;
-    if (!gpu || !strcmp(record->dtype, "bf16"))
-        return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, "--dtype",
-                    "trials on a GPU have bf16 weights, not %.40s: --device none proves and "
-                    "predicts %.40s schedules, and --device cpu executes them",
-                    record->dtype, record->dtype);
-}
-
-/* ---- a subject from a record ----------------------------------------------------------------- */
+/* ---- a campaign from a record -----------------------------------------------------------------
+ */
 
 static mgl_status read_options(mgl_tune *tune, mgl_error *err)
 {
     mgl_json json;
-    const cJSON *config = NULL;
     const char *device = NULL, *proposers = NULL, *text = tune->record.options;
     mgl_status status = mgl_json_parse(text, strlen(text), MAX_TEXT, "options", &json, err);
     if (status)
@@ -313,14 +301,6 @@ static mgl_status read_options(mgl_tune *tune, mgl_error *err)
     status = mgl_json_get_string(&json, json.root, "device", true, &device, err);
     if (!status)
         status = mgl_json_get_string(&json, json.root, "proposers", true, &proposers, err);
-    if (!status)
-        status = mgl_json_get_bool(&json, json.root, "allow_narrow", true,
-                                   &tune->subject.allow_narrow, err);
-    if (!status)
-        status = mgl_json_get_object(&json, json.root, "config", true, &config, err);
-    mgl_schedule_config_default(&tune->subject.start);
-    if (!status)
-        status = mgl_schedule_config_merge(&json, config, "config.", &tune->subject.start, err);
     if (!status)
         status = copy_text(device, &tune->device, err);
     if (!status)
@@ -331,43 +311,10 @@ static mgl_status read_options(mgl_tune *tune, mgl_error *err)
     return status;
 }
 
-/* Finds measured costs. Costs belong to one device model, not to an architecture. Without a device,
- * returns those of the device that was measured for the target. */
-static bool find_costs(const mgl_campaign_record *record, const mgl_target *target, mgl_costs *out)
+static mgl_status read_record(mgl_tune *tune, mgl_error *err)
 {
-    const char *device;
-    if (!strcmp(record->device, "none"))
-        return !mgl_costs_find_for(target, NULL, &device, out, NULL);
-    return !mgl_costs_find(record->device, out, NULL);
-}
-
-static mgl_status make_subject(mgl_tune *tune, mgl_error *err)
-{
-    mgl_subject *s = &tune->subject;
-    const mgl_campaign_record *record = &tune->record;
-    if (!record->options || !record->shape || !record->target || !record->dtype ||
-        !record->workloads || !record->space || !record->device)
-        return mgl_fail(err, MGL_BAD_INPUT, record->name, "the campaign's record is not complete");
-    mgl_status status = check_formats(record, err);
-    if (!status)
-        status = read_options(tune, err);
-    if (!status)
-        status = mgl_shape_parse(record->shape, &s->config, err);
-    if (!status)
-        status = mgl_target_parse(record->target, &s->target, err);
-    if (!status)
-        status = mgl_workloads_parse(record->workloads, &s->workloads, err);
-    if (!status)
-        status = mgl_search_space_parse(record->space, strlen(record->space), "space", &s->target,
-                                        s->allow_narrow, &s->space, err);
-    if (!status && !mgl_dtype_parse(record->dtype, &s->dtype))
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, record->name, "its dtype %.40s is unknown", record->dtype);
-    s->capacity = (int)record->capacity;
-    if (!status)
-        status = mgl_subject_open(s, err);
-    s->has_costs = !status && find_costs(record, &s->target, &s->costs);
-    return status;
+    mgl_status status = mgl_subject_read(&tune->record, &tune->subject, err);
+    return status ? status : read_options(tune, err);
 }
 
 /* ---- finding the campaign in the store ------------------------------------------------------- */
@@ -603,7 +550,7 @@ mgl_status mgl_tune_prepare(mgl_store *store, const mgl_tune_request *request, b
     if (!status && store)
         status = find_record(store, request, out, err);
     if (!status)
-        status = make_subject(out, err);
+        status = read_record(out, err);
     if (!status && add && !out->found)
         status = add_record(out, err);
     if (!status)
@@ -624,7 +571,7 @@ static mgl_status find(mgl_store *store, const char *name, bool rebase, mgl_tune
     if (!status && rebase)
         status = rebase_record(store, out, err);
     if (!status)
-        status = make_subject(out, err);
+        status = read_record(out, err);
     if (!status && !out->found)
         status = add_record(out, err);
     if (!status)
@@ -717,7 +664,7 @@ mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
     if (!status && r.device)
         status = take_device(&r, out, err);
     if (!status)
-        status = check_formats(out, err);
+        status = mgl_subject_check_formats(out, err);
     if (!r.device && archive->campaign.device && strcmp(archive->campaign.device, "none") == 0)
         r.device = "none";
     if (!status)

@@ -13,9 +13,9 @@
 #ifndef MGL_AUTOTUNE_TUNE_H
 #define MGL_AUTOTUNE_TUNE_H
 
+#include "autotune/archive/archive.h"
 #include "autotune/search/campaign.h"
-#include "autotune/store/archive.h"
-#include "schedule/tuned.h"
+#include "schedule/tuned/tuned.h"
 
 #define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"
 #define MGL_TUNE_TARGET    "sm_90a:132" /* default target for --device none */

@@ -3,8 +3,8 @@
  * the workloads, valid only for the measured capacity. A winner that was measured only at the first
  * positions is rejected. Called through mgl_tune_entries.
  */
-#include "autotune/report/answer.h"
-#include "autotune/store/archive.h"
+#include "autotune/answers/answer.h"
+#include "autotune/archive/archive.h"
 #include "autotune/tune.h"
 #include "base/format.h"
 #include "base/memory.h"

@@ -4,7 +4,7 @@
 #include "autotune/tune_chat.h"
 #include "autotune/tune_prior.h"
 
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "base/memory.h"
 
 #include <math.h>

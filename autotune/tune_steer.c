@@ -2,7 +2,7 @@
  * proposals and wait for their verdicts. Implements the last part of tune.h. */
 #include "autotune/tune.h"
 
-#include "autotune/frozen.h"
+#include "autotune/store/frozen.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "vm/cuda/cache.h"

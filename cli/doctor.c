@@ -4,13 +4,13 @@
  */
 #include "cli/cli.h"
 
-#include "autotune/frozen.h"
 #include "autotune/runner/sandbox.h"
+#include "autotune/store/frozen.h"
 #include "base/cgroup.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "cli/generate/libedit.h"
+#include "cli/libedit.h"
 #include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/generate/libedit.h"
+#include "cli/libedit.h"
 
 #include <errno.h>
 #include <fcntl.h>

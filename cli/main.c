@@ -3,7 +3,7 @@
  * to the exit code and prints the one error message or, with --json, the one error object. Also the
  * entry point of worker processes: of campaigns, and of kernel compilation.
  */
-#include "cli/campaign/campaign.h"
+#include "cli/chat_key.h"
 #include "cli/hints.h"
 #include "cli/progress.h"
 #include "cli/signals.h"

@@ -1,12 +1,12 @@
 /*
- * megalith mcp: serves the tools of autotune/agents/mcp.h on standard input and output, one message
+ * megalith mcp: serves the tools of autotune/mcp/mcp.h on standard input and output, one message
  * per line (Model Context Protocol). A separate thread reads, so that a request can be cancelled
  * while another one runs. Only answers are written to standard output.
  */
 #include "cli/cli.h"
 #include "cli/signals.h"
 
-#include "autotune/agents/mcp.h"
+#include "autotune/mcp/mcp.h"
 #include "base/memory.h"
 
 #include <errno.h>

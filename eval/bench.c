@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#include "api/pipeline.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "eval/baseline.h"
@@ -15,6 +14,7 @@
 #include "eval/statistics.h"
 #include "eval/stream.h"
 #include "schedule/step.h"
+#include "vm/pipeline/pipeline.h"
 
 /* State of a running case. */
 struct bench {

@@ -17,11 +17,11 @@
 #ifndef MGL_EVAL_BENCH_H
 #define MGL_EVAL_BENCH_H
 
-#include "api/pipeline.h"
 #include "eval/clocks.h"
 #include "eval/synthetic.h"
 #include "schedule/cost/cost.h"
 #include "vm/cuda/kernel_digest.h"
+#include "vm/pipeline/pipeline.h"
 #include "vm/vm.h"
 
 enum {

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "api/pipeline.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "schedule/step.h"
+#include "vm/pipeline/device.h"
 
 /* A signaling NaN in f32 and in bf16, a NaN in f16, and an invalid index. */
 static const uint32_t poison_words[] = {0x7FA17FA1u, 0xA5A5A5A5u};

@@ -1,10 +1,10 @@
 /*
- * The ops as tables, generated from ops.def, and their lookup by number and name
- * (schedule/program.h).
+ * Implements ops.h: the ops as tables, generated from ops.def, and their lookup by number and name.
  */
+#include "instructions/ops.h"
+
 #include "base/aliases.h"
 #include "base/text.h"
-#include "schedule/program.h"
 
 #include <string.h>
 
@@ -116,6 +116,22 @@ _Static_assert(MGL_OPERAND(rms_linear, n) == MGL_PRODUCT_INPUT &&
                    MGL_OPERAND(rms_head, counts) == MGL_OPERAND(head, counts) &&
                    MGL_OPERAND(rms_head, sequence) == MGL_OPERAND(head, sequence),
                "ops that scale have the outputs of those that norm, by number");
+
+const char *mgl_space_name(mgl_space space)
+{
+    static const char *const names[] = {
+#define MGL_X(id, name, what) name,
+        MGL_SPACES(MGL_X)
+#undef MGL_X
+    };
+    return names[space];
+}
+
+const char *mgl_layout_name(mgl_layout layout)
+{
+    static const char *const names[] = {"none", "g8", "g8x2"};
+    return names[layout];
+}
 
 bool mgl_op_is_known(mgl_op op)
 {

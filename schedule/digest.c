@@ -1,5 +1,5 @@
 /*
- * Digests of programs (SHA-256), declared in moves/moves.h.
+ * Implements digest.h: digests of programs (SHA-256).
  *
  * mgl_program_digest identifies a program in a history of programs. It hashes all fields of the
  * text form (schedule/text/text.c) in order, as varints. Tensors, buffers and counters are
@@ -11,7 +11,7 @@
  * buffers, and in which format. Weights packed for one program fit another program with the same
  * layout digest.
  */
-#include "schedule/moves/moves.h"
+#include "schedule/digest.h"
 
 #include "base/assert.h"
 #include <string.h>

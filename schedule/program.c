@@ -424,22 +424,6 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank)
     return true;
 }
 
-const char *mgl_space_name(mgl_space space)
-{
-    static const char *const names[] = {
-#define MGL_X(id, name, what) name,
-        MGL_SPACES(MGL_X)
-#undef MGL_X
-    };
-    return names[space];
-}
-
-const char *mgl_layout_name(mgl_layout layout)
-{
-    static const char *const names[] = {"none", "g8", "g8x2"};
-    return names[layout];
-}
-
 int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment)
 {
     MGL_ASSERT(segment->tensor >= 0 && segment->tensor < program->tensor_count);

@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "importer/graph.h"
-#include "instructions/operands.h"
+#include "instructions/ops.h"
 #include "schedule/formats.h"
 #include "schedule/tape.h"
 
@@ -39,34 +39,6 @@ enum {
     MGL_SHARED_SECOND = 4096,    /* further bytes for a row table of more than MGL_MAX_ROWS rows */
 };
 
-/* MGL_X(enum, name, what the space holds) */
-#define MGL_SPACES(X)                                                                              \
-    X(CONST, "const", "constants that are gathered; never written")                                \
-    X(ACT, "act", "activations of an epoch")                                                       \
-    X(KV, "kv", "the KV cache: persists over epochs; (sequences, kv_heads, capacity, head_dim)")   \
-    X(IO, "io", "row table, tokens, sampling state, logits, output")
-
-typedef enum mgl_space {
-#define MGL_X(id, name, what) MGL_SPACE_##id,
-    MGL_SPACES(MGL_X)
-#undef MGL_X
-        MGL_SPACE_COUNT
-} mgl_space;
-const char *mgl_space_name(mgl_space space);
-
-typedef enum mgl_op {
-#define MGL_OP(id, ...) MGL_OP_##id,
-#include "instructions/ops.def"
-    MGL_OP_COUNT
-} mgl_op;
-
-/* Groups of ops that share their implementation. */
-typedef enum mgl_family {
-#define MGL_FAMILY(id, ...) MGL_FAMILY_##id,
-#include "instructions/ops.def"
-    MGL_FAMILY_COUNT
-} mgl_family;
-
 /* Selects the code that runs a task: one of the variants of its op (schedule/variants.h). */
 typedef enum mgl_variant {
     MGL_VARIANT_GENERAL,
@@ -74,19 +46,6 @@ typedef enum mgl_variant {
 #include "schedule/variants.def"
     MGL_VARIANT_COUNT
 } mgl_variant;
-
-/* The steps of a token whose rows or tasks are distributed over a range of queues: the steps of
- * a layer, then the head. */
-typedef enum mgl_step {
-    MGL_STEP_QKV,
-    MGL_STEP_ATTEND,
-    MGL_STEP_O,
-    MGL_STEP_GATE_UP,
-    MGL_STEP_DOWN,
-    MGL_STEP_HEAD,
-    MGL_STEP_COUNT,
-    MGL_STEP_NONE = MGL_STEP_COUNT /* an op that is none of these steps, or covers several */
-} mgl_step;
 
 /* An extent is a number, or a symbol whose value comes from the limits of the program. */
 typedef enum mgl_symbol {
@@ -165,13 +124,6 @@ static inline int64_t mgl_region_width(const mgl_region *region, int dim)
 {
     return region->ranges[dim].hi - region->ranges[dim].lo;
 }
-
-typedef enum mgl_layout {
-    MGL_LAYOUT_NONE,
-    MGL_LAYOUT_G8,  /* [row group][k block][8 rows][64 bytes], zeros beyond the tensor's edge */
-    MGL_LAYOUT_G8X2 /* two tensors of one shape, alternating row groups */
-} mgl_layout;
-const char *mgl_layout_name(mgl_layout layout); /* "none", "g8", "g8x2" */
 
 /* A part of the queue's tape: rows [row_lo, row_hi), columns [col_lo, col_hi) of one tensor, or
  * of two. row_lo is a multiple of MGL_ROW_GROUP. row_hi is a multiple too, or the end of the
@@ -283,8 +235,9 @@ typedef struct mgl_program {
     mgl_dtype embedding_dtype;       /* the embedding table; f32 on a CPU: any */
     mgl_dtype exchange_dtype;        /* values that queues exchange, besides f32 */
     mgl_dtype kv_dtype;              /* of the KV buffers */
-    char tuned[MGL_TUNED_NAME + 1];  /* the tuned entry used for lowering (schedule/tuned.h), or
-                                        ""; only records the origin */
+    char
+        tuned[MGL_TUNED_NAME + 1]; /* the tuned entry used for lowering (schedule/tuned/tuned.h), or
+                                      ""; only records the origin */
     char tuned_digest[MGL_SHA256_HEX]; /* mgl_tuned_digest of that entry, or "" */
     mgl_program_tensor *tensors;
     mgl_buffer *buffers;
@@ -360,76 +313,13 @@ bool mgl_program_equal(const mgl_program *a, const mgl_program *b);
 bool mgl_program_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b);
 bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b);
 
-/* ---- the list of ops ------------------------------------------------------------------------- */
-
-enum { MGL_MAX_OPERANDS = 12 };
-
-/* The required dtype of an operand. */
-typedef enum mgl_operand_dtype {
-    MGL_OPERAND_F32,
-    MGL_OPERAND_I32,
-    MGL_OPERAND_EMBEDDING, /* mgl_program_takes_table */
-    MGL_OPERAND_CACHE,     /* program.kv_dtype */
-    MGL_OPERAND_EXCHANGE   /* f32 or program.exchange_dtype, as the buffer declares */
-} mgl_operand_dtype;
-
-typedef struct mgl_operand {
-    const char *name;
-    mgl_space space;
-    mgl_operand_dtype dtype;
-    const char *ranges; /* one letter for each dimension: see ops.def */
-    bool out;
-    bool optional;    /* a task may omit it together with the later operands of its kind: an
-                         optional output, or an extra input */
-    const char *over; /* the input whose rectangle this output may reuse (in place); NULL: none */
-} mgl_operand;
-
-typedef struct mgl_op_info {
-    const char *name;
-    mgl_family family;
-    mgl_step step;     /* MGL_STEP_O means DOWN if the input comes from norm_swiglu */
-    mgl_layout layout; /* of its segments; MGL_LAYOUT_NONE: none */
-    int segment_most;
-    int in_count, out_count;     /* inputs of every task; outputs, including optional outputs */
-    int out_least;               /* outputs of every task; the others are optional */
-    int extra_count;             /* extra inputs */
-    const mgl_operand *operands; /* (in_count + out_count + extra_count): in, out, extra */
-    const char *meaning;
-} mgl_op_info;
-
-/* The row of an op. An invalid number gives a row named "unknown" without operands. */
-const mgl_op_info *mgl_op_get(mgl_op op);
-bool mgl_op_is_known(mgl_op op);
-bool mgl_op_parse(const char *name, size_t length, mgl_op *out);
-
-static inline bool mgl_op_is_attention(mgl_op op)
-{
-    return mgl_op_get(op)->family == MGL_FAMILY_ATTENTION;
-}
-
-/* Whether the op is attention of the first list or of the second list. */
-static inline bool mgl_op_attends(mgl_op op)
-{
-    return mgl_op_is_attention(op) || op == MGL_OP_ATTEND_ROWS;
-}
-
-/* Whether the op computes logits: head or rms_head. */
-static inline bool mgl_op_heads(mgl_op op)
-{
-    return mgl_op_get(op)->step == MGL_STEP_HEAD;
-}
+/* ---- operands of a task ---------------------------------------------------------------------- */
 
 /* Number of biases of a product: its extra inputs. The extra inputs of a head are no biases. */
 static inline int mgl_task_biases(const mgl_task *task)
 {
     const bool none = task->segments.count == 0 || mgl_op_heads(task->op);
     return none ? 0 : task->in.count - mgl_op_get(task->op)->in_count;
-}
-
-/* Whether the op adds a product to the residual: linear_add or merge_add. */
-static inline bool mgl_op_adds(mgl_op op)
-{
-    return mgl_op_get(op)->step == MGL_STEP_O;
 }
 
 /* The index of an operand (MGL_OPERAND) among the task's regions, inputs first, then outputs. -1
@@ -476,15 +366,6 @@ static inline int64_t mgl_task_inputs(const mgl_program *program, const mgl_task
     const int64_t each = task->op == MGL_OP_MERGE_ADD ? program->geometry.head_dim : 1;
     return (range->hi - range->lo) * each;
 }
-
-/* The operands of an attention op; MGL_NO_OPERAND for operands that it lacks. */
-typedef struct mgl_attention_operands {
-    int q, k, v, rope, k_past, v_past;
-    int part; /* the partial result of a split */
-    int k_now, v_now;
-    int q_g, k_g; /* extra inputs: the norm weights of q and k */
-} mgl_attention_operands;
-const mgl_attention_operands *mgl_op_attention(mgl_op op);
 
 /* ---- geometry of the tape
  * ------------------------------------------------------------------------- */

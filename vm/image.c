@@ -11,11 +11,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "importer/mega.h"
-#include "schedule/moves/moves.h"
+#include "schedule/digest.h"
 #include "schedule/schedule.h"
-#include "vm/cuda/cuda.h"
-#include "vm/cuda/driver.h"
-#include "vm/cuda/encode.h"
 
 enum {
     KEY_DIGITS = MGL_SHA256_HEX - 1,
@@ -471,33 +468,4 @@ void mgl_image_close(mgl_image *image)
     mgl_program_free(image->program);
     mgl_mega_close(image->file);
     mgl_free(image);
-}
-
-bool mgl_image_has_kernel(const mgl_image *image, const char *arch)
-{
-    char key[MGL_SHA256_HEX];
-    if (mgl_cuda_check_program(image->program, NULL)) /* the program is not validated yet */
-        return false;
-    mgl_cuda_kernel_key(image->program, arch, 0, key);
-    for (int i = 0; i < image->kernel_count; i++)
-        if (!strcmp(image->kernels[i].arch, arch) && !strcmp(image->kernels[i].key, key))
-            return true;
-    return false;
-}
-
-mgl_status mgl_image_check_kernel(const mgl_image *image, const char *arch, mgl_error *err)
-{
-    const mgl_nvrtc *nvrtc;
-    mgl_error why = {0};
-    bool is_there = false;
-    for (int i = 0; i < image->kernel_count; i++)
-        is_there |= !strcmp(image->kernels[i].arch, arch);
-    if (!is_there || mgl_cuda_check_program(image->program, NULL) ||
-        mgl_image_has_kernel(image, arch) || !mgl_nvrtc_open(&nvrtc, &why))
-        return MGL_OK;
-    return mgl_fail(err, MGL_DEVICE, mgl_mega_path(image->file),
-                    "the kernel for %s in the file was compiled from other sources than those of "
-                    "this version; make the file again with 'megalith compile', or let this "
-                    "version compile the kernel: %s" MGL_HINT_CPU,
-                    arch, why.message);
 }

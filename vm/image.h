@@ -63,12 +63,4 @@ typedef struct mgl_image {
 mgl_status mgl_image_open(const char *path, mgl_image **out, mgl_error *err);
 void mgl_image_close(mgl_image *image); /* NULL is allowed */
 
-/* Whether the image has a kernel that runs the program on a device of this architecture. */
-bool mgl_image_has_kernel(const mgl_image *image, const char *arch);
-
-/* MGL_DEVICE, with remedies: the image has a kernel for this architecture, but other sources
- * produced it, and NVRTC is not available to compile a new one. With NVRTC, the machine compiles
- * the kernel when it opens. */
-mgl_status mgl_image_check_kernel(const mgl_image *image, const char *arch, mgl_error *err);
-
 #endif

@@ -1,5 +1,5 @@
 /*
- * Weight packing: converts checkpoint rows to the tape layout that a queue streams, and back.
+ * Weight packing: converts checkpoint rows to the tape layout that a queue streams.
  *
  * A segment is stored as row groups of MGL_ROW_GROUP (8) rows. A row group is stored as blocks
  * along k, in the order of schedule/tape.h. A block holds 64 bytes of each of the 8 rows, one row
@@ -9,7 +9,8 @@
  *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...
  *
  * Bytes of a block past the segment's last row or column are zero, and so is the queue's padding.
- * mgl_unpack_row is the inverse. It is written independently, and tests compare the two.
+ * mgl_unpack_row (schedule/unpack.h) is the inverse. It is written independently, and tests compare
+ * the two.
  */
 #include "vm/vm.h"
 
@@ -295,25 +296,4 @@ mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, in
 {
     return mgl_pack_const_part(program, graph, buffer, 0, mgl_pack_const_rows(program, buffer), to,
                                err);
-}
-
-void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
-                    int which, int64_t row, float *to)
-{
-    const mgl_weight_format format = mgl_segment_format(program, segment);
-    int64_t columns = mgl_weight_format_get(format)->columns,
-            width = segment->col_hi - segment->col_lo;
-    int64_t blocks = mgl_segment_blocks(program, segment);
-    int64_t group = row / MGL_ROW_GROUP;
-    if (segment->layout == MGL_LAYOUT_G8X2)
-        group = 2 * group + which;
-    const char *from = (const char *)tape + segment->offset +
-                       group * mgl_segment_group_bytes(program, segment) +
-                       row % MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES;
-    for (int64_t b = 0, done = 0; b < blocks; b++, done += columns)
-        mgl_weight_format_decode(
-            format, to + done,
-            from + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
-                       MGL_BLOCK_BYTES,
-            (size_t)(width - done < columns ? width - done : columns));
 }

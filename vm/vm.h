@@ -373,9 +373,6 @@ mgl_status mgl_pack_const(const mgl_program *program, const mgl_graph *graph, in
 int64_t mgl_pack_const_rows(const mgl_program *program, int buffer);
 mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *graph, int buffer,
                                int64_t lo, int64_t hi, void *to, mgl_error *err);
-/* Unpacks one row of a segment's tensor (row 0 is row_lo) to f32 (cols). */
-void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
-                    int which, int64_t row, float *to);
 /* Elements and bytes of a buffer. */
 int64_t mgl_buffer_elements(const mgl_buffer *buffer);
 size_t mgl_buffer_bytes(const mgl_buffer *buffer);

@@ -13,7 +13,7 @@
 #ifndef MGL_AUTOTUNE_AGENTS_EXTRACT_H
 #define MGL_AUTOTUNE_AGENTS_EXTRACT_H
 
-#include "autotune/search/verdict.h"
+#include "autotune/store/verdict.h"
 
 /* `tag` is the tag of the fence, such as "json". `bare` is the first character of a text that is
  * allowed without a fence, such as '{'; 0: not allowed. The result points into `text`.

@@ -3,7 +3,7 @@
 #ifndef MGL_AUTOTUNE_AGENTS_PROMPT_H
 #define MGL_AUTOTUNE_AGENTS_PROMPT_H
 
-#include "autotune/search/gate.h"
+#include "autotune/candidates/gate.h"
 #include "vm/cuda/sources.h"
 
 extern const mgl_cuda_source mgl_prompt_sources[]; /* generated from autotune/agents/prompts */

@@ -9,7 +9,7 @@
  */
 #include "autotune/report/report_draw.h"
 
-#include "autotune/search/judge.h"
+#include "autotune/candidates/judge.h"
 
 #include <math.h>
 

@@ -445,7 +445,7 @@ mgl_status report_facts_gather(mgl_store *store, const mgl_campaign_record *camp
     if (campaign->workloads && mgl_workloads_parse(campaign->workloads, &out->workloads, NULL))
         out->workloads = (mgl_workloads){0};
     name_effects(out);
-    mgl_status status = report_plays_start(store, campaign, &out->plays, err);
+    mgl_status status = report_plays_start(campaign, &out->plays, err);
     if (!status)
         status = take_trials(store, out, err);
     qsort(out->refusals, (size_t)out->refusal_count, sizeof *out->refusals, compare_refusals);

@@ -3,11 +3,11 @@
 #ifndef MGL_AUTOTUNE_REPORT_REPORT_FACTS_H
 #define MGL_AUTOTUNE_REPORT_REPORT_FACTS_H
 
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
+#include "autotune/candidates/gate.h"
+#include "autotune/candidates/space.h"
 #include "autotune/report/report.h"
 #include "autotune/report/report_plays.h"
-#include "autotune/search/gate.h"
-#include "autotune/search/space.h"
 
 /* The value of a trial: the log of its speed relative to the campaign's default. */
 typedef struct report_point {

@@ -5,7 +5,7 @@
  */
 #include "autotune/report/report_plays.h"
 
-#include "autotune/tune.h"
+#include "autotune/candidates/gate.h"
 #include "base/format.h"
 #include "base/memory.h"
 
@@ -76,46 +76,50 @@ static mgl_status keep_grave(mgl_status status)
     return status == MGL_NO_MEMORY || status == MGL_SYSTEM ? status : MGL_OK;
 }
 
-mgl_status report_plays_start(mgl_store *store, const mgl_campaign_record *campaign,
-                              report_plays *out, mgl_error *err)
+mgl_status report_plays_start(const mgl_campaign_record *campaign, report_plays *out,
+                              mgl_error *err)
 {
-    mgl_tune tune;
+    mgl_subject subject;
     *out = (report_plays){0};
     mgl_schedule_config_default(&out->start);
     say_why(out, "The campaign's record has not what a program is made of.");
-    mgl_status status = mgl_tune_find(store, campaign->name, &tune, err);
-    if (status)
+    mgl_status status = mgl_subject_read(campaign, &subject, err);
+    if (status) {
+        mgl_subject_close(&subject);
         return keep_grave(status);
-    out->start = tune.subject.start;
-    out->workload = tune.subject.workloads.list[0];
-    out->layers = tune.subject.config.geometry.layers;
-    if (!tune.subject.has_costs) {
+    }
+    out->start = subject.start;
+    out->workload = subject.workloads.list[0];
+    out->layers = subject.config.geometry.layers;
+    if (!subject.has_costs) {
         say_why(out, "The costs of this device are not known, so nothing is predicted.");
     } else {
         const mgl_proposal proposal = {.config = out->start};
-        status = play_proposal(&tune.subject, &proposal, &out->first, out, err);
+        status = play_proposal(&subject, &proposal, &out->first, out, err);
         say_why(out, out->first.span_count ? "" : "The default can not be played through.");
     }
-    mgl_tune_clear(&tune);
+    mgl_subject_close(&subject);
     return keep_grave(status);
 }
 
 mgl_status report_plays_best(mgl_store *store, const mgl_campaign_record *campaign, int64_t best,
                              report_plays *plays, mgl_error *err)
 {
-    mgl_tune tune;
+    mgl_subject subject;
     mgl_trial trial = {0};
     if (!plays->first.span_count || !best)
         return MGL_OK;
-    mgl_status status = mgl_tune_find(store, campaign->name, &tune, err);
-    if (status)
+    mgl_status status = mgl_subject_read(campaign, &subject, err);
+    if (status) {
+        mgl_subject_close(&subject);
         return keep_grave(status);
+    }
     status = mgl_store_get_trial(store, campaign->id, best, false, &trial, err);
     if (!status)
-        status = play_proposal(&tune.subject, &trial.proposal, &plays->best, NULL, err);
+        status = play_proposal(&subject, &trial.proposal, &plays->best, NULL, err);
     if (!plays->best.span_count)
         say_why(plays, "The best can not be played through.");
     mgl_trial_clear(&trial);
-    mgl_tune_clear(&tune);
+    mgl_subject_close(&subject);
     return keep_grave(status);
 }

@@ -30,8 +30,8 @@ typedef struct report_plays {
 /* Simulate the default (start), and the proposal of trial `best` (0: nothing more). A program that
  * cannot be simulated is explained in `why`; only failures of memory or the store are errors.
  * Release with report_plays_clear, also after a failure. */
-mgl_status report_plays_start(mgl_store *store, const mgl_campaign_record *campaign,
-                              report_plays *out, mgl_error *err);
+mgl_status report_plays_start(const mgl_campaign_record *campaign, report_plays *out,
+                              mgl_error *err);
 mgl_status report_plays_best(mgl_store *store, const mgl_campaign_record *campaign, int64_t best,
                              report_plays *plays, mgl_error *err);
 void report_plays_clear(report_plays *plays);

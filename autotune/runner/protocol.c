@@ -1,7 +1,7 @@
 /* Implements protocol.h: names of requests and faults, and non-blocking transfers on the socket. */
 #include "autotune/runner/protocol.h"
 
-#include "autotune/frozen.h"
+#include "autotune/store/frozen.h"
 
 #include <errno.h>
 #include <poll.h>

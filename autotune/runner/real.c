@@ -2,8 +2,6 @@
 #include "autotune/runner/real.h"
 
 #include "autotune/runner/runner.h"
-
-#include "autotune/search/campaign.h"
 #include "autotune/store/shape.h"
 #include "base/format.h"
 #include "base/memory.h"

@@ -10,9 +10,12 @@
 #ifndef MGL_AUTOTUNE_RUNNER_REAL_H
 #define MGL_AUTOTUNE_RUNNER_REAL_H
 
-#include "autotune/search/gate.h"
+#include "autotune/candidates/gate.h"
 #include "base/json_out.h"
 #include "eval/paired_bench.h"
+
+/* A candidate with other number formats may have this multiple of the default's error. */
+#define MGL_ERROR_SHARE 1.25
 
 enum {
     MGL_REAL_TEXTS = MGL_MAX_ROWS, /* one for each row of an epoch of the first list */

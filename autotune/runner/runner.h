@@ -9,8 +9,8 @@
 #ifndef MGL_AUTOTUNE_RUNNER_RUNNER_H
 #define MGL_AUTOTUNE_RUNNER_RUNNER_H
 
+#include "autotune/candidates/gate.h"
 #include "autotune/runner/real.h"
-#include "autotune/search/gate.h"
 #include "eval/paired_bench.h"
 
 /* Facts of the device, as stored with results. */

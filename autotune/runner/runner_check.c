@@ -15,8 +15,8 @@
 #include "autotune/runner/runner_state.h"
 
 #include "autotune/runner/compare.h"
-#include "autotune/search/proposer.h"
 #include "base/clock.h"
+#include "base/draw.h"
 #include "base/format.h"
 #include "base/memory.h"
 

@@ -5,9 +5,9 @@
  */
 #include "autotune/runner/runner_state.h"
 
+#include "autotune/candidates/judge.h"
 #include "autotune/runner/compare.h"
-#include "autotune/search/judge.h"
-#include "autotune/search/proposer.h"
+#include "base/draw.h"
 #include "base/format.h"
 
 #include <math.h>

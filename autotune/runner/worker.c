@@ -7,11 +7,11 @@
  * candidate and their kernels. If the runner ends, the worker ends too: by PR_SET_PDEATHSIG of the
  * thread that started it, or by the closed socket.
  */
-#include "autotune/kernels/trial/worker_kernel.h"
 #include "autotune/runner/protocol.h"
 #include "autotune/runner/runner.h"
 #include "autotune/runner/sandbox.h"
 #include "autotune/runner/worker_fault.h"
+#include "autotune/runner/worker_kernel.h"
 #include "autotune/runner/worker_real.h"
 
 #include "base/file.h"

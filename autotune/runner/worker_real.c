@@ -1,7 +1,8 @@
 /* Implements worker_real.h: import of the checkpoint, and launches that generate or score. */
 #include "autotune/runner/worker_real.h"
 
-#include "api/pipeline.h"
+#include "schedule/schedule.h"
+#include "vm/pipeline/device.h"
 
 #include <string.h>
 

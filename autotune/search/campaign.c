@@ -16,8 +16,8 @@
  */
 #include "autotune/search/campaign_parts.h"
 
-#include "autotune/frozen.h"
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
+#include "autotune/store/frozen.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"

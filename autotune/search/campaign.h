@@ -12,9 +12,7 @@
 #include "autotune/store/store.h"
 
 enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
-/* a candidate with other number formats may have this multiple of the default's error */
-#define MGL_ERROR_SHARE 1.25
-#define MGL_LEAST_DISK  (UINT64_C(1) << 30) /* bytes that must be free on the disk */
+#define MGL_LEAST_DISK (UINT64_C(1) << 30) /* bytes that must be free on the disk */
 
 typedef struct mgl_campaign_event {
     /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control", "pause",

@@ -8,7 +8,7 @@
  * it fails there, it is not a winner (campaign_quarantine.c). The cuBLAS CUDA graph baseline of the
  * benchmark is timed for comparison.
  */
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "autotune/search/campaign_parts.h"
 #include "base/format.h"
 #include "base/memory.h"

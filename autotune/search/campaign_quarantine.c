@@ -4,7 +4,7 @@
  * campaigns, reports and exports then use that one. The final verdict is stored first, as an event,
  * so a run that is killed in between repeats the quarantine when it resumes. Called by tune_run.c.
  */
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "autotune/search/campaign_parts.h"
 
 #include "base/format.h"

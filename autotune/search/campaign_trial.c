@@ -5,7 +5,7 @@
  */
 #include "autotune/search/campaign_parts.h"
 
-#include "autotune/frozen.h"
+#include "autotune/store/frozen.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"

@@ -12,8 +12,8 @@
 #ifndef MGL_AUTOTUNE_SEARCH_MEASURE_H
 #define MGL_AUTOTUNE_SEARCH_MEASURE_H
 
+#include "autotune/candidates/judge.h"
 #include "autotune/runner/runner.h"
-#include "autotune/search/judge.h"
 
 /* Parts of a measurement whose time is counted. */
 typedef enum mgl_measure_part {

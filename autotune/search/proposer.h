@@ -7,7 +7,7 @@
 #ifndef MGL_AUTOTUNE_SEARCH_PROPOSER_H
 #define MGL_AUTOTUNE_SEARCH_PROPOSER_H
 
-#include "autotune/search/gate.h"
+#include "autotune/candidates/gate.h"
 #include "base/draw.h"
 
 typedef enum mgl_proposer_answer {

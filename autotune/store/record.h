@@ -5,7 +5,7 @@
 #ifndef MGL_AUTOTUNE_STORE_RECORD_H
 #define MGL_AUTOTUNE_STORE_RECORD_H
 
-#include "autotune/search/verdict.h"
+#include "autotune/store/verdict.h"
 #include "schedule/moves/moves.h"
 
 enum {

@@ -1,11 +1,11 @@
 /*
  * Declares what `tune` and the words of `campaign` share: options, opening a store and a campaign,
- * running a campaign, the key of a chat endpoint, and detached runs.
+ * running a campaign, and detached runs.
  */
 #ifndef MGL_CLI_CAMPAIGN_CAMPAIGN_H
 #define MGL_CLI_CAMPAIGN_CAMPAIGN_H
 
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "autotune/tune.h"
 #include "cli/cli.h"
 
@@ -111,21 +111,6 @@ mgl_status mgl_cli_check_ended(const mgl_tune *tune, const mgl_cli_tuning *how, 
 mgl_status mgl_cli_tune(mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 /* The value of --hours. An explicit 0 is a limit too; 0: no limit. */
 double mgl_cli_limit(const mgl_cli_real *hours);
-
-/* Called by main: moves the key of a chat endpoint from the environment to this process's
- * memory. */
-void mgl_cli_take_key(void);
-/* The key from a file (`path`), or else the key of mgl_cli_take_key; *out is NULL if there is none.
- * Standard input is read once; its key then replaces the key of the environment. Release with
- * mgl_chat_forget_key. */
-mgl_status mgl_cli_find_key(const char *path, char **out, mgl_error *err);
-/* A copy of this process's environment, with the key put back if there was one. */
-typedef struct mgl_cli_environment {
-    char **entries; /* ends with NULL */
-    char *key;
-} mgl_cli_environment;
-mgl_status mgl_cli_make_environment(bool with_key, mgl_cli_environment *out, mgl_error *err);
-void mgl_cli_clear_environment(mgl_cli_environment *environment);
 
 /* Starts `megalith campaign resume` of this campaign in a new session, with the files
  * STORE.NAME.log and STORE.NAME.pid, and prints the process id. */

@@ -2,10 +2,10 @@
  * megalith campaign submit F: adds a proposal to the queue of a campaign, and waits for its
  * verdict.
  */
-#include "api/pipeline.h"
 #include "cli/campaign/campaign.h"
 #include "cli/signals.h"
 
+#include "api/cancel.h"
 #include "base/file.h"
 #include "base/memory.h"
 

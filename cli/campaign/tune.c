@@ -3,10 +3,10 @@
  * campaign in a store and runs it. The validator proves each candidate safe, and only measured
  * gains are kept; see autotune/search/campaign.c.
  */
-#include "api/pipeline.h"
 #include "cli/campaign/campaign.h"
 #include "cli/signals.h"
 
+#include "api/cancel.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "eval/synthetic.h"

@@ -3,7 +3,6 @@
  * standard error, starts the program of --on-event, writes the page of --report, and prints the
  * answer at the end.
  */
-#include "api/pipeline.h"
 #include "cli/campaign/campaign.h"
 #include "cli/campaign/tune_progress.h"
 #include "cli/commit.h"
@@ -13,9 +12,11 @@
 #include "autotune/agents/chat.h"
 #include "autotune/hook.h"
 
+#include "api/cancel.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "cli/chat_key.h"
 
 #include <string.h>
 

@@ -1,13 +1,14 @@
 /* Opens the model client of --proposer, reads profiles, and prints results of the proposal loop.
  * See loop.h. */
 #include "cli/kernel/loop.h"
-#include "cli/campaign/campaign.h"
 #include "cli/kernel/text.h"
 
+#include "api/cancel.h"
 #include "autotune/agents/chat.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/memory.h"
+#include "cli/chat_key.h"
 #include "schedule/program.h"
 
 #include <string.h>

@@ -5,9 +5,9 @@
 #ifndef MGL_CLI_KERNEL_LOOP_H
 #define MGL_CLI_KERNEL_LOOP_H
 
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "autotune/kernels/methods/profile.h"
-#include "autotune/kernels/versions/kernel_store.h"
+#include "autotune/kernels/sessions/kernel_store.h"
 #include "cli/kernel/kernel.h"
 #include "cli/signals.h"
 

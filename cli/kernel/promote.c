@@ -2,7 +2,7 @@
  * megalith kernel promote UNIT: passes a text of a micro-kernel through all gates, and adds the
  * text to the overlay if it is kept.
  */
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "cli/kernel/text.h"
 #include "cli/signals.h"
 

@@ -2,7 +2,7 @@
  * megalith kernel prompt UNIT: begins a work, or continues the open work. Prints the prompt, or
  * passes the prompt to the model client of --proposer.
  */
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "cli/kernel/loop.h"
 #include "cli/signals.h"
 

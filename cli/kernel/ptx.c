@@ -7,7 +7,7 @@
 #include "autotune/kernels/ptx/diff.h"
 #include "autotune/kernels/ptx/ideas.h"
 #include "autotune/kernels/ptx/scan.h"
-#include "autotune/kernels/versions/background.h"
+#include "autotune/kernels/sessions/background.h"
 #include "base/file.h"
 #include "base/memory.h"
 

@@ -2,10 +2,10 @@
  * megalith kernel rounds UNIT: runs rounds of profile, hint, proposal and arbiter until the arbiter
  * stops or the limit of rounds is reached.
  */
-#include "api/pipeline.h"
 #include "cli/kernel/loop.h"
 #include "cli/signals.h"
 
+#include "api/cancel.h"
 #include "autotune/kernels/methods/rounds.h"
 
 #define ROUNDS_OPTIONS(X)                                                                          \

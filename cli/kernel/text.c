@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/signals.h"

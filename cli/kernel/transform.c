@@ -2,11 +2,11 @@
  * megalith kernel transform list|show|check|apply: prints and checks transformations, and runs one
  * transformation or a whole script.
  */
-#include "api/pipeline.h"
 #include "cli/kernel/loop.h"
 #include "cli/signals.h"
 
-#include "autotune/kernels/methods/transform.h"
+#include "api/cancel.h"
+#include "autotune/kernels/sessions/transform.h"
 #include "base/file.h"
 #include "base/memory.h"
 

@@ -2,7 +2,7 @@
  * megalith kernel verify UNIT: passes a text of a micro-kernel through the gates before a device
  * and, with --device, through the gates on the device.
  */
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "cli/kernel/text.h"
 #include "cli/signals.h"
 

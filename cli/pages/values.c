@@ -4,7 +4,7 @@
  */
 #include "cli/pages/pages.h"
 
-#include "api/machine_check.h"
+#include "vm/pipeline/machine_check.h"
 
 #include <ctype.h>
 #include <stdio.h>

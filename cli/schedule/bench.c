@@ -9,7 +9,7 @@
 #include "cli/schedule/bench_rows.h"
 #include "cli/signals.h"
 
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "base/format.h"
 #include "base/json_out.h"
 #include "base/memory.h"

@@ -5,13 +5,13 @@
 #include "cli/schedule/sarif.h"
 #include "cli/signals.h"
 
-#include "api/machine_check.h"
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
 #include "schedule/schedule.h"
 #include "validator/validator.h"
+#include "vm/pipeline/machine_check.h"
 
 #include <string.h>
 

@@ -6,14 +6,14 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 
-#include "autotune/search/verdict.h"
+#include "autotune/store/verdict.h"
 #include "base/json_out.h"
 #include "eval/trace.h"
 
-#include "api/machine_check.h"
 #include "schedule/cost/cost.h"
 #include "schedule/variants.h"
 #include "validator/validator.h"
+#include "vm/pipeline/machine_check.h"
 #include "vm/vm.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 #include "cli/signals.h"
 
-#include "api/pipeline.h"
 #include "importer/checkpoint.h"
+#include "vm/pipeline/pipeline.h"
 
 #define LOWER_OPTIONS(X)                                                                           \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0, "sm_90a:132, cpu:1 (the live device)")        \

@@ -1,7 +1,7 @@
 /* Converts a verdict to a SARIF 2.1.0 log. See sarif.h. */
 #include "cli/schedule/sarif.h"
 
-#include "api/machine_check.h"
+#include "vm/pipeline/machine_check.h"
 
 #include "base/file.h"
 

@@ -7,12 +7,13 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
-#include "api/pipeline.h"
+#include "api/cancel.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/trace.h"
 #include "importer/checkpoint.h"
 #include "importer/mega.h"
+#include "vm/pipeline/pipeline.h"
 
 #include <string.h>
 

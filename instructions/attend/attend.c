@@ -1,5 +1,5 @@
 /* Reference of attend: attention of one kv head, all positions. */
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 void mgl_reference_attend(const mgl_call *call)
 {

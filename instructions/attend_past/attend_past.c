@@ -1,5 +1,5 @@
 /* Reference of attend_past: one split's share of the earlier positions. */
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 void mgl_reference_attend_past(const mgl_call *call)
 {

@@ -1,5 +1,5 @@
 /* Reference of attend_rows: one kv head, all positions, for a share of the rows. */
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 void mgl_reference_attend_rows(const mgl_call *call)
 {

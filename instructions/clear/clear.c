@@ -1,5 +1,5 @@
 /* Reference of clear: sets all words of its regions to "not written", which is all ones. */
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 #include <string.h>
 

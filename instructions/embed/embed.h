@@ -2,7 +2,7 @@
 #ifndef MGL_INSTRUCTIONS_EMBED_EMBED_H
 #define MGL_INSTRUCTIONS_EMBED_EMBED_H
 
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 /* Writes the embedding rows of the epoch's tokens, columns of the task's slice, to y, and to
  * `copy` unless it is NULL. */

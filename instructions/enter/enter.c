@@ -1,5 +1,5 @@
 /* Reference of enter: copies control and the row table for the queue. */
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 #include <string.h>
 

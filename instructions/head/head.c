@@ -3,7 +3,7 @@
  * their keys (instructions/sample/sampler.h), so that a NaN always wins. */
 #include "instructions/head/head.h"
 
-#include "instructions/linear.h"
+#include "instructions/reference/linear.h"
 #include "instructions/sample/penalties.h"
 #include "instructions/sample/sampler.h"
 

@@ -3,7 +3,7 @@
 #ifndef MGL_INSTRUCTIONS_HEAD_HEAD_H
 #define MGL_INSTRUCTIONS_HEAD_HEAD_H
 
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 /* Whether row r wants logits. */
 static inline bool mgl_head_wants(const mgl_call *call, int r)

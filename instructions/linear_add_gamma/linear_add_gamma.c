@@ -1,5 +1,5 @@
 /* Reference of linear_add_gamma: linear_add, and its columns gamma_scaled by the next norm. */
-#include "instructions/linear.h"
+#include "instructions/reference/linear.h"
 
 void mgl_reference_linear_add_gamma(const mgl_call *call)
 {

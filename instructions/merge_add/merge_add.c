@@ -1,6 +1,6 @@
 /* Reference of merge_add: linear_add of the merged heads of split attention. */
-#include "instructions/linear.h"
 #include "instructions/merge/merge.h"
+#include "instructions/reference/linear.h"
 
 void mgl_reference_merge_add(const mgl_call *call)
 {

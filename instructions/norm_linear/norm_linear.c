@@ -1,5 +1,5 @@
 /* Reference of norm_linear: y = RMSNorm(x; g) W^T + bias. */
-#include "instructions/linear.h"
+#include "instructions/reference/linear.h"
 
 void mgl_reference_norm_linear(const mgl_call *call)
 {

@@ -1,7 +1,7 @@
 /* Reference of norm_swiglu: y = silu(n W^T + bias) * (n W2^T + bias2) with n = RMSNorm(x; g). */
-#include "instructions/linear.h"
+#include "instructions/reference/linear.h"
 
-#include "vm/vm.h"
+#include "schedule/unpack.h"
 
 void mgl_reference_norm_swiglu(const mgl_call *call)
 {

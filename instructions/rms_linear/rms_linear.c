@@ -1,6 +1,6 @@
 /* Reference of rms_linear: norm_linear of a gamma_scaled value. The operands have
  * norm_linear's numbers; mgl_call_norm applies the RMS scale instead of the whole norm. */
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 void mgl_reference_rms_linear(const mgl_call *call)
 {

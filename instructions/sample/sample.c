@@ -7,8 +7,8 @@
  * row whose best logit is not finite gets no token. If the host aborts the launch, no token is
  * taken. With penalties, the best and the draw use the penalized logits, and tokens are counted.
  */
-#include "instructions/draw/draw.h"
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
+#include "instructions/sample/draw_row.h"
 
 #include <math.h>
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/digest.h"
 #include "schedule/variants.h"
 
 typedef mgl_status move_fn(mgl_edit *e, const mgl_move *move);

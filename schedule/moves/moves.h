@@ -62,13 +62,4 @@ mgl_status mgl_moves_apply(const mgl_program *program, const mgl_moves *moves, m
  * Equal states give equal moves. */
 bool mgl_move_draw(const mgl_program *program, unsigned kinds, uint64_t *state, mgl_move *out);
 
-/* The SHA-256 of the program's canonical form without names and comments, so that equal programs
- * with different names have one digest. */
-mgl_status mgl_program_digest(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES],
-                              mgl_error *err);
-
-/* The SHA-256 of the placement of weights: equal for programs whose packed weights have the same
- * bytes in the same places. */
-void mgl_program_layout(const mgl_program *program, unsigned char out[MGL_SHA256_BYTES]);
-
 #endif

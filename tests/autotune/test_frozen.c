@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/frozen.h"
+#include "autotune/store/frozen.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -80,7 +80,7 @@ END_TEST
 
 static const char *const needed[] = {
     "instructions/ops.def", "schedule/step.h",  "vm/cuda/device/roles/controller.cuh",
-    "vm/cpu/fast.c",        "eval/reference.c", "autotune/search/judge.c"};
+    "vm/cpu/fast.c",        "eval/reference.c", "autotune/candidates/judge.c"};
 
 START_TEST(one_of_each_part_is_listed)
 {

@@ -1,6 +1,6 @@
 /*
  * Tests of `mcp` as a client sees it: one message per line in and out, and how the server ends.
- * tests/autotune/agents/test_mcp.c tests the answers.
+ * tests/autotune/mcp/test_mcp.c tests the answers.
  */
 #include "command.h"
 

@@ -7,7 +7,7 @@
 
 #include "eval/bench.h"
 #include "eval/cublas.h"
-#include "schedule/tuned.h"
+#include "schedule/tuned/tuned.h"
 #include "vm/cuda/cuda.h"
 
 enum { SKIP = 77 };

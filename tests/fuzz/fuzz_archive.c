@@ -3,7 +3,7 @@
  * that hangs together: its trials ascend, parents stand before their children, the winner is one of
  * them.
  */
-#include "autotune/store/archive.h"
+#include "autotune/archive/archive.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Any bytes as messages of an agent, a line each, to a server that has no store and no folders:
  * whatever comes, each answer is JSON on one line, and nothing is handed in.
  */
-#include "autotune/agents/mcp.h"
+#include "autotune/mcp/mcp.h"
 #include "base/json.h"
 
 #include <stdlib.h>

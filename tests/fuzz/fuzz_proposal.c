@@ -3,9 +3,9 @@
  * and prints the same again. The same bytes as a space and as a tuned entry, which are read from
  * files of anybody: what is read is printed, and reads back.
  */
-#include "autotune/search/gate.h"
-#include "autotune/search/space.h"
-#include "schedule/tuned.h"
+#include "autotune/candidates/gate.h"
+#include "autotune/candidates/space.h"
+#include "schedule/tuned/tuned.h"
 
 #include <stdlib.h>
 #include <string.h>

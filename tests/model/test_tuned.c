@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "importer/checkpoint.h"
-#include "schedule/tuned.h"
+#include "schedule/tuned/tuned.h"
 
 #include <check.h>
 #include <ftw.h>

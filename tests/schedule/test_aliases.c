@@ -10,7 +10,7 @@
 #include "schedule/expression.h"
 #include "schedule/knobs.h"
 #include "schedule/schedule.h"
-#include "schedule/tuned.h"
+#include "schedule/tuned/tuned.h"
 #include "schedule/variants.h"
 
 #include <check.h>
@@ -84,7 +84,7 @@ START_TEST(readers_take_both)
     case MGL_ALIAS_FLAG: /* tests/cli/test_micro.c */
     case MGL_ALIAS_VERB: /* tests/cli/test_kernel_loop.c */
     case MGL_ALIAS_ARGUMENT:
-    case MGL_ALIAS_TOOL: /* tests/autotune/agents/mcp */
+    case MGL_ALIAS_TOOL: /* tests/autotune/mcp/transcripts */
         break;
     }
 }

@@ -2,6 +2,7 @@
 #include "lowering.h"
 
 #include "base/clock.h"
+#include "schedule/digest.h"
 #include "schedule/moves/moves.h"
 #include "tests/time_limit.h"
 

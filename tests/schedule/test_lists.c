@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "schedule/digest.h"
 #include "schedule/lists.h"
 #include "schedule/moves/moves.h"
 

@@ -5,6 +5,7 @@
  */
 #include "lowering.h"
 
+#include "schedule/digest.h"
 #include "schedule/lower/lowering.h"
 #include "schedule/moves/moves.h"
 

@@ -5,6 +5,7 @@
 #include "moving.h"
 
 #include "base/clock.h"
+#include "schedule/digest.h"
 #include "schedule/variants.h"
 #include "tests/time_limit.h"
 #include "validator/validator.h"

@@ -6,7 +6,8 @@
 
 #include "base/file.h"
 #include "eval/synthetic.h"
-#include "schedule/tuned.h"
+#include "schedule/digest.h"
+#include "schedule/tuned/tuned.h"
 #include "vm/cuda/encode.h"
 #include "vm/vm.h"
 

@@ -36,7 +36,7 @@ files | LC_ALL=C awk '
             part = parts[i]
             if (part == "teams" && i > 1 && parts[i - 1] == "warp") continue
             if (part ~ /^judg/ && where ~ /^(tests|instructions)\//) continue
-            if (part == "judge" && name ~ /^(mgl_judge_|MGL_AUTOTUNE_SEARCH_JUDGE_H$|judge$|judge_sample$)/) continue
+            if (part == "judge" && name ~ /^(mgl_judge_|MGL_AUTOTUNE_CANDIDATES_JUDGE_H$|judge$|judge_sample$)/) continue
             if (part in private_word) { fail(where, name, part); return }
         }
     }

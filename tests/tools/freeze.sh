@@ -19,21 +19,21 @@ list() {
         vm/cuda/device/{record,objects}.h schedule/{pages,tape,variant_shapes}.h schedule/variants.{c,def,h} \
         schedule/expression.{c,h} schedule/lists.{c,h} vm/prefix.{c,h} vm/cuda/device/megakernel.cu
     # the ops and the oracles
-    printf '%s\n' instructions/ops.def instructions/{linear,ops,reference}.c \
-        instructions/{linear,operands,reference}.h instructions/*/*.c instructions/*/*.h \
+    printf '%s\n' instructions/ops.{c,def,h} instructions/operands.h \
+        instructions/*/*.c instructions/*/*.h schedule/unpack.{c,h} \
         eval/reference.{c,h} eval/cuda/reference.cuh
     # what stands between a program and its weights, poison and guards
     printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
         schedule/formats.{c,def,h}
     # who looks whether a candidate is correct, and takes its times
-    printf '%s\n' eval/paired_bench.{c,h} eval/paired_bench_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/search/gate.{c,h} \
+    printf '%s\n' eval/paired_bench.{c,h} eval/paired_bench_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/candidates/gate.{c,h} autotune/candidates/subject.c \
         autotune/runner/runner_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c autotune/search/measure.{c,h} \
-        autotune/runner/{real,worker_real}.c autotune/runner/real.h api/schedule.c api/plan.h
+        autotune/runner/{real,worker_kernel,worker_real}.c autotune/runner/{real,worker_kernel}.h api/schedule.c api/plan.h
     # who looks whether a micro-kernel may be compiled, and with what
     printf '%s\n' autotune/kernels/gates/*.{c,def,h} autotune/kernels/trial/*.{c,h} instructions/*/context.json \
-        autotune/kernels/ptx/{classes,lex,parse,ptx,scan}.{c,h} autotune/kernels/ptx/parse_body.c
+        autotune/kernels/ptx/{classes,lex,parse,ptx,scan}.{c,h} autotune/kernels/ptx/asm.def autotune/kernels/ptx/parse_body.c
     # the statistics
-    printf '%s\n' autotune/search/judge.{c,h} autotune/search/verdict.def eval/statistics.{c,h}
+    printf '%s\n' autotune/candidates/judge.{c,h} autotune/store/verdict.def eval/statistics.{c,h}
 }
 
 hashes=$(list | sort | xargs sha256sum)

@@ -10,7 +10,7 @@
  * studentized mean (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections 13.3
  * and 12.5).
  */
-#include "autotune/search/judge.h"
+#include "autotune/candidates/judge.h"
 #include "autotune/search/proposer.h"
 #include "tests/autotune/search/simulate.h"
 

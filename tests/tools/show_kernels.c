@@ -23,10 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/pipeline.h"
+#include "autotune/candidates/judge.h"
 #include "autotune/kernels/gates/overlay.h"
 #include "autotune/kernels/trial/trial.h"
-#include "autotune/search/judge.h"
 #include "autotune/tune.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -34,6 +33,7 @@
 #include "base/memory.h"
 #include "eval/statistics.h"
 #include "vm/cuda/cuda.h"
+#include "vm/pipeline/device.h"
 
 enum { MOST_TIMES = 200, LAYERS = 2, CAPACITY = 4096, CONTEXT = 3584 };
 enum { FIRST_CHAIN = 600, TRAP_CHAIN = 2400 }; /* links of a delay that costs several percent */

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/pipeline.h"
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "base/clock.h"
 #include "tests/tools/show.h"
+#include "vm/pipeline/pipeline.h"
 
 const char *show_name = "show_shapes";
 

@@ -24,8 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/pipeline.h"
-#include "autotune/search/judge.h"
+#include "autotune/candidates/judge.h"
 #include "autotune/tune.h"
 #include "base/clock.h"
 #include "base/json_out.h"
@@ -33,6 +32,7 @@
 #include "eval/statistics.h"
 #include "tests/autotune/search/scripted_runner.h"
 #include "tests/tools/bench/competitor.h"
+#include "vm/pipeline/pipeline.h"
 
 enum { MOST_TRIALS = 1000, MOST_PAIRS = 64, BLOCK = 10, MOST_FAILURES = 10 };
 enum { CONFIDENT_PERCENT = 99, FOUND_OF_TEN = 9, DECISIONS_APART = 10 };

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "schedule/unpack.h"
 #include "vm/vm.h"
 
 /* Writes the tape of a queue (tape_bytes) with the graph's weights converted to the program's

@@ -16,11 +16,13 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/mega.h"
+#include "schedule/digest.h"
 #include "schedule/moves/moves.h"
 #include "schedule/schedule.h"
 #include "tests/vm/tapes.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"
+#include "vm/pipeline/device.h"
 
 enum { QUEUES = 3, PROMPT = 3, TOKENS = 12 };
 

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "fixture.h"
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 
 enum { MAX_SETS = 4, FORMATS = 3, MAX_ROWS = 70, ANY_WARPS = 8, SUMS = 16 };
 

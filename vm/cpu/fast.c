@@ -9,8 +9,9 @@
 #include "base/assert.h"
 #include "instructions/embed/embed.h"
 #include "instructions/head/head.h"
-#include "instructions/linear.h"
 #include "instructions/merge/merge.h"
+#include "instructions/reference/linear.h"
+#include "schedule/unpack.h"
 #include "vm/cpu/machine.h"
 
 #include <string.h>

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "schedule/schedule.h"
+#include "schedule/unpack.h"
 
 enum {
     ALIGNMENT = 64,        /* cache line, and the widest vector load */

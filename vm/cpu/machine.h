@@ -10,7 +10,7 @@
 #ifndef MGL_VM_CPU_MACHINE_H
 #define MGL_VM_CPU_MACHINE_H
 
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 #include "schedule/lists.h"
 #include "vm/cpu/pool.h"
 #include "vm/cpu/products.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "instructions/reference.h"
+#include "instructions/reference/reference.h"
 #include "vm/cpu/products_sets.h"
 
 #if defined(__x86_64__)

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "schedule/moves/moves.h"
+#include "schedule/digest.h"
 #include "vm/cuda/canonical.h"
 #include "vm/cuda/compile.h"
 #include "vm/cuda/sources.h"

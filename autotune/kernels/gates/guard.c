@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "autotune/agents/extract.h"
+#include "autotune/kernels/gates/fixups.h"
+#include "autotune/kernels/gates/launch.h"
 #include "autotune/kernels/gates/scan.h"
-#include "autotune/kernels/methods/evaluator.h"
-#include "autotune/kernels/methods/fixups.h"
-#include "autotune/kernels/trial/launch.h"
 #include "base/format.h"
 #include "base/memory.h"
 

@@ -3,8 +3,8 @@
 #ifndef MGL_AUTOTUNE_KERNELS_GATES_KERNEL_SHOW_H
 #define MGL_AUTOTUNE_KERNELS_GATES_KERNEL_SHOW_H
 
+#include "autotune/kernels/gates/context.h"
 #include "autotune/kernels/gates/kernel.h"
-#include "autotune/kernels/trial/context.h"
 #include "base/json_out.h"
 
 /* MGL_USAGE with the list of units if `name` is unknown. */

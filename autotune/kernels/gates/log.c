@@ -1,7 +1,7 @@
 /* Parses the compiler's log: see compile.h. A line of NVRTC is "file(line): error: message". A
  * line of ptxas is "ptxas ...; error : message" for an instruction, or "ptxas info : Used 168
  * registers, ..." for counts. */
-#include "autotune/kernels/trial/compile.h"
+#include "autotune/kernels/gates/compile.h"
 
 #include <ctype.h>
 #include <stdio.h>

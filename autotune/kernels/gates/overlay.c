@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "autotune/kernels/gates/kernel.h"
+#include "autotune/kernels/gates/launch.h"
 #include "autotune/kernels/gates/scan.h"
-#include "autotune/kernels/trial/launch.h"
 #include "autotune/store/keeper.h"
 #include "base/data_folder.h"
 #include "base/file.h"

@@ -12,8 +12,8 @@
 #ifndef MGL_AUTOTUNE_KERNELS_GATES_SCAN_H
 #define MGL_AUTOTUNE_KERNELS_GATES_SCAN_H
 
+#include "autotune/kernels/gates/launch.h"
 #include "autotune/kernels/gates/vocabulary.h"
-#include "autotune/kernels/trial/launch.h"
 
 /* fault->line is 0 if nothing is rejected. Fails only if memory runs out, or the kernel's own
  * sources cannot be read (MGL_GATE). `shared`: bytes of shared memory that the text declares. */

@@ -143,7 +143,7 @@ static bool check_mnemonic(statement *a, const char *at, size_t length)
         const char *name, *needs, *without;
     } list[] = {
 #define MGL_ASM(name, needs, without) {name, needs, without},
-#include "autotune/kernels/gates/asm.def"
+#include "autotune/kernels/ptx/asm.def"
     };
     char what[120];
     size_t base = 0;

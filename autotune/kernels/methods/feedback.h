@@ -16,8 +16,8 @@
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 
+#include "autotune/kernels/gates/fixups.h"
 #include "autotune/kernels/methods/evaluator.h"
-#include "autotune/kernels/methods/fixups.h"
 #include "autotune/kernels/methods/model_client.h"
 #include "base/json_out.h"
 

@@ -25,7 +25,7 @@ static bool is_allowed(const char *instruction)
 {
     static const char *const words[] = {
 #define MGL_ASM(name, needs, without) name,
-#include "autotune/kernels/gates/asm.def"
+#include "autotune/kernels/ptx/asm.def"
     };
     size_t length = strcspn(instruction, ".");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

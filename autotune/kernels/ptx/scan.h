@@ -13,7 +13,7 @@
 #define MGL_AUTOTUNE_KERNELS_PTX_SCAN_H
 
 #include "autotune/kernels/ptx/ptx.h"
-#include "autotune/search/verdict.h"
+#include "autotune/store/verdict.h"
 #include "base/json_out.h"
 
 typedef struct mgl_ptx_finding {

@@ -1,10 +1,9 @@
 /* Implements evaluate.h: device setup, all gates in order, JSON output, and promotion. */
 #include "autotune/kernels/trial/evaluate.h"
 
-#include "api/pipeline.h"
-#include "autotune/kernels/methods/evaluator.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
+#include "vm/pipeline/device.h"
 
 #include <stdio.h>
 #include <string.h>

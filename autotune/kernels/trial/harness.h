@@ -7,8 +7,8 @@
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_HARNESS_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_HARNESS_H
 
+#include "autotune/candidates/gate.h"
 #include "autotune/kernels/gates/unit.h"
-#include "autotune/search/gate.h"
 
 /* One harness program; the model is synthetic, as in eval/synthetic.h. */
 typedef struct mgl_harness {

@@ -1,15 +1,15 @@
 /* Implements trial.h: runs the gates on a device in order, with compile-ahead and device locks. */
 #include "autotune/kernels/trial/trial.h"
 
-#include "api/pipeline.h"
+#include "autotune/kernels/gates/launch.h"
 #include "autotune/kernels/gates/overlay.h"
 #include "autotune/kernels/trial/device_lock.h"
-#include "autotune/kernels/trial/launch.h"
 #include "autotune/kernels/trial/weights_check.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 #include "vm/cuda/cuda.h"
+#include "vm/pipeline/device.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -24,8 +24,8 @@
 #ifndef MGL_AUTOTUNE_KERNELS_TRIAL_TRIAL_H
 #define MGL_AUTOTUNE_KERNELS_TRIAL_TRIAL_H
 
+#include "autotune/kernels/gates/context.h"
 #include "autotune/kernels/gates/kernel.h"
-#include "autotune/kernels/trial/context.h"
 #include "autotune/kernels/trial/correctness.h"
 #include "autotune/kernels/trial/harness.h"
 #include "autotune/kernels/trial/sanitize.h"

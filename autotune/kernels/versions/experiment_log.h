@@ -14,7 +14,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_EXPERIMENT_LOG_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_EXPERIMENT_LOG_H
 
-#include "autotune/kernels/methods/evaluator.h"
+#include "autotune/kernels/gates/kernel.h"
 #include "base/json_out.h"
 
 enum {

@@ -17,7 +17,7 @@
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_VERSION_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_VERSION_H
 
-#include "autotune/kernels/methods/evaluator.h"
+#include "autotune/kernels/gates/kernel.h"
 #include "base/file.h"
 #include "base/json_out.h"
 

@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "autotune/candidates/judge.h"
 #include "autotune/kernels/trial/trial.h"
-#include "autotune/search/judge.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "tests/autotune/kernels/trick.h"

@@ -2,7 +2,7 @@
  * Tests of the reader of compiler logs: the class and position of the first error, the counts of
  * ptxas, and logs without them.
  */
-#include "autotune/kernels/trial/compile.h"
+#include "autotune/kernels/gates/compile.h"
 
 #include <check.h>
 #include <stdlib.h>

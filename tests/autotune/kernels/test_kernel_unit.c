@@ -2,8 +2,8 @@
  * Tests of kernel units: their regions, the hash of their texts, the tunables in their launch
  * regions, and the contexts of their ops.
  */
-#include "autotune/kernels/trial/context.h"
-#include "autotune/kernels/trial/launch.h"
+#include "autotune/kernels/gates/context.h"
+#include "autotune/kernels/gates/launch.h"
 
 #include <check.h>
 #include <stdio.h>

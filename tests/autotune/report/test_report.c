@@ -2,7 +2,7 @@
  * Tests of the report: foreign text is displayed and never executed, the page stays small, and
  * values that were not measured are marked as predicted.
  */
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "autotune/report/report.h"
 #include "autotune/report/report_plays.h"
 #include "autotune/store/store_query.h"
@@ -530,7 +530,7 @@ START_TEST(a_play_is_what_is_predicted)
     const mgl_proposal start = {.config = f.tune.subject.start};
     must(mgl_gate_lower(&f.tune.subject, &start, &made, &f.err), &f.err);
     mgl_gate_predict(&f.tune.subject, &made);
-    must(report_plays_start(f.store, &f.tune.record, &plays, &f.err), &f.err);
+    must(report_plays_start(&f.tune.record, &plays, &f.err), &f.err);
     ck_assert_double_gt(made.predicted, 0);
     ck_assert_double_eq(plays.first.cost.us, made.predicted_us[0]);
     ck_assert_double_eq(plays.start_us, made.predicted);

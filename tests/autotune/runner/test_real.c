@@ -5,7 +5,7 @@
  */
 #include "tests/autotune/store/store_support.h"
 
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "autotune/report/report.h"
 #include "autotune/tune.h"
 #include "tests/sanitized.h"

@@ -5,7 +5,7 @@
 #ifndef MGL_TESTS_AUTOTUNE_SEARCH_SUBJECT_H
 #define MGL_TESTS_AUTOTUNE_SEARCH_SUBJECT_H
 
-#include "autotune/search/gate.h"
+#include "autotune/candidates/gate.h"
 
 /* "ctx=0;batch=1" and the like. The subject's graph is released by subject_free. */
 void subject_make(const char *workloads, mgl_subject *out);

@@ -1,8 +1,8 @@
 /* Tests of the outcome of a trial in a campaign, with a simulated device. */
-#include "autotune/store/archive.h"
+#include "autotune/archive/archive.h"
 #include "tests/autotune/search/campaign_fixture.h"
 
-#include "autotune/frozen.h"
+#include "autotune/store/frozen.h"
 #include "base/memory.h"
 
 #include <check.h>

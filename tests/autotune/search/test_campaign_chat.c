@@ -1,6 +1,6 @@
 /* Tests of a campaign that asks a language model, with a stub endpoint and a simulated device. */
 #include "autotune/agents/chat.h"
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "base/clock.h"
 #include "tests/autotune/agents/stub_server.h"
 #include "tests/autotune/search/campaign_fixture.h"

@@ -2,7 +2,7 @@
  * Tests of the control trials of a campaign, of failures of the runner, and of how a run ends and
  * resumes.
  */
-#include "autotune/report/answer.h"
+#include "autotune/answers/answer.h"
 #include "autotune/report/report.h"
 #include "tests/autotune/search/campaign_fixture.h"
 #include "tests/autotune/store/store_support.h"

@@ -2,7 +2,7 @@
  * Tests of campaigns that began under another manifest of frozen files. A successor takes over
  * their results, and gates, checks and measures each like any other proposal.
  */
-#include "autotune/frozen.h"
+#include "autotune/store/frozen.h"
 #include "autotune/tune_checkpoint.h"
 #include "tests/autotune/search/campaign_fixture.h"
 #include "tests/autotune/store/store_support.h"

@@ -1,5 +1,5 @@
 /* Tests of verdicts: the text form, the JSON form, failed steps, and the hints of the table. */
-#include "autotune/search/verdict.h"
+#include "autotune/store/verdict.h"
 
 #include <check.h>
 #include <string.h>

@@ -2,11 +2,11 @@
  * Tests of the keeper: objects named by their hashes, documents that several processes change, and
  * files of earlier programs (the folder `kept`).
  */
+#include "autotune/archive/archive.h"
 #include "autotune/kernels/gates/overlay.h"
 #include "autotune/kernels/ptx/ideas.h"
+#include "autotune/kernels/sessions/kernel_session.h"
 #include "autotune/kernels/versions/experiment_log.h"
-#include "autotune/kernels/versions/kernel_session.h"
-#include "autotune/store/archive.h"
 #include "autotune/store/keeper.h"
 #include "base/file.h"
 #include "base/memory.h"

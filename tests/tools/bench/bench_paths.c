@@ -13,7 +13,7 @@
  *
  * Prints one JSON object. `ratio` is the variant's time over the default's: above 1 the default is
  * faster. `lo` and `hi` bound the ratio, each with an error probability of 0.5 %
- * (autotune/search/judge.h). --list needs no device and prints a line per variant: ROW FAMILY
+ * (autotune/candidates/judge.h). --list needs no device and prints a line per variant: ROW FAMILY
  * VARIANT, then `chosen`, `permitted` or `refused`; how many tasks of the family have the variant,
  * which other variants remain, and why the other tasks do not have it. Exit code 4 without a GPU, 6
  * for a permitted variant with wrong results.
@@ -24,9 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/pipeline.h"
+#include "autotune/candidates/judge.h"
 #include "autotune/runner/compare.h"
-#include "autotune/search/judge.h"
 #include "base/clock.h"
 #include "base/draw.h"
 #include "base/format.h"
@@ -36,6 +35,7 @@
 #include "eval/statistics.h"
 #include "tests/tools/bench/row_paths.h"
 #include "vm/cuda/cuda.h"
+#include "vm/pipeline/device.h"
 
 enum {
     MOST_ROWS = 32,

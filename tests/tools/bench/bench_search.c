@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/candidates/judge.h"
 #include "autotune/search/campaign.h"
-#include "autotune/search/judge.h"
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/memory.h"

@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/pipeline.h"
 #include "tests/tools/bench/cold_start.h"
 #include "tests/tools/show.h"
+#include "vm/pipeline/pipeline.h"
 
 const char *show_name = "show_search";
 

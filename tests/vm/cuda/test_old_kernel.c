@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/pipeline.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"
+#include "vm/pipeline/device.h"
 
 static char folder[64], path[128];
 static mgl_graph *graph;

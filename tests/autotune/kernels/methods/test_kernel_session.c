@@ -1,7 +1,7 @@
 /*
  * Tests of the kernel session: works that continue in another process, versions, and transcripts.
  */
-#include "autotune/kernels/versions/kernel_session.h"
+#include "autotune/kernels/sessions/kernel_session.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"

@@ -2,6 +2,7 @@
  * Tests of versions of a kernel text: the graph and its files, crashes and damaged files, and
  * differences.
  */
+#include "autotune/kernels/methods/evaluator.h"
 #include "autotune/kernels/versions/version.h"
 #include "base/memory.h"
 #include "base/output.h"

@@ -1,0 +1,30 @@
+/*
+ * Background of a prompt: what is known of a micro-kernel beside its text. Each published method
+ * adds its part:
+ *
+ *     hardware features that PTX offers on the target              ptx/hardware.h
+ *     ideas with their measurements, from FOLDER/ideas.json        ptx/ideas.h
+ *     changes that were tried on the op, from FOLDER/ledger.json   experiment_log.h
+ *     the bottleneck of the text, and what its last change made worse   methods/profile.h
+ *
+ * Output: lines that the prompts quote as data. A missing file is empty. Kernel sessions call it.
+ */
+#ifndef MGL_AUTOTUNE_KERNELS_SESSIONS_BACKGROUND_H
+#define MGL_AUTOTUNE_KERNELS_SESSIONS_BACKGROUND_H
+
+#include "autotune/kernels/methods/evaluator.h"
+#include "base/text.h"
+
+#define MGL_BACKGROUND_IDEAS "ideas.json" /* in the folder of all kernel sessions */
+#define MGL_BACKGROUND_LOG   "ledger.json"
+
+typedef struct mgl_background {
+    const char *folder; /* of all kernel sessions */
+    const char *op, *arch;
+    mgl_facts before, after; /* of the text that was changed last, and of the text */
+} mgl_background;
+
+/* MGL_BAD_INPUT: a file of the folder is damaged; the message names it. */
+mgl_status mgl_background_put(const mgl_background *background, mgl_text *out, mgl_error *err);
+
+#endif
