@@ -11,6 +11,7 @@
 #include "autotune/store/shape.h"
 #include "autotune/tune_chat.h"
 #include "autotune/tune_checkpoint.h"
+#include "base/aliases.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
@@ -174,11 +175,11 @@ static mgl_status read_space(const mgl_tune_request *r, const mgl_target *target
     if (r->space) {
         status = mgl_file_read(r->space, MAX_TEXT, &bytes, &length, err);
         if (!status)
-            status = mgl_search_space_parse(bytes, length, r->space, target, r->allow_narrow,
+            status = mgl_search_space_parse(bytes, length, r->space, target, r->allow_formats,
                                             &space, err);
         mgl_free(bytes);
     } else {
-        mgl_search_space_default(target, r->allow_narrow, &space);
+        mgl_search_space_default(target, r->allow_formats, &space);
     }
     return status ? status : put_space(&space, out, err);
 }
@@ -196,7 +197,7 @@ static mgl_status write_options(const mgl_tune_request *r, mgl_campaign_record *
     mgl_json_out_begin(&to, OPTIONS_SCHEMA);
     mgl_json_out_string(&to, "device", r->device ? r->device : "cuda");
     mgl_json_out_string(&to, "proposers", r->proposers ? r->proposers : MGL_TUNE_PROPOSERS);
-    mgl_json_out_bool(&to, "allow_narrow", r->allow_narrow);
+    mgl_json_out_bool(&to, "allow_formats", r->allow_formats);
     mgl_tune_put_chat(r, &to);
     mgl_schedule_config_print(&start, &config);
     to.text.failed |= config.failed;
@@ -392,7 +393,7 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
                           const mgl_campaign_record *found, mgl_error *err)
 {
     /* the chat flags require --proposer */
-    bool options = r->config || r->proposers || r->allow_narrow;
+    bool options = r->config || r->proposers || r->allow_formats;
     const char *flag = NULL;
     if (differs(wanted->shape, found->shape))
         flag = "MODEL or --shape";
@@ -409,7 +410,7 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
     else if (r->space && differs(wanted->space, found->space))
         flag = "--space";
     else if (options && differs(wanted->options, found->options))
-        flag = "--config, --proposer or --allow-narrow";
+        flag = "--config, --proposer or --allow-formats";
     else if (r->has_seed && wanted->seed != found->seed)
         flag = "--seed";
     if (!flag)
@@ -625,7 +626,7 @@ static mgl_status choose_space(const mgl_archive *archive, const mgl_tune_reques
     mgl_search_space space;
     mgl_schedule_config start;
     mgl_schedule_config_default(&start);
-    mgl_search_space_default(&archive->target, r->allow_narrow, &space);
+    mgl_search_space_default(&archive->target, r->allow_formats, &space);
     mgl_search_space_admit(&archive->winner->proposal.config, &start, &space);
     return put_space(&space, out, err);
 }

@@ -36,7 +36,7 @@ typedef struct mgl_tune_request {
     const char *space;     /* path of a search space in JSON */
     const char *config;    /* path of the initial ScheduleConfig */
     const char *proposers; /* "evolve:2,random": names, each with an optional share (default 1) */
-    bool allow_narrow;     /* allow knobs that change number formats */
+    bool allow_formats;    /* allow knobs that change number formats */
     bool has_seed;
     uint64_t seed;                     /* if not `has_seed`, a seed is drawn at random */
     const char *chat_url, *chat_model; /* endpoint and model of the proposer "chat" */
@@ -81,7 +81,7 @@ void mgl_tune_clear(mgl_tune *tune);
 
 /* Creates a campaign for the model, target and workloads of an archive. The winner of the archive
  * becomes a submission, which is replayed, validated and measured like any other. Only the fields
- * name, device, proposers and allow_narrow of the request are used. */
+ * name, device, proposers and allow_formats of the request are used. */
 mgl_status mgl_tune_import(mgl_store *store, const mgl_archive *archive,
                            const mgl_tune_request *request, mgl_campaign_record *out,
                            mgl_error *err);

@@ -44,8 +44,9 @@ mgl_status mgl_tune_look_state(mgl_store *store, mgl_campaign_record *campaign, 
     if (status || (held && !interrupted))
         return status;
     char *state = mgl_strdup(interrupted ? "paused" : begun ? "killed" : "waiting");
-    char *reason = mgl_strdup(interrupted ? MGL_INTERRUPTED_REASON
-                                          : "nobody runs it; `megalith campaign resume` does");
+    char *reason =
+        mgl_strdup(interrupted ? MGL_INTERRUPTED_REASON
+                               : "no process runs it; `megalith campaign resume` continues it");
     if (!state || !reason) {
         mgl_free(state);
         mgl_free(reason);

@@ -1,6 +1,7 @@
 /* Lookup in the table of base/aliases.def, which has few rows: a linear search. See aliases.h. */
 #include "base/aliases.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -27,4 +28,26 @@ const char *mgl_alias_published(mgl_alias_class kind, const char *name)
         if (rows[i].kind == kind && !strcmp(rows[i].new_name, name))
             return rows[i].old_name;
     return name;
+}
+
+bool mgl_alias_is(mgl_alias_class kind, const char *name, const char *given)
+{
+    return !strcmp(given, name) || !strcmp(given, mgl_alias_published(kind, name));
+}
+
+mgl_status mgl_alias_key(mgl_alias_class kind, const mgl_json *json, const cJSON *object,
+                         const char *path, const char *key, const char **out, mgl_error *err)
+{
+    const char *published = mgl_alias_published(kind, key);
+    char where[300];
+    *out = key;
+    if (published == key || !mgl_json_member(object, published))
+        return MGL_OK;
+    *out = published;
+    if (!mgl_json_member(object, key))
+        return MGL_OK;
+    snprintf(where, sizeof where, "%.100s: %s%.60s", json->file, path, published);
+    return mgl_fail(err, MGL_BAD_INPUT, where,
+                    "\"%s\" is the old name of \"%s\", which is given too: leave one out",
+                    published, key);
 }

@@ -701,8 +701,11 @@ typedef struct mgl_autotune_options {
     int64_t trials;        /* of the campaign's whole life; 0: no limit */
     double hours;          /* likewise. One of the two is needed */
     int32_t capacity;      /* KV positions; 0: min(4,096, max_position_embeddings) */
-    bool allow_narrow;     /* what changes number formats may be proposed */
-    bool fresh;            /* begin a new campaign where one of that name stands */
+    union {
+        bool allow_formats; /* knobs that change number formats may be proposed */
+        bool allow_narrow;  /* the old name of allow_formats */
+    };
+    bool fresh;         /* begin a new campaign where one of that name stands */
     mgl_cancel *cancel; /* ends it within 0.2 s: the trial at hand is lost, nothing else; or NULL */
     /* Of the proposer chat, which asks a language model; both are needed for it, and are NULL
      * without it. They are kept with the campaign. */

@@ -76,16 +76,10 @@ static mgl_status read_knob(const mgl_json *json, const cJSON *root, const char 
                             mgl_schedule_config *out, mgl_error *err)
 {
     const char *key = mgl_knob_row_get(knob)->name;
-    const char *published = mgl_alias_published(MGL_ALIAS_KNOB, key);
     int64_t value = mgl_knob_get(out, knob);
-    if (published != key && mgl_json_member(root, published)) {
-        if (mgl_json_member(root, key))
-            return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, published).text,
-                            "\"%s\" is the old name of \"%s\", which is given too: leave one out",
-                            published, key);
-        key = published;
-    }
-    mgl_status status = mgl_json_get_int(json, root, key, false, INT32_MIN, INT32_MAX, &value, err);
+    mgl_status status = mgl_alias_key(MGL_ALIAS_KNOB, json, root, path, key, &key, err);
+    if (!status)
+        status = mgl_json_get_int(json, root, key, false, INT32_MIN, INT32_MAX, &value, err);
     if (!status)
         status = mgl_knob_check(knob, value, place_of(json, path, key).text, err);
     if (!status)

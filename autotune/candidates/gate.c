@@ -162,7 +162,7 @@ static mgl_status lower_all(const mgl_subject *subject, const mgl_proposal *prop
 /* ---- a schedule text ------------------------------------------------------------------------ */
 
 /* Checks the target, model, formats and limits that a schedule text states. They must be the
- * campaign's. Without allow_narrow, the text may not exchange fewer bits than the campaign's
+ * campaign's. Without allow_formats, the text may not exchange fewer bits than the campaign's
  * default program. */
 static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, int sequences,
                              mgl_error *why)
@@ -170,7 +170,7 @@ static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, i
     const mgl_proposal start = {.config = subject->start};
     mgl_plan *lowered = NULL;
     mgl_status status = mgl_planner_match(subject->planner, plan, sequences, why);
-    if (status || subject->allow_narrow)
+    if (status || subject->allow_formats)
         return status;
     status = lower_one(subject, &start, sequences, &lowered, why);
     if (!status)
@@ -178,7 +178,7 @@ static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, i
     if (status && lowered)
         mgl_format_into(why->message, sizeof why->message, "%s",
                         "it has a number format that the campaign's default has not: that needs "
-                        "--allow-narrow");
+                        "--allow-formats");
     mgl_plan_close(lowered);
     return status;
 }

@@ -29,7 +29,7 @@ typedef struct mgl_subject {
     /* the campaign's default; knobs outside the space keep these values */
     mgl_schedule_config start;
     mgl_search_space space;
-    bool allow_narrow;
+    bool allow_formats;
     bool has_costs; /* costs of the device are known; otherwise nothing is predicted */
     mgl_costs costs;
 } mgl_subject;

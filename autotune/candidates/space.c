@@ -218,7 +218,7 @@ static mgl_status read_knob(const struct reading *r, const cJSON *array, mgl_err
                             knob.name);
     if (knob.changes_format && !r->changes_format)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "it changes number formats: that needs --allow-narrow");
+                        "it changes number formats: that needs --allow-formats");
     if (!cJSON_IsArray(array) || !array->child)
         return mgl_fail(err, MGL_BAD_INPUT, where, "must be an array of the values it may have");
     for (const cJSON *item = array->child; item; item = item->next) {

@@ -21,7 +21,7 @@ typedef struct mgl_knob {
     const char *name;                /* "page_bytes", "queues.qkv.first" */
     int values[MGL_MAX_KNOB_VALUES]; /* (count), ascending */
     int count;
-    bool changes_format; /* changes a number format: requires --allow-narrow */
+    bool changes_format; /* changes a number format: requires --allow-formats */
 } mgl_knob;
 
 typedef struct mgl_search_space {

@@ -2,6 +2,7 @@
 #include "autotune/candidates/gate.h"
 
 #include "autotune/store/shape.h"
+#include "base/aliases.h"
 #include "base/json.h"
 
 #include <string.h>
@@ -23,10 +24,13 @@ static mgl_status read_options(const char *text, mgl_subject *out, mgl_error *er
 {
     mgl_json json;
     const cJSON *config = NULL;
+    const char *key = NULL;
     mgl_status status = mgl_json_parse(text, strlen(text), MAX_TEXT, "options", &json, err);
     if (status)
         return status;
-    status = mgl_json_get_bool(&json, json.root, "allow_narrow", true, &out->allow_narrow, err);
+    status = mgl_alias_key(MGL_ALIAS_KEY, &json, json.root, "", "allow_formats", &key, err);
+    if (!status)
+        status = mgl_json_get_bool(&json, json.root, key, true, &out->allow_formats, err);
     if (!status)
         status = mgl_json_get_object(&json, json.root, "config", true, &config, err);
     mgl_schedule_config_default(&out->start);
@@ -63,7 +67,7 @@ mgl_status mgl_subject_read(const mgl_campaign_record *record, mgl_subject *out,
         status = mgl_workloads_parse(record->workloads, &out->workloads, err);
     if (!status)
         status = mgl_search_space_parse(record->space, strlen(record->space), "space", &out->target,
-                                        out->allow_narrow, &out->space, err);
+                                        out->allow_formats, &out->space, err);
     if (!status && !mgl_dtype_parse(record->dtype, &out->dtype))
         status =
             mgl_fail(err, MGL_BAD_INPUT, record->name, "its dtype %.40s is unknown", record->dtype);

@@ -70,7 +70,8 @@ static mgl_status kernel_report(const mcp_call *call, mgl_json_out *out, mgl_err
 /* ---- the list -------------------------------------------------------------------------------- */
 
 #define EXPERIMENT_LOG                                                                             \
-    {"log", MCP_OBJECT, false, 0, 0, "megalith.ledger/1: what was tried (the kernel sessions')"},  \
+    {"log", MCP_OBJECT, false,                                                                     \
+     0,     0,          "megalith.experiment_log/1: what was tried (the kernel sessions')"},       \
     {                                                                                              \
         "log_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                  \
     }

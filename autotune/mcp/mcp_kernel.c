@@ -350,11 +350,11 @@ static const mcp_param of_scan[] = {
 static const mcp_param of_version[] = {
     MCP_UNIT,
     {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "a branch, a version, or own: the unit's own text (the branch that is worked on)"}};
+     "a branch, a version, or original: the unit's original text (the branch that is worked on)"}};
 static const mcp_param of_diff[] = {
     MCP_UNIT,
     {"from", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "a branch, a version, or own: the unit's own text (own)"},
+     "a branch, a version, or original: the unit's original text (original)"},
     {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
 static const mcp_param of_branch[] = {
     MCP_UNIT,

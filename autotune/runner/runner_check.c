@@ -418,7 +418,7 @@ static mgl_status check_all(struct check *c, mgl_error *err)
         status = each_workload(c, &runner->candidate, check_workload, err);
     if (!status && fault)
         status = mgl_runner_arm(runner, MGL_FAULT_NONE, err);
-    if (!status && !is_over(c) && runner->options.subject->allow_narrow && !is_default(runner))
+    if (!status && !is_over(c) && runner->options.subject->allow_formats && !is_default(runner))
         status = each_workload(c, &runner->standard, measure_default, err);
     return status;
 }
@@ -438,7 +438,7 @@ mgl_status mgl_runner_check_candidate(mgl_runner *self, const mgl_candidate *can
     for (int w = 0; w < MGL_MAX_WORKLOADS; w++)
         out->errors[w] = out->defaults[w] = -1;
     if (runner->incumbent.serial == 0)
-        return mgl_fail(err, MGL_USAGE, NULL, "the lab was not started: it has no incumbent");
+        return mgl_fail(err, MGL_USAGE, NULL, "the runner was not started: it has no incumbent");
     runner->checked = false;
     runner->seed = runner->expected = seed_of(nonce);
     mgl_runner_set_clear(&runner->candidate);

@@ -10,7 +10,7 @@ mgl_status mgl_runner_take(mgl_runner *self, const mgl_candidate *candidate, mgl
 {
     mgl_runner_state *runner = (mgl_runner_state *)self;
     if (runner->incumbent.serial == 0)
-        return mgl_fail(err, MGL_USAGE, NULL, "the lab was not started: it has no incumbent");
+        return mgl_fail(err, MGL_USAGE, NULL, "the runner was not started: it has no incumbent");
     runner->checked = false;
     mgl_runner_set_clear(&runner->candidate);
     return mgl_runner_set_make(runner->options.subject, candidate, ++runner->serials,

@@ -86,9 +86,9 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     char build[sizeof hello.build];
     mgl_wire_build(build);
     if (!take(r, &hello, sizeof hello) || memcmp(hello.build, build, sizeof build) != 0)
-        return mgl_fail(err, MGL_GATE, NULL, "the worker is another program than the lab");
+        return mgl_fail(err, MGL_GATE, NULL, "the worker is another program than the runner");
     if (!w->under_tool && getppid() != (pid_t)hello.parent) /* died before PR_SET_PDEATHSIG */
-        return mgl_fail(err, MGL_SYSTEM, NULL, "the lab is gone");
+        return mgl_fail(err, MGL_SYSTEM, NULL, "the runner ended");
     w->role = (mgl_worker_role)hello.role;
     w->config = hello.config;
     if (w->role == MGL_COMPILER || w->paired_bench)

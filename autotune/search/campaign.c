@@ -286,9 +286,7 @@ mgl_status mgl_campaign_is_run(mgl_store *store, int64_t id, bool *out, mgl_erro
     if (mgl_store_is_shared(store))
         return campaign_has_workers(store, id, out, err);
     name_lock(id, name);
-    mgl_status status = mgl_store_lock_look(store, name, out, err);
-    *out |= !status && mgl_store_is_shared(store);
-    return status;
+    return mgl_store_lock_look(store, name, out, err);
 }
 
 mgl_status mgl_campaign_lock_path(mgl_store *store, int64_t id, mgl_text *out, mgl_error *err)

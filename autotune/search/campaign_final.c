@@ -91,7 +91,7 @@ static mgl_status look_at_checkpoint(campaign *c, attempt *a, final_facts *f, mg
     if (!status)
         status = mgl_real_open(c->o->checkpoint, c->subject, texts, &why);
     if (!status)
-        status = mgl_real_run(c->o->runner, &a->candidate, texts, c->subject->allow_narrow,
+        status = mgl_real_run(c->o->runner, &a->candidate, texts, c->subject->allow_formats,
                               &f->real, &verdict, &why);
     if (!status && verdict.outcome != MGL_OUTCOME_OK)
         attempt_take(a, &verdict);

@@ -32,7 +32,7 @@ typedef struct campaign_early campaign_early;
 /* enum, name: intervals of a run that do not overlap */
 #define CAMPAIGN_STRETCHES(X)                                                                      \
     X(START, "start")         /* reading the store, replaying trials, incumbent's gates */         \
-    X(RUNNER, "lab")          /* start of the runner: workers, and the incumbent's kernel */       \
+    X(RUNNER, "runner")       /* start of the runner: workers, and the incumbent's kernel */       \
     X(SELF_TEST, "self-test") /* self-test of the machine */                                       \
     X(PROPOSAL, "proposal")   /* asking proposers, or waiting for a proposal in progress */        \
     X(GATES, "gates")                                                                              \

@@ -77,11 +77,11 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
         status != MGL_BAD_INPUT)
         return status;
     mgl_error why = *err;
-    attempt_decide(a, MGL_OUTCOME_UNMEASURED, "the lab failed: %s%s%s", why.where,
+    attempt_decide(a, MGL_OUTCOME_UNMEASURED, "the runner failed: %s%s%s", why.where,
                    why.where[0] ? ": " : "", why.message);
     status = MGL_DEVICE;
     while (status && ++c->broken < MOST_BROKEN) {
-        mgl_status told = campaign_tell(c, true, "error", NULL, err, "%s; the lab is started again",
+        mgl_status told = campaign_tell(c, true, "error", NULL, err, "%s; the runner is started again",
                                         a->trial.verdict.diagnostic);
         status = told ? told : campaign_wait(c, 4 * c->broken, err);
         if (status)
@@ -90,7 +90,7 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
         if (status == MGL_NO_MEMORY || status == MGL_INTERRUPTED)
             return status;
     }
-    return status ? mgl_fail(err, MGL_DEVICE, why.where, "the lab failed %d times in a row: %s",
+    return status ? mgl_fail(err, MGL_DEVICE, why.where, "the runner failed %d times in a row: %s",
                              MOST_BROKEN, why.message)
                   : MGL_OK;
 }

@@ -2,10 +2,11 @@
  * Keeper: the files of candidate texts and of what was found out about them. The modules below
  * write their files through it, and read the files of all earlier programs.
  *
- *     versions of a unit    kernels/UNIT/objects/ID.json   megalith.checkpoint/1   version.h
+ *     versions of a unit    kernels/UNIT/objects/ID.json   megalith.version/1      version.h
  *     the open work         kernels/UNIT/work.json         megalith.work/1         kernel_session.h
  *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (people)
- *     experiment log        kernels/ledger.json            megalith.ledger/1       experiment_log.h
+ *     experiment log        kernels/ledger.json            megalith.experiment_log/1
+ *                                                                                  experiment_log.h
  *     promoted texts        overlay/ID.cuh, manifest.json  megalith.overlay/1      overlay.h
  *     PTX ideas             kernels/ideas.json             megalith.ptx_ideas/1    ideas.h
  *

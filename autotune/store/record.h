@@ -125,7 +125,7 @@ typedef struct mgl_campaign_record {
     char *dtype;
     char *workloads; /* output of mgl_workloads_print */
     char *space;     /* JSON */
-    char *options;   /* JSON of the other settings: proposers and shares, allow_narrow, ... */
+    char *options;   /* JSON of the other settings: proposers and shares, allow_formats, ... */
     char *state;     /* "running", "paused", "ended", "stopped" */
     char *reason;    /* why it is paused or ended, as one sentence */
     int64_t capacity;

@@ -12,7 +12,7 @@
     X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
       "as of tune, in place of the archive's: none proves, cpu also executes (cuda, of the "       \
       "archive's kind; or none as the archive's)")                                                 \
-    X(flag, allow_narrow, "--allow-narrow", NULL, 0, 0, "the winner may change number formats")    \
+    X(flag, allow_formats, "--allow-formats", NULL, 0, 0, "the winner may change number formats")  \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(IMPORT_OPTIONS)
@@ -35,7 +35,7 @@ static mgl_status import_archive(const char *operand, const void *options, mgl_e
 {
     const struct options *o = options;
     const mgl_tune_request request = {
-        .name = o->name.value, .device = o->device.value, .allow_narrow = o->allow_narrow.given};
+        .name = o->name.value, .device = o->device.value, .allow_formats = o->allow_formats.given};
     mgl_store *store = NULL;
     mgl_archive archive = {0};
     mgl_campaign_record record = {0};

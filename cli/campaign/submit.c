@@ -17,7 +17,7 @@
     X(text, name, "--name", "NAME", 0, 0, "the campaign (the newest)")                             \
     X(flag, wait, "--wait", NULL, 0, 0,                                                            \
       "ends with the verdict: 0 kept" MGL_CLI_VERDICT_EXITS(                                       \
-          MGL_CLI_EXIT) "; with 1 where nobody runs the campaign, and the proposal stays in its "  \
+          MGL_CLI_EXIT) "; with 1 if no process runs the campaign, and the proposal stays in its " \
                         "queue")                                                                   \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -81,6 +81,24 @@ static void tell_trial(const struct options *o, const mgl_cli_campaign *c, int64
     mgl_text_clear(&line);
 }
 
+/* Fails because no process runs the campaign, with the command that continues it: an ended campaign
+ * needs a new limit. */
+static mgl_status fail_unattended(const mgl_cli_campaign *c, int64_t id, mgl_error *err)
+{
+    mgl_campaign_record now = {0};
+    char limit[40] = "";
+    mgl_status status = mgl_store_find_campaign(c->store, c->record.name, &now, err);
+    if (status)
+        return status;
+    if (now.state && !strcmp(now.state, "ended"))
+        snprintf(limit, sizeof limit, " --trials %lld", (long long)now.trials + 1);
+    mgl_campaign_record_clear(&now);
+    return mgl_fail(err, MGL_USAGE, c->record.name,
+                    "no process runs the campaign: proposal %lld is queued and has no verdict yet; "
+                    "run `megalith campaign resume %.80s%s` in another terminal",
+                    (long long)id, c->record.name, limit);
+}
+
 static mgl_status await(const struct options *o, const mgl_cli_campaign *c, int64_t id,
                         mgl_error *err)
 {
@@ -90,12 +108,7 @@ static mgl_status await(const struct options *o, const mgl_cli_campaign *c, int6
     if (!status && trial.number)
         tell_trial(o, c, id, &trial);
     else if (!status)
-        status =
-            mgl_fail(err, MGL_USAGE, c->record.name,
-                     "nobody runs the campaign: proposal %lld is queued and has no verdict yet; "
-                     "`megalith campaign resume %.80s` in another terminal, or the `megalith "
-                     "tune` that it began with, takes it",
-                     (long long)id, c->record.name);
+        status = fail_unattended(c, id, err);
     mgl_trial_clear(&trial);
     return status;
 }

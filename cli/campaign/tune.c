@@ -38,7 +38,7 @@
     X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \
     MGL_CLI_CHAT_OPTIONS(X)                                                                        \
     X(flag, show_prompt, "--show-prompt", NULL, 0, 0, "what chat would send next, and no more")    \
-    X(flag, allow_narrow, "--allow-narrow", NULL, 0, 0, "knobs that change number formats too")    \
+    X(flag, allow_formats, "--allow-formats", NULL, 0, 0, "knobs that change number formats too")  \
     X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1, "of all draws (a random one)")          \
     X(text, name, "--name", "NAME", 0, 0, "of the campaign (made of what is tuned)")               \
     X(flag, fresh, "--new", NULL, 0, 0, "a new campaign, where one of that name stands")           \
@@ -233,7 +233,7 @@ static mgl_tune_request read_request(const char *operand, const struct options *
                               .proposers = o->proposer.value,
                               .chat_url = o->chat_url.value,
                               .chat_model = o->chat_model.value,
-                              .allow_narrow = o->allow_narrow.given,
+                              .allow_formats = o->allow_formats.given,
                               .has_seed = o->seed.given,
                               .seed = (uint64_t)o->seed.value,
                               .name = o->name.value,

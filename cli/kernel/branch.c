@@ -45,7 +45,7 @@ const mgl_cli_verb mgl_cli_kernel_branch_verb = {
     .operand = "UNIT",
     .summary = "the branches of a micro-kernel's versions, or a new one",
     .example = "  megalith kernel branch merge --name wide\n"
-               "  megalith kernel branch merge --name anew --at own",
+               "  megalith kernel branch merge --name anew --at original",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,
     .run = branch,

@@ -5,7 +5,7 @@
 #include "cli/kernel/loop.h"
 
 #define DIFF_OPTIONS(X)                                                                            \
-    X(text, from, "--from", "NAME", 0, 0, "what it was (own)")                                     \
+    X(text, from, "--from", "NAME", 0, 0, "what it was (original)")                                \
     X(text, to, "--to", "NAME", 0, 0, "what it became (the branch that is worked on)")             \
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(DIFF_OPTIONS)

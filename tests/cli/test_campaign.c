@@ -95,6 +95,28 @@ START_TEST(an_interrupted_campaign_is_paused)
 }
 END_TEST
 
+/* The command that the message names continues the campaign, and takes the proposal. */
+START_TEST(the_hint_continues_an_ended_campaign)
+{
+    const char *store = scratch_store("over"), *proposal = scratch_file("over.json", PROPOSAL);
+    command_result result =
+        command_runf("tune %s --device none --seed 5 --trials 1 --store %s --name over --quiet",
+                     model_path("tales-5m"), store);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("campaign submit %s --wait --store %s", proposal, store);
+    ck_assert_int_eq(result.code, 1);
+    ck_assert_ptr_nonnull(strstr(result.err, "run `megalith campaign resume over --trials 2`"));
+    command_clear(&result);
+    result = command_runf("campaign resume over --trials 2 --store %s --quiet", store);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("campaign history over --store %s", store);
+    ck_assert_ptr_nonnull(strstr(result.out, "submit"));
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(nobody_waits_for_a_killed_campaign)
 {
     const char *store = scratch_store("alone");
@@ -105,7 +127,7 @@ START_TEST(nobody_waits_for_a_killed_campaign)
     command_result result = command_runf("campaign submit %s --wait --store %s",
                                          scratch_file("second.json", PROPOSAL), store);
     ck_assert_int_eq(result.code, 1); /* which no verdict has */
-    ck_assert_ptr_nonnull(strstr(result.err, "nobody runs the campaign: proposal 2 is queued"));
+    ck_assert_ptr_nonnull(strstr(result.err, "no process runs the campaign: proposal 2 is queued"));
     ck_assert_ptr_nonnull(strstr(result.err, "`megalith campaign resume outside`"));
     ck_assert_double_lt(mgl_clock_s() - began, time_limit(20)); /* it would wait for good */
     command_result resumed = command_runf("campaign resume --trials 2 --store %s --quiet", store);
@@ -525,6 +547,7 @@ int main(void)
     tcase_add_test(tests, a_killed_campaign_is_killed);
     tcase_add_loop_test(tests, an_interrupted_campaign_is_paused, 0, 3);
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
+    tcase_add_test(tests, the_hint_continues_an_ended_campaign);
     tcase_add_test(tests, a_campaign_of_other_frozen_files_has_a_successor);
     tcase_add_test(tests, what_is_too_large_is_refused);
     tcase_add_loop_test(tests, a_format_is_proved_and_executed, 0, 2);

@@ -170,7 +170,7 @@ START_TEST(what_is_known_is_a_duplicate)
     ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "the unit's own text"));
     mgl_json_clear(&json);
     submit(answer_file(2), 13, "UNMEASURED");
-    run("branch merge --name anew --at own", 0, "* anew");
+    run("branch merge --name anew --at original", 0, "* anew");
     run("prompt merge --task 'One again.'", 0, NULL);
     json = submit_json(answer_file(1), 11);
     ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "which was UNMEASURED"));
@@ -182,19 +182,19 @@ START_TEST(own_is_the_text_of_the_unit)
 {
     run("branch merge", 0, "* main");
     run("diff merge", 0, NULL);
-    run("export merge --at own", 0, "/* region: device */");
+    run("export merge --at original", 0, "/* region: device */");
     run("branch merge --name wide", 0, "* wide");
     run("branch merge", 0, "  main");
-    run("checkout merge --branch main", 0, "main own");
+    run("checkout merge --branch main", 0, "main original");
     run("prompt merge --task 'One.'", 0, NULL);
     submit(answer_file(1), 13, "UNMEASURED");
     run("diff merge --from main --to own", 0, "-static __device__ __forceinline__ float more_1");
     run("log merge --at wide", 2, "no version yet");
     run("log merge --at own", 2, "and no version");
-    run("checkout merge --at own", 0, "main own");
-    run("branch merge --name own", 1, "it names the unit's own text");
+    run("checkout merge --at own", 0, "main original");
+    run("branch merge --name original", 1, "it names the unit's own text");
     mgl_json json = run_json("export merge", 0);
-    ck_assert_str_eq(json_string(&json, "id"), "own");
+    ck_assert_str_eq(json_string(&json, "id"), "original");
     ck_assert(cJSON_IsNull(json_at(&json, "outcome")));
     mgl_json_clear(&json);
     run("prompt merge --task 'Two.'", 0, NULL);

@@ -72,15 +72,11 @@ START_TEST(readers_take_both)
         ck_assert_int_eq(mgl_expression_parse(old_name, &old_name, 1, &e, NULL), MGL_OK);
         break;
     }
-    case MGL_ALIAS_SCHEMA: {
-        char text[100];
-        snprintf(text, sizeof text, "{\"schema\": \"%s\"}", old_name);
-        ck_assert(mgl_transform_is_script(text, strlen(text)));
-        snprintf(text, sizeof text, "{\"schema\": \"%s\"}", new_name);
-        ck_assert(mgl_transform_is_script(text, strlen(text)));
-        break;
-    }
     case MGL_ALIAS_WORD: /* below */
+    case MGL_ALIAS_KEY:  /* below */
+    case MGL_ALIAS_SCHEMA: /* tests/autotune/kernels/methods: log, transformation, version */
+    case MGL_ALIAS_VERSION: /* tests/autotune/kernels/methods/test_version.c */
+    case MGL_ALIAS_TIME: /* tests/tools/show.c */
     case MGL_ALIAS_FLAG: /* tests/cli/test_micro.c */
     case MGL_ALIAS_VERB: /* tests/cli/test_kernel_loop.c */
     case MGL_ALIAS_ARGUMENT:
@@ -238,6 +234,44 @@ START_TEST(both_names_are_an_error)
 }
 END_TEST
 
+/* The key that a reader of stored JSON looks up. */
+START_TEST(a_key_has_two_names)
+{
+    static const struct {
+        const char *text, *key; /* key NULL: an error */
+    } objects[] = {{"{}", "allow_formats"},
+                   {"{\"allow_formats\":true}", "allow_formats"},
+                   {"{\"allow_narrow\":true}", "allow_narrow"},
+                   {"{\"allow_narrow\":true,\"allow_formats\":true}", NULL}};
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        const char *key;
+        mgl_json json;
+        mgl_error err;
+        ck_assert_int_eq(
+            mgl_json_parse(objects[i].text, strlen(objects[i].text), 100, "options", &json, NULL),
+            MGL_OK);
+        mgl_status status =
+            mgl_alias_key(MGL_ALIAS_KEY, &json, json.root, "", "allow_formats", &key, &err);
+        ck_assert_int_eq(status, objects[i].key ? MGL_OK : MGL_BAD_INPUT);
+        if (objects[i].key)
+            ck_assert_str_eq(key, objects[i].key);
+        else
+            ck_assert_str_eq(err.message, "\"allow_narrow\" is the old name of "
+                                          "\"allow_formats\", which is given too: leave one out");
+        mgl_json_clear(&json);
+    }
+}
+END_TEST
+
+START_TEST(a_name_is_itself_or_its_published_one)
+{
+    ck_assert(mgl_alias_is(MGL_ALIAS_SCHEMA, "megalith.script/1", "megalith.script/1"));
+    ck_assert(mgl_alias_is(MGL_ALIAS_SCHEMA, "megalith.script/1", "megalith.plan/1"));
+    ck_assert(!mgl_alias_is(MGL_ALIAS_SCHEMA, "megalith.script/1", "megalith.ledger/1"));
+    ck_assert(!mgl_alias_is(MGL_ALIAS_KNOB, "megalith.script/1", "megalith.plan/1"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("aliases");
@@ -249,6 +283,8 @@ int main(void)
     tcase_add_test(cases, a_schedule_with_old_words_is_the_same);
     tcase_add_test(cases, both_words_are_an_error);
     tcase_add_test(cases, a_long_name_stays);
+    tcase_add_test(cases, a_key_has_two_names);
+    tcase_add_test(cases, a_name_is_itself_or_its_published_one);
     tcase_add_loop_test(cases, digests_of_tuned_entries_outlive_renamings, 0, 2);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

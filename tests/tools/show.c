@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/aliases.h"
 #include "base/clock.h"
 #include "eval/statistics.h"
 #include "tests/autotune/search/scripted_runner.h"
@@ -158,7 +159,8 @@ static double sum_spent(const show_spent *spent, int part)
 static double read_stretch(const show_spent *spent, const char *name)
 {
     for (int i = 0; i < spent->count; i++)
-        if (spent->list[i].part == SHOW_STRETCHES && !strcmp(spent->list[i].name, name))
+        if (spent->list[i].part == SHOW_STRETCHES &&
+            mgl_alias_is(MGL_ALIAS_TIME, name, spent->list[i].name))
             return spent->list[i].seconds;
     return 0;
 }
@@ -172,7 +174,7 @@ void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds
         mgl_json_out_real(out, "device_share", device_s / spent->seconds);
     else if (seconds > 0)
         mgl_json_out_real(out, "device_share", counts->device_s / seconds);
-    const double start = read_stretch(spent, "start") + read_stretch(spent, "lab") +
+    const double start = read_stretch(spent, "start") + read_stretch(spent, "runner") +
                          read_stretch(spent, "self-test");
     if (spent->seconds > start) /* behind the start */
         mgl_json_out_real(out, "device_share_of_trials",

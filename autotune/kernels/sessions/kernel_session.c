@@ -162,7 +162,7 @@ static void put_work(const mgl_kernel_session *b, mgl_json_out *out)
     mgl_json_out_begin(out, schema);
     mgl_json_out_string(out, "arch", b->arch);
     if (b->engine)
-        mgl_pass_engine_write(b->engine, out, "peak");
+        mgl_pass_engine_write(b->engine, out, "pass_engine");
     else {
         mgl_json_out_string(out, "region", mgl_kernel_region_name(b->region));
         mgl_json_out_string(out, "instruction", b->instruction.bytes);
@@ -242,7 +242,7 @@ static mgl_status read_task(mgl_kernel_session *b, const mgl_json *json, mgl_err
 
 static mgl_status read_tree(mgl_kernel_session *b, const mgl_json *json, mgl_error *err)
 {
-    const char *arch = NULL;
+    const char *arch = NULL, *key = NULL;
     const cJSON *engine = NULL;
     mgl_status status = mgl_json_check_schema(json, schema, err);
     if (!status)
@@ -254,7 +254,9 @@ static mgl_status read_tree(mgl_kernel_session *b, const mgl_json *json, mgl_err
     snprintf(b->arch, sizeof b->arch, "%s", arch);
     status = put_known(b, true, err);
     if (!status)
-        status = mgl_json_get_object(json, json->root, "peak", false, &engine, err);
+        status = mgl_alias_key(MGL_ALIAS_KEY, json, json->root, "", "pass_engine", &key, err);
+    if (!status)
+        status = mgl_json_get_object(json, json->root, key, false, &engine, err);
     if (!status && engine)
         return read_pass_engine(b, json, engine, err);
     return status ? status : read_task(b, json, err);

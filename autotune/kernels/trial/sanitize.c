@@ -340,7 +340,7 @@ mgl_status mgl_sanitize(mgl_runner *runner, const mgl_candidate *incumbent,
         forget_another(s, tool);
         if (!found || !runner->under)
             mgl_format_into(end->skipped, sizeof end->skipped, "%s",
-                            found ? "the lab executes nothing" : why);
+                            found ? "the runner executes nothing" : why);
         else if (known[s].skipped[0])
             memcpy(end->skipped, known[s].skipped, sizeof end->skipped);
         else

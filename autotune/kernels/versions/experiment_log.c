@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SCHEMA "megalith.experiment_log/1"
+
 static const double near_floor = 0.9;
 static const double unknown_rest = 0.2; /* assumed reducible fraction of an op's time if its
                                          * floor is unknown */
@@ -108,7 +110,7 @@ static mgl_status find_list(const mgl_json *json, const char *schema, const char
 static mgl_status take_rows(const mgl_json *json, mgl_experiment_log *out, mgl_error *err)
 {
     const cJSON *list = NULL;
-    mgl_status status = find_list(json, "megalith.ledger/1", "rows", &list, err);
+    mgl_status status = find_list(json, SCHEMA, "rows", &list, err);
     for (const cJSON *at = status ? NULL : list->child; at && !status; at = at->next)
         status = read_row(json, at, out, err);
     if (status)
@@ -145,7 +147,7 @@ mgl_status mgl_experiment_log_parse(const char *text, size_t length, const char 
 mgl_status mgl_experiment_log_write(const mgl_experiment_log *l, const char *path, mgl_error *err)
 {
     mgl_json_out out = {0};
-    mgl_json_out_begin(&out, "megalith.ledger/1");
+    mgl_json_out_begin(&out, SCHEMA);
     mgl_json_out_array(&out, "rows");
     for (size_t i = 0; i < l->count; i++) {
         const mgl_experiment_log_row *r = &l->rows[i];

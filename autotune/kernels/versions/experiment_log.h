@@ -6,8 +6,8 @@
  * ideas by their mean gain over all attempts, not only over the successes. The command line and the
  * agents' tools use it.
  *
- *     {"schema": "megalith.ledger/1", "rows": [{"op": "merge", "idea": "split_k", "outcome": "OK",
- *      "kept": true, "gain": 0.031, "calls": 4, "tokens": 9000}]}
+ *     {"schema": "megalith.experiment_log/1", "rows": [{"op": "merge", "idea": "split_k",
+ * "outcome": "OK", "kept": true, "gain": 0.031, "calls": 4, "tokens": 9000}]}
  *
  *     {"schema": "megalith.shares/1", "ops": [{"op": "merge", "us": 12.5, "floor_us": 9.0}]}
  */

@@ -2,6 +2,7 @@
 #include "autotune/kernels/versions/version.h"
 
 #include "autotune/store/keeper.h"
+#include "base/aliases.h"
 #include "base/memory.h"
 #include "base/output.h"
 
@@ -22,11 +23,11 @@ struct mgl_versions {
     char *folder, object_folder[PATH_MAX];
     mgl_keeper objects;
     char branch[MAX_BRANCH + 1];
-    const char *unit, *own; /* borrowed: the unit's original text; NULL: none */
+    const char *unit, *original; /* borrowed: the unit's original text; NULL: none */
 };
 
-static const char schema[] = "megalith.checkpoint/1";
-const char mgl_version_original[] = "own";
+static const char schema[] = "megalith.version/1";
+const char mgl_version_original[] = "original";
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -126,7 +127,7 @@ void mgl_versions_close(mgl_versions *c)
 void mgl_versions_lend_original(mgl_versions *c, const char *unit, const char *text)
 {
     c->unit = unit;
-    c->own = text;
+    c->original = text;
 }
 
 const char *mgl_versions_branch(const mgl_versions *c)
@@ -274,14 +275,14 @@ static mgl_status get_object(const mgl_versions *c, const char *id, mgl_version_
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool is_own(const char *name)
+static bool is_original(const char *name)
 {
-    return !strcmp(name, mgl_version_original);
+    return mgl_alias_is(MGL_ALIAS_VERSION, mgl_version_original, name);
 }
 
 bool mgl_version_is_original(const mgl_version_record *r)
 {
-    return is_own(r->id);
+    return is_original(r->id);
 }
 
 /* The version of a branch; "": there is no such branch. */
@@ -292,8 +293,10 @@ static mgl_status look_branch(const mgl_versions *c, const char *name, char id[M
     mgl_status status = read_line(c, "branches/", name, id, MGL_SHA256_HEX, &stands, err);
     if (!status && !stands)
         id[0] = 0;
-    if (!status && stands && !mgl_keeper_is_id(id) && !is_own(id))
+    if (!status && stands && !mgl_keeper_is_id(id) && !is_original(id))
         status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no version");
+    if (!status && is_original(id))
+        strcpy(id, mgl_version_original); /* from its published name */
     return status;
 }
 
@@ -310,7 +313,7 @@ static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_S
             mgl_fail(err, MGL_BAD_INPUT, name,
                      count ? "several versions begin so: give more digits"
                            : "there is no branch and no version of that name: `megalith "
-                             "kernel log` has them (eight digits of an id at least), and `own` "
+                             "kernel log` has them (eight digits of an id at least), and `original` "
                              "is the unit's own text");
     return status;
 }
@@ -322,11 +325,13 @@ static mgl_status resolve(const mgl_versions *c, const char *name, char id[MGL_S
     const bool head = !name || !strcmp(name, c->branch);
     id[0] = 0;
     mgl_status status = MGL_OK;
-    if (name && is_own(name) && c->own)
+    if (name && !strcmp(name, mgl_version_original)) /* earlier programs allowed such a branch */
+        status = look_branch(c, name, id, err);
+    if (!status && !id[0] && name && is_original(name) && c->original)
         strcpy(id, mgl_version_original);
-    else if (!name || !check_branch_name(name, NULL))
+    else if (!status && !id[0] && (!name || !check_branch_name(name, NULL)))
         status = look_branch(c, name ? name : c->branch, id, err);
-    if (!status && !id[0] && head && c->own)
+    if (!status && !id[0] && head && c->original)
         strcpy(id, mgl_version_original);
     if (status || id[0])
         return status;
@@ -337,14 +342,14 @@ static mgl_status resolve(const mgl_versions *c, const char *name, char id[MGL_S
 
 static mgl_status get_original(const mgl_versions *c, mgl_version_record *out, mgl_error *err)
 {
-    if (!c->own)
+    if (!c->original)
         return mgl_fail(err, MGL_BAD_INPUT, mgl_version_original,
                         "the unit's own text is not known");
     *out = (mgl_version_record){.unit = c->unit,
                                 .transformation = "",
                                 .note = "the unit's own text",
                                 .arch = "",
-                                .text = c->own,
+                                .text = c->original,
                                 .provides = ""};
     strcpy(out->id, mgl_version_original);
     return MGL_OK;
@@ -358,7 +363,7 @@ mgl_status mgl_versions_get(const mgl_versions *c, const char *name, mgl_version
     mgl_status status = resolve(c, name, id, err);
     if (status)
         return status;
-    return is_own(id) ? get_original(c, out, err) : get_object(c, id, out, err);
+    return is_original(id) ? get_original(c, out, err) : get_object(c, id, out, err);
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */
@@ -392,7 +397,7 @@ mgl_status mgl_versions_log(const mgl_versions *c, const char *name, mgl_version
     mgl_status status = mgl_versions_get(c, name, &now, err);
     if (!status && mgl_version_is_original(&now))
         status = mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
-                          name && is_own(name) ? "it is the unit's own text, and no version"
+                          name && is_original(name) ? "it is the unit's own text, and no version"
                                                : "the branch has no version yet");
     for (int i = 0; i < MOST_LOGGED && !status; i++) {
         status = tell(user, &now, err);
@@ -435,8 +440,8 @@ mgl_status mgl_versions_each(const mgl_versions *c, mgl_version_fn *tell, void *
 static mgl_status keep_head(const mgl_versions *c, mgl_error *err)
 {
     char stands[MGL_SHA256_HEX] = "";
-    mgl_status status = c->own ? look_branch(c, c->branch, stands, err) : MGL_OK;
-    return status || stands[0] || !c->own
+    mgl_status status = c->original ? look_branch(c, c->branch, stands, err) : MGL_OK;
+    return status || stands[0] || !c->original
                ? status
                : write_line(c, "branches/", c->branch, mgl_version_original, err);
 }
@@ -456,7 +461,7 @@ mgl_status mgl_versions_make_branch(mgl_versions *c, const char *branch, const c
 {
     char stands[MGL_SHA256_HEX] = "", id[MGL_SHA256_HEX] = "";
     mgl_status status = check_branch_name(branch, err);
-    if (!status && is_own(branch))
+    if (!status && is_original(branch))
         status = mgl_fail(err, MGL_USAGE, branch,
                           "it names the unit's own text: take another name for a branch");
     if (!status)

@@ -3,7 +3,7 @@
  * Git). Kernel sessions, the script engine and the rounds add versions.
  *
  *     FOLDER/objects/ID.json    a version; ID is the SHA-256 of the file's bytes
- *     FOLDER/branches/NAME      the id of the branch's version, or "own", and a line end
+ *     FOLDER/branches/NAME      the id of the branch's version, or "original", and a line end
  *     FOLDER/head               the name of the current branch, and a line end
  *
  * A version contains its parents' ids, the text, the verdict, the measured facts, and the values of
@@ -11,8 +11,8 @@
  * that names them. If a process is killed at any moment, every name still refers to a complete
  * version. A damaged version is rejected by its hash.
  *
- * The name "own" means the unit's original text wherever a version can be named. A branch without a
- * version means the same. The original text is not a version and has no verdict.
+ * The name "original" means the unit's original text wherever a version can be named. A branch
+ * without a version means the same. The original text is not a version and has no verdict.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_VERSION_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_VERSION_H
@@ -44,9 +44,9 @@ typedef struct mgl_versions mgl_versions;
 mgl_status mgl_versions_open(const char *folder, bool reads, mgl_versions **out, mgl_error *err);
 void mgl_versions_close(mgl_versions *versions); /* NULL is fine */
 
-/* Sets the text that "own" names; without this call the name is invalid. Both are borrowed. */
+/* Sets the text that "original" names; without this call the name is invalid. Both are borrowed. */
 void mgl_versions_lend_original(mgl_versions *versions, const char *unit, const char *text);
-extern const char mgl_version_original[]; /* "own" */
+extern const char mgl_version_original[]; /* "original" */
 bool mgl_version_is_original(const mgl_version_record *version);
 
 /* The current branch. */
@@ -54,12 +54,12 @@ const char *mgl_versions_branch(const mgl_versions *versions);
 /* Adds a version after the branch's version and moves the branch. Fills the id, and the first
  * parent if none is given. MGL_USAGE: the verdict is not good. */
 mgl_status mgl_versions_add(mgl_versions *versions, mgl_version_record *version, mgl_error *err);
-/* Finds a version by a branch name, an id, at least the first eight digits of an id, or "own";
+/* Finds a version by a branch name, an id, at least the first eight digits of an id, or "original";
  * NULL: the current branch. MGL_BAD_INPUT: no match, or more than one. */
 mgl_status mgl_versions_get(const mgl_versions *versions, const char *name, mgl_version_record *out,
                             mgl_error *err);
 /* Lists versions from `name` back along the first parents. MGL_BAD_INPUT: no version, as for
- * "own". */
+ * "original". */
 typedef mgl_status mgl_version_fn(void *user, const mgl_version_record *version, mgl_error *err);
 mgl_status mgl_versions_log(const mgl_versions *versions, const char *name, mgl_version_fn *tell,
                             void *user, mgl_error *err);
@@ -67,7 +67,7 @@ mgl_status mgl_versions_log(const mgl_versions *versions, const char *name, mgl_
 mgl_status mgl_versions_each(const mgl_versions *versions, mgl_version_fn *tell, void *user,
                              mgl_error *err);
 /* Creates a branch at `at` and switches to it. If the branch exists, switches to it (`at` NULL).
- * Names consist of letters, digits, '_', '-' and '.', and are not "own". MGL_USAGE: the branch
+ * Names consist of letters, digits, '_', '-' and '.', and are not "original". MGL_USAGE: the branch
  * exists at another version. */
 mgl_status mgl_versions_make_branch(mgl_versions *versions, const char *branch, const char *at,
                                     mgl_error *err);

@@ -268,7 +268,7 @@ static const struct {
     {SPACE ",\"knobs\":{\"rows\":[1,1]}}", "1 stands twice"},
     {SPACE ",\"knobs\":{\"page_bytes\":[4000]}}", "must be a multiple of 512"},
     {SPACE ",\"knobs\":{\"page_bytes\":[0]}}", "must be a multiple of 512"},
-    {SPACE ",\"knobs\":{\"exchange_precision\":[1]}}", "--allow-narrow"},
+    {SPACE ",\"knobs\":{\"exchange_precision\":[1]}}", "--allow-formats"},
     {SPACE ",\"knobs\":{\"queues.o.first\":[132]}}", "within the target's 132 queues"},
     {SPACE ",\"knobs\":{\"queues.o.count\":[133]}}", "within the target's 132 queues"},
     {SPACE ",\"moves\":{}}", "array"},

@@ -325,7 +325,7 @@ const attempt attempts[] = {
     {"fork", fork_once, BY_CALLS, EPERM, true},
     {"posix_spawn", spawn, BY_CALLS, EPERM, true},
     {"clone3", clone_with_struct, BY_CALLS, ENOSYS, false},
-    {"outliving the lab", outlive, BY_CALLS, EPERM, true},
+    {"outliving the runner", outlive, BY_CALLS, EPERM, true},
     {"ptrace of the parent", trace_parent, BY_CALLS, EPERM, false},
     {"reading the parent's memory", read_parent, BY_CALLS, EPERM, false},
     {"writing the parent's memory", write_parent, BY_CALLS, EPERM, false},

@@ -419,7 +419,7 @@ END_TEST
 
 START_TEST(with_leave_for_other_formats_the_default_is_measured_always)
 {
-    subject.allow_narrow = true;
+    subject.allow_formats = true;
     begin(NULL);
     check(&other);
     ok(runner->promote(runner, &err));
@@ -433,7 +433,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    TCase *tests = tcase_create("lab");
+    TCase *tests = tcase_create("runner");
     tcase_add_test(tests, a_correct_candidate_passes);
     tcase_add_test(tests, a_cpu_has_no_baseline);
     tcase_add_test(tests, the_device_is_described);
@@ -461,5 +461,5 @@ int main(int argc, char **argv)
     tcase_add_test(tests, a_cpu_has_no_floor);
     tcase_add_test(tests, a_candidate_becomes_the_incumbent);
     tcase_add_test(tests, with_leave_for_other_formats_the_default_is_measured_always);
-    return runner_main(argc, argv, "lab", tests);
+    return runner_main(argc, argv, "runner", tests);
 }

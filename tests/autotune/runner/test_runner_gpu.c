@@ -70,7 +70,7 @@ static void setup(void)
     options = (mgl_runner_options){.subject = &subject,
                                    .device = "cuda",
                                    .program = "/proc/self/exe",
-                                   .kernels = MGL_BINARY_DIR "/lab-kernels"};
+                                   .kernels = MGL_BINARY_DIR "/runner-kernels"};
 }
 
 static void teardown(void)
@@ -356,7 +356,7 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], MGL_CUDA_WORKER_FLAG))
         return mgl_cuda_compile_worker(argv[2]);
     if (mgl_cuda_live_target(0, &target, &err)) {
-        printf("SKIPPED: the lab's test needs a GPU: %s\n", err.message);
+        printf("SKIPPED: the runner's test needs a GPU: %s\n", err.message);
         return SKIP;
     }
     if (mgl_synthetic_find_shape("llama-1b", &config, &err))

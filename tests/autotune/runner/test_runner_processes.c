@@ -262,7 +262,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    TCase *tests = tcase_create("lab processes");
+    TCase *tests = tcase_create("runner processes");
     tcase_add_test(tests, no_key_reaches_a_worker);
     tcase_add_test(tests, a_worker_has_a_socket_and_nothing_else);
     tcase_add_test(tests, a_worker_gets_no_new_rights);
@@ -274,5 +274,5 @@ int main(int argc, char **argv)
     tcase_add_test(tests, compilers_are_few_and_go_with_the_runner);
     tcase_add_test(tests, kernels_have_so_much_of_the_disk);
     tcase_add_test(tests, a_worker_without_a_socket_ends);
-    return runner_main(argc, argv, "lab processes", tests);
+    return runner_main(argc, argv, "runner processes", tests);
 }

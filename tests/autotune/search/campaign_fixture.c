@@ -46,13 +46,13 @@ void set_up_again(fixture *f)
                                         .clock = clock_of};
 }
 
-void set_up_with(fixture *f, const char *name, bool allow_narrow)
+void set_up_with(fixture *f, const char *name, bool allow_formats)
 {
     *f = (fixture){0};
     const mgl_tune_request request = {.workloads = "ctx=0;batch=1",
                                       .model = MGL_SOURCE_DIR "/tests/models/tales-5m",
                                       .device = "none",
-                                      .allow_narrow = allow_narrow,
+                                      .allow_formats = allow_formats,
                                       .has_seed = true,
                                       .seed = 7,
                                       .name = name};

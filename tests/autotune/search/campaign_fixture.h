@@ -31,7 +31,7 @@ void must(mgl_status status, const mgl_error *err);
 
 /* `name` of the campaign: one a test. Release with tear_down. */
 void set_up(fixture *f, const char *name);
-void set_up_with(fixture *f, const char *name, bool allow_narrow);
+void set_up_with(fixture *f, const char *name, bool allow_formats);
 /* A lab and a proposer that know nothing, for the same campaign. */
 void set_up_again(fixture *f);
 void tear_down(fixture *f);

@@ -17,7 +17,7 @@ static scripted_runner *runner_of(mgl_runner *self)
 
 static mgl_status fail_if_broken(const scripted_runner *runner, mgl_error *err)
 {
-    return runner->broken ? mgl_fail(err, MGL_DEVICE, "lab", "the device fell off the bus")
+    return runner->broken ? mgl_fail(err, MGL_DEVICE, "runner", "the device fell off the bus")
                           : MGL_OK;
 }
 
@@ -92,7 +92,7 @@ static mgl_status check(mgl_runner *self, const mgl_candidate *candidate,
         runner->checks++;
     }
     if (runner->now->failure)
-        return mgl_fail(err, runner->now->failure, "lab", "the worker is gone");
+        return mgl_fail(err, runner->now->failure, "runner", "the worker is gone");
     memcpy(runner->candidate, candidate->digest, MGL_SHA256_HEX);
     runner->candidate_gain = itself                                 ? runner->incumbent_gain
                              : runner->by_digest || runner->by_cost ? gain_of(runner, candidate)

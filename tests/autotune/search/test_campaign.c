@@ -68,7 +68,7 @@ static const struct {
     {"wrong", {.check = MGL_OUTCOME_MISMATCH}, MGL_OUTCOME_MISMATCH},
     {"hangs", {.check = MGL_OUTCOME_HANG}, MGL_OUTCOME_HANG},
     {"hangs later", {.pair = MGL_OUTCOME_HANG}, MGL_OUTCOME_HANG},
-    {"the lab fails", {.failure = MGL_DEVICE}, MGL_OUTCOME_UNMEASURED},
+    {"the runner fails", {.failure = MGL_DEVICE}, MGL_OUTCOME_UNMEASURED},
 };
 
 START_TEST(a_trial_has_its_verdict)

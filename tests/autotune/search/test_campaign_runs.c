@@ -723,7 +723,7 @@ static mgl_status sum_stretches(void *user, int64_t unix_s, const char *kind, co
     ck_assert_ptr_nonnull(strstr(text, ": start "));
     ck_assert_ptr_nonnull(strstr(text, ", store "));
     const char *const end = strchr(text, ';'), *at = strchr(text, ':');
-    ck_assert_msg(!end, "the scripted lab has no workers: %s", text);
+    ck_assert_msg(!end, "the scripted runner has no workers: %s", text);
     for (; at; at = strchr(at + 1, ',')) {
         ck_assert_int_eq(sscanf(at + 1, " %*[a-z-] %lf s", &seconds), 1);
         sum += seconds;

@@ -3,6 +3,8 @@
  * about ideas.
  */
 #include "autotune/kernels/versions/experiment_log.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/output.h"
 
 #include <check.h>
@@ -131,6 +133,26 @@ START_TEST(a_file_comes_back)
 }
 END_TEST
 
+/* A log of an earlier program is read, and written with the schema of today. */
+START_TEST(the_old_schema_is_read)
+{
+    static const char old[] =
+        "{\"schema\":\"megalith.ledger/1\",\"rows\":[{\"op\":\"merge\",\"idea\":\"split_k\","
+        "\"outcome\":\"OK\",\"kept\":true,\"gain\":0.06}]}";
+    mgl_experiment_log read;
+    char *text;
+    size_t length;
+    ck_assert_int_eq(mgl_output_write_file(path, old, sizeof old - 1, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_experiment_log_read(path, &read, NULL), MGL_OK);
+    ck_assert_uint_eq(read.count, 1);
+    ck_assert_int_eq(mgl_experiment_log_write(&read, path, NULL), MGL_OK);
+    ck_assert_int_eq(mgl_file_read(path, 1 << 20, &text, &length, NULL), MGL_OK);
+    ck_assert_ptr_nonnull(strstr(text, "megalith.experiment_log/1"));
+    mgl_free(text);
+    mgl_experiment_log_clear(&read);
+}
+END_TEST
+
 START_TEST(no_file_has_no_rows)
 {
     mgl_experiment_log read;
@@ -175,8 +197,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("ledger");
-    TCase *tests = tcase_create("ledger");
+    Suite *suite = suite_create("experiment log");
+    TCase *tests = tcase_create("experiment log");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, the_op_with_most_to_gain_comes_first);
     tcase_add_test(tests, five_reverts_leave_an_op);
@@ -185,6 +207,7 @@ int main(void)
     tcase_add_test(tests, there_may_be_none);
     tcase_add_test(tests, the_playbook_counts_failures);
     tcase_add_test(tests, a_file_comes_back);
+    tcase_add_test(tests, the_old_schema_is_read);
     tcase_add_test(tests, no_file_has_no_rows);
     tcase_add_loop_test(tests, a_bad_file_is_refused, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, tables_are_printed);

@@ -150,6 +150,42 @@ START_TEST(a_transformation_goes_pass_by_pass)
 }
 END_TEST
 
+/* Replaces `old` in the open work's file. */
+static void edit_work(const char *old, const char *new)
+{
+    mgl_text path = {0}, out = {0};
+    char *text, *at;
+    size_t length;
+    mgl_text_format(&path, "%s/merge/work.json", folder);
+    ck_assert_int_eq(mgl_file_read(path.bytes, 1 << 20, &text, &length, NULL), MGL_OK);
+    at = strstr(text, old);
+    ck_assert_ptr_nonnull(at);
+    mgl_text_format(&out, "%.*s%s", (int)(at - text), text, new);
+    mgl_text_put(&out, at + strlen(old));
+    ck_assert_int_eq(mgl_output_write_file(path.bytes, out.bytes, out.length, NULL), MGL_OK);
+    mgl_free(text);
+    mgl_text_clear(&out);
+    mgl_text_clear(&path);
+}
+
+START_TEST(work_of_an_earlier_program_goes_on)
+{
+    const mgl_transformation *t = mgl_library_find(&library, "refactor");
+    const mgl_kernel_session_options options = {
+        .folder = folder, .unit = mgl_kernel_unit_find("merge"), .library = &library};
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_kernel_session_begin_transformation(bench, t, NULL), MGL_OK);
+    ck_assert(!submit_region(MGL_KERNEL_REGION_DEVICE, MORE).ended);
+    edit_work("\"pass_engine\":", "\"peak\":");
+    open_bench();
+    ck_assert_int_eq(mgl_kernel_session_state(bench).pass, 2);
+    edit_work("\"peak\":", "\"pass_engine\":{},\"peak\":");
+    mgl_kernel_session_close(bench);
+    ck_assert_int_eq(mgl_kernel_session_open(&options, &bench, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "\"peak\" is the old name of \"pass_engine\""));
+}
+END_TEST
+
 START_TEST(a_whole_text_is_taken_without_a_fence)
 {
     mgl_text text = {0};
@@ -319,6 +355,7 @@ int main(void)
     tcase_add_test(tests, a_task_ends_with_a_version);
     tcase_add_test(tests, a_task_goes_on_in_another_process);
     tcase_add_test(tests, a_transformation_goes_pass_by_pass);
+    tcase_add_test(tests, work_of_an_earlier_program_goes_on);
     tcase_add_test(tests, a_whole_text_is_taken_without_a_fence);
     tcase_add_test(tests, fifteen_bad_answers_end_a_task_without_a_version);
     tcase_add_test(tests, one_work_at_a_time);

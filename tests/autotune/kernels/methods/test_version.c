@@ -43,6 +43,17 @@ static void teardown(void)
     ck_assert_int_eq(system(command), 0);
 }
 
+/* Writes the line of a branch, as an earlier program could. */
+static void put_line(const char *branch, const char *line)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/branches/%s", folder, branch);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "%s\n", line);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
 static mgl_version_record record_of(const char *text)
 {
     mgl_version_record r = {.unit = "merge",
@@ -162,21 +173,43 @@ END_TEST
 START_TEST(own_is_the_text_that_was_lent)
 {
     mgl_version_record r;
-    ck_assert_int_eq(mgl_versions_get(points, "own", &r, NULL), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_versions_get(points, "original", &r, NULL), MGL_BAD_INPUT);
     mgl_versions_lend_original(points, "merge", "own text");
-    check_text("own", "own text");
+    check_text("original", "own text");
+    check_text("own", "own text"); /* its published name */
     check_text(NULL, "own text");
     add("a");
-    ck_assert_int_eq(mgl_versions_make_branch(points, "anew", "own", NULL), MGL_OK);
+    ck_assert_int_eq(mgl_versions_make_branch(points, "anew", "original", NULL), MGL_OK);
     check_text(NULL, "own text");
     ck_assert_int_eq(mgl_versions_get(points, NULL, &r, NULL), MGL_OK);
     ck_assert(mgl_version_is_original(&r));
     add("b"); /* without a parent */
     check_log(NULL, "b ");
-    ck_assert_int_eq(mgl_versions_restore(points, "own", NULL), MGL_OK);
+    ck_assert_int_eq(mgl_versions_restore(points, "original", NULL), MGL_OK);
     check_text("anew", "own text");
     ck_assert_int_eq(mgl_versions_log(points, NULL, tell, NULL, NULL), MGL_BAD_INPUT);
     ck_assert_int_eq(mgl_versions_make_branch(points, "own", NULL, NULL), MGL_USAGE);
+    ck_assert_int_eq(mgl_versions_make_branch(points, "original", NULL, NULL), MGL_USAGE);
+}
+END_TEST
+
+/* Earlier programs wrote `own`, and allowed a branch called `original`. */
+START_TEST(folders_of_earlier_programs_are_read)
+{
+    mgl_version_record r;
+    mgl_versions_lend_original(points, "merge", "own text");
+    add("a");
+    ck_assert_int_eq(mgl_versions_get(points, NULL, &r, NULL), MGL_OK);
+    put_line("original", r.id);
+    put_line("anew", "own");
+    mgl_version_clear(&r);
+    check_text("original", "a");
+    check_text("own", "own text");
+    ck_assert_int_eq(mgl_versions_get(points, "anew", &r, NULL), MGL_OK);
+    ck_assert_str_eq(r.id, "original");
+    mgl_version_clear(&r);
+    ck_assert_int_eq(mgl_versions_make_branch(points, "anew", "original", NULL), MGL_USAGE);
+    ck_assert_int_eq(mgl_versions_make_branch(points, "anew", "own", NULL), MGL_OK);
 }
 END_TEST
 
@@ -378,6 +411,7 @@ int main(void)
     ADD(the_branch_is_remembered);
     ADD(restoring_loses_nothing);
     ADD(own_is_the_text_that_was_lent);
+    ADD(folders_of_earlier_programs_are_read);
     ADD(only_branches_that_stand_are_gone_to);
     ADD(each_is_told_but_for_those_that_are_damaged);
     ADD(a_branch_that_stands_elsewhere_is_not_moved);

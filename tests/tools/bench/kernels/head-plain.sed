@@ -1,7 +1,7 @@
 # The head's epilogue of one row, plainly: the best so far stands in memory, and all lanes look at it behind each pair
 # of columns; what lanes have goes down to the first, which tells the others.
 /region: device/,/region: end/ {
-    /^\/\* The best of N adjacent lanes, returned in each of them\. \*\/$/,/^}$/ {
+    /^template <int N> .* best best_of_lanes(best b)$/,/^}$/ {
         s/for (int offset = 1; offset < N; offset \*= 2) {/for (int offset = N \/ 2; offset > 0; offset \/= 2) {/
         s/__shfl_xor_sync(\(.*\), offset)/__shfl_down_sync(\1, offset, N)/
         s/^    return b;/    b.key = __shfl_sync(0xFFFFFFFFu, b.key, 0, N);\
@@ -9,7 +9,7 @@
     b.id = __shfl_sync(0xFFFFFFFFu, b.id, 0, N);\
     return b;/
     }
-    /^\/\* One row: the same\. \*\/$/,/^}$/ c\
+    /^static .* void finish_head_row(machine &m)$/,/^}$/ c\
 /* The best of the row's columns so far, of which the first are `begun`. */\
 static __device__ __forceinline__ void raise_best(const machine &m, best now, bool begun)\
 {\

@@ -7,7 +7,7 @@ s/MOST_GROUPS = 4 /MOST_GROUPS = 1 /
     s|^                w\[u\]\[i\] =$|                w[u][i] = four_words(|
     s|^                    \*(const uint4 \*)(ring_memory() +$|                    (const volatile u32 *)(ring_memory() +|
     s|^\( *MGL_BLOCK_BYTES\)));$|\1)));|
-    /^\/\* Blocks \[FROM, FROM + N) of the runs of G row groups/ i\
+    /region: device/ a\
 /* A lane's part of a block, word by word. */\
 static __device__ __forceinline__ uint4 four_words(const volatile u32 *at)\
 {\
