@@ -117,7 +117,7 @@ static mgl_status measure(reading *r, size_t *room, mgl_error *err)
             return fail_size(r, err);
         *room = (size_t)facts.st_size + 2;
     } else if (S_ISBLK(facts.st_mode)) {
-        return mgl_fail(err, MGL_BAD_INPUT, r->path, "is a device; a file or a pipe is wanted");
+        return mgl_fail(err, MGL_BAD_INPUT, r->path, "is a device; give a file or a pipe");
     } else if (S_ISCHR(facts.st_mode) && !isatty(r->descriptor) && r->cap > DEVICE_CAP) {
         r->cap = DEVICE_CAP;
     }

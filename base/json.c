@@ -274,7 +274,7 @@ static mgl_status scan_text(const char *text, size_t length, bool zeros, const c
         skip_space(&s);
         if (s.at == s.end)
             return MGL_OK;
-        refuse(&s, "something stands behind the end of the value");
+        refuse(&s, "unexpected text after the end of the value");
     }
     size_t line = 1, column = 1;
     for (const unsigned char *c = start; c < s.at; c++) {
@@ -381,7 +381,7 @@ static mgl_status check_tree(const mgl_json *json, const cJSON *node, mgl_error 
             return status;
         if (twice) {
             describe(json, node, NULL, where, sizeof where);
-            return mgl_fail(err, MGL_BAD_INPUT, where, "the key \"%.80s\" stands twice",
+            return mgl_fail(err, MGL_BAD_INPUT, where, "the key \"%.80s\" is given twice",
                             twice->string);
         }
     }

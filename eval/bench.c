@@ -143,10 +143,10 @@ mgl_status mgl_bench_check(const mgl_bench_request *r, mgl_error *err)
                         MGL_MAX_SAMPLES);
     if (r->also && strncmp(r->also, "sm_", 3) != 0 && strncmp(r->also, "compute_", 8) != 0)
         return mgl_fail(err, MGL_USAGE, r->also,
-                        "is no architecture: there are sm_90a, compute_80 and the like");
+                        "unknown architecture; examples: sm_90a, compute_80");
     if (!(r->temperature >= 0) || !(r->top_p >= 0 && r->top_p <= 1))
         return mgl_fail(err, MGL_USAGE, "temperature",
-                        "%g, and top-p %g: 0 or more, and 0 to 1, are wanted",
+                        "%g, and top-p %g; temperature must be 0 or more, and top-p 0 to 1",
                         (double)r->temperature, (double)r->top_p);
     return mgl_baseline_check(&r->config.geometry, err);
 }

@@ -68,7 +68,7 @@ mgl_status mgl_cublas_open(const mgl_cublas **out, mgl_error *err)
     if (missing) {
         dlclose(library);
         return mgl_fail(err, MGL_DEVICE, "libcublas.so",
-                        "cuBLAS has no %s; take that of CUDA 12 or 13", missing);
+                        "cuBLAS has no %s; install the cuBLAS of CUDA 12 or 13", missing);
     }
     ready = true;
     return MGL_OK;

@@ -54,7 +54,7 @@ static mgl_status open_context(mgl_bench_device *d, mgl_error *err)
         check(d, cu->context_retain(&context, d->device), "opening the device's context", err);
     if (!status && cu->context_push(context)) {
         cu->context_release(d->device);
-        status = mgl_fail(err, MGL_DEVICE, d->name, "the device's context can not be entered");
+        status = mgl_fail(err, MGL_DEVICE, d->name, "the device's context cannot be entered");
     }
     if (status) {
         mgl_cu_end();

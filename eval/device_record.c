@@ -52,9 +52,10 @@ mgl_status mgl_device_record_write(const char *device, const mgl_text *json, mgl
     mgl_text folder = {0}, path = {0};
     mgl_status status = MGL_OK;
     if (!mgl_device_record_path(device, &path) || !mgl_data_folder("devices", &folder))
-        status = mgl_fail(err, MGL_USAGE, "XDG_DATA_HOME",
-                          "neither it nor HOME says where records of devices are kept; set one of "
-                          "them");
+        status = mgl_fail(
+            err, MGL_USAGE, "XDG_DATA_HOME",
+            "no folder for device records: neither XDG_DATA_HOME nor HOME is set; set one of "
+            "them");
     else if (path.failed || folder.failed || json->failed)
         status = mgl_fail_memory(err, json->capacity);
     if (!status)

@@ -115,7 +115,7 @@ static mgl_status exchange(mgl_paired_bench *d, mgl_paired_bench_side *s, mgl_pr
     if (gpu)
         mgl_paired_bench_cuda_key(d, program, key);
     if (!s->vm || (gpu && strcmp(key, s->kernel) != 0))
-        return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program needs a machine of its own");
+        return mgl_fail(err, MGL_BAD_INPUT, NULL, "the program needs a separate machine");
     if (gpu)
         take_load(d, s, program);
     else /* most of its weights are carried over from the side's seed */
@@ -219,12 +219,12 @@ static mgl_status check_side(const mgl_paired_bench_side *s, mgl_side side,
 {
     if (!s->ready)
         return mgl_fail(err, MGL_USAGE, side == MGL_INCUMBENT ? "incumbent" : "candidate",
-                        "there is no program on this side: put one there first");
+                        "this side has no program: put a program there first");
     const mgl_limits *limits = &s->program->limits;
     if (load->batch > limits->sequences || load->context + load->tokens + 1 > limits->capacity)
         return mgl_fail(
             err, MGL_BAD_INPUT, "workload",
-            "%d sequences of %d positions are wanted; the program has room for %d of %d",
+            "the workload has %d sequences of %d positions; the program has room for %d of %d",
             load->batch, load->context + load->tokens + 1, limits->sequences, limits->capacity);
     return MGL_OK;
 }
@@ -270,7 +270,7 @@ static mgl_status take_tokens(const mgl_paired_bench_load *load, const mgl_vm_re
         if (report->state[s] == MGL_STATE_NOT_A_NUMBER)
             return mgl_fail(
                 err, MGL_GATE, where,
-                "its logits after %d tokens are not numbers, which those of the model are",
+                "its logits after %d tokens are NaN or infinite, but the model's are finite",
                 (int)report->produced[s]);
         if (report->produced[s] != load->tokens)
             return mgl_fail(err, MGL_GATE, where, "it made %d tokens in place of %d",

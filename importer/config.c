@@ -153,7 +153,8 @@ static void read_family(reader *r)
     mgl_text names = {0};
     cJSON_ArrayForEach(item, list)
     {
-        const char *name = cJSON_IsString(item) ? item->valuestring : "an entry that is no string";
+        const char *name =
+            cJSON_IsString(item) ? item->valuestring : "an entry that is not a string";
         const mgl_model_family *family = mgl_model_family_find(name, NULL);
         if (family && (!found || found == family)) {
             found = family;
@@ -361,7 +362,7 @@ static void read_windows(reader *r)
         is_active = is_active || window > 0;
     if (is_active && window == 0)
         mgl_config_refuse(r, "layer_types",
-                          "a layer has sliding_attention, and there is no window; every layer must "
+                          "a layer has sliding_attention, but no window is given; every layer must "
                           "have full_attention");
     else if (is_active && window < r->config->max_positions)
         r->config->max_positions = r->config->window = (int32_t)window;

@@ -244,7 +244,7 @@ static mgl_rope read_object(reader *r, const source *s)
         (original < s->positions || original > s->positions))
         mgl_config_refuse(
             r, s->key,
-            "dynamic rope with an original_max_position_embeddings of its own is not supported");
+            "dynamic rope with its own original_max_position_embeddings is not supported");
     if (!(rope.factor > 0) || rope.factor > 1e9)
         mgl_config_refuse(r, s->key, "factor must be above 0");
     return rope;

@@ -178,7 +178,7 @@ static mgl_status find_beginning(const search *s, const char *digits, const char
         }
     if (found <= 1)
         return MGL_OK;
-    return fail_revision(s, "more than one snapshot begins so: give more of its digits", err);
+    return fail_revision(s, "several snapshots begin with these digits; give more digits", err);
 }
 
 static mgl_status find_revision(const search *s, const char *revision, const char **out,
@@ -189,7 +189,7 @@ static mgl_status find_revision(const search *s, const char *revision, const cha
     if (!status && !*out)
         status = find_beginning(s, revision, out, err);
     if (!status && !*out)
-        status = fail_revision(s, "there is no such revision", err);
+        status = fail_revision(s, "unknown revision", err);
     return status;
 }
 
@@ -205,9 +205,9 @@ static mgl_status find_main(const search *s, const char **out, mgl_error *err)
         return MGL_OK;
     }
     return fail_revision(s,
-                         s->snapshots.count ? "there is no refs/main: name a revision, as in "
+                         s->snapshots.count ? "refs/main is missing: name a revision, as in "
                                               "ORG/NAME@REVISION"
-                                            : "there is no refs/main",
+                                            : "refs/main is missing",
                          err);
 }
 
@@ -241,7 +241,7 @@ static mgl_status put_snapshot(const mgl_hub_name *name, mgl_text *path, mgl_err
         status = mgl_folder_stands(path->bytes, &is, err);
     if (!status && !is)
         status = mgl_fail(err, MGL_BAD_INPUT, path->bytes,
-                          "is no folder of a snapshot; download the model again");
+                          "is not a snapshot folder; download the model again");
     return status;
 }
 
@@ -251,7 +251,7 @@ static mgl_status fail_absent(const mgl_hub_name *name, const char *cache, mgl_e
     mgl_hub_list_near(name, cache, &near);
     mgl_status status =
         mgl_fail(err, MGL_BAD_INPUT, name->org,
-                 "is neither a folder here nor a model in the Hugging Face cache (%.300s)%s; "
+                 "is neither a folder nor a model in the Hugging Face cache (%.300s)%s; "
                  "nothing is downloaded implicitly: `hf download %.*s/%.*s%s%.100s` fetches it",
                  cache, near.failed || !near.length ? "" : near.bytes, name->org_length, name->org,
                  name->name_length, name->name, name->revision ? " --revision " : "",

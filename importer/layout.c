@@ -524,7 +524,7 @@ mgl_status mgl_layout_fail_name(const char *model, mgl_error *err)
                         "folder and name the folder");
     return mgl_fail(err, MGL_BAD_INPUT, model,
                     strchr(model, '/')
-                        ? "there is no such folder or file"
-                        : "there is no such folder or file; a model of the Hugging Face cache is "
+                        ? "no such folder or file"
+                        : "no such folder or file; a model of the Hugging Face cache is "
                           "named ORG/NAME");
 }

@@ -67,13 +67,15 @@ static mgl_status check_kind(const unsigned char *page, size_t length, const cha
     uint64_t version = length < 16 ? 0 : get_number(page + 8, 4);
     if (length < MAGIC_BYTES || memcmp(page, magic, MAGIC_BYTES) != 0)
         return mgl_fail(err, MGL_BAD_INPUT, file,
-                        "is no compiled model: it does not begin as `megalith compile` writes it");
+                        "is not a compiled model: it does not begin with the header that `megalith "
+                        "compile` writes");
     if (length < MGL_MEGA_PAGE)
-        return mgl_fail(err, MGL_BAD_INPUT, file, "is cut off: %zu bytes are no whole header",
+        return mgl_fail(err, MGL_BAD_INPUT, file, "is cut off: %zu bytes are not a whole header",
                         length);
     if (get_number(page + 12, 4) == SWAPPED_MARK)
-        return mgl_fail(err, MGL_BAD_INPUT, file,
-                        "was written by a machine of the other byte order; compile it here");
+        return mgl_fail(
+            err, MGL_BAD_INPUT, file,
+            "was written on a machine of the other byte order; compile the model on this machine");
     if (version != MGL_MEGA_VERSION)
         return mgl_fail(err, MGL_BAD_INPUT, file,
                         "has version %" PRIu64 " of the format, and this Megalith reads version "
@@ -155,7 +157,7 @@ mgl_status mgl_mega_parse(const unsigned char *page, size_t length, uint64_t fil
             return mgl_fail(err, MGL_BAD_INPUT, file,
                             "is damaged: section %d of its header makes no sense", i);
     if (end_of(out) != file_bytes)
-        return mgl_fail(err, MGL_BAD_INPUT, file, "is damaged: it goes on behind its sections");
+        return mgl_fail(err, MGL_BAD_INPUT, file, "is damaged: it has bytes after its sections");
     return MGL_OK;
 }
 
@@ -368,7 +370,7 @@ static mgl_status append(mgl_mega_writer *writer, const char *name, uint64_t byt
     mgl_mega_table *table = &writer->table;
     uint64_t offset = round_up(end_of(table));
     if (table->count == MGL_MEGA_SECTIONS || strlen(name) >= MGL_MEGA_NAME || find(table, name))
-        return mgl_fail(err, MGL_USAGE, name, "can not be a section of the compiled model");
+        return mgl_fail(err, MGL_USAGE, name, "cannot be a section of the compiled model");
     mgl_mega_section *section = &table->sections[table->count];
     *section = (mgl_mega_section){.offset = offset, .bytes = bytes};
     memcpy(section->name, name, strlen(name));

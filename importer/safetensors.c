@@ -363,7 +363,7 @@ static mgl_status sort_tensors(mgl_safetensors *files, const char *where, mgl_er
     qsort(items, files->tensors.count, sizeof *items, by_name);
     for (size_t i = 1; i < files->tensors.count; i++)
         if (!strcmp(items[i].name, items[i - 1].name))
-            return mgl_fail(err, MGL_BAD_INPUT, where, "tensor %.200s stands in two shards",
+            return mgl_fail(err, MGL_BAD_INPUT, where, "tensor %.200s is in two shards",
                             items[i].name);
     return MGL_OK;
 }

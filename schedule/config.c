@@ -67,7 +67,7 @@ static mgl_status check_keys(const mgl_json *json, const cJSON *object, const ch
         for (int i = 0; i < count && n < sizeof list; i++)
             n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", known[i]);
         return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, item->string).text,
-                        "unknown key \"%s%.60s\"; known here: %s", path, item->string, list);
+                        "unknown key \"%s%.60s\"; known keys: %s", path, item->string, list);
     }
     return MGL_OK;
 }
@@ -122,7 +122,7 @@ static mgl_status read_schema(const mgl_json *json, const cJSON *object, const c
         return status;
     if (!schema && required)
         return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "a ScheduleConfig says what it is: add \"schema\": \"" SCHEMA "\"");
+                        "the schema is missing: add \"schema\": \"" SCHEMA "\"");
     if (schema && strcmp(schema, SCHEMA) != 0)
         return mgl_fail(err, MGL_BAD_INPUT, place_of(json, path, "schema").text,
                         "must be \"" SCHEMA "\", not \"%.80s\"", schema);

@@ -202,7 +202,7 @@ mgl_status mgl_expression_parse_terms(const char *text, const mgl_expression_nam
     if (read_level(&p, COMPARISON)) {
         skip_spaces(&p);
         if (*p.at)
-            refuse(&p, "the expression has ended here");
+            refuse(&p, "the expression has ended");
     }
     return p.status;
 }

@@ -168,8 +168,9 @@ static mgl_status place_segments(const mgl_program *program, mgl_joined *out, mg
         }
     for (int i = 0; !status && i < second->segment_count; i++) {
         if (homes[i].queue < 0)
-            status = mgl_fail(err, MGL_BAD_INPUT, program->tensors[second->segments[i].tensor].name,
-                              "a segment of the second list is no part of one of the first");
+            status =
+                mgl_fail(err, MGL_BAD_INPUT, program->tensors[second->segments[i].tensor].name,
+                         "a segment of the second list is not part of a segment of the first list");
         out->tapes[program->segment_count + i] = homes[i].queue;
         out->program->segments[program->segment_count + i].offset = homes[i].offset;
     }

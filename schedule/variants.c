@@ -373,7 +373,7 @@ static bool takes_formats(const mgl_program *program, const mgl_variant_info *v,
     int operands[4];
     const mgl_weight_format_info *weights = weights_of(program, task);
     if (v->weights == MGL_TAKES_HALF && !is_half(weights))
-        return REFUSE(fault, MGL_FAULT_FORMAT, "takes weights of 16 bits, and here they are %s",
+        return REFUSE(fault, MGL_FAULT_FORMAT, "takes 16-bit weights, and the program's are %s",
                       weights->name);
     if (!allows(v->cache, program->kv_dtype, false))
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes a cache of %s, and the program's is %s",
@@ -382,7 +382,7 @@ static bool takes_formats(const mgl_program *program, const mgl_variant_info *v,
         const mgl_region *region = mgl_task_operand(program, task, operands[i]);
         const mgl_dtype dtype = program->buffers[region->buffer].dtype;
         if (!allows(v->exchange, dtype, parted))
-            return REFUSE(fault, MGL_FAULT_FORMAT, "takes %s of %s, and here it is %s",
+            return REFUSE(fault, MGL_FAULT_FORMAT, "takes %s of %s, but the program's is %s",
                           mgl_op_get(task->op)->operands[operands[i]].name,
                           name_of(v->exchange, parted), mgl_dtype_name(dtype));
     }
@@ -395,7 +395,8 @@ static bool takes_edges(const mgl_program *program, const mgl_variant_info *v, c
     int operands[4];
     for (int i = 0, n = exchanged(task, operands); i < n && v->edges == MGL_TAKES_FLAGS; i++)
         if (!mgl_task_operand(program, task, operands[i])->flag)
-            return REFUSE(fault, MGL_FAULT_EDGE, "takes a flag region as %s, and here it is none",
+            return REFUSE(fault, MGL_FAULT_EDGE,
+                          "takes a flag region as %s, but the program's is not one",
                           mgl_op_get(task->op)->operands[operands[i]].name);
     return true;
 }
@@ -451,7 +452,7 @@ static bool takes(const mgl_program *program, const mgl_task *task, mgl_variant 
     const mgl_variant_info *v = mgl_variant_get(variant);
     const int rows = (int)d->of[MGL_DIMENSION_ROWS];
     if (!mgl_op_has_variant(task->op, variant))
-        return REFUSE(fault, MGL_FAULT_OP, "is no variant of %s", mgl_op_get(task->op)->name);
+        return REFUSE(fault, MGL_FAULT_OP, "is not a variant of %s", mgl_op_get(task->op)->name);
     if (variant == MGL_VARIANT_GENERAL)
         return true;
     if (mgl_arch_number(program->target.arch) < v->arch)

@@ -212,7 +212,7 @@ static void check_sizes(mgl_check *check)
         if (bytes > MGL_MAX_BYTES || total > MGL_MAX_BYTES) {
             mgl_check_report(
                 check, 409, -1, b->line,
-                "buffer %.64s: an extent exceeds 2^30, or the buffers up to here 2^44 bytes",
+                "buffer %.64s: an extent exceeds 2^30, or the buffers so far exceed 2^44 bytes",
                 b->name);
             return;
         }

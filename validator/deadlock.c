@@ -369,7 +369,7 @@ static void check_edge(mgl_check *check, int enter)
         if (wait->threshold > 0)
             mgl_check_report(check, 206, enter, 0,
                              "%s waits for %.64s >= %" PRId64
-                             ", which nobody signals in the epoch in which the queues leave",
+                             ", which no task signals in the epoch in which the queues leave",
                              mgl_check_task(check, enter, name), p->counters[wait->counter].name,
                              wait->threshold);
     }

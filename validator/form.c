@@ -190,7 +190,7 @@ static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
               (tensor->rank == 2 || tensor->rows == 1);
     if (!ok)
         mgl_check_report(check, 105, -1, tensor->line,
-                         "tensor %.64s: rank %d, %" PRId64 " x %" PRId64 " %s can not be packed; "
+                         "tensor %.64s: rank %d, %" PRId64 " x %" PRId64 " %s cannot be packed; "
                          "rank 1 or 2 and positive sizes are needed",
                          tensor->name, tensor->rank, tensor->rows, tensor->cols,
                          mgl_weight_format_name(tensor->format));
@@ -226,7 +226,7 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
 {
     switch (b->space) {
     case MGL_SPACE_CONST:
-        return rows                            ? "a const buffer can not depend on rows"
+        return rows                            ? "a const buffer cannot depend on rows"
                : !mgl_dtype_is_float(b->dtype) ? "a const buffer is f32, bf16 or f16"
                                                : NULL;
     case MGL_SPACE_ACT:
@@ -279,8 +279,8 @@ static void check_pages(mgl_check *check, const mgl_buffer *b)
                       b->extents[1].count % MGL_PAGE_COLUMNS == 0;
     if (b->paged && (!fits || !p->is_second))
         mgl_check_report(check, 132, -1, b->line,
-                         "buffer %.64s can not lie in pages: that is for act buffers of the second "
-                         "list, [rows,N] of 16 bits without sets, N a multiple of %d",
+                         "buffer %.64s cannot be paged: a paged buffer is an act buffer of the "
+                         "second list, [rows,N] of 16 bits without sets, N a multiple of %d",
                          b->name, MGL_PAGE_COLUMNS);
 }
 
@@ -295,7 +295,7 @@ static void check_buffer(mgl_check *check, const mgl_buffer *b)
                                   extent->count != symbol_value(&p->limits, extent->symbol)))
             mgl_check_report(check, 103, -1, b->line,
                              "buffer %.64s: extent %d is %" PRId64
-                             ", which is not positive or not what its symbol says",
+                             ", which is not positive or differs from its symbol's value",
                              b->name, d, extent->count);
     }
     const char *fault = space_fault(p, b, rows);
@@ -322,9 +322,9 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
         bool same = tensor->rank == b->rank && (b->rank == 1 || b->rank == 2) &&
                     b->extents[b->rank - 1].count == tensor->cols &&
                     (b->rank == 1 || b->extents[0].count == tensor->rows);
-        fault = !same ? "its shape is not that of its tensor"
+        fault = !same ? "its shape differs from its tensor's"
                 : !mgl_weight_format_is(tensor->format, b->dtype)
-                    ? "its dtype is not that of its tensor: a weight would be rounded on the way"
+                    ? "its dtype differs from its tensor's: a weight would be rounded"
                     : NULL;
     }
     if (fault)

@@ -91,7 +91,7 @@ static void compare(mgl_check *check, const char *kind, const char *name, int li
         return;
     *told = true;
     mgl_check_report(check, 708, -1, line,
-                     "%s %.64s is %s, which can not hold each number of the checkpoint's %s", kind,
+                     "%s %.64s is %s, which cannot hold every number of the checkpoint's %s", kind,
                      name, mgl_dtype_name(format), mgl_dtype_name(checkpoint));
 }
 

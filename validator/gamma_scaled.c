@@ -75,7 +75,7 @@ bool mgl_gamma_squares(mgl_meaning *m, int operand, const mgl_node_value *y)
     mgl_holding *holding = &m->holdings[s->buffer];
     const int64_t part = s->ranges[1].lo;
     if (y->is_tensor || y->index >= m->graph->node_count)
-        return mgl_meaning_fail(m, 710, "what it squares is no value of the model");
+        return mgl_meaning_fail(m, 710, "the value that it squares is not in the model's graph");
     if (!holding->ends)
         holding->ends =
             mgl_check_alloc(m->check, (size_t)m->program->buffers[s->buffer].extents[1].count,

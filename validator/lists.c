@@ -103,7 +103,7 @@ void mgl_check_rows(mgl_check *check)
             if (buffer < check->first->program->buffer_count && has_rows(&p->buffers[buffer]) &&
                 mgl_check_goes_on(check))
                 mgl_check_report(check, 130, t, 0,
-                                 "%s uses %.64s, whose rows are those of the first list",
+                                 "%s uses %.64s, a buffer with rows of the first list",
                                  mgl_check_task(check, t, name), p->buffers[buffer].name);
         }
 }
@@ -131,8 +131,8 @@ static void check_roles(mgl_check *check)
         char name[MGL_NAME_TEXT];
         if ((own ? own->buffer : -1) != (wanted ? wanted->buffer : -1))
             mgl_check_report(check, 130, check->sample, 0,
-                             "%s: its %s is %.48s, and that of the first list %.48s; it is one "
-                             "buffer for both",
+                             "%s: its %s is %.48s, but the first list's is %.48s; both lists "
+                             "use one buffer",
                              mgl_check_task(check, check->sample, name),
                              op->operands[roles[i]].name, name_of(check->program, own),
                              name_of(check->program, wanted));
@@ -164,8 +164,8 @@ static void check_edges(mgl_check *check, const mgl_check *list, const mgl_check
         if (!waits_for_both(list, other, enter) && mgl_check_goes_on(check))
             mgl_check_report(
                 check, 208, -1, list->program->tasks[enter].line,
-                "%s does not wait, with threshold 0, for a counter that the samples of "
-                "both lists signal, and nobody else",
+                "%s does not wait, with threshold 0, for a counter that only the samples of "
+                "both lists signal",
                 mgl_check_task(list, enter, name));
     }
 }
@@ -221,7 +221,7 @@ static void check_homes(mgl_check *check)
                 continue;
             mgl_check_report(check, 605, t, 0,
                              "%s: rows %" PRId64 ":%" PRId64
-                             " of %.64s are no part of one segment of the first list",
+                             " of %.64s are not part of one segment of the first list",
                              mgl_check_task(check, t, name), s->row_lo, s->row_hi,
                              p->tensors[s->tensor].name);
         }
@@ -254,7 +254,6 @@ void mgl_check_cached(mgl_check *check)
              h++, a++, b++)
             if ((a->node != b->node || a->lo != b->lo) && mgl_check_goes_on(check))
                 mgl_check_report(check, 709, -1, p->buffers[i].line,
-                                 "head %d of %.64s is appended to with another value in epochs of "
-                                 "the second list than in those of the first",
-                                 h, p->buffers[i].name);
+                                 "the lists append different values to head %d of %.64s", h,
+                                 p->buffers[i].name);
 }

@@ -434,7 +434,7 @@ static bool evaluate_penalized(mgl_meaning *m, mgl_node_value *out)
     if (!read_name(m, name, length, out))
         return false;
     if (*m->at++ != ')' || out->is_tensor || out->index >= m->graph->node_count)
-        return mgl_meaning_fail(m, 703, "its formula penalizes what are no logits");
+        return mgl_meaning_fail(m, 703, "its formula penalizes values that are not logits");
     out->index = penalized_of(m, out->index);
     return true;
 }
@@ -785,7 +785,7 @@ void mgl_check_meaning(mgl_check *check)
     for (int i = 0; i < p->task_count && !check->no_memory; i++) {
         m->task = check->order[i];
         run_fn *run = runs[p->tasks[m->task].op];
-        if (run ? !run(m) : !mgl_meaning_fail(m, 703, "nobody has said what its op computes"))
+        if (run ? !run(m) : !mgl_meaning_fail(m, 703, "the validator has no meaning for its op"))
             break;
     }
     if (p->second || check->first)

@@ -226,10 +226,10 @@ static void check_paged(mgl_check *check, int t, bool panels)
             mgl_check_report(check, 131, t, 0,
                              "%s: on a GPU %s is bf16 and lies in pages, and buffer %.64s %s",
                              mgl_check_task(check, t, name), what, b->name,
-                             b->paged ? "is not bf16" : "does not lie in pages");
+                             b->paged ? "is not bf16" : "is not paged");
         else if (b->paged && (!panels || !takes_pages(task->op, operand)))
             mgl_check_report(check, 131, t, 0,
-                             "%s: on a GPU %s can not lie in pages, as buffer %.64s does%s",
+                             "%s: on a GPU %s cannot be paged, but buffer %.64s is%s",
                              mgl_check_task(check, t, name), what, b->name,
                              panels ? "" : ": the list has no products of gamma-scaled values");
         else if (b->paged && task->op == MGL_OP_EMBED_GAMMA &&
@@ -256,8 +256,8 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
     if (!p->is_second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
         mgl_check_report(
             check, 131, t, 0,
-            "%s: ops of gamma-scaled values are for the second list, on a CPU or a GPU of "
-            "sm_%d or newer, but here it is the %s list of a program for %s",
+            "%s: ops of gamma-scaled values need the second list, on a CPU or a GPU of "
+            "sm_%d or newer; this is the %s list of a program for %s",
             mgl_check_task(check, t, name), panels->arch, p->is_second ? "second" : "first",
             p->target.arch);
     else if (product && !cpu && !mgl_variant_is_panels(p->tasks[t].variant))
@@ -339,7 +339,7 @@ static void check_queues(mgl_check *check)
             int t = run->first + i;
             char name[MGL_NAME_TEXT];
             if (i > 0 && p->tasks[t].op == MGL_OP_ENTER)
-                mgl_check_report(check, 110, t, 0, "%s stands behind the first task of its queue",
+                mgl_check_report(check, 110, t, 0, "%s is not the first task of its queue",
                                  mgl_check_task(check, t, name));
             if (p->tasks[t].op != MGL_OP_SAMPLE)
                 continue;

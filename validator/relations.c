@@ -167,7 +167,7 @@ static void check_gathered(const struct view *v, int y)
     const int embedding = MGL_OPERAND(embed, embedding);
     equal(v, "the embedding's number of rows", extent(v, embedding, 0), "vocab", v->model->vocab);
     equal(v, "the embedding's width", extent(v, embedding, 1), "hidden", v->model->hidden);
-    equal(v, "the width of y", columns(v, y), "that of the embedding's slice",
+    equal(v, "the width of y", columns(v, y), "the width of the embedding's slice",
           columns(v, embedding));
     demand(v, buffer_of(v, embedding)->source == MGL_SOURCE_TENSOR,
            "the embedding must come from a tensor");
@@ -203,12 +203,12 @@ static void check_cache(const struct view *v, const mgl_attention_operands *o)
 {
     int64_t head = range(v, o->k_past, 1)->lo;
     demand(v, region_of(v, o->k_past)->buffer != region_of(v, o->v_past)->buffer,
-           "k and v need caches of their own");
-    equal(v, "the kv head of v_past", range(v, o->v_past, 1)->lo, "that of k_past", head);
+           "k and v must have separate caches");
+    equal(v, "the kv head of v_past", range(v, o->v_past, 1)->lo, "the kv head of k_past", head);
     if (o->k_now == MGL_NO_OPERAND || !has(v, o->k_now) || !has(v, o->v_now))
         return;
-    equal(v, "the kv head of k_now", range(v, o->k_now, 1)->lo, "that of k_past", head);
-    equal(v, "the kv head of v_now", range(v, o->v_now, 1)->lo, "that of k_past", head);
+    equal(v, "the kv head of k_now", range(v, o->k_now, 1)->lo, "the kv head of k_past", head);
+    equal(v, "the kv head of v_now", range(v, o->v_now, 1)->lo, "the kv head of k_past", head);
     demand(v,
            region_of(v, o->k_now)->buffer == region_of(v, o->k_past)->buffer &&
                region_of(v, o->v_now)->buffer == region_of(v, o->v_past)->buffer,
@@ -217,7 +217,7 @@ static void check_cache(const struct view *v, const mgl_attention_operands *o)
 
 static void check_query(const struct view *v, const mgl_attention_operands *o)
 {
-    equal(v, "the width of q", columns(v, o->q), "that of a group of heads", group_width(v));
+    equal(v, "the width of q", columns(v, o->q), "the width of a group of heads", group_width(v));
     if (o->k == MGL_NO_OPERAND)
         return;
     equal(v, "the width of k", columns(v, o->k), "head_dim", v->model->head_dim);
@@ -253,7 +253,7 @@ static void check_part(const struct view *v, int part, int64_t heads)
     demand(v, beyond == 2 || beyond == 4, "the last extent of part must be head_dim + 2 or + 4");
     if (heads)
         equal(v, "the number of heads in the slice of part", mgl_range_length(range(v, part, 2)),
-              "that of a group", heads);
+              "the number of heads in a group", heads);
 }
 
 /* Relations that all ops of attention share. */
@@ -271,7 +271,7 @@ static void check_attention(const struct view *v)
 static void check_attend(const struct view *v)
 {
     check_attention(v);
-    equal(v, "the width of y", columns(v, MGL_OPERAND(attend, y)), "that of q",
+    equal(v, "the width of y", columns(v, MGL_OPERAND(attend, y)), "the width of q",
           columns(v, MGL_OPERAND(attend, q)));
 }
 
@@ -289,7 +289,7 @@ static void check_attend_rows(const struct view *v)
 {
     const int q = MGL_OPERAND(attend_rows, q), y = MGL_OPERAND(attend_rows, y);
     check_attention(v);
-    equal(v, "the width of y", columns(v, y), "that of q", columns(v, q));
+    equal(v, "the width of y", columns(v, y), "the width of q", columns(v, q));
     demand(v, range(v, q, 0)->lo == range(v, y, 0)->lo && range(v, q, 0)->hi == range(v, y, 0)->hi,
            "q and y must be of the same share of the rows");
     demand(v, has(v, MGL_OPERAND(attend_rows, k_now)) == has(v, MGL_OPERAND(attend_rows, v_now)),
@@ -316,7 +316,7 @@ static void check_gamma_scaled(const struct view *v, int y, int g, int n, int s)
     demand(v,
            region_of(v, s)->buffer != region_of(v, y)->buffer &&
                region_of(v, s)->buffer != region_of(v, n)->buffer,
-           "s needs a buffer of its own");
+           "s must have its own buffer");
 }
 
 static void check_embed_gamma(const struct view *v)
@@ -415,9 +415,9 @@ static void check_logits(const struct view *v)
     equal(v, "the first column of the logits", range(v, logits, 1)->lo, "the first streamed row",
           v->segments[0].row_lo);
     equal(v, "the end of the columns of the logits", range(v, logits, 1)->hi,
-          "that of the streamed rows", v->segments[0].row_hi);
+          "the end of the streamed rows", v->segments[0].row_hi);
     equal(v, "the part of best_id", range(v, MGL_OPERAND(head, best_id), 1)->lo,
-          "that of best_value", range(v, MGL_OPERAND(head, best_value), 1)->lo);
+          "the part of best_value", range(v, MGL_OPERAND(head, best_value), 1)->lo);
 }
 
 /* An operand of the program's sample task. */
@@ -501,16 +501,16 @@ static void check_draw(const struct view *v)
                range(v, values, 0)->lo == range(v, token, 0)->lo &&
                range(v, values, 0)->hi == range(v, token, 0)->hi,
            "logits, best_value and token must be of the same share of the rows");
-    demand(
-        v,
-        region_of(v, logits)->buffer == wanted->buffer &&
-            region_of(v, values)->buffer ==
-                sample_region(v, MGL_OPERAND(sample, best_value))->buffer &&
-            region_of(v, MGL_OPERAND(draw, sequence))->buffer ==
-                sample_region(v, MGL_OPERAND(sample, sequence))->buffer &&
-            region_of(v, token)->buffer == sample_region(v, MGL_OPERAND(sample, best_id))->buffer,
-        "what it draws from and by must be what sample chooses from and by, and its tokens stand "
-        "in sample's best_id");
+    demand(v,
+           region_of(v, logits)->buffer == wanted->buffer &&
+               region_of(v, values)->buffer ==
+                   sample_region(v, MGL_OPERAND(sample, best_value))->buffer &&
+               region_of(v, MGL_OPERAND(draw, sequence))->buffer ==
+                   sample_region(v, MGL_OPERAND(sample, sequence))->buffer &&
+               region_of(v, token)->buffer ==
+                   sample_region(v, MGL_OPERAND(sample, best_id))->buffer,
+           "its logits, best_value and sequence must be sample's, and its token must be in "
+           "sample's best_id");
     equal(v, "the index of the token", range(v, token, 1)->lo, "the number of parts of best_value",
           extent(v, values, 1));
 }

@@ -301,14 +301,14 @@ static mgl_status check_head(const mgl_weights *weights, const unsigned char *by
     const reading *r = weights->source;
     unsigned char layout[MGL_SHA256_BYTES];
     if (length < NUMBER)
-        return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "is no list of pieces", err);
+        return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "is not a list of pieces", err);
     if (get_number(bytes) != MGL_TAPE_LAYOUT)
         return mgl_fail(err, MGL_BAD_INPUT, NULL,
                         "the weights lie as in layout %llu of the tape, and this Megalith has "
                         "layout %d; compile the model again",
                         (unsigned long long)get_number(bytes), MGL_TAPE_LAYOUT);
     if (length < PIECES_HEAD || (length - PIECES_HEAD) % PIECE)
-        return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "is no list of pieces", err);
+        return mgl_mega_fail(r->file, MGL_MEGA_PIECES, "is not a list of pieces", err);
     mgl_program_layout(weights->program, layout);
     if (memcmp(layout, bytes + NUMBER, sizeof layout) != 0)
         return mgl_mega_fail(

@@ -45,7 +45,8 @@ static mgl_status find_tensor(const mgl_program *program, const mgl_graph *graph
     int index = mgl_graph_find_tensor(graph, wanted->checkpoint);
     if (index < 0)
         return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
-                        "the program needs this tensor, but the checkpoint has none of that name");
+                        "the checkpoint does not contain this tensor, which the program needs; use "
+                        "the program's model");
     const mgl_tensor *found = &graph->tensors[index];
     if (found->rows != wanted->rows || found->cols != wanted->cols)
         return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
@@ -144,7 +145,7 @@ static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, co
     if (!isfinite(value))
         return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
                         "row %lld, column %lld is not a finite number (%s): the checkpoint is "
-                        "damaged; get it anew",
+                        "damaged; download it again",
                         place[0], place[1], mgl_dtype_name(stored));
     return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
                     "row %lld, column %lld is %.9g, which is too large for %s; lower with dtype "

@@ -77,7 +77,8 @@ mgl_status mgl_vm_hash_constants(mgl_vm *vm, unsigned char hash[MGL_SHA256_BYTES
     if (status)
         return status;
     if (!vm->get_constant)
-        return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights of its own");
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "only the CUDA machine has its own copy of the weights");
     void *piece = mgl_alloc(HASHED_AT_ONCE);
     if (!piece)
         return mgl_fail_memory(err, HASHED_AT_ONCE);

@@ -20,7 +20,7 @@ mgl_status mgl_vm_check_usable(const mgl_vm *vm, mgl_error *err)
         return MGL_OK;
     return mgl_fail(err, MGL_DEVICE, NULL,
                     "the machine has no program: the device failed while another one was put on "
-                    "it; open the machine anew");
+                    "it; open the machine again");
 }
 
 /* The first task with this op, or NULL. */
@@ -128,7 +128,7 @@ static mgl_status check_penalties(const mgl_program *program, const mgl_vm_seque
     if (!mgl_program_has_penalties(program))
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "the program counts no tokens, so there can be no penalties; lower or "
-                        "compile the model anew with --penalties");
+                        "compile the model again with --penalties");
     if (repeat != 0.0f && repeat != 1.0f && sequence->before_count < sequence->start)
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "a repeat penalty needs the %d tokens before the prompt, and %d are given",

@@ -136,8 +136,8 @@ static mgl_status check_pair(const mgl_program *old, const mgl_program *program,
     if (!what)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, what,
-                    "the program can not take the place of the machine's, of which it has not the "
-                    "%s; open a machine for it",
+                    "the program cannot replace the machine's program: its %s differ"
+                    "; open a machine for it",
                     what);
 }
 

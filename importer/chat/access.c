@@ -68,7 +68,7 @@ static bool loop_last(mgl_render *r, mgl_loop *loop, mgl_value *out)
 
 static bool loop_previtem(mgl_render *r, mgl_loop *loop, mgl_value *out)
 {
-    static const char reason[] = "the first item of a loop has none before it";
+    static const char reason[] = "the first item of a loop has no previous item";
     *out = loop->before;
     return loop->index0 > 0 ||
            mgl_missing_make(r, MGL_MISSING_REASON, NULL, reason, sizeof reason - 1, out);
@@ -76,7 +76,7 @@ static bool loop_previtem(mgl_render *r, mgl_loop *loop, mgl_value *out)
 
 static bool loop_nextitem(mgl_render *r, mgl_loop *loop, mgl_value *out)
 {
-    static const char reason[] = "the last item of a loop has none behind it";
+    static const char reason[] = "the last item of a loop has no next item";
     bool end = false;
     if (!mgl_loop_peek(r, loop, out, &end))
         return false;

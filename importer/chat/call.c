@@ -282,6 +282,6 @@ bool mgl_call(mgl_render *r, mgl_value callee, const mgl_arguments *arguments, m
     case MGL_VALUE_LOOP:
         return mgl_render_fail(r, "recursive loops are not known; use a macro");
     default:
-        return mgl_render_fail(r, "a value of type '%s' can not be called", mgl_value_type(callee));
+        return mgl_render_fail(r, "a value of type '%s' cannot be called", mgl_value_type(callee));
     }
 }

@@ -25,7 +25,7 @@ static mgl_status check_objects(const mgl_json *json, const char *what, mgl_erro
     for (const cJSON *item = json->root->child; item; item = item->next, i++)
         if (!cJSON_IsObject(item))
             return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                            "element %zu is not an object: a JSON array of %s is wanted", i, what);
+                            "element %zu is not an object; expected a JSON array of %s", i, what);
     return MGL_OK;
 }
 
@@ -147,7 +147,7 @@ static mgl_status check_args(const mgl_json *json, mgl_error *err)
     for (size_t i = 0; i < sizeof stated / sizeof *stated; i++)
         if (mgl_json_member(json->root, stated[i]))
             return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                            "'%s' has a place of its own and can not be given here", stated[i]);
+                            "'%s' is a separate input and cannot be given here", stated[i]);
     return MGL_OK;
 }
 

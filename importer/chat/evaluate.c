@@ -247,7 +247,7 @@ bool mgl_evaluate_call_block(mgl_render *r, const mgl_syntax *block, mgl_value *
 static bool fail_row(mgl_render *r, const mgl_syntax *part, const char *kind)
 {
     r->at = part;
-    return mgl_render_fail(r, "the %s '%.*s' is not known here", kind, (int)(part->to - part->from),
+    return mgl_render_fail(r, "the %s '%.*s' is not supported", kind, (int)(part->to - part->from),
                            r->jinja->text + part->from);
 }
 
@@ -325,7 +325,7 @@ static bool evaluate(mgl_render *r, const mgl_syntax *part, mgl_value *out)
     case MGL_SYNTAX_CHOICE:
         return evaluate_choice(r, part, out);
     default:
-        return mgl_render_fail(r, "slices stand alone between brackets");
+        return mgl_render_fail(r, "a slice must be the only item between brackets");
     }
 }
 

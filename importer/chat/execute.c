@@ -57,7 +57,7 @@ static bool assign_items(mgl_render *r, const mgl_syntax *tuple, mgl_value value
         return false;
     given = items->count;
     if (given != wanted)
-        return mgl_render_fail(r, "%zu items can not be assigned to %zu names", given, wanted);
+        return mgl_render_fail(r, "%zu items cannot be assigned to %zu names", given, wanted);
     given = 0;
     for (const mgl_syntax *target = tuple->a; target; target = target->next)
         if (!assign(r, target, items->items[given++]))

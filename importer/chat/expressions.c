@@ -76,7 +76,7 @@ static bool parse_arguments(mgl_parser *p, mgl_syntax **out)
             return false;
         if (rank(argument->kind) < last)
             return mgl_parser_fail(p, argument->from, argument->to,
-                                   "this argument must stand before those with a name");
+                                   "positional arguments must come before named arguments");
         last = rank(argument->kind);
         append(&end, argument);
     }
@@ -409,7 +409,7 @@ static bool parse_test_arguments(mgl_parser *p, mgl_syntax **out)
     if (!at_test_argument(p))
         return true;
     if (mgl_parser_is_word(p, "is"))
-        return mgl_parser_fail(p, p->at->from, p->at->to, "tests can not be chained");
+        return mgl_parser_fail(p, p->at->from, p->at->to, "tests cannot be chained");
     *out = parse_primary(p);
     *out = parse_postfix(p, *out);
     return *out != NULL;
@@ -677,7 +677,7 @@ static mgl_syntax *parse_one_target(mgl_parser *p, bool members)
     }
     mgl_syntax *part = parse_word(p);
     if (part && part->kind == MGL_SYNTAX_CONSTANT) {
-        mgl_parser_fail(p, part->from, part->to, "this can not be assigned to");
+        mgl_parser_fail(p, part->from, part->to, "this cannot be assigned to");
         return NULL;
     }
     uint32_t member;

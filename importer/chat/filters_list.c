@@ -247,7 +247,7 @@ static bool find_row(mgl_render *r, const char *kind, int (*find)(const char *, 
     if (!mgl_want_string(r, "the name of a filter or test", name, &text))
         return false;
     *out = find(text->bytes, text->length);
-    return *out >= 0 || mgl_render_fail(r, "the %s '%.*s' is not known here", kind,
+    return *out >= 0 || mgl_render_fail(r, "the %s '%.*s' is not supported", kind,
                                         (int)(text->length < 80 ? text->length : 80), text->bytes);
 }
 

@@ -270,7 +270,7 @@ static bool put_percent_value(percent *p, form *f, mgl_value value)
     if (value.kind == MGL_VALUE_UNDEFINED)
         return mgl_render_fail_undefined(p->r, value);
     if (!f->type || !strchr("dxXoeEfFgG", f->type))
-        return mgl_render_fail(p->r, "the conversion '%%%c' is not known here", f->type);
+        return mgl_render_fail(p->r, "the conversion '%%%c' is not supported", f->type);
     return put_formed(p->r, &p->sink, f, value);
 }
 
@@ -339,7 +339,7 @@ typedef struct braces {
 
 static bool fail_braces(braces *b)
 {
-    return mgl_render_fail(b->r, "a text for 'format' that can not be read: braces stand in pairs, "
+    return mgl_render_fail(b->r, "a format string that cannot be read: braces must be paired, "
                                  "and '{{' is a brace");
 }
 
@@ -437,7 +437,7 @@ static bool read_form(braces *b, const char *at, const char *end, form *f)
         f->type = *at++;
     if (at < end || f->width > LARGEST || f->precision > LARGEST ||
         (f->type && !strchr("sdxXobeEfFgG%", f->type)))
-        return mgl_render_fail(b->r, "a form of 'format' that is not known here");
+        return mgl_render_fail(b->r, "this form of 'format' is not supported");
     return true;
 }
 

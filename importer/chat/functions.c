@@ -17,7 +17,7 @@ FUNCTION(unknown)
     (void)object;
     (void)bound;
     (void)out;
-    return mgl_render_fail(r, "the function '%.*s' is not known here",
+    return mgl_render_fail(r, "the function '%.*s' is not supported",
                            (int)strcspn(r->jinja->text + r->at->from, "( \n"),
                            r->jinja->text + r->at->from);
 }
@@ -148,7 +148,7 @@ static bool get_time(mgl_render *r, struct tm *out)
     long long seconds = strtoll(given, &end, 10);
     now = (time_t)seconds;
     if (*end || !gmtime_r(&now, out))
-        return mgl_render_fail(r, "SOURCE_DATE_EPOCH is no number of seconds");
+        return mgl_render_fail(r, "SOURCE_DATE_EPOCH is not a number of seconds");
     return true;
 }
 

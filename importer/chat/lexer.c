@@ -291,7 +291,7 @@ static mgl_string *unescape(lexer *l, size_t from, size_t to)
         if (!unescape_one(&u)) {
             size_t place = (size_t)(escape - l->text);
             fail(l, place, place + 2,
-                 "an escape that can not be read: a character's number has "
+                 "an escape that cannot be read: a character's number has "
                  "2 digits behind \\x, 4 behind \\u, 8 behind \\U; names "
                  "(\\N) are not known");
             return NULL;
@@ -449,8 +449,7 @@ static bool balance(lexer *l, char c)
     if (!l->depth)
         return fail(l, l->at, l->at + 1, "'%c' closes nothing", c);
     if (l->open[--l->depth] != c)
-        return fail(l, l->at, l->at + 1, "'%c' stands where '%c' is expected", c,
-                    l->open[l->depth]);
+        return fail(l, l->at, l->at + 1, "expected '%c', found '%c'", c, l->open[l->depth]);
     return true;
 }
 

@@ -30,7 +30,7 @@ static bool fail_types(mgl_render *r, mgl_operator operation, mgl_value a, mgl_v
 
 static bool fail_large(mgl_render *r)
 {
-    return mgl_render_fail(r, "arithmetic on integers beyond 64 bits is not known here");
+    return mgl_render_fail(r, "arithmetic on integers beyond 64 bits is not supported");
 }
 
 static bool fail_zero(mgl_render *r)
@@ -141,7 +141,7 @@ static bool operate_real(mgl_render *r, mgl_operator operation, double a, double
     if (operation == MGL_EXPR_POWER && a == 0 && b < 0)
         return fail_zero(r);
     if (operation == MGL_EXPR_POWER && isnan(result) && !isnan(a) && !isnan(b))
-        return mgl_render_fail(r, "a power that is no real number");
+        return mgl_render_fail(r, "a power that is not a real number");
     if (operation == MGL_EXPR_POWER && isinf(result) && !isinf(a) && !isinf(b))
         return mgl_render_fail(r, "a power that is too large");
     *out = mgl_real(result);

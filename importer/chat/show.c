@@ -181,9 +181,9 @@ static bool put_holder(mgl_render *r, mgl_sink *sink, mgl_value value)
     case MGL_VALUE_MACRO:
         return put_macro(r, sink, value.macro);
     case MGL_VALUE_GENERATOR:
-        return mgl_render_fail(r, "a generator can not be printed; make a list of it: |list");
+        return mgl_render_fail(r, "a generator cannot be printed; make a list of it: |list");
     default:
-        return mgl_render_fail(r, "a value of type '%s' can not be printed", mgl_value_type(value));
+        return mgl_render_fail(r, "a value of type '%s' cannot be printed", mgl_value_type(value));
     }
 }
 

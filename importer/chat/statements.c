@@ -24,11 +24,11 @@ static bool parse_body(mgl_parser *p, const char *const *ends, mgl_syntax **out)
 
 /*  tag of Jinja, why it is rejected */
 #define REFUSED(X)                                                                                 \
-    X(include, "a chat template stands alone")                                                     \
-    X(import, "a chat template stands alone")                                                      \
-    X(from, "a chat template stands alone")                                                        \
-    X(extends, "a chat template stands alone")                                                     \
-    X(block, "a chat template stands alone")                                                       \
+    X(include, "a chat template cannot refer to other templates")                                  \
+    X(import, "a chat template cannot refer to other templates")                                   \
+    X(from, "a chat template cannot refer to other templates")                                     \
+    X(extends, "a chat template cannot refer to other templates")                                  \
+    X(block, "a chat template cannot refer to other templates")                                    \
     X(autoescape, "nothing is escaped in a chat template")                                         \
     X(do, "Hugging Face's templates have no such statement")                                       \
     X(trans, "Hugging Face's templates have no such statement")                                    \
@@ -276,7 +276,7 @@ static mgl_syntax *parse_jump(mgl_parser *p, uint32_t from, mgl_syntax_kind kind
 {
     mgl_syntax *made = mgl_parser_make(p, kind, from);
     if (made && !p->loops) {
-        mgl_parser_fail(p, made->from, made->to, "this stands in no loop");
+        mgl_parser_fail(p, made->from, made->to, "this is outside a loop");
         return NULL;
     }
     return made;
@@ -317,16 +317,16 @@ static void fail_unknown(mgl_parser *p, const char *const *ends)
     int length = (int)(at->to - at->from < 40 ? at->to - at->from : 40);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (mgl_parser_is_word(p, refused[i].tag)) {
-            mgl_parser_fail(p, at->from, at->to, "the statement '%s' is not known here: %s",
+            mgl_parser_fail(p, at->from, at->to, "the statement '%s' is not supported: %s",
                             refused[i].tag, refused[i].why);
             return;
         }
     if (ends)
         mgl_parser_fail(p, at->from, at->to,
-                        "the statement '%.*s' is not known here; a block waits for its '%s'",
-                        length, p->jinja->text + at->from, last_of(ends));
+                        "the statement '%.*s' is not supported; a block waits for its '%s'", length,
+                        p->jinja->text + at->from, last_of(ends));
     else
-        mgl_parser_fail(p, at->from, at->to, "the statement '%.*s' is not known here", length,
+        mgl_parser_fail(p, at->from, at->to, "the statement '%.*s' is not supported", length,
                         p->jinja->text + at->from);
 }
 
@@ -411,7 +411,7 @@ mgl_status mgl_jinja_read(mgl_jinja *jinja, mgl_error *err)
         return p.status;
     const mgl_syntax *unknown = p.unknown;
     if (unknown)
-        mgl_parser_fail(&p, unknown->from, unknown->to, "the %s '%.*s' is not known here",
+        mgl_parser_fail(&p, unknown->from, unknown->to, "the %s '%.*s' is not supported",
                         unknown->kind == MGL_SYNTAX_FILTER ? "filter" : "test",
                         (int)(unknown->to - unknown->from), jinja->text + unknown->from);
     return p.status;

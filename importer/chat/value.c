@@ -350,7 +350,7 @@ mgl_dict *mgl_dict_new(mgl_render *r, size_t capacity)
 static bool check_key(mgl_render *r, mgl_value key)
 {
     if (key.kind == MGL_VALUE_LIST || key.kind == MGL_VALUE_DICT)
-        return mgl_render_fail(r, "a value of type '%s' can not be a key", mgl_value_type(key));
+        return mgl_render_fail(r, "a value of type '%s' cannot be a key", mgl_value_type(key));
     bool good = true;
     if (key.kind != MGL_VALUE_TUPLE)
         return true;
@@ -435,7 +435,7 @@ bool mgl_walk_start(mgl_render *r, mgl_value over, mgl_walk *out)
     if (mgl_value_length(over, &unused) || over.kind == MGL_VALUE_GENERATOR ||
         over.kind == MGL_VALUE_LOOP)
         return true;
-    return mgl_render_fail(r, "a value of type '%s' can not be iterated", mgl_value_type(over));
+    return mgl_render_fail(r, "a value of type '%s' cannot be iterated", mgl_value_type(over));
 }
 
 static bool walk_view(mgl_render *r, mgl_walk *walk, mgl_value *out, bool *end)

@@ -31,7 +31,7 @@ static mgl_status load_vocab(mgl_tokenizer *tokenizer, const mgl_json *json, con
             return mgl_fail_memory(err, length);
         case MGL_VOCAB_SAME_TEXT:
             return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                            "model.vocab: the token \"%.100s\" stands twice", item->string);
+                            "model.vocab: the token \"%.100s\" is given twice", item->string);
         case MGL_VOCAB_SAME_ID:
             return mgl_fail(err, MGL_BAD_INPUT, json->file,
                             "model.vocab: \"%.100s\" and \"%.*s\" have the same id %d",

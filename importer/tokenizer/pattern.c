@@ -126,7 +126,7 @@ static mgl_status compile(mgl_pattern *pattern, const char *pcre, const char *sh
     if (code == PCRE2_ERROR_NOMEMORY || code == 121) /* 121: "no memory" during compilation */
         return mgl_fail_memory(err, strlen(pcre));
     return mgl_fail(err, MGL_BAD_INPUT, pattern->file,
-                    "the pattern \"%.80s\" can not be compiled: %s", shown, (const char *)reason);
+                    "the pattern \"%.80s\" cannot be compiled: %s", shown, (const char *)reason);
 }
 
 static mgl_status make_regex(const char *pcre, const char *shown, const char *file,

@@ -541,7 +541,7 @@ static mgl_status check_ended(const struct play *s, mgl_error *err)
     for (int q = 0; q < s->program->queue_count; q++)
         if (s->lines[q].task < s->lines[q].end)
             return mgl_fail(err, MGL_BAD_INPUT, NULL,
-                            "queue %d never comes to its task %d: `check` says why", q,
+                            "queue %d never reaches its task %d; `check` explains the reason", q,
                             s->lines[q].task - s->program->queues[q].tasks.first);
     return MGL_OK;
 }

@@ -516,7 +516,7 @@ static mgl_status check_gamma_scaled(const mgl_geometry *m, const mgl_target *ta
                         lead, mgl_variant_get(MGL_VARIANT_PANELS)->arch, target->arch);
     if (dtype != MGL_BF16)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%son a GPU gamma-scaled values are bf16, and here they would be %s", lead,
+                        "%son a GPU gamma-scaled values are bf16, but the model's are %s", lead,
                         mgl_dtype_name(dtype));
     if (m->hidden % MGL_PAGE_COLUMNS || attended % MGL_PAGE_COLUMNS || m->ffn % MGL_PAGE_COLUMNS)
         return mgl_fail(
@@ -617,10 +617,10 @@ static mgl_status choose_second(const mgl_target *target, mgl_dtype dtype,
     const bool panels = out->second_rows > 0 && out->gamma_scaled && is_gpu(target);
     out->warpgroups = panels ? config->warpgroups : MGL_WARPGROUPS_NO;
     if (config->warpgroups == MGL_WARPGROUPS_YES && !panels)
-        return mgl_fail(
-            err, MGL_BAD_INPUT, "warpgroups",
-            "multiply gamma-scaled values of a second list on a GPU, and here are none: see "
-            "the knobs second_rows and gamma_scaled");
+        return mgl_fail(err, MGL_BAD_INPUT, "warpgroups",
+                        "warpgroups multiply gamma-scaled values of a second list on a GPU, and "
+                        "this program has "
+                        "none: see the knobs second_rows and gamma_scaled");
     if (panels)
         out->exec.stage_bytes += spare_stage(target, config, &out->exec);
     if (out->second_rows == 0 || out->second_rows > out->rows)

@@ -178,7 +178,7 @@ static bool read_step(mgl_scan *s, int *out)
             *out = i;
             return true;
         }
-    return mgl_scan_fail(s, word.at, s->at, "`%.*s` is no step: %s", word.length, word.at,
+    return mgl_scan_fail(s, word.at, s->at, "unknown step `%.*s`; known: %s", word.length, word.at,
                          list_steps().text);
 }
 
@@ -223,12 +223,12 @@ static bool read_parameter(mgl_scan *s, const struct kind *kind, unsigned *seen,
         if (!mgl_word_is(word, p->name))
             continue;
         if (*seen >> i & 1)
-            return mgl_scan_fail(s, word.at, s->at, "`%s` stands twice", p->name);
+            return mgl_scan_fail(s, word.at, s->at, "`%s` is given twice", p->name);
         *seen |= 1U << i;
         return mgl_scan_expect(s, '=') && read_value(s, p, move);
     }
-    return mgl_scan_fail(s, word.at, s->at, "`%.*s` is no parameter of %s: %s", word.length,
-                         word.at, kind->name, list_parameters(kind).text);
+    return mgl_scan_fail(s, word.at, s->at, "unknown parameter `%.*s` of %s; known: %s",
+                         word.length, word.at, kind->name, list_parameters(kind).text);
 }
 
 static bool read_parameters(mgl_scan *s, const struct kind *kind, mgl_move *move)
@@ -256,7 +256,7 @@ static bool read_move(mgl_scan *s, mgl_move *out)
             out->kind = (mgl_move_kind)i;
             return read_parameters(s, &kinds[i], out);
         }
-    return mgl_scan_fail(s, word.at, s->at, "`%.*s` is no move: %s", word.length, word.at,
+    return mgl_scan_fail(s, word.at, s->at, "unknown move `%.*s`; known: %s", word.length, word.at,
                          list_kinds().text);
 }
 

@@ -17,8 +17,8 @@ static mgl_status shift(mgl_edit *e, int queue, size_t first, size_t count, int 
     const size_t room = places < 0 ? before : behind - (behind > 0 && has_sample);
     const size_t by = (size_t)(places < 0 ? -(int64_t)places : places);
     if (by > room)
-        return mgl_edit_refuse(e, "only %zu tasks of queue %d stand %s", room, queue,
-                               places < 0 ? "before it" : "behind it");
+        return mgl_edit_refuse(e, "only %zu tasks of queue %d are %s", room, queue,
+                               places < 0 ? "before it" : "after it");
     for (size_t step = 0; step < by; step++)
         for (size_t i = 0; i < count; i++) {
             size_t at = places < 0 ? first - step + i - 1 : first + step + count - 1 - i;
@@ -37,8 +37,7 @@ static mgl_status shift_step(mgl_edit *e, int layer, const mgl_move *move)
         return mgl_edit_refuse(e, "queue %d has no task of the step in layer %d", move->from,
                                layer);
     if (places[count - 1] - places[0] + 1 != count)
-        return mgl_edit_refuse(e, "the step's tasks do not stand side by side on queue %d",
-                               move->from);
+        return mgl_edit_refuse(e, "the step's tasks are not adjacent on queue %d", move->from);
     return shift(e, move->from, places[0], count, move->count);
 }
 

@@ -46,8 +46,8 @@ static bool read_dtype(parser *p, mgl_dtype *out)
     snprintf(name, sizeof name, "%.*s", w.length, w.at);
     if (mgl_dtype_parse(name, out))
         return true;
-    return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%s` is no dtype: f32, bf16, f16 or i32",
-                         name);
+    return mgl_scan_fail(p->scan, w.at, p->scan->at,
+                         "unknown dtype `%s`; known: f32, bf16, f16, i32", name);
 }
 
 /* "f32, bf16, ...": the list of formats, for a message. */
@@ -69,7 +69,7 @@ static bool read_format(parser *p, mgl_weight_format *out)
         return false;
     snprintf(name, sizeof name, "%.*s", w.length, w.at);
     return mgl_weight_format_parse(name, out) ||
-           mgl_scan_fail(p->scan, w.at, p->scan->at, "`%s` is no format of weights: %s", name,
+           mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%s`; known: %s", name,
                          formats);
 }
 
@@ -254,8 +254,8 @@ static bool read_second_rows(parser *p, int *rows)
         return true;
     return mgl_scan_int(p->scan, "a number for `" SECOND_ROWS "`", rows) &&
            (*rows > 0 || mgl_scan_fail(p->scan, from, p->scan->at,
-                                       "the second list has 1 row at least; leave `" SECOND_ROWS
-                                       "` out where there is none"));
+                                       "the second list has at least 1 row; leave `" SECOND_ROWS
+                                       "` out for a program with one list"));
 }
 
 static bool read_limits(parser *p, mgl_limits *limits)
@@ -341,8 +341,8 @@ static bool read_space(parser *p, mgl_space *out)
     for (int i = 0; i < MGL_SPACE_COUNT; i++)
         if (mgl_word_is(w, mgl_space_name((mgl_space)i)))
             return *out = (mgl_space)i, true;
-    return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%.*s` is no space: const, act, kv or io",
-                         w.length, w.at);
+    return mgl_scan_fail(p->scan, w.at, p->scan->at,
+                         "unknown space `%.*s`; known: const, act, kv, io", w.length, w.at);
 }
 
 static bool read_extent(parser *p, mgl_extent *out)
@@ -551,8 +551,8 @@ static bool read_regions(parser *p, const mgl_op_info *op, bool out)
     const char *next = op->operands[(out ? op->in_count : 0) + count].name;
     mgl_scan_skip_blanks(p->scan);
     return mgl_scan_fail(p->scan, p->scan->at, mgl_scan_found_end(p->scan),
-                         "%s has %d `%s` regions, here are %d: `%s` is missing", op->name, least,
-                         key, count, next);
+                         "%s has %d `%s` regions, but only %d are given: `%s` is missing", op->name,
+                         least, key, count, next);
 }
 
 static bool read_fixed_range(parser *p, int64_t *lo, int64_t *hi)
@@ -573,7 +573,7 @@ static bool read_layout(parser *p, mgl_segment *segment)
     if (!mgl_scan_word(p->scan, "a layout (g8, g8x2)", &w))
         return false;
     if (!mgl_word_is(w, "g8") && !mgl_word_is(w, "g8x2"))
-        return mgl_scan_fail(p->scan, w.at, p->scan->at, "`%.*s` is no layout: g8 or g8x2",
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown layout `%.*s`; known: g8, g8x2",
                              w.length, w.at);
     segment->layout = mgl_word_is(w, "g8") ? MGL_LAYOUT_G8 : MGL_LAYOUT_G8X2;
     if ((segment->layout == MGL_LAYOUT_G8X2) != (segment->tensor2 >= 0))
@@ -693,14 +693,14 @@ static bool read_op(parser *p, mgl_op *op, mgl_variant *variant)
     const char *op_end = dot ? dot : end;
     if (!mgl_op_parse(w.at, (size_t)(op_end - w.at), op)) {
         list_ops(list, sizeof list);
-        return mgl_scan_fail(p->scan, w.at, op_end, "`%.*s` is no op: %s", (int)(op_end - w.at),
-                             w.at, list);
+        return mgl_scan_fail(p->scan, w.at, op_end, "unknown op `%.*s`; known: %s",
+                             (int)(op_end - w.at), w.at, list);
     }
     *variant = MGL_VARIANT_GENERAL;
     if (!dot || mgl_variant_parse(dot + 1, (size_t)(end - dot - 1), variant))
         return true;
     list_variants(*op, list, sizeof list);
-    return mgl_scan_fail(p->scan, dot + 1, end, "`%.*s` is no variant of %s: %s",
+    return mgl_scan_fail(p->scan, dot + 1, end, "unknown variant `%.*s` of %s; known: %s",
                          (int)(end - dot - 1), dot + 1, mgl_op_get(*op)->name, list);
 }
 
@@ -732,8 +732,7 @@ static bool begin_second(parser *p, const char *from)
         return mgl_scan_fail(p->scan, from, p->scan->at, "a program has two lists at most");
     if (p->program->limits.second_rows == 0)
         return mgl_scan_fail(p->scan, from, p->scan->at,
-                             "the limits have no second list: they say `rows N " SECOND_ROWS
-                             " N ...`");
+                             "the limits declare no second list: add `" SECOND_ROWS " N`");
     mgl_error err;
     if (mgl_program_add_second(p->program, &err))
         return fail_memory(p);
@@ -782,8 +781,8 @@ static bool read_program(parser *p)
     }
     return p->first || p->program->limits.second_rows == 0 ||
            mgl_scan_fail(p->scan, p->scan->at, p->scan->at,
-                         "the text ends here: the limits say that there is a second list, `" SECOND
-                         "`");
+                         "the text ends early: the limits declare a second list, but `" SECOND
+                         "` is missing");
 }
 
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,

@@ -101,7 +101,7 @@ static mgl_status read_float(const reader *r, const cJSON *object, const char *k
     mgl_status status = mgl_json_get_double(r->json, object, key, true, &value, r->err);
     *out = (float)value;
     if (!status && (!(*out > 0) || isinf(*out)))
-        status = refuse(r, key, "is no small number");
+        status = refuse(r, key, "is not a positive finite number");
     return status;
 }
 
@@ -166,7 +166,7 @@ static mgl_status read_dtype(const reader *r, const cJSON *object, const char *k
     const char *name = NULL;
     mgl_status status = mgl_json_get_string(r->json, object, key, true, &name, r->err);
     if (!status && (!mgl_dtype_parse(name, out) || *out == MGL_I32))
-        status = refuse(r, key, "is no number format of weights");
+        status = refuse(r, key, "is not a number format of weights");
     return status;
 }
 
@@ -291,7 +291,7 @@ static mgl_status read_entry(const reader *r)
                                                            read_moves,   read_evidence};
     mgl_status status = MGL_OK;
     if (!cJSON_IsObject(r->json->root))
-        return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "is no JSON object");
+        return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "is not a JSON object");
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !status; i++)
         status = parts[i](r);
     return status;

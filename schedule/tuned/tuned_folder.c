@@ -131,8 +131,9 @@ mgl_status mgl_tuned_install(const mgl_tuned *entry, mgl_text *path, mgl_error *
     else
         status = check(&text, err);
     if (!status && !mgl_tuned_folder(&place))
-        status = mgl_fail(err, MGL_USAGE, "XDG_DATA_HOME",
-                          "neither it nor HOME says where tuned entries are kept; set one of them");
+        status = mgl_fail(
+            err, MGL_USAGE, "XDG_DATA_HOME",
+            "no folder for tuned entries: neither XDG_DATA_HOME nor HOME is set; set one of them");
     if (!status && place.failed)
         status = mgl_fail_memory(err, place.capacity);
     if (!status)

@@ -150,7 +150,7 @@ static const refusal bad_entries[] = {
     {"3", "[1]: must be a string or an object"},
     {"null", "[1]: must be a string or an object"},
     {"{}", "[1]: one of \"text\", \"ids\" and \"messages\" is needed"},
-    {"{\"text\": \"a\", \"text\": \"b\"}", "[1]: the key \"text\" stands twice"},
+    {"{\"text\": \"a\", \"text\": \"b\"}", "[1]: the key \"text\" is given twice"},
     {"{\"text\": \"a\", \"top-k\": 1}", "[1]: unknown key \"top-k\""},
     {"{\"text\": \"a\",}", "[1], line 1, column 23: not valid JSON"},
     {"{\"text\": \"a\", \"top_k\": -1}", "[1].top_k: must be between 0 and"},

@@ -87,7 +87,7 @@ START_TEST(a_pattern)
     result = tokenize_with("\"normalizer\": {\"type\": \"\\u001b[2J\"},");
     check_visible(&result, 2, "the normalizer \"?[2J\" is not supported");
     result = tokenize_with("\"\\u001b\": 1, \"\\u001b\": 2,");
-    check_visible(&result, 2, "the key \"?\" stands twice");
+    check_visible(&result, 2, "the key \"?\" is given twice");
 }
 END_TEST
 

@@ -189,11 +189,11 @@ END_TEST
 
 START_TEST(test_revision_that_is_not_one)
 {
-    check_refused("org/revised@0123456", "more than one snapshot begins so");
-    check_refused("org/revised@fedcba", "there is no such revision"); /* six digits */
-    check_refused("org/revised@v2.0", "there is no such revision");
+    check_refused("org/revised@0123456", "several snapshots begin with these digits");
+    check_refused("org/revised@fedcba", "unknown revision"); /* six digits */
+    check_refused("org/revised@v2.0", "unknown revision");
     check_refused("org/revised@v2.0", "`hf download org/revised --revision v2.0` fetches it");
-    check_refused("org/revised@refs", "there is no such revision");
+    check_refused("org/revised@refs", "unknown revision");
     check_refused("org/revised@", "no such folder");
     check_refused("org/revised@../main", "no such folder");
     check_refused("org/revised@refs/../main", "no such folder");
@@ -223,13 +223,13 @@ END_TEST
 START_TEST(test_only_snapshot)
 {
     shell("rm -r " REVISED "/refs");
-    check_refused("org/revised", "there is no refs/main: name a revision, as in ORG/NAME@REVISION; "
+    check_refused("org/revised", "refs/main is missing: name a revision, as in ORG/NAME@REVISION; "
                                  "the cache has fedcba9 (2025-12-31)");
     shell("cd " REVISED "/snapshots && rm -r " OLD " " NEWEST);
     check_found("org/revised", SNAPSHOT NEWER);
-    check_refused("org/revised@main", "there is no such revision");
+    check_refused("org/revised@main", "unknown revision");
     shell("rm -r " REVISED "/snapshots/*");
-    check_refused("org/revised", "there is no refs/main; the cache has no snapshot of it");
+    check_refused("org/revised", "refs/main is missing; the cache has no snapshot of it");
     shell("rmdir " REVISED "/snapshots");
     check_refused("org/revised", "the cache has no snapshot of it");
 }
@@ -247,7 +247,7 @@ END_TEST
 START_TEST(test_snapshot_that_is_a_file)
 {
     shell("cd " REVISED "/snapshots && rmdir " NEWEST " && touch " NEWEST);
-    check_refused("org/revised", "is no folder of a snapshot");
+    check_refused("org/revised", "is not a snapshot folder");
 }
 END_TEST
 

@@ -121,7 +121,7 @@ static const struct family_case {
     {"Qwen2", "qwen2", "\"use_sliding_window\": true, \"layer_types\": [\"full_attention\"],", QKV,
      32, 32, 32768, NULL},
     {"Qwen2", "qwen2", "\"layer_types\": [\"sliding_attention\"],", 0, 0, 0, 0,
-     "a layer has sliding_attention, and there is no window"},
+     "a layer has sliding_attention, but no window is given"},
     {"Qwen2", "qwen2", "\"layer_types\": [\"linear_attention\"],", 0, 0, 0, 0,
      "\"linear_attention\" is not supported"},
     {"Qwen3", "qwen3", "", MGL_EXTRA_QK_NORM, 32, 128, 32768, NULL},

@@ -228,8 +228,8 @@ static const struct address {
     {"https://example.com/model.gguf", {"is an address, and nothing is downloaded", "a folder"}},
     {"s3://bucket/model", {"is an address, and nothing is downloaded"}},
     {"file:///tmp/none", {"give the path itself: /tmp/none"}},
-    {"llama3.2", {"there is no such folder", "named ORG/NAME"}},
-    {"llama3.2:1b", {"there is no such folder", "named ORG/NAME"}},
+    {"llama3.2", {"no such folder", "named ORG/NAME"}},
+    {"llama3.2:1b", {"no such folder", "named ORG/NAME"}},
     {"-", {"cannot come from standard input"}},
 };
 enum { ADDRESSES = sizeof addresses / sizeof *addresses };

@@ -158,7 +158,7 @@ START_TEST(any_length_but_its_own_is_refused)
     refused("longer than it was");
     for (int length = 13191; length >= 0; length -= length < 4200 ? 7 : 509) {
         ck_assert_int_eq(truncate(path, length), 0);
-        refused(length < 8 ? "is no compiled model" : "is cut off");
+        refused(length < 8 ? "is not a compiled model" : "is cut off");
     }
 }
 END_TEST
@@ -196,7 +196,7 @@ static const struct {
     unsigned char value;
     const char *words;
 } forgeries[] = {
-    {0, 'M', "is no compiled model"},
+    {0, 'M', "is not a compiled model"},
     {8, 2, "has version 2 of the format, and this Megalith reads version 1"},
     {16, 0, "longer than it was"},
     {24, 33, "its header makes no sense"},

@@ -88,11 +88,11 @@ ends() { # ends CODE WORDS PROGRAM ARGUMENTS...: with standard output as it is
     [[ $words == *"$2"* && $words != *$'\n'* ]] || fail "${*:3}: it says '$words', not '$2'"
 }
 for program in shared batch; do
-    ends 2 'there is no such folder' "$work/$program" nowhere "$prompt"
+    ends 2 'no such folder' "$work/$program" nowhere "$prompt"
     [ ! -s "$work/out" ] || fail "$program: it prints '$(cat "$work/out")' without a model"
     ends 2 'no such folder' "$work/$program"  nowhere
 done
-ends 2 'there is no such folder' "$work/check" nowhere sm_90a:132
+ends 2 'no such folder' "$work/check" nowhere sm_90a:132
 ends 1 'is not one of' "$work/check" "$model" sm_1:1
 code=0
 words=$(LD_LIBRARY_PATH=$libdir "$work/shared" "$model" "$prompt" 2>&1 >/dev/full) || code=$?

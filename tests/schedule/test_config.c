@@ -166,16 +166,16 @@ static const struct {
     {"{\"schema\":\"megalith.config/2\"}",
      "must be \"megalith.config/1\", not \"megalith.config/2\""},
     {"{" SCHEMA ",\"row\":1}",
-     "unknown key \"row\"; known here: schema, rows, second_rows, gamma_scaled, warpgroups, "
+     "unknown key \"row\"; known keys: schema, rows, second_rows, gamma_scaled, warpgroups, "
      "splits, "
      "exchange, "
      "exchange_precision, "
      "merge, share, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
      "pending_bytes, prefetch_bytes, queues"},
     {"{" SCHEMA ",\"queues\":{\"kqv\":{}}}",
-     "unknown key \"queues.kqv\"; known here: qkv, attend, o, gate_up, down, head"},
+     "unknown key \"queues.kqv\"; known keys: qkv, attend, o, gate_up, down, head"},
     {"{" SCHEMA ",\"queues\":{\"o\":{\"last\":1}}}",
-     "unknown key \"queues.o.last\"; known here: first, count"},
+     "unknown key \"queues.o.last\"; known keys: first, count"},
     {"{" SCHEMA ",\"page_bytes\":5000}", "a multiple of 512"},
     {"{" SCHEMA ",\"queues\":{\"o\":{\"first\":200,\"count\":57}}}", "must end at queue 255"},
 };

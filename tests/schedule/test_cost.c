@@ -636,7 +636,7 @@ START_TEST(tasks_that_wait_for_ever)
     for (int i = 0; i < program->wait_count; i++)
         program->waits[i].threshold *= 1000;
     ck_assert_int_eq(mgl_schedule_cost(program, &device, &load, &cost, &err), MGL_BAD_INPUT);
-    ck_assert_ptr_nonnull(strstr(err.message, "queue 0 never comes to its task"));
+    ck_assert_ptr_nonnull(strstr(err.message, "queue 0 never reaches its task"));
     mgl_program_free(program);
 }
 END_TEST

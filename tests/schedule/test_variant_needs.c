@@ -130,7 +130,8 @@ START_TEST(inputs_have_widths_and_formats)
     mgl_region *x = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
     mgl_buffer *buffer = &p->buffers[x->buffer];
     buffer->dtype = MGL_BF16; /* of a norm, whose products have two parts */
-    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH), "takes x of f32, and here it is bf16");
+    ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
+                     "takes x of f32, but the program's is bf16");
     ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_BY_ROWS));
     buffer->dtype = MGL_F32;
     x->ranges[1].hi -= 31;
@@ -145,11 +146,11 @@ START_TEST(inputs_have_widths_and_formats)
     x->ranges[1].hi += 32;
     x->flag = false;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
-                     "takes a flag region as x, and here it is none");
+                     "takes a flag region as x, but the program's is not one");
     x->flag = true;
     p->tensors[p->segments[task->segments.first].tensor].format = MGL_FORMAT_F32;
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
-                     "takes weights of 16 bits, and here they are f32");
+                     "takes 16-bit weights, and the program's are f32");
     mgl_program_free(p);
 }
 END_TEST

@@ -32,7 +32,7 @@ START_TEST(a_missing_signal_ends_with_a_report)
     /* the counter now has one signal an epoch: a threshold of 2 is never met */
     ck_assert_int_eq(mgl_vm_run(broken, &request, &report, &err), MGL_WATCHDOG);
     ck_assert_ptr_nonnull(strstr(err.message, "queue 0, task "));
-    ck_assert_ptr_nonnull(strstr(err.message, "waits for counter l0.qkv: wanted 2, seen 1"));
+    ck_assert_ptr_nonnull(strstr(err.message, "waits for counter l0.qkv: expected 2, found 1"));
     ok(mgl_vm_run(good, &request, &report, &err), err);
     ck_assert_int_eq(report.produced[0], 3);
     /* the machine itself stays usable: mended, it runs */
@@ -66,7 +66,7 @@ START_TEST(a_word_that_nobody_writes_ends_with_a_report)
     ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
     ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
     ck_assert_ptr_nonnull(strstr(err.message, "queue 0, task "));
-    ck_assert_ptr_nonnull(strstr(err.message, "waits for words of l0.h that nobody has written"));
+    ck_assert_ptr_nonnull(strstr(err.message, "waits for words of l0.h that no task has written"));
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);

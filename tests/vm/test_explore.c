@@ -154,7 +154,8 @@ START_TEST(finds_a_deadlock)
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 25);
     mgl_program *program = tiny_program(graph, 2, 1);
     task_of(program, 1, MGL_OP_NORM_SWIGLU, 1)->signals.count = 0;
-    check_found(program, graph, MGL_FOUND_STUCK, "waits for counter l1.gate_up: wanted 2, seen 1");
+    check_found(program, graph, MGL_FOUND_STUCK,
+                "waits for counter l1.gate_up: expected 2, found 1");
     program = tiny_program(graph, 2, 1);
     /* a cycle: l0.o of queue 0 waits for the end of its own epoch */
     mgl_task *o = task_of(program, 0, MGL_OP_LINEAR_ADD, 0);
@@ -393,7 +394,7 @@ START_TEST(compares_with_a_run)
     wanted.output[1] = other;
     ok(mgl_explore(program, graph, &options, &report, &err), err);
     ck_assert_int_eq(report.finding, MGL_FOUND_DIFFERENCE);
-    ck_assert_str_eq(report.message, "sequence 1: tokens or scores differ from those wanted");
+    ck_assert_str_eq(report.message, "sequence 1: tokens or scores differ from the expected ones");
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);

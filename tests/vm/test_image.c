@@ -500,7 +500,7 @@ START_TEST(half_a_list_of_pieces_is_refused)
     mgl_program_layout(program, bytes + 8);
     rewrite("pieces", bytes, lengths[_i]);
     refused(lengths[_i] == 40 ? "its section pieces does not fit"
-                              : "its section pieces is no list");
+                              : "its section pieces is not a list");
 }
 END_TEST
 

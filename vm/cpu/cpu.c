@@ -291,7 +291,7 @@ static mgl_status get_buffer_cpu(mgl_vm *vm, int buffer, void *to, mgl_error *er
     const struct cpu_vm *cpu = (const struct cpu_vm *)vm;
     const mgl_buffer *b = &cpu->machine.program->buffers[buffer];
     if (!cpu->machine.buffers[buffer])
-        return mgl_fail(err, MGL_USAGE, b->name, "stands on the tapes alone");
+        return mgl_fail(err, MGL_USAGE, b->name, "is on the tapes only");
     memcpy(to, cpu->machine.buffers[buffer], mgl_vm_buffer_bytes(b));
     return MGL_OK;
 }

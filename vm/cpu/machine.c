@@ -595,11 +595,11 @@ static bool describe_wait(const mgl_machine *m, int q, char *to, size_t size)
     const mgl_wait *wait = mgl_machine_blocked(m, q);
     const mgl_region *region = wait ? NULL : mgl_machine_unwritten(m, q);
     if (wait)
-        snprintf(to, size, "counter %s: wanted %u, seen %u",
+        snprintf(to, size, "counter %s: expected %u, found %u",
                  m->program->counters[wait->counter].name, mgl_machine_wanted(m, q, wait),
                  m->counters[wait->counter]);
     else if (region)
-        snprintf(to, size, "words of %s that nobody has written",
+        snprintf(to, size, "words of %s that no task has written",
                  m->program->buffers[region->buffer].name);
     return wait || region;
 }

@@ -55,7 +55,7 @@ void *mgl_cuda_cache_get(const char *folder, const char *key, size_t *length)
 
 static bool refuse(const char *folder, const char *why, char *reason, size_t reason_length)
 {
-    snprintf(reason, reason_length, "compiled kernels can not be kept in %s: %s", folder, why);
+    snprintf(reason, reason_length, "cannot store compiled kernels in %s: %s", folder, why);
     return false;
 }
 
@@ -182,7 +182,7 @@ mgl_status mgl_cuda_cache_trim(const char *folder, uint64_t most, uint64_t *left
     *left = 0;
     DIR *entries = mgl_file_denied() ? NULL : opendir(folder);
     if (!entries)
-        return errno == ENOENT ? MGL_OK : mgl_fail_path(err, folder, "can not be listed");
+        return errno == ENOENT ? MGL_OK : mgl_fail_path(err, folder, "cannot be listed");
     mgl_status status = trim(entries, most, left, err);
     closedir(entries);
     return status;

@@ -253,8 +253,8 @@ static mgl_status compile(const mgl_nvrtc *nvrtc, const mgl_cuda_recipe *o, mgl_
     read_log(nvrtc, program, out->log, sizeof out->log);
     nvrtc->version(&major, &minor);
     status = result ? mgl_fail(err, MGL_DEVICE, "nvrtc",
-                               "NVRTC %d.%d can not compile the kernel for %s (error %d); a newer "
-                               "CUDA toolkit may know this architecture. It says:",
+                               "NVRTC %d.%d cannot compile the kernel for %s (error %d); a newer "
+                               "CUDA toolkit may support this architecture. Its log:",
                                major, minor, o->arch, result)
                     : take_result(nvrtc, program, out, err);
     if (result)

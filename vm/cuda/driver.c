@@ -125,8 +125,8 @@ static mgl_status load_tool(const tool *t, mgl_error *err)
     if (missing) {
         dlclose(library);
         return mgl_fail(err, MGL_DEVICE, file,
-                        "%s is too old: it has no %s; install that of CUDA %s or newer", t->title,
-                        missing, t->oldest);
+                        "%s is too old: it has no %s; install the library of CUDA %s or newer",
+                        t->title, missing, t->oldest);
     }
     path_of(dlsym(library, t->entry), file, t->path);
     return MGL_OK;
@@ -230,9 +230,10 @@ const mgl_jitlink *mgl_jitlink_for(const mgl_nvrtc *nvrtc, mgl_error *err)
     found->version(&linker_major, &linker_minor);
     if ((int)linker_major > major || ((int)linker_major == major && (int)linker_minor >= minor))
         return found;
-    mgl_fail(err, MGL_DEVICE, "libnvJitLink.so",
-             "nvJitLink %u.%u is older than NVRTC, %d.%d: install that of the same toolkit",
-             linker_major, linker_minor, major, minor);
+    mgl_fail(
+        err, MGL_DEVICE, "libnvJitLink.so",
+        "nvJitLink %u.%u is older than NVRTC, %d.%d: install the nvJitLink of the same toolkit",
+        linker_major, linker_minor, major, minor);
     return NULL;
 }
 

@@ -62,7 +62,7 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
     for (int i = 0; i < program->segment_count; i++)
         if (mgl_segment_format(program, &program->segments[i]) != program->weight_format)
             return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
-                            "the CUDA machine takes matrices of one format, which is that of the "
+                            "the CUDA machine takes matrices of one format, the format of the "
                             "types line; lower the model for the GPU");
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_queue *queue = &program->queues[q];

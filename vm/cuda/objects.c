@@ -189,7 +189,7 @@ static mgl_status add_objects(const mgl_jitlink *api, void *link, const parts *p
     if (!result)
         return MGL_OK;
     mgl_fail(err, MGL_DEVICE, "nvJitLink",
-             "the linker does not take the kernel's objects (error %d). It says:", result);
+             "the linker rejected the kernel's objects (error %d). Its log:", result);
     add_log(api, link, err);
     return MGL_DEVICE;
 }

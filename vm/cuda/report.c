@@ -185,7 +185,7 @@ mgl_status mgl_cuda_compile_report(const mgl_program *program, const char *arch,
         return status;
     mgl_cuda_recipe_of(program, arch, 0, &recipe);
     if (value_count > MGL_RECIPE_OPTIONS - recipe.option_count)
-        return mgl_fail(err, MGL_USAGE, NULL, "a kernel has at most %d constants of its own",
+        return mgl_fail(err, MGL_USAGE, NULL, "a kernel takes at most %d constants",
                         MGL_RECIPE_OPTIONS - recipe.option_count);
     for (int i = 0; i < value_count; i++)
         mgl_cuda_recipe_define(&recipe, values[i].name, values[i].value);

@@ -22,7 +22,7 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
         snprintf(where, sizeof where, "task %d", task);
     mgl_schedule_print_task(program, task, &text);
     mgl_status status =
-        mgl_fail(err, MGL_BAD_INPUT, where, "the CUDA machine can not run this: %s\n%s", why,
+        mgl_fail(err, MGL_BAD_INPUT, where, "the CUDA machine cannot run this task: %s\n%s", why,
                  text.bytes ? text.bytes : "");
     mgl_text_clear(&text);
     return status;
@@ -79,12 +79,12 @@ static const char *check_panel(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
-        return "its input does not lie in pages, or is not bf16";
+        return "its input is not paged, or is not bf16";
     if (mgl_region_width(in, 1) != program->buffers[in->buffer].extents[1].count)
         return "its input is not all columns of its buffer";
     for (int i = 0; i + 1 < task->segments.count; i++)
         if (mgl_segment_rows(&program->segments[task->segments.first + i]) % MGL_ROW_GROUP)
-            return "a segment before the last has rows that are no whole row groups";
+            return "a segment before the last has rows that are not whole row groups";
     return NULL;
 }
 
@@ -111,7 +111,7 @@ static const char *check_penalties(const mgl_program *program, const mgl_task *t
     const int in = task->in.count - info->in_count, out = task->out.count - info->out_least;
     if (in != (penalties ? info->extra_count : 0) ||
         out != (penalties ? info->out_count - info->out_least : 0))
-        return "some tasks have what penalties need, and others have not";
+        return "some tasks have the operands of penalties, and others do not";
     if (!penalties || task->op == MGL_OP_SAMPLE)
         return NULL;
     const int64_t columns = mgl_region_width(mgl_task_result(program, task), 1);
@@ -120,7 +120,7 @@ static const char *check_penalties(const mgl_program *program, const mgl_task *t
                    mgl_region_width(mgl_task_operand(program, task, MGL_OPERAND(head, counts)),
                                     1) == columns
                ? NULL
-               : "its penalized logits or its counts are not as many as its logits";
+               : "its penalized logits or its counts differ in number from its logits";
 }
 
 /* Checks optional operands. The kernel normalizes q and k in all tasks or in none, and has
@@ -140,19 +140,18 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
             const mgl_region *bias =
                 mgl_task_operand(program, task, info->in_count + info->out_count + tensors);
             if (bias && mgl_region_width(bias, 0) != program->tensors[pair[j]].rows)
-                return "a bias has not a value for each row of its tensor";
+                return "a bias does not have one value for each row of its tensor";
         }
     }
     if (tensors > 0)
-        return extra == 0 || extra == tensors ? NULL : "it has biases of some of its tensors alone";
+        return extra == 0 || extra == tensors ? NULL : "it has biases for only some of its tensors";
     if (!mgl_op_attends(task->op))
         return NULL;
     if (extra != (norms ? info->extra_count : 0))
-        return "q and k have norms in some tasks, and in others they have not";
+        return "q and k have norms in some tasks, but not in others";
     for (int i = info->in_count; i < task->in.count; i++)
-        if (mgl_region_width(&program->regions[task->in.first + i], 0) !=
-            program->geometry.head_dim)
-            return "a norm of q or k has not head_dim values";
+        if (mgl_region_width(&program->regions[task->in.first + i], 0) != program->geometry.head_dim)
+            return "a norm of q or k does not have head_dim values";
     return NULL;
 }
 
@@ -174,7 +173,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
         return "it has no such op";
     if (task->in.count < info->in_count || task->in.count > info->in_count + info->extra_count ||
         task->out.count < info->out_least || task->out.count > info->out_count)
-        return "its operands are not those of the op";
+        return "its operands do not match the op";
     for (int i = 0; i < task->in.count + task->out.count; i++) {
         const mgl_region *region = &program->regions[task->in.first + i];
         const mgl_buffer *buffer = &program->buffers[region->buffer];
@@ -217,10 +216,10 @@ static mgl_status check_variants(const mgl_program *program, mgl_error *err)
         if (!mgl_variant_takes_task(program, task, variant, &dimensions, &fault))
             return refuse(program, i, fault.text, err);
         if (bare)
-            return refuse(program, i, "a product of gamma-scaled values is not by panels", err);
+            return refuse(program, i, "a product of gamma-scaled values does not use panels", err);
         if (panel && panels != MGL_VARIANT_GENERAL && panels != variant)
             return refuse(program, i,
-                          "some products of gamma-scaled values are by teams of warps, and some by "
+                          "some products of gamma-scaled values use warp teams, and others use "
                           "warpgroups",
                           err);
         panels = panel ? variant : panels;

@@ -178,7 +178,7 @@ mgl_status mgl_cuda_read_reports(const mgl_cuda_vm *vm, mgl_error *err)
         status =
             mgl_fail(err, MGL_WATCHDOG, where,
                      "the watchdog stopped the kernel after %d ms: queue %d, task %d waits for %s: "
-                     "wanted %u, seen %u, in epoch %d\n%s",
+                     "expected %u, found %u, in epoch %d\n%s",
                      vm->deadline_ms, queue, task, what, (unsigned)report[MGL_REPORT_WANTED],
                      (unsigned)report[MGL_REPORT_SEEN], report[MGL_REPORT_EPOCH], line);
     }

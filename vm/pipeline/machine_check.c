@@ -78,7 +78,7 @@ static int find_task(const mgl_program *program, int line)
 /* Formats the reason in one line, with err->where unless it is a line of the text. */
 static char *make_message(const mgl_program *program, const mgl_error *why, bool placed)
 {
-    static const char lead[] = "the CUDA machine can not run this: ";
+    static const char lead[] = "the CUDA machine cannot run this task: ";
     const char *reason = why->message;
     if (!strncmp(reason, lead, sizeof lead - 1))
         reason += sizeof lead - 1;

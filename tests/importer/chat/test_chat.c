@@ -226,7 +226,7 @@ START_TEST(a_bad_template_among_good_ones)
     write_file("chat_template.jinja", "D");
     write_file("additional_chat_templates/tool_use.jinja", "\n{% extends 'x' %}");
     assert_renders(&plain, "D");
-    assert_refused(&tools, "tool_use.jinja:2:4", "'extends' is not known here");
+    assert_refused(&tools, "tool_use.jinja:2:4", "'extends' is not supported");
 }
 END_TEST
 
@@ -311,7 +311,7 @@ static const struct refusal {
     {{.tools = "{}"}, "tools", "must be a JSON array of tools"},
     {{.tools = "[1]", .tools_name = "t.json"}, "t.json", "element 0 is not an object"},
     {{.args = "[]"}, "template arguments", "must be a JSON object"},
-    {{.args = "{\"tools\": []}"}, "template arguments", "'tools' has a place of its own"},
+    {{.args = "{\"tools\": []}"}, "template arguments", "'tools' is a separate input"},
 };
 
 START_TEST(no_conversation)

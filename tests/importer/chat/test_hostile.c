@@ -159,7 +159,7 @@ static const struct hostile {
     {"{{ self._TemplateReference__context }}", "undefined"},
     {"{{ cycler.__init__.__globals__ }}", "not for templates"},
     {"{{ xs.clear() }}", "not for templates"},
-    {"{{ lipsum() }}", "the function 'lipsum' is not known here"},
+    {"{{ lipsum() }}", "the function 'lipsum' is not supported"},
 };
 
 START_TEST(ends_soon)
@@ -282,20 +282,19 @@ static const struct pointed {
 } pointed[] = {
     {"a\n  {{ x.y.z }}", "t:2:6", "'dict' has no attribute or item 'y'\n  {{ x.y.z }}\n     ^~~~~"},
     {"{% include 'a' %}", "t:1:4",
-     "the statement 'include' is not known here: a chat template stands alone\n"
+     "the statement 'include' is not supported: a chat template cannot refer to other templates\n"
      "{% include 'a' %}\n   ^~~~~~~"},
     {"{{ 'é' + 1 }}", "t:1:4",
      "'+' is not for values of types 'str' and 'int'\n{{ 'é' + 1 }}\n   ^~~~~~~"},
-    {"{{ x | nope }}", "t:1:8", "the filter 'nope' is not known here\n{{ x | nope }}\n       ^~~~"},
-    {"{{ x is nope }}", "t:1:9",
-     "the test 'nope' is not known here\n{{ x is nope }}\n        ^~~~"},
+    {"{{ x | nope }}", "t:1:8", "the filter 'nope' is not supported\n{{ x | nope }}\n       ^~~~"},
+    {"{{ x is nope }}", "t:1:9", "the test 'nope' is not supported\n{{ x is nope }}\n        ^~~~"},
     {"\n\n{{ raise_exception('Only users') }}", "t:3:4",
      "the template refuses this conversation: Only users\n{{ raise_exception('Only users') }}"},
     {"{% for a in b recursive %}", "t:1:15", "recursive loops are not known; use a macro"},
     {"{% if x %}\nyes", "t:2:4", "the template ends within a block: 'endif' is missing"},
-    {"{% foo %}", "t:1:4", "the statement 'foo' is not known here\n{% foo %}\n   ^~~"},
+    {"{% foo %}", "t:1:4", "the statement 'foo' is not supported\n{% foo %}\n   ^~~"},
     {"{% if x %}{% endfor %}", "t:1:14",
-     "the statement 'endfor' is not known here; a block waits for its 'endif'"},
+     "the statement 'endfor' is not supported; a block waits for its 'endif'"},
     {"{{ x", "t:1:1", "this has no end: '}}' is missing\n{{ x\n^~"},
     {"{{ 'x }}", "t:1:4", "this string has no end"},
     {"{% set 1 = 2 %}", "t:1:8", "a name to assign to is expected here, not '1'"},

@@ -306,7 +306,7 @@ START_TEST(gamma_scaled_products_are_panels)
     while (second_list->tasks[task].op != MGL_OP_RMS_LINEAR)
         task++;
     second_list->tasks[task].variant = MGL_VARIANT_GENERAL;
-    refused(program, "is not by panels");
+    refused(program, "does not use panels");
     program->exec.stage_bytes = second_list->exec.stage_bytes = 1024;
     refused(program, "bytes of the stage");
     mgl_program_free(program);
@@ -327,7 +327,7 @@ START_TEST(panels_are_by_warpgroups_in_all_or_in_none)
     while (mgl_op_get(second_list->tasks[task].op)->family != MGL_FAMILY_PANEL)
         task--;
     second_list->tasks[task].variant = MGL_VARIANT_PANELS;
-    refused(program, "some by warpgroups");
+    refused(program, "others use warpgroups");
     mgl_program_free(program);
 }
 END_TEST
@@ -576,7 +576,7 @@ START_TEST(a_variant_that_does_not_take_its_task_is_refused)
     task->variant = MGL_VARIANT_BY_ROWS;
     ok(mgl_cuda_check_program(program, &err), err);
     task->variant = MGL_VARIANT_TILES;
-    refused(program, "is no variant of norm_linear");
+    refused(program, "is not a variant of norm_linear");
     mgl_program_free(program);
 }
 END_TEST

@@ -59,7 +59,7 @@ static void describe(const mgl_machine *m, int task, char *to, size_t size)
 static bool report_conflict(struct explorer *x, int q, const mgl_conflict *c)
 {
     const mgl_machine *m = &x->machine;
-    char now[96], other[96] = "nobody", where[64] = "";
+    char now[96], other[96] = "no task", where[64] = "";
     describe(m, mgl_machine_task(m, q), now, sizeof now);
     if (c->other >= 0)
         describe(m, c->other, other, sizeof other);
@@ -92,9 +92,9 @@ static bool report_stale(struct explorer *x, const mgl_stale *s)
     static const char *const does[] = {
         [MGL_STALE_READ] = "reads flag words of %s that are not of its epoch: they were written by",
         [MGL_WRITTEN_TWICE] = "writes flag words of %s that have a writer in this epoch:",
-        [MGL_NOT_CLEARED] = "writes flag words of %s that nobody cleared after the write by"};
+        [MGL_NOT_CLEARED] = "writes flag words of %s that were not cleared after the write by"};
     const mgl_machine *m = &x->machine;
-    char now[96], other[96] = "nobody", verb[128];
+    char now[96], other[96] = "no task", verb[128];
     describe(m, s->task, now, sizeof now);
     if (s->other >= 0)
         describe(m, s->other, other, sizeof other);
@@ -269,7 +269,7 @@ static bool check_wanted(struct explorer *x)
         if (is_wanted(&x->machine, x->options->wanted, s))
             continue;
         snprintf(x->report->message, sizeof x->report->message,
-                 "sequence %d: tokens or scores differ from those wanted", s);
+                 "sequence %d: tokens or scores differ from the expected ones", s);
         return found(x, MGL_FOUND_DIFFERENCE);
     }
     return false;
@@ -292,7 +292,7 @@ static bool check_result(struct explorer *x, bool first)
     if (!memcmp(x->expected, output, bytes) && !memcmp(x->expected + x->words_each, score, bytes))
         return false;
     snprintf(x->report->message, sizeof x->report->message,
-             "tokens or scores differ from those of seed %llu",
+             "tokens or scores differ from the run with seed %llu",
              (unsigned long long)x->options->seed);
     return found(x, MGL_FOUND_DIFFERENCE);
 }
