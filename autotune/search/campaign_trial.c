@@ -81,8 +81,9 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
                    why.where[0] ? ": " : "", why.message);
     status = MGL_DEVICE;
     while (status && ++c->broken < MOST_BROKEN) {
-        mgl_status told = campaign_tell(c, true, "error", NULL, err, "%s; the runner is started again",
-                                        a->trial.verdict.diagnostic);
+        mgl_status told =
+            campaign_tell(c, true, "error", NULL, err, "%s; the runner is started again",
+                          a->trial.verdict.diagnostic);
         status = told ? told : campaign_wait(c, 4 * c->broken, err);
         if (status)
             return status;

@@ -352,7 +352,7 @@ static const refusal refusals[] = {
     {"[{\"text\": \"a\", \"top-k\": 1}]", "[0]: unknown key \"top-k\"; a prompt has text, ids or "},
     {"[{\"prompt\": \"a\"}]", "[0]: unknown key \"prompt\""},
     {"[{\"text\": \"a\", \"capacity\": 9}]", "unknown key \"capacity\""},
-    {"[{\"text\": \"a\", \"text\": \"b\"}]", "stands twice"},
+    {"[{\"text\": \"a\", \"text\": \"b\"}]", "is given twice"},
     {"[{\"text\": 1}]", "[0].text: must be a string"},
     {"[{\"text\": null}]", "[0].text: must be a string"},
     {"[{\"ids\": \"1,2\"}]", "[0].ids: must be an array"},

@@ -72,13 +72,13 @@ START_TEST(readers_take_both)
         ck_assert_int_eq(mgl_expression_parse(old_name, &old_name, 1, &e, NULL), MGL_OK);
         break;
     }
-    case MGL_ALIAS_WORD: /* below */
-    case MGL_ALIAS_KEY:  /* below */
-    case MGL_ALIAS_SCHEMA: /* tests/autotune/kernels/methods: log, transformation, version */
+    case MGL_ALIAS_WORD:    /* below */
+    case MGL_ALIAS_KEY:     /* below */
+    case MGL_ALIAS_SCHEMA:  /* tests/autotune/kernels/methods: log, transformation, version */
     case MGL_ALIAS_VERSION: /* tests/autotune/kernels/methods/test_version.c */
-    case MGL_ALIAS_TIME: /* tests/tools/show.c */
-    case MGL_ALIAS_FLAG: /* tests/cli/test_micro.c */
-    case MGL_ALIAS_VERB: /* tests/cli/test_kernel_loop.c */
+    case MGL_ALIAS_TIME:    /* tests/tools/show.c */
+    case MGL_ALIAS_FLAG:    /* tests/cli/test_micro.c */
+    case MGL_ALIAS_VERB:    /* tests/cli/test_kernel_loop.c */
     case MGL_ALIAS_ARGUMENT:
     case MGL_ALIAS_TOOL: /* tests/autotune/mcp/transcripts */
         break;

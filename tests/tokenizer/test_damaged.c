@@ -33,7 +33,7 @@ static const struct {
     {"merges_mixed.json", "both strings and pairs"},
     {"pattern_neither.json", "either \"String\" or \"Regex\""},
     {"pattern_unclosed.json", "malformed"},
-    {"pattern_unknown_property.json", "can not be compiled"},
+    {"pattern_unknown_property.json", "cannot be compiled"},
     {"replacement_two_characters.json", "must be one character"},
     {"scheme_unknown.json", "\"last\" is unknown"},
     {"sequence_too_deep.json", "nested too deeply"},

@@ -155,7 +155,7 @@ START_TEST(test_refusals)
     assert_pattern_refused("[b-a]", "empty");
     assert_pattern_refused("*a", "nothing to repeat");
     assert_pattern_refused("a\\", "ends in a backslash");
-    assert_pattern_refused("\\p{Nonesuch}", "can not be compiled");
+    assert_pattern_refused("\\p{Nonesuch}", "cannot be compiled");
     assert_pattern_refused("\\p{L", "does not end");
     assert_pattern_refused("(?~a)", "unknown kind");
     assert_pattern_refused("(?(1)a|b)", "unknown kind");
@@ -163,7 +163,7 @@ START_TEST(test_refusals)
     assert_pattern_refused("\\X", "not supported");
     assert_pattern_refused("\\xE4", "raw byte");
     assert_pattern_refused("\\x{110000}", "not one");
-    assert_pattern_refused("(?<=a+)b", "can not be compiled");
+    assert_pattern_refused("(?<=a+)b", "cannot be compiled");
     assert_pattern_refused("(?i)[\u00DF]", "byte 8, a class with a character that is several");
     assert_pattern_refused("(?i)[\\p{L}]", "a class with a character that is several");
     assert_pattern_refused("(?i)[\u00C0-\u00FF]", "a class with a character that is several");

@@ -309,12 +309,12 @@ static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_S
     if (strlen(name) >= SHORT_ID)
         status = mgl_keeper_find(&c->objects, name, id, &count, err);
     if (!status && count != 1)
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, name,
-                     count ? "several versions begin so: give more digits"
-                           : "there is no branch and no version of that name: `megalith "
-                             "kernel log` has them (eight digits of an id at least), and `original` "
-                             "is the unit's own text");
+        status = mgl_fail(
+            err, MGL_BAD_INPUT, name,
+            count ? "several versions begin so: give more digits"
+                  : "there is no branch and no version of that name: `megalith "
+                    "kernel log` has them (eight digits of an id at least), and `original` "
+                    "is the unit's own text");
     return status;
 }
 
@@ -398,7 +398,7 @@ mgl_status mgl_versions_log(const mgl_versions *c, const char *name, mgl_version
     if (!status && mgl_version_is_original(&now))
         status = mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
                           name && is_original(name) ? "it is the unit's own text, and no version"
-                                               : "the branch has no version yet");
+                                                    : "the branch has no version yet");
     for (int i = 0; i < MOST_LOGGED && !status; i++) {
         status = tell(user, &now, err);
         if (status || !now.parent_count)
